@@ -1,0 +1,152 @@
+//! What a trace consists of, in the order in which it happened.
+//!
+//! The recorder makes these records from the rings of running processes, the reader makes the
+//! same ones from a trace file, and the analysis cannot tell the two apart.
+//! Invariants: a process and a thread are introduced before anything else names them; the
+//! events of one GIL come in the order in which it was acquired and released; the events of one
+//! thread come in the order in which they happened; other times may step back a little.
+
+use ungil_core::Event;
+
+/// One process image in a trace: counts up from 0. A process that calls exec gets a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProcessId(pub u32);
+
+/// One thread in a trace: counts up from 0 over all processes, so a reused kernel thread id is a
+/// new thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ThreadId(pub u32);
+
+/// One thing that a trace says. Times are in nanoseconds of `CLOCK_MONOTONIC`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Record {
+    /// A process image was seen; all that is known of it.
+    ProcessStarted(Process),
+    /// The process was seen to be gone, or recording stopped (then `at_ns` is that moment).
+    ProcessEnded {
+        /// Which.
+        process: ProcessId,
+        /// When.
+        at_ns: u64,
+        /// Totals of the process as a whole.
+        totals: ProcessTotals,
+    },
+    /// A thread was seen for the first time.
+    ThreadStarted {
+        /// Its new id.
+        thread: ThreadId,
+        /// Where it lives.
+        process: ProcessId,
+        /// Its kernel thread id.
+        tid: u32,
+        /// When it first touched a GIL.
+        at_ns: u64,
+        /// The best name known so far.
+        name: String,
+    },
+    /// A better name for a thread (Python's own instead of the kernel's), or a changed one.
+    ThreadNamed {
+        /// Which.
+        thread: ThreadId,
+        /// `threading.Thread.name`.
+        name: String,
+    },
+    /// A thread ended, or recording stopped: its last word.
+    ThreadEnded {
+        /// Which.
+        thread: ThreadId,
+        /// When.
+        at_ns: u64,
+        /// Exact totals, kept by the thread itself.
+        totals: ThreadTotals,
+    },
+    /// Something happened to a GIL.
+    Gil {
+        /// Whose process.
+        process: ProcessId,
+        /// Whose doing.
+        thread: ThreadId,
+        /// What, when, which GIL.
+        event: Event,
+    },
+    /// The Python stack of a thread that holds a GIL for long, taken from outside.
+    Stack {
+        /// The holder.
+        thread: ThreadId,
+        /// When the sample was taken.
+        at_ns: u64,
+        /// Innermost frame first.
+        frames: Vec<Frame>,
+    },
+    /// A sentence the report must show (why stacks are missing, why a process was not traced).
+    Note {
+        /// The sentence, without a final dot.
+        text: String,
+    },
+}
+
+/// What is known of a process image when it is first seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its new id in the trace.
+    pub process: ProcessId,
+    /// Kernel process id.
+    pub pid: u32,
+    /// That of its parent.
+    pub parent_pid: u32,
+    /// When it was first seen.
+    pub at_ns: u64,
+    /// Its command line.
+    pub argv: Vec<String>,
+    /// First word of `Py_GetVersion()` ("3.13.0"), or empty.
+    pub python: String,
+    /// `None` if its GIL is recorded, otherwise why not, in a sentence without a final dot.
+    pub not_recorded: Option<String>,
+}
+
+/// Totals of a process, known when it ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessTotals {
+    /// The interpreter's switch interval in ns as its waiters used it; 0 if nobody ever waited.
+    pub switch_interval_ns: u64,
+    /// Threads that found no slot and were not recorded.
+    pub unrecorded_threads: u64,
+}
+
+/// Exact totals of a thread, independent of lost events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadTotals {
+    /// Waits that ended in an acquire.
+    pub waits: u64,
+    /// Their total length.
+    pub waited_ns: u64,
+    /// Holds that ended in a release.
+    pub holds: u64,
+    /// Their total length.
+    pub held_ns: u64,
+    /// Releases nobody had asked for.
+    pub voluntary: u64,
+    /// Releases while a drop request was pending.
+    pub forced: u64,
+    /// Drop requests made.
+    pub drop_requests: u64,
+    /// CPU time.
+    pub cpu_ns: u64,
+    /// Voluntary context switches.
+    pub voluntary_switches: u64,
+    /// Involuntary context switches.
+    pub involuntary_switches: u64,
+    /// Events that were lost because the ring was full.
+    pub lost_events: u64,
+}
+
+/// One frame of a Python stack.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// Function name.
+    pub function: String,
+    /// File as the code object names it.
+    pub file: String,
+    /// Line being executed; 0 if unknown.
+    pub line: u32,
+}
