@@ -1,0 +1,10 @@
+//! From rings to report: the recorder that drains traced processes, the trace file (a Perfetto
+//! trace), and the analysis that says who waited for whom. Knows no Python.
+
+pub mod analysis;
+pub mod perfetto;
+pub mod record;
+pub mod recorder;
+pub mod report;
+
+pub use record::Record;
