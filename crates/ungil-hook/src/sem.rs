@@ -1,9 +1,10 @@
 //! CPython 2.7: what the calls on semaphores say about the GIL, which is one of them.
 //!
 //! `PyEval_InitThreads` (`Python/ceval.c`) makes the semaphore when the first thread is started,
-//! and takes it at once; a child does the same after fork. No other lock of the interpreter is
-//! made and at once taken with a blocking call while a thread state is current. Every release of
-//! the GIL comes after `PyThreadState_Swap(NULL)`, which confirms the guess.
+//! and takes it at once; in a child after fork `PyEval_ReInitThreads` makes it, then a second
+//! lock, and takes the first. No other lock of the interpreter is made and at once taken with a
+//! blocking call while a thread state is current. Every release of the GIL comes after
+//! `PyThreadState_Swap(NULL)`, which confirms the guess.
 
 use crate::gil;
 use crate::{image, thread};
@@ -20,8 +21,8 @@ static TICKER: AtomicPtr<AtomicI32> = AtomicPtr::new(std::ptr::null_mut());
 static CHECK_INTERVAL: AtomicPtr<AtomicI32> = AtomicPtr::new(std::ptr::null_mut());
 
 thread_local! {
-    /// The semaphore that this thread made with its last call, or 0.
-    static JUST_MADE: Cell<usize> = const { Cell::new(0) };
+    /// The semaphores that this thread made with its last two calls, the later one first, or 0.
+    static JUST_MADE: Cell<[usize; 2]> = const { Cell::new([0; 2]) };
     /// When this thread took the candidate.
     static CANDIDATE_TAKEN_NS: Cell<u64> = const { Cell::new(0) };
 }
@@ -53,7 +54,7 @@ fn ticks_ran_out() -> bool {
 
 /// Stands in for `sem_init`.
 pub unsafe extern "C" fn init(sem: *mut sem_t, shared: c_int, value: c_uint) -> c_int {
-    JUST_MADE.set(sem as usize);
+    JUST_MADE.set([sem as usize, JUST_MADE.get()[0]]);
     // SAFETY: the caller's own arguments, unchanged.
     unsafe { libc::sem_init(sem, shared, value) }
 }
@@ -67,7 +68,7 @@ pub unsafe extern "C" fn wait(sem: *mut sem_t) -> c_int {
     }
     // SAFETY: the caller's own argument, unchanged.
     let result = unsafe { libc::sem_wait(sem) };
-    if just_made == sem as usize && result == 0 && has_current_thread_state() {
+    if result == 0 && just_made.contains(&(sem as usize)) && has_current_thread_state() {
         CANDIDATE_TAKEN_NS.set(thread::now_ns());
         CANDIDATE.store(sem as usize, Relaxed);
     }
@@ -99,7 +100,7 @@ unsafe fn take_gil(sem: *mut sem_t) -> c_int {
 
 /// Stands in for `sem_post`.
 pub unsafe extern "C" fn post(sem: *mut sem_t) -> c_int {
-    JUST_MADE.set(0);
+    JUST_MADE.take();
     if CANDIDATE.load(Relaxed) == sem as usize {
         CANDIDATE.store(0, Relaxed);
         if !has_current_thread_state() {

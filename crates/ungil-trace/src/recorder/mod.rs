@@ -283,6 +283,8 @@ impl Recording {
     fn finish_processes(&mut self, processes: Vec<Traced>, now: u64) {
         for traced in processes {
             let sink = &mut self.sink;
+            // A later process with this id may use the name again.
+            self.known.remove(traced.path.file_name().unwrap_or_default());
             traced.finish(now, &mut self.next_thread, |record| sink.put(&record));
         }
     }

@@ -74,7 +74,8 @@ pub struct Traced {
     pub id: ProcessId,
     /// Kernel process id.
     pub pid: u32,
-    path: PathBuf,
+    /// The table file.
+    pub path: PathBuf,
     mapping: Mapping,
     /// Readable once the process is gone; `None` if it already was.
     life: Option<OwnedFd>,
