@@ -225,9 +225,7 @@ impl Table {
     fn cells(&self, index: usize) -> &[Cell; RING_EVENTS] {
         assert!(index < SLOTS);
         // SAFETY: as for `header`; the ring lies inside the mapping because `index < SLOTS`.
-        unsafe {
-            &*self.start.add(RINGS_OFFSET + index * RING_BYTES).cast::<[Cell; RING_EVENTS]>()
-        }
+        unsafe { &*self.start.add(RINGS_OFFSET + index * RING_BYTES).cast::<[Cell; RING_EVENTS]>() }
     }
 
     /// The address of a ring's cell, for committing its memory.
