@@ -6,5 +6,7 @@ pub mod perfetto;
 pub mod record;
 pub mod recorder;
 pub mod report;
+#[cfg(feature = "stacks")]
+pub mod stacks;
 
 pub use record::Record;
