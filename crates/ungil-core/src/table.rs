@@ -230,9 +230,7 @@ impl<'a> Table<'a> {
     fn cells(self, index: usize) -> &'a [Cell; RING_EVENTS] {
         assert!(index < SLOTS);
         // SAFETY: as for `header`; the ring lies inside the mapping because `index < SLOTS`.
-        unsafe {
-            &*self.start.add(RINGS_OFFSET + index * RING_BYTES).cast::<[Cell; RING_EVENTS]>()
-        }
+        unsafe { &*self.start.add(RINGS_OFFSET + index * RING_BYTES).cast::<[Cell; RING_EVENTS]>() }
     }
 
     /// Appends `event` to the ring of slot `index`, or counts it as lost and returns `false`.

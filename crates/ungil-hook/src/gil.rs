@@ -133,9 +133,9 @@ fn role_of_further(address: usize) -> Option<Role> {
         add(address);
         ALL[0].locked.store(true, Relaxed);
     }
-    find(address).map(Role::Free).or_else(|| {
-        find(address.wrapping_sub(COND_TO_SWITCH_COND)).map(Role::Taken)
-    })
+    find(address)
+        .map(Role::Free)
+        .or_else(|| find(address.wrapping_sub(COND_TO_SWITCH_COND)).map(Role::Taken))
 }
 
 fn find(address: usize) -> Option<&'static Gil> {

@@ -128,7 +128,10 @@ impl Image {
             }
             // SAFETY: the dynamic section says that `bytes` of relocations begin at `start`.
             let table = unsafe {
-                std::slice::from_raw_parts(start as *const Elf64_Rela, bytes / size_of::<Elf64_Rela>())
+                std::slice::from_raw_parts(
+                    start as *const Elf64_Rela,
+                    bytes / size_of::<Elf64_Rela>(),
+                )
             };
             for relocation in table {
                 if FUNCTION_SLOTS.contains(&(relocation.r_info & 0xffff_ffff))
@@ -165,7 +168,11 @@ fn read_only_pages(base: usize) -> Range<usize> {
         base: usize,
         found: Range<usize>,
     }
-    unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, search: *mut c_void) -> c_int {
+    unsafe extern "C" fn look(
+        info: *mut libc::dl_phdr_info,
+        _: usize,
+        search: *mut c_void,
+    ) -> c_int {
         // SAFETY: dl_iterate_phdr passes a valid info and the pointer that it was given.
         let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
         if usize::try_from(info.dlpi_addr) != Ok(search.base) {
@@ -178,7 +185,8 @@ fn read_only_pages(base: usize) -> Range<usize> {
             let (start, size) = (header.p_vaddr as usize, header.p_memsz as usize);
             let first = search.base.wrapping_add(start);
             // The linker protects whole pages only: the last one may hold writable data too.
-            search.found = first & !(page_size() - 1)..first.wrapping_add(size) & !(page_size() - 1);
+            search.found =
+                first & !(page_size() - 1)..first.wrapping_add(size) & !(page_size() - 1);
             return 1;
         }
         0

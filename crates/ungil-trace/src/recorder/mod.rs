@@ -204,7 +204,12 @@ impl Sink {
 }
 
 impl Recording {
-    fn new(writer: Writer, blame_after_ns: u64, session: Arc<Session>, shared: Arc<Shared>) -> Self {
+    fn new(
+        writer: Writer,
+        blame_after_ns: u64,
+        session: Arc<Session>,
+        shared: Arc<Shared>,
+    ) -> Self {
         Self {
             session,
             shared,

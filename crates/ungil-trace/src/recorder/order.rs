@@ -63,8 +63,7 @@ impl Order {
             gil.waiting.sort_by_key(|(_, event)| {
                 (distance(event.seq, given), !event.kind.changes_holder())
             });
-            let count =
-                gil.waiting.partition_point(|(_, event)| !is_after(event.seq, limit));
+            let count = gil.waiting.partition_point(|(_, event)| !is_after(event.seq, limit));
             gils_with_events += usize::from(count > 0);
             ready.extend(gil.waiting.drain(..count));
             gil.given = limit;
