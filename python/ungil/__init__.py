@@ -1,0 +1,22 @@
+"""What the GIL costs a running Python program.
+
+The command line is `ungil --help`. For code that wants the numbers of itself: `ungil.gil`.
+"""
+
+from typing import TYPE_CHECKING
+
+from ungil.errors import Error, HookError
+
+if TYPE_CHECKING:
+    from ungil._native import __version__
+
+__all__ = ["Error", "HookError", "__version__"]
+
+
+def __getattr__(name: str) -> str:
+    # The version lives in the native part, and `ungil doctor` has to start without it.
+    if name == "__version__":
+        from ungil import _native
+
+        return _native.__version__
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,7 @@
+"""`python -m ungil` is `ungil`."""
+
+import sys
+
+from ungil.cli import main
+
+sys.exit(main())

@@ -1,0 +1,49 @@
+"""The native part: the recorder, the reader of traces, and what the hook can be loaded into."""
+
+from typing import final
+
+__version__: str
+
+@final
+class Recorder:
+    """Records every process that the environment of `environment()` reaches, until `stop()`.
+
+    A recorder that is dropped before `stop()` leaves no file behind.
+    """
+
+    def __new__(
+        cls, path: str, *, overwrite: bool, blame_after_ms: float, follow_children: bool
+    ) -> Recorder:
+        """Prepare to write the trace `path`, which appears under that name when it is complete.
+
+        Holds longer than `blame_after_ms` while somebody waits get a Python stack.
+        Raises FileExistsError (unless `overwrite`), FileNotFoundError, PermissionError, OSError.
+        """
+
+    def environment(self, base: dict[str, str]) -> dict[str, str]:
+        """`base` with what a process needs to be recorded: LD_PRELOAD (kept and extended), UNGIL_*.
+
+        Raises ValueError if the loader could not preload the hook from where it is installed.
+        """
+
+    def start(self) -> None:
+        """Record in a background thread from now on."""
+
+    def status(self) -> str:
+        """JSON: `{"events": n, "lost_events": n, "processes": n, "threads": n, "seconds": s}`."""
+
+    def stop(self, main_pid: int | None = None) -> str:
+        """Drain what is left, complete the file and return the report as JSON (schema 1)."""
+
+def read_trace(path: str, blame_after_ms: float) -> str:
+    """Return the report of a trace file as JSON (schema 1).
+
+    Raises ValueError, in one sentence, for a foreign or truncated file or one of another schema,
+    OSError if it cannot be read.
+    """
+
+def hook_path() -> str:
+    """Where the hook library is installed."""
+
+def hookable(executable: str) -> str | None:
+    """None if the hook can record this interpreter, else why not, in a sentence."""

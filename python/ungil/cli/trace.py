@@ -1,0 +1,186 @@
+"""`ungil trace`: run a program and record every GIL wait and hold of it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+import click
+
+from ungil._native import Recorder
+from ungil.cli.child import Child, die_of, signals_for
+from ungil.cli.command import Command, blame_after_option, fail, reason
+from ungil.cli.outputs import free_name, json_file
+from ungil.cli.program import Program, find_program
+from ungil.errors import HookError, UsageError
+
+EXAMPLES = """\
+  ungil trace app.py --port 8000            a script, with its arguments
+  ungil trace -m http.server                a module
+  ungil trace gunicorn -w 4 app:app         a command and its Python children
+  ungil trace -o slow.pftrace -- ./run.sh   ungil's own options come first
+"""
+
+# Options that take the next word as their value.
+WITH_VALUE = {"-o", "--output", "--json", "--blame-after"}
+
+
+class Create(Protocol):
+    """Makes the recorder that writes a trace to `path`; raises OSError if it cannot."""
+
+    def __call__(self, path: str, *, overwrite: bool) -> Recorder:
+        """The recorder."""
+        ...
+
+
+class TraceCommand(Command):
+    """A command whose options end where the program begins, be it with `-m` or `-c`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put a `--` before the program, then parse as usual."""
+        return super().parse_args(ctx, separated(args))
+
+
+def separated(words: Sequence[str]) -> list[str]:
+    """`words` with a `--` before the program if it begins with `-m` or `-c`."""
+    index = 0
+    while index < len(words):
+        word = words[index]
+        if word == "--" or not word.startswith("-"):
+            break
+        if word[:2] in ("-m", "-c"):
+            return [*words[:index], "--", *words[index:]]
+        index += 2 if word in WITH_VALUE else 1
+    return list(words)
+
+
+@click.command(cls=TraceCommand, name="trace", examples=EXAMPLES, options_metavar="[OPTIONS] [--]")
+@click.option("-o", "--output", metavar="FILE", help="Trace file [default: ungil-PROGRAM.pftrace].")
+@click.option("-f", "--force", is_flag=True, help="Replace FILE if it exists.")
+@click.option(
+    "--json", "json_path", metavar="FILE", help="Also write the report as JSON ('-': stdout)."
+)
+@click.option("--no-children", is_flag=True, help="Record the program alone, not its children.")
+@blame_after_option
+@click.option("-q", "--quiet", is_flag=True, help="Print no report.")
+@click.argument("words", metavar="PROGRAM [ARGS]...", nargs=-1, type=click.UNPROCESSED)
+def command(
+    output: str | None,
+    force: bool,
+    json_path: str | None,
+    no_children: bool,
+    blame_after: float,
+    quiet: bool,
+    words: tuple[str, ...],
+) -> int:
+    """Run PROGRAM, record every GIL wait and hold, print what it cost on stderr.
+
+    PROGRAM is a Python file, -m MODULE, -c CODE, or any command.
+    It runs as without ungil and ungil exits as it does; children that are Python are recorded too.
+    """
+    program = find_program(words)
+    if output is not None and json_path is not None and Path(output) == Path(json_path):
+        raise UsageError(f"the trace and its JSON cannot both be written to {output!r}")
+
+    def create(path: str, *, overwrite: bool) -> Recorder:
+        return Recorder(
+            path,
+            overwrite=overwrite,
+            blame_after_ms=blame_after,
+            follow_children=not no_children,
+        )
+
+    with json_file(json_path) as write_json:
+        if output is None:
+            path, recorder = _new_trace(program.name, create)
+        else:
+            path, recorder = output, _trace_at(output, force, create)
+        child = Child()
+        with signals_for(child):
+            _start(child, program, recorder)
+            status = child.wait()
+            try:
+                report = recorder.stop(child.pid)
+            except OSError as error:
+                # The program's failure is the more important one.
+                return fail(
+                    f"the trace {path!r} could not be written: {reason(error)}", status or 1
+                )
+        write_json(report)
+    if not quiet:
+        _print(report, path)
+    return _as(status)
+
+
+def _new_trace(program: str, create: Create) -> tuple[str, Recorder]:
+    """A recorder for a trace with a name that is free."""
+    try:
+        return free_name(program, partial(create, overwrite=False))
+    except OSError as error:
+        raise UsageError(
+            f"cannot write a trace to the current folder: {reason(error)}; name a file with -o"
+        ) from error
+
+
+def _trace_at(path: str, force: bool, create: Create) -> Recorder:
+    """A recorder for the trace that the user named."""
+    if Path(path).exists() and not Path(path).is_file():
+        # The complete trace is renamed to its name, which must not replace a device or a folder.
+        raise UsageError(f"cannot write {path!r}: it is not a regular file")
+    try:
+        return create(path, overwrite=force)
+    except FileExistsError as error:
+        raise UsageError(
+            f"{path!r} exists; replace it with --force or name another file with -o"
+        ) from error
+    except OSError as error:
+        raise UsageError(f"cannot write {path!r}: {reason(error)}") from error
+
+
+def _start(child: Child, program: Program, recorder: Recorder) -> None:
+    """Start the program with the hook in its environment."""
+    # Only what concerns the hook goes through the native part: other variables may be any bytes.
+    concerned = {
+        name: value
+        for name, value in os.environ.items()
+        if name == "LD_PRELOAD" or name.startswith("UNGIL_")
+    }
+    try:
+        hooked = recorder.environment(concerned)
+    except ValueError as error:
+        raise HookError(str(error)) from error
+    recorder.start()
+    try:
+        child.start(program, {**os.environ, **hooked})
+    except OSError as error:
+        raise UsageError(f"cannot start {program.argv[0]!r}: {reason(error)}") from error
+
+
+def _print(report: str, path: str) -> None:
+    """The report, and what to do with the trace, on stderr."""
+    # Imported here because the program should not wait for it.
+    from ungil.report import print_report
+
+    name = shlex.quote(path)
+    with suppress(OSError):
+        print_report(report, sys.stderr)
+        print(
+            f"\ntrace: {name}, to be opened at https://ui.perfetto.dev; "
+            f"this report again: ungil report {name}",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def _as(status: int) -> int:
+    """End as the program did: return its exit status, or die by the signal that killed it."""
+    if status >= 0:
+        return status
+    die_of(-status)
+    return 128 - status

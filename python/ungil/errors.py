@@ -1,0 +1,20 @@
+"""The errors of ungil, where no builtin exception fits.
+
+    ungil.Error
+    ├── UsageError    what was asked for is wrong; the command line exits with 2
+    └── HookError     the GIL of an interpreter cannot be recorded; the message says why
+
+A message says what happened, with which value, and what to do; it has no final dot.
+"""
+
+
+class Error(Exception):
+    """Everything that ungil raises on purpose."""
+
+
+class UsageError(Error):
+    """What was asked for is wrong: a file that is not there, an option without sense."""
+
+
+class HookError(Error):
+    """The GIL of an interpreter cannot be recorded here."""

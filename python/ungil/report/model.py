@@ -1,0 +1,137 @@
+"""The report as JSON, schema 1: what the native part computes and the renderer shows.
+
+Times are in the unit their name ends in. Keys marked NotRequired may be missing; a reader skips
+keys it does not know.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NotRequired, TypedDict, cast
+
+SCHEMA = 1
+
+
+class Distribution(TypedDict):
+    """How long the holds or the waits of a thread were."""
+
+    count: int
+    mean_us: float
+    p50_us: float
+    p99_us: float
+    max_us: float
+
+
+class Gaps(TypedDict):
+    """The time between two moments at which a thread ran."""
+
+    mean_ms: float
+    max_ms: float
+
+
+class ContextSwitches(TypedDict):
+    """How often the kernel took a thread off its core."""
+
+    voluntary: int
+    involuntary: int
+
+
+class Thread(TypedDict):
+    """One thread, at one GIL."""
+
+    tid: int
+    name: str
+    held_s: float
+    waited_s: float
+    cpu_s: float
+    holds: Distribution
+    waits: Distribution
+    gaps: Gaps
+    voluntary: int
+    forced: int
+    main: NotRequired[bool]
+    context_switches: NotRequired[ContextSwitches]
+    drop_requests: NotRequired[int]
+    lost_events: NotRequired[int]
+
+
+class Others(TypedDict):
+    """Threads that are not listed one by one, summed."""
+
+    threads: int
+    held_s: float
+    waited_s: float
+
+
+class Blame(TypedDict):
+    """How long `victim` waited while `culprit` held; None: while nobody held (handoff)."""
+
+    victim: int
+    culprit: int | None
+    waited_s: float
+
+
+class LongHold(TypedDict):
+    """One hold that was longer than `--blame-after`."""
+
+    tid: int
+    start_s: float
+    duration_ms: float
+    stack: list[str]
+    """Innermost frame first, as `function (file:line)`; empty if none was taken."""
+    name: NotRequired[str]
+    waited_s: NotRequired[float]
+    waiters_max: NotRequired[int]
+
+
+class Gil(TypedDict):
+    """One GIL: a process has one, and one more for each sub-interpreter with its own."""
+
+    held_s: float
+    contended_s: float
+    handoffs: int
+    forced: int
+    wanting_mean: float
+    threads: list[Thread]
+    blame: list[Blame]
+    long_holds: list[LongHold]
+    others: NotRequired[Others | None]
+
+
+class Process(TypedDict):
+    """One process image."""
+
+    pid: int
+    argv: list[str]
+    gils: list[Gil]
+    python: NotRequired[str]
+    parent_pid: NotRequired[int]
+    not_recorded: NotRequired[str | None]
+    switch_interval_ms: NotRequired[float | None]
+    unrecorded_threads: NotRequired[int]
+
+
+class Finding(TypedDict):
+    """What the numbers mean, in a sentence."""
+
+    kind: str
+    """`convoy`, `hog`, `unfair`, `native-hold` or `none`."""
+    text: str
+    advice: NotRequired[str | None]
+
+
+class Report(TypedDict):
+    """All that a trace says. The largest process comes first."""
+
+    schema: int
+    python: str
+    duration_s: float
+    lost_events: int
+    processes: list[Process]
+    findings: list[Finding]
+    notes: NotRequired[list[str]]
+
+
+def parse(text: str) -> Report:
+    """The report in `text`, which the native part wrote."""
+    return cast(Report, json.loads(text))

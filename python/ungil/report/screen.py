@@ -1,0 +1,189 @@
+"""The whole report, fitted to the height of the terminal.
+
+Everything but the table of threads has a small limit of its own; that table gets the lines which
+the rest leaves.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import PurePath
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ungil.report.model import Gil, Process, Report
+from ungil.report.threads import Names, thread_table
+from ungil.report.units import digits, duration, plain, plural, rate, share
+from ungil.report.waits import blame_section, holds_section
+
+FINDINGS = 6
+ROWS_OF_A_FILE = 25
+ROWS_AT_LEAST = 5
+# The lines that name the trace file, and the prompt.
+LINES_BELOW = 3
+STYLES = {"none": "green", "unfair": "yellow"}
+
+
+def render(report: Report, console: Console) -> None:
+    """Draw `report` on `console`."""
+    height = console.height if console.is_terminal else None
+    few = 3 if height is not None and height < 40 else 6
+    above: list[RenderableType] = [*_title(report), *_findings(report)]
+    below: list[RenderableType] = []
+    threads: list[RenderableType] = []
+    gil = _main_gil(report)
+    if gil is not None:
+        names = Names(gil)
+        above += [Text(), _gil_line(gil, report["processes"][0], report["duration_s"])]
+        below += blame_section(gil, names, few, console.width)
+        below += holds_section(gil, names, few)
+    below += _other_gils(report, few)
+    below += _other_processes(report, few)
+    below += _last_words(report)
+    if gil is not None:
+        rows = ROWS_OF_A_FILE
+        if height is not None:
+            used = len(console.render_lines(Group(*above, *below), pad=False))
+            # Its heading takes two lines and an empty one.
+            rows = max(ROWS_AT_LEAST, height - used - 3 - LINES_BELOW)
+        names = Names(gil)
+        threads = [Text(), thread_table(gil, names, report["duration_s"], rows, console.width)]
+    console.print(Group(*above, *threads, *below))
+
+
+def _main_gil(report: Report) -> Gil | None:
+    """The GIL that the table of threads is about: the first one of the largest process."""
+    for process in report["processes"][:1]:
+        for gil in process["gils"][:1]:
+            return gil
+    return None
+
+
+def _title(report: Report) -> list[RenderableType]:
+    if not report["processes"]:
+        return [Text("No Python process was recorded", style="bold yellow")]
+    process = report["processes"][0]
+    threads = sum(_threads(gil) for gil in process["gils"])
+    python = process.get("python") or report["python"]
+    facts = [f"pid {process['pid']}", f"Python {plain(python)}" if python else "no Python"]
+    facts += [duration(report["duration_s"]), plural(threads, "thread")]
+    if len(report["processes"]) > 1:
+        facts.append(f"the largest of {plural(len(report['processes']), 'process')}")
+    title = Text.assemble((_command(process), "bold"), "  ", (", ".join(facts), "dim"))
+    missing = process.get("not_recorded")
+    if missing:
+        return [title, Text(f"not recorded: {plain(missing)}", style="yellow")]
+    return [title]
+
+
+def _findings(report: Report) -> list[RenderableType]:
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for finding in report["findings"][:FINDINGS]:
+        kind = finding["kind"]
+        text = Text(plain(finding["text"]))
+        advice = finding.get("advice")
+        if advice:
+            text.append(f"\n{plain(advice)}", style="dim")
+        style = STYLES.get(kind, "red")
+        grid.add_row(Text("ok" if kind == "none" else plain(kind), style=f"bold {style}"), text)
+    more = len(report["findings"]) - FINDINGS
+    if more > 0:
+        grid.add_row(
+            Text(), Text(f"and {plural(more, 'further finding')} in the JSON", style="dim")
+        )
+    return [Text(), grid] if report["findings"] else []
+
+
+def _gil_line(gil: Gil, process: Process, seconds: float) -> Text:
+    """What all threads together made of the GIL."""
+    line = Text.assemble(("GIL", "bold"), f"  held {share(gil['held_s'], seconds)} of the time, ")
+    contended = share(gil["contended_s"], seconds)
+    line.append(
+        f"contended {contended}", style="yellow" if gil["contended_s"] > seconds / 10 else ""
+    )
+    line.append(
+        f"; {rate(gil['handoffs'], seconds)} handoffs/s, {rate(gil['forced'], seconds)} forced/s; "
+        f"{digits(gil['wanting_mean'])} threads wanted to run on average, one could"
+    )
+    interval = process.get("switch_interval_ms")
+    if interval:
+        line.append(f"; switch interval {duration(interval / 1e3)}")
+    return line
+
+
+def _other_gils(report: Report, few: int) -> list[RenderableType]:
+    gils = report["processes"][0]["gils"][1:] if report["processes"] else []
+    lines: list[RenderableType] = [
+        Text(f"  {number}: {_summary(gil, report['duration_s'])}")
+        for number, gil in enumerate(gils[:few], start=2)
+    ]
+    if len(gils) > few:
+        lines.append(Text(f"  and {len(gils) - few:,} more", style="dim"))
+    return [Text(), Text("GILs of sub-interpreters", style="bold"), *lines] if lines else []
+
+
+def _other_processes(report: Report, few: int) -> list[RenderableType]:
+    processes = report["processes"][1:]
+    if not processes:
+        return []
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(no_wrap=True, overflow="ellipsis", max_width=40)
+    grid.add_column(overflow="fold")
+    for process in processes[:few]:
+        missing = process.get("not_recorded")
+        if missing:
+            text = Text(f"not recorded: {plain(missing)}", style="yellow")
+        elif process["gils"]:
+            text = Text(_summary(process["gils"][0], report["duration_s"]))
+        else:
+            text = Text("never used its GIL", style="dim")
+        grid.add_row(Text(f"  {process['pid']}"), Text(_command(process)), text)
+    lines: list[RenderableType] = [Text(), Text("Other processes", style="bold"), grid]
+    if len(processes) > few:
+        rest = processes[few:]
+        waited = sum(_waited(gil) for process in rest for gil in process["gils"])
+        lines.append(Text(f"  and {len(rest):,} more, waited {duration(waited)}", style="dim"))
+    return lines
+
+
+def _last_words(report: Report) -> list[RenderableType]:
+    lines: list[RenderableType] = [Text()]
+    for process in report["processes"]:
+        unrecorded = process.get("unrecorded_threads", 0)
+        if unrecorded:
+            text = f"note: {plural(unrecorded, 'thread')} of process {process['pid']} not recorded"
+            lines.append(Text(text, style="yellow"))
+    lines += [Text(f"note: {plain(note)}", style="yellow") for note in report.get("notes", [])]
+    lost = report["lost_events"]
+    lines.append(Text(f"lost events: {lost:,}", style="bold red" if lost else "dim"))
+    return lines
+
+
+def _summary(gil: Gil, seconds: float) -> str:
+    return (
+        f"{plural(_threads(gil), 'thread')}, held {share(gil['held_s'], seconds)}, "
+        f"contended {share(gil['contended_s'], seconds)}, waited {duration(_waited(gil))}"
+    )
+
+
+def _threads(gil: Gil) -> int:
+    others = gil.get("others")
+    return len(gil["threads"]) + (others["threads"] if others else 0)
+
+
+def _waited(gil: Gil) -> float:
+    others = gil.get("others")
+    listed = sum(thread["waited_s"] for thread in gil["threads"])
+    return listed + (others["waited_s"] if others else 0.0)
+
+
+def _command(process: Process) -> str:
+    """The command line, without the folder of the program and cut where it gets boring."""
+    argv = [PurePath(process["argv"][0]).name, *process["argv"][1:]] if process["argv"] else ["?"]
+    text = plain(shlex.join(argv))
+    return text if len(text) <= 60 else text[:59] + "…"

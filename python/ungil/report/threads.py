@@ -1,0 +1,188 @@
+"""The table of threads: the worst first, as many columns as fit, the rows that do not fit summed.
+
+The worst are those that lost or took most: threads are sorted by time waited plus time held, so
+that victims and culprits both come first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import nan
+
+from rich.cells import cell_len
+from rich.table import Table
+from rich.text import Text
+
+from ungil.report.model import ContextSwitches, Distribution, Gil, Others, Thread
+from ungil.report.units import duration, plain, share, tally
+
+NARROW_NAME, WIDE_NAME = 16, 32
+"""How wide names may be: below 120 columns, and from there on."""
+
+
+class Names:
+    """What the threads of a GIL are called: their names, with the tid where two share one."""
+
+    def __init__(self, gil: Gil) -> None:
+        bearers = Counter(thread["name"] for thread in gil["threads"])
+        self._names: dict[int, str] = {}
+        for thread in gil["threads"]:
+            name = plain(thread["name"]) or "thread"
+            unique = thread["name"] and bearers[thread["name"]] == 1
+            self._names[thread["tid"]] = name if unique else f"{name} {thread['tid']}"
+
+    def of(self, tid: int) -> str:
+        """The name of the thread `tid`, which the report may have summed with others."""
+        return self._names.get(tid, f"thread {tid}")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the table."""
+
+    group: str
+    head: str
+    cell: Callable[[Thread], str]
+    keep: int
+    """The column with the lowest number goes first when the terminal is too narrow."""
+    begins_group: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line: a thread, or several in one."""
+
+    name: Text
+    thread: Thread
+
+
+def thread_table(gil: Gil, names: Names, seconds: float, rows: int, width: int) -> Table:
+    """The threads of `gil`, recorded for `seconds`, in at most `rows` rows and `width` columns."""
+    lines = _rows(gil, names, rows)
+    name_width = WIDE_NAME if width >= 120 else NARROW_NAME
+    longest = max(cell_len(line.name.plain) for line in lines)
+    name_width = min(name_width, max(longest, len("thread")))
+    cells = {column: [column.cell(line.thread) for line in lines] for column in _columns(seconds)}
+    widths = {
+        column: max(map(cell_len, (column.group, column.head, *texts))) + column.begins_group
+        for column, texts in cells.items()
+    }
+    for column in sorted(widths, key=lambda column: column.keep):
+        if name_width + sum(widths.values()) + len(widths) <= width:
+            break
+        del widths[column]
+    return _drawn(lines, name_width, widths, cells, seconds)
+
+
+def _drawn(
+    lines: list[Row],
+    name_width: int,
+    widths: dict[Column, int],
+    cells: dict[Column, list[str]],
+    seconds: float,
+) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("\nthread", width=name_width, no_wrap=True, overflow="ellipsis")
+    group = ""
+    for column, column_width in widths.items():
+        # A group whose first column was dropped keeps its title over the next one.
+        title = column.group if column.group != group else ""
+        group = column.group
+        table.add_column(
+            f"{title}\n{column.head}", width=column_width, justify="right", no_wrap=True
+        )
+    for index, line in enumerate(lines):
+        style = _style(line.thread, seconds)
+        texts = [Text(cells[column][index], style=style.get(column.head, "")) for column in widths]
+        table.add_row(line.name, *texts)
+    return table
+
+
+def _style(thread: Thread, seconds: float) -> dict[str, str]:
+    """What deserves a second look: by the head of the column."""
+    waited = thread["waited_s"] / seconds if seconds > 0 else 0.0
+    held = thread["held_s"] / seconds if seconds > 0 else 0.0
+    return {
+        "waited": "bold red" if waited >= 0.5 else "yellow" if waited >= 0.1 else "",
+        "held": "bold" if held >= 0.5 else "",
+    }
+
+
+def _columns(seconds: float) -> list[Column]:
+    """All columns, from left to right."""
+
+    def part(value: float) -> str:
+        return f"{duration(value)} {share(value, seconds):>4}"
+
+    return [
+        Column("", "held", lambda t: part(t["held_s"]), 99),
+        Column("", "waited", lambda t: part(t["waited_s"]), 99),
+        Column("", "cpu", lambda t: duration(t["cpu_s"]), 40),
+        Column("waits", "count", lambda t: tally(t["waits"]["count"]), 35, begins_group=True),
+        Column("waits", "p50", lambda t: duration(t["waits"]["p50_us"] / 1e6), 80),
+        Column("waits", "p99", lambda t: duration(t["waits"]["p99_us"] / 1e6), 85),
+        Column("waits", "max", lambda t: duration(t["waits"]["max_us"] / 1e6), 99),
+        Column("gaps", "mean", lambda t: duration(t["gaps"]["mean_ms"] / 1e3), 50, True),
+        Column("gaps", "max", lambda t: duration(t["gaps"]["max_ms"] / 1e3), 60),
+        Column("holds", "count", lambda t: tally(t["holds"]["count"]), 30, begins_group=True),
+        Column("holds", "p50", lambda t: duration(t["holds"]["p50_us"] / 1e6), 45),
+        Column("holds", "p99", lambda t: duration(t["holds"]["p99_us"] / 1e6), 46),
+        Column("holds", "max", lambda t: duration(t["holds"]["max_us"] / 1e6), 65),
+        Column("released", "freely", lambda t: tally(t["voluntary"]), 47, begins_group=True),
+        Column("released", "forced", lambda t: tally(t["forced"]), 70),
+        Column("switches", "vol.", lambda t: tally(_switches(t)["voluntary"]), 25, True),
+        Column("switches", "invol.", lambda t: tally(_switches(t)["involuntary"]), 26),
+        Column("", "tid", lambda t: str(t["tid"] or ""), 10, begins_group=True),
+    ]
+
+
+def _rows(gil: Gil, names: Names, limit: int) -> list[Row]:
+    """The worst threads, then one row for all that are left."""
+    threads = sorted(gil["threads"], key=lambda t: t["waited_s"] + t["held_s"], reverse=True)
+    others = gil.get("others") or Others(threads=0, held_s=0.0, waited_s=0.0)
+    fits = len(threads) + bool(others["threads"]) <= limit
+    shown = threads if fits else threads[: max(limit - 1, 1)]
+    rows = [Row(Text(names.of(thread["tid"])), thread) for thread in shown]
+    rest = threads[len(shown) :]
+    count = len(rest) + others["threads"]
+    if count or not rows:
+        rows.append(
+            Row(Text(f"{count:,} {'more' if rows else 'threads'}", "dim"), _sum(rest, others))
+        )
+    return rows
+
+
+def _sum(threads: list[Thread], others: Others) -> Thread:
+    """Many threads as one: times and counts added, the largest maximum, no percentiles."""
+    return Thread(
+        tid=0,
+        name="",
+        held_s=sum(t["held_s"] for t in threads) + others["held_s"],
+        waited_s=sum(t["waited_s"] for t in threads) + others["waited_s"],
+        cpu_s=sum(t["cpu_s"] for t in threads),
+        holds=_merge([t["holds"] for t in threads]),
+        waits=_merge([t["waits"] for t in threads]),
+        gaps={"mean_ms": nan, "max_ms": max((t["gaps"]["max_ms"] for t in threads), default=nan)},
+        voluntary=sum(t["voluntary"] for t in threads),
+        forced=sum(t["forced"] for t in threads),
+        context_switches={
+            "voluntary": sum(_switches(t)["voluntary"] for t in threads),
+            "involuntary": sum(_switches(t)["involuntary"] for t in threads),
+        },
+    )
+
+
+def _merge(parts: list[Distribution]) -> Distribution:
+    return Distribution(
+        count=sum(part["count"] for part in parts),
+        mean_us=nan,
+        p50_us=nan,
+        p99_us=nan,
+        max_us=max((part["max_us"] for part in parts), default=nan),
+    )
+
+
+def _switches(thread: Thread) -> ContextSwitches:
+    return thread.get("context_switches") or ContextSwitches(voluntary=0, involuntary=0)
