@@ -7,9 +7,9 @@
         handle(request)
     print(cost.waited_ns / cost.wall_ns)
 
-Counting begins with `install()`; a program under `ungil trace` is counted from its start. It costs
-some tens of nanoseconds at each release and acquire of the GIL, and never ends.
-Times are in nanoseconds. Threads of sub-interpreters with a GIL of their own are counted too.
+Counting begins with `install()` and never ends; a program under `ungil trace` is counted from its
+start. It makes each release and acquire of the GIL some tens of nanoseconds longer.
+All times are in nanoseconds. What `ungil._native` hands out is documented in `_native.pyi`.
 """
 
 import threading
@@ -27,36 +27,35 @@ class ThreadStats:
     """What one thread did with the GIL since `install()` or since the thread began."""
 
     name: str
-    """`threading.Thread.name`, or the thread id as text if `threading` does not know the thread."""
+    """`threading.Thread.name`, or the kernel's thread id if `threading` does not know the thread"""
     tid: int
-    """The kernel's thread id (`threading.get_native_id()`)."""
+    """the kernel's thread id, `threading.get_native_id()`"""
     waits: int
-    """Waits that ended: the thread asked for the GIL, did not get it at once, and got it."""
+    """how often it asked for the GIL, did not get it at once, and got it"""
     waited_ns: int
-    """Their length, with the wait it is in now."""
+    """how long that took, including the wait it is in now"""
     holds: int
-    """Holds that ended."""
+    """how often it had the GIL and let it go"""
     held_ns: int
-    """Their length, with the hold it is in now."""
+    """how long it had the GIL, including the hold it is in now"""
     voluntary: int
-    """Releases that nobody had asked for: before blocking calls, mostly."""
+    """releases that nobody had asked for, mostly before blocking calls"""
     forced: int
-    """Releases because another thread had waited for a switch interval."""
+    """releases because another thread had waited for a switch interval"""
     drop_requests: int
-    """How often this thread waited for a switch interval and asked the holder to let go."""
+    """how often it waited for a switch interval and asked the holder to let go"""
 
 
 def install() -> None:
-    """Start to count in this process. Does nothing if it is counted already.
+    """Count in this process from now on. Does nothing if it is counted already.
 
-    Raises `HookError` where that is impossible: on free-threaded Python, PyPy, unknown builds.
-    Children that are forked from here are counted too, each for itself; programs that are
-    executed from here are not.
+    Raises `HookError` where that is impossible: in free-threaded Python, PyPy, unknown builds.
+    Neither forked children nor programs started from here are counted.
     """
     try:
         _native.gil_install()
     except RuntimeError as error:
-        raise HookError(f"the GIL cannot be recorded in this process: {error}") from None
+        raise HookError(f"the GIL of this process cannot be recorded: {error}") from None
 
 
 def installed() -> bool:
@@ -67,35 +66,32 @@ def installed() -> bool:
 def stats() -> dict[int, ThreadStats]:
     """What each running thread did with the GIL, by `threading.get_ident()`.
 
-    A thread appears when it has waited for or released the GIL once. The numbers belong to one
-    moment: the caller holds the GIL, so no other thread can end a hold or a wait meanwhile.
+    A thread appears with its first wait, acquire or release. The numbers belong to one moment:
+    the caller holds the GIL, so no other thread can end a hold or a wait meanwhile.
     Raises `NotInstalled` before `install()`.
     """
     _require_installed()
     names = {thread.ident: thread.name for thread in threading.enumerate()}
-    return {
-        (ident := counted.pop("ident")): ThreadStats(
-            name=names.get(ident, str(counted["tid"])), **counted
-        )
-        for counted in _native.gil_stats()
-    }
+    result: dict[int, ThreadStats] = {}
+    for numbers in _native.gil_stats():
+        ident = numbers.pop("ident")
+        name = names.get(ident) or str(numbers["tid"])
+        result[ident] = ThreadStats(name=name, **numbers)
+    return result
 
 
 class Cost:
-    """What a block of code cost the thread that ran it. Grows until the block has ended.
+    """What a block of code cost the thread that ran it. Counts on until the block has ended.
 
-    It counts all that this thread did meanwhile. Around an `await` that includes whatever other
-    tasks the event loop ran in this thread; around code without one it is exact in asyncio too.
+    It is all that this thread did meanwhile: around an `await` that includes the other tasks that
+    the event loop ran in this thread.
     """
 
     __slots__ = ("_after", "_before")
 
-    _before: _native.GilThreadStats
-    _after: _native.GilThreadStats | None
-
     def __enter__(self) -> "Cost":
         """Begin."""
-        self._after = None
+        self._after: tuple[int, ...] | None = None
         self._before = _thread_stats()
         return self
 
@@ -108,71 +104,69 @@ class Cost:
         """End, also if the block raises."""
         self._after = _thread_stats()
 
-    def _difference(self, field: int) -> int:
+    def _since(self, field: int) -> int:
+        """How much a field of `gil_thread_stats` has grown."""
         return (self._after or _thread_stats())[field] - self._before[field]
 
     @property
     def waits(self) -> int:
-        """Waits that ended."""
-        return self._difference(0)
+        """How often the thread asked for the GIL, did not get it at once, and got it."""
+        return self._since(0)
 
     @property
     def waited_ns(self) -> int:
-        """How long the thread wanted the GIL and did not have it."""
-        return self._difference(1)
+        """How long it wanted the GIL and did not have it."""
+        return self._since(1)
 
     @property
     def holds(self) -> int:
-        """Holds that ended; the one that the block itself ends in is not among them."""
-        return self._difference(2)
+        """How often it had the GIL and let it go; the hold that the block ends in is not over."""
+        return self._since(2)
 
     @property
     def held_ns(self) -> int:
-        """How long the thread had the GIL, so that no other one could run Python code."""
-        return self._difference(3)
-
-    @property
-    def voluntary(self) -> int:
-        """Releases that nobody had asked for."""
-        return self._difference(4)
+        """How long it had the GIL, so that no other thread could run Python code."""
+        return self._since(3)
 
     @property
     def forced(self) -> int:
-        """Releases because another thread had waited for a switch interval."""
-        return self._difference(5)
+        """How often it had to let go because another thread had waited for a switch interval."""
+        return self._since(5)
 
     @property
     def wall_ns(self) -> int:
-        """How long the block took (`CLOCK_MONOTONIC`)."""
-        return self._difference(7)
+        """How long the block took."""
+        return self._since(7)
 
     @property
     def cpu_ns(self) -> int:
-        """CPU time of the thread (`time.thread_time_ns()`)."""
-        return self._difference(8)
+        """CPU time of the thread, `time.thread_time_ns()`."""
+        return self._since(8)
 
     def __repr__(self) -> str:
-        """All of it, in declared order."""
-        names = ("waits", "waited_ns", "holds", "held_ns", "forced", "wall_ns", "cpu_ns")
-        return f"Cost({', '.join(f'{name}={getattr(self, name)}' for name in names)})"
+        """All of it."""
+        fields = ("waits", "waited_ns", "holds", "held_ns", "forced", "wall_ns", "cpu_ns")
+        return f"Cost({', '.join(f'{field}={getattr(self, field)}' for field in fields)})"
 
 
 def measure() -> Cost:
-    """Measure the GIL waits and holds of a `with` block in the calling thread.
+    """Measure a `with` block in the calling thread.
 
-    Raises `NotInstalled`, when the block is entered, before `install()`.
+    It takes 1 to 2 microseconds, most of them for the kernel's clock of CPU time. Entering the block raises `NotInstalled` before `install()`.
     """
     return Cost()
 
 
-def _require_installed() -> None:
-    if not installed():
-        raise NotInstalled("the GIL of this process is not recorded: call ungil.gil.install()")
-
-
-def _thread_stats() -> _native.GilThreadStats:
+def _thread_stats() -> tuple[int, ...]:
     try:
         return _native.gil_thread_stats()
     except RuntimeError as error:
         _require_installed()
         raise HookError(f"this thread cannot be measured: {error}") from None
+
+
+def _require_installed() -> None:
+    if not installed():
+        raise NotInstalled(
+            "the GIL of this process is not recorded: call ungil.gil.install() first"
+        )

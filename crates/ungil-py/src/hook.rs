@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
-use ungil_core::table::{ABI, Table};
+use ungil_core::table::{ABI, Slot, Status, Table};
 
 /// Name of the hook library's file.
 const FILE: &str = "libungil_hook.so";
@@ -47,7 +47,8 @@ impl Hook {
         );
         // SAFETY: the hook crate defines `extern "C" fn ungil_install_v1() -> i32`; the number
         // in the name changes when the signature does. The library is never unloaded.
-        let install = unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> i32>(install) };
+        let install =
+            unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> i32>(install) };
         // SAFETY: as above, for `extern "C" fn ungil_table_v1() -> *const u8`.
         let table =
             unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> *const u8>(table) };
@@ -56,7 +57,8 @@ impl Hook {
         Ok(Self { install, table, slot })
     }
 
-    /// Hooks the interpreter of this process, if it is not hooked yet.
+    /// Hooks the interpreter of this process, if it is not hooked yet. The calling thread must
+    /// hold the GIL.
     pub fn install(&self) -> Result<(), &'static str> {
         match (self.install)() {
             0 => Ok(()),
@@ -68,21 +70,24 @@ impl Hook {
         }
     }
 
-    /// The table of this process, or `None` if the hook is not installed.
-    pub fn table(&self) -> Option<Table> {
+    /// The table of this process, or `None` if its GIL is not recorded.
+    pub fn table(&self) -> Option<Table<'static>> {
         let start = (self.table)();
         if start.is_null() {
             return None;
         }
-        // SAFETY: the hook returns the start of a mapping of `TABLE_BYTES`, made of zeroes, that
-        // it keeps until the process ends and touches through `Table` only.
+        // SAFETY: the hook returns the start of a mapping of `TABLE_BYTES` that began as zeroes
+        // and that it touches through `Table` only. It unmaps it in the child of a fork, before
+        // any code of this module runs there; nothing here keeps a `Table` over a fork.
         let table = unsafe { Table::at(start) };
-        (table.header().abi.load(Ordering::Relaxed) == ABI).then_some(table)
+        let header = table.header();
+        let is_hooked = header.status.load(Ordering::Relaxed) == Status::Hooked as u32;
+        (header.abi.load(Ordering::Relaxed) == ABI && is_hooked).then_some(table)
     }
 
-    /// The slot of the calling thread, or `None` if it has none.
-    pub fn slot(&self) -> Option<usize> {
-        usize::try_from((self.slot)()).ok()
+    /// The slot of the calling thread in `table`, or `None` if there is none left for it.
+    pub fn slot(&self, table: Table<'static>) -> Option<&'static Slot> {
+        table.slots().get(usize::try_from((self.slot)()).ok()?)
     }
 }
 

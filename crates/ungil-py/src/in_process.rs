@@ -16,7 +16,12 @@ use crate::hook::Hook;
 /// Hooks the interpreter of this process. Does nothing if it is hooked already.
 #[pyfunction]
 pub fn gil_install() -> PyResult<()> {
-    hook()?.install().map_err(PyRuntimeError::new_err)
+    let hook = hook()?;
+    hook.install().map_err(PyRuntimeError::new_err)?;
+    let table = hook.table().ok_or_else(|| {
+        PyRuntimeError::new_err("it was forked from a process that was counted, and cannot be")
+    })?;
+    own_slot(hook, table).map(drop)
 }
 
 /// Whether the interpreter of this process is hooked.
@@ -29,7 +34,7 @@ pub fn gil_installed() -> bool {
 #[pyfunction]
 pub fn gil_stats(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let table = table(hook()?)?;
-    let live = table.slots().iter().filter(|slot| slot.state() == Some(SlotState::Live));
+    let live = table.used_slots().iter().filter(|slot| slot.state() == Some(SlotState::Live));
     live.map(|slot| {
         let totals = Totals::of(slot, monotonic_ns());
         let stats = PyDict::new(py);
@@ -57,10 +62,7 @@ type ThreadStats = (u64, u64, u64, u64, u64, u64, u64, u64, u64);
 pub fn gil_thread_stats() -> PyResult<ThreadStats> {
     let hook = hook()?;
     let table = table(hook)?;
-    let slot = hook.slot().and_then(|index| table.slots().get(index));
-    let slot = slot.ok_or_else(|| {
-        PyRuntimeError::new_err("more threads run than can be counted, and this is one of the rest")
-    })?;
+    let slot = own_slot(hook, table)?;
     let now_ns = monotonic_ns();
     let it = Totals::of(slot, now_ns);
     Ok((
@@ -111,7 +113,19 @@ fn hook() -> PyResult<&'static Hook> {
     Hook::get().map_err(PyRuntimeError::new_err)
 }
 
-fn table(hook: &Hook) -> PyResult<Table> {
+/// The slot of the calling thread. A thread that is here holds the GIL; if the hook has not seen
+/// it acquire it, because it came in later or by a fork, the hold counts from now on.
+fn own_slot(hook: &Hook, table: Table<'static>) -> PyResult<&'static Slot> {
+    let slot = hook.slot(table).ok_or_else(|| {
+        PyRuntimeError::new_err("more threads run than can be counted, and this is one of the rest")
+    })?;
+    if slot.holding_since_ns.load(Ordering::Relaxed) == 0 {
+        slot.holding_since_ns.store(monotonic_ns(), Ordering::Relaxed);
+    }
+    Ok(slot)
+}
+
+fn table(hook: &Hook) -> PyResult<Table<'static>> {
     hook.table().ok_or_else(|| PyRuntimeError::new_err("the hook is not installed in this process"))
 }
 

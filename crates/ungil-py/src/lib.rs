@@ -18,6 +18,7 @@ fn hook_path() -> PyResult<PathBuf> {
 ///
 /// A program that is no Python is fine: the Python programs that it starts are recorded.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
 fn hookable(executable: PathBuf) -> Option<String> {
     match interpreter::hookable(&executable) {
         Hookable::Yes | Hookable::NotPython => None,
