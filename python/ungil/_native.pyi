@@ -2,6 +2,18 @@
 
 from typing import final
 
+__all__ = [
+    "Recorder",
+    "__version__",
+    "gil_install",
+    "gil_installed",
+    "gil_stats",
+    "gil_thread_stats",
+    "hook_path",
+    "hookable",
+    "read_trace",
+]
+
 __version__: str
 
 @final
@@ -47,3 +59,24 @@ def hook_path() -> str:
 
 def hookable(executable: str) -> str | None:
     """None if the hook can record this interpreter, else why not, in a sentence."""
+
+def gil_install() -> None:
+    """Record the GIL of this process from now on. Raises RuntimeError, in a sentence."""
+
+def gil_installed() -> bool:
+    """Whether the GIL of this process is recorded."""
+
+def gil_stats() -> list[dict[str, int]]:
+    """A dict for each running thread that was seen to use the GIL.
+
+    Keys: tid, ident, waits, waited_ns, holds, held_ns, voluntary, forced, drop_requests.
+    Raises RuntimeError if the GIL of this process is not recorded.
+    """
+
+def gil_thread_stats() -> tuple[int, int, int, int, int, int, int, int, int]:
+    """The calling thread's numbers and clocks.
+
+    waits, waited_ns, holds, held_ns, voluntary, forced, drop_requests, `time.monotonic_ns()`,
+    `time.thread_time_ns()`.
+    Raises RuntimeError if the GIL of this process is not recorded, or there are too many threads.
+    """
