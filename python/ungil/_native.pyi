@@ -38,14 +38,25 @@ class Recorder:
         Raises ValueError if the loader could not preload the hook from where it is installed.
         """
 
-    def start(self) -> None:
-        """Record in a background thread from now on."""
+    def start(self, executable: str) -> None:
+        """Record in a background thread from now on.
+
+        `executable` is the program about to be started: the report says why, if it has no GIL.
+        """
 
     def status(self) -> str:
-        """JSON: `{"events": n, "lost_events": n, "processes": n, "threads": n, "seconds": s}`."""
+        """How far it is, as JSON: `{"events": n, "processes": n, "threads": n}`."""
 
-    def stop(self, main_pid: int | None = None) -> str:
-        """Drain what is left, complete the file and return the report as JSON (schema 1)."""
+    def stop(self) -> str:
+        """Drain what is left, complete the file and return the report as JSON (schema 1).
+
+        A file that could not be written, see `file_error`, does not keep it from reporting.
+        Raises RuntimeError if the recorder is not running.
+        """
+
+    @property
+    def file_error(self) -> str | None:
+        """Why there is no trace file after `stop()`, None if there is one."""
 
 def read_trace(path: str, blame_after_ms: float) -> str:
     """Return the report of a trace file as JSON (schema 1).

@@ -34,7 +34,7 @@ pub const RINGS_OFFSET: usize = SLOTS_OFFSET + SLOTS * size_of::<Slot>();
 /// Length of the whole file.
 pub const TABLE_BYTES: usize = RINGS_OFFSET + SLOTS * RING_BYTES;
 
-const _: () = assert!(size_of::<Header>() <= SLOTS_OFFSET && RINGS_OFFSET % 4096 == 0);
+const _: () = assert!(size_of::<Header>() <= SLOTS_OFFSET && RINGS_OFFSET.is_multiple_of(4096));
 
 /// What became of the hook in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,6 +200,7 @@ unsafe impl Send for Table<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Table<'_> {}
 
+#[expect(clippy::cast_ptr_alignment, reason = "every part begins at a multiple of its alignment")]
 impl<'a> Table<'a> {
     /// The table that begins at `start`.
     ///

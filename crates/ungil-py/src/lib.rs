@@ -2,6 +2,7 @@
 
 mod hook;
 mod in_process;
+mod recording;
 
 use std::path::PathBuf;
 
@@ -30,6 +31,8 @@ fn hookable(executable: PathBuf) -> Option<String> {
 mod _native {
     #[pymodule_export]
     use super::in_process::{gil_install, gil_installed, gil_stats, gil_thread_stats};
+    #[pymodule_export]
+    use super::recording::{Recorder, read_trace};
     #[pymodule_export]
     use super::{hook_path, hookable};
 

@@ -11,6 +11,7 @@ mod watch;
 mod watch;
 
 use crate::analysis::Analysis;
+use crate::interpreter::{self, Hookable};
 use crate::perfetto::{Overwrite, Writer};
 use crate::record::{ProcessId, Record, ThreadId};
 use crate::report::Report;
@@ -113,13 +114,15 @@ impl Recorder {
         session.environment(&options.hook, preload, options.follow_children)
     }
 
-    /// Begins to record. A second call does nothing.
-    pub fn start(&mut self) {
+    /// Begins to record; `executable` is the program that is about to be started. A second call
+    /// does nothing.
+    pub fn start(&mut self, executable: PathBuf) {
         let state = std::mem::replace(&mut self.state, State::Over);
         self.state = match state {
             State::Prepared(writer) => {
                 let work = Recording::new(
                     *writer,
+                    executable,
                     self.options.blame_after_ns,
                     self.session.clone(),
                     self.shared.clone(),
@@ -168,6 +171,7 @@ pub fn now_ns() -> u64 {
 struct Recording {
     session: Arc<Session>,
     shared: Arc<Shared>,
+    executable: PathBuf,
     sink: Sink,
     watch: Watch,
     processes: Vec<Traced>,
@@ -213,6 +217,7 @@ impl Sink {
 impl Recording {
     fn new(
         writer: Writer,
+        executable: PathBuf,
         blame_after_ns: u64,
         session: Arc<Session>,
         shared: Arc<Shared>,
@@ -220,6 +225,7 @@ impl Recording {
         Self {
             session,
             shared,
+            executable,
             sink: Sink {
                 analysis: Analysis::new(blame_after_ns),
                 writer: Some(writer),
@@ -311,8 +317,39 @@ impl Recording {
         let (watch, sink) = (&mut self.watch, &mut self.sink);
         watch.collect(&mut self.processes, |record| sink.put(&record));
         let processes = std::mem::take(&mut self.processes);
+        let running = processes.iter().filter(|traced| !traced.is_gone()).count();
+        if running > 0 {
+            let text = format!(
+                "{running} of the processes it started outlived the program; \
+                 they were recorded until it ended"
+            );
+            self.sink.put(&Record::Note { text });
+        }
+        if self.next_process.0 == 0 {
+            let text = format!("nothing was recorded: {}", self.why_nothing());
+            self.sink.put(&Record::Note { text });
+        }
         self.finish_processes(processes, now_ns());
         self.sink.finish()
+    }
+
+    fn why_nothing(&self) -> String {
+        let program = self.executable.display();
+        match interpreter::hookable(&self.executable) {
+            Hookable::No(why) => why,
+            Hookable::NotPython => {
+                format!(
+                    "neither {program} nor a program that it started is a dynamically \
+                         linked Python that inherited its environment"
+                )
+            }
+            Hookable::Yes => {
+                format!(
+                    "the hook did not answer from {program}; `ungil doctor` tells whether it \
+                         can, and a limit on file size or memory (ulimit) may keep it from it"
+                )
+            }
+        }
     }
 }
 

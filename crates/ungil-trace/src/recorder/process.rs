@@ -253,7 +253,14 @@ fn introduce(
     let name = if is_main { "MainThread".to_owned() } else { format!("thread-{tid}") };
     let at_ns = slot.started_ns.load(Relaxed);
     give(Record::ThreadStarted { thread: id, process, tid, at_ns, name });
-    Thread { id, tid, named: is_main, generation: slot.generation.load(Relaxed), outside: [0; 3] }
+    Thread {
+        id,
+        tid,
+        ident: slot.ident.load(Relaxed),
+        named: is_main,
+        generation: slot.generation.load(Relaxed),
+        outside: [0; 3],
+    }
 }
 
 /// A thread that ended before Python's name for it could be read keeps the kernel's, if it has

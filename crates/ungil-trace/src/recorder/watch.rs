@@ -79,7 +79,8 @@ impl Watch {
                 Answer::Failed { error: StackError::Gone | StackError::NotReady(_), .. } => {}
                 Answer::Failed { error, .. } if !self.reported => {
                     self.reported = true;
-                    let text = format!("thread names and the code of long holds are missing: {error}");
+                    let text =
+                        format!("thread names and the code of long holds are missing: {error}");
                     give(Record::Note { text });
                 }
                 Answer::Failed { .. } => {}
