@@ -4,6 +4,11 @@
 mod order;
 mod process;
 mod session;
+#[cfg(feature = "stacks")]
+mod watch;
+#[cfg(not(feature = "stacks"))]
+#[path = "no_watch.rs"]
+mod watch;
 
 use crate::analysis::Analysis;
 use crate::perfetto::{Overwrite, Writer};
@@ -20,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use watch::Watch;
 
 /// Between two rounds, as long as no ring fills up.
 const PERIOD: Duration = Duration::from_millis(5);
@@ -163,6 +169,7 @@ struct Recording {
     session: Arc<Session>,
     shared: Arc<Shared>,
     sink: Sink,
+    watch: Watch,
     processes: Vec<Traced>,
     /// Table files that were opened, or are not worth opening.
     known: HashSet<OsString>,
@@ -218,6 +225,7 @@ impl Recording {
                 writer: Some(writer),
                 file_error: None,
             },
+            watch: Watch::new(blame_after_ns),
             processes: Vec::new(),
             known: HashSet::new(),
             next_process: ProcessId(0),
@@ -234,8 +242,12 @@ impl Recording {
             if is_last {
                 return self.finish();
             }
+            // Stacks first: they were taken before the events that this round gives out.
+            let (watch, sink) = (&mut self.watch, &mut self.sink);
+            watch.collect(&mut self.processes, |record| sink.put(&record));
             let round = self.round();
             let now = now_ns();
+            self.watch.look(&mut self.processes, now);
             if now.saturating_sub(self.cared_ns) >= CARE_NS {
                 self.cared_ns = now;
                 self.care(now);
@@ -288,6 +300,7 @@ impl Recording {
     fn finish_processes(&mut self, processes: Vec<Traced>, now: u64) {
         for traced in processes {
             let sink = &mut self.sink;
+            self.watch.forget(traced.pid);
             // A later process with this id may use the name again.
             self.known.remove(traced.path.file_name().unwrap_or_default());
             traced.finish(now, &mut self.next_thread, |record| sink.put(&record));
@@ -295,6 +308,8 @@ impl Recording {
     }
 
     fn finish(mut self) -> Outcome {
+        let (watch, sink) = (&mut self.watch, &mut self.sink);
+        watch.collect(&mut self.processes, |record| sink.put(&record));
         let processes = std::mem::take(&mut self.processes);
         self.finish_processes(processes, now_ns());
         self.sink.finish()

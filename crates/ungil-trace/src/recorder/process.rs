@@ -61,6 +61,8 @@ pub struct Thread {
     pub id: ThreadId,
     /// Kernel thread id.
     pub tid: u32,
+    /// `threading.get_ident()`.
+    pub ident: u64,
     /// Whether Python's own name is known.
     pub named: bool,
     generation: u32,
@@ -224,18 +226,15 @@ impl Traced {
         self.threads.iter_mut().flatten()
     }
 
-    /// Kernel ids of the threads that have held a GIL since before `since_ns` while another
-    /// thread waits.
-    pub fn long_holders(&self, since_ns: u64) -> Vec<u32> {
+    /// When the longest running hold began for which another thread waits, 0 if there is none.
+    pub fn contended_since_ns(&self) -> u64 {
         let slots = self.mapping.table().used_slots();
-        if !slots.iter().any(|slot| slot.waiting_since_ns.load(Relaxed) != 0) {
-            return Vec::new();
+        if slots.iter().all(|slot| slot.waiting_since_ns.load(Relaxed) == 0) {
+            return 0;
         }
-        let holds_long = |slot: &&Slot| {
-            let since = slot.holding_since_ns.load(Relaxed);
-            since != 0 && since <= since_ns && slot.state() == Some(SlotState::Live)
-        };
-        slots.iter().filter(holds_long).map(|slot| slot.tid.load(Relaxed)).collect()
+        let holds = slots.iter().filter(|slot| slot.state() == Some(SlotState::Live));
+        let since = holds.map(|slot| slot.holding_since_ns.load(Relaxed));
+        since.filter(|&since| since != 0).min().unwrap_or(0)
     }
 }
 

@@ -22,8 +22,8 @@ use crate::record::Frame;
 /// What one look at a process showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When the look began, in ns of `CLOCK_MONOTONIC`. A thread that held the GIL from before
-    /// this moment until after the answer came was not mistaken for another one.
+    /// When the holder's stack had been read, in ns of `CLOCK_MONOTONIC`. A thread that has held
+    /// the GIL without a break from before the request until then was not mistaken for another.
     pub at_ns: u64,
     /// The thread that held the GIL, if any did.
     pub holder: Option<Holder>,

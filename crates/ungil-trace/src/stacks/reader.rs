@@ -38,9 +38,8 @@ impl StackReader {
 
     /// The stack of the thread that holds the GIL now, and the names known so far.
     pub fn read(&mut self) -> Result<Sample, StackError> {
-        let at_ns = now_ns();
-        let traces = self.traces(Extent::Holder)?;
-        Ok(Sample { at_ns, holder: traces.into_iter().find_map(holder), names: self.names() })
+        let holder = self.traces(Extent::Holder)?.into_iter().find_map(holder);
+        Ok(Sample { at_ns: now_ns(), holder, names: self.names() })
     }
 
     /// Like [`read`](Self::read), with every name read anew.
