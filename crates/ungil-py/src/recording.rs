@@ -31,7 +31,7 @@ impl Recorder {
     ) -> PyResult<Self> {
         let options = RecorderOptions {
             path,
-            overwrite: if overwrite { Overwrite::Allow } else { Overwrite::Refuse },
+            overwrite: if overwrite { Overwrite::Replace } else { Overwrite::Refuse },
             blame_after_ns: nanoseconds(blame_after_ms)?,
             follow_children,
             hook: hook::path()?,
