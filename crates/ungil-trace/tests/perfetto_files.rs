@@ -155,7 +155,15 @@ fn a_record_that_breaks_the_rules_is_refused_and_harms_nothing() {
         at_ns: 0,
         name: "x".into(),
     };
+    let far_ahead = Record::ThreadStarted {
+        thread: ThreadId(u32::MAX - 2),
+        process: ProcessId(0),
+        tid: 1,
+        at_ns: 0,
+        name: "x".into(),
+    };
     for (refused, why) in [
+        (far_ahead, "ThreadId(4294967293) does not count up from 0"),
         (nobody, "ThreadId(3) was not introduced"),
         (homeless, "ProcessId(1) was not introduced"),
         (process(0), "ProcessId(0) is introduced twice"),

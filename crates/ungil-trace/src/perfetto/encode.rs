@@ -27,14 +27,20 @@ use crate::record::{Process, ProcessId, Record, ThreadId};
 /// Linux limits to 6 MiB.
 pub const TEXT_BYTES: usize = 8 << 20;
 
+/// How far a thread id may be ahead of all others. Ids count up from 0, and so one that is further
+/// ahead is a mistake, which shall not cost memory.
+const ID_GAP: usize = 1 << 16;
+
 /// Encodes records as packets, one after the other, into a buffer.
 pub struct Encoder {
     bytes: Vec<u8>,
     /// Kernel process ids.
     processes: HashMap<ProcessId, u32>,
-    threads: HashMap<ThreadId, Thread>,
-    /// The encoded annotations of a wait whose culprit is this thread.
-    as_culprit: HashMap<ThreadId, Vec<u8>>,
+    /// By id: ids count up, so there are few gaps.
+    threads: Vec<Option<Thread>>,
+    /// The encoded annotations of a wait whose culprit is the thread with this index; never empty
+    /// for a thread that was introduced.
+    as_culprit: Vec<Vec<u8>>,
     /// The latest moment that was written.
     latest_ns: u64,
 }
@@ -68,8 +74,8 @@ impl Encoder {
         let mut encoder = Self {
             bytes,
             processes: HashMap::new(),
-            threads: HashMap::new(),
-            as_culprit: HashMap::new(),
+            threads: Vec::new(),
+            as_culprit: Vec::new(),
             latest_ns: now_ns,
         };
         encoder.instant(Track::Root, now_ns, "ungil", |event| {
@@ -139,7 +145,7 @@ impl Encoder {
 
     /// Encodes the end of the trace, at the latest moment seen.
     pub fn end(&mut self) {
-        for thread in self.threads.values_mut() {
+        for thread in self.threads.iter_mut().flatten() {
             thread.slices.close(&mut self.bytes, self.latest_ns);
         }
         self.instant(Track::Root, self.latest_ns, "end", |_| ());
@@ -160,9 +166,11 @@ impl Encoder {
             )));
         }
         let as_culprit = match culprit {
-            Some(culprit) => {
-                self.as_culprit.get(&culprit).ok_or_else(|| not_introduced(culprit))?
-            }
+            Some(culprit) => self
+                .as_culprit
+                .get(culprit.0 as usize)
+                .filter(|annotations| !annotations.is_empty())
+                .ok_or_else(|| not_introduced(culprit))?,
             None => &[][..],
         };
         self.latest_ns = self.latest_ns.max(event.at_ns);
@@ -208,13 +216,19 @@ impl Encoder {
         name: &str,
     ) -> io::Result<()> {
         self.pid(process)?;
-        let Entry::Vacant(entry) = self.threads.entry(thread) else {
-            return Err(misuse(format!("{thread:?} is introduced twice")));
-        };
+        let index = thread.0 as usize;
         let sequence = sequence_of(thread)
-            .ok_or_else(|| misuse(format!("{thread:?} is more than a trace can hold")))?;
+            .filter(|_| index <= self.threads.len() + ID_GAP)
+            .ok_or_else(|| misuse(format!("{thread:?} does not count up from 0")))?;
+        if index >= self.threads.len() {
+            self.threads.resize_with(index + 1, || None);
+            self.as_culprit.resize_with(index + 1, Vec::new);
+        }
+        if self.threads[index].is_some() {
+            return Err(misuse(format!("{thread:?} is introduced twice")));
+        }
         let slices = ThreadTrack::open(&mut self.bytes, thread, sequence);
-        entry.insert(Thread { process, tid, slices });
+        self.threads[index] = Some(Thread { process, tid, slices });
         self.name_thread(thread, at_ns, name)?;
         self.instant(Track::Thread(thread), at_ns, "thread started", |event| {
             annotate_uint(event, "process", process.0.into());
@@ -235,7 +249,7 @@ impl Encoder {
 
     fn name_thread(&mut self, thread: ThreadId, at_ns: u64, name: &str) -> io::Result<()> {
         let &mut Thread { process, tid, .. } = known(&mut self.threads, thread)?;
-        let as_culprit = self.as_culprit.entry(thread).or_default();
+        let as_culprit = &mut self.as_culprit[thread.0 as usize];
         as_culprit.clear();
         let mut annotations = Message::at_end_of(as_culprit);
         annotate_interned(&mut annotations, CULPRIT, |value| {
@@ -314,8 +328,9 @@ fn display_name(argv: &[String]) -> String {
     line[program..].chars().take(60).collect()
 }
 
-fn known(threads: &mut HashMap<ThreadId, Thread>, thread: ThreadId) -> io::Result<&mut Thread> {
-    threads.get_mut(&thread).ok_or_else(|| not_introduced(thread))
+fn known(threads: &mut [Option<Thread>], thread: ThreadId) -> io::Result<&mut Thread> {
+    let state = threads.get_mut(thread.0 as usize).and_then(Option::as_mut);
+    state.ok_or_else(|| not_introduced(thread))
 }
 
 fn not_introduced(who: impl Debug) -> io::Error {

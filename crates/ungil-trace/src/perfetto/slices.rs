@@ -150,3 +150,60 @@ fn annotate_gil(event: &mut Message, gil: u8) {
         annotate_interned(event, GIL, |value| value.uint(annotation::UINT, gil.into()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::schema::{TRACE_PACKET, packet};
+    use super::super::wire::{Fields, Value};
+    use super::*;
+
+    fn field(message: &[u8], wanted: u32) -> Option<Value<'_>> {
+        let mut fields = Fields(message).map(|field| field.unwrap());
+        fields.find(|&(number, _)| number == wanted).map(|(_, value)| value)
+    }
+
+    /// The types of the track events in `bytes`.
+    fn types(bytes: &[u8]) -> Vec<u64> {
+        let mut types = Vec::new();
+        for packet in Fields(bytes) {
+            let (TRACE_PACKET, Value::Bytes(packet)) = packet.unwrap() else { panic!() };
+            if let Some(Value::Bytes(event)) = field(packet, packet::TRACK_EVENT) {
+                let Some(Value::Uint(kind)) = field(event, track_event::TYPE) else { panic!() };
+                types.push(kind);
+            }
+        }
+        types
+    }
+
+    proptest! {
+        #[test]
+        fn at_most_one_slice_is_open_and_none_at_the_end(
+            events in prop::collection::vec((1..=5u8, 0..2u8), 0..50)
+        ) {
+            let mut bytes = Vec::new();
+            let mut track = ThreadTrack::open(&mut bytes, ThreadId(0), 2);
+            for (at_ns, (number, gil)) in (0..).zip(events) {
+                let kind = Kind::from_number(number).unwrap();
+                track.event(&mut bytes, Event { at_ns, kind, gil, seq: 0 }, &[]);
+            }
+            track.close(&mut bytes, 50);
+            let slices = types(&bytes).into_iter().filter(|&kind| kind != track_event::INSTANT);
+            for pair in slices.collect::<Vec<_>>().chunks(2) {
+                prop_assert_eq!(pair, [track_event::SLICE_BEGIN, track_event::SLICE_END]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_wait_and_a_hold_take_no_more_packets_than_they_need() {
+        let mut bytes = Vec::new();
+        let mut track = ThreadTrack::open(&mut bytes, ThreadId(0), 2);
+        let kinds = [Kind::Wait, Kind::DropRequest, Kind::Acquire, Kind::ReleaseForced];
+        for (at_ns, kind) in (0..).zip(kinds) {
+            track.event(&mut bytes, Event { at_ns, kind, gil: 0, seq: 0 }, &[]);
+        }
+        assert_eq!(types(&bytes), [1, 3, 2, 1, 2]);
+    }
+}
