@@ -178,3 +178,20 @@ fn a_record_that_breaks_the_rules_is_refused_and_harms_nothing() {
     read(&path, |_| count += 1).unwrap();
     assert_eq!(count, 2);
 }
+
+#[test]
+fn the_longest_command_line_comes_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.pftrace");
+    let Record::ProcessStarted(mut process) = process(0) else { panic!() };
+    // Each word counts 16 bytes more than it has, and so does the version.
+    process.argv = vec!["x".repeat((1 << 20) - 16); 7];
+    process.argv.extend(vec![String::new(); (1 << 16) - 1]);
+    let longest = Record::ProcessStarted(process);
+    let mut writer = Writer::create(&path, Overwrite::Refuse).unwrap();
+    writer.write(&longest, None).unwrap();
+    writer.finish().unwrap();
+    let mut records = Vec::new();
+    read(&path, |record| records.push(record)).unwrap();
+    assert!(records == [longest]);
+}
