@@ -79,6 +79,7 @@ impl Recorder {
 
 /// The report of a trace file; see `_native.pyi`.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
 pub fn read_trace(py: Python<'_>, path: PathBuf, blame_after_ms: f64) -> PyResult<String> {
     let mut analysis = Analysis::new(nanoseconds(blame_after_ms)?);
     py.detach(|| perfetto::read(&path, |record| _ = analysis.push(&record))).map_err(|error| {
