@@ -1,6 +1,7 @@
 //! The analysis against a model that looks at every nanosecond.
 
 use super::scenario::*;
+use crate::record::ThreadId;
 use crate::report::Who;
 use proptest::prelude::*;
 use ungil_core::Kind;
@@ -209,12 +210,22 @@ fn a_wait_longer_than_the_history_is_charged_in_full() {
         let thread = u32::from(turn % 4 == 0);
         scenario.hold(turn * 10, turn * 10 + 4, thread);
     }
-    assert_eq!(scenario.acquire(turns * 10, 3), Some(crate::record::ThreadId(0)));
+    assert_eq!(scenario.acquire(turns * 10, 3), Some(ThreadId(0)));
     let report = scenario.end(turns * 10);
     assert_close(blamed_ms(&report, 3, who(0)), turns as f64 * 3e-6);
     assert_close(blamed_ms(&report, 3, who(1)), turns as f64 * 1e-6);
     assert_close(blamed_ms(&report, 3, Who::Nobody), turns as f64 * 6e-6);
     assert_close(gil(&report).contended_s, turns as f64 * 4e-9);
+}
+
+#[test]
+fn the_culprit_of_a_wait_may_have_been_charged_early() {
+    let mut scenario = Scenario::new(3);
+    scenario.wait(0, 2);
+    for turn in 0..100_000 {
+        scenario.hold(turn * 10, turn * 10 + 4, u32::from(turn >= 80_000));
+    }
+    assert_eq!(scenario.acquire(1_000_000, 2), Some(ThreadId(0)));
 }
 
 #[test]
