@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -27,8 +28,8 @@ EXAMPLES = """\
   ungil trace -o slow.pftrace -- ./run.sh   ungil's own options come first
 """
 
-# Options that take the next word as their value.
-WITH_VALUE = {"-o", "--output", "--json", "--blame-after"}
+# The options of ungil that take the next word as their value; short flags may precede -o.
+WITH_VALUE = re.compile(r"-[fq]*o|--output|--json|--blame-after")
 
 
 class Create(Protocol):
@@ -56,7 +57,7 @@ def separated(words: Sequence[str]) -> list[str]:
             break
         if word[:2] in ("-m", "-c"):
             return [*words[:index], "--", *words[index:]]
-        index += 2 if word in WITH_VALUE else 1
+        index += 2 if WITH_VALUE.fullmatch(word) else 1
     return list(words)
 
 
