@@ -21,7 +21,7 @@ BENCH_TOOLS := $(VENV)/bench.stamp
 
 .PHONY: help
 help: ## list what can be made
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
 
 .PHONY: demo
 demo: $(DEVELOPED) ## trace a web server with a background thread and show its convoy
@@ -62,21 +62,26 @@ bench: $(DEVELOPED) $(BENCH_TOOLS) ## what tracing costs, beside other tools
 CONFORMANCE_PYTHONS ?= python3.11 python3.13
 CONFORMANCE_TESTS := test_threading test_thread test_threading_local test_concurrent_futures \
 	test_queue test_signal test_asyncio test_subprocess test_fork1 test_multiprocessing_spawn
-# The summary at the end of a run of regrtest, without what differs from run to run.
-SUMMARY = sed -n '/^== Tests result/,$$p' | grep -v '^Total duration'
+# The summary that regrtest ends with, without what differs from run to run; none is an error.
+SUMMARY = sed -n '/^== Tests result/,$$p' "$$log.log" | grep -v '^Total duration' > "$$log.summary"
 
 .PHONY: conformance
 conformance: $(DEVELOPED) ## CPython's own test suites under ungil trace (half an hour)
 	@mkdir -p target/conformance
 	@for python in $(CONFORMANCE_PYTHONS); do \
-		name=target/conformance/$$(basename "$$python"); \
-		echo "$$python, untraced"; \
-		{ "$$python" -m test $(CONFORMANCE_TESTS) 2>&1 || true; } | tee "$$name-bare.log" | tail -n 3; \
-		echo "$$python, traced"; \
-		{ $(BIN)/ungil trace --quiet --force -o "$$name.pftrace" "$$python" -m test \
-			$(CONFORMANCE_TESTS) 2>&1 || true; } | tee "$$name-traced.log" | tail -n 3; \
-		diff <($(SUMMARY) < "$$name-bare.log") <($(SUMMARY) < "$$name-traced.log"); \
-		echo "$$python: the same with and without ungil"; \
+		at=target/conformance/$$(basename "$$python"); \
+		for way in untraced traced; do \
+			log=$$at-$$way; \
+			command=("$$python" -m test $(CONFORMANCE_TESTS)); \
+			if [ $$way = traced ]; then \
+				command=($(BIN)/ungil trace --quiet --force -o "$$at.pftrace" "$${command[@]}"); \
+			fi; \
+			echo "$$python, $$way"; \
+			{ "$${command[@]}" 2>&1 || true; } > "$$log.log"; \
+			$(SUMMARY) || { tail "$$log.log"; exit 1; }; \
+		done; \
+		diff "$$at-untraced.summary" "$$at-traced.summary"; \
+		cat "$$at-traced.summary"; \
 	done
 
 .PHONY: wheel

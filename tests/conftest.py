@@ -39,7 +39,8 @@ def ungil(
             "errors": "surrogateescape",
             "timeout": PATIENCE_S,
         }
-        return subprocess.run([*UNGIL, *arguments], **(defaults | options), check=False)
+        settings = defaults | options
+        return subprocess.run([*UNGIL, *arguments], check=False, text=True, **settings)
 
     return run
 

@@ -55,7 +55,7 @@ def convoy() -> dict[str, Any]:
         forced=808,
         context_switches={"voluntary": 816, "involuntary": 97},
     )
-    return {
+    report: dict[str, Any] = {
         "schema": 1,
         "python": "3.13.0",
         "duration_s": 5.02,
@@ -151,6 +151,7 @@ def convoy() -> dict[str, Any]:
         ],
         "notes": [],
     }
+    return report
 
 
 def with_threads(count: int) -> dict[str, Any]:
@@ -289,7 +290,8 @@ def test_the_gils_of_sub_interpreters_are_listed() -> None:
 
 @pytest.mark.parametrize("lost", [0, 12345])
 def test_lost_events_are_always_the_last_line(lost: int) -> None:
-    report = convoy() | {"lost_events": lost}
+    report = convoy()
+    report["lost_events"] = lost
     assert drawn(report).splitlines()[-1].strip() == f"lost events: {lost:,}"
     report["processes"].clear()
     assert drawn(report).splitlines()[-1].strip() == f"lost events: {lost:,}"
