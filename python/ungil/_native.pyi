@@ -2,6 +2,18 @@
 
 from typing import final
 
+__all__ = [
+    "Recorder",
+    "__version__",
+    "gil_install",
+    "gil_installed",
+    "gil_stats",
+    "gil_thread_stats",
+    "hook_path",
+    "hookable",
+    "read_trace",
+]
+
 __version__: str
 
 @final
@@ -26,14 +38,25 @@ class Recorder:
         Raises ValueError if the loader could not preload the hook from where it is installed.
         """
 
-    def start(self) -> None:
-        """Record in a background thread from now on."""
+    def start(self, executable: str) -> None:
+        """Record in a background thread from now on.
+
+        `executable` is the program about to be started: the report says why, if it has no GIL.
+        """
 
     def status(self) -> str:
-        """JSON: `{"events": n, "lost_events": n, "processes": n, "threads": n, "seconds": s}`."""
+        """How far it is, as JSON: `{"events": n, "processes": n, "threads": n}`."""
 
-    def stop(self, main_pid: int | None = None) -> str:
-        """Drain what is left, complete the file and return the report as JSON (schema 1)."""
+    def stop(self) -> str:
+        """Drain what is left, complete the file and return the report as JSON (schema 1).
+
+        A file that could not be written, see `file_error`, does not keep it from reporting.
+        Raises RuntimeError if the recorder is not running.
+        """
+
+    @property
+    def file_error(self) -> str | None:
+        """Why there is no trace file after `stop()`, None if there is one."""
 
 def read_trace(path: str, blame_after_ms: float) -> str:
     """Return the report of a trace file as JSON (schema 1).
@@ -47,3 +70,24 @@ def hook_path() -> str:
 
 def hookable(executable: str) -> str | None:
     """None if the hook can record this interpreter, else why not, in a sentence."""
+
+def gil_install() -> None:
+    """Record the GIL of this process from now on. Raises RuntimeError, in a sentence."""
+
+def gil_installed() -> bool:
+    """Whether the GIL of this process is recorded."""
+
+def gil_stats() -> list[dict[str, int]]:
+    """A dict for each running thread that was seen to use the GIL.
+
+    Keys: tid, ident, waits, waited_ns, holds, held_ns, voluntary, forced, drop_requests.
+    Raises RuntimeError if the GIL of this process is not recorded.
+    """
+
+def gil_thread_stats() -> tuple[int, int, int, int, int, int, int, int, int]:
+    """The calling thread's numbers and clocks.
+
+    waits, waited_ns, holds, held_ns, voluntary, forced, drop_requests, `time.monotonic_ns()`,
+    `time.thread_time_ns()`.
+    Raises RuntimeError if the GIL of this process is not recorded, or there are too many threads.
+    """

@@ -62,7 +62,12 @@ impl Event {
     #[allow(clippy::cast_possible_truncation, reason = "each cast takes exactly its field")]
     pub const fn from_words(words: [u64; 2]) -> Option<Self> {
         let Some(kind) = Kind::from_number(words[1] as u8) else { return None };
-        Some(Self { at_ns: words[0], kind, gil: (words[1] >> 8) as u8, seq: (words[1] >> 32) as u32 })
+        Some(Self {
+            at_ns: words[0],
+            kind,
+            gil: (words[1] >> 8) as u8,
+            seq: (words[1] >> 32) as u32,
+        })
     }
 }
 

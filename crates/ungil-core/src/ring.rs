@@ -90,7 +90,8 @@ impl<'a> Consumer<'a> {
         let base = self.positions.base.load(Ordering::Relaxed);
         let capacity = self.cells.len() as u64;
         // A foreign or corrupted producer may claim anything; never read more than one lap.
-        let first = if head.wrapping_sub(tail) > capacity { head.wrapping_sub(capacity) } else { tail };
+        let first =
+            if head.wrapping_sub(tail) > capacity { head.wrapping_sub(capacity) } else { tail };
         let mut position = first;
         while position != head {
             let cell = &self.cells[cell_of(position, base, capacity)];

@@ -12,6 +12,7 @@
 use crate::event::Event;
 use crate::ring::{Cell, Consumer, Positions, Producer};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use std::marker::PhantomData;
 
 /// Version of this layout and of the event encoding.
 pub const ABI: u64 = 1;
@@ -33,7 +34,7 @@ pub const RINGS_OFFSET: usize = SLOTS_OFFSET + SLOTS * size_of::<Slot>();
 /// Length of the whole file.
 pub const TABLE_BYTES: usize = RINGS_OFFSET + SLOTS * RING_BYTES;
 
-const _: () = assert!(size_of::<Header>() <= SLOTS_OFFSET && RINGS_OFFSET % 4096 == 0);
+const _: () = assert!(size_of::<Header>() <= SLOTS_OFFSET && RINGS_OFFSET.is_multiple_of(4096));
 
 /// What became of the hook in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +88,9 @@ pub struct Header {
     pub switch_interval_ns: AtomicU64,
     /// Threads that found no free slot, and so were not recorded.
     pub unrecorded_threads: AtomicU64,
+    /// Slots at and above this index were never used, and have no memory yet.
+    pub used_slots: AtomicU32,
+    padding: AtomicU32,
     /// Counters of the threads that ended while nobody recorded.
     pub ended: Counters,
     /// `Py_GetVersion()`, NUL-padded, cut to fit.
@@ -186,34 +190,36 @@ impl Counters {
 
 /// A view of a whole table.
 #[derive(Clone, Copy, Debug)]
-pub struct Table {
+pub struct Table<'a> {
     start: *const u8,
+    mapping: PhantomData<&'a [AtomicU64]>,
 }
 
 // SAFETY: a `Table` is an address; everything behind it is atomics.
-unsafe impl Send for Table {}
+unsafe impl Send for Table<'_> {}
 // SAFETY: as above.
-unsafe impl Sync for Table {}
+unsafe impl Sync for Table<'_> {}
 
-impl Table {
+#[expect(clippy::cast_ptr_alignment, reason = "every part begins at a multiple of its alignment")]
+impl<'a> Table<'a> {
     /// The table that begins at `start`.
     ///
     /// # Safety
-    /// [`TABLE_BYTES`] from `start`, page-aligned, are mapped readable and writable for as long
-    /// as the result is used, began as zeroes, and are touched by others only through this type.
+    /// [`TABLE_BYTES`] from `start`, page-aligned, are mapped readable and writable for `'a`,
+    /// began as zeroes, and are touched by others only through this type.
     pub const unsafe fn at(start: *const u8) -> Self {
-        Self { start }
+        Self { start, mapping: PhantomData }
     }
 
     /// The header.
-    pub fn header(&self) -> &Header {
+    pub fn header(self) -> &'a Header {
         // SAFETY: `at` promised a mapping that is large enough, aligned and made of zeroes or
         // of earlier atomic stores; every bit pattern is a valid `Header`.
         unsafe { &*self.start.cast::<Header>() }
     }
 
     /// All slots.
-    pub fn slots(&self) -> &[Slot; SLOTS] {
+    pub fn slots(self) -> &'a [Slot; SLOTS] {
         // SAFETY: as for `header`; the slots begin at a page inside the mapping.
         unsafe { &*self.start.add(SLOTS_OFFSET).cast::<[Slot; SLOTS]>() }
     }
@@ -222,51 +228,77 @@ impl Table {
     ///
     /// Memory behind a cell may be missing in a full file system; only cells below
     /// [`Slot::committed`] may be touched.
-    fn cells(&self, index: usize) -> &[Cell; RING_EVENTS] {
+    fn cells(self, index: usize) -> &'a [Cell; RING_EVENTS] {
         assert!(index < SLOTS);
         // SAFETY: as for `header`; the ring lies inside the mapping because `index < SLOTS`.
-        unsafe {
-            &*self.start.add(RINGS_OFFSET + index * RING_BYTES).cast::<[Cell; RING_EVENTS]>()
-        }
+        unsafe { &*self.start.add(RINGS_OFFSET + index * RING_BYTES).cast::<[Cell; RING_EVENTS]>() }
     }
 
-    /// The address of a ring's cell, for committing its memory.
-    pub fn cell_address(&self, index: usize, cell: usize) -> *const u8 {
-        (&raw const self.cells(index)[cell]).cast()
-    }
-
-    /// Appends `event` to the ring of slot `index`. `commit(first, count)` is asked to put memory
-    /// behind `count` cells from `first` and says whether it could. A full ring counts one lost.
+    /// Appends `event` to the ring of slot `index`, or counts it as lost and returns `false`.
+    /// `commit(address, bytes)` is asked to put memory behind a further part of the ring and says
+    /// whether it could.
     #[inline]
-    pub fn push(&self, index: usize, event: Event, commit: impl FnOnce(usize, usize) -> bool) {
+    pub fn push(
+        self,
+        index: usize,
+        event: Event,
+        commit: impl FnOnce(*const u8, usize) -> bool,
+    ) -> bool {
         let slot = &self.slots()[index];
         let usable = |cell: usize| {
             let committed = slot.committed.load(Ordering::Relaxed) as usize;
             if cell < committed {
                 return true;
             }
-            let granted = committed < RING_EVENTS && commit(committed, COMMIT_EVENTS);
+            let granted = committed < RING_EVENTS
+                && commit(
+                    (&raw const self.cells(index)[committed]).cast(),
+                    COMMIT_EVENTS * size_of::<Cell>(),
+                );
             if granted {
                 #[allow(clippy::cast_possible_truncation, reason = "below RING_EVENTS")]
                 slot.committed.store((committed + COMMIT_EVENTS) as u32, Ordering::Release);
             }
             granted
         };
-        if !Producer::new(&slot.positions, self.cells(index)).push(event, usable) {
+        let pushed = Producer::new(&slot.positions, self.cells(index)).push(event, usable);
+        if !pushed {
             let lost = slot.lost.load(Ordering::Relaxed);
             slot.lost.store(lost + 1, Ordering::Relaxed);
         }
+        pushed
     }
 
     /// Hands the events of slot `index` to `take` and returns how many there were.
-    pub fn drain(&self, index: usize, take: impl FnMut(Event)) -> u64 {
+    pub fn drain(self, index: usize, take: impl FnMut(Event)) -> u64 {
         Consumer::new(&self.slots()[index].positions, self.cells(index)).drain(take)
     }
 
-    /// Claims a free slot for a thread, first tried at `hint`. The caller fills in the slot and
-    /// calls [`Slot::publish`].
-    pub fn claim(&self, hint: usize) -> Option<usize> {
-        (0..SLOTS).map(|step| (hint + step) % SLOTS).find(|&index| self.slots()[index].try_claim())
+    /// Claims the first free slot for a thread. The caller fills it in and calls
+    /// [`Slot::publish`]. `commit(address, bytes)` as for [`Table::push`], for a slot that was
+    /// never used before.
+    pub fn claim(self, commit: impl Fn(*const u8, usize) -> bool) -> Option<usize> {
+        let used = &self.header().used_slots;
+        for (index, slot) in self.slots().iter().enumerate() {
+            #[allow(clippy::cast_possible_truncation, reason = "SLOTS fits")]
+            let past_index = index as u32 + 1;
+            if used.load(Ordering::Acquire) < past_index {
+                if !commit((&raw const *slot).cast(), size_of::<Slot>()) {
+                    return None;
+                }
+                used.fetch_max(past_index, Ordering::Release);
+            }
+            if slot.try_claim() {
+                return Some(index);
+            }
+        }
+        None
+    }
+
+    /// The slots that were ever used.
+    pub fn used_slots(self) -> &'a [Slot] {
+        let used = self.header().used_slots.load(Ordering::Acquire) as usize;
+        &self.slots()[..used.min(SLOTS)]
     }
 }
 
@@ -295,7 +327,7 @@ impl Slot {
         self.state.store(SlotState::Live as u32, Ordering::Release);
     }
 
-    /// The state, if the number is a known one.
+    /// What the slot holds, if the number is a known one.
     pub fn state(&self) -> Option<SlotState> {
         Some(match self.state.load(Ordering::Acquire) {
             0 => SlotState::Free,
@@ -360,15 +392,17 @@ mod tests {
         let memory = vec![Page([0; 4096]); RINGS_OFFSET / 4096];
         // SAFETY: only header and slots are used, which lie inside `memory`.
         let table = unsafe { Table::at(memory.as_ptr().cast()) };
-        let first = table.claim(SLOTS - 1).unwrap();
-        assert_eq!((first, table.claim(SLOTS - 1)), (SLOTS - 1, Some(0)));
-        let slot = &table.slots()[first];
+        let granted = |_: *const u8, _| true;
+        assert_eq!((table.claim(granted), table.claim(granted)), (Some(0), Some(1)));
+        assert_eq!(table.used_slots().len(), 2);
+        assert_eq!(table.claim(|_, _| false), None, "there is no memory for a third slot");
+        let slot = &table.slots()[0];
         slot.publish();
         slot.counters.waits.store(3, Ordering::Relaxed);
         slot.end();
-        assert_ne!(table.claim(first), Some(first));
+        assert_eq!(table.claim(granted), Some(2));
         slot.free();
-        assert_eq!(table.claim(first), Some(first));
+        assert_eq!(table.claim(granted), Some(0));
         assert_eq!(slot.counters.waits.load(Ordering::Relaxed), 0);
         assert_eq!(slot.generation.load(Ordering::Relaxed), 2);
     }

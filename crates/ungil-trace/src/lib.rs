@@ -2,9 +2,12 @@
 //! trace), and the analysis that says who waited for whom. Knows no Python.
 
 pub mod analysis;
+pub mod interpreter;
 pub mod perfetto;
 pub mod record;
 pub mod recorder;
 pub mod report;
+#[cfg(feature = "stacks")]
+pub mod stacks;
 
 pub use record::Record;

@@ -106,16 +106,13 @@ def command(
         with signals_for(child):
             _start(child, program, recorder)
             status = child.wait()
-            try:
-                report = recorder.stop(child.pid)
-            except OSError as error:
-                # The program's failure is the more important one.
-                return fail(
-                    f"the trace {path!r} could not be written: {reason(error)}", status or 1
-                )
+            report = recorder.stop()
         write_json(report)
     if not quiet:
-        _print(report, path)
+        _print(report, path if recorder.file_error is None else None)
+    if recorder.file_error is not None:
+        # The program's failure is the more important one.
+        return fail(f"the trace {path!r} could not be written: {recorder.file_error}", status or 1)
     return _as(status)
 
 
@@ -156,27 +153,28 @@ def _start(child: Child, program: Program, recorder: Recorder) -> None:
         hooked = recorder.environment(concerned)
     except ValueError as error:
         raise HookError(str(error)) from error
-    recorder.start()
+    recorder.start(program.executable)
     try:
         child.start(program, {**os.environ, **hooked})
     except OSError as error:
         raise UsageError(f"cannot start {program.argv[0]!r}: {reason(error)}") from error
 
 
-def _print(report: str, path: str) -> None:
-    """The report, and what to do with the trace, on stderr."""
+def _print(report: str, path: str | None) -> None:
+    """The report, and what to do with the trace if there is one, on stderr."""
     # Imported here because the program should not wait for it.
     from ungil.report import print_report
 
-    name = shlex.quote(path)
     with suppress(OSError):
         print_report(report, sys.stderr)
-        print(
-            f"\ntrace: {name}, to be opened at https://ui.perfetto.dev; "
-            f"this report again: ungil report {name}",
-            file=sys.stderr,
-            flush=True,
-        )
+        if path is not None:
+            name = shlex.quote(path)
+            print(
+                f"\ntrace: {name}, to be opened at https://ui.perfetto.dev; "
+                f"this report again: ungil report {name}",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def _as(status: int) -> int:

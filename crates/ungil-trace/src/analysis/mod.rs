@@ -1,1 +1,171 @@
-//! To come.
+//! From records to the report, one record at a time, in memory that does not grow with the
+//! length of the trace.
+//!
+//! What is measured, per GIL:
+//! * a *hold* is a thread's acquire to its release, a *wait* its wait event to its acquire, a
+//!   *gap* its release to its next acquire;
+//! * *contended* is the time with a holder and at least one waiter;
+//! * a *handoff* is an acquire by another thread than the holder before;
+//! * *blame*: each wait is charged, interval by interval, to whoever held meanwhile, and to
+//!   nobody while nobody held (a successor that the kernel has not run yet). The charges of one
+//!   victim add up to what it waited;
+//! * holds and waits that have not ended are counted up to the end of the thread, of the
+//!   process, or of what is known so far;
+//! * totals that a thread kept itself replace those counted from its events, because they miss
+//!   nothing when events are lost. A thread that used several GILs keeps its events' totals: its
+//!   own do not tell the GILs apart.
+//!
+//! What bounds the memory: of the threads that have ended about a thousand keep their details
+//! (those that held and waited most), the others are summed, and so are processes; percentiles
+//! are sketches; past holds are kept only while a running wait needs them ([`history`]).
+
+mod dense;
+mod findings;
+mod fold;
+mod gil;
+mod history;
+mod length;
+mod long_holds;
+mod process;
+mod seat;
+mod summary;
+
+#[cfg(test)]
+mod tests;
+
+use crate::record::{Frame, ProcessId, Record, ThreadId, ThreadTotals};
+use crate::report::OtherProcesses;
+use dense::Dense;
+use process::{Process, Thread};
+use ungil_core::Event;
+
+/// Notes kept at most.
+const NOTES: usize = 100;
+
+/// What is known of a trace so far.
+#[derive(Debug)]
+pub struct Analysis {
+    blame_after_ns: u64,
+    processes: Dense<Process>,
+    threads: Dense<Thread>,
+    /// Ended ones whose details are still kept.
+    ended_threads: Vec<ThreadId>,
+    ended_processes: Vec<ProcessId>,
+    other_processes: OtherProcesses,
+    lost_events: u64,
+    notes: Vec<String>,
+    /// Start of the first process, and the latest time any record told.
+    started_ns: Option<u64>,
+    now_ns: u64,
+}
+
+impl Analysis {
+    /// Knows nothing yet. Holds of at least `blame_after_ns` nanoseconds are listed one by one,
+    /// and a drop request that stays unanswered for so long means native code.
+    pub fn new(blame_after_ns: u64) -> Self {
+        Self {
+            blame_after_ns,
+            processes: Dense::new(),
+            threads: Dense::new(),
+            ended_threads: Vec::new(),
+            ended_processes: Vec::new(),
+            other_processes: OtherProcesses::default(),
+            lost_events: 0,
+            notes: Vec::new(),
+            started_ns: None,
+            now_ns: 0,
+        }
+    }
+
+    /// Takes in one record. For an acquire that ended a wait: the thread that held longest
+    /// meanwhile, if any did.
+    ///
+    /// A record that names an unknown process or thread, or one that has ended, is ignored.
+    #[inline]
+    pub fn push(&mut self, record: &Record) -> Option<ThreadId> {
+        match record {
+            Record::Gil { thread, event, .. } => return self.gil_event(*thread, *event),
+            Record::Stack { thread, at_ns, frames } => self.stack(*thread, *at_ns, frames),
+            Record::ProcessStarted(process) => {
+                if self.processes.insert(process.process.0, Process::new(process.clone())) {
+                    self.saw(process.at_ns);
+                    let started_ns = self.started_ns.unwrap_or(u64::MAX);
+                    self.started_ns = Some(started_ns.min(process.at_ns));
+                }
+            }
+            Record::ProcessEnded { process, at_ns, totals } => {
+                self.end_process(*process, *at_ns, *totals);
+            }
+            Record::ThreadStarted { thread, process, tid, at_ns, name } => {
+                self.start_thread(*thread, Thread::new(*process, *tid, *at_ns, name.clone()));
+            }
+            Record::ThreadNamed { thread, name } => {
+                if let Some(thread) = self.threads.get_mut(thread.0) {
+                    thread.name.clone_from(name);
+                }
+            }
+            Record::ThreadEnded { thread, at_ns, totals } => {
+                self.end_thread(*thread, *at_ns, Some(totals));
+            }
+            Record::Note { text } => {
+                if self.notes.len() < NOTES && !self.notes.contains(text) {
+                    self.notes.push(text.clone());
+                }
+            }
+        }
+        None
+    }
+
+    fn saw(&mut self, at_ns: u64) {
+        self.now_ns = self.now_ns.max(at_ns);
+    }
+
+    #[inline]
+    fn gil_event(&mut self, id: ThreadId, event: Event) -> Option<ThreadId> {
+        let thread = self.threads.get_mut(id.0).filter(|thread| thread.ended_ns.is_none())?;
+        let process = self.processes.get_mut(thread.process.0)?;
+        let chair = thread.chair(event.gil).unwrap_or_else(|| process.seat(id, thread, event.gil));
+        self.now_ns = self.now_ns.max(event.at_ns);
+        process.gils[chair.place].apply(chair.seat, event, self.blame_after_ns)
+    }
+
+    fn stack(&mut self, id: ThreadId, at_ns: u64, frames: &[Frame]) {
+        let Some(thread) = self.threads.get(id.0) else { return };
+        let Some(process) = self.processes.get_mut(thread.process.0) else { return };
+        for chair in &thread.chairs {
+            process.gils[chair.place].give_stack(chair.seat, at_ns, frames);
+        }
+    }
+
+    fn start_thread(&mut self, id: ThreadId, thread: Thread) {
+        let started_ns = thread.started_ns;
+        let Some(process) = self.processes.get_mut(thread.process.0) else { return };
+        if process.ended_ns.is_none() && self.threads.insert(id.0, thread) {
+            process.live.insert(id);
+            self.saw(started_ns);
+        }
+    }
+
+    /// Ends a thread, or completes one that has ended with its process, by its own totals.
+    fn end_thread(&mut self, id: ThreadId, at_ns: u64, totals: Option<&ThreadTotals>) {
+        let Some(thread) = self.threads.get_mut(id.0) else { return };
+        let Some(process) = self.processes.get_mut(thread.process.0) else { return };
+        let newly_ended = thread.ended_ns.is_none();
+        if newly_ended {
+            thread.ended_ns = Some(at_ns.max(thread.started_ns));
+            process.live.remove(&id);
+            for chair in &thread.chairs {
+                process.gils[chair.place].leave(chair.seat, at_ns, self.blame_after_ns);
+            }
+        }
+        if let Some(totals) = totals.filter(|_| thread.totals.is_none()) {
+            self.lost_events = self.lost_events.saturating_add(totals.lost_events);
+            process.adopt(id, thread, totals);
+        }
+        if newly_ended {
+            self.saw(at_ns);
+            self.ended_threads.push(id);
+            self.fold_threads();
+        }
+    }
+}

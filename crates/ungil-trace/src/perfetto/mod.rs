@@ -1,1 +1,32 @@
-//! To come.
+//! The trace file: a Perfetto trace that opens in the Perfetto UI, answers `trace_processor` SQL,
+//! and reads back into the very [`Record`](crate::Record)s that were written.
+//!
+//! What a trace looks like, on the outside and in the UI:
+//!
+//! ```text
+//! first packet      the track `ungil`; the same bytes in every trace, so they identify the format
+//! clock snapshot    MONOTONIC, BOOTTIME and REALTIME at one moment
+//! instant `ungil`   schema=1, version
+//! chunks            deflated packets, 256 KiB each before deflation
+//!   track `ungil`     instants `note`; `end` is the last event of a whole trace
+//!   process tracks    instants `process started`, `process totals`
+//!   thread tracks     slices `wait` and `hold`;
+//!                     instants `thread started`, `thread named`, `thread totals`,
+//!                     `drop request`, `stack`, and `release` for one without a hold
+//! ```
+//! The analysis reads instants and slices only; track descriptors are for the UI.
+//! Field numbers and names are in `schema`, what each record becomes is in `encode`, and `decode`
+//! turns it back. `ungil` writes and reads this small part of the format itself: an event costs
+//! tens of nanoseconds, and a hostile file cannot make the reader allocate more than it holds.
+
+mod decode;
+mod encode;
+mod frame;
+mod reader;
+mod schema;
+mod wire;
+mod writer;
+
+pub use reader::{ReadError, read};
+pub use schema::SCHEMA;
+pub use writer::{Overwrite, Writer};

@@ -1,1 +1,365 @@
-//! To come.
+//! The recorder: lives in the parent, drains the rings of every traced process, and feeds the
+//! trace file and the analysis while the program runs.
+
+mod order;
+mod process;
+mod session;
+#[cfg(feature = "stacks")]
+mod watch;
+#[cfg(not(feature = "stacks"))]
+#[path = "no_watch.rs"]
+mod watch;
+
+use crate::analysis::Analysis;
+use crate::interpreter::{self, Hookable};
+use crate::perfetto::{Overwrite, Writer};
+use crate::record::{ProcessId, Record, ThreadId};
+use crate::report::Report;
+use process::{Round, Traced};
+use session::Session;
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use watch::Watch;
+
+/// Between two rounds, as long as no ring fills up.
+const PERIOD: Duration = Duration::from_millis(5);
+/// Between two rounds while a ring was found more than an eighth full.
+const SHORT_PERIOD: Duration = Duration::from_micros(500);
+/// Between two flushes of the file and two looks at the processes' lives.
+const CARE_NS: u64 = 100_000_000;
+/// Between two readings of kernel counters, of this many threads a process at most.
+const OUTSIDE_NS: u64 = 250_000_000;
+const OUTSIDE_THREADS: usize = 64;
+
+/// What to record, and where to.
+#[derive(Clone, Debug)]
+pub struct RecorderOptions {
+    /// The trace file.
+    pub path: PathBuf,
+    /// Whether `path` may exist.
+    pub overwrite: Overwrite,
+    /// Holds longer than this get a stack, in ns.
+    pub blame_after_ns: u64,
+    /// Whether programs that a traced program starts are traced too.
+    pub follow_children: bool,
+    /// The hook library.
+    pub hook: PathBuf,
+}
+
+/// How far the recording is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct RecorderStatus {
+    /// Events recorded.
+    pub events: u64,
+    /// Processes seen.
+    pub processes: u64,
+    /// Threads seen.
+    pub threads: u64,
+}
+
+/// What a recording came to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The report.
+    pub report: Report,
+    /// Why there is no trace file, if there is none.
+    pub file_error: Option<io::Error>,
+}
+
+/// A recording, first being prepared, then running on a thread of its own.
+pub struct Recorder {
+    options: RecorderOptions,
+    session: Arc<Session>,
+    shared: Arc<Shared>,
+    state: State,
+}
+
+enum State {
+    Prepared(Box<Writer>),
+    Running(JoinHandle<Outcome>),
+    Over,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    stop: AtomicBool,
+    events: AtomicU64,
+    processes: AtomicU64,
+    threads: AtomicU64,
+}
+
+impl Recorder {
+    /// Opens the trace file and the session.
+    pub fn create(options: RecorderOptions) -> io::Result<Self> {
+        let writer = Writer::create(&options.path, options.overwrite)?;
+        Ok(Self {
+            session: Arc::new(Session::create()?),
+            options,
+            shared: Arc::default(),
+            state: State::Prepared(Box::new(writer)),
+        })
+    }
+
+    /// The environment variables that make a program join; `preload` is the `LD_PRELOAD` in
+    /// force, which is kept.
+    pub fn environment(&self, preload: Option<&OsStr>) -> io::Result<Vec<(OsString, OsString)>> {
+        let Self { options, session, .. } = self;
+        session.environment(&options.hook, preload, options.follow_children)
+    }
+
+    /// Begins to record; `executable` is the program that is about to be started. A second call
+    /// does nothing.
+    pub fn start(&mut self, executable: PathBuf) {
+        let state = std::mem::replace(&mut self.state, State::Over);
+        self.state = match state {
+            State::Prepared(writer) => {
+                let work = Recording::new(
+                    *writer,
+                    executable,
+                    self.options.blame_after_ns,
+                    self.session.clone(),
+                    self.shared.clone(),
+                );
+                State::Running(thread::spawn(move || work.run()))
+            }
+            other => other,
+        };
+    }
+
+    /// How far it is.
+    pub fn status(&self) -> RecorderStatus {
+        RecorderStatus {
+            events: self.shared.events.load(Relaxed),
+            processes: self.shared.processes.load(Relaxed),
+            threads: self.shared.threads.load(Relaxed),
+        }
+    }
+
+    /// Reads what is left, finishes the file and sums up. `None` if it was not running.
+    pub fn stop(&mut self) -> Option<Outcome> {
+        let State::Running(worker) = std::mem::replace(&mut self.state, State::Over) else {
+            return None;
+        };
+        self.shared.stop.store(true, Relaxed);
+        worker.thread().unpark();
+        worker.join().ok()
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        let _ = self.stop();
+    }
+}
+
+/// Now, in nanoseconds of `CLOCK_MONOTONIC`, the clock of all events.
+pub fn now_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is valid for writing.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
+/// The recording thread's own state.
+struct Recording {
+    session: Arc<Session>,
+    shared: Arc<Shared>,
+    executable: PathBuf,
+    sink: Sink,
+    watch: Watch,
+    processes: Vec<Traced>,
+    /// Table files that were opened, or are not worth opening.
+    known: HashSet<OsString>,
+    next_process: ProcessId,
+    next_thread: ThreadId,
+    cared_ns: u64,
+    outside_ns: u64,
+}
+
+/// Where records go: into the analysis, and from there with the culprit into the file.
+struct Sink {
+    analysis: Analysis,
+    writer: Option<Writer>,
+    file_error: Option<io::Error>,
+}
+
+impl Sink {
+    fn put(&mut self, record: &Record) {
+        let culprit = self.analysis.push(record);
+        self.try_file(|writer| writer.write(record, culprit));
+    }
+
+    /// A file that cannot be written any more (a full disk) ends the file, not the recording.
+    fn try_file(&mut self, work: impl FnOnce(&mut Writer) -> io::Result<()>) {
+        if let Some(writer) = &mut self.writer
+            && let Err(error) = work(writer)
+        {
+            self.writer = None;
+            self.file_error = Some(error);
+        }
+    }
+
+    fn finish(mut self) -> Outcome {
+        if let Some(writer) = self.writer.take() {
+            self.file_error = writer.finish().err();
+        }
+        Outcome { report: self.analysis.report(), file_error: self.file_error }
+    }
+}
+
+impl Recording {
+    fn new(
+        writer: Writer,
+        executable: PathBuf,
+        blame_after_ns: u64,
+        session: Arc<Session>,
+        shared: Arc<Shared>,
+    ) -> Self {
+        Self {
+            session,
+            shared,
+            executable,
+            sink: Sink {
+                analysis: Analysis::new(blame_after_ns),
+                writer: Some(writer),
+                file_error: None,
+            },
+            watch: Watch::new(blame_after_ns),
+            processes: Vec::new(),
+            known: HashSet::new(),
+            next_process: ProcessId(0),
+            next_thread: ThreadId(0),
+            cared_ns: 0,
+            outside_ns: 0,
+        }
+    }
+
+    fn run(mut self) -> Outcome {
+        loop {
+            let is_last = self.shared.stop.load(Relaxed);
+            self.discover();
+            if is_last {
+                return self.finish();
+            }
+            // Stacks first: they were taken before the events that this round gives out.
+            let (watch, sink) = (&mut self.watch, &mut self.sink);
+            watch.collect(&mut self.processes, |record| sink.put(&record));
+            let round = self.round();
+            let now = now_ns();
+            self.watch.look(&mut self.processes, now);
+            if now.saturating_sub(self.cared_ns) >= CARE_NS {
+                self.cared_ns = now;
+                self.care(now);
+            }
+            thread::park_timeout(if round.fullest > 0.125 { SHORT_PERIOD } else { PERIOD });
+        }
+    }
+
+    /// Opens the tables that have appeared in the session directory.
+    fn discover(&mut self) {
+        for path in new_files(self.session.directory(), &self.known) {
+            let Some((traced, process)) = Traced::open(path.clone(), self.next_process) else {
+                continue;
+            };
+            self.known.extend(path.file_name().map(OsStr::to_owned));
+            self.next_process.0 += 1;
+            self.shared.processes.fetch_add(1, Relaxed);
+            self.sink.put(&Record::ProcessStarted(process));
+            self.processes.push(traced);
+        }
+    }
+
+    fn round(&mut self) -> Round {
+        let mut sum = Round::default();
+        for traced in &mut self.processes {
+            let sink = &mut self.sink;
+            let round = traced.round(&mut self.next_thread, |record| sink.put(&record));
+            sum.events += round.events;
+            sum.fullest = sum.fullest.max(round.fullest);
+        }
+        self.shared.events.fetch_add(sum.events, Relaxed);
+        self.shared.threads.store(u64::from(self.next_thread.0), Relaxed);
+        sum
+    }
+
+    /// What need not be done in every round.
+    fn care(&mut self, now: u64) {
+        let (gone, alive) = self.processes.drain(..).partition(Traced::is_gone);
+        self.processes = alive;
+        self.finish_processes(gone, now);
+        self.sink.try_file(Writer::flush);
+        if now.saturating_sub(self.outside_ns) >= OUTSIDE_NS {
+            self.outside_ns = now;
+            for traced in &mut self.processes {
+                traced.sample_outside(OUTSIDE_THREADS);
+            }
+        }
+    }
+
+    fn finish_processes(&mut self, processes: Vec<Traced>, now: u64) {
+        for traced in processes {
+            let sink = &mut self.sink;
+            self.watch.forget(traced.pid);
+            // A later process with this id may use the name again.
+            self.known.remove(traced.path.file_name().unwrap_or_default());
+            traced.finish(now, &mut self.next_thread, |record| sink.put(&record));
+        }
+    }
+
+    fn finish(mut self) -> Outcome {
+        let (watch, sink) = (&mut self.watch, &mut self.sink);
+        watch.collect(&mut self.processes, |record| sink.put(&record));
+        let processes = std::mem::take(&mut self.processes);
+        let running = processes.iter().filter(|traced| !traced.is_gone()).count();
+        if running > 0 {
+            let text = format!(
+                "{running} of the processes it started outlived the program; \
+                 they were recorded until it ended"
+            );
+            self.sink.put(&Record::Note { text });
+        }
+        if self.next_process.0 == 0 {
+            let text = format!("nothing was recorded: {}", self.why_nothing());
+            self.sink.put(&Record::Note { text });
+        }
+        self.finish_processes(processes, now_ns());
+        self.sink.finish()
+    }
+
+    fn why_nothing(&self) -> String {
+        let program = self.executable.display();
+        match interpreter::hookable(&self.executable) {
+            Hookable::No(why) => why,
+            Hookable::NotPython => {
+                format!(
+                    "neither {program} nor a program that it started is a dynamically \
+                         linked Python that inherited its environment"
+                )
+            }
+            Hookable::Yes => {
+                format!(
+                    "the hook did not answer from {program}; `ungil doctor` tells whether it \
+                         can, and a limit on file size or memory (ulimit) may keep it from it"
+                )
+            }
+        }
+    }
+}
+
+/// Files in `directory` whose names are not in `known`.
+fn new_files(directory: &Path, known: &HashSet<OsString>) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    entries
+        .filter_map(Result::ok)
+        .filter(|entry| !known.contains(&entry.file_name()))
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
+        .map(|entry| entry.path())
+        .collect()
+}

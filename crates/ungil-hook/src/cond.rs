@@ -1,0 +1,87 @@
+//! CPython >= 3.7: what the calls on condition variables say about the GIL.
+//!
+//! `take_gil` (`Python/ceval_gil.c`) waits with `pthread_cond_timedwait(cond)` while the GIL is
+//! locked and signals `switch_cond` once it has it; `drop_gil` signals `cond`. The calling thread
+//! holds the GIL's mutex in all three, so what is noted here is in the order of the GIL.
+
+use crate::gil::{self, Gil, Role};
+use crate::{process, thread};
+use libc::{c_int, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Stands in for `pthread_cond_init`.
+pub unsafe extern "C" fn init(cond: *mut pthread_cond_t, how: *const pthread_condattr_t) -> c_int {
+    gil::initialised(cond as usize);
+    // SAFETY: the caller's own arguments, unchanged.
+    unsafe { libc::pthread_cond_init(cond, how) }
+}
+
+/// Stands in for `pthread_cond_timedwait`: the thread waits for the GIL, and if it waited for a
+/// whole switch interval in which the GIL did not go to another thread, it asks the holder to let
+/// go.
+pub unsafe extern "C" fn timedwait(
+    cond: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    deadline: *const timespec,
+) -> c_int {
+    let waiting_for = match gil::role(cond as usize) {
+        Some(Role::Free(gil)) => Some(gil),
+        _ => None,
+    };
+    let switches = waiting_for.map(|gil| begin_wait(gil, deadline));
+    // SAFETY: the caller's own arguments, unchanged.
+    let result = unsafe { libc::pthread_cond_timedwait(cond, mutex, deadline) };
+    if result == libc::ETIMEDOUT
+        && let Some(gil) = waiting_for
+        // The condition under which take_gil sets the drop request.
+        && gil.locked.load(Relaxed)
+        && Some(gil.switches.load(Relaxed)) == switches
+        // Later waiters repeat a request that is already pending.
+        && !gil.drop_requested.swap(true, Relaxed)
+        && let Some(thread) = thread::current()
+    {
+        thread.asked_to_drop(gil, thread::now_ns());
+    }
+    result
+}
+
+/// Notes that the thread waits and returns how often the GIL had changed hands by then.
+fn begin_wait(gil: &'static Gil, deadline: *const timespec) -> u32 {
+    if let Some(thread) = thread::current()
+        && !thread.is_waiting()
+    {
+        let now = thread::now_ns();
+        thread.began_to_wait(gil, now);
+        // SAFETY: a deadline that pthread_cond_timedwait is about to read.
+        let deadline = unsafe { &*deadline };
+        process::saw_deadline(thread::timespec_ns(deadline).saturating_sub(now));
+    }
+    gil.switches.load(Relaxed)
+}
+
+/// Stands in for `pthread_cond_signal`: a release, an acquire, or something else altogether.
+pub unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> c_int {
+    match gil::role(cond as usize) {
+        Some(Role::Free(gil)) => {
+            let forced = gil.drop_requested.load(Relaxed);
+            gil.locked.store(false, Relaxed);
+            if let Some(thread) = thread::current() {
+                thread.released(gil, thread::now_ns(), forced);
+            }
+        }
+        Some(Role::Taken(gil)) => {
+            gil.locked.store(true, Relaxed);
+            gil.drop_requested.store(false, Relaxed);
+            let token = thread::token();
+            if gil.last_holder.swap(token, Relaxed) != token {
+                gil.switches.store(gil.switches.load(Relaxed).wrapping_add(1), Relaxed);
+            }
+            if let Some(thread) = thread::current() {
+                thread.acquired(gil, thread::now_ns());
+            }
+        }
+        None => {}
+    }
+    // SAFETY: the caller's own argument, unchanged.
+    unsafe { libc::pthread_cond_signal(cond) }
+}

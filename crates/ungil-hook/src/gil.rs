@@ -1,0 +1,164 @@
+//! The GILs of this process, known by the addresses of their condition variables.
+//!
+//! `struct _gil_runtime_state` (`Include/internal/pycore_gil.h`) has been the same since 3.2:
+//! `cond; mutex; switch_cond; switch_mutex`. `create_gil` initialises `cond` and right after it
+//! `switch_cond`, which is how every GIL is recognised, the main one and those of
+//! sub-interpreters. When the hook is installed in a running process the main GIL already
+//! exists; then the first call on a condition variable inside `_PyRuntime` names it.
+//!
+//! All fields but the addresses are guarded by the GIL's own mutex, which every caller of the
+//! hooked functions holds, or by the GIL itself; they are atomics only for the compiler's sake.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
+
+/// How many GILs of one process are told apart; further ones are not seen.
+const GILS: usize = 64;
+
+/// Distance from `cond` to `switch_cond`.
+const COND_TO_SWITCH_COND: usize =
+    size_of::<libc::pthread_cond_t>() + size_of::<libc::pthread_mutex_t>();
+
+/// When the hook came in.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Seen {
+    /// Before the interpreter was initialised.
+    FromTheStart,
+    /// In a running process, while the calling thread holds the GIL.
+    WhileHeldHere,
+}
+
+/// One GIL.
+pub struct Gil {
+    /// Address of `cond` (or of 2.7's semaphore); 0 while this entry is unused.
+    address: AtomicUsize,
+    /// Number of the last acquire or release that was recorded.
+    pub seq: AtomicU32,
+    /// Whether a thread holds it.
+    pub locked: AtomicBool,
+    /// Whether a waiter has asked the holder to let go since the last acquire.
+    pub drop_requested: AtomicBool,
+    /// The thread that acquired it last (a token of [`crate::thread`]).
+    pub last_holder: AtomicU32,
+    /// How often it went to another thread than the last one, as CPython's `switch_number`.
+    pub switches: AtomicU32,
+}
+
+/// What a condition variable is to a GIL.
+#[derive(Clone, Copy)]
+pub enum Role {
+    /// Waiters of the GIL sleep on it; signalled when the GIL was released.
+    Free(&'static Gil),
+    /// Signalled when the GIL was acquired.
+    Taken(&'static Gil),
+}
+
+static ALL: [Gil; GILS] = [const { Gil::unused() }; GILS];
+static KNOWN: AtomicUsize = AtomicUsize::new(0);
+/// The addresses of `_PyRuntime` while its GIL is still to be recognised.
+static UNKNOWN_MAIN: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+
+thread_local! {
+    /// The condition variable this thread initialised last.
+    static LAST_INITIALISED: Cell<usize> = const { Cell::new(0) };
+}
+
+impl Gil {
+    const fn unused() -> Self {
+        Self {
+            address: AtomicUsize::new(0),
+            seq: AtomicU32::new(0),
+            locked: AtomicBool::new(false),
+            drop_requested: AtomicBool::new(false),
+            last_holder: AtomicU32::new(0),
+            switches: AtomicU32::new(0),
+        }
+    }
+
+    /// Number of this GIL in events.
+    #[allow(clippy::cast_possible_truncation, reason = "GILS is below 256")]
+    pub fn number(&self) -> u8 {
+        let offset = std::ptr::from_ref(self) as usize - ALL.as_ptr() as usize;
+        (offset / size_of::<Self>()) as u8
+    }
+
+    fn reset(&self) {
+        self.locked.store(false, Relaxed);
+        self.drop_requested.store(false, Relaxed);
+        self.last_holder.store(0, Relaxed);
+    }
+}
+
+/// Says where the main GIL is to be found.
+pub fn expect_main(runtime: Range<usize>, seen: Seen) {
+    if seen == Seen::WhileHeldHere {
+        UNKNOWN_MAIN[1].store(runtime.end, Relaxed);
+        UNKNOWN_MAIN[0].store(runtime.start, Relaxed);
+    }
+}
+
+/// Notes the initialisation of the condition variable at `address`.
+pub fn initialised(address: usize) {
+    let before = LAST_INITIALISED.replace(address);
+    if before != 0 && address == before.wrapping_add(COND_TO_SWITCH_COND) {
+        match find(before) {
+            // Made anew at the same place: in a child after fork, or a later sub-interpreter.
+            Some(gil) => gil.reset(),
+            None => add(before),
+        }
+    }
+}
+
+/// What the condition variable at `address` is, if it belongs to a GIL.
+#[inline]
+pub fn role(address: usize) -> Option<Role> {
+    let main = ALL[0].address.load(Relaxed);
+    if main == address {
+        return Some(Role::Free(&ALL[0]));
+    }
+    if main != 0 && main + COND_TO_SWITCH_COND == address {
+        return Some(Role::Taken(&ALL[0]));
+    }
+    role_of_further(address)
+}
+
+#[cold]
+fn role_of_further(address: usize) -> Option<Role> {
+    let start = UNKNOWN_MAIN[0].load(Relaxed);
+    if start != 0 && (start..UNKNOWN_MAIN[1].load(Relaxed)).contains(&address) {
+        // Somebody holds the GIL since the installation, so the first call on it is that of a
+        // waiter or of the release: on `cond` in both cases.
+        UNKNOWN_MAIN[0].store(0, Relaxed);
+        add(address);
+        ALL[0].locked.store(true, Relaxed);
+    }
+    find(address)
+        .map(Role::Free)
+        .or_else(|| find(address.wrapping_sub(COND_TO_SWITCH_COND)).map(Role::Taken))
+}
+
+fn find(address: usize) -> Option<&'static Gil> {
+    ALL[..KNOWN.load(Relaxed).min(GILS)].iter().find(|gil| gil.address.load(Relaxed) == address)
+}
+
+/// Adds the GIL at `address`, if there is room.
+pub fn add(address: usize) {
+    let index = KNOWN.fetch_add(1, Relaxed);
+    match ALL.get(index) {
+        Some(gil) => gil.address.store(address, Relaxed),
+        None => KNOWN.store(GILS, Relaxed),
+    }
+}
+
+/// The main GIL, or in 2.7 the only one.
+pub fn main() -> &'static Gil {
+    &ALL[0]
+}
+
+/// Starts every order anew, in the child after a fork: its events go to a table of its own.
+pub fn after_fork() {
+    for gil in &ALL {
+        gil.seq.store(0, Relaxed);
+    }
+}

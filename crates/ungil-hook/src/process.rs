@@ -1,0 +1,361 @@
+//! This process: the session it is recorded in, its table, and what happens at fork and exit.
+
+use crate::{gil, thread};
+use libc::{c_int, c_void};
+use std::ffi::{CStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32};
+use ungil_core::table::{
+    ABI, MAGIC, SLOTS_OFFSET, Slot, SlotState, Status, TABLE_BYTES, Table, store_text,
+};
+
+/// Environment variable that names the session directory.
+const SESSION: &CStr = c"UNGIL_SESSION";
+/// Environment variable that is "0" if child processes are to be left alone.
+const CHILDREN: &CStr = c"UNGIL_CHILDREN";
+/// A longer session directory is not used.
+const LONGEST_PATH: usize = 240;
+
+/// Start of the table, or null.
+static TABLE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+/// Whether this process, a child after fork, has still to create its table.
+static STATE: AtomicU8 = AtomicU8::new(NOTHING);
+const NOTHING: u8 = 0;
+const FORKED: u8 = 1;
+const REGISTERING: u8 = 2;
+
+/// What a child needs to create its own table; written once, before any thread is recorded.
+static mut INHERITED: Inherited =
+    Inherited { directory: [0; LONGEST_PATH + 1], python: [0; 128], status: 0, follow: false };
+
+struct Inherited {
+    directory: [u8; LONGEST_PATH + 1],
+    python: [u8; 128],
+    status: u32,
+    follow: bool,
+}
+
+/// A recording that the environment asks this process to join.
+pub struct Session {
+    directory: OsString,
+    /// Whether child processes are recorded too.
+    pub follow_children: bool,
+}
+
+impl Session {
+    /// The session named in the environment, if any. Only for the constructor: it allocates.
+    pub fn from_environment() -> Option<Self> {
+        let value = |name: &CStr| {
+            // SAFETY: the name is NUL-terminated; no other thread runs in a constructor.
+            let value = unsafe { libc::getenv(name.as_ptr()) };
+            // SAFETY: getenv returns null or a NUL-terminated string.
+            (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_bytes().to_vec())
+        };
+        let directory = value(SESSION).filter(|path| path.len() <= LONGEST_PATH)?;
+        let follow_children = value(CHILDREN).is_none_or(|value| value != b"0");
+        Some(Self { directory: OsString::from_vec(directory), follow_children })
+    }
+
+    /// Takes ungil's variables, and this library out of `LD_PRELOAD`, so that programs started
+    /// by this one are left alone.
+    pub fn leave_environment(&self) {
+        // SAFETY: constructors run before the program's threads; the names are NUL-terminated.
+        unsafe {
+            libc::unsetenv(SESSION.as_ptr());
+            libc::unsetenv(CHILDREN.as_ptr());
+            let preload = libc::getenv(c"LD_PRELOAD".as_ptr());
+            if preload.is_null() {
+                return;
+            }
+            let is_ours = |path: &&[u8]| path.ends_with(b"/libungil_hook.so");
+            let others = CStr::from_ptr(preload)
+                .to_bytes()
+                .split(|&byte| byte == b':' || byte == b' ')
+                .filter(|path| !path.is_empty() && !is_ours(path))
+                .collect::<Vec<_>>()
+                .join(&b':');
+            match std::ffi::CString::new(others) {
+                Ok(others) if !others.is_empty() => {
+                    libc::setenv(c"LD_PRELOAD".as_ptr(), others.as_ptr(), 1);
+                }
+                _ => {
+                    libc::unsetenv(c"LD_PRELOAD".as_ptr());
+                }
+            }
+        }
+    }
+}
+
+/// Joins `session`: creates the table of this process and of every child it forks.
+pub fn record(session: Session, python: &CStr, status: Status) {
+    let inherited = &raw mut INHERITED;
+    let directory = session.directory.as_bytes();
+    let python = python.to_bytes();
+    let length = python.len().min(127);
+    // SAFETY: constructors run before any other thread; nobody reads it yet. Both parts end
+    // with a NUL because the arrays began as zeroes and are longer than what is copied.
+    unsafe {
+        (&mut (*inherited).directory)[..directory.len()].copy_from_slice(directory);
+        (&mut (*inherited).python)[..length].copy_from_slice(&python[..length]);
+        (*inherited).status = status as u32;
+        (*inherited).follow = session.follow_children;
+    }
+    thread::prepare();
+    // SAFETY: `after_fork_in_child` is a function that lives as long as this library, which is
+    // never unloaded.
+    unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
+    register();
+}
+
+/// Keeps the same table in anonymous memory, for this process's own counters.
+pub fn count_only(python: &CStr) -> bool {
+    thread::prepare();
+    // SAFETY: as in `record`.
+    unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
+    let Some(start) = map(-1, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) else { return false };
+    publish(start, python, Status::Hooked, false);
+    true
+}
+
+/// The table, if there is one.
+#[inline]
+pub fn table() -> Option<Table<'static>> {
+    let start = TABLE.load(Acquire);
+    // SAFETY: a published table stays mapped until a fork's child drops it, when no thread but
+    // the calling one exists there, and that one forgets it.
+    (!start.is_null()).then(|| unsafe { Table::at(start) })
+}
+
+/// Start of the table, or null.
+pub fn table_start() -> *const u8 {
+    TABLE.load(Acquire)
+}
+
+/// The table, which a child creates at its first use of the GIL.
+pub fn table_or_register() -> Option<Table<'static>> {
+    if STATE.compare_exchange(FORKED, REGISTERING, AcqRel, Relaxed).is_ok() {
+        register();
+        STATE.store(NOTHING, Release);
+    }
+    table()
+}
+
+/// Puts memory behind a part of the table, so that touching it cannot raise SIGBUS when the file
+/// system is full.
+pub fn commit(address: *const u8, bytes: usize) -> bool {
+    let page = 4096;
+    let start = address as usize & !(page - 1);
+    let end = (address as usize + bytes).next_multiple_of(page);
+    let populate = || {
+        // SAFETY: the range lies inside the table's mapping, which is writable.
+        unsafe { libc::madvise(start as *mut c_void, end - start, libc::MADV_POPULATE_WRITE) }
+    };
+    keeping_errno(|| populate() == 0 || (last_errno() == libc::EINVAL && allocate(start, end)))
+}
+
+/// Before Linux 5.14: allocates the part of the file itself.
+#[cold]
+fn allocate(start: usize, end: usize) -> bool {
+    let table = table_start();
+    // SAFETY: only read after `record` has written it, or all zero.
+    let is_file = unsafe { (*(&raw const INHERITED)).directory[0] != 0 };
+    if table.is_null() || !is_file {
+        return true; // Anonymous memory needs no promise.
+    }
+    let Some(file) = open_table(current_pid(), FILE_NUMBER.load(Relaxed), libc::O_RDWR) else {
+        return false;
+    };
+    let (Ok(offset), Ok(length)) =
+        (i64::try_from(start - table as usize), i64::try_from(end - start))
+    else {
+        return false;
+    };
+    // SAFETY: `file` was just opened here.
+    unsafe { libc::fallocate(file, 0, offset, length) == 0 && libc::close(file) == 0 }
+}
+
+/// Keeps the time from the beginning of a wait to the deadline that the waiter gave: the switch
+/// interval. Up to 3.7 deadlines are times of day and say nothing here.
+pub fn saw_deadline(ns: u64) {
+    const LONGEST_NS: u64 = 3_600_000_000_000;
+    if ns < LONGEST_NS
+        && let Some(table) = table()
+    {
+        table.header().switch_interval_ns.store(ns, Relaxed);
+    }
+}
+
+/// A thread has ended: its slot goes to the recorder, or its counters to the sum.
+pub fn slot_ended(slot: &Slot) {
+    let Some(table) = table() else { return };
+    if table.header().recording.load(Relaxed) != 0 {
+        slot.end();
+        return;
+    }
+    for (sum, own) in table.header().ended.fields().into_iter().zip(slot.counters.fields()) {
+        sum.fetch_add(own.load(Relaxed), Relaxed);
+    }
+    slot.free();
+}
+
+/// Runs at `exit`, not at `_exit` or death by a signal: last CPU times of the threads that are
+/// still there.
+pub extern "C" fn on_exit() {
+    let Some(table) = table() else { return };
+    for slot in table.used_slots().iter().filter(|slot| slot.state() == Some(SlotState::Live)) {
+        // The clock of another thread of this process, as pthread_getcpuclockid computes it.
+        let tid = slot.tid.load(Relaxed).cast_signed();
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `time` is valid for writing; a thread that is gone is reported as an error.
+        if unsafe { libc::clock_gettime((!tid << 3) | 6, &raw mut time) } == 0 {
+            slot.counters.cpu_ns.store(thread::timespec_ns(&time), Relaxed);
+        }
+    }
+    table.header().ended_ns.store(thread::now_ns(), Release);
+}
+
+/// The child has one thread and its parent's memory; the table is the parent's.
+extern "C" fn after_fork_in_child() {
+    let parents = TABLE.swap(null_mut(), AcqRel);
+    if !parents.is_null() {
+        // SAFETY: the mapping is TABLE_BYTES long, and nothing in the child refers to it any
+        // more: the only thread forgets its slot next.
+        unsafe { libc::munmap(parents.cast(), TABLE_BYTES) };
+    }
+    thread::after_fork();
+    gil::after_fork();
+    // SAFETY: only read after `record` has written it, or all zero.
+    let follow = unsafe { (*(&raw const INHERITED)).follow };
+    STATE.store(if follow { FORKED } else { NOTHING }, Release);
+}
+
+/// How many images this process id has had, this one included, less one.
+static FILE_NUMBER: AtomicU32 = AtomicU32::new(0);
+
+/// Creates this process's table in the session directory. Without one nothing is recorded.
+fn register() {
+    let pid = current_pid();
+    // exec keeps the process id, so a number tells the images apart.
+    let Some((number, file)) = (0..1000).find_map(|number| {
+        open_table(pid, number, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)
+            .map(Some)
+            .or_else(|| (last_errno() != libc::EEXIST).then_some(None))
+            .map(|file| (number, file))
+    }) else {
+        return;
+    };
+    let Some(file) = file else { return };
+    FILE_NUMBER.store(number, Relaxed);
+    if may_grow_to(TABLE_BYTES)
+        // SAFETY: `file` was just created here.
+        && unsafe { libc::ftruncate(file, TABLE_BYTES.cast_signed() as libc::off_t) } == 0
+        // SAFETY: as above.
+        && unsafe { libc::fallocate(file, 0, 0, SLOTS_OFFSET as libc::off_t) } == 0
+        && let Some(start) = map(file, libc::MAP_SHARED)
+    {
+        // SAFETY: written once in `record`, before.
+        let (python, status) = unsafe {
+            let inherited = &*(&raw const INHERITED);
+            (CStr::from_ptr(inherited.python.as_ptr().cast()), inherited.status)
+        };
+        publish(start, python, Status::from_number(status).unwrap_or(Status::Hooked), true);
+    }
+    // SAFETY: the mapping keeps the file; the program must not find a descriptor it never opened.
+    unsafe { libc::close(file) };
+}
+
+/// A file that grows past the limit would raise SIGXFSZ in the program.
+fn may_grow_to(bytes: usize) -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is valid for writing.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0;
+    known && limit.rlim_cur >= bytes as libc::rlim_t
+}
+
+fn map(file: c_int, kind: c_int) -> Option<*mut u8> {
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let start = unsafe {
+        libc::mmap(
+            null_mut(),
+            TABLE_BYTES,
+            libc::PROT_READ | libc::PROT_WRITE,
+            kind | libc::MAP_NORESERVE,
+            file,
+            0,
+        )
+    };
+    if start == libc::MAP_FAILED {
+        return None;
+    }
+    // SAFETY: the mapping that was just made. A core dump of the program need not hold it.
+    unsafe { libc::madvise(start, TABLE_BYTES, libc::MADV_DONTDUMP) };
+    Some(start.cast())
+}
+
+/// Fills in the header of a fresh table and makes it this process's.
+fn publish(start: *mut u8, python: &CStr, status: Status, recording: bool) {
+    // SAFETY: `map` made the mapping, page-aligned, of TABLE_BYTES, full of zeroes.
+    let table = unsafe { Table::at(start) };
+    let header = table.header();
+    header.abi.store(ABI, Relaxed);
+    header.pid.store(current_pid(), Relaxed);
+    // SAFETY: getppid has no preconditions.
+    header.parent_pid.store(unsafe { libc::getppid() }.cast_unsigned(), Relaxed);
+    header.status.store(status as u32, Relaxed);
+    header.recording.store(u32::from(recording), Relaxed);
+    header.started_ns.store(thread::now_ns(), Relaxed);
+    store_text(&header.python, python.to_bytes());
+    header.magic.store(MAGIC, Release);
+    TABLE.store(start, Release);
+}
+
+/// Opens `<session>/<pid>-<number>` without allocating: this runs in children after fork.
+fn open_table(pid: u32, number: u32, flags: c_int) -> Option<c_int> {
+    let mut path = [0u8; LONGEST_PATH + 32];
+    // SAFETY: written once in `record`, before any child could get here.
+    let directory = unsafe { &(*(&raw const INHERITED)).directory };
+    let mut length = directory.iter().position(|&byte| byte == 0)?;
+    path[..length].copy_from_slice(&directory[..length]);
+    for (separator, value) in [(b'/', pid), (b'-', number)] {
+        path[length] = separator;
+        let mut digits = [0u8; 10];
+        let (mut first, mut rest) = (digits.len(), value);
+        loop {
+            first -= 1;
+            digits[first] = b'0' + u8::try_from(rest % 10).unwrap_or(0);
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        let digits = &digits[first..];
+        path[length + 1..length + 1 + digits.len()].copy_from_slice(digits);
+        length += 1 + digits.len();
+    }
+    // SAFETY: `path` is NUL-terminated, because it began as zeroes and is not full.
+    let file = unsafe {
+        libc::open(path.as_ptr().cast(), flags | libc::O_CLOEXEC | libc::O_NOFOLLOW, 0o600)
+    };
+    (file >= 0).then_some(file)
+}
+
+fn current_pid() -> u32 {
+    // SAFETY: getpid has no preconditions.
+    unsafe { libc::getpid() }.cast_unsigned()
+}
+
+fn last_errno() -> c_int {
+    // SAFETY: the address of the calling thread's errno is always valid.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Runs `work` and leaves errno as it was: the hooked call's caller may rely on it.
+pub fn keeping_errno<T>(work: impl FnOnce() -> T) -> T {
+    let before = last_errno();
+    let result = work();
+    // SAFETY: as in `last_errno`.
+    unsafe { *libc::__errno_location() = before };
+    result
+}

@@ -1,0 +1,233 @@
+//! The calling thread: its slot in the table, and what it writes there.
+
+use crate::gil::Gil;
+use crate::process::{self, keeping_errno};
+use libc::{c_void, pthread_key_t, timespec};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use ungil_core::table::{Counters, Slot, Table, store_text};
+use ungil_core::{Event, Kind};
+
+/// CPU time and context switches are sampled at a release, at most this often: the system call
+/// costs a few hundred nanoseconds.
+const SAMPLE_EVERY_NS: u64 = 10_000_000;
+
+/// No slot was tried for yet.
+const UNKNOWN: u32 = 0;
+/// There was no slot for this thread.
+const UNRECORDED: u32 = u32::MAX;
+
+thread_local! {
+    /// Index of this thread's slot plus one, or [`UNKNOWN`] or [`UNRECORDED`].
+    /// Constant and without a destructor, so that access neither allocates nor registers.
+    static SLOT: Cell<u32> = const { Cell::new(UNKNOWN) };
+    static SAMPLED_NS: Cell<u64> = const { Cell::new(0) };
+    static TOKEN: Cell<u32> = const { Cell::new(0) };
+}
+
+static NEXT_TOKEN: AtomicU32 = AtomicU32::new(1);
+/// Plus one; 0 before it is created.
+static END_KEY: AtomicU32 = AtomicU32::new(0);
+
+/// The calling thread with its slot.
+pub struct Thread {
+    /// Index of the slot.
+    pub index: usize,
+    slot: &'static Slot,
+    table: Table<'static>,
+}
+
+/// The calling thread, which gets a slot if it has none yet. `None` if nothing is recorded here.
+#[inline]
+pub fn current() -> Option<Thread> {
+    match SLOT.get() {
+        UNRECORDED => None,
+        UNKNOWN => keeping_errno(claim),
+        known => {
+            let table = process::table()?;
+            let index = (known - 1) as usize;
+            Some(Thread { index, slot: &table.slots()[index], table })
+        }
+    }
+}
+
+#[cold]
+fn claim() -> Option<Thread> {
+    let table = process::table_or_register()?;
+    let Some(index) = table.claim(process::commit) else {
+        SLOT.set(UNRECORDED);
+        table.header().unrecorded_threads.fetch_add(1, Relaxed);
+        return None;
+    };
+    let slot = &table.slots()[index];
+    // SAFETY: neither call has preconditions.
+    let (tid, ident) = unsafe { (libc::syscall(libc::SYS_gettid), libc::pthread_self()) };
+    slot.tid.store(u32::try_from(tid).unwrap_or(0), Relaxed);
+    slot.ident.store(ident, Relaxed);
+    slot.started_ns.store(now_ns(), Relaxed);
+    store_comm(slot);
+    let mark = u32::try_from(index + 1).unwrap_or(UNRECORDED);
+    SLOT.set(mark);
+    SAMPLED_NS.set(0);
+    let key = END_KEY.load(Relaxed);
+    if key != 0 {
+        // SAFETY: the key was created in `prepare`; the value is never dereferenced.
+        unsafe { libc::pthread_setspecific(key - 1, mark as usize as *const c_void) };
+    }
+    slot.publish();
+    Some(Thread { index, slot, table })
+}
+
+/// Asks to be told when a thread ends. Called once, before anything is recorded.
+pub fn prepare() {
+    let mut key: pthread_key_t = 0;
+    // SAFETY: `key` is valid for writing, `on_end` has the required signature.
+    if unsafe { libc::pthread_key_create(&raw mut key, Some(on_end)) } == 0 {
+        END_KEY.store(key + 1, Relaxed);
+    }
+}
+
+/// Runs in a thread that ends. Later destructors of the same thread may still use the GIL; they
+/// are given a new slot.
+unsafe extern "C" fn on_end(_: *mut c_void) {
+    if let Some(thread) = current() {
+        thread.sample();
+        store_comm(thread.slot);
+        thread.slot.ended_ns.store(now_ns(), Relaxed);
+        process::slot_ended(thread.slot);
+    }
+    SLOT.set(UNKNOWN);
+}
+
+/// The only thread that a fork leaves in the child has no slot there yet.
+pub fn after_fork() {
+    SLOT.set(UNKNOWN);
+}
+
+fn store_comm(slot: &Slot) {
+    let mut name = [0u8; 16];
+    // SAFETY: PR_GET_NAME writes at most 16 bytes to the address.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+    store_text(&slot.comm, &name[..length]);
+}
+
+/// A number of the calling thread that no other thread of the process has had, never 0.
+pub fn token() -> u32 {
+    let token = TOKEN.get();
+    if token != 0 {
+        return token;
+    }
+    let token = NEXT_TOKEN.fetch_add(1, Relaxed);
+    TOKEN.set(token);
+    token
+}
+
+/// Now, in nanoseconds of `CLOCK_MONOTONIC`.
+#[inline]
+pub fn now_ns() -> u64 {
+    let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is valid for writing. Served by the vDSO: no system call, errno untouched.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    timespec_ns(&now)
+}
+
+/// A time as nanoseconds; 0 if it is negative.
+pub fn timespec_ns(time: &timespec) -> u64 {
+    u64::try_from(time.tv_sec).unwrap_or(0).wrapping_mul(1_000_000_000)
+        + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+/// Adds to a counter of which the calling thread is the only writer.
+#[inline]
+fn add(counter: &AtomicU64, amount: u64) {
+    counter.store(counter.load(Relaxed).wrapping_add(amount), Relaxed);
+}
+
+impl Thread {
+    /// Whether the thread has begun a wait that has not ended.
+    pub fn is_waiting(&self) -> bool {
+        self.slot.waiting_since_ns.load(Relaxed) != 0
+    }
+
+    /// The thread asked for `gil` and did not get it at once.
+    pub fn began_to_wait(&self, gil: &'static Gil, now: u64) {
+        self.slot.waiting_since_ns.store(now, Relaxed);
+        self.emit(Kind::Wait, gil, now);
+    }
+
+    /// The thread asked the holder of `gil` to let go.
+    pub fn asked_to_drop(&self, gil: &'static Gil, now: u64) {
+        add(&self.slot.counters.drop_requests, 1);
+        self.emit(Kind::DropRequest, gil, now);
+    }
+
+    /// The thread got `gil`.
+    #[inline]
+    pub fn acquired(&self, gil: &'static Gil, now: u64) {
+        let since = self.slot.waiting_since_ns.load(Relaxed);
+        if since != 0 {
+            self.slot.waiting_since_ns.store(0, Relaxed);
+            add(&self.slot.counters.waits, 1);
+            add(&self.slot.counters.waited_ns, now.saturating_sub(since));
+        }
+        self.slot.holding_since_ns.store(now, Relaxed);
+        self.emit(Kind::Acquire, gil, now);
+    }
+
+    /// The thread let go of `gil`.
+    #[inline]
+    pub fn released(&self, gil: &'static Gil, now: u64, forced: bool) {
+        let counters = &self.slot.counters;
+        let since = self.slot.holding_since_ns.load(Relaxed);
+        if since != 0 {
+            self.slot.holding_since_ns.store(0, Relaxed);
+            add(&counters.holds, 1);
+            add(&counters.held_ns, now.saturating_sub(since));
+        }
+        if forced {
+            add(&counters.forced, 1);
+            self.emit(Kind::ReleaseForced, gil, now);
+        } else {
+            add(&counters.voluntary, 1);
+            self.emit(Kind::ReleaseVoluntary, gil, now);
+        }
+        if now.saturating_sub(SAMPLED_NS.get()) >= SAMPLE_EVERY_NS {
+            SAMPLED_NS.set(now);
+            keeping_errno(|| self.sample());
+        }
+    }
+
+    /// A lost event takes no number, so that the recorder never waits for one that cannot come.
+    #[inline]
+    fn emit(&self, kind: Kind, gil: &'static Gil, at_ns: u64) {
+        if self.table.header().recording.load(Relaxed) == 0 {
+            return;
+        }
+        let last = gil.seq.load(Relaxed);
+        let seq = if kind.changes_holder() { last.wrapping_add(1) } else { last };
+        let event = Event { at_ns, kind, gil: gil.number(), seq };
+        if self.table.push(self.index, event, process::commit) && kind.changes_holder() {
+            gil.seq.store(seq, Relaxed);
+        }
+    }
+
+    /// Notes the CPU time and the context switches of the calling thread.
+    #[cold]
+    fn sample(&self) {
+        // SAFETY: all-zero is a valid rusage.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: `usage` is valid for writing.
+        if unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) } == 0 {
+            let ns = |time: libc::timeval| {
+                u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+                    + u64::try_from(time.tv_usec).unwrap_or(0) * 1_000
+            };
+            let Counters { cpu_ns, voluntary_switches, involuntary_switches, .. } =
+                &self.slot.counters;
+            cpu_ns.store(ns(usage.ru_utime) + ns(usage.ru_stime), Relaxed);
+            voluntary_switches.store(u64::try_from(usage.ru_nvcsw).unwrap_or(0), Relaxed);
+            involuntary_switches.store(u64::try_from(usage.ru_nivcsw).unwrap_or(0), Relaxed);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What the hook has counted in this very process, for `ungil.gil`.
+//!
+//! The caller holds the GIL, so no other thread of this interpreter is in a hold or can end a wait
+//! while the counters are read: what is read of them agrees. Threads of sub-interpreters with a
+//! GIL of their own go on meanwhile; their numbers can be off by the hold or wait being ended.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use ungil_core::table::{Slot, SlotState, Table};
+
+use crate::hook::Hook;
+
+/// Hooks the interpreter of this process. Does nothing if it is hooked already.
+#[pyfunction]
+pub fn gil_install() -> PyResult<()> {
+    let hook = hook()?;
+    hook.install().map_err(PyRuntimeError::new_err)?;
+    let table = hook.table().ok_or_else(|| {
+        PyRuntimeError::new_err("it was forked from a process that was counted, and cannot be")
+    })?;
+    own_slot(hook, table).map(drop)
+}
+
+/// Whether the interpreter of this process is hooked.
+#[pyfunction]
+pub fn gil_installed() -> bool {
+    Hook::get().is_ok_and(|hook| hook.table().is_some())
+}
+
+/// A dict for each thread that has met the GIL since the hook was installed, and lives.
+#[pyfunction]
+pub fn gil_stats(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let table = table(hook()?)?;
+    let live = table.used_slots().iter().filter(|slot| slot.state() == Some(SlotState::Live));
+    live.map(|slot| {
+        let totals = Totals::of(slot, monotonic_ns());
+        let stats = PyDict::new(py);
+        stats.set_item("tid", slot.tid.load(Ordering::Relaxed))?;
+        stats.set_item("ident", slot.ident.load(Ordering::Relaxed))?;
+        stats.set_item("waits", totals.waits)?;
+        stats.set_item("waited_ns", totals.waited_ns)?;
+        stats.set_item("holds", totals.holds)?;
+        stats.set_item("held_ns", totals.held_ns)?;
+        stats.set_item("voluntary", totals.voluntary)?;
+        stats.set_item("forced", totals.forced)?;
+        stats.set_item("drop_requests", totals.drop_requests)?;
+        Ok(stats)
+    })
+    .collect()
+}
+
+/// What [`gil_thread_stats`] returns: waits, waited ns, holds, held ns, voluntary releases, forced
+/// releases, drop requests, `time.monotonic_ns()`, `time.thread_time_ns()`.
+type ThreadStats = (u64, u64, u64, u64, u64, u64, u64, u64, u64);
+
+/// The totals of the calling thread and two clocks, in one call because it is made twice for
+/// each block that is measured.
+#[pyfunction]
+pub fn gil_thread_stats() -> PyResult<ThreadStats> {
+    let hook = hook()?;
+    let table = table(hook)?;
+    let slot = own_slot(hook, table)?;
+    let now_ns = monotonic_ns();
+    let it = Totals::of(slot, now_ns);
+    Ok((
+        it.waits,
+        it.waited_ns,
+        it.holds,
+        it.held_ns,
+        it.voluntary,
+        it.forced,
+        it.drop_requests,
+        now_ns,
+        clock_ns(libc::CLOCK_THREAD_CPUTIME_ID),
+    ))
+}
+
+/// The counters of a thread, with the hold or wait that it is in up to now.
+struct Totals {
+    waits: u64,
+    waited_ns: u64,
+    holds: u64,
+    held_ns: u64,
+    voluntary: u64,
+    forced: u64,
+    drop_requests: u64,
+}
+
+impl Totals {
+    fn of(slot: &Slot, now_ns: u64) -> Self {
+        let load = |field: &AtomicU64| field.load(Ordering::Relaxed);
+        let running = |since: &AtomicU64| match load(since) {
+            0 => 0,
+            since_ns => now_ns.saturating_sub(since_ns),
+        };
+        let counters = &slot.counters;
+        Self {
+            waits: load(&counters.waits),
+            waited_ns: load(&counters.waited_ns) + running(&slot.waiting_since_ns),
+            holds: load(&counters.holds),
+            held_ns: load(&counters.held_ns) + running(&slot.holding_since_ns),
+            voluntary: load(&counters.voluntary),
+            forced: load(&counters.forced),
+            drop_requests: load(&counters.drop_requests),
+        }
+    }
+}
+
+fn hook() -> PyResult<&'static Hook> {
+    Hook::get().map_err(PyRuntimeError::new_err)
+}
+
+/// The slot of the calling thread. A thread that is here holds the GIL; if the hook has not seen
+/// it acquire it, because it came in later or by a fork, the hold counts from now on.
+fn own_slot(hook: &Hook, table: Table<'static>) -> PyResult<&'static Slot> {
+    let slot = hook.slot(table).ok_or_else(|| {
+        PyRuntimeError::new_err("more threads run than can be counted, and this is one of the rest")
+    })?;
+    if slot.holding_since_ns.load(Ordering::Relaxed) == 0 {
+        slot.holding_since_ns.store(monotonic_ns(), Ordering::Relaxed);
+    }
+    Ok(slot)
+}
+
+fn table(hook: &Hook) -> PyResult<Table<'static>> {
+    hook.table().ok_or_else(|| PyRuntimeError::new_err("the hook is not installed in this process"))
+}
+
+fn monotonic_ns() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+fn clock_ns(clock: libc::clockid_t) -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a valid place for the result. The call cannot fail for the clocks above.
+    unsafe { libc::clock_gettime(clock, &raw mut now) };
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}

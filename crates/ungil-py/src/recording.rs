@@ -1,0 +1,107 @@
+//! The recorder and the reader of traces, as Python sees them.
+
+use crate::hook;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use ungil_trace::analysis::Analysis;
+use ungil_trace::perfetto::{self, Overwrite, ReadError};
+use ungil_trace::recorder::{self, RecorderOptions};
+use ungil_trace::report::Report;
+
+/// A recording; see `_native.pyi`.
+#[pyclass(module = "ungil._native")]
+pub struct Recorder {
+    recorder: recorder::Recorder,
+    file_error: Option<String>,
+}
+
+#[pymethods]
+impl Recorder {
+    #[new]
+    #[pyo3(signature = (path, *, overwrite, blame_after_ms, follow_children))]
+    fn new(
+        path: PathBuf,
+        overwrite: bool,
+        blame_after_ms: f64,
+        follow_children: bool,
+    ) -> PyResult<Self> {
+        let options = RecorderOptions {
+            path,
+            overwrite: if overwrite { Overwrite::Allow } else { Overwrite::Refuse },
+            blame_after_ns: nanoseconds(blame_after_ms)?,
+            follow_children,
+            hook: hook::path()?,
+        };
+        Ok(Self { recorder: recorder::Recorder::create(options)?, file_error: None })
+    }
+
+    fn environment(
+        &self,
+        mut base: HashMap<String, OsString>,
+    ) -> PyResult<HashMap<String, OsString>> {
+        let preload = base.get("LD_PRELOAD").map(OsString::as_os_str);
+        let variables = self.recorder.environment(preload).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput => PyValueError::new_err(error.to_string()),
+            _ => error.into(),
+        })?;
+        for (name, value) in variables {
+            base.insert(name.to_string_lossy().into_owned(), value);
+        }
+        Ok(base)
+    }
+
+    fn start(&mut self, executable: PathBuf) {
+        self.recorder.start(executable);
+    }
+
+    fn status(&self) -> PyResult<String> {
+        serde_json::to_string(&self.recorder.status())
+            .map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
+    fn stop(&mut self, py: Python<'_>) -> PyResult<String> {
+        let outcome = py
+            .detach(|| self.recorder.stop())
+            .ok_or_else(|| PyRuntimeError::new_err("the recorder is not running"))?;
+        self.file_error = outcome.file_error.map(|error| error.to_string());
+        to_json(&outcome.report)
+    }
+
+    #[getter]
+    fn file_error(&self) -> Option<&str> {
+        self.file_error.as_deref()
+    }
+}
+
+/// The report of a trace file; see `_native.pyi`.
+#[pyfunction]
+pub fn read_trace(py: Python<'_>, path: PathBuf, blame_after_ms: f64) -> PyResult<String> {
+    let mut analysis = Analysis::new(nanoseconds(blame_after_ms)?);
+    py.detach(|| perfetto::read(&path, |record| _ = analysis.push(&record))).map_err(|error| {
+        match error {
+            ReadError::Io(error) => error.into(),
+            other => PyValueError::new_err(other.to_string()),
+        }
+    })?;
+    to_json(&analysis.report())
+}
+
+fn to_json(report: &Report) -> PyResult<String> {
+    serde_json::to_string(report).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked to be positive; a cast from float saturates"
+)]
+fn nanoseconds(milliseconds: f64) -> PyResult<u64> {
+    if milliseconds.is_finite() && milliseconds >= 0.0 {
+        return Ok((milliseconds * 1e6) as u64);
+    }
+    Err(PyValueError::new_err(format!("{milliseconds} is not a number of milliseconds")))
+}

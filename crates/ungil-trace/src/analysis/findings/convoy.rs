@@ -1,0 +1,93 @@
+//! Convoy: threads that lose a switch interval or more whenever they come back from a blocking
+//! call, because whoever took the GIL meanwhile keeps it until it is asked to let go.
+
+use super::{RELEVANT_SHARE, Scene, words};
+use crate::report::{Evidence, Finding, ThreadReport};
+
+/// The part of its blocking calls after which a victim waits long. In a convoy it is nearly all;
+/// a thread that meets a busy holder now and then stays well below.
+const LATE_SHARE: f64 = 0.3;
+/// Fewer late returns than this, over all victims, are chance.
+const LATE_CALLS: u64 = 10;
+/// The main culprits are those that together held for this part of the wait.
+const MAIN_PART: f64 = 0.8;
+/// Culprits named in one sentence.
+const NAMED: usize = 3;
+
+/// The convoy behind the CPU-bound threads of this GIL.
+pub(super) fn find(scene: Scene) -> Option<Finding> {
+    let is_victim = |thread: &&ThreadReport| {
+        let blocking = &thread.blocking;
+        blocking.late > 0
+            && blocking.late as f64 >= LATE_SHARE * blocking.calls as f64
+            && blocking.waited_s > RELEVANT_SHARE * scene.life_s(thread)
+    };
+    let mut victims: Vec<_> = scene.gil.threads.iter().filter(is_victim).collect();
+    victims.sort_by(|a, b| b.blocking.waited_s.total_cmp(&a.blocking.waited_s));
+    let cost_s: f64 = victims.iter().map(|victim| victim.blocking.waited_s).sum();
+    let late: u64 = victims.iter().map(|victim| victim.blocking.late).sum();
+    let worst = *victims.first()?;
+    if late < LATE_CALLS || !scene.is_relevant(cost_s) {
+        return None;
+    }
+    let culprits = main_culprits(scene, worst);
+    let behind = match &culprits[..] {
+        [] => String::new(),
+        few if few.len() <= NAMED => {
+            let names: Vec<_> = few.iter().map(|thread| scene.name(thread)).collect();
+            format!(", behind {}", names.join(" and "))
+        }
+        many => format!(", behind {} and {} more", scene.name(many[0]), many.len() - 1),
+    };
+    let alike = match victims.len() as u64 - 1 {
+        0 => String::new(),
+        more => {
+            let (more, all) = (words::count(more, "more thread"), words::length(cost_s));
+            format!("; {more} alike, {all} in all")
+        }
+    };
+    let blocking = &worst.blocking;
+    let text = format!(
+        "thread {} waited {} after {} of its {} blocking calls{behind}: {:.1} of {:.1} s{alike}",
+        scene.name(worst),
+        words::length(blocking.late_p50_ms / 1e3),
+        blocking.late,
+        blocking.calls,
+        blocking.waited_s,
+        scene.process.duration_s,
+    );
+    let evidence = Evidence::Convoy {
+        calls: blocking.calls,
+        late: blocking.late,
+        late_p50_ms: blocking.late_p50_ms,
+        waited_s: blocking.waited_s,
+        culprits: culprits.iter().map(|thread| thread.tid).collect(),
+    };
+    Some(Finding {
+        advice: Some(
+            "a shorter switch interval makes each of these waits shorter \
+             (sys.setswitchinterval(0.0005)); moving the CPU-bound work to another process ends \
+             them"
+                .to_owned(),
+        ),
+        threads: victims.iter().map(|thread| thread.tid).collect(),
+        cost_s,
+        ..scene.finding(evidence, text)
+    })
+}
+
+/// Those who held for most of the victim's wait, worst first.
+fn main_culprits<'a>(scene: Scene<'a>, victim: &ThreadReport) -> Vec<&'a ThreadReport> {
+    let culprits = scene.culprits(victim);
+    let charged_s: f64 = culprits.iter().map(|(_, waited_s)| waited_s).sum();
+    let mut sum_s = 0.0;
+    let mut main = Vec::new();
+    for (thread, waited_s) in culprits {
+        if sum_s >= MAIN_PART * charged_s {
+            break;
+        }
+        sum_s += waited_s;
+        main.push(thread);
+    }
+    main
+}

@@ -1,0 +1,61 @@
+//! Hog: one thread has the GIL nearly all the time that anybody has it, while others wait.
+//!
+//! The most general of the findings, so it is made only for wait time that no other one explains:
+//! the hog of a convoy is the culprit named there.
+
+use super::{Scene, words};
+use crate::report::{Evidence, Finding, Who};
+
+/// The part of all held time that makes a hog.
+const HOG_SHARE: f64 = 0.8;
+
+/// The hog, if there is one that `told` does not tell of already.
+pub(super) fn find(scene: Scene, told: &[Finding]) -> Option<Finding> {
+    let threads = &scene.gil.threads;
+    let hog = threads.iter().max_by(|a, b| a.held_s.total_cmp(&b.held_s))?;
+    let held_share = hog.held_s / scene.gil.held_s;
+    if held_share.is_nan() || held_share <= HOG_SHARE {
+        return None;
+    }
+    let is_told = |victim: Who| {
+        let mut victims = told
+            .iter()
+            .filter(|finding| !matches!(finding.evidence, Evidence::NativeHold { .. }))
+            .flat_map(|finding| &finding.threads);
+        victims.any(|&tid| victim == Who::Thread(tid))
+    };
+    let charged = scene.gil.blame.iter().filter(|row| row.culprit == Who::Thread(hog.tid));
+    let untold: Vec<_> = charged.filter(|row| !is_told(row.victim)).collect();
+    let natively_s: f64 = told
+        .iter()
+        .filter(|finding| matches!(finding.evidence, Evidence::NativeHold { .. }))
+        .filter(|finding| finding.threads.contains(&hog.tid))
+        .map(|finding| finding.cost_s)
+        .sum();
+    let charged_s: f64 = untold.iter().map(|row| row.waited_s).sum();
+    let cost_s = (charged_s - natively_s).max(0.0);
+    if !scene.is_relevant(cost_s) {
+        return None;
+    }
+    let victims = match untold.iter().filter(|row| row.victim == Who::Others).count() as u64 {
+        0 => untold.len() as u64,
+        _ => untold.len() as u64 - 1 + scene.gil.others.map_or(0, |others| others.threads),
+    };
+    let text = format!(
+        "thread {} had the GIL for {} of the time that any thread had it; {} waited {} for it in \
+         {:.1} s",
+        scene.name(hog),
+        words::percent(held_share),
+        words::count(victims, "other thread"),
+        words::length(charged_s),
+        scene.process.duration_s,
+    );
+    Some(Finding {
+        advice: Some(
+            "move its work to another process, or make it let go of the GIL more often".to_owned(),
+        ),
+        threads: vec![hog.tid],
+        cost_s,
+        ..scene.finding(Evidence::Hog { held_share, victims }, text)
+    })
+}

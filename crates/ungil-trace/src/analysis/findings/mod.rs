@@ -1,0 +1,97 @@
+//! What is worth telling about a finished report: pure functions over the numbers of one GIL.
+//!
+//! A program in which nobody waits long gets [`Evidence::None`], however busy it is: every
+//! finding is about wait time, and must have cost a relevant part of the run.
+
+mod convoy;
+mod hog;
+mod native_hold;
+mod nothing;
+mod unfair;
+mod words;
+
+use crate::report::{Evidence, Finding, GilReport, ProcessReport, ThreadReport, Who};
+
+/// The part of a run (or of a thread's life) that waiting must cost to be worth a finding.
+const RELEVANT_SHARE: f64 = 0.05;
+/// And the least that it must cost in seconds: less than half the time a person notices, so that
+/// a script which ends at once is never blamed.
+const RELEVANT_S: f64 = 0.05;
+
+/// One GIL and where it lives.
+#[derive(Clone, Copy)]
+struct Scene<'a> {
+    process: &'a ProcessReport,
+    gil: &'a GilReport,
+}
+
+/// The findings of all processes, those that explain most wait time first; never empty.
+pub(super) fn find(processes: &[ProcessReport]) -> Vec<Finding> {
+    let scenes = processes
+        .iter()
+        .flat_map(|process| process.gils.iter().map(move |gil| Scene { process, gil }));
+    let mut findings: Vec<Finding> = scenes.flat_map(find_in).collect();
+    findings.sort_by(|a, b| b.cost_s.total_cmp(&a.cost_s));
+    if findings.is_empty() {
+        findings.push(nothing::find(processes));
+    }
+    findings
+}
+
+fn find_in(scene: Scene) -> Vec<Finding> {
+    let convoy = convoy::find(scene);
+    let unfair = unfair::find(scene);
+    let mut findings: Vec<Finding> = convoy.into_iter().chain(unfair).collect();
+    findings.extend(native_hold::find(scene));
+    let hog = hog::find(scene, &findings);
+    findings.extend(hog);
+    findings
+}
+
+impl<'a> Scene<'a> {
+    /// Whether so much wait time matters in this process.
+    fn is_relevant(self, waited_s: f64) -> bool {
+        waited_s >= RELEVANT_S && waited_s > RELEVANT_SHARE * self.process.duration_s
+    }
+
+    /// When `thread` ended, or the process if the thread has not.
+    fn end_s(self, thread: &ThreadReport) -> f64 {
+        thread.ended_s.unwrap_or(self.process.started_s + self.process.duration_s)
+    }
+
+    fn life_s(self, thread: &ThreadReport) -> f64 {
+        (self.end_s(thread) - thread.started_s).max(0.0)
+    }
+
+    /// How a sentence calls a thread: by its name, with its id if other threads are called so too.
+    fn name(self, thread: &ThreadReport) -> String {
+        let namesakes = self.gil.threads.iter().filter(|other| other.name == thread.name).count();
+        match (thread.name.as_str(), namesakes) {
+            ("", _) => thread.tid.to_string(),
+            (name, 0..=1) => name.to_owned(),
+            (name, _) => format!("{name} ({})", thread.tid),
+        }
+    }
+
+    /// Who held while `victim` waited, with the time charged to them, worst first.
+    fn culprits(self, victim: &ThreadReport) -> Vec<(&'a ThreadReport, f64)> {
+        let rows = self.gil.blame.iter().filter(|row| row.victim == Who::Thread(victim.tid));
+        rows.filter_map(|row| Some((self.thread(row.culprit)?, row.waited_s))).collect()
+    }
+
+    fn thread(self, who: Who) -> Option<&'a ThreadReport> {
+        self.gil.threads.iter().find(|thread| who == Who::Thread(thread.tid))
+    }
+
+    fn finding(self, evidence: Evidence, text: String) -> Finding {
+        Finding {
+            evidence,
+            text,
+            advice: None,
+            pid: Some(self.process.pid),
+            gil: Some(self.gil.gil),
+            threads: Vec::new(),
+            cost_s: 0.0,
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Nothing wrong, with the numbers that say so.
+
+use super::words;
+use crate::report::{Evidence, Finding, ProcessReport};
+
+/// The finding of a trace without other findings, about its busiest GIL.
+pub(super) fn find(processes: &[ProcessReport]) -> Finding {
+    let gils =
+        processes.iter().flat_map(|process| process.gils.iter().map(move |gil| (process, gil)));
+    let busiest = gils.max_by(|(_, a), (_, b)| a.held_s.total_cmp(&b.held_s));
+    let Some((process, gil)) = busiest else {
+        let why = processes.iter().find_map(|process| process.not_recorded.as_deref());
+        let text = why.map_or_else(
+            || "no GIL was used".to_owned(),
+            |why| format!("no GIL was recorded: {why}"),
+        );
+        let evidence = Evidence::None { held_share: 0.0, contended_share: 0.0, waited_max_s: 0.0 };
+        return Finding {
+            evidence,
+            text,
+            advice: None,
+            pid: None,
+            gil: None,
+            threads: Vec::new(),
+            cost_s: 0.0,
+        };
+    };
+    let share = |part_s: f64| {
+        if process.duration_s > 0.0 { (part_s / process.duration_s).min(1.0) } else { 0.0 }
+    };
+    let (held_share, contended_share) = (share(gil.held_s), share(gil.contended_s));
+    let waited_max_s = gil.threads.iter().map(|thread| thread.waited_s).fold(0.0, f64::max);
+    let text = format!(
+        "nothing wrong: the GIL was held {} of the time, contended {}; no thread waited more than \
+         {}",
+        words::percent(held_share),
+        words::percent(contended_share),
+        words::length(waited_max_s),
+    );
+    Finding {
+        evidence: Evidence::None { held_share, contended_share, waited_max_s },
+        text,
+        advice: None,
+        pid: Some(process.pid),
+        gil: Some(gil.gil),
+        threads: Vec::new(),
+        cost_s: 0.0,
+    }
+}

@@ -1,0 +1,101 @@
+//! Forgetting: of threads and processes that have ended, only those that mattered keep details.
+
+use super::gil::{Folded, seconds};
+use super::{Analysis, process::Thread};
+use crate::record::{ProcessId, ProcessTotals, ThreadId};
+use std::collections::BTreeMap;
+
+/// How many ended threads, and how many ended processes, keep their details.
+pub(super) const KEPT: usize = 1_000;
+/// How many more may pile up, so that forgetting is done for many at a time.
+pub(super) const PILE: usize = 250;
+
+/// Splits off all but the [`KEPT`] heaviest.
+fn lightest<T>(ended: &mut Vec<T>, weight: impl Fn(&T) -> u64) -> Vec<T> {
+    ended.sort_by_cached_key(|item| std::cmp::Reverse(weight(item)));
+    ended.split_off(KEPT.min(ended.len()))
+}
+
+impl Analysis {
+    /// Folds ended threads if too many have piled up.
+    pub(super) fn fold_threads(&mut self) {
+        if self.ended_threads.len() <= KEPT + PILE {
+            return;
+        }
+        let (threads, processes) = (&self.threads, &self.processes);
+        let weight_of = |thread: &Thread| {
+            let process = processes.get(thread.process.0)?;
+            let seats = thread.chairs.iter();
+            Some(seats.fold(0, |sum: u64, chair| {
+                let seat = &process.gils[chair.place].seats[chair.seat as usize];
+                sum.saturating_add(seat.weight_ns())
+            }))
+        };
+        let folded = lightest(&mut self.ended_threads, |id: &ThreadId| {
+            threads.get(id.0).and_then(weight_of).unwrap_or(0)
+        });
+        let mut by_gil: BTreeMap<(ProcessId, usize), Vec<Folded>> = BTreeMap::new();
+        for thread in folded.iter().filter_map(|id| self.threads.remove(id.0)) {
+            for chair in &thread.chairs {
+                by_gil.entry((thread.process, chair.place)).or_default().push(Folded {
+                    seat: chair.seat,
+                    tid: thread.tid,
+                    name: thread.name.clone(),
+                    totals: thread.totals.unwrap_or_default(),
+                });
+            }
+        }
+        for ((process, place), folded) in by_gil {
+            if let Some(process) = self.processes.get_mut(process.0) {
+                process.gils[place].fold(&folded);
+            }
+        }
+    }
+
+    /// Ends a process and its threads, and folds ended processes if too many have piled up.
+    pub(super) fn end_process(&mut self, id: ProcessId, at_ns: u64, totals: ProcessTotals) {
+        let Some(process) = self.processes.get_mut(id.0) else { return };
+        if process.ended_ns.is_some() {
+            return;
+        }
+        process.ended_ns = Some(at_ns.max(process.known.at_ns));
+        process.totals = totals;
+        let live = std::mem::take(&mut process.live);
+        self.saw(at_ns);
+        for thread in live {
+            self.end_thread(thread, at_ns, None);
+        }
+        self.ended_processes.push(id);
+        if self.ended_processes.len() > KEPT + PILE {
+            self.fold_processes();
+        }
+    }
+
+    fn fold_processes(&mut self) {
+        let processes = &self.processes;
+        let folded = lightest(&mut self.ended_processes, |id: &ProcessId| {
+            processes.get(id.0).map_or(0, super::process::Process::weight_ns)
+        });
+        for process in folded.iter().filter_map(|id| self.processes.remove(id.0)) {
+            let others = &mut self.other_processes;
+            others.processes += 1;
+            for gil in &process.gils {
+                others.held_s += gil.others.held_s;
+                others.waited_s += gil.others.waited_s;
+                for seat in &gil.seats {
+                    others.held_s += seconds(seat.holds.sum.total_ns);
+                    others.waited_s += seconds(seat.waits.sum.total_ns);
+                }
+            }
+        }
+        let (threads, processes) = (&mut self.threads, &self.processes);
+        self.ended_threads.retain(|id| {
+            let process = threads.get(id.0).map(|thread| thread.process);
+            let kept = process.is_some_and(|process| processes.get(process.0).is_some());
+            if !kept {
+                threads.remove(id.0);
+            }
+            kept
+        });
+    }
+}

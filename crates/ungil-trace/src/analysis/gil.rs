@@ -1,0 +1,437 @@
+//! One GIL: who holds it, who waits for it, and whom each wait is charged to.
+//!
+//! Events that make no sense (because others were lost) never stop the count:
+//!
+//! | event                       | and yet                | then                                  |
+//! |-----------------------------|------------------------|---------------------------------------|
+//! | acquire, wait               | the thread holds       | its release was lost: it ends here    |
+//! | acquire                     | another thread holds   | its release was lost: it ends here    |
+//! | release                     | another thread holds   | its release was lost: it ends here    |
+//! | release                     | the thread waits       | the acquire was lost: no wait counted |
+//! | wait                        | the thread waits       | the acquire was lost: a new wait      |
+//! | the thread ends             | it holds or waits      | that ends here, and is counted        |
+
+use super::history::{History, Past};
+use super::long_holds::{LongHold, LongHolds, stack_lines};
+use super::seat::{Released, Seat, Wait};
+use crate::record::{Frame, ThreadId, ThreadTotals};
+use crate::report::OtherThreads;
+use ungil_core::{Event, Kind};
+
+/// The seat that stands for all folded threads.
+pub(super) const OTHERS: usize = 0;
+
+/// The state of one GIL.
+#[derive(Clone, Debug)]
+pub(super) struct Gil {
+    /// Its number in the process.
+    pub(super) number: u8,
+    /// One for each thread that touched it; [`OTHERS`] first.
+    pub(super) seats: Vec<Seat>,
+    free_seats: Vec<u32>,
+    holder: Option<Hold>,
+    /// Seats of the threads that wait.
+    waiting: Vec<u32>,
+    history: History,
+    /// Time in which somebody held while somebody waited, in holds that have ended.
+    pub(super) contended_ns: u64,
+    last_holder: Option<ThreadId>,
+    pub(super) handoffs: u64,
+    pub(super) long_holds: LongHolds,
+    /// The folded threads, summed.
+    pub(super) others: OtherThreads,
+    /// Scratch for one charge: time by seat, all zero between charges, and the seats in use.
+    charges: Vec<u64>,
+    charged: Vec<u32>,
+}
+
+/// The hold that has not ended.
+#[derive(Clone, Debug)]
+struct Hold {
+    seat: u32,
+    since_ns: u64,
+    /// From when on somebody waited during it.
+    waited_since_ns: Option<u64>,
+    /// The first drop request during it.
+    asked_ns: Option<u64>,
+    gone: Gone,
+    stack: Vec<String>,
+}
+
+/// Threads that ended while they waited during a hold.
+#[derive(Clone, Copy, Debug, Default)]
+struct Gone {
+    waiters: u64,
+    waited_ns: u64,
+    /// The part of `waited_ns` after the first drop request.
+    unanswered_ns: u64,
+}
+
+/// A thread to be folded.
+#[derive(Clone, Debug)]
+pub(super) struct Folded {
+    pub(super) seat: u32,
+    pub(super) tid: u32,
+    pub(super) name: String,
+    pub(super) totals: ThreadTotals,
+}
+
+/// How a hold came to its end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Voluntary,
+    Forced,
+    /// The release was lost.
+    Unseen,
+    /// The thread ended.
+    Cut,
+}
+
+impl Gone {
+    fn add(&mut self, wait: Wait, at_ns: u64, hold_ns: u64, asked_ns: Option<u64>) {
+        let waited = |from_ns: u64| at_ns.saturating_sub(wait.since_ns.max(from_ns));
+        self.waiters += 1;
+        self.waited_ns = self.waited_ns.saturating_add(waited(hold_ns));
+        self.unanswered_ns = self.unanswered_ns.saturating_add(asked_ns.map_or(0, waited));
+    }
+}
+
+impl Gil {
+    pub(super) fn new(number: u8) -> Self {
+        Self {
+            number,
+            seats: vec![Seat::default()],
+            free_seats: Vec::new(),
+            holder: None,
+            waiting: Vec::new(),
+            history: History::new(),
+            contended_ns: 0,
+            last_holder: None,
+            handoffs: 0,
+            long_holds: LongHolds::default(),
+            others: OtherThreads::default(),
+            charges: vec![0],
+            charged: Vec::new(),
+        }
+    }
+
+    /// A seat for a thread that touches this GIL for the first time.
+    pub(super) fn sit_down(&mut self, thread: ThreadId) -> u32 {
+        let seat = self.free_seats.pop().unwrap_or_else(|| {
+            self.seats.push(Seat::default());
+            self.charges.push(0);
+            u32::try_from(self.seats.len() - 1).expect("seats are in memory, far fewer than 2^32")
+        });
+        self.seats[seat as usize].thread = Some(thread);
+        seat
+    }
+
+    /// Takes in one event. For an acquire that ended a wait: the thread that held longest
+    /// meanwhile.
+    #[inline]
+    pub(super) fn apply(&mut self, index: u32, event: Event, blame_ns: u64) -> Option<ThreadId> {
+        let seat = &mut self.seats[index as usize];
+        let at_ns = event.at_ns.max(seat.last_ns);
+        seat.last_ns = at_ns;
+        match event.kind {
+            Kind::Wait => self.begin_wait(index, at_ns, blame_ns),
+            Kind::Acquire => return self.acquire(index, at_ns, blame_ns),
+            Kind::DropRequest => {
+                seat.drop_requests += 1;
+                if let Some(hold) = &mut self.holder
+                    && hold.seat != index
+                    && hold.since_ns <= at_ns
+                {
+                    hold.asked_ns.get_or_insert(at_ns);
+                }
+            }
+            Kind::ReleaseVoluntary => {
+                seat.voluntary += 1;
+                self.release(index, at_ns, End::Voluntary, blame_ns);
+            }
+            Kind::ReleaseForced => {
+                seat.forced += 1;
+                self.release(index, at_ns, End::Forced, blame_ns);
+            }
+        }
+        None
+    }
+
+    fn begin_wait(&mut self, index: u32, at_ns: u64, blame_ns: u64) {
+        if self.holder.as_ref().is_some_and(|hold| hold.seat == index) {
+            self.end_hold(at_ns, End::Unseen, blame_ns);
+        }
+        if self.seats[index as usize].wait.is_some() {
+            self.end_wait(index, at_ns);
+        }
+        let late_ns = self.history.contend(at_ns);
+        self.add_contended(late_ns);
+        if let Some(hold) = &mut self.holder {
+            let since_ns = at_ns.max(hold.since_ns);
+            hold.waited_since_ns =
+                Some(hold.waited_since_ns.map_or(since_ns, |ns| ns.min(since_ns)));
+        }
+        self.waiting.push(index);
+        self.seats[index as usize].wait =
+            Some(Wait { since_ns: at_ns, charged_ns: at_ns, worst: None });
+    }
+
+    fn acquire(&mut self, index: u32, at_ns: u64, blame_ns: u64) -> Option<ThreadId> {
+        if self.holder.is_some() {
+            self.end_hold(at_ns, End::Unseen, blame_ns);
+        }
+        let mut worst = None;
+        let mut waited_ns = None;
+        if self.seats[index as usize].wait.is_some() {
+            let (wait, culprit) = self.settle(index, at_ns)?;
+            worst = culprit;
+            waited_ns = Some(at_ns - wait.since_ns);
+            self.end_wait(index, at_ns);
+        }
+        let seat = &mut self.seats[index as usize];
+        if let Some(ns) = waited_ns {
+            seat.waits.add(ns);
+        }
+        if let Some(released) = seat.released.take() {
+            seat.gaps.add(at_ns - released.at_ns);
+            if released.voluntary {
+                seat.blocking_calls += 1;
+                if let Some(ns) = waited_ns {
+                    seat.blocking_waits.add(ns);
+                }
+            }
+        }
+        if self.last_holder.is_some_and(|last| Some(last) != seat.thread) {
+            self.handoffs += 1;
+        }
+        self.last_holder = seat.thread;
+        let since_ns = at_ns.max(self.history.end_ns);
+        self.holder = Some(Hold {
+            seat: index,
+            since_ns,
+            waited_since_ns: Some(since_ns).filter(|_| !self.waiting.is_empty()),
+            asked_ns: None,
+            gone: Gone::default(),
+            stack: Vec::new(),
+        });
+        worst
+    }
+
+    fn release(&mut self, index: u32, at_ns: u64, end: End, blame_ns: u64) {
+        match &self.holder {
+            Some(hold) if hold.seat == index => self.end_hold(at_ns, end, blame_ns),
+            Some(_) => self.end_hold(at_ns, End::Unseen, blame_ns),
+            None => {}
+        }
+        if self.seats[index as usize].wait.is_some() {
+            self.end_wait(index, at_ns);
+        }
+        self.seats[index as usize].released =
+            Some(Released { at_ns, voluntary: end == End::Voluntary });
+    }
+
+    /// Ends whatever the thread is doing, because the thread ends.
+    pub(super) fn leave(&mut self, index: u32, at_ns: u64, blame_ns: u64) {
+        let at_ns = at_ns.max(self.seats[index as usize].last_ns);
+        if self.holder.as_ref().is_some_and(|hold| hold.seat == index) {
+            self.end_hold(at_ns, End::Cut, blame_ns);
+        }
+        if let Some((wait, _)) = self.settle(index, at_ns) {
+            let ns = at_ns - wait.since_ns;
+            self.seats[index as usize].waits.add(ns);
+            self.seats[index as usize].cut_wait(ns);
+            if let Some(hold) = &mut self.holder {
+                hold.gone.add(wait, at_ns, hold.since_ns, hold.asked_ns);
+            }
+            self.end_wait(index, at_ns);
+        }
+    }
+
+    /// Keeps a stack that was sampled while the thread held.
+    pub(super) fn give_stack(&mut self, index: u32, at_ns: u64, frames: &[Frame]) {
+        match &mut self.holder {
+            Some(hold) if hold.seat == index && hold.since_ns <= at_ns => {
+                if hold.stack.is_empty() {
+                    hold.stack = stack_lines(frames);
+                }
+            }
+            _ => {
+                if let Some(thread) = self.seats[index as usize].thread {
+                    self.long_holds.give_stack(thread, at_ns, frames);
+                }
+            }
+        }
+    }
+
+    fn end_hold(&mut self, at_ns: u64, end: End, blame_ns: u64) {
+        let Some(hold) = self.holder.take() else { return };
+        let end_ns = at_ns.max(hold.since_ns);
+        let length_ns = end_ns - hold.since_ns;
+        let contended_ns = hold.waited_since_ns.map_or(end_ns, |ns| ns.min(end_ns));
+        self.add_contended(end_ns - contended_ns);
+        self.history.push(Past { start_ns: hold.since_ns, end_ns, contended_ns, seat: hold.seat });
+        let seat = &mut self.seats[hold.seat as usize];
+        seat.holds.add(length_ns);
+        if end == End::Cut {
+            seat.cut_hold(length_ns);
+        }
+        if length_ns >= blame_ns {
+            self.keep_long_hold(hold, end_ns, end, blame_ns);
+        }
+        if self.history.is_full() {
+            self.trim_history();
+        }
+    }
+
+    fn keep_long_hold(&mut self, hold: Hold, end_ns: u64, end: End, blame_ns: u64) {
+        let gone = hold.gone;
+        let unanswered_ns = hold.asked_ns.map(|asked_ns| end_ns.saturating_sub(asked_ns));
+        if let Some((asked_ns, ns)) = hold.asked_ns.zip(unanswered_ns)
+            && ns >= blame_ns
+        {
+            let waited_ns =
+                self.waited_between(asked_ns, end_ns).saturating_add(gone.unanswered_ns);
+            let unanswered = &mut self.seats[hold.seat as usize].unanswered;
+            unanswered.sum.add(ns);
+            unanswered.waited_ns = unanswered.waited_ns.saturating_add(waited_ns);
+        }
+        let Some(thread) = self.seats[hold.seat as usize].thread else { return };
+        let waits_in_it = |&&index: &&u32| {
+            self.seats[index as usize].wait.is_some_and(|wait| wait.since_ns < end_ns)
+        };
+        self.long_holds.add(LongHold {
+            thread,
+            identity: None,
+            start_ns: hold.since_ns,
+            end_ns,
+            // Nobody but a thread that ends stops waiting while somebody else holds.
+            waiters_max: gone.waiters + self.waiting.iter().filter(waits_in_it).count() as u64,
+            waited_ns: self.waited_between(hold.since_ns, end_ns).saturating_add(gone.waited_ns),
+            forced: end == End::Forced,
+            unanswered_ns,
+            stack: hold.stack,
+        });
+    }
+
+    /// What the threads that wait now have waited in this time, summed.
+    fn waited_between(&self, from_ns: u64, to_ns: u64) -> u64 {
+        let waits = self.waiting.iter().filter_map(|&index| self.seats[index as usize].wait);
+        waits.fold(0, |sum: u64, wait| {
+            sum.saturating_add(to_ns.saturating_sub(wait.since_ns.max(from_ns)))
+        })
+    }
+
+    const fn add_contended(&mut self, ns: u64) {
+        self.contended_ns = self.contended_ns.saturating_add(ns);
+    }
+
+    /// The thread waits no longer. What its wait was charged with stays.
+    fn end_wait(&mut self, index: u32, at_ns: u64) {
+        self.seats[index as usize].wait = None;
+        if let Some(place) = self.waiting.iter().position(|&waiting| waiting == index) {
+            self.waiting.swap_remove(place);
+        }
+        if self.waiting.is_empty()
+            && let Some(hold) = &mut self.holder
+            && let Some(since_ns) = hold.waited_since_ns.take()
+        {
+            self.add_contended(at_ns.saturating_sub(since_ns));
+        }
+    }
+
+    /// Charges the wait of this seat up to `at_ns`, and returns it with the thread that held
+    /// longest during it.
+    fn settle(&mut self, index: u32, at_ns: u64) -> Option<(Wait, Option<ThreadId>)> {
+        let wait = self.seats[index as usize].wait?;
+        let newly = self.charge(index, wait.charged_ns, at_ns);
+        let worst = wait.worst.into_iter().chain(newly).max_by_key(|&(_, ns)| ns);
+        let wait = Wait { charged_ns: wait.charged_ns.max(at_ns), worst, ..wait };
+        self.seats[index as usize].wait = Some(wait);
+        Some((wait, worst.map(|(thread, _)| thread)))
+    }
+
+    /// Charges the time between to whoever held in it; the rest to nobody. Returns who held
+    /// longest, and for how long.
+    fn charge(&mut self, victim: u32, from_ns: u64, to_ns: u64) -> Option<(ThreadId, u64)> {
+        let Self { seats, history, holder, charges, charged, .. } = self;
+        let current = holder.as_ref().map(|hold| Past {
+            start_ns: hold.since_ns,
+            end_ns: to_ns.max(hold.since_ns),
+            contended_ns: to_ns.max(hold.since_ns),
+            seat: hold.seat,
+        });
+        for past in current.iter().chain(history.since(from_ns)) {
+            let ns = past.end_ns.min(to_ns).saturating_sub(past.start_ns.max(from_ns));
+            let sum = &mut charges[past.seat as usize];
+            if *sum == 0 && ns > 0 {
+                charged.push(past.seat);
+            }
+            *sum += ns;
+        }
+        let mut nobody_ns = to_ns.saturating_sub(from_ns);
+        let mut worst = None;
+        for culprit in charged.drain(..) {
+            let ns = std::mem::take(&mut charges[culprit as usize]);
+            nobody_ns = nobody_ns.saturating_sub(ns);
+            seats[victim as usize].blame.charge(culprit as usize, ns);
+            if worst.is_none_or(|(_, most_ns)| ns > most_ns) {
+                worst = seats[culprit as usize].thread.map(|thread| (thread, ns)).or(worst);
+            }
+        }
+        let nobody = &mut seats[victim as usize].blame.nobody_ns;
+        *nobody = nobody.saturating_add(nobody_ns);
+        worst
+    }
+
+    fn trim_history(&mut self) {
+        let waits = self.waiting.iter().filter_map(|&index| self.seats[index as usize].wait);
+        let needed_ns = waits.map(|wait| wait.charged_ns).min().unwrap_or(u64::MAX);
+        if !self.history.forget(needed_ns) {
+            self.settle_all();
+        }
+    }
+
+    /// Charges every running wait with the past holds, which nobody needs then.
+    fn settle_all(&mut self) {
+        for place in 0..self.waiting.len() {
+            self.settle(self.waiting[place], self.history.end_ns);
+        }
+        self.history.clear();
+    }
+
+    /// Sums threads that have ended into [`OTHERS`] and frees their seats.
+    pub(super) fn fold(&mut self, folded: &[Folded]) {
+        // The history names seats, which change owners now.
+        self.settle_all();
+        for Folded { seat, tid, name, totals } in folded {
+            let seat = std::mem::take(&mut self.seats[*seat as usize]);
+            self.seats[OTHERS].blame.absorb(&seat.blame);
+            let others = &mut self.others;
+            others.threads += 1;
+            others.cpu_s += seconds(totals.cpu_ns);
+            others.held_s += seconds(seat.holds.sum.total_ns);
+            others.waited_s += seconds(seat.waits.sum.total_ns);
+            others.holds = others.holds.saturating_add(seat.holds.sum.count);
+            others.waits = others.waits.saturating_add(seat.waits.sum.count);
+            others.voluntary = others.voluntary.saturating_add(seat.voluntary);
+            others.forced = others.forced.saturating_add(seat.forced);
+            others.drop_requests = others.drop_requests.saturating_add(seat.drop_requests);
+            others.lost_events = others.lost_events.saturating_add(totals.lost_events);
+            let kept = self.long_holds.kept.iter_mut();
+            for hold in kept.filter(|hold| Some(hold.thread) == seat.thread) {
+                hold.identity = Some((*tid, name.clone()));
+            }
+        }
+        for seat in &mut self.seats {
+            for gone in folded {
+                seat.blame.move_culprit(gone.seat as usize, OTHERS);
+            }
+        }
+        self.free_seats.extend(folded.iter().map(|gone| gone.seat));
+    }
+}
+
+/// Nanoseconds in seconds.
+pub(super) fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}

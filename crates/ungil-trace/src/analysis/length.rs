@@ -1,0 +1,134 @@
+//! Statistics of lengths of time, in nanoseconds and constant memory.
+
+use crate::report;
+use sketches_ddsketch::{Config, DDSketch};
+
+/// Relative error of the percentiles.
+const RELATIVE_ERROR: f64 = 0.01;
+/// Enough bins for every length from 1 ns to `u64::MAX` ns, so that a sketch never merges bins.
+/// It allocates only those in use: 1 KiB for each factor of 13 between shortest and longest.
+const BINS: u32 = 4096;
+
+/// Number, total and maximum of some lengths.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sum {
+    pub(super) count: u64,
+    pub(super) total_ns: u64,
+    pub(super) max_ns: u64,
+}
+
+impl Sum {
+    #[inline]
+    pub(super) fn add(&mut self, ns: u64) {
+        self.count += 1;
+        self.total_ns = self.total_ns.saturating_add(ns);
+        self.max_ns = self.max_ns.max(ns);
+    }
+
+    pub(super) fn mean_ns(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.total_ns as f64 / self.count as f64 }
+    }
+}
+
+/// A [`Sum`] with percentiles.
+#[derive(Clone)]
+pub(super) struct Lengths {
+    pub(super) sum: Sum,
+    sketch: DDSketch,
+}
+
+impl Default for Lengths {
+    fn default() -> Self {
+        // Lengths up to 1 ns count as zero.
+        Self { sum: Sum::default(), sketch: DDSketch::new(Config::new(RELATIVE_ERROR, BINS, 1.0)) }
+    }
+}
+
+impl std::fmt::Debug for Lengths {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.sum.fmt(formatter)
+    }
+}
+
+impl Lengths {
+    #[inline]
+    pub(super) fn add(&mut self, ns: u64) {
+        self.sum.add(ns);
+        self.sketch.add(ns as f64);
+    }
+
+    /// The length below which a part `q` (of 1) of all seen lengths lie; 0 if none was seen.
+    pub(super) fn quantile_ns(&self, q: f64) -> f64 {
+        let estimate = self.sketch.quantile(q).ok().flatten().unwrap_or(0.0);
+        // The middle of a bin may lie outside what was seen.
+        estimate.clamp(self.sketch.min().unwrap_or(0.0), self.sketch.max().unwrap_or(0.0))
+    }
+
+    /// How many of the seen lengths are at least `ns`, and their median; both within the
+    /// relative error.
+    pub(super) fn at_least(&self, ns: f64) -> (u64, f64) {
+        let count = self.sketch.count() as u64;
+        // Half a rank more, so that rounding never ends up at the rank before.
+        let at_rank = |rank: u64| {
+            let q = if rank + 1 >= count { 1.0 } else { (rank as f64 + 0.5) / (count - 1) as f64 };
+            self.quantile_ns(q)
+        };
+        let (mut low, mut high) = (0, count);
+        while low < high {
+            let middle = u64::midpoint(low, high);
+            if at_rank(middle) < ns { low = middle + 1 } else { high = middle }
+        }
+        if low == count { (0, 0.0) } else { (count - low, at_rank(u64::midpoint(low, count - 1))) }
+    }
+
+    pub(super) fn report(&self) -> report::Lengths {
+        report::Lengths {
+            count: self.sum.count,
+            mean_us: self.sum.mean_ns() / 1e3,
+            p50_us: self.quantile_ns(0.5) / 1e3,
+            p99_us: self.quantile_ns(0.99) / 1e3,
+            max_us: self.sum.max_ns as f64 / 1e3,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn percentiles_are_within_one_percent_for_any_length(
+            mut lengths in prop::collection::vec((0u32..64, any::<u64>()).prop_map(|(shift, ns)| ns >> shift), 1..300),
+            q in 0.0f64..=1.0,
+        ) {
+            let mut measured = Lengths::default();
+            for &ns in &lengths {
+                measured.add(ns);
+            }
+            lengths.sort_unstable();
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank")]
+            let exact = lengths[(q * (lengths.len() - 1) as f64) as usize] as f64;
+            let estimate = measured.quantile_ns(q);
+            prop_assert!((estimate - exact).abs() <= exact * 0.0101 + 1.0, "{estimate} for {exact}");
+        }
+
+        #[test]
+        fn lengths_around_a_threshold_are_counted(below in 0u64..50, above in 0u64..50) {
+            let mut lengths = Lengths::default();
+            (0..below).for_each(|ns| lengths.add(1_000 + ns));
+            (0..above).for_each(|ns| lengths.add(5_000_000 + ns));
+            let (count, median) = lengths.at_least(4e6);
+            prop_assert_eq!(count, above);
+            prop_assert!(above == 0 || (median / 5e6 - 1.0).abs() < 0.011);
+        }
+    }
+
+    #[test]
+    fn nothing_seen_is_all_zeroes() {
+        let report = Lengths::default().report();
+        assert_eq!((report.count, report.p50_us.to_bits(), report.mean_us.to_bits()), (0, 0, 0));
+        assert_eq!(Lengths::default().at_least(1.0).0, 0);
+    }
+}

@@ -1,0 +1,76 @@
+//! The longest holds of one GIL.
+
+use crate::record::{Frame, ThreadId};
+
+/// How many are kept.
+const KEPT: usize = 100;
+/// Frames kept of one stack, innermost first.
+const FRAMES: usize = 100;
+
+/// A hold at least as long as the blame time.
+#[derive(Clone, Debug)]
+pub(super) struct LongHold {
+    pub(super) thread: ThreadId,
+    /// Kernel thread id and name, filled in when the thread is forgotten before the hold.
+    pub(super) identity: Option<(u32, String)>,
+    pub(super) start_ns: u64,
+    pub(super) end_ns: u64,
+    pub(super) waiters_max: u64,
+    pub(super) waited_ns: u64,
+    pub(super) forced: bool,
+    pub(super) unanswered_ns: Option<u64>,
+    pub(super) stack: Vec<String>,
+}
+
+impl LongHold {
+    /// What makes a hold worth keeping: that it hurt somebody, then its length.
+    pub(super) const fn rank(&self) -> (bool, u64) {
+        (self.waiters_max > 0, self.end_ns - self.start_ns)
+    }
+}
+
+/// The [`KEPT`] holds of highest rank.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LongHolds {
+    pub(super) kept: Vec<LongHold>,
+    /// How many there were in all.
+    pub(super) count: u64,
+}
+
+impl LongHolds {
+    pub(super) fn add(&mut self, hold: LongHold) {
+        self.count += 1;
+        if self.kept.len() < KEPT {
+            self.kept.push(hold);
+        } else if let Some(least) = self.kept.iter_mut().min_by_key(|kept| kept.rank())
+            && least.rank() < hold.rank()
+        {
+            *least = hold;
+        }
+    }
+
+    /// Gives `stack`, sampled at `at_ns`, to the hold of `thread` at that time, if it is kept and
+    /// has none: samples may be recorded after the hold has ended.
+    pub(super) fn give_stack(&mut self, thread: ThreadId, at_ns: u64, frames: &[Frame]) {
+        let fits = |hold: &&mut LongHold| {
+            hold.thread == thread
+                && hold.stack.is_empty()
+                && (hold.start_ns..=hold.end_ns).contains(&at_ns)
+        };
+        if let Some(hold) = self.kept.iter_mut().find(fits) {
+            hold.stack = stack_lines(frames);
+        }
+    }
+}
+
+/// A stack as the report shows it: `function (file:line)`, without the line if it is unknown.
+pub(super) fn stack_lines(frames: &[Frame]) -> Vec<String> {
+    frames
+        .iter()
+        .take(FRAMES)
+        .map(|Frame { function, file, line }| match line {
+            0 => format!("{function} ({file})"),
+            _ => format!("{function} ({file}:{line})"),
+        })
+        .collect()
+}

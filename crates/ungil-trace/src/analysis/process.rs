@@ -1,0 +1,106 @@
+//! A process and a thread, as far as they have been told of.
+
+use super::gil::Gil;
+use crate::record::{self, ProcessTotals, ThreadId, ThreadTotals};
+use std::collections::BTreeSet;
+
+/// One process image.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) known: record::Process,
+    pub(super) ended_ns: Option<u64>,
+    pub(super) totals: ProcessTotals,
+    /// In the order in which they were first used.
+    pub(super) gils: Vec<Gil>,
+    /// Its threads that have not ended.
+    pub(super) live: BTreeSet<ThreadId>,
+}
+
+/// One thread.
+#[derive(Debug)]
+pub(super) struct Thread {
+    pub(super) process: record::ProcessId,
+    pub(super) tid: u32,
+    pub(super) name: String,
+    pub(super) started_ns: u64,
+    pub(super) ended_ns: Option<u64>,
+    pub(super) totals: Option<ThreadTotals>,
+    /// One for each GIL it touched, nearly always a single one.
+    pub(super) chairs: Vec<Chair>,
+}
+
+/// Where a thread sits at one GIL.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chair {
+    /// The GIL's number.
+    number: u8,
+    /// Its place in [`Process::gils`].
+    pub(super) place: usize,
+    /// The thread's seat there.
+    pub(super) seat: u32,
+}
+
+impl Thread {
+    pub(super) const fn new(
+        process: record::ProcessId,
+        tid: u32,
+        started_ns: u64,
+        name: String,
+    ) -> Self {
+        let chairs = Vec::new();
+        Self { process, tid, name, started_ns, ended_ns: None, totals: None, chairs }
+    }
+
+    #[inline]
+    pub(super) fn chair(&self, gil: u8) -> Option<Chair> {
+        self.chairs.iter().find(|chair| chair.number == gil).copied()
+    }
+}
+
+impl Process {
+    pub(super) const fn new(known: record::Process) -> Self {
+        let totals = ProcessTotals { switch_interval_ns: 0, unrecorded_threads: 0 };
+        Self { known, ended_ns: None, totals, gils: Vec::new(), live: BTreeSet::new() }
+    }
+
+    /// Seats `thread` at a GIL that it has not touched before.
+    pub(super) fn seat(&mut self, id: ThreadId, thread: &mut Thread, number: u8) -> Chair {
+        let place = self.gils.iter().position(|gil| gil.number == number).unwrap_or_else(|| {
+            self.gils.push(Gil::new(number));
+            self.gils.len() - 1
+        });
+        let chair = Chair { number, place, seat: self.gils[place].sit_down(id) };
+        thread.chairs.push(chair);
+        chair
+    }
+
+    /// Completes an ended thread by the totals it kept itself. One whose events were all lost is
+    /// seated at the main interpreter's GIL.
+    pub(super) fn adopt(&mut self, id: ThreadId, thread: &mut Thread, totals: &ThreadTotals) {
+        thread.totals = Some(*totals);
+        if totals.holds == 0 && totals.waits == 0 {
+            // Nothing was ever completed, or the totals are missing; the events know better.
+            return;
+        }
+        if thread.chairs.is_empty() {
+            self.seat(id, thread, 0);
+        }
+        if let [chair] = thread.chairs[..] {
+            self.gils[chair.place].seats[chair.seat as usize].adopt(totals);
+        }
+    }
+
+    /// Time with and waiting for its GILs, in nanoseconds.
+    pub(super) fn weight_ns(&self) -> u64 {
+        let seats = self.gils.iter().flat_map(|gil| &gil.seats);
+        let listed = seats.fold(0, |sum: u64, seat| sum.saturating_add(seat.weight_ns()));
+        let folded_s: f64 =
+            self.gils.iter().map(|gil| gil.others.held_s + gil.others.waited_s).sum();
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a cast from f64 saturates, and sums of lengths are not negative"
+        )]
+        listed.saturating_add((folded_s * 1e9) as u64)
+    }
+}

@@ -1,0 +1,152 @@
+//! One thread at one GIL: what it did there, and where it stands.
+
+use super::length::{Lengths, Sum};
+use crate::record::{ThreadId, ThreadTotals};
+
+/// Everything about one thread at one GIL, in memory that does not grow with the trace.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seat {
+    /// Whose; `None` if the seat is free, or stands for all folded threads.
+    pub(super) thread: Option<ThreadId>,
+    pub(super) holds: Lengths,
+    pub(super) waits: Lengths,
+    /// Release to the next acquire.
+    pub(super) gaps: Sum,
+    pub(super) voluntary: u64,
+    pub(super) forced: u64,
+    pub(super) drop_requests: u64,
+    /// Acquires whose last release before was voluntary.
+    pub(super) blocking_calls: u64,
+    /// The waits of those acquires that waited.
+    pub(super) blocking_waits: Lengths,
+    pub(super) unanswered: Unanswered,
+    pub(super) blame: Blame,
+    /// Parts of `holds` and `waits` that did not end by themselves, but with the thread: the
+    /// thread's own totals do not know them.
+    cut_holds: Sum,
+    cut_waits: Sum,
+    /// The wait that has not ended.
+    pub(super) wait: Option<Wait>,
+    /// The last release, unless a hold has begun since.
+    pub(super) released: Option<Released>,
+    /// Time of the last event; a later event never counts as earlier.
+    pub(super) last_ns: u64,
+}
+
+/// A wait that has not ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wait {
+    pub(super) since_ns: u64,
+    /// Up to when it has been charged already.
+    pub(super) charged_ns: u64,
+    /// Who held longest in the part that has been charged already.
+    pub(super) worst: Option<(ThreadId, u64)>,
+}
+
+/// A release.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Released {
+    pub(super) at_ns: u64,
+    pub(super) voluntary: bool,
+}
+
+/// Drop requests that this thread left unanswered for long.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Unanswered {
+    /// From the drop request to the release.
+    pub(super) sum: Sum,
+    /// What others waited in that time.
+    pub(super) waited_ns: u64,
+}
+
+/// What one thread waited, by who held meanwhile.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Blame {
+    /// Nobody held: the GIL was on its way to the next holder.
+    pub(super) nobody_ns: u64,
+    /// Not known, because events were lost.
+    pub(super) unknown_ns: u64,
+    /// By the holder's seat; shorter than the number of seats when the rest is zero.
+    pub(super) by_seat: Vec<u64>,
+}
+
+impl Blame {
+    #[inline]
+    pub(super) fn charge(&mut self, seat: usize, ns: u64) {
+        if seat >= self.by_seat.len() {
+            self.by_seat.resize(seat + 1, 0);
+        }
+        self.by_seat[seat] = self.by_seat[seat].saturating_add(ns);
+    }
+
+    /// Adds the wait time of another thread.
+    pub(super) fn absorb(&mut self, other: &Self) {
+        self.nobody_ns = self.nobody_ns.saturating_add(other.nobody_ns);
+        self.unknown_ns = self.unknown_ns.saturating_add(other.unknown_ns);
+        for (seat, &ns) in other.by_seat.iter().enumerate().filter(|(_, ns)| **ns > 0) {
+            self.charge(seat, ns);
+        }
+    }
+
+    /// Moves what `from` is charged with to `to`.
+    pub(super) fn move_culprit(&mut self, from: usize, to: usize) {
+        let ns = self.by_seat.get_mut(from).map_or(0, std::mem::take);
+        if ns > 0 {
+            self.charge(to, ns);
+        }
+    }
+
+    /// Shrinks everything so that `measured_ns`, its sum so far, becomes `exact_ns`; what cannot
+    /// be told apart after rounding goes to the unknown.
+    fn shrink(&mut self, measured_ns: u64, exact_ns: u64) {
+        let part = |ns: u64| {
+            let scaled = u128::from(ns) * u128::from(exact_ns) / u128::from(measured_ns.max(1));
+            u64::try_from(scaled).unwrap_or(exact_ns)
+        };
+        self.nobody_ns = part(self.nobody_ns);
+        self.unknown_ns = part(self.unknown_ns);
+        self.by_seat.iter_mut().for_each(|ns| *ns = part(*ns));
+        let sum = self.by_seat.iter().fold(self.nobody_ns, |sum, ns| sum.saturating_add(*ns));
+        self.unknown_ns = exact_ns.saturating_sub(sum);
+    }
+}
+
+impl Seat {
+    /// Held and waited time, the measure of how much a thread matters.
+    pub(super) fn weight_ns(&self) -> u64 {
+        self.holds.sum.total_ns.saturating_add(self.waits.sum.total_ns)
+    }
+
+    /// Counts a hold that the end of the thread has cut off.
+    pub(super) fn cut_hold(&mut self, ns: u64) {
+        self.cut_holds.add(ns);
+    }
+
+    /// Counts a wait that the end of the thread has cut off.
+    pub(super) fn cut_wait(&mut self, ns: u64) {
+        self.cut_waits.add(ns);
+    }
+
+    /// Replaces counts and totals by those that the thread kept itself, which miss no lost event.
+    ///
+    /// Wait time that no event told of is charged to the unknown; if events told of too much
+    /// (a wait whose end was lost), all charges shrink alike.
+    pub(super) fn adopt(&mut self, totals: &ThreadTotals) {
+        let measured_ns = self.waits.sum.total_ns;
+        let replace = |sum: &mut Sum, cut: &Sum, count: u64, total_ns: u64| {
+            sum.count = count.saturating_add(cut.count);
+            sum.total_ns = total_ns.saturating_add(cut.total_ns);
+        };
+        replace(&mut self.holds.sum, &self.cut_holds, totals.holds, totals.held_ns);
+        replace(&mut self.waits.sum, &self.cut_waits, totals.waits, totals.waited_ns);
+        self.voluntary = totals.voluntary;
+        self.forced = totals.forced;
+        self.drop_requests = totals.drop_requests;
+        let exact_ns = self.waits.sum.total_ns;
+        if exact_ns >= measured_ns {
+            self.blame.unknown_ns += exact_ns - measured_ns;
+        } else {
+            self.blame.shrink(measured_ns, exact_ns);
+        }
+    }
+}

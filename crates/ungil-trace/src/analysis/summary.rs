@@ -1,0 +1,269 @@
+//! The report of what is known so far.
+
+use super::gil::{Gil, OTHERS, seconds};
+use super::process::{Process, Thread};
+use super::seat::Seat;
+use super::{Analysis, findings};
+use crate::record::ThreadId;
+use crate::report::{
+    BlameReport, Blocking, ContextSwitches, Gaps, GilReport, LongHoldReport, ProcessReport, Report,
+    SCHEMA, ThreadReport, Unanswered, Who,
+};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// Rows of blame listed per GIL; the rest is summed for each victim.
+const BLAME_ROWS: usize = 4_096;
+/// The interpreter's default, for a process that did not tell its own.
+const SWITCH_INTERVAL_NS: u64 = 5_000_000;
+/// A wait counts as late from this part of the switch interval: waiting threads time out a little
+/// early or late, and one that began to wait while another thread's interval was running gets
+/// its turn sooner.
+const LATE: f64 = 0.8;
+
+/// What a report of one process is made with.
+struct View<'a> {
+    analysis: &'a Analysis,
+    process: &'a Process,
+    started_ns: u64,
+    end_ns: u64,
+}
+
+impl Analysis {
+    /// The report of all so far; holds and waits that have not ended are counted up to the
+    /// latest time any record told. Costs time in proportion to the number of threads, so it can
+    /// be called while the program runs.
+    pub fn report(&self) -> Report {
+        let started_ns = self.started_ns.unwrap_or(self.now_ns);
+        let mut processes: Vec<ProcessReport> = self
+            .processes
+            .iter()
+            .map(|process| {
+                let end_ns = process.ended_ns.unwrap_or(self.now_ns).max(process.known.at_ns);
+                View { analysis: self, process, started_ns, end_ns }.process()
+            })
+            .collect();
+        let weight = |process: &ProcessReport| -> f64 {
+            process.gils.iter().map(|gil| gil.wanting_mean * process.duration_s).sum()
+        };
+        processes.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+        Report {
+            schema: SCHEMA,
+            python: processes.first().map_or_else(String::new, |first| first.python.clone()),
+            duration_s: seconds(self.now_ns.saturating_sub(started_ns)),
+            lost_events: self.lost_events,
+            other_processes: Some(self.other_processes).filter(|others| others.processes > 0),
+            findings: findings::find(&processes),
+            processes,
+            notes: self.notes.clone(),
+        }
+    }
+}
+
+impl View<'_> {
+    fn process(&self) -> ProcessReport {
+        let Process { known, totals, .. } = self.process;
+        let mut gils: Vec<GilReport> = self.process.gils.iter().map(|gil| self.gil(gil)).collect();
+        gils.sort_by_key(|gil| gil.gil);
+        ProcessReport {
+            pid: known.pid,
+            parent_pid: known.parent_pid,
+            argv: known.argv.clone(),
+            python: known.python.clone(),
+            started_s: self.since_start(known.at_ns),
+            duration_s: self.duration_s(),
+            not_recorded: known.not_recorded.clone(),
+            switch_interval_ms: Some(totals.switch_interval_ns)
+                .filter(|&ns| ns > 0)
+                .map(|ns| ns as f64 / 1e6),
+            unrecorded_threads: totals.unrecorded_threads,
+            gils,
+        }
+    }
+
+    fn gil(&self, gil: &Gil) -> GilReport {
+        let gil = self.completed(gil);
+        let mut threads: Vec<ThreadReport> = gil
+            .seats
+            .iter()
+            .filter_map(|seat| Some(self.thread(seat, self.thread_of(seat)?)))
+            .collect();
+        let weight = |thread: &ThreadReport| (thread.waited_s + thread.held_s, thread.waited_s);
+        threads.sort_by(|a, b| {
+            let ((a, a_waited), (b, b_waited)) = (weight(a), weight(b));
+            b.total_cmp(&a).then(b_waited.total_cmp(&a_waited))
+        });
+        let others = Some(gil.others).filter(|others| others.threads > 0);
+        let sum = |of: fn(&ThreadReport) -> f64| threads.iter().map(of).sum::<f64>();
+        let count =
+            |of: fn(&ThreadReport) -> u64| threads.iter().map(of).fold(0, u64::saturating_add);
+        let held_s = gil.others.held_s + sum(|thread| thread.held_s);
+        let waited_s = gil.others.waited_s + sum(|thread| thread.waited_s);
+        let duration_s = self.duration_s();
+        GilReport {
+            gil: gil.number,
+            held_s,
+            contended_s: seconds(gil.contended_ns),
+            handoffs: gil.handoffs,
+            voluntary: count(|thread| thread.voluntary).saturating_add(gil.others.voluntary),
+            forced: count(|thread| thread.forced).saturating_add(gil.others.forced),
+            wanting_mean: if duration_s > 0.0 { (held_s + waited_s) / duration_s } else { 0.0 },
+            blame: self.blame(&gil),
+            long_holds: self.long_holds(&gil),
+            long_holds_count: gil.long_holds.count,
+            threads,
+            others,
+        }
+    }
+
+    /// The GIL with everything ended that still goes on.
+    fn completed<'g>(&self, gil: &'g Gil) -> Cow<'g, Gil> {
+        if self.process.live.is_empty() {
+            return Cow::Borrowed(gil);
+        }
+        let mut gil = gil.clone();
+        for index in 0..gil.seats.len() {
+            if self.thread_of(&gil.seats[index]).is_some_and(|thread| thread.ended_ns.is_none()) {
+                let index = u32::try_from(index).expect("seats are numbered in 32 bits");
+                gil.leave(index, self.end_ns, self.analysis.blame_after_ns);
+            }
+        }
+        Cow::Owned(gil)
+    }
+
+    fn thread_of(&self, seat: &Seat) -> Option<&Thread> {
+        self.analysis.threads.get(seat.thread?.0)
+    }
+
+    fn thread(&self, seat: &Seat, thread: &Thread) -> ThreadReport {
+        let totals = thread.totals.as_ref();
+        let interval_ns = match self.process.totals.switch_interval_ns {
+            0 => SWITCH_INTERVAL_NS,
+            interval_ns => interval_ns,
+        };
+        let (late, late_p50_ns) = seat.blocking_waits.at_least(LATE * interval_ns as f64);
+        ThreadReport {
+            tid: thread.tid,
+            name: thread.name.clone(),
+            main: thread.tid == self.process.known.pid,
+            started_s: self.since_start(thread.started_ns),
+            ended_s: thread.ended_ns.map(|ended_ns| self.since_start(ended_ns)),
+            cpu_s: totals.map(|totals| seconds(totals.cpu_ns)),
+            held_s: seconds(seat.holds.sum.total_ns),
+            waited_s: seconds(seat.waits.sum.total_ns),
+            holds: seat.holds.report(),
+            waits: seat.waits.report(),
+            gaps: Gaps {
+                mean_ms: seat.gaps.mean_ns() / 1e6,
+                max_ms: seat.gaps.max_ns as f64 / 1e6,
+            },
+            voluntary: seat.voluntary,
+            forced: seat.forced,
+            drop_requests: seat.drop_requests,
+            blocking: Blocking {
+                calls: seat.blocking_calls,
+                waited_s: seconds(seat.blocking_waits.sum.total_ns),
+                late,
+                late_p50_ms: late_p50_ns / 1e6,
+            },
+            unanswered: Unanswered {
+                holds: seat.unanswered.sum.count,
+                total_s: seconds(seat.unanswered.sum.total_ns),
+                max_ms: seat.unanswered.sum.max_ns as f64 / 1e6,
+                waited_s: seconds(seat.unanswered.waited_ns),
+            },
+            context_switches: totals.map(|totals| ContextSwitches {
+                voluntary: totals.voluntary_switches,
+                involuntary: totals.involuntary_switches,
+            }),
+            lost_events: totals.map_or(0, |totals| totals.lost_events),
+        }
+    }
+
+    /// All pairs of victim and culprit, longest first; beyond [`BLAME_ROWS`] one row a victim.
+    fn blame(&self, gil: &Gil) -> Vec<BlameReport> {
+        let mut pairs: Vec<(Party, Party, u64)> = Vec::new();
+        for (victim, seat) in gil.seats.iter().enumerate() {
+            let victim = Party::Seat(victim);
+            let by_seat = seat.blame.by_seat.iter().enumerate();
+            pairs.extend(by_seat.map(|(culprit, &ns)| (victim, Party::Seat(culprit), ns)));
+            pairs.push((victim, Party::Nobody, seat.blame.nobody_ns));
+            pairs.push((victim, Party::Unknown, seat.blame.unknown_ns));
+        }
+        pairs.retain(|&(_, _, ns)| ns > 0);
+        pairs.sort_by_key(|&(_, _, ns)| std::cmp::Reverse(ns));
+        if pairs.len() > BLAME_ROWS {
+            let mut rest: BTreeMap<(Party, Party), u64> = BTreeMap::new();
+            let is_summed = |pair: &(Party, Party, u64)| pair.1 == Party::Seat(OTHERS);
+            let (summed, single): (Vec<_>, Vec<_>) = pairs.into_iter().partition(is_summed);
+            let (listed, unlisted) = single.split_at(BLAME_ROWS.min(single.len()));
+            for &(victim, _, ns) in summed.iter().chain(unlisted) {
+                let sum = rest.entry((victim, Party::Seat(OTHERS))).or_default();
+                *sum = sum.saturating_add(ns);
+            }
+            pairs = listed.to_vec();
+            pairs.extend(rest.into_iter().map(|((victim, culprit), ns)| (victim, culprit, ns)));
+        }
+        let row = |(victim, culprit, ns): (Party, Party, u64)| {
+            let ((victim, victim_name), (culprit, culprit_name)) =
+                (self.who(gil, victim), self.who(gil, culprit));
+            BlameReport { victim, victim_name, culprit, culprit_name, waited_s: seconds(ns) }
+        };
+        pairs.into_iter().map(row).collect()
+    }
+
+    fn who(&self, gil: &Gil, party: Party) -> (Who, Option<String>) {
+        match party {
+            Party::Nobody => (Who::Nobody, None),
+            Party::Unknown => (Who::Unknown, None),
+            Party::Seat(seat) => match self.thread_of(&gil.seats[seat]) {
+                Some(thread) => (Who::Thread(thread.tid), Some(thread.name.clone())),
+                None => (Who::Others, None),
+            },
+        }
+    }
+
+    fn long_holds(&self, gil: &Gil) -> Vec<LongHoldReport> {
+        let mut holds: Vec<_> = gil.long_holds.kept.iter().collect();
+        holds.sort_by_key(|hold| std::cmp::Reverse(hold.rank()));
+        let identity = |thread: ThreadId| {
+            let thread = self.analysis.threads.get(thread.0);
+            thread.map(|thread| (thread.tid, thread.name.clone()))
+        };
+        holds
+            .into_iter()
+            .map(|hold| {
+                let identity = hold.identity.clone().or_else(|| identity(hold.thread));
+                let (tid, name) = identity.unwrap_or_default();
+                LongHoldReport {
+                    tid,
+                    name,
+                    start_s: self.since_start(hold.start_ns),
+                    duration_ms: (hold.end_ns - hold.start_ns) as f64 / 1e6,
+                    contended: hold.waiters_max > 0,
+                    waiters_max: hold.waiters_max,
+                    waited_s: seconds(hold.waited_ns),
+                    forced: hold.forced,
+                    drop_request_unanswered_ms: hold.unanswered_ns.map(|ns| ns as f64 / 1e6),
+                    stack: hold.stack.clone(),
+                }
+            })
+            .collect()
+    }
+
+    fn since_start(&self, at_ns: u64) -> f64 {
+        seconds(at_ns.saturating_sub(self.started_ns))
+    }
+
+    fn duration_s(&self) -> f64 {
+        seconds(self.end_ns.saturating_sub(self.process.known.at_ns))
+    }
+}
+
+/// A party to a wait, before it is named.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Party {
+    Seat(usize),
+    Nobody,
+    Unknown,
+}

@@ -1,0 +1,194 @@
+//! Findings, on the programs they are about and on programs that are well.
+
+use super::scenario::*;
+use crate::report::{Evidence, Finding, Report};
+
+fn kinds(report: &Report) -> Vec<String> {
+    let kind = |finding: &Finding| {
+        serde_json::to_value(finding).unwrap()["kind"].as_str().unwrap().to_owned()
+    };
+    report.findings.iter().map(kind).collect()
+}
+
+/// Threads that always want the GIL, in turns of these lengths in ms, for so many rounds.
+fn turns(lengths: &[u64], rounds: u64) -> Scenario {
+    let threads = u32::try_from(lengths.len()).unwrap();
+    let mut scenario = Scenario::new(threads);
+    let mut at = 0;
+    (1..threads).for_each(|thread| scenario.wait(0, thread));
+    for _ in 0..rounds {
+        for (thread, length) in (0..).zip(lengths) {
+            scenario.acquire(at * MS, thread);
+            at += length;
+            scenario.ask(at * MS - 1_000, (thread + 1) % threads);
+            scenario.forced(at * MS, thread);
+            scenario.wait(at * MS, thread);
+        }
+    }
+    scenario
+}
+
+/// The program of the README: `t1` blocks 1 ms, then needs the GIL for 0.1 ms; `t0` computes.
+fn convoy(rounds: u64) -> Report {
+    let mut scenario = Scenario::new(2);
+    let mut at = 0;
+    scenario.acquire(0, 0);
+    for _ in 0..rounds {
+        scenario.wait(at + MS, 1);
+        scenario.ask(at + 6 * MS, 1);
+        scenario.forced(at + 6 * MS, 0);
+        scenario.acquire(at + 6 * MS, 1);
+        scenario.wait(at + 6 * MS, 0);
+        at += 6 * MS + MS / 10;
+        scenario.release(at, 1);
+        scenario.acquire(at, 0);
+    }
+    scenario.end(at)
+}
+
+#[test]
+fn an_io_thread_behind_a_cpu_thread_is_a_convoy() {
+    let report = convoy(820);
+    assert_eq!(kinds(&report), ["convoy"], "the hog is named in it");
+    let finding = &report.findings[0];
+    assert_eq!(
+        finding.text,
+        "thread t1 waited 5 ms after 819 of its 819 blocking calls, behind t0: 4.1 of 5.0 s"
+    );
+    assert_eq!((finding.pid, finding.gil, &finding.threads[..]), (Some(100), Some(0), &[101][..]));
+    assert_close(finding.cost_s, 4.095);
+}
+
+#[test]
+fn one_busy_thread_alone_has_nothing_wrong() {
+    let mut scenario = Scenario::new(1);
+    for second in 0..10 {
+        scenario.hold(second * 1_000 * MS, (second * 1_000 + 990) * MS, 0);
+    }
+    let report = scenario.end(10_000 * MS);
+    assert_eq!(kinds(&report), ["none"]);
+    assert_eq!(
+        report.findings[0].text,
+        "nothing wrong: the GIL was held 99 % of the time, contended 0 %; no thread waited more \
+         than 0 s"
+    );
+}
+
+#[test]
+fn a_heartbeat_beside_a_busy_thread_has_nothing_wrong() {
+    let mut scenario = Scenario::new(2);
+    for beat in 1..=20 {
+        scenario.acquire((beat - 1) * 500 * MS, 0);
+        scenario.wait((beat * 500 - 5) * MS, 1);
+        scenario.forced(beat * 500 * MS, 0);
+        scenario.hold(beat * 500 * MS, beat * 500 * MS, 1);
+    }
+    assert_eq!(kinds(&scenario.end(10_000 * MS)), ["none"]);
+}
+
+#[test]
+fn a_script_that_ends_at_once_has_nothing_wrong() {
+    assert_eq!(kinds(&convoy(9)), ["none"]);
+}
+
+#[test]
+fn an_idle_program_has_nothing_wrong() {
+    let mut scenario = Scenario::new(4);
+    for thread in 0..4 {
+        scenario.hold(u64::from(thread) * MS, u64::from(thread) * MS + 1_000, thread);
+    }
+    assert_eq!(kinds(&scenario.end(60_000 * MS)), ["none"]);
+}
+
+#[test]
+fn equal_turns_are_fair() {
+    assert_eq!(kinds(&turns(&[5, 5, 5, 5], 200).end(4_000 * MS)), ["none"]);
+}
+
+#[test]
+fn unequal_turns_are_unfair() {
+    let report = turns(&[40, 5, 5], 100).end(5_000 * MS);
+    assert_eq!(kinds(&report), ["unfair"]);
+    let finding = &report.findings[0];
+    let Evidence::Unfair { jain, best_share, worst_share, worst_gap_ms } = finding.evidence else {
+        panic!("{finding:?}");
+    };
+    assert_close(jain, 1.0 / (3.0 * (0.8f64.powi(2) + 2.0 * 0.1f64.powi(2))));
+    assert_close(best_share, 0.8);
+    assert_close(worst_share, 0.1);
+    assert_close(worst_gap_ms, 45.0);
+    assert!(finding.text.contains("t0 ran for 80 % of its life"), "{}", finding.text);
+}
+
+#[test]
+fn threads_that_run_one_after_the_other_are_no_rivals() {
+    let mut scenario = Scenario::new(1);
+    scenario.hold(0, 4_000 * MS, 0);
+    scenario.end_thread(4_000 * MS, 0, crate::record::ThreadTotals::default());
+    scenario.start(1, 4_000 * MS);
+    scenario.hold(4_000 * MS, 4_500 * MS, 1);
+    scenario.wait(4_500 * MS, 1);
+    scenario.acquire(8_000 * MS, 1);
+    let report = scenario.end(8_000 * MS);
+    assert!(!kinds(&report).contains(&"unfair".to_owned()));
+}
+
+#[test]
+fn unanswered_drop_requests_are_a_native_hold() {
+    let mut scenario = Scenario::new(2);
+    for turn in 0..10 {
+        let at = turn * 200 * MS;
+        scenario.acquire(at, 0);
+        scenario.wait(at + MS, 1);
+        scenario.ask(at + 6 * MS, 1);
+        scenario.stack(at + 20 * MS, 0, "compress");
+        scenario.forced(at + (30 + turn) * MS, 0);
+        scenario.hold(at + (30 + turn) * MS, at + 40 * MS, 1);
+    }
+    let report = scenario.end(2_000 * MS);
+    let native = report
+        .findings
+        .iter()
+        .find(|finding| matches!(finding.evidence, Evidence::NativeHold { .. }))
+        .unwrap();
+    assert_eq!(
+        native.text,
+        "thread t0 kept the GIL for 285 ms after it was asked to let go, in 10 holds of native \
+         code, the longest 33 ms, in compress (app.py:7); others waited 285 ms meanwhile"
+    );
+    assert_eq!(native.threads, [100]);
+}
+
+#[test]
+fn one_short_delay_of_an_answer_is_not_worth_telling() {
+    let mut scenario = Scenario::new(2);
+    scenario.acquire(0, 0);
+    scenario.wait(MS, 1);
+    scenario.ask(6 * MS, 1);
+    scenario.forced(30 * MS, 0);
+    scenario.hold(30 * MS, 31 * MS, 1);
+    assert_eq!(kinds(&scenario.end(5_000 * MS)), ["none"]);
+}
+
+#[test]
+fn short_lived_threads_behind_a_hog_find_it() {
+    let mut scenario = Scenario::new(1);
+    let mut at = 0;
+    for thread in 1..=200 {
+        scenario.acquire(at, 0);
+        scenario.start(thread, at);
+        scenario.wait(at, thread);
+        at += 10 * MS;
+        scenario.forced(at, 0);
+        scenario.hold(at, at + MS / 10, thread);
+        at += MS / 10;
+        scenario.end_thread(at, thread, crate::record::ThreadTotals::default());
+    }
+    let report = scenario.end(at);
+    assert_eq!(kinds(&report), ["hog"]);
+    assert_eq!(
+        report.findings[0].text,
+        "thread t0 had the GIL for 99 % of the time that any thread had it; 200 other threads \
+         waited 2 s for it in 2.0 s"
+    );
+}

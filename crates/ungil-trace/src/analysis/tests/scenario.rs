@@ -1,0 +1,139 @@
+//! A small language in which tests tell what happened to the GILs of a process.
+
+use crate::analysis::Analysis;
+use crate::record::{Frame, Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals};
+use crate::report::{GilReport, Report, ThreadReport, Who};
+use ungil_core::{Event, Kind};
+
+pub const MS: u64 = 1_000_000;
+/// Blame time and start of every scenario.
+pub const BLAME_AFTER: u64 = 20 * MS;
+pub const START: u64 = 1_000 * MS;
+pub const PID: u32 = 100;
+
+/// One process; times are in ns since its start. Thread `n` has tid `PID + n` and name `t<n>`.
+pub struct Scenario {
+    pub analysis: Analysis,
+}
+
+impl Scenario {
+    /// A process with so many threads that start with it.
+    pub fn new(threads: u32) -> Self {
+        let mut scenario = Self { analysis: Analysis::new(BLAME_AFTER) };
+        scenario.analysis.push(&process(0));
+        (0..threads).for_each(|thread| scenario.start(thread, 0));
+        scenario
+    }
+
+    pub fn start(&mut self, thread: u32, at_ns: u64) {
+        self.analysis.push(&thread_of(0, thread, START + at_ns));
+    }
+
+    pub fn event(&mut self, at_ns: u64, thread: u32, kind: Kind) -> Option<ThreadId> {
+        self.analysis.push(&event(0, thread, START + at_ns, kind))
+    }
+
+    pub fn wait(&mut self, at_ns: u64, thread: u32) {
+        assert_eq!(self.event(at_ns, thread, Kind::Wait), None);
+    }
+
+    pub fn acquire(&mut self, at_ns: u64, thread: u32) -> Option<ThreadId> {
+        self.event(at_ns, thread, Kind::Acquire)
+    }
+
+    pub fn ask(&mut self, at_ns: u64, thread: u32) {
+        self.event(at_ns, thread, Kind::DropRequest);
+    }
+
+    pub fn release(&mut self, at_ns: u64, thread: u32) {
+        self.event(at_ns, thread, Kind::ReleaseVoluntary);
+    }
+
+    pub fn forced(&mut self, at_ns: u64, thread: u32) {
+        self.event(at_ns, thread, Kind::ReleaseForced);
+    }
+
+    /// A whole hold.
+    pub fn hold(&mut self, from_ns: u64, to_ns: u64, thread: u32) {
+        self.acquire(from_ns, thread);
+        self.release(to_ns, thread);
+    }
+
+    pub fn stack(&mut self, at_ns: u64, thread: u32, function: &str) {
+        let frame = Frame { function: function.to_owned(), file: "app.py".to_owned(), line: 7 };
+        let (thread, at_ns) = (ThreadId(thread), START + at_ns);
+        self.analysis.push(&Record::Stack { thread, at_ns, frames: vec![frame] });
+    }
+
+    pub fn end_thread(&mut self, at_ns: u64, thread: u32, totals: ThreadTotals) {
+        let (thread, at_ns) = (ThreadId(thread), START + at_ns);
+        self.analysis.push(&Record::ThreadEnded { thread, at_ns, totals });
+    }
+
+    /// Ends the process and reports.
+    pub fn end(mut self, at_ns: u64) -> Report {
+        self.analysis.push(&process_end(0, START + at_ns));
+        self.analysis.report()
+    }
+}
+
+pub fn process(id: u32) -> Record {
+    Record::ProcessStarted(Process {
+        process: ProcessId(id),
+        pid: PID + id,
+        parent_pid: 1,
+        at_ns: START,
+        argv: vec!["python".to_owned(), format!("app{id}.py")],
+        python: "3.13.0".to_owned(),
+        not_recorded: None,
+    })
+}
+
+pub fn process_end(id: u32, at_ns: u64) -> Record {
+    let totals = ProcessTotals { switch_interval_ns: 5 * MS, unrecorded_threads: 0 };
+    Record::ProcessEnded { process: ProcessId(id), at_ns, totals }
+}
+
+pub fn thread_of(process: u32, thread: u32, at_ns: u64) -> Record {
+    Record::ThreadStarted {
+        thread: ThreadId(thread),
+        process: ProcessId(process),
+        tid: PID + thread,
+        at_ns,
+        name: format!("t{thread}"),
+    }
+}
+
+pub fn event(gil: u8, thread: u32, at_ns: u64, kind: Kind) -> Record {
+    let event = Event { at_ns, kind, gil, seq: 0 };
+    Record::Gil { process: ProcessId(0), thread: ThreadId(thread), event }
+}
+
+/// The only GIL of the only process.
+pub fn gil(report: &Report) -> &GilReport {
+    &report.processes[0].gils[0]
+}
+
+/// Thread `n` of the scenario at the only GIL.
+pub fn thread(report: &Report, n: u32) -> &ThreadReport {
+    let found = gil(report).threads.iter().find(|thread| thread.tid == PID + n);
+    found.unwrap_or_else(|| panic!("thread {n} is not in the report"))
+}
+
+/// What thread `victim` waited while `culprit` held, in ms.
+pub fn blamed_ms(report: &Report, victim: u32, culprit: Who) -> f64 {
+    let victim = Who::Thread(PID + victim);
+    let rows = gil(report).blame.iter();
+    rows.filter(|row| row.victim == victim && row.culprit == culprit)
+        .map(|row| row.waited_s * 1e3)
+        .sum()
+}
+
+/// Thread `n` as a party to a wait.
+pub fn who(n: u32) -> Who {
+    Who::Thread(PID + n)
+}
+
+pub fn assert_close(measured: f64, expected: f64) {
+    assert!((measured - expected).abs() < 1e-6, "{measured} should be {expected}");
+}

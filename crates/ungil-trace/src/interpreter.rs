@@ -1,0 +1,319 @@
+//! Whether the hook can be preloaded into a program, told from its executable alone.
+//!
+//! It reads ELF headers and the dynamic symbol table; it runs nothing. What it does not know:
+//! whether a libpython that the program loads later can be hooked (the hook says so itself).
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use goblin::elf::{self, Elf};
+
+/// What the executable of a program says about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hookable {
+    /// It is a Python whose GIL can be recorded.
+    Yes,
+    /// It is no Python: nothing to record in itself, but the Python programs it starts are.
+    NotPython,
+    /// The hook cannot work in it. The sentence, without a final dot, says why.
+    No(String),
+}
+
+/// A script may name a script as its interpreter; the kernel follows this many.
+const NESTED_SCRIPTS: usize = 4;
+/// Symbols of the data that hold the GIL: of `CPython` since 3.7, and before.
+const GIL_SYMBOLS: [&str; 2] = ["_PyRuntime", "_PyThreadState_Current"];
+/// Every `CPython` since 2.7 contains this beginning of a message. It tells a Python that
+/// has neither dynamic symbols nor libraries.
+const PYTHON_TEXT: &[u8] = b"Fatal Python error";
+
+/// Says whether the GIL of the program in `executable` can be recorded. A name without a slash
+/// is looked up in `PATH`, and the first line of a script is followed.
+pub fn hookable(executable: &Path) -> Hookable {
+    let verdict = locate(executable).and_then(|path| resolve_script(path, NESTED_SCRIPTS));
+    match verdict.and_then(|path| read(&path).map(|image| (path, image))) {
+        Ok((path, image)) => {
+            let is_privileged = mode(&path).is_ok_and(|mode| mode & 0o6000 != 0);
+            judge(&path.display().to_string(), &image, is_privileged)
+        }
+        Err(why) => Hookable::No(why),
+    }
+}
+
+/// The file that a program's name stands for, if it can be executed.
+fn locate(name: &Path) -> Result<PathBuf, String> {
+    if name.as_os_str().is_empty() {
+        return Err("the name of the program is empty".into());
+    }
+    if name.as_os_str().as_bytes().contains(&b'/') {
+        let mode = mode(name).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => format!("{} is not there", name.display()),
+            _ => format!("{} cannot be read: {error}", name.display()),
+        })?;
+        return match mode {
+            mode if mode & libc::S_IFMT != libc::S_IFREG => {
+                Err(format!("{} is not a file", name.display()))
+            }
+            mode if mode & 0o111 == 0 => Err(format!("{} is not executable", name.display())),
+            _ => Ok(name.to_path_buf()),
+        };
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).find_map(|folder| {
+        // An empty entry of PATH is the working directory.
+        let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
+        locate(&folder.join(name)).ok()
+    });
+    found.ok_or_else(|| format!("no program named {} is in PATH", name.display()))
+}
+
+/// Permissions and file type. Follows symbolic links.
+fn mode(path: &Path) -> io::Result<u32> {
+    fs::metadata(path).map(|metadata| metadata.permissions().mode())
+}
+
+/// The interpreter of a script, or the path itself if it is none.
+fn resolve_script(path: PathBuf, depth: usize) -> Result<PathBuf, String> {
+    let mut start = Vec::new();
+    // As much as the kernel looks at (BINPRM_BUF_SIZE).
+    File::open(&path)
+        .and_then(|file| file.take(256).read_to_end(&mut start))
+        .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+    let Some(line) = start.strip_prefix(b"#!") else { return Ok(path) };
+    let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
+    let why = |why: &str| format!("{} is a script, and {why}", path.display());
+    if depth == 0 {
+        return Err(why("so are too many of its interpreters in turn"));
+    }
+    let program = interpreter_of(&line).ok_or_else(|| why("its first line names no program"))?;
+    let interpreter = locate(Path::new(program)).map_err(|reason| why(&reason))?;
+    resolve_script(interpreter, depth - 1)
+}
+
+/// The program that a first line without its `#!` runs in the end; `env` is looked through.
+fn interpreter_of(line: &str) -> Option<&str> {
+    let mut words = line.split_ascii_whitespace();
+    let program = words.next()?;
+    if Path::new(program).file_name()? != "env" {
+        return Some(program);
+    }
+    // Options (`-S`, `-i`) and variables come before the name of the program.
+    words.find(|word| !word.starts_with('-') && !word.contains('='))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))
+}
+
+/// What the bytes of an executable say. `name` is how sentences call it.
+fn judge(name: &str, image: &[u8], is_privileged: bool) -> Hookable {
+    let no = |why: &str| Hookable::No(format!("{name} {why}"));
+    let elf = match Elf::parse(image) {
+        Ok(elf) => elf,
+        Err(_) if image.starts_with(elf::header::ELFMAG) => return no("is a damaged ELF file"),
+        Err(_) => return no("is neither an ELF file nor a script"),
+    };
+    let is_python = is_python(&elf, image);
+    if is_privileged {
+        return no("is setuid or setgid, so the loader does not preload the hook");
+    }
+    let loader = elf.interpreter.unwrap_or_default();
+    if loader.contains("ld-musl") {
+        return no("is built for musl, and the hook is built for glibc");
+    }
+    if elf.libraries.iter().any(|library| library.starts_with("libpypy")) {
+        return no("is PyPy, whose GIL does not use the C library");
+    }
+    if !is_python {
+        return Hookable::NotPython;
+    }
+    if elf.header.e_machine != MACHINE || !elf.is_64 {
+        return no(&format!(
+            "is built for {} and ungil for {}",
+            elf::header::machine_to_str(elf.header.e_machine),
+            elf::header::machine_to_str(MACHINE),
+        ));
+    }
+    if loader.is_empty() {
+        return no("is statically linked, so no loader preloads the hook");
+    }
+    Hookable::Yes
+}
+
+/// The machine that the hook is built for.
+const MACHINE: u16 = if cfg!(target_arch = "x86_64") {
+    elf::header::EM_X86_64
+} else if cfg!(target_arch = "aarch64") {
+    elf::header::EM_AARCH64
+} else {
+    elf::header::EM_NONE
+};
+
+fn is_python(elf: &Elf, image: &[u8]) -> bool {
+    elf.libraries.iter().any(|library| library.starts_with("libpython"))
+        || defines_the_gil(elf)
+        || elf.interpreter.is_none() && contains(image, PYTHON_TEXT)
+}
+
+fn defines_the_gil(elf: &Elf) -> bool {
+    elf.dynsyms.iter().any(|symbol| {
+        !symbol.is_import()
+            && elf.dynstrtab.get_at(symbol.st_name).is_some_and(|name| GIL_SYMBOLS.contains(&name))
+    })
+}
+
+fn contains(image: &[u8], text: &[u8]) -> bool {
+    image.windows(text.len()).any(|window| window == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::process::Command;
+    use std::sync::LazyLock;
+    use tempfile::TempDir;
+
+    /// Compiles and links `code` with the C compiler that cargo links with, and returns the file.
+    fn link(folder: &TempDir, name: &str, code: &str, options: &[&str]) -> PathBuf {
+        let (source, file) = (folder.path().join("source.c"), folder.path().join(name));
+        fs::write(&source, code).unwrap();
+        let mut cc = Command::new("cc");
+        let status = cc.arg(&source).arg("-o").arg(&file).args(options).status().unwrap();
+        assert!(status.success());
+        file
+    }
+
+    const PYTHON: &str = "char _PyRuntime[64]; int main() { return 0; }";
+    const OTHER: &str = "int main() { return 0; }";
+
+    fn script(folder: &TempDir, name: &str, text: &str, mode: u32) -> PathBuf {
+        let file = folder.path().join(name);
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        file
+    }
+
+    fn why_not(file: &Path) -> String {
+        match hookable(file) {
+            Hookable::No(why) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_python_is_known_by_its_symbols_or_by_its_library() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(hookable(&link(&folder, "other", OTHER, &[])), Hookable::NotPython);
+        assert_eq!(hookable(&link(&folder, "static", PYTHON, &["-rdynamic"])), Hookable::Yes);
+        let python2 = PYTHON.replace("_PyRuntime", "_PyThreadState_Current");
+        assert_eq!(hookable(&link(&folder, "two", &python2, &["-rdynamic"])), Hookable::Yes);
+        let library = ["-shared", "-Wl,-soname,libpython3.13.so.1.0"];
+        let library = link(&folder, "libpython3.13.so", PYTHON, &library);
+        let options = ["-Wl,--no-as-needed", library.to_str().unwrap()];
+        assert_eq!(hookable(&link(&folder, "shared", OTHER, &options)), Hookable::Yes);
+    }
+
+    #[test]
+    fn a_python_that_no_loader_preloads_into_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let code =
+            "const char *volatile text; int main() { text = \"Fatal Python error\"; return 0; }";
+        let python = link(&folder, "python", code, &["-static"]);
+        assert!(why_not(&python).ends_with("is statically linked, so no loader preloads the hook"));
+        let other = link(&folder, "other", OTHER, &["-static"]);
+        assert_eq!(hookable(&other), Hookable::NotPython);
+        let loader = ["-rdynamic", "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"];
+        assert!(why_not(&link(&folder, "musl", PYTHON, &loader)).contains("is built for musl"));
+        let setuid = link(&folder, "setuid", PYTHON, &["-rdynamic"]);
+        fs::set_permissions(&setuid, fs::Permissions::from_mode(0o4755)).unwrap();
+        assert!(why_not(&setuid).contains("is setuid or setgid"));
+    }
+
+    #[test]
+    fn pypy_and_other_machines_are_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = ["-shared", "-Wl,-soname,libpypy3.10-c.so"];
+        let library = link(&folder, "libpypy3.10-c.so", OTHER, &library);
+        let options = ["-Wl,--no-as-needed", library.to_str().unwrap()];
+        assert!(why_not(&link(&folder, "pypy", OTHER, &options)).contains("is PyPy"));
+
+        let python = link(&folder, "python", PYTHON, &["-rdynamic"]);
+        let mut image = fs::read(&python).unwrap();
+        image[18..20].copy_from_slice(&elf::header::EM_S390.to_le_bytes());
+        fs::write(&python, image).unwrap();
+        assert!(why_not(&python).contains("is built for S390 and ungil for"));
+    }
+
+    #[test]
+    fn a_script_is_what_runs_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let python = link(&folder, "python", PYTHON, &["-rdynamic"]);
+        let python = python.to_str().unwrap();
+        let direct = script(&folder, "direct", &format!("#! {python} -u\nprint()\n"), 0o755);
+        assert_eq!(hookable(&direct), Hookable::Yes);
+        let nested = script(&folder, "nested", &format!("#!{}\n", direct.display()), 0o755);
+        assert_eq!(hookable(&nested), Hookable::Yes);
+        let env = format!("#!/usr/bin/env -S A=b {python} -u\n");
+        assert_eq!(hookable(&script(&folder, "env", &env, 0o755)), Hookable::Yes);
+        let shell = script(&folder, "shell", "#!/bin/sh\nexec python\n", 0o755);
+        assert_eq!(hookable(&shell), Hookable::NotPython);
+        let lost = why_not(&script(&folder, "lost", "#!/no/such/python\n", 0o755));
+        assert!(lost.ends_with("lost is a script, and /no/such/python is not there"));
+        let lost = why_not(&script(&folder, "lost", "#!/usr/bin/env no-such-python\n", 0o755));
+        assert!(lost.ends_with("is a script, and no program named no-such-python is in PATH"));
+        assert!(why_not(&script(&folder, "empty", "#!\n", 0o755)).contains("names no program"));
+        let itself = folder.path().join("itself");
+        let itself = script(&folder, "itself", &format!("#!{}\n", itself.display()), 0o755);
+        assert!(why_not(&itself).ends_with("too many of its interpreters in turn"));
+    }
+
+    #[test]
+    fn what_cannot_be_run_at_all_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(why_not(&folder.path().join("nothing")).ends_with("nothing is not there"));
+        assert!(why_not(folder.path()).ends_with("is not a file"));
+        assert!(why_not(Path::new("")).ends_with("is empty"));
+        assert!(why_not(Path::new("no-such-program")).ends_with("is in PATH"));
+        assert_eq!(hookable(Path::new("sh")), Hookable::NotPython);
+        let plain = script(&folder, "plain", "text", 0o644);
+        assert!(why_not(&plain).ends_with("plain is not executable"));
+        let text = script(&folder, "text", "text", 0o755);
+        assert!(why_not(&text).ends_with("is neither an ELF file nor a script"));
+        let damaged = script(&folder, "damaged", "\x7fELF\x02", 0o755);
+        assert!(why_not(&damaged).ends_with("is a damaged ELF file"));
+    }
+
+    static IMAGE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let folder = tempfile::tempdir().unwrap();
+        fs::read(link(&folder, "python", PYTHON, &["-rdynamic"])).unwrap()
+    });
+
+    proptest! {
+        #[test]
+        fn a_damaged_executable_gets_some_verdict(
+            header in prop::collection::vec((0usize..1024, any::<u8>()), 0..12),
+            anywhere in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..64),
+            length in any::<prop::sample::Index>(),
+            is_cut: bool,
+        ) {
+            let mut image = IMAGE.clone();
+            for (index, byte) in header {
+                image[index] = byte;
+            }
+            for (index, byte) in anywhere {
+                let index = index.index(image.len());
+                image[index] = byte;
+            }
+            if is_cut {
+                image.truncate(length.index(image.len()));
+            }
+            // There is no wrong verdict on garbage; there must be no panic.
+            judge("it", &image, false);
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! Packets back into records; the reverse of `encode`.
+//!
+//! Nothing here trusts the trace: what is missing, misplaced or of the wrong type is damage.
+
+use std::collections::{HashMap, HashSet};
+
+use ungil_core::{Event, Kind};
+
+use super::frame;
+use super::schema::{
+    COMMON_SEQUENCE, DEBUG_ANNOTATIONS, DROP_REQUEST, FORCED, GIL, HOLD, RELEASE, RELEASE_KIND,
+    SCHEMA, Track, VOLUNTARY, WAIT, annotation, packet, process_totals, thread_totals, track_event,
+};
+use super::wire::{Fields, Malformed, Value};
+use crate::record::{Frame, Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals};
+
+/// Why a packet is no part of a trace that this version can read.
+pub enum Problem {
+    /// The trace has this schema.
+    Schema(u64),
+    /// What is wrong, as a clause.
+    Damage(&'static str),
+}
+
+use Problem::Damage;
+
+impl From<Malformed> for Problem {
+    fn from(_: Malformed) -> Self {
+        Damage("a packet is no protobuf message")
+    }
+}
+
+/// What earlier packets said.
+#[derive(Default)]
+pub struct Decoder {
+    schema_known: bool,
+    ended: bool,
+    processes: HashSet<ProcessId>,
+    threads: HashMap<ThreadId, Thread>,
+    /// The number of the last acquire or release of each GIL.
+    numbers: HashMap<(ProcessId, u8), u32>,
+}
+
+struct Thread {
+    process: ProcessId,
+    /// The GIL of the slice that began last.
+    gil: u8,
+}
+
+/// A packet, as far as it matters here.
+#[derive(Default)]
+struct Packet<'a> {
+    at_ns: u64,
+    sequence: u64,
+    event: Option<&'a [u8]>,
+}
+
+/// A `TrackEvent`.
+struct TrackEvent<'a> {
+    kind: u64,
+    name: Name<'a>,
+    track_uuid: u64,
+    bytes: &'a [u8],
+}
+
+/// The name of an event or of an annotation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Name<'a> {
+    None,
+    Interned(u64),
+    Spelled(&'a [u8]),
+}
+
+/// The deflated packets in `packet`, if it is a chunk of them.
+pub fn compressed(packet: &[u8]) -> Result<Option<&[u8]>, Problem> {
+    for field in Fields(packet) {
+        if let (packet::COMPRESSED_PACKETS, Value::Bytes(bytes)) = field? {
+            return Ok(Some(bytes));
+        }
+    }
+    Ok(None)
+}
+
+impl Decoder {
+    /// Whether the end of the trace has been read.
+    pub fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Hands the record that `packet` holds, if it holds one, to `take`.
+    pub fn packet(&mut self, packet: &[u8], take: &mut impl FnMut(Record)) -> Result<(), Problem> {
+        let packet = Packet::parse(packet)?;
+        let Some(event) = packet.event else { return Ok(()) };
+        let event = TrackEvent::parse(event)?;
+        let record = if packet.sequence == u64::from(COMMON_SEQUENCE) {
+            self.common(packet.at_ns, &event)?
+        } else {
+            self.gil(packet.sequence, packet.at_ns, &event)?
+        };
+        if let Some(record) = record {
+            take(record);
+        }
+        Ok(())
+    }
+
+    fn gil(
+        &mut self,
+        sequence: u64,
+        at_ns: u64,
+        event: &TrackEvent,
+    ) -> Result<Option<Record>, Problem> {
+        let thread = sequence.checked_sub(u64::from(COMMON_SEQUENCE) + 1);
+        let thread = thread.and_then(|id| u32::try_from(id).ok()).map(ThreadId);
+        let thread = thread.ok_or(Damage("an event has no sequence"))?;
+        let state = self.threads.get_mut(&thread);
+        let state = state.ok_or(Damage("an event names a thread that was not introduced"))?;
+        let gil = match event.annotation(Name::Interned(GIL))? {
+            Some(gil) => narrow(gil.uint()?)?,
+            None => 0,
+        };
+        let (kind, gil) = match (event.kind, event.name) {
+            (track_event::SLICE_BEGIN, Name::Interned(WAIT)) => (Kind::Wait, gil),
+            (track_event::SLICE_BEGIN, Name::Interned(HOLD)) => (Kind::Acquire, gil),
+            (track_event::INSTANT, Name::Interned(DROP_REQUEST)) => (Kind::DropRequest, gil),
+            (track_event::INSTANT, Name::Interned(RELEASE)) => {
+                (event.release()?.ok_or(Damage("a release has no kind"))?, gil)
+            }
+            (track_event::SLICE_END, _) => match event.release()? {
+                Some(kind) => (kind, state.gil),
+                None => return Ok(None),
+            },
+            _ => return Err(Damage("an event of a thread is none that schema 1 has")),
+        };
+        if event.kind == track_event::SLICE_BEGIN {
+            state.gil = gil;
+        }
+        let process = state.process;
+        let seq = self.numbers.entry((process, gil)).or_default();
+        *seq = seq.wrapping_add(u32::from(kind.changes_holder()));
+        let event = Event { at_ns, kind, gil, seq: *seq };
+        Ok(Some(Record::Gil { process, thread, event }))
+    }
+
+    fn common(&mut self, at_ns: u64, event: &TrackEvent) -> Result<Option<Record>, Problem> {
+        let Name::Spelled(name) = event.name else { return Err(Damage("an event has no name")) };
+        let track = Track::from_uuid(event.track_uuid).ok_or(Damage("an event is on no track"))?;
+        if !self.schema_known && name != b"ungil" {
+            return Err(Damage("the trace does not begin with its schema"));
+        }
+        Ok(Some(match (track, name) {
+            (Track::Root, b"ungil") => {
+                let schema = event.uint("schema")?;
+                if schema != SCHEMA {
+                    return Err(Problem::Schema(schema));
+                }
+                self.schema_known = true;
+                return Ok(None);
+            }
+            (Track::Root, b"end") => {
+                self.ended = true;
+                return Ok(None);
+            }
+            (Track::Root, b"note") => Record::Note { text: event.text("text")? },
+            (Track::Process(process), b"process started") => {
+                if !self.processes.insert(process) {
+                    return Err(Damage("a process is introduced twice"));
+                }
+                Record::ProcessStarted(event.process(process, at_ns)?)
+            }
+            (Track::Process(process), b"process totals") => {
+                self.check(process)?;
+                let mut totals = ProcessTotals::default();
+                for (name, value) in process_totals(&mut totals) {
+                    *value = event.uint(name)?;
+                }
+                Record::ProcessEnded { process, at_ns, totals }
+            }
+            (Track::Thread(thread), b"thread started") => {
+                let process = ProcessId(narrow(event.uint("process")?)?);
+                self.check(process)?;
+                if self.threads.insert(thread, Thread { process, gil: 0 }).is_some() {
+                    return Err(Damage("a thread is introduced twice"));
+                }
+                let (tid, name) = (narrow(event.uint("tid")?)?, event.text("name")?);
+                Record::ThreadStarted { thread, process, tid, at_ns, name }
+            }
+            (Track::Thread(thread), name) if self.threads.contains_key(&thread) => match name {
+                b"thread named" => Record::ThreadNamed { thread, name: event.text("name")? },
+                b"thread totals" => {
+                    let mut totals = ThreadTotals::default();
+                    for (name, value) in thread_totals(&mut totals) {
+                        *value = event.uint(name)?;
+                    }
+                    Record::ThreadEnded { thread, at_ns, totals }
+                }
+                b"stack" => Record::Stack { thread, at_ns, frames: event.frames()? },
+                _ => return Err(Damage("an event on a thread's track is none that schema 1 has")),
+            },
+            _ => return Err(Damage("an event is none that schema 1 has on its track")),
+        }))
+    }
+
+    fn check(&self, process: ProcessId) -> Result<(), Problem> {
+        if self.processes.contains(&process) {
+            Ok(())
+        } else {
+            Err(Damage("an event names a process that was not introduced"))
+        }
+    }
+}
+
+impl<'a> Packet<'a> {
+    fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut packet = Self::default();
+        for field in Fields(bytes) {
+            match field? {
+                (packet::TIMESTAMP, Value::Uint(at_ns)) => packet.at_ns = at_ns,
+                (packet::SEQUENCE, Value::Uint(sequence)) => packet.sequence = sequence,
+                (packet::TRACK_EVENT, Value::Bytes(event)) => packet.event = Some(event),
+                _ => (),
+            }
+        }
+        Ok(packet)
+    }
+}
+
+impl<'a> TrackEvent<'a> {
+    fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut event = Self { kind: 0, name: Name::None, track_uuid: 0, bytes };
+        for field in Fields(bytes) {
+            match field? {
+                (track_event::TYPE, Value::Uint(kind)) => event.kind = kind,
+                (track_event::NAME_IID, Value::Uint(iid)) => event.name = Name::Interned(iid),
+                (track_event::NAME, Value::Bytes(name)) => event.name = Name::Spelled(name),
+                (track_event::TRACK_UUID, Value::Uint(uuid)) => event.track_uuid = uuid,
+                _ => (),
+            }
+        }
+        Ok(event)
+    }
+
+    fn annotation(&self, name: Name) -> Result<Option<Annotation<'a>>, Problem> {
+        for field in Fields(self.bytes) {
+            if let (DEBUG_ANNOTATIONS, Value::Bytes(bytes)) = field? {
+                let annotation = Annotation(bytes);
+                if annotation.name()? == name {
+                    return Ok(Some(annotation));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn required(&self, name: &str) -> Result<Annotation<'a>, Problem> {
+        self.annotation(Name::Spelled(name.as_bytes()))?
+            .ok_or(Damage("an event lacks an annotation"))
+    }
+
+    fn uint(&self, name: &str) -> Result<u64, Problem> {
+        self.required(name)?.uint()
+    }
+
+    fn text(&self, name: &str) -> Result<String, Problem> {
+        Ok(self.required(name)?.text()?.to_owned())
+    }
+
+    fn release(&self) -> Result<Option<Kind>, Problem> {
+        let Some(release) = self.annotation(Name::Interned(RELEASE_KIND))? else {
+            return Ok(None);
+        };
+        match release.text()? {
+            VOLUNTARY => Ok(Some(Kind::ReleaseVoluntary)),
+            FORCED => Ok(Some(Kind::ReleaseForced)),
+            _ => Err(Damage("a release is neither voluntary nor forced")),
+        }
+    }
+
+    fn process(&self, process: ProcessId, at_ns: u64) -> Result<Process, Problem> {
+        let not_recorded = self.annotation(Name::Spelled(b"not_recorded"))?;
+        Ok(Process {
+            process,
+            pid: narrow(self.uint("pid")?)?,
+            parent_pid: narrow(self.uint("parent_pid")?)?,
+            at_ns,
+            argv: self.required("argv")?.array(|text| Some(text.to_owned()))?,
+            python: self.text("python")?,
+            not_recorded: match not_recorded {
+                Some(reason) => Some(reason.text()?.to_owned()),
+                None => None,
+            },
+        })
+    }
+
+    fn frames(&self) -> Result<Vec<Frame>, Problem> {
+        self.required("stack")?.array(frame::from_text)
+    }
+}
+
+/// A `DebugAnnotation`.
+#[derive(Clone, Copy)]
+struct Annotation<'a>(&'a [u8]);
+
+impl<'a> Annotation<'a> {
+    fn name(self) -> Result<Name<'a>, Malformed> {
+        for field in Fields(self.0) {
+            match field? {
+                (annotation::NAME_IID, Value::Uint(iid)) => return Ok(Name::Interned(iid)),
+                (annotation::NAME, Value::Bytes(name)) => return Ok(Name::Spelled(name)),
+                _ => (),
+            }
+        }
+        Ok(Name::None)
+    }
+
+    fn uint(self) -> Result<u64, Problem> {
+        for field in Fields(self.0) {
+            if let (annotation::UINT, Value::Uint(value)) = field? {
+                return Ok(value);
+            }
+        }
+        Err(Damage("an annotation is no number"))
+    }
+
+    fn text(self) -> Result<&'a str, Problem> {
+        for field in Fields(self.0) {
+            if let (annotation::STRING, Value::Bytes(value)) = field? {
+                return str::from_utf8(value).map_err(|_| Damage("a text is not UTF-8"));
+            }
+        }
+        Err(Damage("an annotation is no text"))
+    }
+
+    fn array<T>(self, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, Problem> {
+        let mut values = Vec::new();
+        for field in Fields(self.0) {
+            if let (annotation::ARRAY, Value::Bytes(element)) = field? {
+                let text = Annotation(element).text()?;
+                values.push(parse(text).ok_or(Damage("a stack has a frame without a place"))?);
+            }
+        }
+        Ok(values)
+    }
+}
+
+fn narrow<T: TryFrom<u64>>(value: u64) -> Result<T, Problem> {
+    value.try_into().map_err(|_| Damage("a number is too large for what it means"))
+}

@@ -1,0 +1,223 @@
+//! The file being written: a temporary name, chunks, and the rename at the end.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use flate2::{Compress, Compression, FlushCompress, Status};
+
+use super::encode::Encoder;
+use super::schema::{TRACE_PACKET, clock, packet};
+use super::wire::Message;
+use crate::record::{Record, ThreadId};
+
+/// A chunk is deflated and written when it has grown this large.
+pub const CHUNK_BYTES: usize = 256 << 10;
+
+/// What to do about a file that already has the name of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overwrite {
+    /// Fail and leave it alone.
+    Refuse,
+    /// Replace it, once the trace is finished.
+    Replace,
+}
+
+/// Writes a trace.
+///
+/// One that is dropped before [`finish`](Self::finish) leaves nothing behind.
+pub struct Writer {
+    path: PathBuf,
+    overwrite: Overwrite,
+    temporary: Temporary,
+    file: File,
+    /// Length of the file up to its last whole chunk.
+    written: u64,
+    encoder: Encoder,
+    deflate: Compress,
+    deflated: Vec<u8>,
+    chunk: Vec<u8>,
+    /// A chunk could not be written, and nothing after it would make sense.
+    failed: bool,
+}
+
+impl Writer {
+    /// Begins a trace under a temporary name in the directory of `path`; a file `path` appears
+    /// only at [`finish`](Self::finish).
+    ///
+    /// Fails if `path` exists and shall not be replaced, or is no regular file, or if its
+    /// directory cannot be written to.
+    pub fn create(path: &Path, overwrite: Overwrite) -> io::Result<Self> {
+        let (kind, why) = match (fs::symlink_metadata(path), overwrite) {
+            (Err(error), _) if error.kind() == io::ErrorKind::NotFound => {
+                return Self::begin(path, overwrite);
+            }
+            (Err(error), _) => return Err(error),
+            (Ok(found), Overwrite::Replace) if found.is_file() || found.is_symlink() => {
+                return Self::begin(path, overwrite);
+            }
+            (Ok(_), Overwrite::Replace) => (io::ErrorKind::InvalidInput, "is not a regular file"),
+            (Ok(_), Overwrite::Refuse) => (io::ErrorKind::AlreadyExists, "already exists"),
+        };
+        Err(io::Error::new(kind, format!("{} {why}", path.display())))
+    }
+
+    fn begin(path: &Path, overwrite: Overwrite) -> io::Result<Self> {
+        let (temporary, mut file) = Temporary::beside(path)?;
+        let clocks = [
+            (clock::MONOTONIC, libc::CLOCK_MONOTONIC),
+            (clock::BOOTTIME, libc::CLOCK_BOOTTIME),
+            (clock::REALTIME, libc::CLOCK_REALTIME),
+        ];
+        let mut encoder = Encoder::new(&clocks.map(read_clock));
+        file.write_all(encoder.bytes())?;
+        let written = encoder.bytes().len() as u64;
+        encoder.clear();
+        Ok(Self {
+            path: path.to_owned(),
+            overwrite,
+            temporary,
+            file,
+            written,
+            encoder,
+            deflate: Compress::new(Compression::fast(), true),
+            deflated: Vec::new(),
+            chunk: Vec::new(),
+            failed: false,
+        })
+    }
+
+    /// Adds `record`. `culprit` is, for an acquire that ended a wait, the thread that held
+    /// longest meanwhile.
+    ///
+    /// Fails without consequences ([`io::ErrorKind::InvalidInput`]) on a record that names a
+    /// process or thread before it is introduced, introduces one again, or has more than 8 MiB of
+    /// text. After any other error only `finish` makes sense; it saves what was written before.
+    pub fn write(&mut self, record: &Record, culprit: Option<ThreadId>) -> io::Result<()> {
+        if self.failed {
+            return Err(failed_before());
+        }
+        self.encoder.record(record, culprit)?;
+        if self.encoder.bytes().len() < CHUNK_BYTES { Ok(()) } else { self.flush() }
+    }
+
+    /// Sees that everything so far is in the file, where it outlives this process.
+    pub fn flush(&mut self) -> io::Result<()> {
+        if self.failed {
+            return Err(failed_before());
+        }
+        if self.encoder.bytes().is_empty() {
+            return Ok(());
+        }
+        deflate(&mut self.deflate, self.encoder.bytes(), &mut self.deflated)?;
+        self.encoder.clear();
+        self.chunk.clear();
+        Message::at_end_of(&mut self.chunk).message(TRACE_PACKET, |packet| {
+            packet.bytes(packet::COMPRESSED_PACKETS, &self.deflated);
+        });
+        if let Err(error) = self.file.write_all(&self.chunk) {
+            self.failed = true;
+            // A full disk may have taken half a chunk. If it cannot be cut off either, the reader
+            // finds it cut off all the same.
+            let _ = self.file.set_len(self.written);
+            return Err(error);
+        }
+        self.written += self.chunk.len() as u64;
+        Ok(())
+    }
+
+    /// Ends the trace, with slices that are still open, and gives it its name.
+    ///
+    /// If the last of it cannot be written, the file appears all the same and reads as truncated.
+    /// If it cannot get its name, because another file has taken it meanwhile, it stays under the
+    /// temporary one, which the error says.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.encoder.end();
+        let flushed = self.flush();
+        self.temporary.rename(&self.path, self.overwrite)?;
+        flushed
+    }
+}
+
+/// A file that is removed when it is dropped, until it gets its final name.
+struct Temporary(Option<PathBuf>);
+
+impl Temporary {
+    /// A new file in the directory of `path`.
+    fn beside(path: &Path) -> io::Result<(Self, File)> {
+        /// Tells apart the traces that one process writes into one directory.
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        if path.file_name().is_none() {
+            let what = format!("{} is not the name of a file", path.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        loop {
+            let number = COUNT.fetch_add(1, Ordering::Relaxed);
+            let name = format!(".ungil-{}-{number}.tmp", std::process::id());
+            let path = path.with_file_name(name);
+            match OpenOptions::new().write(true).create_new(true).open(&path) {
+                // Left by an earlier process with the same id.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (),
+                Err(error) => return Err(error),
+                Ok(file) => return Ok((Self(Some(path)), file)),
+            }
+        }
+    }
+
+    fn rename(&mut self, to: &Path, overwrite: Overwrite) -> io::Result<()> {
+        let Some(from) = self.0.take() else { return Ok(()) };
+        let linked = match overwrite {
+            // Unlike a rename, a link does not replace what appeared since the trace was begun.
+            Overwrite::Refuse => fs::hard_link(&from, to),
+            Overwrite::Replace => Err(io::ErrorKind::Unsupported.into()),
+        };
+        let renamed = match linked {
+            Ok(()) => fs::remove_file(&from),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+            // Some file systems have no links.
+            Err(_) => fs::rename(&from, to),
+        };
+        renamed.map_err(|error| {
+            let what = format!("{error}; the trace is in {}", from.display());
+            io::Error::new(error.kind(), what)
+        })
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // If it cannot be removed, nobody is left to tell.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Replaces what is in `out` by the zlib stream of `bytes`.
+fn deflate(deflate: &mut Compress, bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+    deflate.reset();
+    out.clear();
+    loop {
+        let done = usize::try_from(deflate.total_in()).map_err(io::Error::other)?;
+        out.reserve(bytes.len() / 2 + 1024);
+        let status = deflate.compress_vec(&bytes[done..], out, FlushCompress::Finish)?;
+        if status == Status::StreamEnd {
+            return Ok(());
+        }
+    }
+}
+
+fn failed_before() -> io::Error {
+    io::Error::other("an earlier part of the trace could not be written")
+}
+
+/// A Perfetto clock id, and what that clock shows.
+fn read_clock((id, clock): (u64, libc::clockid_t)) -> (u64, u64) {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is writable, and Linux has had each of these clocks since 2.6.39.
+    unsafe { libc::clock_gettime(clock, &raw mut now) };
+    // A clock set to before 1970 counts as 1970; only the date shown in the UI depends on it.
+    let part = |value: i64| u64::try_from(value).unwrap_or(0);
+    (id, part(now.tv_sec) * 1_000_000_000 + part(now.tv_nsec))
+}

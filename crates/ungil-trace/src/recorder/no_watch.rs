@@ -1,0 +1,23 @@
+//! Stands in for the watch where the feature `stacks` is off: nothing is looked at from outside.
+
+use super::process::Traced;
+use crate::record::Record;
+
+/// Looks at nothing.
+pub struct Watch;
+
+impl Watch {
+    /// As the real one.
+    pub fn new(_blame_after_ns: u64) -> Self {
+        Self
+    }
+
+    /// As the real one.
+    pub fn look(&mut self, _traced: &mut [Traced], _now: u64) {}
+
+    /// As the real one.
+    pub fn collect(&mut self, _traced: &mut [Traced], _give: impl FnMut(Record)) {}
+
+    /// As the real one.
+    pub fn forget(&mut self, _pid: u32) {}
+}

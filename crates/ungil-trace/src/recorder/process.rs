@@ -1,0 +1,366 @@
+//! One traced process, seen from outside: its table, its threads, its life.
+
+use super::order::Order;
+use crate::record::{Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::ptr;
+use ungil_core::sync::AtomicU64;
+use ungil_core::sync::Ordering::{Acquire, Relaxed};
+use ungil_core::table::{
+    ABI, Header, MAGIC, RING_EVENTS, Slot, SlotState, Status, TABLE_BYTES, Table, load_text,
+};
+
+/// A table file, mapped.
+struct Mapping {
+    start: *mut libc::c_void,
+}
+
+// SAFETY: the mapping is owned, and everything in it is atomics.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    fn open(path: &Path) -> io::Result<Self> {
+        let file = File::options().read(true).write(true).open(path)?;
+        if file.metadata()?.len() != TABLE_BYTES as u64 {
+            return Err(io::Error::other("not a table"));
+        }
+        // SAFETY: a new shared mapping of a file of that length, at the kernel's choice.
+        let start = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                TABLE_BYTES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_NORESERVE,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self { start }) }
+    }
+
+    fn table(&self) -> Table<'_> {
+        // SAFETY: TABLE_BYTES are mapped for as long as `self` lives; the file began as zeroes.
+        unsafe { Table::at(self.start.cast()) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `open`, of that length; no view outlives `self`.
+        unsafe { libc::munmap(self.start, TABLE_BYTES) };
+    }
+}
+
+/// A thread that has a slot.
+#[derive(Clone, Debug)]
+pub struct Thread {
+    /// Its id in the trace.
+    pub id: ThreadId,
+    /// Kernel thread id.
+    pub tid: u32,
+    /// `threading.get_ident()`.
+    pub ident: u64,
+    /// Whether Python's own name is known.
+    pub named: bool,
+    generation: u32,
+    /// CPU time and context switches as the kernel told from outside.
+    outside: [u64; 3],
+}
+
+/// A traced process.
+pub struct Traced {
+    /// Its id in the trace.
+    pub id: ProcessId,
+    /// Kernel process id.
+    pub pid: u32,
+    /// The table file.
+    pub path: PathBuf,
+    mapping: Mapping,
+    /// Readable once the process is gone; `None` if it already was.
+    life: Option<OwnedFd>,
+    /// By slot.
+    threads: Vec<Option<Thread>>,
+    order: Order,
+    /// Threads whose last events go out with this round.
+    ended: Vec<(ThreadId, u64, ThreadTotals)>,
+    /// Slot whose kernel counters are asked for next.
+    next_outside: usize,
+}
+
+/// What one round of reading found.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Round {
+    /// Events read.
+    pub events: u64,
+    /// Of the fullest ring, how full it was, from 0 to 1.
+    pub fullest: f64,
+}
+
+impl Traced {
+    /// The process whose table is at `path`; `None` while the table is not ready, or foreign.
+    pub fn open(path: PathBuf, id: ProcessId) -> Option<(Self, Process)> {
+        let mapping = Mapping::open(&path).ok()?;
+        let header = mapping.table().header();
+        if header.magic.load(Acquire) != MAGIC || header.abi.load(Relaxed) != ABI {
+            return None;
+        }
+        let pid = header.pid.load(Relaxed);
+        let process = describe(header, id, pid);
+        let traced = Self {
+            id,
+            pid,
+            path,
+            mapping,
+            life: pidfd(pid),
+            threads: Vec::new(),
+            order: Order::default(),
+            ended: Vec::new(),
+            next_outside: 0,
+        };
+        Some((traced, process))
+    }
+
+    /// Reads every ring once and gives out the records that are complete.
+    pub fn round(&mut self, next: &mut ThreadId, mut give: impl FnMut(Record)) -> Round {
+        let mut round = Round::default();
+        let table = self.mapping.table();
+        // Those that ended in the last round: with this round's order they have said everything.
+        let said_all = std::mem::take(&mut self.ended);
+        for (index, slot) in table.used_slots().iter().enumerate() {
+            // An end seen before reading means that this reading is complete.
+            let state = slot.state();
+            if !matches!(state, Some(SlotState::Live | SlotState::Ended)) {
+                continue;
+            }
+            if self.threads.len() <= index {
+                self.threads.resize(index + 1, None);
+            }
+            let generation = slot.generation.load(Relaxed);
+            if self.threads[index].as_ref().is_none_or(|known| known.generation != generation) {
+                let thread = introduce(self.id, self.pid, slot, next, &mut give);
+                self.threads[index] = Some(thread);
+            }
+            let Some(thread) = &self.threads[index] else { continue };
+            let (id, order) = (thread.id, &mut self.order);
+            let count = table.drain(index, |event| order.add(id, event));
+            round.events += count;
+            round.fullest = round.fullest.max(count as f64 / RING_EVENTS as f64);
+            if state == Some(SlotState::Ended) {
+                if !thread.named {
+                    name_by_kernel(self.pid, thread, slot, &mut give);
+                }
+                let at_ns = slot.ended_ns.load(Relaxed);
+                self.ended.push((id, at_ns, totals(slot, thread.outside, at_ns)));
+                self.threads[index] = None;
+                slot.free();
+            }
+        }
+        let process = self.id;
+        self.order.end_round(|thread, event| give(Record::Gil { process, thread, event }));
+        for (thread, at_ns, totals) in said_all {
+            give(Record::ThreadEnded { thread, at_ns, totals });
+        }
+        round
+    }
+
+    /// Whether the process is gone.
+    pub fn is_gone(&self) -> bool {
+        let Some(life) = &self.life else { return true };
+        let mut poll = libc::pollfd { fd: life.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one valid pollfd; a timeout of 0 does not block.
+        unsafe { libc::poll(&raw mut poll, 1, 0) == 1 }
+    }
+
+    /// Reads the last events and ends every thread, and the process, at `now_ns`, or earlier if
+    /// the process said so. Its hook only counts from then on.
+    pub fn finish(mut self, now_ns: u64, next: &mut ThreadId, mut give: impl FnMut(Record)) {
+        self.mapping.table().header().recording.store(0, Relaxed);
+        self.round(next, &mut give);
+        self.round(next, &mut give);
+        let process = self.id;
+        self.order.finish(|thread, event| give(Record::Gil { process, thread, event }));
+        let table = self.mapping.table();
+        let header = table.header();
+        let at_ns = match header.ended_ns.load(Acquire) {
+            0 => now_ns,
+            said => said.min(now_ns),
+        };
+        for (thread, at_ns, totals) in self.ended.drain(..) {
+            give(Record::ThreadEnded { thread, at_ns, totals });
+        }
+        for (thread, slot) in self.threads.iter().zip(table.slots()) {
+            if let Some(thread) = thread {
+                let totals = totals(slot, thread.outside, at_ns);
+                give(Record::ThreadEnded { thread: thread.id, at_ns, totals });
+            }
+        }
+        let totals = ProcessTotals {
+            switch_interval_ns: header.switch_interval_ns.load(Relaxed),
+            unrecorded_threads: header.unrecorded_threads.load(Relaxed),
+        };
+        give(Record::ProcessEnded { process, at_ns, totals });
+        let _ = fs::remove_file(&self.path);
+    }
+
+    /// Asks the kernel for the CPU time and context switches of at most `count` threads, in turn:
+    /// a thread that holds the GIL for long does not tell its own.
+    pub fn sample_outside(&mut self, count: usize) {
+        let slots = self.threads.len();
+        for _ in 0..count.min(slots) {
+            let index = self.next_outside % slots;
+            self.next_outside = index + 1;
+            if let Some(thread) = &mut self.threads[index] {
+                let now = outside(self.pid, thread.tid);
+                for (known, now) in thread.outside.iter_mut().zip(now) {
+                    *known = now.max(*known);
+                }
+            }
+        }
+    }
+
+    /// The threads that have a slot.
+    pub fn threads_mut(&mut self) -> impl Iterator<Item = &mut Thread> {
+        self.threads.iter_mut().flatten()
+    }
+
+    /// When the longest running hold began for which another thread waits, 0 if there is none.
+    pub fn contended_since_ns(&self) -> u64 {
+        let slots = self.mapping.table().used_slots();
+        if slots.iter().all(|slot| slot.waiting_since_ns.load(Relaxed) == 0) {
+            return 0;
+        }
+        let holds = slots.iter().filter(|slot| slot.state() == Some(SlotState::Live));
+        let since = holds.map(|slot| slot.holding_since_ns.load(Relaxed));
+        since.filter(|&since| since != 0).min().unwrap_or(0)
+    }
+}
+
+/// The first record of a thread.
+fn introduce(
+    process: ProcessId,
+    pid: u32,
+    slot: &Slot,
+    next: &mut ThreadId,
+    give: &mut impl FnMut(Record),
+) -> Thread {
+    let id = *next;
+    next.0 += 1;
+    let tid = slot.tid.load(Relaxed);
+    let is_main = tid == pid;
+    let name = if is_main { "MainThread".to_owned() } else { format!("thread-{tid}") };
+    let at_ns = slot.started_ns.load(Relaxed);
+    give(Record::ThreadStarted { thread: id, process, tid, at_ns, name });
+    Thread {
+        id,
+        tid,
+        ident: slot.ident.load(Relaxed),
+        named: is_main,
+        generation: slot.generation.load(Relaxed),
+        outside: [0; 3],
+    }
+}
+
+/// A thread that ended before Python's name for it could be read keeps the kernel's, if it has
+/// one of its own (Python 3.14 sets it, and so do many native libraries).
+fn name_by_kernel(pid: u32, thread: &Thread, slot: &Slot, give: &mut impl FnMut(Record)) {
+    let name = load_text(&slot.comm);
+    let inherited = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    if !name.is_empty() && name != inherited.trim_end() {
+        give(Record::ThreadNamed { thread: thread.id, name });
+    }
+}
+
+fn describe(header: &Header, process: ProcessId, pid: u32) -> Process {
+    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let argv = command
+        .strip_suffix(b"\0")
+        .unwrap_or(&command)
+        .split(|&byte| byte == 0)
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .filter(|_| !command.is_empty())
+        .collect();
+    let version = load_text(&header.python);
+    let not_recorded = match Status::from_number(header.status.load(Relaxed)) {
+        Some(Status::Hooked) => None,
+        Some(Status::FreeThreaded) => {
+            Some("this Python is a free-threaded build: it has no GIL to wait for")
+        }
+        Some(Status::PyPy) => Some("PyPy's GIL is not made of calls to libc, so it cannot be seen"),
+        Some(Status::UnknownInterpreter) | None => Some(
+            "this Python does not make the calls to libc that a GIL is known by; \
+             CPython 2.7 and 3.8 to 3.14 do",
+        ),
+    };
+    Process {
+        process,
+        pid,
+        parent_pid: header.parent_pid.load(Relaxed),
+        at_ns: header.started_ns.load(Relaxed),
+        argv,
+        python: version.split_whitespace().next().unwrap_or_default().to_owned(),
+        not_recorded: not_recorded.map(str::to_owned),
+    }
+}
+
+/// A descriptor that becomes readable when the process ends.
+fn pidfd(pid: u32) -> Option<OwnedFd> {
+    // SAFETY: pidfd_open takes a process id and flags.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    // SAFETY: a new descriptor, owned by nobody else.
+    i32::try_from(fd).ok().filter(|&fd| fd >= 0).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The totals of a thread; a hold or wait that still runs at `at_ns` counts up to then.
+fn totals(slot: &Slot, outside: [u64; 3], at_ns: u64) -> ThreadTotals {
+    let running = |since: &AtomicU64| {
+        let since = since.load(Relaxed);
+        if since == 0 { (0, 0) } else { (1, at_ns.saturating_sub(since)) }
+    };
+    let (running_wait, running_wait_ns) = running(&slot.waiting_since_ns);
+    let (running_hold, running_hold_ns) = running(&slot.holding_since_ns);
+    let [
+        waits,
+        waited_ns,
+        holds,
+        held_ns,
+        voluntary,
+        forced,
+        drop_requests,
+        cpu_ns,
+        voluntary_switches,
+        involuntary_switches,
+    ] = slot.counters.fields().map(|field| field.load(Relaxed));
+    ThreadTotals {
+        waits: waits + running_wait,
+        waited_ns: waited_ns + running_wait_ns,
+        holds: holds + running_hold,
+        held_ns: held_ns + running_hold_ns,
+        voluntary,
+        forced,
+        drop_requests,
+        cpu_ns: cpu_ns.max(outside[0]),
+        voluntary_switches: voluntary_switches.max(outside[1]),
+        involuntary_switches: involuntary_switches.max(outside[2]),
+        lost_events: slot.lost.load(Relaxed),
+    }
+}
+
+/// CPU time in ns, voluntary and involuntary context switches of a thread; zeroes if it is gone.
+fn outside(pid: u32, tid: u32) -> [u64; 3] {
+    let read = |file| fs::read_to_string(format!("/proc/{pid}/task/{tid}/{file}"));
+    let schedstat = read("schedstat").unwrap_or_default();
+    let cpu_ns = schedstat.split_whitespace().next().and_then(|word| word.parse().ok());
+    let status = read("status").unwrap_or_default();
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse().ok()
+    };
+    [
+        cpu_ns.unwrap_or(0),
+        field("voluntary_ctxt_switches:").unwrap_or(0),
+        field("nonvoluntary_ctxt_switches:").unwrap_or(0),
+    ]
+}

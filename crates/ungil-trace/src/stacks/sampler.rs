@@ -1,0 +1,292 @@
+//! A thread that takes samples on request, so that finding an interpreter (up to 50 ms) never
+//! delays the draining of rings.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::{Sample, StackError, StackReader};
+
+/// How often a read is tried at once. One in fifty reads of a busy thread fails because the
+/// thread moved on meanwhile; each try costs about 0.15 ms.
+const TRIES: u32 = 4;
+/// A process that gave no sample is left alone for this long, then twice as long, ...
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+/// ... up to this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The sampling thread. Dropping it waits for the sample being taken, if one is.
+pub struct StackSampler {
+    orders: Arc<Orders>,
+    answers: Receiver<Answer>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A sample.
+    Sample {
+        /// Of which process.
+        pid: u32,
+        /// What it showed.
+        sample: Sample,
+    },
+    /// No sample. After any error but [`StackError::NotReady`] further requests for this process
+    /// are ignored until it is [forgotten](StackSampler::forget).
+    Failed {
+        /// Of which process.
+        pid: u32,
+        /// Why.
+        error: StackError,
+    },
+}
+
+/// What is wanted of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Wanted {
+    Stack,
+    StackAndNames,
+}
+
+/// What the sampling thread has been asked to do and has not begun.
+#[derive(Default)]
+struct Orders {
+    pending: Mutex<Pending>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Pending {
+    /// In the order of asking; at most one [`Order::Sample`] a process.
+    queue: VecDeque<Order>,
+    stop: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Sample(u32, Wanted),
+    Forget(u32),
+}
+
+impl StackSampler {
+    /// Starts the thread.
+    pub fn start() -> std::io::Result<Self> {
+        let orders = Arc::new(Orders::default());
+        let (sender, answers) = mpsc::channel();
+        let worker = Worker { orders: orders.clone(), answers: sender, targets: HashMap::new() };
+        let thread =
+            std::thread::Builder::new().name("ungil-stacks".into()).spawn(move || worker.run())?;
+        Ok(Self { orders, answers, thread: Some(thread) })
+    }
+
+    /// Asks for the stack of the thread that holds the GIL of process `pid`. Never blocks.
+    ///
+    /// A request for a process that has one waiting merges with it; one that comes too soon after
+    /// a failure is dropped without an answer.
+    pub fn request_stack(&self, pid: u32) {
+        self.orders.add(pid, Wanted::Stack);
+    }
+
+    /// Asks for the names of all threads of process `pid`, and the stack as well. Never blocks.
+    /// Merges and is dropped like [`request_stack`](Self::request_stack).
+    ///
+    /// Worth asking for when a thread has appeared, but not more often than a few times a second:
+    /// it costs 6 ms of CPU time with 200 threads, 40 ms if none of them holds the GIL.
+    pub fn request_names(&self, pid: u32) {
+        self.orders.add(pid, Wanted::StackAndNames);
+    }
+
+    /// Says that process `pid` has ended or has called exec: what is known of it is dropped, a
+    /// waiting request too.
+    pub fn forget(&self, pid: u32) {
+        self.orders.change(|pending| {
+            let is_of_pid = |order: &Order| matches!(order, Order::Sample(it, _) if *it == pid);
+            pending.queue.retain(|order| !is_of_pid(order));
+            pending.queue.push_back(Order::Forget(pid));
+        });
+    }
+
+    /// The answers that have come since the last call. Never blocks.
+    pub fn answers(&self) -> impl Iterator<Item = Answer> {
+        self.answers.try_iter()
+    }
+}
+
+impl Drop for StackSampler {
+    fn drop(&mut self) {
+        self.orders.change(|pending| pending.stop = true);
+        if let Some(thread) = self.thread.take() {
+            // A panic there has nothing to add: the samples are missing, and that shows.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Orders {
+    fn add(&self, pid: u32, wanted: Wanted) {
+        self.change(|pending| {
+            for order in &mut pending.queue {
+                if let Order::Sample(waiting, earlier) = order
+                    && *waiting == pid
+                {
+                    *earlier = wanted.max(*earlier);
+                    return;
+                }
+            }
+            pending.queue.push_back(Order::Sample(pid, wanted));
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Pending)) {
+        change(&mut self.pending.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_one();
+    }
+
+    /// Waits for an order; `None` says that it is time to stop.
+    fn next(&self) -> Option<Order> {
+        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle = |pending: &mut Pending| pending.queue.is_empty() && !pending.stop;
+        let mut pending =
+            self.changed.wait_while(pending, idle).unwrap_or_else(PoisonError::into_inner);
+        if pending.stop { None } else { pending.queue.pop_front() }
+    }
+}
+
+/// What the sampling thread knows of a process.
+enum Target {
+    Attached(Box<StackReader>),
+    /// No sample before this time; the pause doubles with each failure in a row.
+    Pausing {
+        until: Instant,
+        pause: Duration,
+    },
+    /// It will never work.
+    Hopeless,
+}
+
+struct Worker {
+    orders: Arc<Orders>,
+    answers: Sender<Answer>,
+    targets: HashMap<u32, Target>,
+}
+
+impl Worker {
+    fn run(mut self) {
+        while let Some(order) = self.orders.next() {
+            let answer = match order {
+                Order::Sample(pid, wanted) => self.answer(pid, wanted),
+                Order::Forget(pid) => {
+                    self.targets.remove(&pid);
+                    None
+                }
+            };
+            if answer.is_some_and(|answer| self.answers.send(answer).is_err()) {
+                return;
+            }
+        }
+    }
+
+    /// The answer to a request, or `None` if the process is to be left alone.
+    fn answer(&mut self, pid: u32, wanted: Wanted) -> Option<Answer> {
+        let now = Instant::now();
+        let (reader, pause) = match self.targets.remove(&pid) {
+            Some(Target::Attached(reader)) => (Ok(reader), FIRST_PAUSE),
+            None => (StackReader::attach(pid).map(Box::new), FIRST_PAUSE),
+            Some(Target::Pausing { until, pause }) if until <= now => {
+                (StackReader::attach(pid).map(Box::new), (pause * 2).min(LONGEST_PAUSE))
+            }
+            Some(target) => {
+                self.targets.insert(pid, target);
+                return None;
+            }
+        };
+        let outcome = reader.and_then(|mut reader| {
+            let sample = read(&mut reader, wanted)?;
+            Ok((reader, sample))
+        });
+        let (target, answer) = match outcome {
+            Ok((reader, sample)) => (Target::Attached(reader), Answer::Sample { pid, sample }),
+            // Too many failures in a row: the process may have called exec, so look anew.
+            Err(error @ StackError::NotReady(_)) => {
+                (Target::Pausing { until: now + pause, pause }, Answer::Failed { pid, error })
+            }
+            Err(error) => (Target::Hopeless, Answer::Failed { pid, error }),
+        };
+        self.targets.insert(pid, target);
+        Some(answer)
+    }
+}
+
+/// Reads, and again if the process changed under the reader's hands.
+fn read(reader: &mut StackReader, wanted: Wanted) -> Result<Sample, StackError> {
+    let mut attempt = 1;
+    loop {
+        let sample = match wanted {
+            Wanted::Stack => reader.read(),
+            Wanted::StackAndNames => reader.read_with_names(),
+        };
+        match sample {
+            Err(StackError::NotReady(_)) if attempt < TRIES => attempt += 1,
+            sample => return sample,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_for_one_process_merge_and_keep_their_place() {
+        let orders = Orders::default();
+        orders.add(1, Wanted::Stack);
+        orders.add(2, Wanted::StackAndNames);
+        orders.add(1, Wanted::StackAndNames);
+        orders.add(2, Wanted::Stack);
+        assert_eq!(orders.next(), Some(Order::Sample(1, Wanted::StackAndNames)));
+        assert_eq!(orders.next(), Some(Order::Sample(2, Wanted::StackAndNames)));
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_reported_once() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        child.wait().unwrap();
+        let (answers, received) = mpsc::channel();
+        let mut worker = Worker { orders: Arc::default(), answers, targets: HashMap::new() };
+        let gone = Answer::Failed { pid, error: StackError::Gone };
+        assert_eq!(worker.answer(pid, Wanted::Stack), Some(gone.clone()));
+        assert_eq!(worker.answer(pid, Wanted::Stack), None);
+        drop((worker, received));
+
+        let sampler = StackSampler::start().unwrap();
+        sampler.request_stack(pid);
+        assert_eq!(sampler.answers.recv(), Ok(gone));
+    }
+
+    #[test]
+    fn a_process_without_an_interpreter_yet_is_left_alone_for_ever_longer() {
+        let (answers, _received) = mpsc::channel();
+        let mut worker = Worker { orders: Arc::default(), answers, targets: HashMap::new() };
+        let pid = std::process::id();
+        let mut pauses = vec![];
+        for _ in 0..10 {
+            assert!(worker.answer(pid, Wanted::Stack).is_some());
+            let Some(Target::Pausing { until, pause }) = worker.targets.get_mut(&pid) else {
+                panic!("no pause after a failure")
+            };
+            pauses.push(*pause);
+            *until = Instant::now() + LONGEST_PAUSE;
+            assert_eq!(worker.answer(pid, Wanted::Stack), None);
+            let Some(Target::Pausing { until, .. }) = worker.targets.get_mut(&pid) else {
+                panic!("the pause is gone")
+            };
+            *until = Instant::now();
+        }
+        assert_eq!(pauses[..3], [FIRST_PAUSE, FIRST_PAUSE * 2, FIRST_PAUSE * 4]);
+        assert_eq!(pauses.last(), Some(&LONGEST_PAUSE));
+    }
+}

@@ -1,0 +1,144 @@
+//! What is written comes back, whatever was written.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use ungil_core::{Event, Kind};
+use ungil_trace::Record;
+use ungil_trace::perfetto::{Overwrite, Writer, read};
+use ungil_trace::record::{Frame, Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals};
+
+const PROCESSES: u32 = 2;
+const THREADS: u32 = 4;
+
+fn process_of(thread: u32) -> ProcessId {
+    ProcessId(thread % PROCESSES)
+}
+
+fn introductions() -> impl Strategy<Value = Vec<Record>> {
+    let process = (any::<[u32; 2]>(), any::<u64>(), vec(".{0,9}", 0..4), ".{0,9}", any::<bool>());
+    let thread = (any::<u32>(), any::<u64>(), ".{0,200}");
+    let (processes, threads) = (PROCESSES as usize, THREADS as usize);
+    (vec(process, processes), vec(thread, threads)).prop_map(|(processes, threads)| {
+        let processes = (0..).zip(processes).map(|(id, (pids, at_ns, argv, python, recorded))| {
+            Record::ProcessStarted(Process {
+                process: ProcessId(id),
+                pid: pids[0],
+                parent_pid: pids[1],
+                at_ns,
+                not_recorded: (!recorded).then(|| format!("{python} has no GIL")),
+                argv,
+                python,
+            })
+        });
+        let threads = (0..).zip(threads).map(|(id, (tid, at_ns, name))| Record::ThreadStarted {
+            thread: ThreadId(id),
+            process: process_of(id),
+            tid,
+            at_ns,
+            name,
+        });
+        processes.chain(threads).collect()
+    })
+}
+
+/// GIL events in any order: most of them fit nothing that came before.
+fn gil_event() -> impl Strategy<Value = Record> {
+    let at_ns = prop_oneof![any::<u64>(), 0..20u64];
+    (0..THREADS, at_ns, 1..=5u8, prop_oneof![Just(0), 0..3u8, any::<u8>()]).prop_map(
+        |(thread, at_ns, number, gil)| Record::Gil {
+            process: process_of(thread),
+            thread: ThreadId(thread),
+            event: Event { at_ns, kind: Kind::from_number(number).unwrap(), gil, seq: 0 },
+        },
+    )
+}
+
+fn other() -> impl Strategy<Value = Record> {
+    let thread = || (0..THREADS).prop_map(ThreadId);
+    let frame = (r"[a (\\<>é]{0,9}", r"[a (\\):/]{0,9}", any::<u32>());
+    let frame = frame.prop_map(|(function, file, line)| Frame { function, file, line });
+    prop_oneof![
+        ".{0,300}".prop_map(|text| Record::Note { text }),
+        (thread(), ".{0,20}").prop_map(|(thread, name)| Record::ThreadNamed { thread, name }),
+        (thread(), any::<u64>(), vec(frame, 0..5))
+            .prop_map(|(thread, at_ns, frames)| Record::Stack { thread, at_ns, frames }),
+        (0..PROCESSES, any::<[u64; 3]>()).prop_map(|(process, [at_ns, interval, unrecorded])| {
+            Record::ProcessEnded {
+                process: ProcessId(process),
+                at_ns,
+                totals: ProcessTotals {
+                    switch_interval_ns: interval,
+                    unrecorded_threads: unrecorded,
+                },
+            }
+        }),
+        (thread(), any::<u64>(), any::<[u64; 11]>()).prop_map(|(thread, at_ns, counts)| {
+            let [waits, waited_ns, holds, held_ns, voluntary, forced, drops, cpu_ns, v, i, lost] =
+                counts;
+            let totals = ThreadTotals {
+                waits,
+                waited_ns,
+                holds,
+                held_ns,
+                voluntary,
+                forced,
+                drop_requests: drops,
+                cpu_ns,
+                voluntary_switches: v,
+                involuntary_switches: i,
+                lost_events: lost,
+            };
+            Record::ThreadEnded { thread, at_ns, totals }
+        }),
+    ]
+}
+
+fn records() -> impl Strategy<Value = Vec<Record>> {
+    let rest = vec(prop_oneof![8 => gil_event(), 1 => other()], 0..200);
+    (introductions(), rest).prop_map(|(mut records, rest)| {
+        records.extend(rest);
+        number(&mut records);
+        records
+    })
+}
+
+/// Numbers events as the reader does.
+fn number(records: &mut [Record]) {
+    let mut last = HashMap::new();
+    for record in records {
+        if let Record::Gil { process, event, .. } = record {
+            let seq = last.entry((*process, event.gil)).or_insert(0);
+            *seq += u32::from(event.kind.changes_holder());
+            event.seq = *seq;
+        }
+    }
+}
+
+fn read_all(path: &Path) -> Vec<Record> {
+    let mut records = Vec::new();
+    read(path, |record| records.push(record)).unwrap();
+    records
+}
+
+proptest! {
+    #[test]
+    fn any_records_come_back_as_they_were_written(
+        records in records(), flush_every in 1usize..100, culprit in 0..THREADS
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.pftrace");
+        let mut writer = Writer::create(&path, Overwrite::Refuse).unwrap();
+        for (index, record) in records.iter().enumerate() {
+            let culprit = matches!(record, Record::Gil { .. }).then_some(ThreadId(culprit));
+            writer.write(record, culprit).unwrap();
+            if index % flush_every == 0 {
+                writer.flush().unwrap();
+            }
+        }
+        writer.finish().unwrap();
+        prop_assert_eq!(read_all(&path), records);
+    }
+}

@@ -1,0 +1,39 @@
+/* Clocks for programs whose GIL waits and holds are known: called through ctypes, with the GIL
+ * kept (PyDLL) or released (CDLL), so that a time is taken at a known side of an acquire. */
+#include <stdint.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* The time, in ns of CLOCK_MONOTONIC. */
+uint64_t clock_ns(void)
+{
+    return now_ns();
+}
+
+/* Sleeps for `us` microseconds; stores when that began and ended. */
+void hold(uint32_t us, uint64_t *began, uint64_t *ended)
+{
+    *began = now_ns();
+    usleep(us);
+    *ended = now_ns();
+}
+
+/* Writes one byte. */
+int wake(int fd)
+{
+    return write(fd, "x", 1) == 1;
+}
+
+/* Reads one byte and returns the time after that, 0 at the end of the file. */
+uint64_t woken(int fd)
+{
+    char byte;
+    return read(fd, &byte, 1) == 1 ? now_ns() : 0;
+}
