@@ -58,31 +58,11 @@ lint: $(DEVELOPED) ## formatting, clippy, types, and rules that no tool knows
 bench: $(DEVELOPED) $(BENCH_TOOLS) ## what tracing costs, beside other tools
 	$(BIN)/python bench/trace_overhead.py
 
-# CPython's own suites must count the same tests and failures traced and untraced.
 CONFORMANCE_PYTHONS ?= python3.11 python3.13
-CONFORMANCE_TESTS := test_threading test_thread test_threading_local test_concurrent_futures \
-	test_queue test_signal test_asyncio test_subprocess test_fork1 test_multiprocessing_spawn
-# The summary that regrtest ends with, without what differs from run to run; none is an error.
-SUMMARY = sed -n '/^== Tests result/,$$p' "$$log.log" | grep -v '^Total duration' > "$$log.summary"
 
 .PHONY: conformance
-conformance: $(DEVELOPED) ## CPython's own test suites under ungil trace (half an hour)
-	@mkdir -p target/conformance
-	@for python in $(CONFORMANCE_PYTHONS); do \
-		at=target/conformance/$$(basename "$$python"); \
-		for way in untraced traced; do \
-			log=$$at-$$way; \
-			command=("$$python" -m test $(CONFORMANCE_TESTS)); \
-			if [ $$way = traced ]; then \
-				command=($(BIN)/ungil trace --quiet --force -o "$$at.pftrace" "$${command[@]}"); \
-			fi; \
-			echo "$$python, $$way"; \
-			{ "$${command[@]}" 2>&1 || true; } > "$$log.log"; \
-			$(SUMMARY) || { tail "$$log.log"; exit 1; }; \
-		done; \
-		diff "$$at-untraced.summary" "$$at-traced.summary"; \
-		cat "$$at-traced.summary"; \
-	done
+conformance: $(DEVELOPED) ## CPython's own test suites, bare and traced, test by test (long)
+	$(BIN)/python tests/conformance.py $(CONFORMANCE_PYTHONS)
 
 .PHONY: wheel
 wheel: $(DEVELOPED) ## build a wheel into dist/
