@@ -152,7 +152,8 @@ class Cost:
 def measure() -> Cost:
     """Measure a `with` block in the calling thread.
 
-    It takes 1 to 2 microseconds, most of them for the kernel's clock of CPU time. Entering the block raises `NotInstalled` before `install()`.
+    It takes 1 to 2 microseconds, most of them for the kernel's clock of CPU time.
+    Entering the block raises `NotInstalled` before `install()`.
     """
     return Cost()
 
