@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ungil.cli.command import reason
+from ungil.errors import HookError
 from ungil.report.units import plain
 
 MEBIBYTE = 1 << 20
@@ -85,23 +86,25 @@ def check_native() -> Check:
 def check_preload() -> Check:
     """The dynamic loader accepts the hook from where it is installed."""
     from ungil._native import Recorder
+    from ungil.cli.hooked import hooked_environment
 
     with tempfile.TemporaryDirectory(prefix="ungil-doctor-") as folder:
         path = str(Path(folder) / "doctor.pftrace")
         try:
             recorder = Recorder(path, overwrite=False, blame_after_ms=20, follow_children=True)
-            environment = {**os.environ, **recorder.environment({})}
             outcome = subprocess.run(
                 ["/bin/sh", "-c", ":"],
-                env=environment,
+                env=hooked_environment(recorder),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=60,
                 check=False,
             )
-        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        except HookError as error:
             advice = "install ungil under a path without spaces and colons"
             return Check(Status.FAIL, "preload", str(error), advice)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return Check(Status.FAIL, "preload", str(error), "see whether the disk is full")
     said = plain(outcome.stderr.decode(errors="replace").strip())
     if outcome.returncode != 0 or said:
         text = f"/bin/sh ended with {outcome.returncode} and said: {said}"

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ungil.cli.checks import Check, Status
+from ungil.errors import Error
 from ungil.report.model import parse
 from ungil.report.units import plain, plural
 
@@ -41,7 +42,7 @@ def check_interpreter(path: Path, otherwise: Status) -> Check:
     try:
         problem = hookable(str(path))
         works, text = (False, problem) if problem is not None else _try(path)
-    except (OSError, ValueError) as error:
+    except (OSError, Error) as error:
         works, text = False, str(error)
     return Check(Status.OK if works else otherwise, "interpreter", plain(f"{path}: {text}"))
 
@@ -49,12 +50,13 @@ def check_interpreter(path: Path, otherwise: Status) -> Check:
 def _try(path: Path) -> tuple[bool, str]:
     """Record a program with two threads: whether that works, and what came of it."""
     from ungil._native import Recorder
+    from ungil.cli.hooked import hooked_environment
 
     with tempfile.TemporaryDirectory(prefix="ungil-doctor-") as folder:
         trace = str(Path(folder) / "doctor.pftrace")
         recorder = Recorder(trace, overwrite=False, blame_after_ms=20, follow_children=True)
-        environment = {**os.environ, **recorder.environment({})}
-        recorder.start()
+        environment = hooked_environment(recorder)
+        recorder.start(str(path))
         with subprocess.Popen(
             [str(path), "-c", TWO_THREADS],
             env=environment,
@@ -67,7 +69,7 @@ def _try(path: Path) -> tuple[bool, str]:
             except subprocess.TimeoutExpired:
                 child.kill()
                 return False, f"did not end within {PATIENCE_S} s"
-        report = parse(recorder.stop(child.pid))
+        report = parse(recorder.stop())
     if child.returncode != 0:
         last = said.splitlines()[-1] if said else ""
         return False, f"ended with {child.returncode}: {last}"
@@ -80,7 +82,7 @@ def _try(path: Path) -> tuple[bool, str]:
             version = process.get("python") or report["python"]
             return True, f"{version}, recorded with {plural(threads, 'thread')}"
         return False, f"{plural(threads, 'thread')} of 2 recorded"
-    return False, "the hook did not answer"
+    return False, "no interpreter was seen in it"
 
 
 def _folders() -> Iterator[Path]:

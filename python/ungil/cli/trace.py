@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -16,9 +16,10 @@ import click
 from ungil._native import Recorder
 from ungil.cli.child import Child, die_of, signals_for
 from ungil.cli.command import Command, blame_after_option, fail, reason
+from ungil.cli.hooked import hooked_environment
 from ungil.cli.outputs import free_name, json_file
 from ungil.cli.program import Program, find_program
-from ungil.errors import HookError, UsageError
+from ungil.errors import UsageError
 
 EXAMPLES = """\
   ungil trace app.py --port 8000            a script, with its arguments
@@ -27,8 +28,8 @@ EXAMPLES = """\
   ungil trace -o slow.pftrace -- ./run.sh   ungil's own options come first
 """
 
-# Options that take the next word as their value.
-WITH_VALUE = {"-o", "--output", "--json", "--blame-after"}
+# The options of ungil that take the next word as their value; short flags may precede -o.
+WITH_VALUE = re.compile(r"-[fq]*o|--output|--json|--blame-after")
 
 
 class Create(Protocol):
@@ -56,7 +57,7 @@ def separated(words: Sequence[str]) -> list[str]:
             break
         if word[:2] in ("-m", "-c"):
             return [*words[:index], "--", *words[index:]]
-        index += 2 if word in WITH_VALUE else 1
+        index += 2 if WITH_VALUE.fullmatch(word) else 1
     return list(words)
 
 
@@ -110,8 +111,9 @@ def command(
     if not quiet:
         _print(report, path if recorder.file_error is None else None)
     if recorder.file_error is not None:
-        # The program's failure is the more important one.
-        return fail(f"the trace {path!r} could not be written: {recorder.file_error}", status or 1)
+        fail(f"the trace {path!r} could not be written: {recorder.file_error}", 1)
+        # Of two failures the program's is the more important one.
+        status = status or 1
     return _as(status)
 
 
@@ -141,22 +143,16 @@ def _trace_at(path: str, force: bool, create: Create) -> Recorder:
 
 
 def _start(child: Child, program: Program, recorder: Recorder) -> None:
-    """Start the program with the hook in its environment."""
-    # Only what concerns the hook goes through the native part: other variables may be any bytes.
-    concerned = {
-        name: value
-        for name, value in os.environ.items()
-        if name == "LD_PRELOAD" or name.startswith("UNGIL_")
-    }
+    """Start the program, then the recorder: what cannot be started leaves no trace.
+
+    Nothing is missed, for events wait in their rings.
+    """
+    environment = hooked_environment(recorder)
     try:
-        hooked = recorder.environment(concerned)
-    except ValueError as error:
-        raise HookError(str(error)) from error
-    recorder.start(program.executable)
-    try:
-        child.start(program, {**os.environ, **hooked})
+        child.start(program, environment)
     except OSError as error:
         raise UsageError(f"cannot start {program.argv[0]!r}: {reason(error)}") from error
+    recorder.start(program.executable)
 
 
 def _print(report: str, path: str | None) -> None:
@@ -168,12 +164,8 @@ def _print(report: str, path: str | None) -> None:
         print_report(report, sys.stderr)
         if path is not None:
             name = shlex.quote(path)
-            print(
-                f"\ntrace: {name}, to be opened at https://ui.perfetto.dev; "
-                f"this report again: ungil report {name}",
-                file=sys.stderr,
-                flush=True,
-            )
+            where = f"open it at https://ui.perfetto.dev or with: ungil report {name}"
+            print(f"trace: {name} ({where})", file=sys.stderr, flush=True)
 
 
 def _as(status: int) -> int:

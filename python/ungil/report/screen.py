@@ -19,8 +19,10 @@ from ungil.report.units import digits, duration, plain, plural, rate, share
 from ungil.report.waits import blame_section, holds_section
 
 FINDINGS = 6
+FEW_IN_A_FILE = 6
 ROWS_OF_A_FILE = 25
 ROWS_AT_LEAST = 5
+LINES_OF_A_HEADING = 2
 # The lines that name the trace file, and the prompt.
 LINES_BELOW = 3
 STYLES = {"none": "green", "unfair": "yellow"}
@@ -29,28 +31,29 @@ STYLES = {"none": "green", "unfair": "yellow"}
 def render(report: Report, console: Console) -> None:
     """Draw `report` on `console`."""
     height = console.height if console.is_terminal else None
-    few = 3 if height is not None and height < 40 else 6
-    above: list[RenderableType] = [*_title(report), *_findings(report)]
-    below: list[RenderableType] = []
-    threads: list[RenderableType] = []
+    few = FEW_IN_A_FILE if height is None else min(max(height // 10, 2), FEW_IN_A_FILE)
+    above = [*_title(report), *_findings(report)]
+    below = [
+        *_other_gils(report, few),
+        *_other_processes(report, few, console.width),
+        *_last_words(report),
+    ]
     gil = _main_gil(report)
-    if gil is not None:
-        names = Names(gil)
-        above += [Text(), _gil_line(gil, report["processes"][0], report["duration_s"])]
-        below += blame_section(gil, names, few, console.width)
-        below += holds_section(gil, names, few)
-    below += _other_gils(report, few)
-    below += _other_processes(report, few)
-    below += _last_words(report)
-    if gil is not None:
-        rows = ROWS_OF_A_FILE
-        if height is not None:
-            used = len(console.render_lines(Group(*above, *below), pad=False))
-            # Its heading takes two lines and an empty one.
-            rows = max(ROWS_AT_LEAST, height - used - 3 - LINES_BELOW)
-        names = Names(gil)
-        threads = [Text(), thread_table(gil, names, report["duration_s"], rows, console.width)]
-    console.print(Group(*above, *threads, *below))
+    if gil is None:
+        console.print(Group(*above, *below))
+        return
+    names = Names(gil)
+    above += [Text(), _gil_line(gil, report["processes"][0], report["duration_s"]), Text()]
+    below[:0] = [
+        *blame_section(gil, names, few, console.width),
+        *holds_section(gil, names, few),
+    ]
+    rows = ROWS_OF_A_FILE
+    if height is not None:
+        used = len(console.render_lines(Group(*above, *below), pad=False))
+        rows = max(height - used - LINES_OF_A_HEADING - LINES_BELOW, ROWS_AT_LEAST)
+    table = thread_table(gil, names, report["duration_s"], rows, console.width)
+    console.print(Group(*above, table, *below))
 
 
 def _main_gil(report: Report) -> Gil | None:
@@ -70,7 +73,7 @@ def _title(report: Report) -> list[RenderableType]:
     facts = [f"pid {process['pid']}", f"Python {plain(python)}" if python else "no Python"]
     facts += [duration(report["duration_s"]), plural(threads, "thread")]
     if len(report["processes"]) > 1:
-        facts.append(f"the largest of {plural(len(report['processes']), 'process')}")
+        facts.append(f"1 of {len(report['processes']):,} processes")
     title = Text.assemble((_command(process), "bold"), "  ", (", ".join(facts), "dim"))
     missing = process.get("not_recorded")
     if missing:
@@ -100,19 +103,18 @@ def _findings(report: Report) -> list[RenderableType]:
 
 def _gil_line(gil: Gil, process: Process, seconds: float) -> Text:
     """What all threads together made of the GIL."""
-    line = Text.assemble(("GIL", "bold"), f"  held {share(gil['held_s'], seconds)} of the time, ")
     contended = share(gil["contended_s"], seconds)
-    line.append(
-        f"contended {contended}", style="yellow" if gil["contended_s"] > seconds / 10 else ""
-    )
-    line.append(
-        f"; {rate(gil['handoffs'], seconds)} handoffs/s, {rate(gil['forced'], seconds)} forced/s; "
-        f"{digits(gil['wanting_mean'])} threads wanted to run on average, one could"
-    )
+    style = "yellow" if gil["contended_s"] > seconds / 10 else ""
     interval = process.get("switch_interval_ms")
-    if interval:
-        line.append(f"; switch interval {duration(interval / 1e3)}")
-    return line
+    return Text.assemble(
+        ("GIL", "bold"),
+        f"  held {share(gil['held_s'], seconds)}, ",
+        (f"contended {contended}", style),
+        f" of the time; {rate(gil['handoffs'], seconds)} handoffs/s, ",
+        f"{rate(gil['forced'], seconds)} forced/s; ",
+        f"{digits(gil['wanting_mean'])} threads wanted to run on average, one could",
+        f"; switch interval {interval:g}ms" if interval else "",
+    )
 
 
 def _other_gils(report: Report, few: int) -> list[RenderableType]:
@@ -126,13 +128,13 @@ def _other_gils(report: Report, few: int) -> list[RenderableType]:
     return [Text(), Text("GILs of sub-interpreters", style="bold"), *lines] if lines else []
 
 
-def _other_processes(report: Report, few: int) -> list[RenderableType]:
+def _other_processes(report: Report, few: int, width: int) -> list[RenderableType]:
     processes = report["processes"][1:]
     if not processes:
         return []
     grid = Table.grid(padding=(0, 1))
     grid.add_column(justify="right", no_wrap=True)
-    grid.add_column(no_wrap=True, overflow="ellipsis", max_width=40)
+    grid.add_column(no_wrap=True, overflow="ellipsis", max_width=max(width // 3, 16))
     grid.add_column(overflow="fold")
     for process in processes[:few]:
         missing = process.get("not_recorded")

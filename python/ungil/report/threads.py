@@ -114,10 +114,12 @@ def _columns(seconds: float) -> list[Column]:
     """All columns, from left to right."""
 
     def part(value: float) -> str:
-        return f"{duration(value)} {share(value, seconds):>4}"
+        # Several threads together can wait for longer than the recording took.
+        percent = share(value, seconds) if value < seconds * 1.005 else ""
+        return f"{duration(value)} {percent:>4}"
 
     return [
-        Column("", "held", lambda t: part(t["held_s"]), 99),
+        Column("", "held", lambda t: part(t["held_s"]), 98),
         Column("", "waited", lambda t: part(t["waited_s"]), 99),
         Column("", "cpu", lambda t: duration(t["cpu_s"]), 40),
         Column("waits", "count", lambda t: tally(t["waits"]["count"]), 35, begins_group=True),

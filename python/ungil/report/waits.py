@@ -13,15 +13,16 @@ from rich.text import Text
 
 from ungil.report.model import Gil, LongHold
 from ungil.report.threads import Names
-from ungil.report.units import duration, plain, plural, share
+from ungil.report.units import duration, plain, plural
 
 NOBODY = "nobody"
 """What held while a thread waited and the GIL was on its way to it."""
-CELL = 9
+VICTIM, CELL = 16, 9
+"""Widths of the columns of the matrix."""
 
 
 def blame_section(gil: Gil, names: Names, few: int, width: int) -> list[RenderableType]:
-    """A matrix of victims and culprits if it fits and is complete, else the worst pairs."""
+    """The matrix of victims and culprits: the worst by name, the others summed."""
     waited: dict[tuple[str, str], float] = defaultdict(float)
     for blame in gil["blame"]:
         culprit = NOBODY if blame["culprit"] is None else names.of(blame["culprit"])
@@ -29,12 +30,27 @@ def blame_section(gil: Gil, names: Names, few: int, width: int) -> list[Renderab
     total = sum(waited.values())
     if total <= 0:
         return []
-    victims = _by_time(waited, 0)
-    culprits = _by_time(waited, 1)
-    matrix_width = 18 + len(culprits) * (CELL + 1)
-    if len(victims) <= few and matrix_width <= width and len(culprits) > 1:
-        return [Text(), _matrix(waited, victims, culprits, total)]
-    return [Text(), Text("Who waited for whom", style="bold"), *_pairs(waited, few, total)]
+    columns = max((width - VICTIM) // (CELL + 1), 2)
+    victims = _worst(_by_time(waited, side=0), few + 1)
+    culprits = _worst(_by_time(waited, side=1), min(columns, few + 2))
+    cells: dict[tuple[str, str], float] = defaultdict(float)
+    for (victim, culprit), seconds in waited.items():
+        cells[victims[victim], culprits[culprit]] += seconds
+    grid = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
+    title = Text("Who waited\nfor whom", style="bold")
+    grid.add_column(title, width=VICTIM, no_wrap=True, overflow="ellipsis")
+    for culprit in dict.fromkeys(culprits.values()):
+        head = Text(f"\n{culprit}")
+        grid.add_column(head, width=CELL, justify="right", no_wrap=True, overflow="ellipsis")
+    for victim in dict.fromkeys(victims.values()):
+        row = [cells.get((victim, culprit), 0.0) for culprit in dict.fromkeys(culprits.values())]
+        grid.add_row(Text(victim), *(_cell(seconds, total) for seconds in row))
+    return [Text(), grid]
+
+
+def _cell(seconds: float, total: float) -> Text:
+    style = "bold red" if seconds > total / 4 else "" if seconds > total / 100 else "dim"
+    return Text(duration(seconds) if seconds > 0 else "-", style=style)
 
 
 def _by_time(waited: dict[tuple[str, str], float], side: int) -> list[str]:
@@ -45,41 +61,11 @@ def _by_time(waited: dict[tuple[str, str], float], side: int) -> list[str]:
     return sorted(times, key=lambda name: times[name], reverse=True)
 
 
-def _matrix(
-    waited: dict[tuple[str, str], float], victims: list[str], culprits: list[str], total: float
-) -> Table:
-    grid = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
-    grid.add_column(Text("Who waited\nfor whom", style="bold"), width=16, no_wrap=True)
-    for culprit in culprits:
-        head = Text("\n" + culprit)
-        grid.add_column(head, width=CELL, justify="right", no_wrap=True, overflow="ellipsis")
-    for victim in victims:
-        cells: list[Text] = []
-        for culprit in culprits:
-            seconds = waited.get((victim, culprit), 0.0)
-            style = "bold red" if seconds > total / 4 else "" if seconds > total / 100 else "dim"
-            cells.append(Text(duration(seconds) if seconds else "-", style=style))
-        grid.add_row(Text(victim), *cells)
-    return grid
-
-
-def _pairs(waited: dict[tuple[str, str], float], few: int, total: float) -> list[RenderableType]:
-    grid = Table.grid(padding=(0, 1))
-    grid.add_column(justify="right", no_wrap=True, width=CELL)
-    grid.add_column(overflow="ellipsis", no_wrap=True)
-    worst = sorted(waited, key=lambda pair: waited[pair], reverse=True)
-    for victim, culprit in worst[:few]:
-        seconds = waited[victim, culprit]
-        text = f"{victim} for {culprit}, {share(seconds, total)} of all waiting"
-        grid.add_row(Text(duration(seconds)), Text(text))
-    rest = worst[few:]
-    if rest:
-        seconds = sum(waited[pair] for pair in rest)
-        grid.add_row(
-            Text(duration(seconds), style="dim"),
-            Text(f"in {len(rest):,} more pairs, {share(seconds, total)}", style="dim"),
-        )
-    return [grid]
+def _worst(names: list[str], limit: int) -> dict[str, str]:
+    """From each name to the line it is shown in: its own, or the one of all that do not fit."""
+    named = len(names) if len(names) <= limit else limit - 1
+    rest = f"{len(names) - named:,} more"
+    return {name: name if index < named else rest for index, name in enumerate(names)}
 
 
 @dataclass

@@ -1,0 +1,96 @@
+# Everything a developer or a machine does with ungil. Plain `make` lists it.
+# PYTHON chooses the interpreter that .venv is made with (3.11 or newer).
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+VENV := .venv
+BIN := $(VENV)/bin
+# The first interpreter that runs, is new enough and can make virtual environments.
+CAN_DEVELOP = import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+FIND_PYTHON = for python in $(or $(PYTHON),python3.13 python3.12 python3.11 python3); do \
+	if "$$python" -c '$(CAN_DEVELOP)' 2>/dev/null; then echo "$$python"; exit; fi; done; \
+	echo "ungil needs Python >= 3.11 with venv; name one with make PYTHON=/path/to/python" >&2; exit 1
+
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+DEVELOPED := $(VENV)/developed.stamp
+BENCH_TOOLS := $(VENV)/bench.stamp
+
+.PHONY: help
+help: ## list what can be made
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
+
+.PHONY: demo
+demo: $(DEVELOPED) ## trace a web server with a background thread and show its convoy
+	$(BIN)/ungil trace --force -o target/demo.pftrace examples/convoy_server.py
+
+.PHONY: test
+test: lint rust-test model python-test ## everything that has to pass before a change lands
+
+.PHONY: rust-test
+rust-test: needs-cargo ## unit and property tests of the Rust crates
+	cargo test --quiet
+
+.PHONY: model
+model: needs-cargo ## the lock-free parts under every interleaving (loom)
+	RUSTFLAGS="--cfg loom" cargo test --quiet --release -p ungil-core --lib --target-dir target/loom
+
+.PHONY: python-test
+python-test: $(DEVELOPED) ## end to end tests (PYTEST='-k name' selects some)
+	$(BIN)/pytest $(PYTEST)
+
+.PHONY: lint
+lint: $(DEVELOPED) ## formatting, clippy, types, and rules that no tool knows
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	@# loom only sees the atomics of sync.rs.
+	@if grep -rnE '(std|core)::sync::atomic' crates/ungil-core/src --exclude=sync.rs; then \
+		echo "ungil-core takes its atomics from crate::sync"; exit 1; fi
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --quiet --check .
+	$(BIN)/pyright --warnings
+	$(BIN)/stubtest ungil._native
+
+.PHONY: bench
+bench: $(DEVELOPED) $(BENCH_TOOLS) ## what tracing costs, beside other tools
+	$(BIN)/python bench/trace_overhead.py
+
+CONFORMANCE_PYTHONS ?= python3.11 python3.13
+
+.PHONY: conformance
+conformance: $(DEVELOPED) ## CPython's own test suites, bare and traced, test by test (long)
+	$(BIN)/python tests/conformance.py $(CONFORMANCE_PYTHONS)
+
+.PHONY: wheel
+wheel: $(DEVELOPED) ## build a wheel into dist/
+	$(BIN)/maturin build --release --out dist
+
+.PHONY: clean
+clean: ## remove everything that was made
+	rm -rf target dist $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -f python/ungil/*.so
+	find python tests bench examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+.PHONY: needs-cargo
+needs-cargo:
+	@command -v cargo >/dev/null || { echo "ungil needs Rust: https://rustup.rs" >&2; exit 1; }
+	@command -v cc >/dev/null || { echo "Rust needs a C compiler to link: install gcc" >&2; exit 1; }
+
+$(VENV)/made.stamp:
+	python=$$($(FIND_PYTHON)); "$$python" -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade 'pip>=24' 'maturin>=1.12.1,<2'
+	touch $@
+
+# Editable: changes to Python need nothing, changes to Rust build again.
+$(DEVELOPED): $(VENV)/made.stamp pyproject.toml $(RUST_SOURCES) | needs-cargo
+	$(BIN)/maturin develop --release --quiet --extras test,lint
+	touch $@
+
+$(BENCH_TOOLS): $(DEVELOPED)
+	$(BIN)/pip install --quiet $$($(BIN)/python -c "import tomllib; \
+		project = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
+		print(*project['optional-dependencies']['bench'])")
+	touch $@
