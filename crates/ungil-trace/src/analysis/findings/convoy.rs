@@ -4,9 +4,6 @@
 use super::{RELEVANT_SHARE, Scene, words};
 use crate::report::{Evidence, Finding, ThreadReport};
 
-/// The part of its blocking calls after which a victim waits long. In a convoy it is nearly all;
-/// a thread that meets a busy holder now and then stays well below.
-const LATE_SHARE: f64 = 0.3;
 /// Fewer late returns than this, over all victims, are chance.
 const LATE_CALLS: u64 = 10;
 /// The main culprits are those that together held for this part of the wait.
@@ -18,9 +15,9 @@ const NAMED: usize = 3;
 pub(super) fn find(scene: Scene) -> Option<Finding> {
     let is_victim = |thread: &&ThreadReport| {
         let blocking = &thread.blocking;
-        blocking.late > 0
-            && blocking.late as f64 >= LATE_SHARE * blocking.calls as f64
-            && blocking.waited_s > RELEVANT_SHARE * scene.life_s(thread)
+        // The cost decides, not the part of the calls: most calls that let go of the GIL come
+        // back at once (a send, a stat), and now and then one of them loses it.
+        blocking.late > 0 && blocking.waited_s > RELEVANT_SHARE * scene.life_s(thread)
     };
     let mut victims: Vec<_> = scene.gil.threads.iter().filter(is_victim).collect();
     victims.sort_by(|a, b| b.blocking.waited_s.total_cmp(&a.blocking.waited_s));

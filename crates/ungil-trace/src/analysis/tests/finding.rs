@@ -60,6 +60,26 @@ fn an_io_thread_behind_a_cpu_thread_is_a_convoy() {
 }
 
 #[test]
+fn calls_that_come_back_at_once_hide_no_convoy() {
+    let mut scenario = Scenario::new(2);
+    let mut at = 0;
+    for _ in 0..400 {
+        for _ in 0..30 {
+            scenario.hold(at, at + 10_000, 1);
+            at += 12_000;
+        }
+        scenario.acquire(at, 0);
+        scenario.wait(at + MS, 1);
+        scenario.ask(at + 6 * MS, 1);
+        scenario.forced(at + 6 * MS, 0);
+        at += 6 * MS;
+        scenario.hold(at, at + 10_000, 1);
+        at += 12_000;
+    }
+    assert_eq!(kinds(&scenario.end(at)), ["convoy"]);
+}
+
+#[test]
 fn one_busy_thread_alone_has_nothing_wrong() {
     let mut scenario = Scenario::new(1);
     for second in 0..10 {
