@@ -3,6 +3,8 @@
 //! The dynamic linker has mapped and relocated every image before any constructor runs, so the
 //! in-memory dynamic section is all that is needed; no file is read.
 
+#![expect(clippy::cast_possible_truncation, reason = "addresses of 64-bit ELF are of 64 bits")]
+
 use libc::{Elf64_Rela, Elf64_Sym, c_char, c_int, c_void};
 use std::ffi::CStr;
 use std::ops::Range;
@@ -181,15 +183,13 @@ fn read_only_pages(base: usize) -> Range<usize> {
         // SAFETY: the linker's own description of a loaded image.
         let headers =
             unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-        for header in headers.iter().filter(|header| header.p_type == libc::PT_GNU_RELRO) {
-            let (start, size) = (header.p_vaddr as usize, header.p_memsz as usize);
-            let first = search.base.wrapping_add(start);
+        if let Some(relro) = headers.iter().find(|header| header.p_type == libc::PT_GNU_RELRO) {
+            let start = search.base.wrapping_add(relro.p_vaddr as usize);
+            let end = start.wrapping_add(relro.p_memsz as usize);
             // The linker protects whole pages only: the last one may hold writable data too.
-            search.found =
-                first & !(page_size() - 1)..first.wrapping_add(size) & !(page_size() - 1);
-            return 1;
+            search.found = page_of(start)..page_of(end);
         }
-        0
+        1
     }
     let mut search = Search { base, found: 0..0 };
     // SAFETY: `look` has the required signature and `search` outlives the call.
@@ -199,7 +199,7 @@ fn read_only_pages(base: usize) -> Range<usize> {
 
 /// Stores `value` at the address `slot`; a page in `read_only` is made writable meanwhile.
 fn write_slot(slot: usize, value: usize, read_only: &Range<usize>) -> bool {
-    let page = (slot & !(page_size() - 1)) as *mut c_void;
+    let page = page_of(slot) as *mut c_void;
     let protected = read_only.contains(&slot);
     let protect = |protection| {
         // SAFETY: the page belongs to the relocated data of a loaded image, never to code.
@@ -213,6 +213,11 @@ fn write_slot(slot: usize, value: usize, read_only: &Range<usize>) -> bool {
     unsafe { AtomicUsize::from_ptr(slot as *mut usize) }.store(value, Ordering::Release);
     protect(libc::PROT_READ);
     true
+}
+
+/// The page that contains `address`.
+fn page_of(address: usize) -> usize {
+    address & !(page_size() - 1)
 }
 
 fn page_size() -> usize {

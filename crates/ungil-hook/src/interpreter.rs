@@ -57,17 +57,6 @@ impl Interpreter {
         }
     }
 
-    /// `Py_GetVersion()`, which may be called before the interpreter is initialised.
-    pub fn version(&self) -> &'static CStr {
-        let Some(address) = image::symbol(c"Py_GetVersion") else { return c"" };
-        // SAFETY: the function of this name takes nothing and returns a static string in every
-        // CPython since 1.5; it only formats constants.
-        unsafe {
-            let get_version: extern "C" fn() -> *const c_char = std::mem::transmute(address);
-            CStr::from_ptr(get_version())
-        }
-    }
-
     /// Redirects the calls that the GIL is made of. `false` if this build does not make them.
     pub fn hook(&self, seen: gil::Seen) -> bool {
         // Any function's address leads to the image that contains the calls; the address of data
@@ -91,6 +80,17 @@ impl Interpreter {
             }
             Make::PyPy => false,
         }
+    }
+}
+
+/// `Py_GetVersion()`, which may be called before the interpreter is initialised.
+pub fn version() -> &'static CStr {
+    let Some(address) = image::symbol(c"Py_GetVersion") else { return c"" };
+    // SAFETY: the function of this name takes nothing and returns a static string in every
+    // CPython since 1.5; it only formats constants.
+    unsafe {
+        let get_version: extern "C" fn() -> *const c_char = std::mem::transmute(address);
+        CStr::from_ptr(get_version())
     }
 }
 

@@ -15,10 +15,11 @@ mod image;
 mod interpreter;
 mod process;
 mod sem;
+mod session;
 mod thread;
 
 use interpreter::Interpreter;
-use process::Session;
+use session::Session;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 use ungil_core::table::Status;
@@ -40,7 +41,7 @@ extern "C" fn on_load() {
         && let Some(interpreter) = Interpreter::find()
     {
         if !session.follow_children {
-            session.leave_environment();
+            session::leave_environment();
         }
         let status = match interpreter.unsupported() {
             Some(status) => status,
@@ -48,7 +49,7 @@ extern "C" fn on_load() {
             None => Status::UnknownInterpreter,
         };
         INSTALLED.store(status != Status::UnknownInterpreter, Ordering::Relaxed);
-        process::record(session, interpreter.version(), status);
+        process::record(session, interpreter::version(), status);
     }
 }
 
@@ -69,14 +70,11 @@ pub extern "C" fn ungil_install_v1() -> c_int {
     if interpreter.status() == Status::FreeThreaded {
         return 1;
     }
-    if INSTALLED.swap(true, Ordering::AcqRel) {
-        return 0;
-    }
-    if !process::count_only(interpreter.version()) {
-        INSTALLED.store(false, Ordering::Release);
+    if process::table_start().is_null() && !process::count_only(interpreter::version()) {
         return 5;
     }
-    if !interpreter.hook(gil::Seen::WhileHeldHere) {
+    // A child after fork has inherited the redirection, but not the table.
+    if !INSTALLED.swap(true, Ordering::AcqRel) && !interpreter.hook(gil::Seen::WhileHeldHere) {
         return 3;
     }
     0

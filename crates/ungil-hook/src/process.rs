@@ -1,22 +1,16 @@
-//! This process: the session it is recorded in, its table, and what happens at fork and exit.
+//! This process: its table, and what happens at fork and exit.
 
+use crate::session::Session;
 use crate::{gil, thread};
 use libc::{c_int, c_void};
-use std::ffi::{CStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32};
+use std::sync::{Once, OnceLock};
 use ungil_core::table::{
     ABI, MAGIC, SLOTS_OFFSET, Slot, SlotState, Status, TABLE_BYTES, Table, store_text,
 };
-
-/// Environment variable that names the session directory.
-const SESSION: &CStr = c"UNGIL_SESSION";
-/// Environment variable that is "0" if child processes are to be left alone.
-const CHILDREN: &CStr = c"UNGIL_CHILDREN";
-/// A longer session directory is not used.
-const LONGEST_PATH: usize = 240;
 
 /// Start of the table, or null.
 static TABLE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
@@ -26,97 +20,39 @@ const NOTHING: u8 = 0;
 const FORKED: u8 = 1;
 const REGISTERING: u8 = 2;
 
-/// What a child needs to create its own table; written once, before any thread is recorded.
-static mut INHERITED: Inherited =
-    Inherited { directory: [0; LONGEST_PATH + 1], python: [0; 128], status: 0, follow: false };
+/// What this process was asked to join, for its children to join too. Read in hooked calls, which
+/// `OnceLock::get` allows: it is a load.
+static JOINED: OnceLock<Joined> = OnceLock::new();
 
-struct Inherited {
-    directory: [u8; LONGEST_PATH + 1],
-    python: [u8; 128],
-    status: u32,
-    follow: bool,
+struct Joined {
+    session: Session,
+    python: &'static CStr,
+    status: Status,
 }
 
-/// A recording that the environment asks this process to join.
-pub struct Session {
-    directory: OsString,
-    /// Whether child processes are recorded too.
-    pub follow_children: bool,
-}
-
-impl Session {
-    /// The session named in the environment, if any. Only for the constructor: it allocates.
-    pub fn from_environment() -> Option<Self> {
-        let value = |name: &CStr| {
-            // SAFETY: the name is NUL-terminated; no other thread runs in a constructor.
-            let value = unsafe { libc::getenv(name.as_ptr()) };
-            // SAFETY: getenv returns null or a NUL-terminated string.
-            (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_bytes().to_vec())
-        };
-        let directory = value(SESSION).filter(|path| path.len() <= LONGEST_PATH)?;
-        let follow_children = value(CHILDREN).is_none_or(|value| value != b"0");
-        Some(Self { directory: OsString::from_vec(directory), follow_children })
-    }
-
-    /// Takes ungil's variables, and this library out of `LD_PRELOAD`, so that programs started
-    /// by this one are left alone.
-    pub fn leave_environment(&self) {
-        // SAFETY: constructors run before the program's threads; the names are NUL-terminated.
-        unsafe {
-            libc::unsetenv(SESSION.as_ptr());
-            libc::unsetenv(CHILDREN.as_ptr());
-            let preload = libc::getenv(c"LD_PRELOAD".as_ptr());
-            if preload.is_null() {
-                return;
-            }
-            let is_ours = |path: &&[u8]| path.ends_with(b"/libungil_hook.so");
-            let others = CStr::from_ptr(preload)
-                .to_bytes()
-                .split(|&byte| byte == b':' || byte == b' ')
-                .filter(|path| !path.is_empty() && !is_ours(path))
-                .collect::<Vec<_>>()
-                .join(&b':');
-            match std::ffi::CString::new(others) {
-                Ok(others) if !others.is_empty() => {
-                    libc::setenv(c"LD_PRELOAD".as_ptr(), others.as_ptr(), 1);
-                }
-                _ => {
-                    libc::unsetenv(c"LD_PRELOAD".as_ptr());
-                }
-            }
-        }
+/// Joins `session`: creates the table of this process, and of every child it forks.
+pub fn record(session: Session, python: &'static CStr, status: Status) {
+    if JOINED.set(Joined { session, python, status }).is_ok() {
+        prepare();
+        register();
     }
 }
 
-/// Joins `session`: creates the table of this process and of every child it forks.
-pub fn record(session: Session, python: &CStr, status: Status) {
-    let inherited = &raw mut INHERITED;
-    let directory = session.directory.as_bytes();
-    let python = python.to_bytes();
-    let length = python.len().min(127);
-    // SAFETY: constructors run before any other thread; nobody reads it yet. Both parts end
-    // with a NUL because the arrays began as zeroes and are longer than what is copied.
-    unsafe {
-        (&mut (*inherited).directory)[..directory.len()].copy_from_slice(directory);
-        (&mut (*inherited).python)[..length].copy_from_slice(&python[..length]);
-        (*inherited).status = status as u32;
-        (*inherited).follow = session.follow_children;
-    }
+/// Keeps the same table in anonymous memory, for this process's own counters. `false` without
+/// memory. A child after fork has to ask again.
+pub fn count_only(python: &CStr) -> bool {
+    static PREPARED: Once = Once::new();
+    PREPARED.call_once(prepare);
+    let Some(start) = map(-1, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) else { return false };
+    publish(start, python, Status::Hooked, false);
+    true
+}
+
+fn prepare() {
     thread::prepare();
     // SAFETY: `after_fork_in_child` is a function that lives as long as this library, which is
     // never unloaded.
     unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
-    register();
-}
-
-/// Keeps the same table in anonymous memory, for this process's own counters.
-pub fn count_only(python: &CStr) -> bool {
-    thread::prepare();
-    // SAFETY: as in `record`.
-    unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
-    let Some(start) = map(-1, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) else { return false };
-    publish(start, python, Status::Hooked, false);
-    true
 }
 
 /// The table, if there is one.
@@ -158,22 +94,19 @@ pub fn commit(address: *const u8, bytes: usize) -> bool {
 /// Before Linux 5.14: allocates the part of the file itself.
 #[cold]
 fn allocate(start: usize, end: usize) -> bool {
-    let table = table_start();
-    // SAFETY: only read after `record` has written it, or all zero.
-    let is_file = unsafe { (*(&raw const INHERITED)).directory[0] != 0 };
-    if table.is_null() || !is_file {
+    let Some(joined) = JOINED.get() else {
         return true; // Anonymous memory needs no promise.
-    }
-    let Some(file) = open_table(current_pid(), FILE_NUMBER.load(Relaxed), libc::O_RDWR) else {
+    };
+    let number = FILE_NUMBER.load(Relaxed);
+    let Some(file) = joined.session.open_table(current_pid(), number, libc::O_RDWR) else {
         return false;
     };
-    let (Ok(offset), Ok(length)) =
-        (i64::try_from(start - table as usize), i64::try_from(end - start))
-    else {
-        return false;
-    };
+    let offset = start - table_start() as usize;
     // SAFETY: `file` was just opened here.
-    unsafe { libc::fallocate(file, 0, offset, length) == 0 && libc::close(file) == 0 }
+    unsafe {
+        libc::fallocate(file, 0, offset_of(offset), offset_of(end - start)) == 0
+            && libc::close(file) == 0
+    }
 }
 
 /// Keeps the time from the beginning of a wait to the deadline that the waiter gave: the switch
@@ -226,8 +159,7 @@ extern "C" fn after_fork_in_child() {
     }
     thread::after_fork();
     gil::after_fork();
-    // SAFETY: only read after `record` has written it, or all zero.
-    let follow = unsafe { (*(&raw const INHERITED)).follow };
+    let follow = JOINED.get().is_some_and(|joined| joined.session.follow_children);
     STATE.store(if follow { FORKED } else { NOTHING }, Release);
 }
 
@@ -236,34 +168,36 @@ static FILE_NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// Creates this process's table in the session directory. Without one nothing is recorded.
 fn register() {
+    let Some(Joined { session, python, status }) = JOINED.get() else { return };
     let pid = current_pid();
+    let create =
+        |number| session.open_table(pid, number, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL);
     // exec keeps the process id, so a number tells the images apart.
-    let Some((number, file)) = (0..1000).find_map(|number| {
-        open_table(pid, number, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)
-            .map(Some)
-            .or_else(|| (last_errno() != libc::EEXIST).then_some(None))
-            .map(|file| (number, file))
-    }) else {
-        return;
+    let mut number = 0;
+    let file = loop {
+        match create(number) {
+            Some(file) => break file,
+            None if last_errno() == libc::EEXIST => number += 1,
+            None => return,
+        }
     };
-    let Some(file) = file else { return };
     FILE_NUMBER.store(number, Relaxed);
     if may_grow_to(TABLE_BYTES)
         // SAFETY: `file` was just created here.
-        && unsafe { libc::ftruncate(file, TABLE_BYTES.cast_signed() as libc::off_t) } == 0
+        && unsafe { libc::ftruncate(file, offset_of(TABLE_BYTES)) } == 0
         // SAFETY: as above.
-        && unsafe { libc::fallocate(file, 0, 0, SLOTS_OFFSET as libc::off_t) } == 0
+        && unsafe { libc::fallocate(file, 0, 0, offset_of(SLOTS_OFFSET)) } == 0
         && let Some(start) = map(file, libc::MAP_SHARED)
     {
-        // SAFETY: written once in `record`, before.
-        let (python, status) = unsafe {
-            let inherited = &*(&raw const INHERITED);
-            (CStr::from_ptr(inherited.python.as_ptr().cast()), inherited.status)
-        };
-        publish(start, python, Status::from_number(status).unwrap_or(Status::Hooked), true);
+        publish(start, python, *status, true);
     }
     // SAFETY: the mapping keeps the file; the program must not find a descriptor it never opened.
     unsafe { libc::close(file) };
+}
+
+/// An offset in a table, as the system calls want it.
+fn offset_of(bytes: usize) -> libc::off_t {
+    bytes.cast_signed() as libc::off_t
 }
 
 /// A file that grows past the limit would raise SIGXFSZ in the program.
@@ -309,36 +243,6 @@ fn publish(start: *mut u8, python: &CStr, status: Status, recording: bool) {
     store_text(&header.python, python.to_bytes());
     header.magic.store(MAGIC, Release);
     TABLE.store(start, Release);
-}
-
-/// Opens `<session>/<pid>-<number>` without allocating: this runs in children after fork.
-fn open_table(pid: u32, number: u32, flags: c_int) -> Option<c_int> {
-    let mut path = [0u8; LONGEST_PATH + 32];
-    // SAFETY: written once in `record`, before any child could get here.
-    let directory = unsafe { &(*(&raw const INHERITED)).directory };
-    let mut length = directory.iter().position(|&byte| byte == 0)?;
-    path[..length].copy_from_slice(&directory[..length]);
-    for (separator, value) in [(b'/', pid), (b'-', number)] {
-        path[length] = separator;
-        let mut digits = [0u8; 10];
-        let (mut first, mut rest) = (digits.len(), value);
-        loop {
-            first -= 1;
-            digits[first] = b'0' + u8::try_from(rest % 10).unwrap_or(0);
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
-        }
-        let digits = &digits[first..];
-        path[length + 1..length + 1 + digits.len()].copy_from_slice(digits);
-        length += 1 + digits.len();
-    }
-    // SAFETY: `path` is NUL-terminated, because it began as zeroes and is not full.
-    let file = unsafe {
-        libc::open(path.as_ptr().cast(), flags | libc::O_CLOEXEC | libc::O_NOFOLLOW, 0o600)
-    };
-    (file >= 0).then_some(file)
 }
 
 fn current_pid() -> u32 {

@@ -31,7 +31,7 @@ impl Recorder {
     ) -> PyResult<Self> {
         let options = RecorderOptions {
             path,
-            overwrite: if overwrite { Overwrite::Allow } else { Overwrite::Refuse },
+            overwrite: if overwrite { Overwrite::Replace } else { Overwrite::Refuse },
             blame_after_ns: nanoseconds(blame_after_ms)?,
             follow_children,
             hook: hook::path()?,
@@ -79,6 +79,7 @@ impl Recorder {
 
 /// The report of a trace file; see `_native.pyi`.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
 pub fn read_trace(py: Python<'_>, path: PathBuf, blame_after_ms: f64) -> PyResult<String> {
     let mut analysis = Analysis::new(nanoseconds(blame_after_ms)?);
     py.detach(|| perfetto::read(&path, |record| _ = analysis.push(&record))).map_err(|error| {

@@ -15,7 +15,7 @@ pub const SCHEMA: u32 = 1;
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: u32,
-    /// Python version of the first process in `processes`, or empty.
+    /// Python version of the first process in `processes` that has one, or empty.
     pub python: String,
     /// From the first process to the last word of the trace.
     pub duration_s: f64,
@@ -274,7 +274,7 @@ pub struct LongHoldReport {
     pub duration_ms: f64,
     /// Whether anybody waited during it.
     pub contended: bool,
-    /// Most threads that waited at the same time.
+    /// How many threads waited during it.
     pub waiters_max: u64,
     /// Time that other threads waited during it, summed.
     pub waited_s: f64,

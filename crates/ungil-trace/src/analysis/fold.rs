@@ -1,14 +1,23 @@
 //! Forgetting: of threads and processes that have ended, only those that mattered keep details.
 
-use super::gil::{Folded, seconds};
+use super::gil::{Gil, OTHERS, seconds};
 use super::{Analysis, process::Thread};
-use crate::record::{ProcessId, ProcessTotals, ThreadId};
+use crate::record::{ProcessId, ProcessTotals, ThreadId, ThreadTotals};
 use std::collections::BTreeMap;
 
 /// How many ended threads, and how many ended processes, keep their details.
 pub(super) const KEPT: usize = 1_000;
 /// How many more may pile up, so that forgetting is done for many at a time.
 pub(super) const PILE: usize = 250;
+
+/// A thread to be folded.
+#[derive(Clone, Debug)]
+struct Folded {
+    seat: u32,
+    tid: u32,
+    name: String,
+    totals: ThreadTotals,
+}
 
 /// Splits off all but the [`KEPT`] heaviest.
 fn lightest<T>(ended: &mut Vec<T>, weight: impl Fn(&T) -> u64) -> Vec<T> {
@@ -97,5 +106,38 @@ impl Analysis {
             }
             kept
         });
+    }
+}
+
+impl Gil {
+    /// Sums threads that have ended into [`OTHERS`] and frees their seats.
+    fn fold(&mut self, folded: &[Folded]) {
+        // The history names seats, which change owners now.
+        self.settle_all();
+        for Folded { seat, tid, name, totals } in folded {
+            let seat = std::mem::take(&mut self.seats[*seat as usize]);
+            self.seats[OTHERS].blame.absorb(&seat.blame);
+            let others = &mut self.others;
+            others.threads += 1;
+            others.cpu_s += seconds(totals.cpu_ns);
+            others.held_s += seconds(seat.holds.sum.total_ns);
+            others.waited_s += seconds(seat.waits.sum.total_ns);
+            others.holds = others.holds.saturating_add(seat.holds.sum.count);
+            others.waits = others.waits.saturating_add(seat.waits.sum.count);
+            others.voluntary = others.voluntary.saturating_add(seat.voluntary);
+            others.forced = others.forced.saturating_add(seat.forced);
+            others.drop_requests = others.drop_requests.saturating_add(seat.drop_requests);
+            others.lost_events = others.lost_events.saturating_add(totals.lost_events);
+            let kept = self.long_holds.kept.iter_mut();
+            for hold in kept.filter(|hold| Some(hold.thread) == seat.thread) {
+                hold.identity = Some((*tid, name.clone()));
+            }
+        }
+        for seat in &mut self.seats {
+            for gone in folded {
+                seat.blame.move_culprit(gone.seat as usize, OTHERS);
+            }
+        }
+        self.free_seats.extend(folded.iter().map(|gone| gone.seat));
     }
 }

@@ -14,7 +14,7 @@
 use super::history::{History, Past};
 use super::long_holds::{LongHold, LongHolds, stack_lines};
 use super::seat::{Released, Seat, Wait};
-use crate::record::{Frame, ThreadId, ThreadTotals};
+use crate::record::{Frame, ThreadId};
 use crate::report::OtherThreads;
 use ungil_core::{Event, Kind};
 
@@ -28,7 +28,8 @@ pub(super) struct Gil {
     pub(super) number: u8,
     /// One for each thread that touched it; [`OTHERS`] first.
     pub(super) seats: Vec<Seat>,
-    free_seats: Vec<u32>,
+    /// Seats of folded threads, for others to take.
+    pub(super) free_seats: Vec<u32>,
     holder: Option<Hold>,
     /// Seats of the threads that wait.
     waiting: Vec<u32>,
@@ -65,15 +66,6 @@ struct Gone {
     waited_ns: u64,
     /// The part of `waited_ns` after the first drop request.
     unanswered_ns: u64,
-}
-
-/// A thread to be folded.
-#[derive(Clone, Debug)]
-pub(super) struct Folded {
-    pub(super) seat: u32,
-    pub(super) tid: u32,
-    pub(super) name: String,
-    pub(super) totals: ThreadTotals,
 }
 
 /// How a hold came to its end.
@@ -161,9 +153,7 @@ impl Gil {
         if self.holder.as_ref().is_some_and(|hold| hold.seat == index) {
             self.end_hold(at_ns, End::Unseen, blame_ns);
         }
-        if self.seats[index as usize].wait.is_some() {
-            self.end_wait(index, at_ns);
-        }
+        self.discard_wait(index, at_ns);
         let late_ns = self.history.contend(at_ns);
         self.add_contended(late_ns);
         if let Some(hold) = &mut self.holder {
@@ -180,12 +170,9 @@ impl Gil {
         if self.holder.is_some() {
             self.end_hold(at_ns, End::Unseen, blame_ns);
         }
-        let mut worst = None;
-        let mut waited_ns = None;
-        if self.seats[index as usize].wait.is_some() {
-            let (wait, culprit) = self.settle(index, at_ns)?;
-            worst = culprit;
-            waited_ns = Some(at_ns - wait.since_ns);
+        let waited = self.settle(index, at_ns);
+        let waited_ns = waited.map(|(wait, _)| at_ns - wait.since_ns);
+        if waited.is_some() {
             self.end_wait(index, at_ns);
         }
         let seat = &mut self.seats[index as usize];
@@ -214,7 +201,7 @@ impl Gil {
             gone: Gone::default(),
             stack: Vec::new(),
         });
-        worst
+        waited.and_then(|(_, worst)| worst)
     }
 
     fn release(&mut self, index: u32, at_ns: u64, end: End, blame_ns: u64) {
@@ -223,9 +210,7 @@ impl Gil {
             Some(_) => self.end_hold(at_ns, End::Unseen, blame_ns),
             None => {}
         }
-        if self.seats[index as usize].wait.is_some() {
-            self.end_wait(index, at_ns);
-        }
+        self.discard_wait(index, at_ns);
         self.seats[index as usize].released =
             Some(Released { at_ns, voluntary: end == End::Voluntary });
     }
@@ -239,7 +224,7 @@ impl Gil {
         if let Some((wait, _)) = self.settle(index, at_ns) {
             let ns = at_ns - wait.since_ns;
             self.seats[index as usize].waits.add(ns);
-            self.seats[index as usize].cut_wait(ns);
+            self.seats[index as usize].cut_waits.add(ns);
             if let Some(hold) = &mut self.holder {
                 hold.gone.add(wait, at_ns, hold.since_ns, hold.asked_ns);
             }
@@ -273,7 +258,7 @@ impl Gil {
         let seat = &mut self.seats[hold.seat as usize];
         seat.holds.add(length_ns);
         if end == End::Cut {
-            seat.cut_hold(length_ns);
+            seat.cut_holds.add(length_ns);
         }
         if length_ns >= blame_ns {
             self.keep_long_hold(hold, end_ns, end, blame_ns);
@@ -339,6 +324,17 @@ impl Gil {
         }
     }
 
+    /// Forgets a wait whose end was lost, but for what has been charged already.
+    fn discard_wait(&mut self, index: u32, at_ns: u64) {
+        let seat = &mut self.seats[index as usize];
+        if let Some(wait) = seat.wait {
+            if wait.charged_ns > wait.since_ns {
+                seat.waits.add(wait.charged_ns - wait.since_ns);
+            }
+            self.end_wait(index, at_ns);
+        }
+    }
+
     /// Charges the wait of this seat up to `at_ns`, and returns it with the thread that held
     /// longest during it.
     fn settle(&mut self, index: u32, at_ns: u64) -> Option<(Wait, Option<ThreadId>)> {
@@ -392,42 +388,11 @@ impl Gil {
     }
 
     /// Charges every running wait with the past holds, which nobody needs then.
-    fn settle_all(&mut self) {
+    pub(super) fn settle_all(&mut self) {
         for place in 0..self.waiting.len() {
             self.settle(self.waiting[place], self.history.end_ns);
         }
         self.history.clear();
-    }
-
-    /// Sums threads that have ended into [`OTHERS`] and frees their seats.
-    pub(super) fn fold(&mut self, folded: &[Folded]) {
-        // The history names seats, which change owners now.
-        self.settle_all();
-        for Folded { seat, tid, name, totals } in folded {
-            let seat = std::mem::take(&mut self.seats[*seat as usize]);
-            self.seats[OTHERS].blame.absorb(&seat.blame);
-            let others = &mut self.others;
-            others.threads += 1;
-            others.cpu_s += seconds(totals.cpu_ns);
-            others.held_s += seconds(seat.holds.sum.total_ns);
-            others.waited_s += seconds(seat.waits.sum.total_ns);
-            others.holds = others.holds.saturating_add(seat.holds.sum.count);
-            others.waits = others.waits.saturating_add(seat.waits.sum.count);
-            others.voluntary = others.voluntary.saturating_add(seat.voluntary);
-            others.forced = others.forced.saturating_add(seat.forced);
-            others.drop_requests = others.drop_requests.saturating_add(seat.drop_requests);
-            others.lost_events = others.lost_events.saturating_add(totals.lost_events);
-            let kept = self.long_holds.kept.iter_mut();
-            for hold in kept.filter(|hold| Some(hold.thread) == seat.thread) {
-                hold.identity = Some((*tid, name.clone()));
-            }
-        }
-        for seat in &mut self.seats {
-            for gone in folded {
-                seat.blame.move_culprit(gone.seat as usize, OTHERS);
-            }
-        }
-        self.free_seats.extend(folded.iter().map(|gone| gone.seat));
     }
 }
 

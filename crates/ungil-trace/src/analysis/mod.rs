@@ -17,7 +17,7 @@
 //!
 //! What bounds the memory: of the threads that have ended about a thousand keep their details
 //! (those that held and waited most), the others are summed, and so are processes; percentiles
-//! are sketches; past holds are kept only while a running wait needs them ([`history`]).
+//! are sketches; past holds are kept only while a running wait needs them (`history.rs`).
 
 mod dense;
 mod findings;

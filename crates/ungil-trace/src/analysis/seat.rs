@@ -23,8 +23,8 @@ pub(super) struct Seat {
     pub(super) blame: Blame,
     /// Parts of `holds` and `waits` that did not end by themselves, but with the thread: the
     /// thread's own totals do not know them.
-    cut_holds: Sum,
-    cut_waits: Sum,
+    pub(super) cut_holds: Sum,
+    pub(super) cut_waits: Sum,
     /// The wait that has not ended.
     pub(super) wait: Option<Wait>,
     /// The last release, unless a hold has begun since.
@@ -115,16 +115,6 @@ impl Seat {
     /// Held and waited time, the measure of how much a thread matters.
     pub(super) fn weight_ns(&self) -> u64 {
         self.holds.sum.total_ns.saturating_add(self.waits.sum.total_ns)
-    }
-
-    /// Counts a hold that the end of the thread has cut off.
-    pub(super) fn cut_hold(&mut self, ns: u64) {
-        self.cut_holds.add(ns);
-    }
-
-    /// Counts a wait that the end of the thread has cut off.
-    pub(super) fn cut_wait(&mut self, ns: u64) {
-        self.cut_waits.add(ns);
     }
 
     /// Replaces counts and totals by those that the thread kept itself, which miss no lost event.

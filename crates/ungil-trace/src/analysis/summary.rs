@@ -47,9 +47,13 @@ impl Analysis {
             process.gils.iter().map(|gil| gil.wanting_mean * process.duration_s).sum()
         };
         processes.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+        let mut pythons = processes
+            .iter()
+            .map(|process| process.python.as_str())
+            .filter(|python| !python.is_empty());
         Report {
             schema: SCHEMA,
-            python: processes.first().map_or_else(String::new, |first| first.python.clone()),
+            python: pythons.next().unwrap_or_default().to_owned(),
             duration_s: seconds(self.now_ns.saturating_sub(started_ns)),
             lost_events: self.lost_events,
             other_processes: Some(self.other_processes).filter(|others| others.processes > 0),

@@ -60,6 +60,7 @@ struct TrackEvent<'a> {
     kind: u64,
     name: Name<'a>,
     track_uuid: u64,
+    annotated: bool,
     bytes: &'a [u8],
 }
 
@@ -71,17 +72,21 @@ enum Name<'a> {
     Spelled(&'a [u8]),
 }
 
-/// The deflated packets in `packet`, if it is a chunk of them.
-pub fn compressed(packet: &[u8]) -> Result<Option<&[u8]>, Problem> {
-    for field in Fields(packet) {
-        if let (packet::COMPRESSED_PACKETS, Value::Bytes(bytes)) = field? {
-            return Ok(Some(bytes));
-        }
+/// The deflated packets in `packet`, which is a chunk of them and nothing else.
+pub fn chunk(packet: &[u8]) -> Result<&[u8], Problem> {
+    let mut fields = Fields(packet);
+    match (fields.next().transpose()?, fields.next()) {
+        (Some((packet::COMPRESSED_PACKETS, Value::Bytes(deflated))), None) => Ok(deflated),
+        _ => Err(Damage("a packet that should be a chunk is none")),
     }
-    Ok(None)
 }
 
 impl Decoder {
+    /// Whether the schema of the trace has been read, and is ours.
+    pub fn schema_known(&self) -> bool {
+        self.schema_known
+    }
+
     /// Whether the end of the trace has been read.
     pub fn ended(&self) -> bool {
         self.ended
@@ -226,13 +231,14 @@ impl<'a> Packet<'a> {
 
 impl<'a> TrackEvent<'a> {
     fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut event = Self { kind: 0, name: Name::None, track_uuid: 0, bytes };
+        let mut event = Self { kind: 0, name: Name::None, track_uuid: 0, annotated: false, bytes };
         for field in Fields(bytes) {
             match field? {
                 (track_event::TYPE, Value::Uint(kind)) => event.kind = kind,
                 (track_event::NAME_IID, Value::Uint(iid)) => event.name = Name::Interned(iid),
                 (track_event::NAME, Value::Bytes(name)) => event.name = Name::Spelled(name),
                 (track_event::TRACK_UUID, Value::Uint(uuid)) => event.track_uuid = uuid,
+                (DEBUG_ANNOTATIONS, _) => event.annotated = true,
                 _ => (),
             }
         }
@@ -240,6 +246,10 @@ impl<'a> TrackEvent<'a> {
     }
 
     fn annotation(&self, name: Name) -> Result<Option<Annotation<'a>>, Problem> {
+        // Most events of a GIL have none.
+        if !self.annotated {
+            return Ok(None);
+        }
         for field in Fields(self.bytes) {
             if let (DEBUG_ANNOTATIONS, Value::Bytes(bytes)) = field? {
                 let annotation = Annotation(bytes);

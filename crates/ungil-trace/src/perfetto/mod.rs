@@ -15,15 +15,17 @@
 //!                     `drop request`, `stack`, and `release` for one without a hold
 //! ```
 //! The analysis reads instants and slices only; track descriptors are for the UI.
-//! Field numbers and names are in `schema`, what each record becomes is in `encode`, and `decode`
-//! turns it back. `ungil` writes and reads this small part of the format itself: an event costs
+//! Field numbers and names are in `schema`, what each record becomes is in `encode` and `slices`,
+//! and `decode` turns it back. `ungil` writes and reads this small part of the format itself: an event costs
 //! tens of nanoseconds, and a hostile file cannot make the reader allocate more than it holds.
 
 mod decode;
 mod encode;
 mod frame;
+mod packet;
 mod reader;
 mod schema;
+mod slices;
 mod wire;
 mod writer;
 

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use flate2::bufread::ZlibDecoder;
 
-use super::decode::{Decoder, Problem, compressed};
+use super::decode::{Decoder, Problem, chunk};
 use super::encode::TEXT_BYTES;
-use super::encode::first_packet;
+use super::packet::first_packet;
 use super::schema::{SCHEMA, TRACE_PACKET};
 use super::wire::{Fields, Value};
 use super::writer::CHUNK_BYTES;
@@ -79,12 +79,12 @@ pub fn read(path: &Path, mut take: impl FnMut(Record)) -> Result<(), ReadError> 
             Problem::Schema(found) => ReadError::Schema { found, supported: SCHEMA },
             Problem::Damage(what) => ReadError::Damaged { offset, what },
         };
-        match compressed(&bytes).map_err(located)? {
-            None => decoder.packet(&bytes, &mut take).map_err(located)?,
-            Some(deflated) => {
-                inflate(deflated, &mut inflated).map_err(located)?;
-                packets(&inflated, &mut decoder, &mut take).map_err(located)?;
-            }
+        if decoder.schema_known() {
+            let deflated = chunk(&bytes).map_err(located)?;
+            inflate(deflated, &mut inflated).map_err(located)?;
+            packets(&inflated, &mut decoder, &mut take).map_err(located)?;
+        } else {
+            decoder.packet(&bytes, &mut take).map_err(located)?;
         }
     }
     Ok(())

@@ -16,12 +16,14 @@ impl<'a> Message<'a> {
     }
 
     /// An integer, bool or enum field.
+    #[inline]
     pub fn uint(&mut self, field: u32, value: u64) {
         put_varint(self.bytes, u64::from(field << 3));
         put_varint(self.bytes, value);
     }
 
     /// A bytes or string field.
+    #[inline]
     pub fn bytes(&mut self, field: u32, value: impl AsRef<[u8]>) {
         put_varint(self.bytes, u64::from(field << 3 | 2));
         put_varint(self.bytes, value.as_ref().len() as u64);
@@ -48,6 +50,7 @@ impl<'a> Message<'a> {
     }
 
     /// Fields that were encoded before.
+    #[inline]
     pub fn encoded(&mut self, fields: &[u8]) {
         self.bytes.extend_from_slice(fields);
     }
@@ -56,11 +59,18 @@ impl<'a> Message<'a> {
 #[inline]
 #[allow(clippy::cast_possible_truncation, reason = "seven bits at a time is the encoding")]
 fn put_varint(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
+    if value < 0x80 {
+        return bytes.push(value as u8);
     }
-    bytes.push(value as u8);
+    let mut encoded = [0; 10];
+    let mut length = 0;
+    while value >= 0x80 {
+        encoded[length] = value as u8 | 0x80;
+        value >>= 7;
+        length += 1;
+    }
+    encoded[length] = value as u8;
+    bytes.extend_from_slice(&encoded[..=length]);
 }
 
 /// The value of a field.

@@ -7,17 +7,21 @@
 use super::{Scene, words};
 use crate::report::{Evidence, Finding, ThreadReport};
 
-/// The part of the run that such holds must make others wait for to be told.
+/// The part of the run that such holds must make others wait for to be told,
 const COST_SHARE: f64 = 0.01;
-/// Or the length from which a single one is noticed by a person.
+/// and how many there must be: one alone may be a holder that the kernel did not let run, or the
+/// interpreter shutting down.
+const REPEATED: u64 = 3;
+/// A person notices a single one from this length.
 const NOTICED_MS: f64 = 100.0;
 
 /// One finding for each thread that kept the GIL in native code.
 pub(super) fn find(scene: Scene) -> Vec<Finding> {
     let kept_on = |thread: &&ThreadReport| {
         let unanswered = &thread.unanswered;
-        unanswered.max_ms >= NOTICED_MS
-            || unanswered.waited_s > COST_SHARE * scene.process.duration_s
+        let repeated = unanswered.holds >= REPEATED
+            && unanswered.waited_s > COST_SHARE * scene.process.duration_s;
+        repeated || unanswered.max_ms >= NOTICED_MS
     };
     scene.gil.threads.iter().filter(kept_on).map(|thread| describe(scene, thread)).collect()
 }

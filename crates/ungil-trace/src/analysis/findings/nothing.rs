@@ -1,7 +1,10 @@
-//! Nothing wrong, with the numbers that say so.
+//! Nothing wrong, or nothing but that there is one GIL for all, with the numbers that say so.
 
 use super::words;
 use crate::report::{Evidence, Finding, ProcessReport};
+
+/// Contended for more of the time than this, a GIL that treats all alike still slows them down.
+const LIMIT_SHARE: f64 = 0.2;
 
 /// The finding of a trace without other findings, about its busiest GIL.
 pub(super) fn find(processes: &[ProcessReport]) -> Finding {
@@ -30,17 +33,27 @@ pub(super) fn find(processes: &[ProcessReport]) -> Finding {
     };
     let (held_share, contended_share) = (share(gil.held_s), share(gil.contended_s));
     let waited_max_s = gil.threads.iter().map(|thread| thread.waited_s).fold(0.0, f64::max);
+    let is_limit = contended_share > LIMIT_SHARE;
+    let verdict = if is_limit {
+        format!(
+            "nobody is treated badly, but the GIL is the limit: {:.1} threads wanted it on average; \
+             it",
+            gil.wanting_mean
+        )
+    } else {
+        "nothing wrong: the GIL".to_owned()
+    };
     let text = format!(
-        "nothing wrong: the GIL was held {} of the time, contended {}; no thread waited more than \
-         {}",
+        "{verdict} was held {} of the time, contended {}; no thread waited more than {}",
         words::percent(held_share),
         words::percent(contended_share),
         words::length(waited_max_s),
     );
+    let advice = "only processes, or native code that lets go of the GIL, run at the same time";
     Finding {
         evidence: Evidence::None { held_share, contended_share, waited_max_s },
         text,
-        advice: None,
+        advice: is_limit.then(|| advice.to_owned()),
         pid: Some(process.pid),
         gil: Some(gil.gil),
         threads: Vec::new(),

@@ -142,6 +142,37 @@ fn own_totals_replace_those_of_a_thread_that_lost_events() {
 }
 
 #[test]
+fn own_totals_do_not_know_what_the_end_of_the_thread_cut_off() {
+    let mut scenario = Scenario::new(2);
+    scenario.hold(0, 10 * MS, 1);
+    scenario.acquire(10 * MS, 0);
+    scenario.wait(20 * MS, 1);
+    for (thread, held_ns) in [(1, 10 * MS), (0, 0)] {
+        let waits = u64::from(thread == 0);
+        let totals = ThreadTotals { holds: 1, held_ns, waits, ..<_>::default() };
+        scenario.end_thread(50 * MS, thread, totals);
+    }
+    let report = scenario.end(50 * MS);
+    let (holder, waiter) = (thread(&report, 0), thread(&report, 1));
+    assert_close(waiter.waited_s, 0.030);
+    assert_close(blamed_ms(&report, 1, who(0)), 30.0);
+    assert_close(holder.held_s, 0.040);
+    assert_eq!((waiter.waits.count, holder.holds.count), (1, 2));
+}
+
+#[test]
+fn a_request_made_to_the_holder_before_is_none_to_the_next() {
+    let mut scenario = Scenario::new(3);
+    scenario.hold(0, 10 * MS, 0);
+    scenario.wait(0, 2);
+    scenario.acquire(11 * MS, 1);
+    scenario.ask(9 * MS, 2);
+    scenario.release(40 * MS, 1);
+    let report = scenario.end(50 * MS);
+    assert_eq!(gil(&report).long_holds[0].drop_request_unanswered_ms, None);
+}
+
+#[test]
 fn charges_shrink_when_a_lost_acquire_made_a_wait_too_long() {
     let mut scenario = Scenario::new(2);
     scenario.acquire(0, 0);

@@ -67,6 +67,25 @@ fn a_culprit_that_was_folded_is_one_of_the_others() {
 }
 
 #[test]
+fn a_long_hold_keeps_the_name_of_a_folded_thread() {
+    let mut scenario = Scenario::new(2);
+    scenario.hold(0, 25 * MS, 1);
+    scenario.end_thread(25 * MS, 1, ThreadTotals::default());
+    let mut at_ns = 25 * MS;
+    for thread in 2..3_000 {
+        scenario.start(thread, at_ns);
+        scenario.hold(at_ns, at_ns + MS, thread);
+        scenario.wait(at_ns + MS, thread);
+        at_ns += 31 * MS;
+        scenario.end_thread(at_ns, thread, ThreadTotals::default());
+    }
+    let report = scenario.end(at_ns);
+    assert!(gil(&report).threads.iter().all(|thread| thread.name != "t1"), "it is folded");
+    let hold = &gil(&report).long_holds[0];
+    assert_eq!((hold.tid, hold.name.as_str()), (PID + 1, "t1"));
+}
+
+#[test]
 fn long_lists_of_blame_keep_the_sum_of_each_victim() {
     let threads = 80;
     let mut scenario = Scenario::new(threads);

@@ -6,3 +6,4 @@ mod folding;
 mod illegal;
 mod naive;
 mod scenario;
+mod schema;

@@ -1,6 +1,7 @@
 //! The analysis against a model that looks at every nanosecond.
 
 use super::scenario::*;
+use crate::record::ThreadId;
 use crate::report::Who;
 use proptest::prelude::*;
 use ungil_core::Kind;
@@ -160,6 +161,46 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn long_holds_tell_what_others_waited_in_them(threads in 1u32..6, mut steps in steps()) {
+        const LONG: u64 = 20;
+        // At no moment do two things happen, so that each request falls into one hold.
+        for step in &mut steps {
+            step.2 += 1;
+        }
+        let schedule = schedule(threads as usize, &steps);
+        let mut scenario = Scenario::with_blame_after(threads, LONG);
+        for &(at, thread, kind) in &schedule.events {
+            scenario.event(at, u32::try_from(thread).unwrap(), kind);
+        }
+        let report = scenario.end(schedule.doing.len() as u64);
+        let long_holds = report.processes[0].gils.first().map_or(&[][..], |gil| &gil.long_holds);
+        for hold in long_holds {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
+            let nanoseconds = |s: f64| (s * 1e9).round() as usize;
+            let (start, length) = (nanoseconds(hold.start_s), nanoseconds(hold.duration_ms / 1e3));
+            prop_assert!(length as u64 >= LONG);
+            let during = &schedule.doing[start..start + length];
+            let n = (hold.tid - PID) as usize;
+            prop_assert!(during.iter().all(|doing| doing[n] == Doing::Holding));
+            let waiters = |doing: &Vec<Doing>| {
+                doing.iter().filter(|&&doing| doing == Doing::Waiting).count()
+            };
+            prop_assert!(same(hold.waited_s, during.iter().map(waiters).sum::<usize>() as f64));
+            prop_assert_eq!(hold.waiters_max, during.iter().map(waiters).max().unwrap() as u64);
+            prop_assert_eq!(hold.contended, hold.waiters_max > 0);
+            let asked = schedule.events.iter().find(|event| {
+                let at = usize::try_from(event.0).unwrap();
+                event.2 == Kind::DropRequest && (start..start + length).contains(&at)
+            });
+            let unanswered = asked.map(|event| (start + length) as u64 - event.0);
+            let told = hold.drop_request_unanswered_ms.map(|ms| nanoseconds(ms / 1e3) as u64);
+            prop_assert_eq!(told, unanswered);
+        }
+    }
+}
+
 #[test]
 fn a_wait_longer_than_the_history_is_charged_in_full() {
     let mut scenario = Scenario::new(4);
@@ -169,10 +210,34 @@ fn a_wait_longer_than_the_history_is_charged_in_full() {
         let thread = u32::from(turn % 4 == 0);
         scenario.hold(turn * 10, turn * 10 + 4, thread);
     }
-    assert_eq!(scenario.acquire(turns * 10, 3), Some(crate::record::ThreadId(0)));
+    assert_eq!(scenario.acquire(turns * 10, 3), Some(ThreadId(0)));
     let report = scenario.end(turns * 10);
     assert_close(blamed_ms(&report, 3, who(0)), turns as f64 * 3e-6);
     assert_close(blamed_ms(&report, 3, who(1)), turns as f64 * 1e-6);
     assert_close(blamed_ms(&report, 3, Who::Nobody), turns as f64 * 6e-6);
     assert_close(gil(&report).contended_s, turns as f64 * 4e-9);
+}
+
+#[test]
+fn the_culprit_of_a_wait_may_have_been_charged_early() {
+    let mut scenario = Scenario::new(3);
+    scenario.wait(0, 2);
+    for turn in 0..100_000 {
+        scenario.hold(turn * 10, turn * 10 + 4, u32::from(turn >= 80_000));
+    }
+    assert_eq!(scenario.acquire(1_000_000, 2), Some(ThreadId(0)));
+}
+
+#[test]
+fn a_lost_acquire_does_not_unbalance_what_was_charged_early() {
+    let mut scenario = Scenario::new(2);
+    scenario.wait(0, 1);
+    for turn in 0..100_000 {
+        scenario.hold(turn * 10, turn * 10 + 4, 0);
+    }
+    scenario.wait(1_000_000, 1);
+    let report = scenario.end(1_000_000);
+    let charged_ms = blamed_ms(&report, 1, who(0)) + blamed_ms(&report, 1, Who::Nobody);
+    assert!(charged_ms > 0.5);
+    assert_close(charged_ms, thread(&report, 1).waited_s * 1e3);
 }

@@ -19,7 +19,11 @@ pub struct Scenario {
 impl Scenario {
     /// A process with so many threads that start with it.
     pub fn new(threads: u32) -> Self {
-        let mut scenario = Self { analysis: Analysis::new(BLAME_AFTER) };
+        Self::with_blame_after(threads, BLAME_AFTER)
+    }
+
+    pub fn with_blame_after(threads: u32, blame_after_ns: u64) -> Self {
+        let mut scenario = Self { analysis: Analysis::new(blame_after_ns) };
         scenario.analysis.push(&process(0));
         (0..threads).for_each(|thread| scenario.start(thread, 0));
         scenario

@@ -1,0 +1,94 @@
+//! The recording that the environment asks this process to join.
+
+use libc::c_int;
+use std::ffi::{CStr, CString};
+
+/// Environment variable that names the session directory.
+const SESSION: &CStr = c"UNGIL_SESSION";
+/// Environment variable that is "0" if child processes are to be left alone.
+const CHILDREN: &CStr = c"UNGIL_CHILDREN";
+/// A longer session directory is not used.
+const LONGEST_PATH: usize = 240;
+
+/// A session directory, and who is to use it.
+pub struct Session {
+    directory: CString,
+    /// Whether child processes are recorded too.
+    pub follow_children: bool,
+}
+
+impl Session {
+    /// The session named in the environment, if any. Only for the constructor: it allocates.
+    pub fn from_environment() -> Option<Self> {
+        let directory = variable(SESSION).filter(|path| path.count_bytes() <= LONGEST_PATH)?;
+        let follow_children = variable(CHILDREN).is_none_or(|value| value != c"0");
+        Some(Self { directory: directory.to_owned(), follow_children })
+    }
+
+    /// Opens `<session>/<pid>-<number>` without allocating: this runs in children after fork.
+    pub fn open_table(&self, pid: u32, number: u32, flags: c_int) -> Option<c_int> {
+        let mut path = [0u8; LONGEST_PATH + 32];
+        let directory = self.directory.to_bytes();
+        path[..directory.len()].copy_from_slice(directory);
+        let mut length = directory.len();
+        for (separator, value) in [(b'/', pid), (b'-', number)] {
+            path[length] = separator;
+            length += 1;
+            let mut digits = [0u8; 10];
+            let digits = decimal(value, &mut digits);
+            path[length..length + digits.len()].copy_from_slice(digits);
+            length += digits.len();
+        }
+        // SAFETY: `path` is NUL-terminated, because it began as zeroes and is not full.
+        let file = unsafe {
+            libc::open(path.as_ptr().cast(), flags | libc::O_CLOEXEC | libc::O_NOFOLLOW, 0o600)
+        };
+        (file >= 0).then_some(file)
+    }
+}
+
+/// Takes ungil's variables, and this library out of `LD_PRELOAD`, so that programs started by
+/// this one are left alone. Only for the constructor.
+pub fn leave_environment() {
+    let preload = variable(c"LD_PRELOAD").unwrap_or_default().to_bytes();
+    let is_ours = |path: &&[u8]| path.ends_with(b"/libungil_hook.so");
+    let others = preload
+        .split(|&byte| byte == b':' || byte == b' ')
+        .filter(|path| !path.is_empty() && !is_ours(path))
+        .collect::<Vec<_>>()
+        .join(&b':');
+    // SAFETY: constructors run before the program's threads; every string is NUL-terminated.
+    unsafe {
+        libc::unsetenv(SESSION.as_ptr());
+        libc::unsetenv(CHILDREN.as_ptr());
+        match CString::new(others) {
+            Ok(others) if !others.is_empty() => {
+                libc::setenv(c"LD_PRELOAD".as_ptr(), others.as_ptr(), 1);
+            }
+            _ => {
+                libc::unsetenv(c"LD_PRELOAD".as_ptr());
+            }
+        }
+    }
+}
+
+fn variable(name: &CStr) -> Option<&CStr> {
+    // SAFETY: the name is NUL-terminated; no other thread runs in a constructor.
+    let value = unsafe { libc::getenv(name.as_ptr()) };
+    // SAFETY: getenv returns null or a NUL-terminated string, which stays as long as nobody
+    // changes the environment; every user copies it first.
+    (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
+}
+
+/// The decimal digits of `value`, in the end of `digits`.
+fn decimal(value: u32, digits: &mut [u8; 10]) -> &[u8] {
+    let (mut first, mut rest) = (digits.len(), value);
+    loop {
+        first -= 1;
+        digits[first] = b"0123456789"[(rest % 10) as usize];
+        rest /= 10;
+        if rest == 0 {
+            return &digits[first..];
+        }
+    }
+}
