@@ -328,6 +328,39 @@ def test_keys_that_schema_1_does_not_promise_may_be_missing() -> None:
     assert "lost events: 0" in drawn(report, 200)
 
 
+def test_parties_that_are_no_listed_thread_have_a_name_too() -> None:
+    report = convoy()
+    report["processes"][0]["gils"][0]["blame"] = [
+        {"victim": 4243, "culprit": 99, "culprit_name": "short-lived", "waited_s": 3.0},
+        {"victim": "others", "culprit": "unknown", "culprit_name": None, "waited_s": 2.0},
+        {"victim": 98, "culprit": None, "waited_s": 1.0},
+    ]
+    text = drawn(report)
+    for name in ("short-lived", "others ", "unknown", "thread 98 ", "nobody"):
+        assert name in text
+
+
+def test_a_process_that_still_ran_has_gaps_in_its_row() -> None:
+    report = convoy()
+    for one in report["processes"][0]["gils"][0]["threads"]:
+        one["cpu_s"] = one["context_switches"] = None
+    assert "lost events: 0" in drawn(report, 200)
+
+
+def test_shares_are_of_the_time_in_which_the_process_was_there() -> None:
+    report = convoy()
+    report["processes"][1]["duration_s"] = 1.25
+    assert "1 thread, held 80%, contended 0%, waited 0" in drawn(report)
+
+
+def test_processes_that_are_not_listed_count() -> None:
+    report = convoy()
+    report["other_processes"] = {"processes": 40, "held_s": 1.0, "waited_s": 2.0}
+    text = drawn(report)
+    assert "1 of 43 processes" in text
+    assert "and 40 more, waited 2.00s" in text
+
+
 def test_threads_that_share_a_name_are_told_apart() -> None:
     report = convoy()
     for one in report["processes"][0]["gils"][0]["threads"]:

@@ -7,9 +7,11 @@ keys it does not know.
 from __future__ import annotations
 
 import json
-from typing import NotRequired, TypedDict, cast
+from typing import Literal, NotRequired, TypedDict, cast
 
-SCHEMA = 1
+Who = int | Literal["others", "unknown"] | None
+"""A party to a wait: a thread by its tid, some that are not listed, one that nobody knows because
+events were lost, or nobody, when the GIL was on its way to the next holder."""
 
 
 class Distribution(TypedDict):
@@ -43,14 +45,15 @@ class Thread(TypedDict):
     name: str
     held_s: float
     waited_s: float
-    cpu_s: float
+    cpu_s: float | None
+    """None while it runs."""
     holds: Distribution
     waits: Distribution
     gaps: Gaps
     voluntary: int
     forced: int
     main: NotRequired[bool]
-    context_switches: NotRequired[ContextSwitches]
+    context_switches: NotRequired[ContextSwitches | None]
     drop_requests: NotRequired[int]
     lost_events: NotRequired[int]
 
@@ -63,12 +66,22 @@ class Others(TypedDict):
     waited_s: float
 
 
-class Blame(TypedDict):
-    """How long `victim` waited while `culprit` held; None: while nobody held (handoff)."""
+class OtherProcesses(TypedDict):
+    """Processes that are not listed one by one, summed."""
 
-    victim: int
-    culprit: int | None
+    processes: int
+    held_s: float
     waited_s: float
+
+
+class Blame(TypedDict):
+    """How long `victim` waited while `culprit` held."""
+
+    victim: Who
+    culprit: Who
+    waited_s: float
+    victim_name: NotRequired[str | None]
+    culprit_name: NotRequired[str | None]
 
 
 class LongHold(TypedDict):
@@ -96,6 +109,8 @@ class Gil(TypedDict):
     blame: list[Blame]
     long_holds: list[LongHold]
     others: NotRequired[Others | None]
+    long_holds_count: NotRequired[int]
+    """How many there were, listed or not."""
 
 
 class Process(TypedDict):
@@ -109,6 +124,7 @@ class Process(TypedDict):
     not_recorded: NotRequired[str | None]
     switch_interval_ms: NotRequired[float | None]
     unrecorded_threads: NotRequired[int]
+    duration_s: NotRequired[float]
 
 
 class Finding(TypedDict):
@@ -130,6 +146,7 @@ class Report(TypedDict):
     processes: list[Process]
     findings: list[Finding]
     notes: NotRequired[list[str]]
+    other_processes: NotRequired[OtherProcesses | None]
 
 
 def parse(text: str) -> Report:

@@ -13,7 +13,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ungil.report.model import Gil, Process, Report
+from ungil.report.model import Gil, OtherProcesses, Process, Report
 from ungil.report.threads import Names, thread_table
 from ungil.report.units import digits, duration, plain, plural, rate, share
 from ungil.report.waits import blame_section, holds_section
@@ -43,7 +43,9 @@ def render(report: Report, console: Console) -> None:
         console.print(Group(*above, *below))
         return
     names = Names(gil)
-    above += [Text(), _gil_line(gil, report["processes"][0], report["duration_s"]), Text()]
+    process = report["processes"][0]
+    seconds = _seconds(process, report)
+    above += [Text(), _gil_line(gil, process, seconds), Text()]
     below[:0] = [
         *blame_section(gil, names, few, console.width),
         *holds_section(gil, names, few),
@@ -52,7 +54,7 @@ def render(report: Report, console: Console) -> None:
     if height is not None:
         used = len(console.render_lines(Group(*above, *below), pad=False))
         rows = max(height - used - LINES_OF_A_HEADING - LINES_BELOW, ROWS_AT_LEAST)
-    table = thread_table(gil, names, report["duration_s"], rows, console.width)
+    table = thread_table(gil, names, seconds, rows, console.width)
     console.print(Group(*above, table, *below))
 
 
@@ -72,8 +74,10 @@ def _title(report: Report) -> list[RenderableType]:
     python = process.get("python") or report["python"]
     facts = [f"pid {process['pid']}", f"Python {plain(python)}" if python else "no Python"]
     facts += [duration(report["duration_s"]), plural(threads, "thread")]
-    if len(report["processes"]) > 1:
-        facts.append(f"1 of {len(report['processes']):,} processes")
+    unlisted = report.get("other_processes")
+    count = len(report["processes"]) + (unlisted["processes"] if unlisted else 0)
+    if count > 1:
+        facts.append(f"1 of {count:,} processes")
     title = Text.assemble((_command(process), "bold"), "  ", (", ".join(facts), "dim"))
     missing = process.get("not_recorded")
     if missing:
@@ -113,14 +117,14 @@ def _gil_line(gil: Gil, process: Process, seconds: float) -> Text:
         f" of the time; {rate(gil['handoffs'], seconds)} handoffs/s, ",
         f"{rate(gil['forced'], seconds)} forced/s; ",
         f"{digits(gil['wanting_mean'])} threads wanted to run on average, one could",
-        f"; switch interval {interval:g}ms" if interval else "",
+        f"; switch interval {interval:.3g}ms" if interval else "",
     )
 
 
 def _other_gils(report: Report, few: int) -> list[RenderableType]:
     gils = report["processes"][0]["gils"][1:] if report["processes"] else []
     lines: list[RenderableType] = [
-        Text(f"  {number}: {_summary(gil, report['duration_s'])}")
+        Text(f"  {number}: {_summary(gil, _seconds(report['processes'][0], report))}")
         for number, gil in enumerate(gils[:few], start=2)
     ]
     if len(gils) > few:
@@ -130,7 +134,8 @@ def _other_gils(report: Report, few: int) -> list[RenderableType]:
 
 def _other_processes(report: Report, few: int, width: int) -> list[RenderableType]:
     processes = report["processes"][1:]
-    if not processes:
+    unlisted = report.get("other_processes") or OtherProcesses(processes=0, held_s=0, waited_s=0)
+    if not processes and not unlisted["processes"]:
         return []
     grid = Table.grid(padding=(0, 1))
     grid.add_column(justify="right", no_wrap=True)
@@ -141,15 +146,17 @@ def _other_processes(report: Report, few: int, width: int) -> list[RenderableTyp
         if missing:
             text = Text(f"not recorded: {plain(missing)}", style="yellow")
         elif process["gils"]:
-            text = Text(_summary(process["gils"][0], report["duration_s"]))
+            text = Text(_summary(process["gils"][0], _seconds(process, report)))
         else:
             text = Text("never used its GIL", style="dim")
         grid.add_row(Text(f"  {process['pid']}"), Text(_command(process)), text)
     lines: list[RenderableType] = [Text(), Text("Other processes", style="bold"), grid]
-    if len(processes) > few:
-        rest = processes[few:]
+    rest = processes[few:]
+    count = len(rest) + unlisted["processes"]
+    if count:
         waited = sum(_waited(gil) for process in rest for gil in process["gils"])
-        lines.append(Text(f"  and {len(rest):,} more, waited {duration(waited)}", style="dim"))
+        waited += unlisted["waited_s"]
+        lines.append(Text(f"  and {count:,} more, waited {duration(waited)}", style="dim"))
     return lines
 
 
@@ -171,6 +178,11 @@ def _summary(gil: Gil, seconds: float) -> str:
         f"{plural(_threads(gil), 'thread')}, held {share(gil['held_s'], seconds)}, "
         f"contended {share(gil['contended_s'], seconds)}, waited {duration(_waited(gil))}"
     )
+
+
+def _seconds(process: Process, report: Report) -> float:
+    """How long the process was recorded."""
+    return process.get("duration_s", report["duration_s"])
 
 
 def _threads(gil: Gil) -> int:

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from ungil.report.model import ContextSwitches, Distribution, Gil, Others, Thread
+from ungil.report.model import ContextSwitches, Distribution, Gil, Others, Thread, Who
 from ungil.report.units import duration, plain, share, tally
 
 NARROW_NAME, WIDE_NAME = 16, 32
@@ -33,9 +33,13 @@ class Names:
             unique = thread["name"] and bearers[thread["name"]] == 1
             self._names[thread["tid"]] = name if unique else f"{name} {thread['tid']}"
 
-    def of(self, tid: int) -> str:
-        """The name of the thread `tid`, which the report may have summed with others."""
-        return self._names.get(tid, f"thread {tid}")
+    def of(self, who: Who, name: str | None = None) -> str:
+        """What to call `who`, with `name` for a thread that is not listed."""
+        if who is None:
+            return "nobody"
+        if isinstance(who, str):
+            return who
+        return self._names.get(who) or plain(name or f"thread {who}")
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,7 @@ def _columns(seconds: float) -> list[Column]:
     return [
         Column("", "held", lambda t: part(t["held_s"]), 98),
         Column("", "waited", lambda t: part(t["waited_s"]), 99),
-        Column("", "cpu", lambda t: duration(t["cpu_s"]), 40),
+        Column("", "cpu", lambda t: duration(nan if t["cpu_s"] is None else t["cpu_s"]), 40),
         Column("waits", "count", lambda t: tally(t["waits"]["count"]), 35, begins_group=True),
         Column("waits", "p50", lambda t: duration(t["waits"]["p50_us"] / 1e6), 80),
         Column("waits", "p99", lambda t: duration(t["waits"]["p99_us"] / 1e6), 85),
@@ -163,7 +167,7 @@ def _sum(threads: list[Thread], others: Others) -> Thread:
         name="",
         held_s=sum(t["held_s"] for t in threads) + others["held_s"],
         waited_s=sum(t["waited_s"] for t in threads) + others["waited_s"],
-        cpu_s=sum(t["cpu_s"] for t in threads),
+        cpu_s=sum(t["cpu_s"] or 0.0 for t in threads),
         holds=_merge([t["holds"] for t in threads]),
         waits=_merge([t["waits"] for t in threads]),
         gaps={"mean_ms": nan, "max_ms": max((t["gaps"]["max_ms"] for t in threads), default=nan)},

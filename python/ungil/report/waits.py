@@ -15,18 +15,17 @@ from ungil.report.model import Gil, LongHold
 from ungil.report.threads import Names
 from ungil.report.units import duration, plain, plural
 
-NOBODY = "nobody"
-"""What held while a thread waited and the GIL was on its way to it."""
-VICTIM, CELL = 16, 9
-"""Widths of the columns of the matrix."""
+VICTIM, CELL, WIDE_CELL = 16, 9, 16
+"""Widths of the columns of the matrix: the first one, and the others at least and at most."""
 
 
 def blame_section(gil: Gil, names: Names, few: int, width: int) -> list[RenderableType]:
     """The matrix of victims and culprits: the worst by name, the others summed."""
     waited: dict[tuple[str, str], float] = defaultdict(float)
     for blame in gil["blame"]:
-        culprit = NOBODY if blame["culprit"] is None else names.of(blame["culprit"])
-        waited[names.of(blame["victim"]), culprit] += blame["waited_s"]
+        victim = names.of(blame["victim"], blame.get("victim_name"))
+        culprit = names.of(blame["culprit"], blame.get("culprit_name"))
+        waited[victim, culprit] += blame["waited_s"]
     total = sum(waited.values())
     if total <= 0:
         return []
@@ -36,14 +35,16 @@ def blame_section(gil: Gil, names: Names, few: int, width: int) -> list[Renderab
     cells: dict[tuple[str, str], float] = defaultdict(float)
     for (victim, culprit), seconds in waited.items():
         cells[victims[victim], culprits[culprit]] += seconds
+    heads = list(dict.fromkeys(culprits.values()))
+    cell = max(min((width - VICTIM) // len(heads) - 1, max(map(len, heads)), WIDE_CELL), CELL)
     grid = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
     title = Text("Who waited\nfor whom", style="bold")
     grid.add_column(title, width=VICTIM, no_wrap=True, overflow="ellipsis")
-    for culprit in dict.fromkeys(culprits.values()):
-        head = Text(f"\n{culprit}")
-        grid.add_column(head, width=CELL, justify="right", no_wrap=True, overflow="ellipsis")
+    for head in heads:
+        text = Text(f"\n{head}")
+        grid.add_column(text, width=cell, justify="right", no_wrap=True, overflow="ellipsis")
     for victim in dict.fromkeys(victims.values()):
-        row = [cells.get((victim, culprit), 0.0) for culprit in dict.fromkeys(culprits.values())]
+        row = [cells.get((victim, culprit), 0.0) for culprit in heads]
         grid.add_row(Text(victim), *(_cell(seconds, total) for seconds in row))
     return [Text(), grid]
 
@@ -113,9 +114,7 @@ def holds_section(gil: Gil, names: Names, few: int) -> list[RenderableType]:
 
 
 def _site(hold: LongHold, names: Names) -> Site:
-    name = names.of(hold["tid"])
-    if name == f"thread {hold['tid']}" and hold.get("name"):
-        name = plain(hold.get("name", ""))
+    name = names.of(hold["tid"], hold.get("name"))
     return Site(name, hold["stack"], 0, hold["duration_ms"], 0.0, 0)
 
 
