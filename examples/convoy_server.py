@@ -14,6 +14,7 @@ A client, in a process of its own, asks for pages for some seconds and prints ho
 
 import argparse
 import http.client
+import logging
 import statistics
 import subprocess
 import sys
@@ -60,6 +61,7 @@ def request_pages(port: int, seconds: float) -> None:
 
 def serve(seconds: float, *, with_report: bool) -> None:
     """The server: runs until its client is done."""
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # It notices the convoy, too.
     server = waitress.create_server(application, host="127.0.0.1", port=0, threads=4)
     threading.Thread(target=server.run, name="server-loop", daemon=True).start()
     stop = threading.Event()

@@ -30,8 +30,10 @@ use watch::Watch;
 
 /// Between two rounds, as long as no ring fills up.
 const PERIOD: Duration = Duration::from_millis(5);
+/// Between two rounds while a long hold may be about to make a thread wait.
+const WATCH_PERIOD: Duration = Duration::from_millis(1);
 /// Between two rounds while a ring was found more than an eighth full.
-const SHORT_PERIOD: Duration = Duration::from_micros(500);
+const BUSY_PERIOD: Duration = Duration::from_micros(500);
 /// Between two flushes of the file and two looks at the processes' lives.
 const CARE_NS: u64 = 100_000_000;
 /// Between two readings of kernel counters, of this many threads a process at most.
@@ -253,12 +255,16 @@ impl Recording {
             watch.collect(&mut self.processes, |record| sink.put(&record));
             let round = self.round();
             let now = now_ns();
-            self.watch.look(&mut self.processes, now);
+            let soon = self.watch.look(&mut self.processes, now);
             if now.saturating_sub(self.cared_ns) >= CARE_NS {
                 self.cared_ns = now;
                 self.care(now);
             }
-            thread::park_timeout(if round.fullest > 0.125 { SHORT_PERIOD } else { PERIOD });
+            thread::park_timeout(match round.fullest {
+                fullest if fullest > 0.125 => BUSY_PERIOD,
+                _ if soon => WATCH_PERIOD,
+                _ => PERIOD,
+            });
         }
     }
 

@@ -13,7 +13,9 @@ impl Watch {
     }
 
     /// As the real one.
-    pub fn look(&mut self, _traced: &mut [Traced], _now: u64) {}
+    pub fn look(&mut self, _traced: &mut [Traced], _now: u64) -> bool {
+        false
+    }
 
     /// As the real one.
     pub fn collect(&mut self, _traced: &mut [Traced], _give: impl FnMut(Record)) {}

@@ -90,6 +90,17 @@ pub struct Traced {
     next_outside: usize,
 }
 
+/// Who holds and who waits at one moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Moment {
+    /// Threads that have a slot.
+    pub threads: usize,
+    /// When the longest running hold began, 0 if there is none.
+    pub held_since_ns: u64,
+    /// Whether any thread waits.
+    pub is_waited_for: bool,
+}
+
 /// What one round of reading found.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Round {
@@ -226,15 +237,20 @@ impl Traced {
         self.threads.iter_mut().flatten()
     }
 
-    /// When the longest running hold began for which another thread waits, 0 if there is none.
-    pub fn contended_since_ns(&self) -> u64 {
-        let slots = self.mapping.table().used_slots();
-        if slots.iter().all(|slot| slot.waiting_since_ns.load(Relaxed) == 0) {
-            return 0;
+    /// What the slots say about this moment.
+    pub fn now(&self) -> Moment {
+        let mut moment = Moment::default();
+        for slot in self.mapping.table().used_slots() {
+            if slot.state() == Some(SlotState::Live) {
+                moment.threads += 1;
+                moment.is_waited_for |= slot.waiting_since_ns.load(Relaxed) != 0;
+                let since = slot.holding_since_ns.load(Relaxed);
+                if since != 0 && (moment.held_since_ns == 0 || since < moment.held_since_ns) {
+                    moment.held_since_ns = since;
+                }
+            }
         }
-        let holds = slots.iter().filter(|slot| slot.state() == Some(SlotState::Live));
-        let since = holds.map(|slot| slot.holding_since_ns.load(Relaxed));
-        since.filter(|&since| since != 0).min().unwrap_or(0)
+        moment
     }
 }
 

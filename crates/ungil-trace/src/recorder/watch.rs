@@ -37,19 +37,27 @@ impl Watch {
         Self { sampler, blame_after_ns, processes: HashMap::new(), reported: false }
     }
 
-    /// Asks for what is worth knowing now. Never blocks.
-    pub fn look(&mut self, traced: &mut [Traced], now: u64) {
-        let Some(sampler) = &self.sampler else { return };
+    /// Asks for what is worth knowing now, and says whether the next look should come soon: a
+    /// thread has held for long, and another one may begin to wait for it. Never blocks.
+    pub fn look(&mut self, traced: &mut [Traced], now: u64) -> bool {
+        let Some(sampler) = &self.sampler else { return false };
+        let mut soon = false;
         for traced in traced {
             let state = self.processes.entry(traced.pid).or_default();
-            let since = traced.contended_since_ns();
+            let moment = traced.now();
+            let since = moment.held_since_ns;
             if since != state.hold_ns {
                 // Half the time, so that a hold which is just long enough has its sample.
                 (state.hold_ns, state.next_age_ns) = (since, self.blame_after_ns / 2);
             }
-            if since != 0 && now.saturating_sub(since) >= state.next_age_ns {
-                state.next_age_ns = now.saturating_sub(since).saturating_mul(4);
-                sampler.request_stack(traced.pid);
+            let age = if since == 0 { 0 } else { now.saturating_sub(since) };
+            if since != 0 && age >= state.next_age_ns {
+                if moment.is_waited_for {
+                    state.next_age_ns = age.saturating_mul(4);
+                    sampler.request_stack(traced.pid);
+                } else {
+                    soon |= moment.threads > 1;
+                }
             }
             if now >= state.names_at_ns && traced.threads_mut().any(|thread| !thread.named) {
                 state.names_pause_ns =
@@ -58,6 +66,7 @@ impl Watch {
                 sampler.request_names(traced.pid);
             }
         }
+        soon
     }
 
     /// Turns the answers that have come into records.
