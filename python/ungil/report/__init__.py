@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TextIO
 
 from rich.console import Console
@@ -29,7 +30,7 @@ def print_report(report: str, file: TextIO) -> None:
     with console.capture() as capture:
         render(parse(report), console)
     encoding = file.encoding or "utf-8"
-    text = capture.get()
+    text = re.sub(r" +$", "", capture.get(), flags=re.MULTILINE)
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
