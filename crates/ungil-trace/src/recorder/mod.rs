@@ -2,6 +2,7 @@
 //! trace file and the analysis while the program runs.
 
 mod order;
+#[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]
 mod process;
 mod session;
 #[cfg(feature = "stacks")]
