@@ -49,7 +49,7 @@ def outcomes(command: list[str], suite: str) -> dict[str, str]:
         )
         outcome = {"(exit status)": str(run.returncode)}
         if not results.exists():
-            last_words = (run.stderr or run.stdout).rstrip().splitlines()[-1:]
+            last_words = str(run.stderr or run.stdout).rstrip().splitlines()[-1:]
             outcome["(no results)"] = last_words[0] if last_words else ""
             return outcome
         for case in ElementTree.parse(results).iter("testcase"):

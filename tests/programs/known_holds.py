@@ -43,8 +43,10 @@ def waiter():
         waits.append((asked, got))
 
 
-threads = [threading.Thread(target=holder, name="holder"),
-           threading.Thread(target=waiter, name="waiter")]
+threads = [
+    threading.Thread(target=holder, name="holder"),
+    threading.Thread(target=waiter, name="waiter"),
+]
 for thread in threads:
     thread.start()
 for thread in threads:
