@@ -49,7 +49,7 @@ def outcomes(command: list[str], suite: str) -> dict[str, str]:
         )
         outcome = {"(exit status)": str(run.returncode)}
         if not results.exists():
-            last_words = str(run.stderr or run.stdout).rstrip().splitlines()[-1:]
+            last_words = (run.stderr or run.stdout).rstrip().splitlines()[-1:]
             outcome["(no results)"] = last_words[0] if last_words else ""
             return outcome
         for case in ElementTree.parse(results).iter("testcase"):
@@ -61,7 +61,7 @@ def outcomes(command: list[str], suite: str) -> dict[str, str]:
 
 def main() -> int:
     """Compares suite by suite; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("pythons", nargs="+", metavar="PYTHON")
     parser.add_argument("--with", dest="under", default="trace --quiet", help="ungil's arguments")
     parser.add_argument("--suite", action="append", help="instead of all")
