@@ -68,7 +68,12 @@ pub unsafe extern "C" fn wait(sem: *mut sem_t) -> c_int {
     }
     // SAFETY: the caller's own argument, unchanged.
     let result = unsafe { libc::sem_wait(sem) };
-    if result == 0 && just_made.contains(&(sem as usize)) && has_current_thread_state() {
+    if result == 0 && GIL.load(Relaxed) == sem as usize {
+        // It was recognised, by the release that ended this wait, while the thread slept.
+        if let Some(thread) = thread::current() {
+            thread.acquired(gil::main(), thread::now_ns());
+        }
+    } else if result == 0 && just_made.contains(&(sem as usize)) && has_current_thread_state() {
         CANDIDATE_TAKEN_NS.set(thread::now_ns());
         CANDIDATE.store(sem as usize, Relaxed);
     }
