@@ -27,6 +27,10 @@ SUITES = [
     "test_fork1",
     "test_multiprocessing_spawn",
 ]
+# Left out, with the reason.
+IGNORED = {
+    "test_print_exception_gh_102056": "never ends now and then, bare as well (seen on 3.13.0)",
+}
 
 
 def outcomes(command: list[str], suite: str) -> dict[str, str]:
@@ -34,13 +38,19 @@ def outcomes(command: list[str], suite: str) -> dict[str, str]:
     with tempfile.TemporaryDirectory(prefix="ungil-conformance-") as directory:
         results = Path(directory, "results.xml")
         # A suite that hangs ends with the traces of all its threads.
-        suite_command = [*command, "-m", "test", "--timeout", "900", "--junit-xml", str(results)]
+        options = ["--timeout", "900", "--junit-xml", str(results)]
+        options += [word for name in IGNORED for word in ("--ignore", name)]
         run = subprocess.run(
-            [*suite_command, suite], cwd=directory, capture_output=True, text=True, check=False
+            [*command, "-m", "test", *options, suite],
+            cwd=directory,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         outcome = {"(exit status)": str(run.returncode)}
         if not results.exists():
-            print(run.stdout[-2000:], run.stderr[-2000:], sep="\n")
+            last_words = (run.stderr or run.stdout).rstrip().splitlines()[-1:]
+            outcome["(no results)"] = last_words[0] if last_words else ""
             return outcome
         for case in ElementTree.parse(results).iter("testcase"):
             name = case.get("name", "?")
@@ -51,7 +61,7 @@ def outcomes(command: list[str], suite: str) -> dict[str, str]:
 
 def main() -> int:
     """Compares suite by suite; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("pythons", nargs="+", metavar="PYTHON")
     parser.add_argument("--with", dest="under", default="trace --quiet", help="ungil's arguments")
     parser.add_argument("--suite", action="append", help="instead of all")
@@ -73,6 +83,9 @@ def main() -> int:
                 if bare.get(name) != traced.get(name)
             }
             verdict = "same" if not wrong else f"{len(wrong)} DIFFERENT"
+            if "(no results)" in bare:
+                verdict = f"NOT RUN: {bare['(no results)']}"
+                wrong = {"(results)": ("none", "not compared")}
             passed = sum(result == "passed" for result in traced.values())
             print(f"{python} {suite}: {verdict}, {passed} passed ({took})", flush=True)
             for name, (before, after) in wrong.items():

@@ -10,6 +10,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+
 from ungil import _native, gil
 from ungil.errors import HookError
 

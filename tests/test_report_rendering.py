@@ -275,6 +275,13 @@ def test_long_holds_at_one_line_of_code_are_one_line_of_the_report() -> None:
     assert "20.5ms io-1  no stack" in text
 
 
+def test_a_long_hold_for_which_nobody_waited_is_not_shown() -> None:
+    report = convoy()
+    for hold in report["processes"][0]["gils"][0]["long_holds"]:
+        hold["contended"] = False
+    assert "Longest holds" not in drawn(report)
+
+
 def test_other_processes_are_a_line_each_with_the_reason_if_not_recorded() -> None:
     text = drawn(convoy(), width=160)
     assert "1 thread, held 20%, contended 0%, waited 0" in text

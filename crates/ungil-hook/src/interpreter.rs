@@ -19,6 +19,8 @@ enum Make {
     Semaphore,
     /// None that is made of libc calls.
     PyPy,
+    /// Made of calls, but on what is not known (CPython 3.2 to 3.6).
+    Unknown,
 }
 
 /// An interpreter found in this process.
@@ -36,16 +38,23 @@ impl Interpreter {
             || image::symbol(c"pypy_execute_source").is_some()
         {
             Make::PyPy
-        } else {
-            image::symbol(c"_PyThreadState_Current")?;
+        } else if image::symbol(c"Py_GetVersion").is_none() {
+            return None;
+        } else if version().to_bytes().starts_with(b"2.") {
             Make::Semaphore
+        } else {
+            Make::Unknown
         };
         Some(Self { make })
     }
 
     /// Why this interpreter cannot be hooked, if that is known without trying.
     pub fn unsupported(&self) -> Option<Status> {
-        matches!(self.make, Make::PyPy).then_some(Status::PyPy)
+        match self.make {
+            Make::PyPy => Some(Status::PyPy),
+            Make::Unknown => Some(Status::UnknownInterpreter),
+            Make::Conditions { .. } | Make::Semaphore => None,
+        }
     }
 
     /// What a hooked interpreter of this kind reports. A free-threaded one is hooked all the
@@ -78,7 +87,7 @@ impl Interpreter {
                     && redirect(c"sem_wait", sem::wait as *const c_void)
                     && redirect(c"sem_post", sem::post as *const c_void)
             }
-            Make::PyPy => false,
+            Make::PyPy | Make::Unknown => false,
         }
     }
 }

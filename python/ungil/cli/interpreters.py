@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from ungil.cli.checks import Check, Status
@@ -97,7 +98,9 @@ def _folders() -> Iterator[Path]:
     data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local/share")
     uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or data / "uv/python")
     for versions in (pyenv, uv):
-        yield from sorted(versions.glob("*/bin"))
+        # They may belong to somebody else.
+        with suppress(OSError):
+            yield from sorted(versions.glob("*/bin"))
 
 
 def _is_script(path: Path) -> bool:

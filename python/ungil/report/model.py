@@ -93,6 +93,8 @@ class LongHold(TypedDict):
     stack: list[str]
     """Innermost frame first, as `function (file:line)`; empty if none was taken."""
     name: NotRequired[str]
+    contended: NotRequired[bool]
+    """Whether anybody waited meanwhile."""
     waited_s: NotRequired[float]
     waiters_max: NotRequired[int]
 

@@ -82,9 +82,10 @@ class Site:
 
 
 def holds_section(gil: Gil, names: Names, few: int) -> list[RenderableType]:
-    """The longest holds, those of one thread at one line of code together."""
+    """The longest holds that made somebody wait, those of one thread at one line together."""
+    contended = [hold for hold in gil["long_holds"] if hold.get("contended", True)]
     sites: dict[tuple[int, str], Site] = {}
-    for hold in sorted(gil["long_holds"], key=lambda hold: hold["duration_ms"], reverse=True):
+    for hold in sorted(contended, key=lambda hold: hold["duration_ms"], reverse=True):
         key = (hold["tid"], hold["stack"][0] if hold["stack"] else "")
         site = sites.setdefault(key, _site(hold, names))
         site.count += 1

@@ -19,7 +19,6 @@
 //! (those that held and waited most), the others are summed, and so are processes; percentiles
 //! are sketches; past holds are kept only while a running wait needs them (`history.rs`).
 
-mod dense;
 mod findings;
 mod fold;
 mod gil;
@@ -33,9 +32,9 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
+use crate::dense::Dense;
 use crate::record::{Frame, ProcessId, Record, ThreadId, ThreadTotals};
 use crate::report::OtherProcesses;
-use dense::Dense;
 use process::{Process, Thread};
 use ungil_core::Event;
 

@@ -3,8 +3,8 @@
 //! GIL events of a thread have a sequence of their own (see `slices`). All else is on one common
 //! sequence and spells out its names.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::fmt::Debug;
 use std::io;
 
@@ -21,26 +21,27 @@ use super::schema::{
 };
 use super::slices::ThreadTrack;
 use super::wire::Message;
+use crate::dense::Dense;
 use crate::record::{Process, ProcessId, Record, ThreadId};
 
 /// The most text that one record may bring. The largest thing that occurs is a command line, which
 /// Linux limits to 6 MiB.
 pub const TEXT_BYTES: usize = 8 << 20;
 
-/// How far a thread id may be ahead of all others. Ids count up from 0, and so one that is further
-/// ahead is a mistake, which shall not cost memory.
-const ID_GAP: usize = 1 << 16;
+/// How many ended threads are still known as culprits: a wait may end, and its end be told, a
+/// little after the thread that caused it.
+const ENDED: usize = 1024;
 
 /// Encodes records as packets, one after the other, into a buffer.
 pub struct Encoder {
     bytes: Vec<u8>,
     /// Kernel process ids.
     processes: HashMap<ProcessId, u32>,
-    /// By id: ids count up, so there are few gaps.
-    threads: Vec<Option<Thread>>,
-    /// The encoded annotations of a wait whose culprit is the thread with this index; never empty
-    /// for a thread that was introduced.
-    as_culprit: Vec<Vec<u8>>,
+    threads: Dense<Thread>,
+    /// The encoded annotations of a wait whose culprit is the thread with this id.
+    as_culprit: Dense<Vec<u8>>,
+    /// The threads that ended last, oldest first.
+    ended: VecDeque<ThreadId>,
     /// The latest moment that was written.
     latest_ns: u64,
 }
@@ -74,8 +75,9 @@ impl Encoder {
         let mut encoder = Self {
             bytes,
             processes: HashMap::new(),
-            threads: Vec::new(),
-            as_culprit: Vec::new(),
+            threads: Dense::new(),
+            as_culprit: Dense::new(),
+            ended: VecDeque::new(),
             latest_ns: now_ns,
         };
         encoder.instant(Track::Root, now_ns, "ungil", |event| {
@@ -127,6 +129,7 @@ impl Encoder {
                         annotate_uint(event, name, *value);
                     }
                 });
+                self.forget_later(thread);
             }
             Record::Stack { thread, at_ns, frames } => {
                 known(&mut self.threads, *thread)?;
@@ -145,7 +148,7 @@ impl Encoder {
 
     /// Encodes the end of the trace, at the latest moment seen.
     pub fn end(&mut self) {
-        for thread in self.threads.iter_mut().flatten() {
+        for thread in self.threads.iter_mut() {
             thread.slices.close(&mut self.bytes, self.latest_ns);
         }
         self.instant(Track::Root, self.latest_ns, "end", |_| ());
@@ -165,14 +168,8 @@ impl Encoder {
                 state.process
             )));
         }
-        let as_culprit = match culprit {
-            Some(culprit) => self
-                .as_culprit
-                .get(culprit.0 as usize)
-                .filter(|annotations| !annotations.is_empty())
-                .ok_or_else(|| not_introduced(culprit))?,
-            None => &[][..],
-        };
+        let as_culprit = culprit.and_then(|culprit| self.as_culprit.get(culprit.0));
+        let as_culprit = as_culprit.map_or(&[][..], Vec::as_slice);
         self.latest_ns = self.latest_ns.max(event.at_ns);
         state.slices.event(&mut self.bytes, event, as_culprit);
         Ok(())
@@ -216,19 +213,14 @@ impl Encoder {
         name: &str,
     ) -> io::Result<()> {
         self.pid(process)?;
-        let index = thread.0 as usize;
-        let sequence = sequence_of(thread)
-            .filter(|_| index <= self.threads.len() + ID_GAP)
-            .ok_or_else(|| misuse(format!("{thread:?} does not count up from 0")))?;
-        if index >= self.threads.len() {
-            self.threads.resize_with(index + 1, || None);
-            self.as_culprit.resize_with(index + 1, Vec::new);
-        }
-        if self.threads[index].is_some() {
+        if self.threads.get(thread.0).is_some() {
             return Err(misuse(format!("{thread:?} is introduced twice")));
         }
+        let sequence = sequence_of(thread)
+            .filter(|_| self.as_culprit.insert(thread.0, Vec::new()))
+            .ok_or_else(|| misuse(format!("{thread:?} does not count up from 0")))?;
         let slices = ThreadTrack::open(&mut self.bytes, thread, sequence);
-        self.threads[index] = Some(Thread { process, tid, slices });
+        self.threads.insert(thread.0, Thread { process, tid, slices });
         self.name_thread(thread, at_ns, name)?;
         self.instant(Track::Thread(thread), at_ns, "thread started", |event| {
             annotate_uint(event, "process", process.0.into());
@@ -249,7 +241,7 @@ impl Encoder {
 
     fn name_thread(&mut self, thread: ThreadId, at_ns: u64, name: &str) -> io::Result<()> {
         let &mut Thread { process, tid, .. } = known(&mut self.threads, thread)?;
-        let as_culprit = &mut self.as_culprit[thread.0 as usize];
+        let as_culprit = self.as_culprit.get_mut(thread.0).ok_or_else(|| not_introduced(thread))?;
         as_culprit.clear();
         let mut annotations = Message::at_end_of(as_culprit);
         annotate_interned(&mut annotations, CULPRIT, |value| {
@@ -268,6 +260,17 @@ impl Encoder {
             });
         });
         Ok(())
+    }
+
+    /// Keeps what is known of an ended thread for a while, not for ever.
+    fn forget_later(&mut self, thread: ThreadId) {
+        self.ended.push_back(thread);
+        if self.ended.len() > ENDED
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.threads.remove(oldest.0);
+            self.as_culprit.remove(oldest.0);
+        }
     }
 
     fn pid(&self, process: ProcessId) -> io::Result<u32> {
@@ -328,9 +331,8 @@ fn display_name(argv: &[String]) -> String {
     line[program..].chars().take(60).collect()
 }
 
-fn known(threads: &mut [Option<Thread>], thread: ThreadId) -> io::Result<&mut Thread> {
-    let state = threads.get_mut(thread.0 as usize).and_then(Option::as_mut);
-    state.ok_or_else(|| not_introduced(thread))
+fn known(threads: &mut Dense<Thread>, thread: ThreadId) -> io::Result<&mut Thread> {
+    threads.get_mut(thread.0).ok_or_else(|| not_introduced(thread))
 }
 
 fn not_introduced(who: impl Debug) -> io::Error {

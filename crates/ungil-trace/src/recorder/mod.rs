@@ -2,6 +2,7 @@
 //! trace file and the analysis while the program runs.
 
 mod order;
+#[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]
 mod process;
 mod session;
 #[cfg(feature = "stacks")]
@@ -15,7 +16,7 @@ use crate::interpreter::{self, Hookable};
 use crate::perfetto::{Overwrite, Writer};
 use crate::record::{ProcessId, Record, ThreadId};
 use crate::report::Report;
-use process::{Round, Traced};
+use process::Traced;
 use session::Session;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -25,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use watch::Watch;
 
 /// Between two rounds, as long as no ring fills up.
@@ -34,10 +35,12 @@ const PERIOD: Duration = Duration::from_millis(5);
 const WATCH_PERIOD: Duration = Duration::from_millis(1);
 /// Between two rounds while a ring was found more than an eighth full.
 const BUSY_PERIOD: Duration = Duration::from_micros(500);
-/// Between two flushes of the file and two looks at the processes' lives.
-const CARE_NS: u64 = 100_000_000;
-/// Between two readings of kernel counters, of this many threads a process at most.
-const OUTSIDE_NS: u64 = 250_000_000;
+/// Between two flushes of the file.
+const FLUSH_NS: u64 = 250_000_000;
+/// How long processes that end right after the program are waited for (multiprocessing's resource
+/// tracker does).
+const GRACE: Duration = Duration::from_millis(100);
+/// Kernel counters are read with every flush, of this many threads a process at most.
 const OUTSIDE_THREADS: usize = 64;
 
 /// What to record, and where to.
@@ -181,8 +184,7 @@ struct Recording {
     known: HashSet<OsString>,
     next_process: ProcessId,
     next_thread: ThreadId,
-    cared_ns: u64,
-    outside_ns: u64,
+    flushed_ns: u64,
 }
 
 /// Where records go: into the analysis, and from there with the culprit into the file.
@@ -198,13 +200,17 @@ impl Sink {
         self.try_file(|writer| writer.write(record, culprit));
     }
 
-    /// A file that cannot be written any more (a full disk) ends the file, not the recording.
+    /// A file that cannot be written any more (a full disk) ends the file, not the recording:
+    /// what was written is kept.
     fn try_file(&mut self, work: impl FnOnce(&mut Writer) -> io::Result<()>) {
-        if let Some(writer) = &mut self.writer
-            && let Err(error) = work(writer)
-        {
-            self.writer = None;
-            self.file_error = Some(error);
+        if let Some(mut writer) = self.writer.take() {
+            match work(&mut writer) {
+                Ok(()) => self.writer = Some(writer),
+                Err(error) => {
+                    let _ = writer.finish();
+                    self.file_error = Some(error);
+                }
+            }
         }
     }
 
@@ -238,33 +244,43 @@ impl Recording {
             known: HashSet::new(),
             next_process: ProcessId(0),
             next_thread: ThreadId(0),
-            cared_ns: 0,
-            outside_ns: 0,
+            flushed_ns: 0,
         }
     }
 
     fn run(mut self) -> Outcome {
-        loop {
-            let is_last = self.shared.stop.load(Relaxed);
-            self.discover();
-            if is_last {
-                return self.finish();
+        while !self.shared.stop.load(Relaxed) {
+            let pause = self.work();
+            thread::park_timeout(pause);
+        }
+        let end = Instant::now() + GRACE;
+        self.work();
+        while !self.processes.is_empty() && Instant::now() < end {
+            thread::park_timeout(self.work());
+        }
+        self.finish()
+    }
+
+    /// Does all that is to be done at this moment and says how long to pause after it.
+    fn work(&mut self) -> Duration {
+        self.discover();
+        // Stacks first: they were taken before the events that this round gives out.
+        let (watch, sink) = (&mut self.watch, &mut self.sink);
+        watch.collect(&mut self.processes, |record| sink.put(&record));
+        let now = now_ns();
+        let fullest = self.round();
+        let soon = self.watch.look(&mut self.processes, now);
+        if now.saturating_sub(self.flushed_ns) >= FLUSH_NS {
+            self.flushed_ns = now;
+            self.sink.try_file(Writer::flush);
+            for traced in &mut self.processes {
+                traced.sample_outside(OUTSIDE_THREADS);
             }
-            // Stacks first: they were taken before the events that this round gives out.
-            let (watch, sink) = (&mut self.watch, &mut self.sink);
-            watch.collect(&mut self.processes, |record| sink.put(&record));
-            let round = self.round();
-            let now = now_ns();
-            let soon = self.watch.look(&mut self.processes, now);
-            if now.saturating_sub(self.cared_ns) >= CARE_NS {
-                self.cared_ns = now;
-                self.care(now);
-            }
-            thread::park_timeout(match round.fullest {
-                fullest if fullest > 0.125 => BUSY_PERIOD,
-                _ if soon => WATCH_PERIOD,
-                _ => PERIOD,
-            });
+        }
+        match fullest {
+            fullest if fullest > 0.125 => BUSY_PERIOD,
+            _ if soon => WATCH_PERIOD,
+            _ => PERIOD,
         }
     }
 
@@ -282,31 +298,24 @@ impl Recording {
         }
     }
 
-    fn round(&mut self) -> Round {
-        let mut sum = Round::default();
-        for traced in &mut self.processes {
+    /// Reads every ring once, says goodbye to processes that are gone, and returns how full the
+    /// fullest ring was, from 0 to 1.
+    fn round(&mut self) -> f64 {
+        let mut fullest: f64 = 0.0;
+        let mut gone = Vec::new();
+        for (index, traced) in self.processes.iter_mut().enumerate() {
             let sink = &mut self.sink;
             let round = traced.round(&mut self.next_thread, |record| sink.put(&record));
-            sum.events += round.events;
-            sum.fullest = sum.fullest.max(round.fullest);
-        }
-        self.shared.events.fetch_add(sum.events, Relaxed);
-        self.shared.threads.store(u64::from(self.next_thread.0), Relaxed);
-        sum
-    }
-
-    /// What need not be done in every round.
-    fn care(&mut self, now: u64) {
-        let (gone, alive) = self.processes.drain(..).partition(Traced::is_gone);
-        self.processes = alive;
-        self.finish_processes(gone, now);
-        self.sink.try_file(Writer::flush);
-        if now.saturating_sub(self.outside_ns) >= OUTSIDE_NS {
-            self.outside_ns = now;
-            for traced in &mut self.processes {
-                traced.sample_outside(OUTSIDE_THREADS);
+            self.shared.events.fetch_add(round.events, Relaxed);
+            fullest = fullest.max(round.fullest);
+            if round.events == 0 && traced.is_gone() {
+                gone.push(index);
             }
         }
+        self.shared.threads.store(u64::from(self.next_thread.0), Relaxed);
+        let gone = gone.into_iter().rev().map(|index| self.processes.swap_remove(index)).collect();
+        self.finish_processes(gone, now_ns());
+        fullest
     }
 
     fn finish_processes(&mut self, processes: Vec<Traced>, now: u64) {
@@ -320,10 +329,8 @@ impl Recording {
     }
 
     fn finish(mut self) -> Outcome {
-        let (watch, sink) = (&mut self.watch, &mut self.sink);
-        watch.collect(&mut self.processes, |record| sink.put(&record));
         let processes = std::mem::take(&mut self.processes);
-        let running = processes.iter().filter(|traced| !traced.is_gone()).count();
+        let running = processes.len();
         if running > 0 {
             let text = format!(
                 "{running} of the processes it started outlived the program; \

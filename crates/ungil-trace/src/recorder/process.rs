@@ -7,7 +7,6 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::ptr;
-use ungil_core::sync::AtomicU64;
 use ungil_core::sync::Ordering::{Acquire, Relaxed};
 use ungil_core::table::{
     ABI, Header, MAGIC, RING_EVENTS, Slot, SlotState, Status, TABLE_BYTES, Table, load_text,
@@ -164,7 +163,7 @@ impl Traced {
                     name_by_kernel(self.pid, thread, slot, &mut give);
                 }
                 let at_ns = slot.ended_ns.load(Relaxed);
-                self.ended.push((id, at_ns, totals(slot, thread.outside, at_ns)));
+                self.ended.push((id, at_ns, totals(slot, thread.outside)));
                 self.threads[index] = None;
                 slot.free();
             }
@@ -204,7 +203,7 @@ impl Traced {
         }
         for (thread, slot) in self.threads.iter().zip(table.slots()) {
             if let Some(thread) = thread {
-                let totals = totals(slot, thread.outside, at_ns);
+                let totals = totals(slot, thread.outside);
                 give(Record::ThreadEnded { thread: thread.id, at_ns, totals });
             }
         }
@@ -307,7 +306,7 @@ fn describe(header: &Header, process: ProcessId, pid: u32) -> Process {
         Some(Status::PyPy) => Some("PyPy's GIL is not made of calls to libc, so it cannot be seen"),
         Some(Status::UnknownInterpreter) | None => Some(
             "this Python does not make the calls to libc that a GIL is known by; \
-             CPython 2.7 and 3.8 to 3.14 do",
+             CPython 2.7 and 3.7 to 3.14 do",
         ),
     };
     Process {
@@ -329,14 +328,9 @@ fn pidfd(pid: u32) -> Option<OwnedFd> {
     i32::try_from(fd).ok().filter(|&fd| fd >= 0).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The totals of a thread; a hold or wait that still runs at `at_ns` counts up to then.
-fn totals(slot: &Slot, outside: [u64; 3], at_ns: u64) -> ThreadTotals {
-    let running = |since: &AtomicU64| {
-        let since = since.load(Relaxed);
-        if since == 0 { (0, 0) } else { (1, at_ns.saturating_sub(since)) }
-    };
-    let (running_wait, running_wait_ns) = running(&slot.waiting_since_ns);
-    let (running_hold, running_hold_ns) = running(&slot.holding_since_ns);
+/// The totals of a thread as it counted them itself; a hold or wait that still runs is not in
+/// them, and is known by its events.
+fn totals(slot: &Slot, outside: [u64; 3]) -> ThreadTotals {
     let [
         waits,
         waited_ns,
@@ -350,10 +344,10 @@ fn totals(slot: &Slot, outside: [u64; 3], at_ns: u64) -> ThreadTotals {
         involuntary_switches,
     ] = slot.counters.fields().map(|field| field.load(Relaxed));
     ThreadTotals {
-        waits: waits + running_wait,
-        waited_ns: waited_ns + running_wait_ns,
-        holds: holds + running_hold,
-        held_ns: held_ns + running_hold_ns,
+        waits,
+        waited_ns,
+        holds,
+        held_ns,
         voluntary,
         forced,
         drop_requests,

@@ -34,7 +34,7 @@ pub(super) fn find(scene: Scene, told: &[Finding]) -> Option<Finding> {
         .sum();
     let charged_s: f64 = untold.iter().map(|row| row.waited_s).sum();
     let cost_s = (charged_s - natively_s).max(0.0);
-    if !scene.is_relevant(cost_s) {
+    if !scene.is_relevant(cost_s) || natively_s > cost_s {
         return None;
     }
     let victims = match untold.iter().filter(|row| row.victim == Who::Others).count() as u64 {

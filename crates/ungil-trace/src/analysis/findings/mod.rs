@@ -39,10 +39,10 @@ pub(super) fn find(processes: &[ProcessReport]) -> Vec<Finding> {
 }
 
 fn find_in(scene: Scene) -> Vec<Finding> {
-    let convoy = convoy::find(scene);
-    let unfair = unfair::find(scene);
-    let mut findings: Vec<Finding> = convoy.into_iter().chain(unfair).collect();
-    findings.extend(native_hold::find(scene));
+    let mut findings = native_hold::find(scene);
+    let kept_s: f64 = findings.iter().map(|finding| finding.cost_s).sum();
+    findings.extend(convoy::find(scene, kept_s));
+    findings.extend(unfair::find(scene));
     let hog = hog::find(scene, &findings);
     findings.extend(hog);
     findings

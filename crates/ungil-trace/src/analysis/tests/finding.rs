@@ -199,6 +199,21 @@ fn unanswered_drop_requests_are_a_native_hold() {
 }
 
 #[test]
+fn calls_that_come_back_behind_native_code_are_no_convoy() {
+    let mut scenario = Scenario::new(2);
+    let mut at = 0;
+    for _ in 0..20 {
+        scenario.acquire(at, 0);
+        scenario.wait(at + MS, 1);
+        scenario.ask(at + 6 * MS, 1);
+        scenario.forced(at + 50 * MS, 0);
+        scenario.hold(at + 50 * MS, at + 51 * MS, 1);
+        at += 52 * MS;
+    }
+    assert_eq!(kinds(&scenario.end(at)), ["native-hold"]);
+}
+
+#[test]
 fn one_short_delay_of_an_answer_is_not_worth_telling() {
     let mut scenario = Scenario::new(2);
     scenario.acquire(0, 0);

@@ -6,17 +6,17 @@ const LARGEST_STEP: usize = 65_536;
 
 /// Items by id. A removed item leaves one word.
 #[derive(Debug)]
-pub(super) struct Dense<T> {
+pub(crate) struct Dense<T> {
     items: Vec<Option<Box<T>>>,
 }
 
 impl<T> Dense<T> {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { items: Vec::new() }
     }
 
     /// Puts `item` under `id` and says whether it could: the id is free and not absurd.
-    pub(super) fn insert(&mut self, id: u32, item: T) -> bool {
+    pub(crate) fn insert(&mut self, id: u32, item: T) -> bool {
         let index = id as usize;
         if index >= self.items.len() {
             if index - self.items.len() > LARGEST_STEP {
@@ -32,19 +32,23 @@ impl<T> Dense<T> {
         true
     }
 
-    pub(super) fn get(&self, id: u32) -> Option<&T> {
+    pub(crate) fn get(&self, id: u32) -> Option<&T> {
         self.items.get(id as usize)?.as_deref()
     }
 
-    pub(super) fn get_mut(&mut self, id: u32) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut T> {
         self.items.get_mut(id as usize)?.as_deref_mut()
     }
 
-    pub(super) fn remove(&mut self, id: u32) -> Option<Box<T>> {
+    pub(crate) fn remove(&mut self, id: u32) -> Option<Box<T>> {
         self.items.get_mut(id as usize)?.take()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.items.iter_mut().filter_map(Option::as_deref_mut)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.items.iter().filter_map(Option::as_deref)
     }
 }
