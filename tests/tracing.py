@@ -178,9 +178,17 @@ class Running:
         """What a terminal does: a signal to ungil, the program, and its children."""
         os.killpg(self.popen.pid, number)
 
-    def finish(self, lost: bool = False) -> Recording:
-        """Wait for the end, and check what was recorded."""
+    def signal_program(self, number: signal.Signals) -> None:
+        """A signal to the program alone, which is ungil's only child."""
+        task = Path(f"/proc/{self.popen.pid}/task/{self.popen.pid}/children")
+        (program,) = map(int, task.read_text(encoding="ascii").split())
+        os.kill(program, number)
+
+    def finish(self, printed: str | None = None, lost: bool = False) -> Recording:
+        """Wait for the end, and check what was recorded. `printed` is what was read before."""
         stdout, stderr = self.popen.communicate(timeout=PATIENCE_S)
+        if printed is not None:
+            stdout = f"{printed}\n{stdout}"
         assert self._json.exists(), stderr
         report = json.loads(self._json.read_text(encoding="utf-8"))
         recording = Recording(self.popen.returncode, stdout, stderr, self.path, report)
