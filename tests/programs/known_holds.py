@@ -3,7 +3,8 @@
 Usage: known_holds.py TRUTH_LIBRARY COUNT MICROSECONDS; runs on Python 2.7 and later.
 Prints JSON: for each hold of the thread "holder" the times [before, began, ended, after], where
 "before" was taken before it got the GIL and "after" once it had let go; for each wait of the
-thread "waiter" the times [asked, got]. Nanoseconds of CLOCK_MONOTONIC.
+thread "waiter" the times [asked, got]; and the kernel's ids of both. Nanoseconds of
+CLOCK_MONOTONIC.
 """
 
 import ctypes
@@ -18,10 +19,11 @@ for dll in (keeping, releasing):
     dll.clock_ns.restype = dll.woken.restype = ctypes.c_uint64
 
 readable, writable = os.pipe()
-holds, waits = [], []
+holds, waits, tids = [], [], {}
 
 
 def holder():
+    tids["holder"] = keeping.thread_id()
     began, ended = ctypes.c_uint64(), ctypes.c_uint64()
     for _ in range(count):
         before = releasing.clock_ns()
@@ -35,6 +37,7 @@ def holder():
 
 
 def waiter():
+    tids["waiter"] = keeping.thread_id()
     while True:
         asked = releasing.woken(readable)
         got = keeping.clock_ns()
@@ -51,4 +54,4 @@ for thread in threads:
     thread.start()
 for thread in threads:
     thread.join()
-json.dump({"holds": holds, "waits": waits}, sys.stdout)
+json.dump({"holds": holds, "waits": waits, "tids": tids}, sys.stdout)

@@ -1,0 +1,49 @@
+"""Ends in one of the ways a program can end, while two threads compute.
+
+Usage: ending.py WAY; runs on Python 2.7 and later. Prints "ready" and, unless the way is one that
+somebody else has to take, goes it: exit, _exit, abort, crash, exec (of the next arguments); or
+stays: it then waits to be ended by a signal.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+
+last, seen = None, {"left": 0, "right": 0}
+
+
+def compute(me):
+    global last
+    while True:
+        if last != me:
+            last = me
+            seen[me] += 1
+
+
+for name in seen:
+    thread = threading.Thread(target=compute, name=name, args=(name,))
+    thread.daemon = True
+    thread.start()
+# By now both have held the GIL, waited for it, and are doing so.
+while min(seen.values()) < 3:
+    pass
+print("ready")
+sys.stdout.flush()
+
+way = sys.argv[1]
+if way == "exit":
+    sys.exit(3)
+elif way == "_exit":
+    os._exit(3)
+elif way == "abort":
+    os.abort()
+elif way == "crash":
+    os.kill(os.getpid(), signal.SIGSEGV)
+elif way == "exec":
+    os.execv(sys.argv[2], sys.argv[2:])
+elif way == "stay":
+    # Not signal.pause, which sleeps on if the signal comes right before it is called.
+    while True:
+        time.sleep(0.001)

@@ -1,0 +1,36 @@
+"""One thread keeps the GIL in native code again and again while another wants it.
+
+Usage: keeping.py TIMES MICROSECONDS; runs on Python 2.7 and later.
+"""
+
+import ctypes
+import sys
+import threading
+
+times, microseconds = int(sys.argv[1]), int(sys.argv[2])
+native = ctypes.PyDLL(None)  # calls that keep the GIL
+over = False
+
+
+def convolve():
+    native.usleep(microseconds)  # the line to be found
+
+
+def keep():
+    global over
+    for _ in range(times):
+        convolve()
+    over = True
+
+
+def want():
+    while not over:
+        pass
+
+
+threads = [threading.Thread(target=want, name="wanting"),
+           threading.Thread(target=keep, name="keeping")]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()

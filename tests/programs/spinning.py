@@ -1,0 +1,26 @@
+"""Two threads that always want the GIL, until each has seen it come back SWITCHES times.
+
+Usage: spinning.py SWITCHES; runs on Python 2.7 and later.
+"""
+
+import sys
+import threading
+
+switches = int(sys.argv[1])
+last = None
+seen = {"left": 0, "right": 0}
+
+
+def spin(me):
+    global last
+    while min(seen.values()) < switches:
+        if last != me:
+            last = me
+            seen[me] += 1
+
+
+threads = [threading.Thread(target=spin, name=name, args=(name,)) for name in seen]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()

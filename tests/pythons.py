@@ -1,0 +1,79 @@
+"""The interpreters of this machine under which tests run their programs.
+
+A test names the versions it is about and runs on those that exist; the Python that runs pytest is
+always one of them. So a machine with a single Python passes, and `missing()` tells what
+continuous integration would have to complain about.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+# Versions that ungil claims to have been tested with, where pyenv can provide them.
+CLAIMED: tuple[str, ...] = ("2.7", "3.8", "3.11", "3.12", "3.13")
+# Debian links its interpreter statically; all others here have a shared library.
+DEBIAN = Path("/usr/bin/python3.11")
+
+
+@dataclass(frozen=True)
+class Python:
+    """An interpreter."""
+
+    path: str
+    version: tuple[int, int]
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@cache
+def found() -> tuple[Python, ...]:
+    """CPython 2.7 and from 3.8 on: pyenv's newest of each version, Debian's, the one running."""
+    by_version: dict[tuple[int, int], Path] = {}
+    folders = [folder for folder in (_pyenv() / "versions").glob("*") if not folder.is_symlink()]
+    releases = [
+        (tuple(map(int, folder.name.split("."))), folder)
+        for folder in folders
+        if re.fullmatch(r"\d+\.\d+\.\d+", folder.name) and (folder / "bin/python").exists()
+    ]
+    for (major, minor, _), folder in sorted(releases):
+        by_version[major, minor] = folder / "bin/python"
+    pythons = [
+        Python(str(path), version, f"{version[0]}.{version[1]}")
+        for version, path in sorted(by_version.items())
+        if version == (2, 7) or version >= (3, 8)
+    ]
+    if DEBIAN.exists():
+        pythons.append(Python(str(DEBIAN), (3, 11), "3.11-debian"))
+    if not any(Path(python.path).samefile(sys.executable) for python in pythons):
+        pythons.append(Python(sys.executable, sys.version_info[:2], "this"))
+    return tuple(pythons)
+
+
+def pythons(*names: str, since: tuple[int, int] = (2, 7)) -> list[Python]:
+    """Those found that are at least `since`: the named ones, or all if none is named.
+
+    The Python that runs pytest counts as named, unless another of its version was.
+    """
+    chosen = [python for python in found() if not names or python.name in names]
+    mine = sys.version_info[:2]
+    if not any(python.version == mine for python in chosen):
+        chosen += [python for python in found() if python.version == mine][:1]
+    return [python for python in chosen if python.version >= since]
+
+
+def missing() -> set[str]:
+    """Claimed versions that a machine with pyenv does not have; nothing without pyenv."""
+    if not (_pyenv() / "versions").is_dir():
+        return set()
+    return set(CLAIMED) - {python.name for python in found()}
+
+
+def _pyenv() -> Path:
+    return Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")

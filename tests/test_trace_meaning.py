@@ -1,0 +1,143 @@
+"""What is recorded is told rightly: forced or voluntary, whose fault, and what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pythons import Python, pythons
+from tracing import PROGRAMS, Recording, compile_library, trace
+
+PYTHONS = pythons("2.7", "3.8", "3.11", "3.11-debian", "3.12", "3.13")
+PYTHONS_3 = pythons("3.8", "3.11", "3.11-debian", "3.12", "3.13")
+HOLD_US = 10_000
+
+
+@pytest.mark.parametrize("python", PYTHONS, ids=str)
+def test_threads_that_never_block_are_forced_to_let_go(tmp_path: Path, python: Python) -> None:
+    switches = 30
+    recording = trace(tmp_path, python.path, PROGRAMS / "spinning.py", str(switches))
+    spinning = [it for it in recording.gil["threads"] if not it["main"]]
+    assert len(spinning) == 2
+    for thread in spinning:
+        # Each saw the other one lose the GIL that often; the last time may have been its end.
+        assert thread["forced"] >= switches - 1
+        # Python itself lets go a few times when a thread starts and ends.
+        assert thread["voluntary"] < 10
+    if python.version >= (3, 8):
+        # A release is forced because somebody asked, and one request forces one release.
+        assert recording.gil["forced"] <= sum(
+            it["drop_requests"] for it in recording.gil["threads"]
+        )
+
+
+@pytest.mark.parametrize("python", PYTHONS_3, ids=str)
+def test_a_thread_that_sleeps_lets_go_of_its_own_accord(tmp_path: Path, python: Python) -> None:
+    times = 100
+    recording = trace(tmp_path, python.path, PROGRAMS / "sleeping.py", str(times))
+    began, ended = recording.told
+    track = recording.track("sleeper")
+    slept = [it for it in track.of("hold") if began <= it.end_ns <= ended]
+    assert [it.release for it in slept] == ["voluntary"] * times
+    assert not [it for it in track.of("wait") if began <= it.start_ns <= ended]
+    assert recording.finding("none")
+
+
+@pytest.mark.parametrize("python", PYTHONS, ids=str)
+def test_each_wait_is_charged_to_the_thread_that_held(tmp_path: Path, python: Python) -> None:
+    library = compile_library(tmp_path)
+    counts = {"first": 40, "second": 20}
+    recording = trace(
+        tmp_path,
+        python.path,
+        PROGRAMS / "two_culprits.py",
+        library,
+        str(HOLD_US),
+        *map(str, counts.values()),
+    )
+    told = recording.told
+    for culprit, count in counts.items():
+        holds = told["holds"][culprit]
+        assert len(holds) == count
+        known_s = overlap(told["waits"], [(it[1], it[2]) for it in holds])
+        assert blame(recording, told["tids"]["victim"], told["tids"][culprit]) == pytest.approx(
+            known_s, rel=0.05
+        )
+        assert known_s > 0
+
+
+def blame(recording: Recording, victim: int, culprit: int) -> float:
+    """What `victim` waited for `culprit`, in seconds."""
+    rows: list[dict[str, Any]] = recording.gil["blame"]
+    return sum(it["waited_s"] for it in rows if (it["victim"], it["culprit"]) == (victim, culprit))
+
+
+def overlap(waits: list[tuple[int, int]], holds: list[tuple[int, int]]) -> float:
+    """For how many seconds the waits went on during the holds."""
+    return (
+        sum(
+            max(0, min(got, ended) - max(asked, began))
+            for asked, got in waits
+            for began, ended in holds
+        )
+        / 1e9
+    )
+
+
+@pytest.mark.parametrize("python", PYTHONS_3, ids=str)
+def test_native_code_that_keeps_the_gil_is_found_with_its_line(
+    tmp_path: Path, python: Python
+) -> None:
+    program, times = PROGRAMS / "keeping.py", 25
+    recording = trace(tmp_path, python.path, program, str(times), "50000")
+    tid = recording.thread("keeping")["tid"]
+    lines = program.read_text(encoding="utf-8").splitlines()
+    (line,) = [number for number, text in enumerate(lines, 1) if "the line to be found" in text]
+    place = f"convolve ({program}:{line})"
+
+    native = recording.finding("native-hold")
+    assert native["threads"] == [tid]
+    # A machine under load may keep the other thread from asking in time, or stretch a further hold.
+    assert native["holds"] == pytest.approx(times, rel=0.1)
+    assert native["frame"] == place
+    assert place in native["text"]
+
+    kept = [it for it in recording.gil["long_holds"] if it["tid"] == tid]
+    kept = [it for it in kept if it["duration_ms"] >= 50]
+    assert len(kept) == times
+    # A stack is taken from outside while the hold goes on, which the same load may prevent.
+    stacks = [it["stack"] for it in kept if it["stack"]]
+    assert len(stacks) > times / 2
+    assert {stack[0] for stack in stacks} == {place}
+    assert all(any(frame.startswith("keep (") for frame in stack) for stack in stacks)
+
+    unfair = recording.finding("unfair")
+    assert unfair["threads"] == [recording.thread("wanting")["tid"], tid]
+
+
+@pytest.mark.parametrize("python", PYTHONS_3, ids=str)
+def test_a_thread_that_blocks_beside_one_that_computes_is_in_a_convoy(
+    tmp_path: Path, python: Python
+) -> None:
+    times = 60
+    recording = trace(tmp_path, python.path, PROGRAMS / "convoy.py", str(times))
+    convoy = recording.finding("convoy")
+    assert convoy["threads"][0] == recording.thread("io")["tid"]
+    assert convoy["culprits"] == [recording.thread("cpu")["tid"]]
+    assert convoy["calls"] == times
+    # The computing thread holds whenever the other comes back, and until it is asked to let go,
+    # except when the machine under test is so busy that it did not run meanwhile.
+    assert convoy["late"] > times / 2
+
+
+@pytest.mark.parametrize("python", PYTHONS, ids=str)
+def test_nothing_is_wrong_with_a_program_of_one_thread(tmp_path: Path, python: Python) -> None:
+    recording = trace(tmp_path, python.path, PROGRAMS / "alone.py")
+    assert recording.finding("none")["waited_max_s"] == 0
+    assert recording.stdout == "333332833333500000\n"
+    if python.version < (3, 0):
+        # 2.7 makes its GIL when the first thread is started.
+        assert recording.process["gils"] == []
+    else:
+        assert recording.gil["forced"] == recording.gil["handoffs"] == 0
