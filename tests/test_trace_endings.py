@@ -15,7 +15,7 @@ PROGRAM = PROGRAMS / "ending.py"
 
 
 def was_recorded(recording: Recording) -> None:
-    """Both computing threads were seen to hold and to wait."""
+    """Both computing threads were seen to hold, and to make others wait."""
     assert recording.stdout == "ready\n"
     process = recording.processes[0]
     (gil,) = process["gils"]
@@ -23,7 +23,7 @@ def was_recorded(recording: Recording) -> None:
     assert len(computing) == 2
     for thread in computing:
         assert thread["holds"]["count"] >= 3
-        assert thread["waits"]["count"] >= 2
+    assert gil["contended_s"] > 0
 
 
 @pytest.mark.parametrize("python", PYTHONS, ids=str)

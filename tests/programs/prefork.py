@@ -31,8 +31,7 @@ def serve(done):
     reader.start()
     reader.join()
     os.write(done, b"x")
-    while True:
-        signal.pause()
+    signal.pause()  # to be killed
 
 
 computing = threading.Thread(target=compute, name="computing")

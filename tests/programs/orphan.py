@@ -1,0 +1,28 @@
+"""Leaves a process behind that computes in two threads until its standard input ends.
+
+Usage: orphan.py; runs on Python 3.8 and later. Prints the process id of what is left behind.
+"""
+
+import os
+import sys
+import threading
+
+if os.fork():
+    os._exit(0)
+
+over = False
+
+
+def compute():
+    while not over:
+        pass
+
+
+for _ in range(2):
+    threading.Thread(target=compute).start()
+print(os.getpid(), flush=True)
+# Whoever waits for the end of the output need not wait for this process.
+for stream in (1, 2):
+    os.dup2(os.open("/dev/null", os.O_WRONLY), stream)
+sys.stdin.read()
+over = True

@@ -1,0 +1,90 @@
+"""Many threads, short threads, and threads of several interpreters in one process."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pythons import Python, pythons
+from tracing import PROGRAMS, Running, Track, trace
+
+PYTHONS = pythons("2.7", "3.8", "3.11", "3.11-debian", "3.12", "3.13")
+PYTHONS_3 = pythons("3.8", "3.11", "3.11-debian", "3.12", "3.13")
+
+
+def releases(thread: dict[str, Any]) -> int:
+    """How often it let go of the GIL."""
+    return thread["voluntary"] + thread["forced"]
+
+
+@pytest.mark.parametrize("python", PYTHONS_3, ids=str)
+def test_five_hundred_threads_at_once_are_named_and_counted(tmp_path: Path, python: Python) -> None:
+    count, times = 500, 20
+    names = {f"many-{number}" for number in range(count)}
+
+    def are_named(tracks: list[Track]) -> bool:
+        return names <= {track.name for track in tracks}
+
+    words = [python.path, PROGRAMS / "many_threads.py", str(count), str(times)]
+    with Running(tmp_path, words, stdin=subprocess.PIPE) as running:
+        alive = running.read_line()
+        # They live until their names have been read from outside.
+        running.wait_until(are_named)
+        recording = running.finish(printed=alive)
+    assert (recording.status, recording.stdout) == (0, "alive\n")
+    assert recording.gil["others"] is None
+    many = [it for it in recording.gil["threads"] if not it["main"]]
+    assert {it["name"] for it in many} == names
+    assert len(many) == count
+    for thread in many:
+        # os.write, os.read, and the end of the thread; what it was made to do comes on top.
+        assert times + 2 <= releases(thread) <= times + 2 + thread["forced"]
+        assert thread["holds"]["count"] == releases(thread)
+
+
+@pytest.mark.parametrize("python", PYTHONS, ids=str)
+@pytest.mark.parametrize("at_a_time", [1, 200])
+def test_two_thousand_short_threads_are_all_counted(
+    tmp_path: Path, python: Python, at_a_time: int
+) -> None:
+    count, times = 2000, 3
+    program = PROGRAMS / "short_threads.py"
+    recording = trace(tmp_path, python.path, program, str(count), str(at_a_time), str(times))
+    # The main thread may still be there when the last of them is gone from the kernel.
+    short = [track for track in recording.tracks if track.tid != track.pid]
+    assert len(short) == count
+    for track in short:
+        holds = track.of("hold")
+        forced = sum(it.release == "forced" for it in holds)
+        assert len(holds) >= times + 1
+        assert not any(it.unfinished for it in track.slices)
+        if python.version >= (3, 0):
+            assert len(holds) <= times + 1 + forced
+    # A report lists the ones that matter and sums up the rest.
+    others = recording.gil["others"]
+    listed = [it for it in recording.gil["threads"] if not it["main"]]
+    assert len(listed) + others["threads"] == count
+    assert sum(map(releases, listed)) + others["voluntary"] + others["forced"] == sum(
+        len(track.of("hold")) for track in short
+    )
+
+
+@pytest.mark.parametrize("python", pythons("3.12", "3.13", since=(3, 12)), ids=str)
+def test_interpreters_with_a_gil_of_their_own(tmp_path: Path, python: Python) -> None:
+    count, times = 4, 1000
+    program = PROGRAMS / "subinterpreters.py"
+    recording = trace(tmp_path, python.path, program, str(count), str(times))
+    gils = recording.process["gils"]
+    assert [it["gil"] for it in gils] == list(range(count + 1))
+    runners: set[int] = set()
+    for gil in gils[1:]:
+        # The main thread made it and ended it, another one ran it.
+        main, runner = sorted(gil["threads"], key=lambda it: not it["main"])
+        assert main["main"]
+        # os.open, os.read, and the end of the code.
+        assert releases(runner) == times + 2
+        runners.add(runner["tid"])
+    assert len(runners) == count
+    assert runners < {it["tid"] for it in gils[0]["threads"]}
