@@ -74,12 +74,15 @@ impl Process {
         chair
     }
 
-    /// Completes an ended thread by the totals it kept itself. One whose events were all lost is
-    /// seated at the main interpreter's GIL.
+    /// Completes an ended thread that lost events by the totals it kept itself. One whose events
+    /// were all lost is seated at the main interpreter's GIL.
+    ///
+    /// Without a loss the events are the whole truth, and the totals may differ from them by one: a
+    /// thread that was killed had counted what it had not published yet, and one that outlived the
+    /// recording counted on.
     pub(super) fn adopt(&mut self, id: ThreadId, thread: &mut Thread, totals: &ThreadTotals) {
         thread.totals = Some(*totals);
-        if totals.holds == 0 && totals.waits == 0 {
-            // Nothing was ever completed, or the totals are missing; the events know better.
+        if totals.lost_events == 0 || (totals.holds == 0 && totals.waits == 0) {
             return;
         }
         if thread.chairs.is_empty() {

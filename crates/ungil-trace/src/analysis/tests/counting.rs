@@ -149,7 +149,7 @@ fn own_totals_do_not_know_what_the_end_of_the_thread_cut_off() {
     scenario.wait(20 * MS, 1);
     for (thread, held_ns) in [(1, 10 * MS), (0, 0)] {
         let waits = u64::from(thread == 0);
-        let totals = ThreadTotals { holds: 1, held_ns, waits, ..<_>::default() };
+        let totals = ThreadTotals { holds: 1, held_ns, waits, lost_events: 1, ..<_>::default() };
         scenario.end_thread(50 * MS, thread, totals);
     }
     let report = scenario.end(50 * MS);
@@ -179,8 +179,14 @@ fn charges_shrink_when_a_lost_acquire_made_a_wait_too_long() {
     scenario.wait(0, 1);
     scenario.release(80 * MS, 0);
     scenario.hold(100 * MS, 101 * MS, 1);
-    let totals =
-        ThreadTotals { waits: 2, waited_ns: 10 * MS, holds: 2, held_ns: 3 * MS, ..<_>::default() };
+    let totals = ThreadTotals {
+        waits: 2,
+        waited_ns: 10 * MS,
+        holds: 2,
+        held_ns: 3 * MS,
+        lost_events: 3,
+        ..<_>::default()
+    };
     scenario.end_thread(200 * MS, 1, totals);
     let report = scenario.end(200 * MS);
     assert_close(thread(&report, 1).waited_s, 0.01);
