@@ -5,14 +5,15 @@
 
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 const LIBRARY: &str = "libungil_hook.so";
 
 fn main() {
     let out = PathBuf::from(variable("OUT_DIR"));
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // Asked for now, because a target directory may be used for a checkout elsewhere.
+    let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("../..");
     for part in ["crates/ungil-hook", "crates/ungil-core", "Cargo.toml", "Cargo.lock"] {
         println!("cargo::rerun-if-changed={}", root.join(part).display());
     }
