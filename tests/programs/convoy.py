@@ -24,8 +24,7 @@ def serve():
     over = True
 
 
-threads = [threading.Thread(target=compute, name="cpu"),
-           threading.Thread(target=serve, name="io")]
+threads = [threading.Thread(target=compute, name="cpu"), threading.Thread(target=serve, name="io")]
 for thread in threads:
     thread.start()
 for thread in threads:

@@ -28,8 +28,10 @@ def want():
         pass
 
 
-threads = [threading.Thread(target=want, name="wanting"),
-           threading.Thread(target=keep, name="keeping")]
+threads = [
+    threading.Thread(target=want, name="wanting"),
+    threading.Thread(target=keep, name="keeping"),
+]
 for thread in threads:
     thread.start()
 for thread in threads:
