@@ -35,6 +35,8 @@ const PERIOD: Duration = Duration::from_millis(5);
 const WATCH_PERIOD: Duration = Duration::from_millis(1);
 /// Between two rounds while a ring was found more than an eighth full.
 const BUSY_PERIOD: Duration = Duration::from_micros(500);
+/// Between two looks for new processes: their rings hold what they do meanwhile.
+const DISCOVER_NS: u64 = 20_000_000;
 /// Between two flushes of the file.
 const FLUSH_NS: u64 = 250_000_000;
 /// How long processes that end right after the program are waited for (multiprocessing's resource
@@ -184,6 +186,7 @@ struct Recording {
     known: HashSet<OsString>,
     next_process: ProcessId,
     next_thread: ThreadId,
+    discovered_ns: u64,
     flushed_ns: u64,
 }
 
@@ -244,6 +247,7 @@ impl Recording {
             known: HashSet::new(),
             next_process: ProcessId(0),
             next_thread: ThreadId(0),
+            discovered_ns: 0,
             flushed_ns: 0,
         }
     }
@@ -254,6 +258,7 @@ impl Recording {
             thread::park_timeout(pause);
         }
         let end = Instant::now() + GRACE;
+        self.discovered_ns = 0;
         self.work();
         while !self.processes.is_empty() && Instant::now() < end {
             thread::park_timeout(self.work());
@@ -263,11 +268,14 @@ impl Recording {
 
     /// Does all that is to be done at this moment and says how long to pause after it.
     fn work(&mut self) -> Duration {
-        self.discover();
+        let now = now_ns();
+        if now.saturating_sub(self.discovered_ns) >= DISCOVER_NS {
+            self.discovered_ns = now;
+            self.discover();
+        }
         // Stacks first: they were taken before the events that this round gives out.
         let (watch, sink) = (&mut self.watch, &mut self.sink);
         watch.collect(&mut self.processes, |record| sink.put(&record));
-        let now = now_ns();
         let fullest = self.round();
         let soon = self.watch.look(&mut self.processes, now);
         if now.saturating_sub(self.flushed_ns) >= FLUSH_NS {
@@ -330,7 +338,8 @@ impl Recording {
 
     fn finish(mut self) -> Outcome {
         let processes = std::mem::take(&mut self.processes);
-        let running = processes.len();
+        // One that is gone may still be here, if there was too much left to read.
+        let running = processes.iter().filter(|traced| !traced.is_gone()).count();
         if running > 0 {
             let text = format!(
                 "{running} of the processes it started outlived the program; \

@@ -160,7 +160,7 @@ impl Traced {
             round.fullest = round.fullest.max(count as f64 / RING_EVENTS as f64);
             if state == Some(SlotState::Ended) {
                 if !thread.named {
-                    name_by_kernel(self.pid, thread, slot, &mut give);
+                    name_by_kernel(self.pid, table, thread, slot, &mut give);
                 }
                 let at_ns = slot.ended_ns.load(Relaxed);
                 self.ended.push((id, at_ns, totals(slot, thread.outside)));
@@ -280,10 +280,21 @@ fn introduce(
 
 /// A thread that ended before Python's name for it could be read keeps the kernel's, if it has
 /// one of its own (Python 3.14 sets it, and so do many native libraries).
-fn name_by_kernel(pid: u32, thread: &Thread, slot: &Slot, give: &mut impl FnMut(Record)) {
+fn name_by_kernel(
+    pid: u32,
+    table: Table,
+    thread: &Thread,
+    slot: &Slot,
+    give: &mut impl FnMut(Record),
+) {
     let name = load_text(&slot.comm);
-    let inherited = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    if !name.is_empty() && name != inherited.trim_end() {
+    // The main thread's name as it was, because the process may be gone, and as it is, because it
+    // may have been changed.
+    let mains = table.used_slots().iter().filter(|main| main.tid.load(Relaxed) == pid);
+    let before = mains.map(|main| load_text(&main.comm));
+    let now = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let mut inherited = before.chain([now.trim_end().to_owned()]);
+    if !name.is_empty() && inherited.all(|inherited| inherited != name) {
         give(Record::ThreadNamed { thread: thread.id, name });
     }
 }
