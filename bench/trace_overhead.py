@@ -23,15 +23,16 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from sampling import Failed, Sample, adopt_orphans, sample
 
 FOLDER = Path(__file__).parent / "programs"
 SCRIPTS = Path(sysconfig.get_path("scripts"))
+REPORT = ".json"
 PACKAGES = ["ungil", "py-spy", "gilknocker", "viztracer"]
 # A program's count of work in a warm-up and in a quick run.
 SMALL = {
@@ -51,11 +52,13 @@ class Variant:
     package: str | None
     command: Callable[[list[str], str], list[str]]
     """The command, from that of the program and the name of a file to write to."""
+    writes: str | None = None
+    """What the name of that file ends in, if the tool writes one."""
 
 
 def _ungil(program: list[str], output: str) -> list[str]:
     tool = [sys.executable, "-m", "ungil", "trace", "--quiet", "--output", output]
-    return [*tool, "--json", f"{output}.json", "--", *program]
+    return [*tool, "--json", f"{output}{REPORT}", "--", *program]
 
 
 def _py_spy(*options: str) -> Callable[[list[str], str], list[str]]:
@@ -71,18 +74,18 @@ def _gilknocker(program: list[str], _output: str) -> list[str]:
 
 
 def _viztracer(program: list[str], output: str) -> list[str]:
-    tool = [program[0], "-m", "viztracer", "--quiet", "--output_file", f"{output}.json"]
+    tool = [program[0], "-m", "viztracer", "--quiet", "--output_file", f"{output}{REPORT}"]
     return [*tool, "--", *program[1:]]
 
 
 VARIANTS = [
     Variant("bare", None, lambda program, _output: program),
     Variant("bare again", None, lambda program, _output: program),
-    Variant("ungil trace", "ungil", _ungil),
-    Variant("py-spy record", "py-spy", _py_spy()),
-    Variant("py-spy record --nonblocking", "py-spy", _py_spy("--nonblocking")),
+    Variant("ungil trace", "ungil", _ungil, REPORT),
+    Variant("py-spy record", "py-spy", _py_spy(), ""),
+    Variant("py-spy record --nonblocking", "py-spy", _py_spy("--nonblocking"), ""),
     Variant("gilknocker", "gilknocker", _gilknocker),
-    Variant("viztracer", "viztracer", _viztracer),
+    Variant("viztracer", "viztracer", _viztracer, REPORT),
 ]
 
 
@@ -93,13 +96,14 @@ class Runs:
     rounds: list[dict[str, Sample]] = field(default_factory=list[dict[str, Sample]])
     missing: dict[str, str] = field(default_factory=dict[str, str])
     """Why a variant has no samples."""
-    repeated: Counter[str] = field(default_factory=Counter[str])
+    repeated: dict[str, int] = field(default_factory=dict[str, int])
     """Samples that were thrown away, by what disturbed them."""
     kept_disturbed: int = 0
     """Disturbed samples that were kept, because the repetitions were used up."""
-    events: int = 0
-    """Holds that ungil recorded."""
+    holds: int = 0
+    """What ungil counted in all its runs, repeated ones too."""
     lost_events: int = 0
+    """Of about twice as many events, those it could not write down."""
 
     def ratios(self, variant: str, of: str) -> list[float]:
         """A figure of `variant` divided by that of the bare run of the same round."""
@@ -118,52 +122,57 @@ def run(program: str, rounds: int, work: int | None, repetitions: int) -> Runs:
     """Run every variant of `program` once to warm up and then `rounds` times, interleaved."""
     runs = Runs()
     for variant in VARIANTS:
-        try:
-            if variant.package is not None:
-                importlib.metadata.version(variant.package)
-            _sample(variant, program, SMALL[program], None)
-        except importlib.metadata.PackageNotFoundError:
+        if variant.package is not None and _version(variant.package) is None:
             runs.missing[variant.name] = "not installed"
-        except Failed as failure:
-            runs.missing[variant.name] = f"failed: {failure}"
+    _round(program, SMALL[program], 0, Runs(missing=runs.missing))
     for _ in range(rounds):
-        round_: dict[str, Sample] = {}
-        for variant in VARIANTS:
-            if variant.name in runs.missing:
-                continue
-            while True:
-                taken = _sample(variant, program, work, runs)
-                disturbance = taken.disturbance()
-                if disturbance is None:
-                    break
-                if runs.repeated.total() >= repetitions:
-                    runs.kept_disturbed += 1
-                    break
-                runs.repeated[disturbance] += 1
-            round_[variant.name] = taken
-        runs.rounds.append(round_)
+        runs.rounds.append(_round(program, work, repetitions, runs))
     return runs
 
 
-def _sample(variant: Variant, program: str, work: int | None, runs: Runs | None) -> Sample:
+def _round(program: str, work: int | None, repetitions: int, runs: Runs) -> dict[str, Sample]:
+    """A sample of each variant, taken again if it was disturbed and `repetitions` are left."""
+    round_: dict[str, Sample] = {}
+    for variant in VARIANTS:
+        while variant.name not in runs.missing and variant.name not in round_:
+            try:
+                taken = _sample(variant, program, work, runs)
+            except Failed as failure:
+                if variant.package is None:
+                    raise SystemExit(f"{program} does not run: {failure}") from failure
+                runs.missing[variant.name] = f"failed: {failure}"
+                break
+            disturbance = taken.disturbance()
+            if disturbance is not None and sum(runs.repeated.values()) < repetitions:
+                runs.repeated[disturbance] = runs.repeated.get(disturbance, 0) + 1
+                continue
+            runs.kept_disturbed += disturbance is not None
+            round_[variant.name] = taken
+    return round_
+
+
+def _sample(variant: Variant, program: str, work: int | None, runs: Runs) -> Sample:
     """One run, in a folder for what the tool writes."""
     words = [sys.executable, str(FOLDER / f"{program}.py")]
     words += [] if work is None else [str(work)]
     with tempfile.TemporaryDirectory(prefix="ungil-bench-") as folder:
         output = Path(folder, "output")
         taken = sample(variant.command(words, str(output)), os.environ)
-        if variant.package == "ungil" and runs is not None:
-            # A tool that records nothing costs nothing.
-            report = json.loads(Path(f"{output}.json").read_text(encoding="utf-8"))
-            threads = [
-                thread
-                for process in report["processes"]
-                for gil in process["gils"]
-                for thread in gil["threads"]
-            ]
-            runs.events += sum(thread["holds"]["count"] for thread in threads)
-            runs.lost_events += report["lost_events"]
+        if variant.writes is not None:
+            written = output.with_name(output.name + variant.writes)
+            if not written.exists():
+                # A tool that records nothing costs nothing.
+                raise Failed("the tool recorded nothing")
+            if variant.package == "ungil":
+                _note_events(runs, json.loads(written.read_text(encoding="utf-8")))
     return taken
+
+
+def _note_events(runs: Runs, report: dict[str, Any]) -> None:
+    """Add up how much ungil recorded, and lost, according to its report."""
+    gils = [gil for process in report["processes"] for gil in process["gils"]]
+    runs.holds += sum(thread["holds"]["count"] for gil in gils for thread in gil["threads"])
+    runs.lost_events += report["lost_events"]
 
 
 def environment() -> dict[str, str]:
@@ -173,12 +182,7 @@ def environment() -> dict[str, str]:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         if line.startswith("model name")
     ]
-    versions: list[str] = []
-    for package in PACKAGES:
-        try:
-            versions.append(f"{package} {importlib.metadata.version(package)}")
-        except importlib.metadata.PackageNotFoundError:
-            versions.append(f"{package} not installed")
+    versions = [f"{package} {_version(package) or 'not installed'}" for package in PACKAGES]
     return {
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "commit": _commit(),
@@ -189,6 +193,13 @@ def environment() -> dict[str, str]:
         "versions": ", ".join(versions),
         "load": " ".join(f"{load:.2f}" for load in os.getloadavg()),
     }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _commit() -> str:
@@ -220,7 +231,7 @@ def table(program: str, runs: Runs) -> Iterator[str]:
     repeated = ", ".join(f"{count} {what}" for what, count in sorted(runs.repeated.items()))
     yield (
         f"  disturbed samples: {repeated or 'none'} repeated, {runs.kept_disturbed} kept; "
-        f"ungil recorded {runs.events:,} holds, lost {runs.lost_events:,} events"
+        f"ungil counted {runs.holds:,} holds, lost {runs.lost_events:,} events"
     )
 
 
