@@ -1,7 +1,9 @@
 """One run of a command, what it used, and whether somebody else took the machine meanwhile.
 
 Machines are shared: the host takes CPU time (`steal` in /proc/stat), and so do other processes.
-Both are read around every sample, so that a disturbed one can be repeated.
+Both are read around every sample, so that a disturbed one can be repeated. A sample should begin
+when the others rest: cores of a virtual machine may share one real core, and a neighbour then costs
+CPU time, not only wall time.
 """
 
 import ctypes
@@ -65,6 +67,16 @@ def adopt_orphans() -> None:
     """
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def wait_for_quiet(patience_s: float) -> None:
+    """Wait until nobody computes, but no longer than `patience_s`."""
+    end_s = time.monotonic() + patience_s
+    while time.monotonic() < end_s:
+        before = _machine()
+        time.sleep(0.1)
+        if _machine().busy_s - before.busy_s <= 1 / TICKS_PER_S:
+            return
 
 
 def sample(command: Sequence[str], environment: Mapping[str, str]) -> Sample:

@@ -28,11 +28,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sampling import Failed, Sample, adopt_orphans, sample
+from sampling import Failed, Sample, adopt_orphans, sample, wait_for_quiet
 
 FOLDER = Path(__file__).parent / "programs"
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 REPORT = ".json"
+# Before each sample, for other processes of the machine to pause.
+PATIENCE_S = 5.0
 PACKAGES = ["ungil", "py-spy", "gilknocker", "viztracer"]
 # A program's count of work in a warm-up and in a quick run.
 SMALL = {
@@ -135,6 +137,8 @@ def _round(program: str, work: int | None, repetitions: int, runs: Runs) -> dict
     round_: dict[str, Sample] = {}
     for variant in VARIANTS:
         while variant.name not in runs.missing and variant.name not in round_:
+            if repetitions > 0:
+                wait_for_quiet(PATIENCE_S)
             try:
                 taken = _sample(variant, program, work, runs)
             except Failed as failure:
