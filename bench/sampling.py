@@ -20,8 +20,9 @@ from typing import NamedTuple
 PR_SET_CHILD_SUBREAPER = 36  # <linux/prctl.h>
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
-# /proc/stat counts in ticks of 10 ms, for the machine and for us at different moments.
-TICKS_OF_DOUBT = 3
+# /proc/stat counts in ticks (of 10 ms), and what is busy not at the moments when we are counted.
+STEAL_DOUBT_S = 1 / TICKS_PER_S
+FOREIGN_DOUBT_S = 3 / TICKS_PER_S
 # The most that may be stolen, or be used by others, as a share of the sample's own CPU time.
 MOST_STOLEN = 0.02
 MOST_FOREIGN = 0.10
@@ -52,10 +53,9 @@ class Sample:
 
     def disturbance(self) -> str | None:
         """`stolen` or `foreign` if that much of the machine was, else None."""
-        doubt_s = TICKS_OF_DOUBT / TICKS_PER_S
-        if self.stolen_s > self.tree_cpu_s * MOST_STOLEN + doubt_s:
+        if self.stolen_s > self.tree_cpu_s * MOST_STOLEN + STEAL_DOUBT_S:
             return "stolen"
-        if self.foreign_s > self.tree_cpu_s * MOST_FOREIGN + doubt_s:
+        if self.foreign_s > self.tree_cpu_s * MOST_FOREIGN + FOREIGN_DOUBT_S:
             return "foreign"
         return None
 

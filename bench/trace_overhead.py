@@ -7,7 +7,8 @@ divides each run by the bare run of the same round. `bare again` is the bare pro
 what its ratio differs from 1 is noise, and so is as much in the other rows.
 
 The peers come from the `bench` extra (`pip install '.[bench]'`); one that is missing is a row that
-says so. ungil must be an optimised build (`maturin develop --release`, or a wheel).
+says so. The runs are short and many, because a shared machine changes its speed within seconds: what
+is compared should lie close together. ungil must be an optimised build (`maturin develop --release`, or a wheel).
 """
 
 import argparse
@@ -34,7 +35,7 @@ FOLDER = Path(__file__).parent / "programs"
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 REPORT = ".json"
 # Before each sample, for other processes of the machine to pause.
-PATIENCE_S = 5.0
+PATIENCE_S = 2.0
 PACKAGES = ["ungil", "py-spy", "gilknocker", "viztracer"]
 # A program's count of work in a warm-up and in a quick run.
 SMALL = {
@@ -249,7 +250,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=7, help="samples a variant [7]")
+    parser.add_argument("--rounds", type=int, default=15, help="samples a variant [15]")
     parser.add_argument("--repetitions", type=int, default=20, help="of disturbed samples [20]")
     parser.add_argument("--program", action="append", choices=list(SMALL), help="instead of all")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every sample")

@@ -8,7 +8,7 @@ import threading
 import work
 from one_cpu_thread import compute
 
-CALLS = 500_000
+CALLS = 150_000
 THREADS = 4
 
 

@@ -8,7 +8,7 @@ import os
 
 import work
 
-WRITES = 4_000_000
+WRITES = 2_000_000
 
 
 def write(descriptor: int, writes: int) -> None:

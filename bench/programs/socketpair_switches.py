@@ -8,7 +8,7 @@ import socket
 import work
 from tcp_switches import exchange
 
-EXCHANGES = 600_000
+EXCHANGES = 250_000
 
 if __name__ == "__main__":
     exchanges = work.count(EXCHANGES)

@@ -7,7 +7,7 @@ import socket
 
 import work
 
-EXCHANGES = 150_000
+EXCHANGES = 80_000
 
 
 def exchange(writer: socket.socket, reader: socket.socket, exchanges: int) -> None:
