@@ -4,11 +4,11 @@
 
 Runs programs of a fixed amount of work bare and under each tool, in turn (A B C, A B C, ...), and
 divides each run by the bare run of the same round. `bare again` is the bare program a second time:
-what its ratio differs from 1 is noise, and so is as much in the other rows.
+what its ratio differs from 1 is noise, and so is as much in the other rows. The runs are short and
+many, because a shared machine changes its speed within seconds.
 
 The peers come from the `bench` extra (`pip install '.[bench]'`); one that is missing is a row that
-says so. The runs are short and many, because a shared machine changes its speed within seconds: what
-is compared should lie close together. ungil must be an optimised build (`maturin develop --release`, or a wheel).
+says so. ungil must be an optimised build (`maturin develop --release`, or a wheel).
 """
 
 import argparse
