@@ -121,9 +121,11 @@ class Runs:
         return statistics.median(getattr(round_[variant], of) for round_ in self.rounds)
 
 
-def run(program: str, rounds: int, work: int | None, repetitions: int) -> Runs:
+def run(
+    program: str, rounds: int, work: int | None, repetitions: int, left_out: Sequence[str] = ()
+) -> Runs:
     """Run every variant of `program` once to warm up and then `rounds` times, interleaved."""
-    runs = Runs()
+    runs = Runs(missing=dict.fromkeys(left_out, "left out"))
     for variant in VARIANTS:
         if variant.package is not None and _version(variant.package) is None:
             runs.missing[variant.name] = "not installed"
@@ -224,6 +226,8 @@ def table(program: str, runs: Runs) -> Iterator[str]:
     heads = ["wall", "CPU, the program's", "CPU, all processes"]
     yield f"  {'':28}" + "".join(f"{head:>23}" for head in heads) + f"{'more CPU':>11}{'n':>4}"
     for variant in VARIANTS[1:]:
+        if runs.missing.get(variant.name) == "left out":
+            continue
         if variant.name in runs.missing:
             yield f"  {variant.name:28}  {runs.missing[variant.name]}"
             continue
@@ -247,12 +251,19 @@ def spread(values: Sequence[float]) -> str:
 
 def main() -> None:
     """Measures and prints."""
+    names = [variant.name for variant in VARIANTS if variant.package is not None]
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=15, help="samples a variant [15]")
-    parser.add_argument("--repetitions", type=int, default=20, help="of disturbed samples [20]")
+    parser.add_argument(
+        "--repetitions",
+        type=int,
+        default=20,
+        help="of disturbed samples [20]; 0: nor any waiting for the machine to be quiet",
+    )
     parser.add_argument("--program", action="append", choices=list(SMALL), help="instead of all")
+    parser.add_argument("--variant", action="append", choices=names, help="instead of all")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every sample")
     parser.add_argument("--quick", action="store_true", help="little work, two rounds: a smoke run")
     options = parser.parse_args()
@@ -263,8 +274,10 @@ def main() -> None:
         print(f"{name:9} {value}")
     print("\nRatios to the bare run of the same round: median (least-greatest).")
     programs: dict[str, object] = {}
+    left_out = [name for name in names if name not in (options.variant or names)]
     for program in options.program or SMALL:
-        runs = run(program, rounds, SMALL[program] if options.quick else None, repetitions)
+        work = SMALL[program] if options.quick else None
+        runs = run(program, rounds, work, repetitions, left_out)
         print("", *table(program, runs), sep="\n", flush=True)
         programs[program] = dataclasses.asdict(runs)
     if options.json is not None:
