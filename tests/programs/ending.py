@@ -11,6 +11,10 @@ import sys
 import threading
 import time
 
+if sys.version_info[0] == 2:
+    # After 100 ticks, as is the default, it would let go a million times a second.
+    sys.setcheckinterval(10000)
+
 last, seen = None, {"left": 0, "right": 0}
 
 

@@ -7,6 +7,10 @@ import ctypes
 import sys
 import threading
 
+if sys.version_info[0] == 2:
+    # After 100 ticks, as is the default, it would let go a million times a second.
+    sys.setcheckinterval(10000)
+
 times, microseconds = int(sys.argv[1]), int(sys.argv[2])
 native = ctypes.PyDLL(None)  # calls that keep the GIL
 over = False
@@ -28,10 +32,8 @@ def want():
         pass
 
 
-threads = [
-    threading.Thread(target=want, name="wanting"),
-    threading.Thread(target=keep, name="keeping"),
-]
+threads = [threading.Thread(target=want, name="wanting"),
+           threading.Thread(target=keep, name="keeping")]
 for thread in threads:
     thread.start()
 for thread in threads:

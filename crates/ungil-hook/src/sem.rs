@@ -109,10 +109,13 @@ pub unsafe extern "C" fn post(sem: *mut sem_t) -> c_int {
     if CANDIDATE.load(Relaxed) == sem as usize {
         CANDIDATE.store(0, Relaxed);
         if !has_current_thread_state() {
+            // Before others can know the GIL: a child creates its table here, and whoever came
+            // meanwhile would find none.
+            let thread = thread::current();
             if GIL.swap(sem as usize, Relaxed) == 0 {
                 gil::add(sem as usize);
             }
-            if let Some(thread) = thread::current() {
+            if let Some(thread) = thread {
                 thread.acquired(gil::main(), CANDIDATE_TAKEN_NS.get());
             }
         }
