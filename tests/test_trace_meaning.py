@@ -105,7 +105,7 @@ def test_native_code_that_keeps_the_gil_is_found_with_its_line(
 
     kept = [it for it in recording.gil["long_holds"] if it["tid"] == tid]
     kept = [it for it in kept if it["duration_ms"] >= 50]
-    assert len(kept) == times
+    assert len(kept) == pytest.approx(times, rel=0.1)
     # A stack is taken from outside while the hold goes on, which the same load may prevent.
     stacks = [it["stack"] for it in kept if it["stack"]]
     assert len(stacks) > times / 2

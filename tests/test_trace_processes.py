@@ -81,6 +81,15 @@ def test_a_python_that_starts_every_other_python(tmp_path: Path) -> None:
     assert all(len(it["gils"]) == 1 for it in children)
 
 
+def test_a_hundred_processes_one_after_the_other(tmp_path: Path) -> None:
+    code = (
+        "import subprocess, sys\nfor _ in range(100): subprocess.check_call([sys.executable, '-S'])"
+    )
+    recording = trace(tmp_path, sys.executable, "-c", code)
+    assert len(recording.processes) == 101
+    assert all(len(it["gils"]) == 1 for it in recording.processes)
+
+
 def test_a_child_that_is_killed_is_whole_all_the_same(tmp_path: Path) -> None:
     code = """
 import os, signal, subprocess, sys

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,43 @@ def test_two_thousand_short_threads_are_all_counted(
     assert sum(map(releases, listed)) + others["voluntary"] + others["forced"] == sum(
         len(track.of("hold")) for track in short
     )
+
+
+def test_threads_beyond_the_slots_are_counted_as_not_recorded(tmp_path: Path) -> None:
+    slots, count = 2048, 2100
+    words = [sys.executable, PROGRAMS / "many_threads.py", str(count), "3"]
+    with Running(tmp_path, words) as running:
+        recording = running.finish(lost=True)
+    assert (recording.status, recording.stdout) == (0, "alive\n")
+    assert recording.report["lost_events"] == 0
+    # The main thread has a slot too.
+    assert recording.process["unrecorded_threads"] == 1 + count - slots
+    assert len(recording.tracks) == slots
+
+
+@pytest.mark.parametrize("python", PYTHONS, ids=str)
+def test_what_is_missed_while_ungil_is_held_up_is_counted(tmp_path: Path, python: Python) -> None:
+    times, ring = 50_000, 32_768
+    words = [python.path, PROGRAMS / "held_up.py", str(times)]
+    with Running(tmp_path, words) as running:
+        recording = running.finish(lost=True)
+    assert recording.status == 0
+    (reader,) = [it for it in recording.gil["threads"] if not it["main"]]
+    # What the thread counts itself is exact all the same.
+    assert releases(reader) >= times + 1
+    if python.version >= (3, 0):
+        assert releases(reader) <= times + 1 + reader["forced"]
+    assert reader["holds"]["count"] == releases(reader)
+    assert reader["lost_events"] == recording.report["lost_events"]
+    assert reader["lost_events"] >= 2 * releases(reader) - ring
+    (track,) = [it for it in recording.tracks if it.tid == reader["tid"]]
+    assert 0 < len(track.of("hold")) <= ring / 2
+
+
+@pytest.mark.parametrize("python", PYTHONS, ids=str)
+def test_signals_that_interrupt_waits_confuse_nothing(tmp_path: Path, python: Python) -> None:
+    recording = trace(tmp_path, python.path, PROGRAMS / "interrupted.py", "200")
+    assert len(recording.gil["threads"]) == 4
 
 
 @pytest.mark.parametrize("python", pythons("3.12", "3.13", since=(3, 12)), ids=str)

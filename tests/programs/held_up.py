@@ -1,0 +1,31 @@
+"""Stops ungil, which is its parent, calls os.read TIMES times in a thread, and lets ungil go on.
+
+Usage: held_up.py TIMES; runs on Python 2.7 and later.
+"""
+
+import os
+import signal
+import sys
+import threading
+
+times = int(sys.argv[1])
+null = os.open("/dev/null", os.O_RDONLY)
+
+
+def read_often():
+    for _ in range(times):
+        os.read(null, 1)
+
+
+def parent_has_stopped():
+    with open("/proc/%d/stat" % os.getppid()) as stat:
+        return stat.read().rpartition(")")[2].split()[0] == "T"
+
+
+os.kill(os.getppid(), signal.SIGSTOP)
+while not parent_has_stopped():
+    pass
+reader = threading.Thread(target=read_often, name="reader")
+reader.start()
+reader.join()
+os.kill(os.getppid(), signal.SIGCONT)
