@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use ungil_core::sync::Ordering::{Acquire, Relaxed};
 use ungil_core::table::{
-    ABI, Header, MAGIC, RING_EVENTS, Slot, SlotState, Status, TABLE_BYTES, Table, load_text,
+    ABI, Header, MAGIC, RING_EVENTS, Slot, SlotState, Status, TABLE_BYTES, Table, load_bytes,
+    load_text,
 };
 
 /// A table file, mapped.
@@ -300,7 +301,12 @@ fn name_by_kernel(
 }
 
 fn describe(header: &Header, process: ProcessId, pid: u32) -> Process {
-    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    // Whole while the process lives, its beginning for ever.
+    let mut command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    if command.is_empty() {
+        command = load_bytes(&header.command);
+        command.truncate(header.command_bytes.load(Relaxed) as usize);
+    }
     let argv = command
         .strip_suffix(b"\0")
         .unwrap_or(&command)
