@@ -18,8 +18,10 @@ def read_often():
 
 
 def parent_has_stopped():
-    with open("/proc/%d/stat" % os.getppid()) as stat:
-        return stat.read().rpartition(")")[2].split()[0] == "T"
+    stat = os.open("/proc/%d/stat" % os.getppid(), os.O_RDONLY)
+    state = os.read(stat, 4096).decode().rpartition(")")[2].split()[0]
+    os.close(stat)
+    return state == "T"
 
 
 os.kill(os.getppid(), signal.SIGSTOP)
