@@ -103,7 +103,7 @@ def test_what_is_missed_while_ungil_is_held_up_is_counted(tmp_path: Path, python
     assert 0 < len(track.of("hold")) <= ring / 2
 
 
-@pytest.mark.parametrize("python", PYTHONS, ids=str)
+@pytest.mark.parametrize("python", PYTHONS_3, ids=str)
 def test_signals_that_interrupt_waits_confuse_nothing(tmp_path: Path, python: Python) -> None:
     recording = trace(tmp_path, python.path, PROGRAMS / "interrupted.py", "200")
     assert len(recording.gil["threads"]) == 4
