@@ -84,7 +84,7 @@ pub struct Traced {
     /// By slot.
     threads: Vec<Option<Thread>>,
     order: Order,
-    /// Threads whose last events go out with this round.
+    /// Threads that have ended, and whose last events may still wait for others.
     ended: Vec<(ThreadId, u64, ThreadTotals)>,
     /// Slot whose kernel counters are asked for next.
     next_outside: usize,
@@ -138,8 +138,6 @@ impl Traced {
     pub fn round(&mut self, next: &mut ThreadId, mut give: impl FnMut(Record)) -> Round {
         let mut round = Round::default();
         let table = self.mapping.table();
-        // Those that ended in the last round: with this round's order they have said everything.
-        let said_all = std::mem::take(&mut self.ended);
         for (index, slot) in table.used_slots().iter().enumerate() {
             // An end seen before reading means that this reading is complete.
             let state = slot.state();
@@ -171,7 +169,8 @@ impl Traced {
         }
         let process = self.id;
         self.order.end_round(|thread, event| give(Record::Gil { process, thread, event }));
-        for (thread, at_ns, totals) in said_all {
+        let order = &self.order;
+        for (thread, at_ns, totals) in self.ended.extract_if(.., |ended| !order.has(ended.0)) {
             give(Record::ThreadEnded { thread, at_ns, totals });
         }
         round
