@@ -322,17 +322,17 @@ impl Recording {
         }
         self.shared.threads.store(u64::from(self.next_thread.0), Relaxed);
         let gone = gone.into_iter().rev().map(|index| self.processes.swap_remove(index)).collect();
-        self.finish_processes(gone, now_ns());
+        self.finish_processes(gone);
         fullest
     }
 
-    fn finish_processes(&mut self, processes: Vec<Traced>, now: u64) {
+    fn finish_processes(&mut self, processes: Vec<Traced>) {
         for traced in processes {
             let sink = &mut self.sink;
             self.watch.forget(traced.pid);
             // A later process with this id may use the name again.
             self.known.remove(traced.path.file_name().unwrap_or_default());
-            traced.finish(now, &mut self.next_thread, |record| sink.put(&record));
+            traced.finish(&mut self.next_thread, |record| sink.put(&record));
         }
     }
 
@@ -351,7 +351,7 @@ impl Recording {
             let text = format!("nothing was recorded: {}", self.why_nothing());
             self.sink.put(&Record::Note { text });
         }
-        self.finish_processes(processes, now_ns());
+        self.finish_processes(processes);
         self.sink.finish()
     }
 

@@ -1,5 +1,6 @@
 //! One traced process, seen from outside: its table, its threads, its life.
 
+use super::now_ns;
 use super::order::Order;
 use crate::record::{Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals};
 use std::fs::{self, File};
@@ -84,6 +85,8 @@ pub struct Traced {
     /// By slot.
     threads: Vec<Option<Thread>>,
     order: Order,
+    /// When the latest event happened that was given out.
+    latest_ns: u64,
     /// Threads that have ended, and whose last events may still wait for others.
     ended: Vec<(ThreadId, u64, ThreadTotals)>,
     /// Slot whose kernel counters are asked for next.
@@ -128,6 +131,7 @@ impl Traced {
             life: pidfd(pid),
             threads: Vec::new(),
             order: Order::default(),
+            latest_ns: 0,
             ended: Vec::new(),
             next_outside: 0,
         };
@@ -167,8 +171,11 @@ impl Traced {
                 slot.free();
             }
         }
-        let process = self.id;
-        self.order.end_round(|thread, event| give(Record::Gil { process, thread, event }));
+        let (process, latest_ns) = (self.id, &mut self.latest_ns);
+        self.order.end_round(|thread, event| {
+            *latest_ns = event.at_ns.max(*latest_ns);
+            give(Record::Gil { process, thread, event });
+        });
         let order = &self.order;
         for (thread, at_ns, totals) in self.ended.extract_if(.., |ended| !order.has(ended.0)) {
             give(Record::ThreadEnded { thread, at_ns, totals });
@@ -184,20 +191,25 @@ impl Traced {
         unsafe { libc::poll(&raw mut poll, 1, 0) == 1 }
     }
 
-    /// Reads the last events and ends every thread, and the process, at `now_ns`, or earlier if
-    /// the process said so. Its hook only counts from then on.
-    pub fn finish(mut self, now_ns: u64, next: &mut ThreadId, mut give: impl FnMut(Record)) {
+    /// Reads the last events and ends every thread, and the process, now, or earlier if the
+    /// process said so, but after the last event. Its hook only counts from then on.
+    pub fn finish(mut self, next: &mut ThreadId, mut give: impl FnMut(Record)) {
         self.mapping.table().header().recording.store(0, Relaxed);
         self.round(next, &mut give);
         self.round(next, &mut give);
-        let process = self.id;
-        self.order.finish(|thread, event| give(Record::Gil { process, thread, event }));
+        let (process, mut latest_ns) = (self.id, self.latest_ns);
+        self.order.finish(|thread, event| {
+            latest_ns = event.at_ns.max(latest_ns);
+            give(Record::Gil { process, thread, event });
+        });
         let table = self.mapping.table();
         let header = table.header();
         let at_ns = match header.ended_ns.load(Acquire) {
-            0 => now_ns,
-            said => said.min(now_ns),
+            0 => now_ns(),
+            // Threads that are daemons go on until the process is gone.
+            said => said.min(now_ns()),
         };
+        let at_ns = at_ns.max(latest_ns);
         for (thread, at_ns, totals) in self.ended.drain(..) {
             give(Record::ThreadEnded { thread, at_ns, totals });
         }
