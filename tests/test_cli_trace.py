@@ -285,6 +285,14 @@ def test_what_follows_the_program_belongs_to_it(ungil: Run, before: list[str]) -
     assert ungil("trace", *before, *arguments).stdout == f"{arguments}\n"
 
 
+def test_what_follows_a_script_or_a_command_belongs_to_it(ungil: Run, tmp_path: Path) -> None:
+    arguments = ["--port", "8000", "-w", "4", "-o", "x", "--help", "--", "-m"]
+    (tmp_path / "app.py").write_text(PRINT_ARGUMENTS)
+    assert ungil("trace", "app.py", *arguments).stdout == f"{arguments}\n"
+    assert ungil("trace", "-fo", "t.pftrace", "app.py", *arguments).stdout == f"{arguments}\n"
+    assert ungil("trace", "--quiet", "sh", "-c", "exit 3").returncode == 3
+
+
 def test_a_program_is_a_script_module_folder_zip_or_command(ungil: Run, tmp_path: Path) -> None:
     hello = "print('hello')"
     (tmp_path / "script.py").write_text(hello)

@@ -10,6 +10,9 @@ use libc::{c_int, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec}
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Stands in for `pthread_cond_init`.
+///
+/// # Safety
+/// As for the function itself.
 pub unsafe extern "C" fn init(cond: *mut pthread_cond_t, how: *const pthread_condattr_t) -> c_int {
     gil::initialised(cond as usize);
     // SAFETY: the caller's own arguments, unchanged.
@@ -19,6 +22,9 @@ pub unsafe extern "C" fn init(cond: *mut pthread_cond_t, how: *const pthread_con
 /// Stands in for `pthread_cond_timedwait`: the thread waits for the GIL, and if it waited for a
 /// whole switch interval in which the GIL did not go to another thread, it asks the holder to let
 /// go.
+///
+/// # Safety
+/// As for the function itself.
 pub unsafe extern "C" fn timedwait(
     cond: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
@@ -60,6 +66,9 @@ fn begin_wait(gil: &'static Gil, deadline: *const timespec) -> u32 {
 }
 
 /// Stands in for `pthread_cond_signal`: a release, an acquire, or something else altogether.
+///
+/// # Safety
+/// As for the function itself.
 pub unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> c_int {
     match gil::role(cond as usize) {
         Some(Role::Free(gil)) => {

@@ -53,6 +53,9 @@ fn ticks_ran_out() -> bool {
 }
 
 /// Stands in for `sem_init`.
+///
+/// # Safety
+/// As for the function itself.
 pub unsafe extern "C" fn init(sem: *mut sem_t, shared: c_int, value: c_uint) -> c_int {
     JUST_MADE.set([sem as usize, JUST_MADE.get()[0]]);
     // SAFETY: the caller's own arguments, unchanged.
@@ -60,6 +63,9 @@ pub unsafe extern "C" fn init(sem: *mut sem_t, shared: c_int, value: c_uint) -> 
 }
 
 /// Stands in for `sem_wait`.
+///
+/// # Safety
+/// As for the function itself.
 pub unsafe extern "C" fn wait(sem: *mut sem_t) -> c_int {
     let just_made = JUST_MADE.take();
     if GIL.load(Relaxed) == sem as usize {
@@ -105,6 +111,9 @@ unsafe fn take_gil(sem: *mut sem_t) -> c_int {
 }
 
 /// Stands in for `sem_post`.
+///
+/// # Safety
+/// As for the function itself.
 pub unsafe extern "C" fn post(sem: *mut sem_t) -> c_int {
     JUST_MADE.take();
     if CANDIDATE.load(Relaxed) == sem as usize {

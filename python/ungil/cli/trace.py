@@ -43,6 +43,8 @@ class Create(Protocol):
 class TraceCommand(Command):
     """A command whose options end where the program begins, be it with `-m` or `-c`."""
 
+    allow_interspersed_args = False
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put a `--` before the program, then parse as usual."""
         return super().parse_args(ctx, separated(args))
