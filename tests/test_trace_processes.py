@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from pythons import Python, pythons
-from tracing import PROGRAMS, Recording, Running, trace
+from tracing import PROGRAMS, Recording, Running, check_releases, trace
 
 PYTHONS = pythons("2.7", "3.8", "3.11", "3.11-debian", "3.12", "3.13")
 PYTHONS_3 = pythons("3.8", "3.11", "3.11-debian", "3.12", "3.13")
@@ -30,13 +30,6 @@ def readers(recording: Recording, pids: list[int]) -> list[dict[str, Any]]:
     return found
 
 
-def released_as_often_as_known(thread: dict[str, Any], known: int) -> bool:
-    """Whether a thread let go `known` times, not counting when it was made to."""
-    releases = thread["voluntary"] + thread["forced"]
-    # A release of its own that came while somebody asked counts as forced.
-    return known <= releases <= known + thread["forced"]
-
-
 @pytest.mark.parametrize("python", PYTHONS_3, ids=str)
 @pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
 def test_ten_children_of_multiprocessing(tmp_path: Path, python: Python, method: str) -> None:
@@ -46,7 +39,7 @@ def test_ten_children_of_multiprocessing(tmp_path: Path, python: Python, method:
     assert len(set(pids)) == COUNT
     for reader in readers(recording, pids):
         # os.open, os.read, and the end of the thread.
-        assert released_as_often_as_known(reader, TIMES + 2), reader
+        check_releases(reader["voluntary"] + reader["forced"], reader["forced"], TIMES + 2)
 
 
 @pytest.mark.parametrize("python", PYTHONS, ids=str)
@@ -59,7 +52,7 @@ def test_a_threaded_server_that_forks_its_workers(tmp_path: Path, python: Python
     assert {it["parent_pid"] for it in recording.processes if it != master} == {master["pid"]}
     for reader in readers(recording, pids):
         if python.version >= (3, 0):
-            assert released_as_often_as_known(reader, TIMES + 2), reader
+            check_releases(reader["voluntary"] + reader["forced"], reader["forced"], TIMES + 2)
         else:
             # 2.7 also lets go whenever its ticks have run out, and when threads use its locks.
             assert reader["voluntary"] + reader["forced"] >= TIMES + 2, reader

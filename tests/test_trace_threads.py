@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pythons import Python, pythons
-from tracing import PROGRAMS, Running, Track, trace
+from tracing import PROGRAMS, Running, Track, check_releases, trace
 
 PYTHONS = pythons("2.7", "3.8", "3.11", "3.11-debian", "3.12", "3.13")
 PYTHONS_3 = pythons("3.8", "3.11", "3.11-debian", "3.12", "3.13")
@@ -40,8 +40,8 @@ def test_five_hundred_threads_at_once_are_named_and_counted(tmp_path: Path, pyth
     assert {it["name"] for it in many} == names
     assert len(many) == count
     for thread in many:
-        # os.write, os.read, and the end of the thread; what it was made to do comes on top.
-        assert times + 2 <= releases(thread) <= times + 2 + thread["forced"]
+        # os.write, os.read, and the end of the thread.
+        check_releases(releases(thread), thread["forced"], times + 2)
         assert thread["holds"]["count"] == releases(thread)
 
 
@@ -62,7 +62,7 @@ def test_two_thousand_short_threads_are_all_counted(
         assert len(holds) >= times + 1
         assert not any(it.unfinished for it in track.slices)
         if python.version >= (3, 0):
-            assert len(holds) <= times + 1 + forced
+            check_releases(len(holds), forced, times + 1)
     # A report lists the ones that matter and sums up the rest.
     others = recording.gil["others"]
     listed = [it for it in recording.gil["threads"] if not it["main"]]
@@ -95,17 +95,21 @@ def test_what_is_missed_while_ungil_is_held_up_is_counted(tmp_path: Path, python
     # What the thread counts itself is exact all the same.
     assert releases(reader) >= times + 1
     if python.version >= (3, 0):
-        assert releases(reader) <= times + 1 + reader["forced"]
+        check_releases(releases(reader), reader["forced"], times + 1)
     assert reader["holds"]["count"] == releases(reader)
     assert reader["lost_events"] == recording.report["lost_events"]
-    assert reader["lost_events"] >= 2 * releases(reader) - ring
+    assert reader["lost_events"] >= 2 * times - ring
     (track,) = [it for it in recording.tracks if it.tid == reader["tid"]]
-    assert 0 < len(track.of("hold")) <= ring / 2
+    assert 0 < len(track.of("hold")) < ring
 
 
 @pytest.mark.parametrize("python", PYTHONS, ids=str)
 def test_signals_that_interrupt_waits_confuse_nothing(tmp_path: Path, python: Python) -> None:
-    recording = trace(tmp_path, python.path, PROGRAMS / "interrupted.py", "200")
+    with Running(tmp_path, [python.path, PROGRAMS / "interrupted.py", "200"]) as running:
+        # In 2.7 threads do nothing but pass the GIL on until the main one has handled the signal:
+        # millions of times a second, more than can be kept.
+        recording = running.finish(lost=python.version < (3, 0))
+    assert recording.status == 0
     assert len(recording.gil["threads"]) == 4
 
 
