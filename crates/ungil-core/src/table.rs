@@ -95,6 +95,12 @@ pub struct Header {
     pub ended: Counters,
     /// `Py_GetVersion()`, NUL-padded, cut to fit.
     pub python: [AtomicU64; 16],
+    /// Length of `command` in bytes.
+    pub command_bytes: AtomicU32,
+    padding_of_command: AtomicU32,
+    /// Beginning of the command line, each word ended by a NUL as in `/proc/self/cmdline`: a
+    /// process may be gone before the recorder sees its table.
+    pub command: [AtomicU64; 256],
 }
 
 /// Exact totals of one thread; they count on when the ring is full.
@@ -351,20 +357,28 @@ impl Slot {
 
 /// Stores `text` into NUL-padded words, cut to fit with one NUL at least.
 pub fn store_text(words: &[AtomicU64], text: &[u8]) {
-    let length = text.len().min(words.len() * 8 - 1);
-    for (index, word) in words.iter().enumerate() {
-        let mut bytes = [0; 8];
-        let part = text[..length].get(index * 8..).unwrap_or_default();
-        let part = &part[..part.len().min(8)];
-        bytes[..part.len()].copy_from_slice(part);
-        word.store(u64::from_le_bytes(bytes), Ordering::Relaxed);
+    store_bytes(words, &text[..text.len().min(words.len() * 8 - 1)]);
+}
+
+/// Stores `bytes` into NUL-padded words, cut to fit.
+pub fn store_bytes(words: &[AtomicU64], bytes: &[u8]) {
+    let mut parts = bytes.chunks(8);
+    for word in words {
+        let part = parts.next().unwrap_or_default();
+        let mut padded = [0; 8];
+        padded[..part.len()].copy_from_slice(part);
+        word.store(u64::from_le_bytes(padded), Ordering::Relaxed);
     }
+}
+
+/// The bytes in words, padding included.
+pub fn load_bytes(words: &[AtomicU64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect()
 }
 
 /// The text in NUL-padded words.
 pub fn load_text(words: &[AtomicU64]) -> String {
-    let bytes: Vec<u8> =
-        words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
+    let bytes = load_bytes(words);
     let length = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..length]).into_owned()
 }

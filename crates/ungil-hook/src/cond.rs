@@ -73,7 +73,8 @@ pub unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> c_int {
             gil.locked.store(true, Relaxed);
             gil.drop_requested.store(false, Relaxed);
             let token = thread::token();
-            if gil.last_holder.swap(token, Relaxed) != token {
+            if gil.last_holder.load(Relaxed) != token {
+                gil.last_holder.store(token, Relaxed);
                 gil.switches.store(gil.switches.load(Relaxed).wrapping_add(1), Relaxed);
             }
             if let Some(thread) = thread::current() {

@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32};
 use std::sync::{Once, OnceLock};
 use ungil_core::table::{
-    ABI, MAGIC, SLOTS_OFFSET, Slot, SlotState, Status, TABLE_BYTES, Table, store_text,
+    ABI, Header, MAGIC, SLOTS_OFFSET, Slot, SlotState, Status, TABLE_BYTES, Table, store_bytes,
+    store_text,
 };
 
 /// Start of the table, or null.
@@ -241,8 +242,28 @@ fn publish(start: *mut u8, python: &CStr, status: Status, recording: bool) {
     header.recording.store(u32::from(recording), Relaxed);
     header.started_ns.store(thread::now_ns(), Relaxed);
     store_text(&header.python, python.to_bytes());
+    store_command(header);
     header.magic.store(MAGIC, Release);
     TABLE.store(start, Release);
+}
+
+/// Notes the beginning of this process's command line.
+fn store_command(header: &Header) {
+    let mut command = [0u8; 2048];
+    // SAFETY: the name is NUL-terminated.
+    let file =
+        unsafe { libc::open(c"/proc/self/cmdline".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if file < 0 {
+        return;
+    }
+    // SAFETY: `file` was just opened here, `command` is valid for writing that many bytes.
+    let length = unsafe {
+        let length = libc::read(file, command.as_mut_ptr().cast(), command.len());
+        libc::close(file);
+        usize::try_from(length).unwrap_or(0)
+    };
+    store_bytes(&header.command, &command[..length]);
+    header.command_bytes.store(u32::try_from(length).unwrap_or(0), Relaxed);
 }
 
 fn current_pid() -> u32 {

@@ -83,21 +83,22 @@ pub unsafe extern "C" fn wait(sem: *mut sem_t) -> c_int {
 /// # Safety
 /// As `sem_wait`.
 unsafe fn take_gil(sem: *mut sem_t) -> c_int {
-    let Some(thread) = thread::current() else {
-        // SAFETY: as the caller promised.
-        return unsafe { libc::sem_wait(sem) };
-    };
     let gil = gil::main();
     // SAFETY: as the caller promised. Trying first tells a wait from a free GIL.
     let mut result = unsafe { libc::sem_trywait(sem) };
     if result != 0 {
-        if !thread.is_waiting() {
+        if let Some(thread) = thread::current()
+            && !thread.is_waiting()
+        {
             thread.began_to_wait(gil, thread::now_ns());
         }
         // SAFETY: as the caller promised.
         result = unsafe { libc::sem_wait(sem) };
     }
-    if result == 0 {
+    // Asked again: in a child after fork the holder may have created the table meanwhile.
+    if result == 0
+        && let Some(thread) = thread::current()
+    {
         thread.acquired(gil, thread::now_ns());
     }
     result

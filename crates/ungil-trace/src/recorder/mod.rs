@@ -35,6 +35,8 @@ const PERIOD: Duration = Duration::from_millis(5);
 const WATCH_PERIOD: Duration = Duration::from_millis(1);
 /// Between two rounds while a ring was found more than an eighth full.
 const BUSY_PERIOD: Duration = Duration::from_micros(500);
+/// Between two looks for new processes: their rings hold what they do meanwhile.
+const DISCOVER_NS: u64 = 20_000_000;
 /// Between two flushes of the file.
 const FLUSH_NS: u64 = 250_000_000;
 /// How long processes that end right after the program are waited for (multiprocessing's resource
@@ -184,6 +186,7 @@ struct Recording {
     known: HashSet<OsString>,
     next_process: ProcessId,
     next_thread: ThreadId,
+    discovered_ns: u64,
     flushed_ns: u64,
 }
 
@@ -244,6 +247,7 @@ impl Recording {
             known: HashSet::new(),
             next_process: ProcessId(0),
             next_thread: ThreadId(0),
+            discovered_ns: 0,
             flushed_ns: 0,
         }
     }
@@ -254,6 +258,7 @@ impl Recording {
             thread::park_timeout(pause);
         }
         let end = Instant::now() + GRACE;
+        self.discovered_ns = 0;
         self.work();
         while !self.processes.is_empty() && Instant::now() < end {
             thread::park_timeout(self.work());
@@ -263,11 +268,14 @@ impl Recording {
 
     /// Does all that is to be done at this moment and says how long to pause after it.
     fn work(&mut self) -> Duration {
-        self.discover();
+        let now = now_ns();
+        if now.saturating_sub(self.discovered_ns) >= DISCOVER_NS {
+            self.discovered_ns = now;
+            self.discover();
+        }
         // Stacks first: they were taken before the events that this round gives out.
         let (watch, sink) = (&mut self.watch, &mut self.sink);
         watch.collect(&mut self.processes, |record| sink.put(&record));
-        let now = now_ns();
         let fullest = self.round();
         let soon = self.watch.look(&mut self.processes, now);
         if now.saturating_sub(self.flushed_ns) >= FLUSH_NS {
@@ -314,23 +322,24 @@ impl Recording {
         }
         self.shared.threads.store(u64::from(self.next_thread.0), Relaxed);
         let gone = gone.into_iter().rev().map(|index| self.processes.swap_remove(index)).collect();
-        self.finish_processes(gone, now_ns());
+        self.finish_processes(gone);
         fullest
     }
 
-    fn finish_processes(&mut self, processes: Vec<Traced>, now: u64) {
+    fn finish_processes(&mut self, processes: Vec<Traced>) {
         for traced in processes {
             let sink = &mut self.sink;
             self.watch.forget(traced.pid);
             // A later process with this id may use the name again.
             self.known.remove(traced.path.file_name().unwrap_or_default());
-            traced.finish(now, &mut self.next_thread, |record| sink.put(&record));
+            traced.finish(&mut self.next_thread, |record| sink.put(&record));
         }
     }
 
     fn finish(mut self) -> Outcome {
         let processes = std::mem::take(&mut self.processes);
-        let running = processes.len();
+        // One that is gone may still be here, if there was too much left to read.
+        let running = processes.iter().filter(|traced| !traced.is_gone()).count();
         if running > 0 {
             let text = format!(
                 "{running} of the processes it started outlived the program; \
@@ -342,7 +351,7 @@ impl Recording {
             let text = format!("nothing was recorded: {}", self.why_nothing());
             self.sink.put(&Record::Note { text });
         }
-        self.finish_processes(processes, now_ns());
+        self.finish_processes(processes);
         self.sink.finish()
     }
 

@@ -5,6 +5,9 @@
 //! published before the next one can happen, and lost ones take no number. So whatever precedes
 //! an event seen in one round of reading is visible in the next round: everything up to the
 //! highest number of the previous round is complete, and can go.
+//!
+//! A thread may use several GILs in turn (sub-interpreters), and its events have to stay in order,
+//! too. Then events go in the order of the clock, as far as no earlier one is incomplete.
 
 use crate::record::ThreadId;
 use ungil_core::Event;
@@ -24,6 +27,8 @@ struct Gil {
     /// Highest number seen at all.
     seen: u32,
     waiting: Vec<(ThreadId, Event)>,
+    /// How many of `waiting`, once sorted, are complete.
+    ready: usize,
 }
 
 impl Order {
@@ -53,23 +58,40 @@ impl Order {
         self.give_out(give, |gil| gil.seen);
     }
 
+    /// Whether an event of `thread` still waits for others.
+    pub fn has(&self, thread: ThreadId) -> bool {
+        self.gils.iter().flat_map(|gil| &gil.waiting).any(|&(it, _)| it == thread)
+    }
+
     fn give_out(&mut self, mut give: impl FnMut(ThreadId, Event), up_to: impl Fn(&Gil) -> u32) {
-        let mut ready = Vec::new();
-        let mut gils_with_events = 0;
-        for gil in self.gils.iter_mut().filter(|gil| !gil.waiting.is_empty()) {
+        let mut busy: Vec<_> = self.gils.iter_mut().filter(|gil| !gil.waiting.is_empty()).collect();
+        let mut horizon_ns = u64::MAX;
+        for gil in &mut busy {
             let (given, limit) = (gil.given, up_to(gil));
             // A wait or drop request repeats the number of the change before it, and comes after.
             // The sort is stable, and quick on what it gets: one sorted run a thread.
             gil.waiting.sort_by_key(|(_, event)| {
                 (distance(event.seq, given), !event.kind.changes_holder())
             });
-            let count = gil.waiting.partition_point(|(_, event)| !is_after(event.seq, limit));
-            gils_with_events += usize::from(count > 0);
-            ready.extend(gil.waiting.drain(..count));
-            gil.given = limit;
+            gil.ready = gil.waiting.partition_point(|(_, event)| !is_after(event.seq, limit));
+            if let Some((_, incomplete)) = gil.waiting.get(gil.ready) {
+                horizon_ns = horizon_ns.min(incomplete.at_ns);
+            }
         }
-        if gils_with_events > 1 {
-            // A thread may use several GILs in turn: between them, the clock decides.
+        let is_alone = busy.len() == 1;
+        let mut ready = Vec::new();
+        for gil in busy {
+            let mut count = gil.ready;
+            if !is_alone {
+                let before = |(_, event): &(ThreadId, Event)| event.at_ns < horizon_ns;
+                count = gil.waiting[..count].iter().take_while(|item| before(item)).count();
+            }
+            if let Some((_, last)) = gil.waiting[..count].last() {
+                gil.given = last.seq;
+            }
+            ready.extend(gil.waiting.drain(..count));
+        }
+        if !is_alone {
             ready.sort_by_key(|(_, event)| event.at_ns);
         }
         for (thread, event) in ready {
@@ -94,76 +116,130 @@ mod tests {
     use std::collections::VecDeque;
     use ungil_core::Kind;
 
-    /// A legal history of one GIL, and after how many further events each one's ring is read.
-    fn history() -> impl Strategy<Value = Vec<(u32, Kind, usize)>> {
-        prop::collection::vec((0u32..4, 0u8..3, 0usize..6), 1..120).prop_map(|steps| {
-            let mut holder = None;
-            steps
-                .into_iter()
-                .filter_map(|(thread, choice, delay)| {
-                    let kind = match (choice, holder) {
-                        (0, None) => Kind::Acquire,
-                        (0, Some(held)) if held == thread => Kind::ReleaseVoluntary,
-                        (1, Some(held)) if held != thread => Kind::Wait,
-                        (2, Some(held)) if held != thread => Kind::DropRequest,
-                        _ => return None,
-                    };
-                    match kind {
-                        Kind::Acquire => holder = Some(thread),
-                        Kind::ReleaseVoluntary => holder = None,
-                        _ => {}
-                    }
-                    Some((thread, kind, delay))
-                })
-                .collect()
-        })
+    const THREADS: u32 = 4;
+    const GILS: u8 = 3;
+
+    #[derive(Clone, Copy, Debug)]
+    struct Step {
+        thread: u32,
+        gil: u8,
+        choice: u8,
+        /// How many rings are read before the next step.
+        reads: usize,
+    }
+
+    fn steps(gils: u8) -> impl Strategy<Value = Vec<Step>> {
+        let step = (0..THREADS, 0..gils, 0u8..3, 0usize..6);
+        let step =
+            step.prop_map(|(thread, gil, choice, reads)| Step { thread, gil, choice, reads });
+        prop::collection::vec(step, 1..160)
+    }
+
+    /// What the step does to the GIL, if that is legal.
+    fn kind(step: Step, holder: &mut Option<u32>) -> Option<Kind> {
+        let is_holder = *holder == Some(step.thread);
+        match (step.choice, &holder) {
+            (0, None) => {
+                *holder = Some(step.thread);
+                Some(Kind::Acquire)
+            }
+            (0, Some(_)) if is_holder => {
+                *holder = None;
+                Some(Kind::ReleaseVoluntary)
+            }
+            (1, Some(_)) if !is_holder => Some(Kind::Wait),
+            (2, Some(_)) if !is_holder => Some(Kind::DropRequest),
+            _ => None,
+        }
+    }
+
+    /// Lets the steps happen while rings are read one after the other, over and over: a ring read
+    /// late shows events that happened after those in a ring read before. Returns what happened
+    /// and what came out.
+    fn run(steps: Vec<Step>, start: u32) -> [Vec<(ThreadId, Event)>; 2] {
+        let mut order = Order::default();
+        order.gils.resize_with(GILS.into(), || Gil {
+            given: start,
+            complete: start,
+            seen: start,
+            ..Gil::default()
+        });
+        let mut holders = [None; GILS as usize];
+        let mut seqs = [start; GILS as usize];
+        let mut rings = vec![VecDeque::new(); THREADS as usize];
+        let (mut happened, mut got, mut next) = (Vec::new(), Vec::new(), 0);
+        for (at_ns, step) in (1u64..).zip(steps) {
+            let index = usize::from(step.gil);
+            if let Some(kind) = kind(step, &mut holders[index]) {
+                seqs[index] = seqs[index].wrapping_add(u32::from(kind.changes_holder()));
+                let event = Event { at_ns, kind, gil: step.gil, seq: seqs[index] };
+                happened.push((ThreadId(step.thread), event));
+                rings[step.thread as usize].push_back(event);
+            }
+            for _ in 0..step.reads {
+                for event in rings[next].drain(..) {
+                    order.add(ThreadId(u32::try_from(next).unwrap()), event);
+                }
+                next = (next + 1) % rings.len();
+                if next == 0 {
+                    order.end_round(|thread, event| got.push((thread, event)));
+                }
+            }
+        }
+        for (thread, ring) in (0u32..).zip(&mut rings) {
+            for event in ring.drain(..) {
+                order.add(ThreadId(thread), event);
+            }
+        }
+        order.finish(|thread, event| got.push((thread, event)));
+        [happened, got]
+    }
+
+    fn of<'a>(
+        events: &'a [(ThreadId, Event)],
+        is_wanted: impl Fn(&(ThreadId, Event)) -> bool + 'a,
+    ) -> Vec<u64> {
+        events.iter().filter(|item| is_wanted(item)).map(|(_, event)| event.at_ns).collect()
+    }
+
+    /// Nothing is missing, each GIL's changes and each thread's events are in order.
+    fn check([happened, got]: &[Vec<(ThreadId, Event)>; 2]) -> Result<(), TestCaseError> {
+        prop_assert_eq!(happened.len(), got.len());
+        for thread in (0..THREADS).map(ThreadId) {
+            prop_assert_eq!(
+                of(happened, |item| item.0 == thread),
+                of(got, |item| item.0 == thread)
+            );
+        }
+        for gil in 0..GILS {
+            let changes =
+                |item: &(ThreadId, Event)| item.1.gil == gil && item.1.kind.changes_holder();
+            prop_assert_eq!(of(happened, changes), of(got, changes));
+        }
+        Ok(())
     }
 
     proptest! {
-        /// Rings are read one after the other while the program runs on: reading thread by
-        /// thread with events happening in between shows later events before earlier ones.
         #[test]
-        fn events_come_out_in_the_order_in_which_they_happened(
-            history in history(),
+        fn events_of_one_gil_come_out_in_the_order_in_which_they_happened(
+            steps in steps(1),
             start in prop::sample::select(vec![0u32, 7, u32::MAX - 5]),
         ) {
-            let mut order = Order::default();
-            order.gils.push(Gil { given: start, complete: start, seen: start, waiting: vec![] });
-            let mut seq = start;
-            let mut rings = vec![VecDeque::new(); 4];
-            let mut expected = Vec::new();
-            let mut got = Vec::new();
-            let mut next_to_read = 0;
-            for (at_ns, (thread, kind, reads)) in (1u64..).zip(history) {
-                if kind.changes_holder() { seq = seq.wrapping_add(1); }
-                let event = Event { at_ns, kind, gil: 0, seq };
-                expected.push((ThreadId(thread), event));
-                rings[thread as usize].push_back(event);
-                for _ in 0..reads {
-                    for event in rings[next_to_read].drain(..) {
-                        order.add(ThreadId(u32::try_from(next_to_read).unwrap()), event);
-                    }
-                    next_to_read += 1;
-                    if next_to_read == rings.len() {
-                        next_to_read = 0;
-                        order.end_round(|thread, event| got.push((thread, event)));
-                    }
-                }
-            }
-            for (thread, ring) in (0u32..).zip(&mut rings) {
-                for event in ring.drain(..) { order.add(ThreadId(thread), event); }
-            }
-            order.finish(|thread, event| got.push((thread, event)));
-            prop_assert_eq!(got.len(), expected.len());
-            // Events that change no holder are ordered only between two changes.
-            let position = |(thread, event): &(ThreadId, Event)| {
-                (distance(event.seq, start), !event.kind.changes_holder(), *thread, event.at_ns)
+            let events = run(steps, start);
+            check(&events)?;
+            // A wait or a drop request stays between the two changes that it happened between.
+            let place = |(_, event): &(ThreadId, Event)| {
+                (distance(event.seq, start), !event.kind.changes_holder())
             };
-            prop_assert!(got.is_sorted_by_key(|item| (position(item).0, position(item).1)));
-            let mut sorted = got.clone();
-            sorted.sort_by_key(position);
-            expected.sort_by_key(position);
-            prop_assert_eq!(sorted, expected);
+            prop_assert!(events[1].is_sorted_by_key(place));
+        }
+
+        #[test]
+        fn events_of_several_gils_keep_the_order_of_every_thread_and_gil(
+            steps in steps(GILS),
+            start in prop::sample::select(vec![0u32, u32::MAX - 5]),
+        ) {
+            check(&run(steps, start))?;
         }
     }
 

@@ -1,5 +1,6 @@
 //! One traced process, seen from outside: its table, its threads, its life.
 
+use super::now_ns;
 use super::order::Order;
 use crate::record::{Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals};
 use std::fs::{self, File};
@@ -9,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use ungil_core::sync::Ordering::{Acquire, Relaxed};
 use ungil_core::table::{
-    ABI, Header, MAGIC, RING_EVENTS, Slot, SlotState, Status, TABLE_BYTES, Table, load_text,
+    ABI, Header, MAGIC, RING_EVENTS, Slot, SlotState, Status, TABLE_BYTES, Table, load_bytes,
+    load_text,
 };
 
 /// A table file, mapped.
@@ -83,7 +85,9 @@ pub struct Traced {
     /// By slot.
     threads: Vec<Option<Thread>>,
     order: Order,
-    /// Threads whose last events go out with this round.
+    /// When the latest event happened that was given out.
+    latest_ns: u64,
+    /// Threads that have ended, and whose last events may still wait for others.
     ended: Vec<(ThreadId, u64, ThreadTotals)>,
     /// Slot whose kernel counters are asked for next.
     next_outside: usize,
@@ -127,6 +131,7 @@ impl Traced {
             life: pidfd(pid),
             threads: Vec::new(),
             order: Order::default(),
+            latest_ns: 0,
             ended: Vec::new(),
             next_outside: 0,
         };
@@ -137,8 +142,6 @@ impl Traced {
     pub fn round(&mut self, next: &mut ThreadId, mut give: impl FnMut(Record)) -> Round {
         let mut round = Round::default();
         let table = self.mapping.table();
-        // Those that ended in the last round: with this round's order they have said everything.
-        let said_all = std::mem::take(&mut self.ended);
         for (index, slot) in table.used_slots().iter().enumerate() {
             // An end seen before reading means that this reading is complete.
             let state = slot.state();
@@ -160,7 +163,7 @@ impl Traced {
             round.fullest = round.fullest.max(count as f64 / RING_EVENTS as f64);
             if state == Some(SlotState::Ended) {
                 if !thread.named {
-                    name_by_kernel(self.pid, thread, slot, &mut give);
+                    name_by_kernel(self.pid, table, thread, slot, &mut give);
                 }
                 let at_ns = slot.ended_ns.load(Relaxed);
                 self.ended.push((id, at_ns, totals(slot, thread.outside)));
@@ -168,9 +171,13 @@ impl Traced {
                 slot.free();
             }
         }
-        let process = self.id;
-        self.order.end_round(|thread, event| give(Record::Gil { process, thread, event }));
-        for (thread, at_ns, totals) in said_all {
+        let (process, latest_ns) = (self.id, &mut self.latest_ns);
+        self.order.end_round(|thread, event| {
+            *latest_ns = event.at_ns.max(*latest_ns);
+            give(Record::Gil { process, thread, event });
+        });
+        let order = &self.order;
+        for (thread, at_ns, totals) in self.ended.extract_if(.., |ended| !order.has(ended.0)) {
             give(Record::ThreadEnded { thread, at_ns, totals });
         }
         round
@@ -184,20 +191,25 @@ impl Traced {
         unsafe { libc::poll(&raw mut poll, 1, 0) == 1 }
     }
 
-    /// Reads the last events and ends every thread, and the process, at `now_ns`, or earlier if
-    /// the process said so. Its hook only counts from then on.
-    pub fn finish(mut self, now_ns: u64, next: &mut ThreadId, mut give: impl FnMut(Record)) {
+    /// Reads the last events and ends every thread, and the process, now, or earlier if the
+    /// process said so, but after the last event. Its hook only counts from then on.
+    pub fn finish(mut self, next: &mut ThreadId, mut give: impl FnMut(Record)) {
         self.mapping.table().header().recording.store(0, Relaxed);
         self.round(next, &mut give);
         self.round(next, &mut give);
-        let process = self.id;
-        self.order.finish(|thread, event| give(Record::Gil { process, thread, event }));
+        let (process, mut latest_ns) = (self.id, self.latest_ns);
+        self.order.finish(|thread, event| {
+            latest_ns = event.at_ns.max(latest_ns);
+            give(Record::Gil { process, thread, event });
+        });
         let table = self.mapping.table();
         let header = table.header();
         let at_ns = match header.ended_ns.load(Acquire) {
-            0 => now_ns,
-            said => said.min(now_ns),
+            0 => now_ns(),
+            // Threads that are daemons go on until the process is gone.
+            said => said.min(now_ns()),
         };
+        let at_ns = at_ns.max(latest_ns);
         for (thread, at_ns, totals) in self.ended.drain(..) {
             give(Record::ThreadEnded { thread, at_ns, totals });
         }
@@ -280,16 +292,32 @@ fn introduce(
 
 /// A thread that ended before Python's name for it could be read keeps the kernel's, if it has
 /// one of its own (Python 3.14 sets it, and so do many native libraries).
-fn name_by_kernel(pid: u32, thread: &Thread, slot: &Slot, give: &mut impl FnMut(Record)) {
+fn name_by_kernel(
+    pid: u32,
+    table: Table,
+    thread: &Thread,
+    slot: &Slot,
+    give: &mut impl FnMut(Record),
+) {
     let name = load_text(&slot.comm);
-    let inherited = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    if !name.is_empty() && name != inherited.trim_end() {
+    // The main thread's name as it was, because the process may be gone, and as it is, because it
+    // may have been changed.
+    let mains = table.used_slots().iter().filter(|main| main.tid.load(Relaxed) == pid);
+    let before = mains.map(|main| load_text(&main.comm));
+    let now = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let mut inherited = before.chain([now.trim_end().to_owned()]);
+    if !name.is_empty() && inherited.all(|inherited| inherited != name) {
         give(Record::ThreadNamed { thread: thread.id, name });
     }
 }
 
 fn describe(header: &Header, process: ProcessId, pid: u32) -> Process {
-    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    // Whole while the process lives, its beginning for ever.
+    let mut command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    if command.is_empty() {
+        command = load_bytes(&header.command);
+        command.truncate(header.command_bytes.load(Relaxed) as usize);
+    }
     let argv = command
         .strip_suffix(b"\0")
         .unwrap_or(&command)
