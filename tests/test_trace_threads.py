@@ -98,16 +98,18 @@ def test_what_is_missed_while_ungil_is_held_up_is_counted(tmp_path: Path, python
         check_releases(releases(reader), reader["forced"], times + 1)
     assert reader["holds"]["count"] == releases(reader)
     assert reader["lost_events"] == recording.report["lost_events"]
-    # The ring was full once, and a little had been read before ungil was held up.
-    read_before = 100
-    assert reader["lost_events"] >= 2 * releases(reader) - ring - read_before
+    assert reader["lost_events"] >= 2 * times - ring
     (track,) = [it for it in recording.tracks if it.tid == reader["tid"]]
-    assert 0 < len(track.of("hold")) <= (ring + read_before) / 2
+    assert 0 < len(track.of("hold")) < ring
 
 
-@pytest.mark.parametrize("python", PYTHONS_3, ids=str)
+@pytest.mark.parametrize("python", PYTHONS, ids=str)
 def test_signals_that_interrupt_waits_confuse_nothing(tmp_path: Path, python: Python) -> None:
-    recording = trace(tmp_path, python.path, PROGRAMS / "interrupted.py", "200")
+    with Running(tmp_path, [python.path, PROGRAMS / "interrupted.py", "200"]) as running:
+        # In 2.7 threads do nothing but pass the GIL on until the main one has handled the signal:
+        # millions of times a second, more than can be kept.
+        recording = running.finish(lost=python.version < (3, 0))
+    assert recording.status == 0
     assert len(recording.gil["threads"]) == 4
 
 
