@@ -1,7 +1,6 @@
 """Computes in four threads while a timer interrupts them TIMES times.
 
-Usage: interrupted.py TIMES; runs on Python 3. (On 2.7 a signal that the main thread has not seen
-makes the others switch at every instruction: more than is recorded.)
+Usage: interrupted.py TIMES; runs on Python 2.7 and later.
 """
 
 import signal
