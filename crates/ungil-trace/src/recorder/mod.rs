@@ -12,6 +12,7 @@ mod watch;
 mod watch;
 
 use crate::analysis::Analysis;
+use crate::clock::now_ns;
 use crate::interpreter::{self, Hookable};
 use crate::perfetto::{Overwrite, Writer};
 use crate::record::{ProcessId, Record, ThreadId};
@@ -164,14 +165,6 @@ impl Drop for Recorder {
     fn drop(&mut self) {
         let _ = self.stop();
     }
-}
-
-/// Now, in nanoseconds of `CLOCK_MONOTONIC`, the clock of all events.
-pub fn now_ns() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is valid for writing.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
 /// The recording thread's own state.

@@ -1,7 +1,7 @@
 //! One traced process, seen from outside: its table, its threads, its life.
 
-use super::now_ns;
 use super::order::Order;
+use crate::clock::now_ns;
 use crate::record::{Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals};
 use std::fs::{self, File};
 use std::io;

@@ -11,6 +11,7 @@ use py_spy::{PythonSpy, StackTrace};
 
 use super::forbidden::why_forbidden;
 use super::{Holder, Sample, StackError, ThreadName};
+use crate::clock::now_ns;
 use crate::record::Frame;
 
 /// A process whose stacks can be read.
@@ -158,13 +159,6 @@ fn is_running(pid: u32) -> bool {
         Ok(_) => true,
         Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
     }
-}
-
-fn now_ns() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a valid place for the result. The call cannot fail for this clock.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
 #[cfg(test)]
