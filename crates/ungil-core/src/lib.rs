@@ -1,11 +1,15 @@
 //! What the hook (inside the traced interpreter) and the recorder (outside) agree on:
-//! the events, the ring they travel in, and the layout of the shared memory that holds the rings.
+//! the events, the ring they travel in, and the layout of the shared memory that holds the rings;
+//! and how the GIL is scheduled.
 //!
 //! Pure by design: no Python, no libc hooks, and the clock is never read here;
 //! every time comes in as an argument, in nanoseconds of `CLOCK_MONOTONIC`.
 
+#[cfg(not(loom))]
+pub mod control;
 pub mod event;
 pub mod ring;
+pub mod schedule;
 pub mod sync;
 #[cfg(not(loom))]
 pub mod table;

@@ -5,7 +5,7 @@
 //! holds the GIL's mutex in all three, so what is noted here is in the order of the GIL.
 
 use crate::gil::{self, Gil, Role};
-use crate::{process, thread};
+use crate::{control, process, thread, turn};
 use libc::{c_int, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -30,18 +30,25 @@ pub unsafe extern "C" fn timedwait(
     mutex: *mut pthread_mutex_t,
     deadline: *const timespec,
 ) -> c_int {
-    let waiting_for = match gil::role(cond as usize) {
-        Some(Role::Free(gil)) => Some(gil),
-        _ => None,
+    let Some(Role::Free(gil)) = gil::role(cond as usize) else {
+        // SAFETY: the caller's own arguments, unchanged.
+        return unsafe { libc::pthread_cond_timedwait(cond, mutex, deadline) };
     };
-    let switches = waiting_for.map(|gil| begin_wait(gil, deadline));
-    // SAFETY: the caller's own arguments, unchanged.
-    let result = unsafe { libc::pthread_cond_timedwait(cond, mutex, deadline) };
+    let switches = begin_wait(gil, deadline);
+    let result = if let Some(settings) = turn::policy() {
+        // SAFETY: take_gil holds the GIL's mutex, which is this one.
+        unsafe { turn::wait(gil, mutex, settings) }
+    } else {
+        gil.stock_waiters.fetch_add(1, Relaxed);
+        // SAFETY: the caller's own arguments, unchanged.
+        let result = unsafe { libc::pthread_cond_timedwait(cond, mutex, deadline) };
+        gil.stock_waiters.fetch_sub(1, Relaxed);
+        result
+    };
     if result == libc::ETIMEDOUT
-        && let Some(gil) = waiting_for
         // The condition under which take_gil sets the drop request.
         && gil.locked.load(Relaxed)
-        && Some(gil.switches.load(Relaxed)) == switches
+        && gil.switches.load(Relaxed) == switches
         // Later waiters repeat a request that is already pending.
         && !gil.drop_requested.swap(true, Relaxed)
         && let Some(thread) = thread::current()
@@ -77,6 +84,13 @@ pub unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> c_int {
             if let Some(thread) = thread::current() {
                 thread.released(gil, thread::now_ns(), forced);
             }
+            let policy = turn::policy();
+            if policy.is_some() || !gil.line.is_empty() {
+                turn::released(gil, control::settings());
+            }
+            if policy.is_some() && gil.stock_waiters.load(Relaxed) == 0 {
+                return 0; // Nobody sleeps on it.
+            }
         }
         Some(Role::Taken(gil)) => {
             gil.locked.store(true, Relaxed);
@@ -89,6 +103,7 @@ pub unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> c_int {
             if let Some(thread) = thread::current() {
                 thread.acquired(gil, thread::now_ns());
             }
+            turn::acquired(gil);
         }
         None => {}
     }

@@ -12,6 +12,7 @@
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use ungil_core::schedule::Line;
 
 /// How many GILs of one process are told apart; further ones are not seen.
 const GILS: usize = 64;
@@ -43,7 +44,14 @@ pub struct Gil {
     pub last_holder: AtomicU32,
     /// How often it went to another thread than the last one, as CPython's `switch_number`.
     pub switches: AtomicU32,
+    /// How many threads sleep on `cond` itself, as CPython would have it.
+    pub stock_waiters: AtomicU32,
+    /// The threads that wait for it under a policy of ours.
+    pub line: Line,
 }
+
+// SAFETY: `line` is used only with the GIL's mutex held, or by the only thread after a fork.
+unsafe impl Sync for Gil {}
 
 /// What a condition variable is to a GIL.
 #[derive(Clone, Copy)]
@@ -54,7 +62,16 @@ pub enum Role {
     Taken(&'static Gil),
 }
 
-static ALL: [Gil; GILS] = [const { Gil::unused() }; GILS];
+#[allow(clippy::cast_possible_truncation, reason = "GILS is below 256")]
+static ALL: [Gil; GILS] = {
+    let mut all = [const { Gil::unused(0) }; GILS];
+    let mut number = 1;
+    while number < GILS {
+        all[number].line = Line::new(number as u32);
+        number += 1;
+    }
+    all
+};
 static KNOWN: AtomicUsize = AtomicUsize::new(0);
 /// The addresses of `_PyRuntime` while its GIL is still to be recognised.
 static UNKNOWN_MAIN: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
@@ -65,7 +82,7 @@ thread_local! {
 }
 
 impl Gil {
-    const fn unused() -> Self {
+    const fn unused(number: u32) -> Self {
         Self {
             address: AtomicUsize::new(0),
             seq: AtomicU32::new(0),
@@ -73,6 +90,8 @@ impl Gil {
             drop_requested: AtomicBool::new(false),
             last_holder: AtomicU32::new(0),
             switches: AtomicU32::new(0),
+            stock_waiters: AtomicU32::new(0),
+            line: Line::new(number),
         }
     }
 
@@ -87,6 +106,8 @@ impl Gil {
         self.locked.store(false, Relaxed);
         self.drop_requested.store(false, Relaxed);
         self.last_holder.store(0, Relaxed);
+        self.stock_waiters.store(0, Relaxed);
+        self.line.clear();
     }
 }
 
@@ -156,9 +177,12 @@ pub fn main() -> &'static Gil {
     &ALL[0]
 }
 
-/// Starts every order anew, in the child after a fork: its events go to a table of its own.
+/// Starts every order anew, in the child after a fork: its events go to a table of its own, and
+/// its parent's waiting threads are not there.
 pub fn after_fork() {
     for gil in &ALL {
         gil.seq.store(0, Relaxed);
+        gil.stock_waiters.store(0, Relaxed);
+        gil.line.clear();
     }
 }

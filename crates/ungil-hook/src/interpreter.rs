@@ -66,6 +66,11 @@ impl Interpreter {
         }
     }
 
+    /// Whether a policy can be put in place of this interpreter's own.
+    pub fn can_be_scheduled(&self) -> bool {
+        matches!(self.make, Make::Conditions { .. }) && self.status() == Status::Hooked
+    }
+
     /// Redirects the calls that the GIL is made of. `false` if this build does not make them.
     pub fn hook(&self, seen: gil::Seen) -> bool {
         // Any function's address leads to the image that contains the calls; the address of data

@@ -10,6 +10,7 @@
 //! panic, `errno` is kept.
 
 mod cond;
+mod control;
 mod gil;
 mod image;
 mod interpreter;
@@ -17,11 +18,13 @@ mod process;
 mod sem;
 mod session;
 mod thread;
+mod turn;
 
 use interpreter::Interpreter;
 use session::Session;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
+use ungil_core::schedule::{Level, Policy, Settings};
 use ungil_core::table::Status;
 
 #[used]
@@ -35,20 +38,27 @@ static ON_EXIT: extern "C" fn() = process::on_exit;
 /// Whether the interpreter's calls have been redirected.
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
-/// Hooks the interpreter of this process if a recorder asked for it in the environment.
+/// Hooks the interpreter of this process if the environment asks for a recording or a policy.
 extern "C" fn on_load() {
-    if let Some(session) = Session::from_environment()
-        && let Some(interpreter) = Interpreter::find()
-    {
-        if !session.follow_children {
-            session::leave_environment();
-        }
-        let status = match interpreter.unsupported() {
-            Some(status) => status,
-            None if interpreter.hook(gil::Seen::FromTheStart) => interpreter.status(),
-            None => Status::UnknownInterpreter,
-        };
-        INSTALLED.store(status != Status::UnknownInterpreter, Ordering::Relaxed);
+    let (session, settings) = (Session::from_environment(), control::from_environment());
+    if session.is_none() && settings.is_none() {
+        return;
+    }
+    let Some(interpreter) = Interpreter::find() else { return };
+    if session::leaves_children_alone() {
+        session::leave_environment();
+    }
+    let status = match interpreter.unsupported() {
+        Some(status) => status,
+        None if interpreter.hook(gil::Seen::FromTheStart) => interpreter.status(),
+        None => Status::UnknownInterpreter,
+    };
+    INSTALLED.store(status != Status::UnknownInterpreter, Ordering::Relaxed);
+    process::prepare();
+    if let Some(settings) = settings.filter(|_| interpreter.can_be_scheduled()) {
+        control::start(settings);
+    }
+    if let Some(session) = session {
         process::record(session, interpreter::version(), status);
     }
 }
@@ -90,4 +100,39 @@ pub extern "C" fn ungil_table_v1() -> *const u8 {
 #[unsafe(no_mangle)]
 pub extern "C" fn ungil_slot_v1() -> c_int {
     thread::current().map_or(-1, |thread| c_int::try_from(thread.index).unwrap_or(-1))
+}
+
+/// Sets the policy of this process and its quantum in nanoseconds, 0 for the policy's own.
+///
+/// Returns 0, 1 if the hook is not installed or cannot schedule this interpreter, 2 for an
+/// unknown policy.
+#[unsafe(no_mangle)]
+pub extern "C" fn ungil_set_policy_v1(policy: u32, quantum_ns: u64) -> c_int {
+    let Some(policy) = Policy::from_number(policy) else { return 2 };
+    if !INSTALLED.load(Ordering::Relaxed)
+        || !Interpreter::find().is_some_and(|interpreter| interpreter.can_be_scheduled())
+    {
+        return 1;
+    }
+    let quantum_ns = if quantum_ns == 0 { policy.quantum_ns() } else { quantum_ns };
+    control::set_settings(Settings { policy, quantum_ns });
+    0
+}
+
+/// The policy of this process; its quantum goes to `quantum_ns`.
+///
+/// # Safety
+/// `quantum_ns` is valid for writing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ungil_policy_v1(quantum_ns: *mut u64) -> u32 {
+    let settings = control::settings();
+    // SAFETY: the caller's promise.
+    unsafe { *quantum_ns = settings.quantum_ns };
+    settings.policy as u32
+}
+
+/// Gives the calling thread a level and returns the one it had, or -1 for an unknown level.
+#[unsafe(no_mangle)]
+pub extern "C" fn ungil_set_level_v1(level: u32) -> c_int {
+    Level::from_number(level).map_or(-1, |level| turn::set_level(level) as c_int)
 }

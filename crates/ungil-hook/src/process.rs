@@ -1,7 +1,7 @@
 //! This process: its table, and what happens at fork and exit.
 
 use crate::session::Session;
-use crate::{gil, thread};
+use crate::{control, gil, thread, turn};
 use libc::{c_int, c_void};
 use std::ffi::CStr;
 use std::ptr::null_mut;
@@ -34,7 +34,6 @@ struct Joined {
 /// Joins `session`: creates the table of this process, and of every child it forks.
 pub fn record(session: Session, python: &'static CStr, status: Status) {
     if JOINED.set(Joined { session, python, status }).is_ok() {
-        prepare();
         register();
     }
 }
@@ -42,18 +41,21 @@ pub fn record(session: Session, python: &'static CStr, status: Status) {
 /// Keeps the same table in anonymous memory, for this process's own counters. `false` without
 /// memory. A child after fork has to ask again.
 pub fn count_only(python: &CStr) -> bool {
-    static PREPARED: Once = Once::new();
-    PREPARED.call_once(prepare);
+    prepare();
     let Some(start) = map(-1, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) else { return false };
     publish(start, python, Status::Hooked, false);
     true
 }
 
-fn prepare() {
-    thread::prepare();
-    // SAFETY: `after_fork_in_child` is a function that lives as long as this library, which is
-    // never unloaded.
-    unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
+/// Asks to be told of forks and of threads that end, once.
+pub fn prepare() {
+    static PREPARED: Once = Once::new();
+    PREPARED.call_once(|| {
+        thread::prepare();
+        // SAFETY: `after_fork_in_child` is a function that lives as long as this library, which
+        // is never unloaded.
+        unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
+    });
 }
 
 /// The table, if there is one.
@@ -68,6 +70,12 @@ pub fn table() -> Option<Table<'static>> {
 /// Start of the table, or null.
 pub fn table_start() -> *const u8 {
     TABLE.load(Acquire)
+}
+
+/// Whether this process has a table, or is about to get one.
+#[inline]
+pub fn is_recorded() -> bool {
+    !TABLE.load(Relaxed).is_null() || STATE.load(Relaxed) != NOTHING
 }
 
 /// The table, which a child creates at its first use of the GIL.
@@ -137,6 +145,7 @@ pub fn slot_ended(slot: &Slot) {
 /// Runs at `exit`, not at `_exit` or death by a signal: last CPU times of the threads that are
 /// still there.
 pub extern "C" fn on_exit() {
+    control::on_exit();
     let Some(table) = table() else { return };
     for slot in table.used_slots().iter().filter(|slot| slot.state() == Some(SlotState::Live)) {
         // The clock of another thread of this process, as pthread_getcpuclockid computes it.
@@ -159,7 +168,9 @@ extern "C" fn after_fork_in_child() {
         unsafe { libc::munmap(parents.cast(), TABLE_BYTES) };
     }
     thread::after_fork();
+    turn::after_fork();
     gil::after_fork();
+    control::after_fork();
     let follow = JOINED.get().is_some_and(|joined| joined.session.follow_children);
     STATE.store(if follow { FORKED } else { NOTHING }, Release);
 }
@@ -266,12 +277,12 @@ fn store_command(header: &Header) {
     header.command_bytes.store(u32::try_from(length).unwrap_or(0), Relaxed);
 }
 
-fn current_pid() -> u32 {
+pub fn current_pid() -> u32 {
     // SAFETY: getpid has no preconditions.
     unsafe { libc::getpid() }.cast_unsigned()
 }
 
-fn last_errno() -> c_int {
+pub fn last_errno() -> c_int {
     // SAFETY: the address of the calling thread's errno is always valid.
     unsafe { *libc::__errno_location() }
 }

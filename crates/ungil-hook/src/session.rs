@@ -1,5 +1,6 @@
 //! The recording that the environment asks this process to join.
 
+use crate::control;
 use libc::c_int;
 use std::ffi::{CStr, CString};
 
@@ -21,8 +22,7 @@ impl Session {
     /// The session named in the environment, if any. Only for the constructor: it allocates.
     pub fn from_environment() -> Option<Self> {
         let directory = variable(SESSION).filter(|path| path.count_bytes() <= LONGEST_PATH)?;
-        let follow_children = variable(CHILDREN).is_none_or(|value| value != c"0");
-        Some(Self { directory: directory.to_owned(), follow_children })
+        Some(Self { directory: directory.to_owned(), follow_children: !leaves_children_alone() })
     }
 
     /// Opens `<session>/<pid>-<number>` without allocating: this runs in children after fork.
@@ -47,6 +47,11 @@ impl Session {
     }
 }
 
+/// Whether child processes are to be left alone.
+pub fn leaves_children_alone() -> bool {
+    variable(CHILDREN).is_some_and(|value| value == c"0")
+}
+
 /// Takes ungil's variables, and this library out of `LD_PRELOAD`, so that programs started by
 /// this one are left alone. Only for the constructor.
 pub fn leave_environment() {
@@ -59,8 +64,9 @@ pub fn leave_environment() {
         .join(&b':');
     // SAFETY: constructors run before the program's threads; every string is NUL-terminated.
     unsafe {
-        libc::unsetenv(SESSION.as_ptr());
-        libc::unsetenv(CHILDREN.as_ptr());
+        for name in [SESSION, CHILDREN, control::POLICY, control::QUANTUM] {
+            libc::unsetenv(name.as_ptr());
+        }
         match CString::new(others) {
             Ok(others) if !others.is_empty() => {
                 libc::setenv(c"LD_PRELOAD".as_ptr(), others.as_ptr(), 1);
@@ -72,7 +78,7 @@ pub fn leave_environment() {
     }
 }
 
-fn variable(name: &CStr) -> Option<&CStr> {
+pub fn variable(name: &CStr) -> Option<&CStr> {
     // SAFETY: the name is NUL-terminated; no other thread runs in a constructor.
     let value = unsafe { libc::getenv(name.as_ptr()) };
     // SAFETY: getenv returns null or a NUL-terminated string, which stays as long as nobody
@@ -81,7 +87,7 @@ fn variable(name: &CStr) -> Option<&CStr> {
 }
 
 /// The decimal digits of `value`, in the end of `digits`.
-fn decimal(value: u32, digits: &mut [u8; 10]) -> &[u8] {
+pub fn decimal(value: u32, digits: &mut [u8; 10]) -> &[u8] {
     let (mut first, mut rest) = (digits.len(), value);
     loop {
         first -= 1;

@@ -42,6 +42,7 @@ pub struct Thread {
 pub fn current() -> Option<Thread> {
     match SLOT.get() {
         UNRECORDED => None,
+        UNKNOWN if !process::is_recorded() => None,
         UNKNOWN => keeping_errno(claim),
         known => {
             let table = process::table()?;

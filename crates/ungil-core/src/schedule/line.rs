@@ -1,0 +1,336 @@
+//! The line of threads that wait for one GIL.
+//!
+//! `take_gil` and `drop_gil` (`Python/ceval_gil.c`) call the host's stand-ins for their condition
+//! variable; those call this. Each waiting thread sleeps on a word of its own and is woken by
+//! name. What `take_gil` allows is used in two ways: it asks the holder to let go when its wait
+//! "timed out", which a wait in this line does when the policy says so, and it looks again at the
+//! GIL after any return, which makes a needless return harmless.
+//!
+//! One of the waiting threads, the *timekeeper*, sleeps with a timer and does the asking, for
+//! whoever is first; all others sleep until they are woken. The last one to come takes over when
+//! there is none, because it is awake.
+//!
+//! Everything here runs under the GIL's own mutex, which [`Host::sleep`] lets go and takes again.
+
+use super::policy::{Policy, Settings};
+use super::queue::{Queue, Waiter};
+use super::scheduler::{Account, Hold, Scheduler, Standing};
+use crate::sync::{AtomicU32, Ordering::Relaxed};
+use std::cell::Cell;
+use std::ptr::null;
+
+/// A thread that was given the GIL but did not take it for so long is passed over by the
+/// timekeeper: the kernel has no processor for it.
+const OVERDUE_NS: u64 = 2_000_000;
+/// A request that was not met is repeated: CPython withdraws the requests of threads that it ends
+/// when the interpreter is finalised (gh-96387).
+const REPEAT_NS: u64 = 50_000_000;
+/// A thread that is asked earlier than the timekeeper's timer says is worth a wake-up only if it
+/// is earlier by this much.
+const WORTH_WAKING_NS: u64 = 100_000;
+/// Shorter holds are taken as all CPU time, longer ones are measured: the clock of a thread's CPU
+/// time is a system call.
+const MEASURED_FROM_NS: u64 = 100_000;
+
+/// Values of [`Waiter::word`].
+const ASLEEP: u32 = 0;
+/// The GIL is meant for this thread, which is out of the queue.
+const GRANTED: u32 = 1;
+/// To look at the clock again.
+const LOOK: u32 = 2;
+/// Out of the queue without the GIL: the policy has changed.
+const DISMISSED: u32 = 3;
+
+/// What the line needs from around it. All but the sleep is called with the GIL's mutex held.
+pub trait Host {
+    /// Now, by a clock that never goes back.
+    fn now_ns(&self) -> u64;
+    /// CPU time of the calling thread.
+    fn thread_cpu_ns(&self) -> u64;
+    /// Lets go of the GIL's mutex, sleeps while `word` is `expected`, at most `timeout_ns`, and
+    /// takes the mutex again. Returns whether a signal ended the sleep for which the calling
+    /// thread has to run a handler.
+    fn sleep(&self, word: &AtomicU32, expected: u32, timeout_ns: Option<u64>) -> bool;
+    /// Wakes the thread that sleeps on `word`.
+    fn wake(&self, word: &AtomicU32);
+    /// Whether a thread holds the GIL.
+    fn is_locked(&self) -> bool;
+    /// How often the GIL went to another thread than the one before.
+    fn switches(&self) -> u32;
+    /// Whether the holder has been asked to let go.
+    fn drop_requested(&self) -> bool;
+}
+
+/// What a thread that waited does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Look at the GIL again: it is free, or the policy has changed.
+    LookAgain,
+    /// Ask the holder to let go, then wait again.
+    AskToDrop,
+}
+
+/// The line of one GIL.
+#[derive(Debug)]
+pub struct Line {
+    scheduler: Cell<Scheduler>,
+    queue: Queue,
+    /// The thread that was given the GIL and has not woken since. Compared, never followed.
+    granted: Cell<*const Waiter>,
+    granted_ns: Cell<u64>,
+    timekeeper: Cell<*const Waiter>,
+    timer_ns: Cell<u64>,
+    /// When a waiting thread last asked.
+    asked_ns: Cell<u64>,
+    /// The standing of the thread that is about to acquire after its wait.
+    entering: Cell<Option<Standing>>,
+    holder: Cell<Standing>,
+    holder_account: Cell<Account>,
+    /// Since when somebody waits for the holder, 0 if nobody does.
+    wanted_since_ns: Cell<u64>,
+    /// The holder's CPU time at that time, if it was the holder itself that noted it.
+    holder_cpu_ns: Cell<Option<u64>>,
+}
+
+impl Line {
+    /// The line of the GIL with this number.
+    pub const fn new(gil: u32) -> Self {
+        let stock = Settings { policy: Policy::Stock, quantum_ns: Policy::Stock.quantum_ns() };
+        Self {
+            scheduler: Cell::new(Scheduler::new(gil, stock)),
+            queue: Queue::new(),
+            granted: Cell::new(null()),
+            granted_ns: Cell::new(0),
+            timekeeper: Cell::new(null()),
+            timer_ns: Cell::new(0),
+            asked_ns: Cell::new(0),
+            entering: Cell::new(None),
+            holder: Cell::new(Standing::NOBODY),
+            holder_account: Cell::new(Account::new()),
+            wanted_since_ns: Cell::new(0),
+            holder_cpu_ns: Cell::new(None),
+        }
+    }
+
+    /// Forgets all threads, when the GIL is made anew or after a fork.
+    pub fn clear(&self) {
+        self.queue.clear();
+        self.granted.set(null());
+        self.timekeeper.set(null());
+        self.entering.set(None);
+        self.wanted_since_ns.set(0);
+    }
+
+    /// Whether somebody waits here.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Waits, while the GIL is locked, for the calling thread's turn or until it has to ask for it.
+    /// An urgent thread asks at once and goes first.
+    pub fn wait(
+        &self,
+        host: &impl Host,
+        settings: Settings,
+        account: &Cell<Account>,
+        mut urgent: bool,
+    ) -> Answer {
+        let switches = host.switches();
+        let mut now = host.now_ns();
+        self.adopt(host, settings);
+        self.note_wanted(now);
+        let waiter = Waiter::new(self.enter(account, now, urgent));
+        // SAFETY: on every way out of this function it is out of the queue.
+        unsafe { self.queue.insert(&waiter) };
+        loop {
+            let ask_at = self.ask_at_ns(host);
+            if now >= ask_at {
+                self.leave(&waiter);
+                // take_gil does not ask a holder that came after it began to wait.
+                if host.switches() != switches {
+                    return Answer::LookAgain;
+                }
+                self.asked_ns.set(now);
+                return Answer::AskToDrop;
+            }
+            let timeout = self.keep_time(&waiter, now, ask_at);
+            waiter.word.store(ASLEEP, Relaxed);
+            let interrupted = host.sleep(&waiter.word, ASLEEP, timeout);
+            match waiter.word.load(Relaxed) {
+                GRANTED => {
+                    self.granted.set(null());
+                    if !host.is_locked() {
+                        self.entering.set(Some(waiter.standing()));
+                        return Answer::LookAgain;
+                    }
+                    // Overtaken by a thread that came when the GIL was free.
+                    // SAFETY: it was popped when the GIL was granted.
+                    unsafe { self.queue.insert(&waiter) };
+                    now = host.now_ns();
+                }
+                DISMISSED => return Answer::LookAgain,
+                _ => {
+                    now = host.now_ns();
+                    if !host.is_locked() && self.may_pass_over(now) {
+                        self.leave(&waiter);
+                        self.entering.set(Some(waiter.standing()));
+                        return Answer::LookAgain;
+                    }
+                }
+            }
+            if interrupted && !urgent {
+                urgent = true;
+                // SAFETY: it is in the queue in every case that comes here.
+                unsafe { self.queue.remove(&waiter) };
+                waiter.set_standing(self.enter(account, now, true));
+                // SAFETY: just removed.
+                unsafe { self.queue.insert(&waiter) };
+            }
+        }
+    }
+
+    /// The calling thread has taken the GIL.
+    #[inline]
+    pub fn acquired(&self, host: &impl Host, account: &Cell<Account>) {
+        if self.queue.is_empty() {
+            self.entering.set(None);
+            self.holder_account.set(account.get());
+            self.wanted_since_ns.set(0);
+        } else {
+            self.acquired_before_others(host, account);
+        }
+    }
+
+    #[cold]
+    fn acquired_before_others(&self, host: &impl Host, account: &Cell<Account>) {
+        let now = host.now_ns();
+        let holder = self.entering.take().unwrap_or_else(|| self.enter(account, now, false));
+        self.holder.set(holder);
+        self.wanted_since_ns.set(now);
+        self.holder_cpu_ns.set(Some(host.thread_cpu_ns()));
+        let mut scheduler = self.scheduler.get();
+        scheduler.acquired(&holder, self.queue.first().map(Waiter::standing).as_ref());
+        self.scheduler.set(scheduler);
+        let timer = if self.timekeeper.get().is_null() { u64::MAX } else { self.timer_ns.get() };
+        if self.ask_at_ns(host).saturating_add(WORTH_WAKING_NS) < timer {
+            // SAFETY: the timekeeper is in the queue.
+            let waiter = unsafe { self.timekeeper.get().as_ref() }.or(self.queue.first());
+            if let Some(waiter) = waiter {
+                waiter.word.store(LOOK, Relaxed);
+                host.wake(&waiter.word);
+            }
+        }
+    }
+
+    /// The calling thread has let go of the GIL: it goes to the first in line.
+    #[inline]
+    pub fn released(&self, host: &impl Host, settings: Settings, account: &Cell<Account>) {
+        if self.wanted_since_ns.get() != 0 || !self.queue.is_empty() {
+            self.released_to_others(host, settings, account);
+        }
+    }
+
+    #[cold]
+    fn released_to_others(&self, host: &impl Host, settings: Settings, account: &Cell<Account>) {
+        let now = host.now_ns();
+        let since = self.wanted_since_ns.replace(0);
+        if since != 0 {
+            let wall_ns = now.saturating_sub(since);
+            let used_ns = match self.holder_cpu_ns.take() {
+                Some(before) if wall_ns >= MEASURED_FROM_NS => {
+                    wall_ns.min(host.thread_cpu_ns().saturating_sub(before))
+                }
+                _ => wall_ns,
+            };
+            let hold = Hold { wall_ns, used_ns, forced: host.drop_requested() };
+            let (mut scheduler, mut own) = (self.scheduler.get(), account.get());
+            scheduler.released(&mut own, hold, self.queue.len());
+            self.scheduler.set(scheduler);
+            account.set(own);
+        }
+        self.adopt(host, settings);
+        // One that was granted the GIL before is on its way and will find it free.
+        if self.granted.get().is_null()
+            && let Some(next) = self.queue.pop()
+        {
+            if std::ptr::eq(self.timekeeper.get(), next) {
+                self.timekeeper.set(null());
+            }
+            self.granted.set(next);
+            self.granted_ns.set(now);
+            next.word.store(GRANTED, Relaxed);
+            host.wake(&next.word);
+        }
+    }
+
+    /// Decides by `settings` from now on. Everybody who queued before does so anew.
+    fn adopt(&self, host: &impl Host, settings: Settings) {
+        let mut scheduler = self.scheduler.get();
+        if scheduler.settings() == settings {
+            return;
+        }
+        scheduler.change(settings);
+        self.scheduler.set(scheduler);
+        self.timekeeper.set(null());
+        while let Some(waiter) = self.queue.pop() {
+            waiter.word.store(DISMISSED, Relaxed);
+            host.wake(&waiter.word);
+        }
+    }
+
+    fn enter(&self, account: &Cell<Account>, now: u64, urgent: bool) -> Standing {
+        let mut own = account.get();
+        let standing = self.scheduler.get().enter(&mut own, now, urgent);
+        account.set(own);
+        standing
+    }
+
+    /// The holder's time begins to count with the first thread that waits for it.
+    fn note_wanted(&self, now: u64) {
+        if self.wanted_since_ns.get() == 0 {
+            self.wanted_since_ns.set(now);
+            self.holder_cpu_ns.set(None);
+            self.holder.set(self.enter(&self.holder_account, now, false));
+        }
+    }
+
+    fn leave(&self, waiter: &Waiter) {
+        // SAFETY: the caller is `wait`, whose waiter is in the queue there.
+        unsafe { self.queue.remove(waiter) };
+        if std::ptr::eq(self.timekeeper.get(), waiter) {
+            self.timekeeper.set(null());
+        }
+    }
+
+    /// When the first in line is due, or never while there is nobody to ask.
+    fn ask_at_ns(&self, host: &impl Host) -> u64 {
+        let Some(first) = self.queue.first().filter(|_| host.is_locked()) else { return u64::MAX };
+        let at = self.scheduler.get().ask_at_ns(
+            &self.holder.get(),
+            self.wanted_since_ns.get(),
+            &first.standing(),
+        );
+        if host.drop_requested() { at.max(self.asked_ns.get() + REPEAT_NS) } else { at }
+    }
+
+    /// How long `waiter` sleeps: until the timer if it is the timekeeper, or becomes it.
+    fn keep_time(&self, waiter: &Waiter, now: u64, ask_at: u64) -> Option<u64> {
+        // Whoever gets the GIL meanwhile has at least this long in most cases.
+        let quantum = self.scheduler.get().settings().quantum_ns;
+        let longest = if self.granted.get().is_null() { quantum } else { quantum.min(OVERDUE_NS) };
+        let timer = ask_at.min(now.saturating_add(longest));
+        let keeper = self.timekeeper.get();
+        if keeper.is_null() || std::ptr::eq(keeper, waiter) || timer < self.timer_ns.get() {
+            self.timekeeper.set(waiter);
+            self.timer_ns.set(timer);
+            return Some(timer - now);
+        }
+        None
+    }
+
+    /// Whether a free GIL may be taken by a thread to which it was not given.
+    fn may_pass_over(&self, now: u64) -> bool {
+        self.granted.get().is_null() || now >= self.granted_ns.get() + OVERDUE_NS
+    }
+}

@@ -1,0 +1,16 @@
+//! Who gets the GIL next, and when the holder is asked to let go.
+//!
+//! [`Scheduler`] is the decision: a pure state machine that is told what happened and when, and
+//! says which of two waiters comes first and how long a holder may go on. [`Line`] is the queue
+//! in which threads wait for their turn; it is generic over its [`Host`], so that the same code
+//! runs inside an interpreter, in a model checker, and in a simulation.
+
+mod line;
+mod policy;
+mod queue;
+mod scheduler;
+
+pub use line::{Answer, Host, Line};
+pub use policy::{Level, Policy, Settings, UnknownName};
+pub use queue::{Queue, Waiter};
+pub use scheduler::{Account, Hold, Scheduler, Standing};

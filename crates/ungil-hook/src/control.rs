@@ -1,0 +1,167 @@
+//! The policy of this process: where it comes from, and the page through which it can be changed
+//! from outside.
+
+use crate::process::{current_pid, keeping_errno};
+use crate::session::{decimal, variable};
+use libc::c_void;
+use std::ffi::CStr;
+use std::ptr::null_mut;
+use std::sync::atomic::{
+    AtomicBool, AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
+use ungil_core::control::{CONTROL_ABI, CONTROL_BYTES, CONTROL_MAGIC, CONTROL_PREFIX, Control};
+use ungil_core::schedule::{Policy, Settings};
+
+/// Environment variable that names the policy.
+pub const POLICY: &CStr = c"UNGIL_POLICY";
+/// Environment variable that holds the quantum in milliseconds.
+pub const QUANTUM: &CStr = c"UNGIL_QUANTUM";
+/// Where the pages of all processes lie: in memory, and emptied when the machine starts.
+const FOLDER: &str = "/dev/shm/";
+
+/// Obeyed where there is no shared page, and the start of every page.
+static OWN: Control = Control::new();
+/// The page in force.
+static PAGE: AtomicPtr<Control> = AtomicPtr::new((&raw const OWN).cast_mut());
+/// Whether this process, a child after fork, has still to make a page of its own.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// What the environment asks for. Only for the constructor.
+pub fn from_environment() -> Option<Settings> {
+    let policy: Policy = variable(POLICY)?.to_str().ok()?.parse().ok()?;
+    let quantum_ns = variable(QUANTUM)
+        .and_then(|text| text.to_str().ok()?.parse::<f64>().ok())
+        .filter(|ms| ms.is_finite() && *ms > 0.0)
+        .map_or(policy.quantum_ns(), |ms| {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+            let ns = (ms * 1e6) as u64;
+            ns.max(1)
+        });
+    Some(Settings { policy, quantum_ns })
+}
+
+/// Obeys `settings`, and a page that others can write to.
+pub fn start(settings: Settings) {
+    OWN.set_settings(settings);
+    share();
+}
+
+/// What is in force.
+#[inline]
+pub fn settings() -> Settings {
+    if FORKED.load(Relaxed) {
+        keeping_errno(share_after_fork);
+    }
+    page().settings()
+}
+
+/// Changes what is in force.
+pub fn set_settings(settings: Settings) {
+    page().set_settings(settings);
+}
+
+fn page() -> &'static Control {
+    // SAFETY: `OWN`, or a mapping that is never unmapped.
+    unsafe { &*PAGE.load(Acquire) }
+}
+
+/// In a child after fork: until it needs it, it has no page of its own.
+pub fn after_fork() {
+    let parents = PAGE.swap((&raw const OWN).cast_mut(), Acquire);
+    if !std::ptr::eq(parents, &raw const OWN) {
+        // SAFETY: a mapping made by `share`, to which nothing in the child refers any more.
+        unsafe {
+            OWN.set_settings((*parents).settings());
+            libc::munmap(parents.cast(), CONTROL_BYTES);
+        }
+        FORKED.store(true, Relaxed);
+    }
+}
+
+#[cold]
+fn share_after_fork() {
+    if FORKED.swap(false, Relaxed) {
+        share();
+    }
+}
+
+/// Makes the page of this process. Without one, nobody can change its policy from outside.
+fn share() {
+    let path = path();
+    // SAFETY: `path` is NUL-terminated; the descriptor is closed before this returns.
+    unsafe {
+        // A page of this name was left by a process that was killed and had our number.
+        libc::unlink(path.as_ptr().cast());
+        let file = libc::open(
+            path.as_ptr().cast(),
+            libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW,
+            0o600,
+        );
+        if file < 0 {
+            return;
+        }
+        let bytes = CONTROL_BYTES.cast_signed() as libc::off_t;
+        // Allocated, not only made long: touching it must not raise SIGBUS when memory is full.
+        let start = if libc::fallocate(file, 0, 0, bytes) == 0 {
+            libc::mmap(
+                null_mut(),
+                CONTROL_BYTES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file,
+                0,
+            )
+        } else {
+            libc::MAP_FAILED
+        };
+        libc::close(file);
+        if start == libc::MAP_FAILED {
+            libc::unlink(path.as_ptr().cast());
+            return;
+        }
+        publish(start);
+    }
+}
+
+/// # Safety
+/// `start` is a new mapping of [`CONTROL_BYTES`] zeroes.
+unsafe fn publish(start: *mut c_void) {
+    let page: *mut Control = start.cast();
+    // SAFETY: the caller's promise; a mapping is aligned for everything, and zeroes are valid.
+    let control = unsafe { &*page };
+    control.abi.store(CONTROL_ABI, Relaxed);
+    control.pid.store(current_pid(), Relaxed);
+    control.set_settings(OWN.settings());
+    control.magic.store(CONTROL_MAGIC, Release);
+    PAGE.store(page, Release);
+}
+
+/// Runs at `exit`: takes the page's name away. What a killed process leaves, the next `ungil run`
+/// clears away.
+pub fn on_exit() {
+    if !std::ptr::eq(PAGE.load(Acquire), &raw const OWN) {
+        // SAFETY: `path` is NUL-terminated.
+        unsafe { libc::unlink(path().as_ptr().cast()) };
+    }
+}
+
+/// `/dev/shm/ungil-policy-<user>-<process>`, NUL-terminated, without allocating.
+fn path() -> [u8; 64] {
+    let mut path = [0u8; 64];
+    let mut length = 0;
+    // SAFETY: geteuid has no preconditions.
+    let user = unsafe { libc::geteuid() };
+    let (mut first, mut second) = ([0u8; 10], [0u8; 10]);
+    let parts: [&[u8]; 5] = [
+        FOLDER.as_bytes(),
+        CONTROL_PREFIX.as_bytes(),
+        decimal(user, &mut first),
+        b"-",
+        decimal(current_pid(), &mut second),
+    ];
+    for part in parts {
+        path[length..length + part.len()].copy_from_slice(part);
+        length += part.len();
+    }
+    path
+}

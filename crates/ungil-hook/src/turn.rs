@@ -1,0 +1,173 @@
+//! Waiting for one's turn under a policy: what [`Line`] needs from the interpreter and the kernel.
+
+use crate::gil::Gil;
+use crate::process::{keeping_errno, last_errno};
+use crate::{control, thread};
+use libc::{c_int, c_long, pthread_mutex_t, timespec};
+use std::cell::Cell;
+use std::ptr::null;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use ungil_core::schedule::{Account, Answer, Host, Level, Settings};
+
+/// A thread that no timer wakes looks again after this long all the same. It is not needed; but
+/// nobody should have to restart a server to find out that it was.
+const LONGEST_SLEEP_NS: u64 = 1_000_000_000;
+/// A main thread that came back from an interrupted call goes first at most this often: errno
+/// may be older than the call.
+const URGENT_EVERY_NS: u64 = 5_000_000;
+
+thread_local! {
+    static ACCOUNT: Cell<Account> = const { Cell::new(Account::new()) };
+    /// Whether this is the main thread; 0 while that is not known.
+    static IS_MAIN: Cell<u8> = const { Cell::new(0) };
+    static URGENT_NS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A GIL as its line sees it.
+struct Here {
+    gil: &'static Gil,
+    /// The GIL's own mutex, held by the calling thread.
+    mutex: *mut pthread_mutex_t,
+}
+
+/// Waits for `gil` in its line, as `pthread_cond_timedwait` would: returns 0, or `ETIMEDOUT` if the
+/// caller is to ask the holder to let go.
+///
+/// # Safety
+/// The calling thread holds `mutex`, which is that of `gil`.
+pub unsafe fn wait(gil: &'static Gil, mutex: *mut pthread_mutex_t, settings: Settings) -> c_int {
+    let urgent = must_run_a_handler();
+    match ACCOUNT.with(|account| gil.line.wait(&Here { gil, mutex }, settings, account, urgent)) {
+        Answer::LookAgain => 0,
+        Answer::AskToDrop => libc::ETIMEDOUT,
+    }
+}
+
+/// The calling thread has taken `gil`, whose mutex it holds.
+#[inline]
+pub fn acquired(gil: &'static Gil) {
+    ACCOUNT.with(|account| gil.line.acquired(&Here::mutex_unused(gil), account));
+}
+
+/// The calling thread has let go of `gil`, whose mutex it holds.
+#[inline]
+pub fn released(gil: &'static Gil, settings: Settings) {
+    ACCOUNT.with(|account| gil.line.released(&Here::mutex_unused(gil), settings, account));
+}
+
+/// Gives the calling thread a level and returns the one it had.
+pub fn set_level(level: Level) -> Level {
+    let mut account = ACCOUNT.get();
+    let before = std::mem::replace(&mut account.level, level);
+    ACCOUNT.set(account);
+    before
+}
+
+/// In a child after fork: its only thread is the main thread now.
+pub fn after_fork() {
+    IS_MAIN.set(0);
+}
+
+/// Whether the calling thread is the main thread and comes back from a call that a signal
+/// interrupted: `take_gil` keeps the errno it was called with.
+fn must_run_a_handler() -> bool {
+    if last_errno() != libc::EINTR || !is_main() {
+        return false;
+    }
+    let now = thread::now_ns();
+    let is_due = now.saturating_sub(URGENT_NS.get()) >= URGENT_EVERY_NS;
+    if is_due {
+        URGENT_NS.set(now);
+    }
+    is_due
+}
+
+/// Python runs signal handlers in the main thread only.
+fn is_main() -> bool {
+    match IS_MAIN.get() {
+        0 => {
+            // SAFETY: neither call has preconditions.
+            let main = unsafe { libc::syscall(libc::SYS_gettid) == c_long::from(libc::getpid()) };
+            IS_MAIN.set(1 + u8::from(main));
+            main
+        }
+        known => known == 2,
+    }
+}
+
+impl Here {
+    /// For what does not sleep.
+    fn mutex_unused(gil: &'static Gil) -> Self {
+        Self { gil, mutex: std::ptr::null_mut() }
+    }
+}
+
+impl Host for Here {
+    fn now_ns(&self) -> u64 {
+        thread::now_ns()
+    }
+
+    fn thread_cpu_ns(&self) -> u64 {
+        let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `time` is valid for writing.
+        unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+        thread::timespec_ns(&time)
+    }
+
+    fn sleep(&self, word: &AtomicU32, expected: u32, timeout_ns: Option<u64>) -> bool {
+        let timeout = timeout_ns.unwrap_or(LONGEST_SLEEP_NS).min(LONGEST_SLEEP_NS);
+        let timeout = timespec {
+            tv_sec: 0.max((timeout / 1_000_000_000).cast_signed()),
+            tv_nsec: (timeout % 1_000_000_000).cast_signed(),
+        };
+        // SAFETY: the caller of `wait` promised that this thread holds the mutex, and expects to
+        // hold it afterwards; `word` and `timeout` outlive the call.
+        let interrupted = unsafe {
+            libc::pthread_mutex_unlock(self.mutex);
+            let result = libc::syscall(
+                libc::SYS_futex,
+                word.as_ptr(),
+                libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+                expected,
+                &raw const timeout,
+                null::<u32>(),
+                0,
+            );
+            let interrupted = result == -1 && last_errno() == libc::EINTR;
+            libc::pthread_mutex_lock(self.mutex);
+            interrupted
+        };
+        interrupted && is_main()
+    }
+
+    fn wake(&self, word: &AtomicU32) {
+        // SAFETY: the word is that of a waiter that cannot leave without the mutex held here.
+        keeping_errno(|| unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                word.as_ptr(),
+                libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+                1,
+            )
+        });
+    }
+
+    fn is_locked(&self) -> bool {
+        self.gil.locked.load(Relaxed)
+    }
+
+    fn switches(&self) -> u32 {
+        self.gil.switches.load(Relaxed)
+    }
+
+    fn drop_requested(&self) -> bool {
+        self.gil.drop_requested.load(Relaxed)
+    }
+}
+
+/// The settings in force, if they are not CPython's own.
+#[inline]
+pub fn policy() -> Option<Settings> {
+    let settings = control::settings();
+    (settings.policy != ungil_core::schedule::Policy::Stock).then_some(settings)
+}
