@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ungil.cli.trace import separated
+from ungil.cli.trace import command
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]
@@ -274,7 +274,7 @@ def test_a_terminal_gets_colour_unless_no_color_is_set(
     ],
 )
 def test_options_end_where_the_program_begins(words: list[str], expected: list[str]) -> None:
-    assert separated(words) == expected
+    assert command.separated(words) == expected
 
 
 @pytest.mark.parametrize(

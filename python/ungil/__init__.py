@@ -3,10 +3,10 @@
 The command line is `ungil --help`. For code that wants the numbers of itself: `ungil.gil`.
 """
 
-from typing import TYPE_CHECKING
-
 from ungil.errors import Error, HookError
 
+# The one of typing takes as long to import as the interpreter takes to start.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ungil._native import __version__
 

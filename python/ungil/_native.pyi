@@ -3,6 +3,8 @@
 from typing import final
 
 __all__ = [
+    "LEVELS",
+    "POLICIES",
     "Recorder",
     "__version__",
     "gil_install",
@@ -11,10 +13,21 @@ __all__ = [
     "gil_thread_stats",
     "hook_path",
     "hookable",
+    "preload_value",
+    "process_policy",
     "read_trace",
+    "remove_stale_pages",
+    "restore_signals",
+    "set_process_policy",
+    "unscheduled",
 ]
 
 __version__: str
+
+LEVELS: tuple[str, ...]
+"""The levels that a thread can have, lowest first."""
+POLICIES: tuple[str, ...]
+"""How the GIL can be scheduled."""
 
 @final
 class Recorder:
@@ -70,6 +83,38 @@ def hook_path() -> str:
 
 def hookable(executable: str) -> str | None:
     """None if the hook can record this interpreter, else why not, in a sentence."""
+
+def preload_value(others: str | None) -> str:
+    """What LD_PRELOAD has to be for the hook to be loaded, and what it loads so far after it.
+
+    Raises ValueError if the loader could not preload the hook from where it is installed, OSError.
+    """
+
+def unscheduled(executable: str) -> tuple[str, bool] | None:
+    """None if nothing speaks against scheduling this program, else why not, in a sentence.
+
+    With it comes whether the hook can be preloaded all the same, for the programs it starts.
+    """
+
+def restore_signals() -> None:
+    """Undo what Python does to signals at its start and exec would pass on, as for SIGPIPE."""
+
+def process_policy(pid: int) -> tuple[str, int]:
+    """The policy of a running process, and its quantum in nanoseconds.
+
+    Raises FileNotFoundError or ProcessLookupError if there is no such process, PermissionError if
+    it is not ours to look into, RuntimeError, in a sentence, if ungil does not schedule it.
+    """
+
+def set_process_policy(pid: int, policy: str, quantum_ns: int) -> tuple[str, int]:
+    """Change the policy of a running process, and return what `process_policy` did before.
+
+    A quantum of 0 is the policy's own. Raises what `process_policy` does, and ValueError for an
+    unknown policy.
+    """
+
+def remove_stale_pages() -> None:
+    """Remove the control pages that killed processes of this user have left."""
 
 def gil_install() -> None:
     """Record the GIL of this process from now on. Raises RuntimeError, in a sentence."""

@@ -358,7 +358,7 @@ impl Recording {
                          linked Python that inherited its environment"
                 )
             }
-            Hookable::Yes => {
+            Hookable::Yes | Hookable::NotScheduled(_) => {
                 format!(
                     "the hook did not answer from {program}; `ungil doctor` tells whether it \
                          can, and a limit on file size or memory (ulimit) may keep it from it"
