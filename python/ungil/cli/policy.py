@@ -48,9 +48,7 @@ def _process_number(_ctx: click.Context, _param: click.Parameter, value: str) ->
 @click.argument("pid", callback=_process_number)
 @click.argument("name", required=False)
 @click.option("--quantum", metavar="MS", help="Time slice [default with NAME: the policy's own].")
-@click.option(
-    "--children", is_flag=True, help="Also every scheduled process that descends from PID."
-)
+@click.option("--children", is_flag=True, help="Also the descendants of PID that are scheduled.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a sentence.")
 def command(pid: int, name: str | None, quantum: str | None, children: bool, as_json: bool) -> None:
     """Show the policy of process PID, or change it to NAME.
@@ -61,9 +59,9 @@ def command(pid: int, name: str | None, quantum: str | None, children: bool, as_
     """
     if name is not None:
         known_policy("NAME", name)
-    quantum_ns = (
-        None if quantum is None else max(1, round(milliseconds("--quantum", quantum) * 1e6))
-    )
+    quantum_ns = None
+    if quantum is not None:
+        quantum_ns = max(1, round(milliseconds("--quantum", quantum) * 1e6))
     processes = [
         _shown_or_changed(it, name, quantum_ns)
         for it in ([pid] if not children else _scheduled(pid))

@@ -35,27 +35,28 @@ def command(
     as_environment: bool,
     words: tuple[str, ...],
 ) -> None:
-    """Run PROGRAM with its GIL scheduled by a policy.
+    r"""Run PROGRAM with its GIL scheduled by a policy.
 
     PROGRAM is a Python file, -m MODULE, -c CODE, or any command.
-    ungil becomes the program: process id, exit status and signals are the program's own.
-    Nothing is recorded.
+    ungil becomes the program: process id, exit status and signals are the program's own, and
+    nothing is recorded.
 
     \b
-    Policies:
-      interactive  who uses little of the GIL comes first and at once
-      fair         equal shares, a quantum at a time
-      batch        equal shares, a long quantum: few handoffs
-      priority     threads of a higher level first, see --priority
-      stock        as CPython does it
+    interactive  who uses little of the GIL comes first, and at once
+    fair         equal shares, a quantum at a time
+    batch        equal shares, a long quantum: few handoffs
+    priority     threads of a higher level first, see --priority
+    stock        as CPython does it
+
+    The policy can be changed later: ungil policy PID NAME.
 
     A Python that cannot be scheduled (free-threaded, older than 3.7, PyPy, of another libc) runs
     unscheduled, with a warning on stderr.
-    In place of an option stands its variable, if it is set: UNGIL_POLICY, UNGIL_QUANTUM,
-    UNGIL_PRIORITY (a PATTERN=LEVEL a line).
-    --env prints NAME=VALUE lines, quoted where a shell would need it, that schedule a program
-    whose command line is not yours: env $(ungil run --env) PROGRAM, or a systemd EnvironmentFile.
-    Change the policy later with: ungil policy PID NAME.
+
+    Where an option is not given, its variable counts: UNGIL_POLICY, UNGIL_QUANTUM, UNGIL_PRIORITY
+    (a PATTERN=LEVEL a line).
+    --env prints these and what else a program needs as NAME=VALUE lines, quoted as in a shell,
+    for env $(ungil run --env) PROGRAM or an EnvironmentFile of systemd.
     """
     run = Run(Scheduling(policy, quantum, priorities), words, children=not no_children)
     if not as_environment:
