@@ -35,7 +35,7 @@ def command(
     as_environment: bool,
     words: tuple[str, ...],
 ) -> None:
-    r"""Run PROGRAM with its GIL scheduled by a policy.
+    """Run PROGRAM with its GIL scheduled by a policy.
 
     PROGRAM is a Python file, -m MODULE, -c CODE, or any command.
     ungil becomes the program: process id, exit status and signals are the program's own, and
@@ -57,7 +57,7 @@ def command(
     (a PATTERN=LEVEL a line).
     --env prints these and what else a program needs as NAME=VALUE lines, quoted as in a shell,
     for env $(ungil run --env) PROGRAM or an EnvironmentFile of systemd.
-    """
+    """  # noqa: D301 (click keeps the lines of a paragraph that begins with a backspace)
     run = Run(Scheduling(policy, quantum, priorities), words, children=not no_children)
     if not as_environment:
         run.start()
