@@ -1,7 +1,7 @@
 //! The policy of this process: where it comes from, and the page through which it can be changed
 //! from outside.
 
-use crate::process::{current_pid, keeping_errno};
+use crate::process::{current_pid, keeping_errno, may_grow_to};
 use crate::session::{decimal, variable};
 use libc::c_void;
 use std::ffi::CStr;
@@ -102,7 +102,7 @@ fn share() {
         }
         let bytes = CONTROL_BYTES.cast_signed() as libc::off_t;
         // Allocated, not only made long: touching it must not raise SIGBUS when memory is full.
-        let start = if libc::fallocate(file, 0, 0, bytes) == 0 {
+        let start = if may_grow_to(CONTROL_BYTES) && libc::fallocate(file, 0, 0, bytes) == 0 {
             libc::mmap(
                 null_mut(),
                 CONTROL_BYTES,

@@ -213,7 +213,7 @@ fn offset_of(bytes: usize) -> libc::off_t {
 }
 
 /// A file that grows past the limit would raise SIGXFSZ in the program.
-fn may_grow_to(bytes: usize) -> bool {
+pub fn may_grow_to(bytes: usize) -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is valid for writing.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0;
