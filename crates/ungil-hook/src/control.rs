@@ -145,23 +145,35 @@ pub fn on_exit() {
     }
 }
 
-/// `/dev/shm/ungil-policy-<user>-<process>`, NUL-terminated, without allocating.
+/// `/dev/shm/ungil-policy-<user>-<namespace>-<process>`, NUL-terminated, without allocating. The
+/// containers of a pod share that folder, and each has a process 1.
 fn path() -> [u8; 64] {
     let mut path = [0u8; 64];
     let mut length = 0;
     // SAFETY: geteuid has no preconditions.
     let user = unsafe { libc::geteuid() };
-    let (mut first, mut second) = ([0u8; 10], [0u8; 10]);
-    let parts: [&[u8]; 5] = [
+    let (mut first, mut second, mut third) = ([0u8; 10], [0u8; 10], [0u8; 10]);
+    let parts: [&[u8]; 7] = [
         FOLDER.as_bytes(),
         CONTROL_PREFIX.as_bytes(),
         decimal(user, &mut first),
         b"-",
-        decimal(current_pid(), &mut second),
+        decimal(pid_namespace(), &mut second),
+        b"-",
+        decimal(current_pid(), &mut third),
     ];
     for part in parts {
         path[length..length + part.len()].copy_from_slice(part);
         length += part.len();
     }
     path
+}
+
+/// The number of the namespace in which [`current_pid`] means this process, 0 if unknown.
+fn pid_namespace() -> u32 {
+    // SAFETY: all-zero is a valid stat.
+    let mut facts: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: the path is NUL-terminated, `facts` valid for writing.
+    unsafe { libc::stat(c"/proc/self/ns/pid".as_ptr(), &raw mut facts) };
+    u32::try_from(facts.st_ino).unwrap_or(0)
 }

@@ -51,9 +51,12 @@ pub fn set_process_policy(
 /// Removes the control pages that killed processes of this user have left.
 #[pyfunction]
 pub fn remove_stale_pages() {
-    // SAFETY: geteuid has no preconditions.
-    let ours = format!("{CONTROL_PREFIX}{}-", unsafe { libc::geteuid() });
+    // Of other PID namespaces, which may share the folder, nobody here can tell who has ended.
+    let Ok(namespace) = fs::metadata("/proc/self/ns/pid") else { return };
     let Ok(entries) = fs::read_dir(FOLDER) else { return };
+    // SAFETY: geteuid has no preconditions.
+    let user = unsafe { libc::geteuid() };
+    let ours = format!("{CONTROL_PREFIX}{user}-{}-", namespace.ino());
     for entry in entries.filter_map(Result::ok) {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|name| name.strip_prefix(&ours)?.parse().ok());
