@@ -25,6 +25,8 @@ static OWN: Control = Control::new();
 static PAGE: AtomicPtr<Control> = AtomicPtr::new((&raw const OWN).cast_mut());
 /// Whether this process, a child after fork, has still to make a page of its own.
 static FORKED: AtomicBool = AtomicBool::new(false);
+/// Whether children after fork are left to CPython.
+static LEAVE_CHILDREN: AtomicBool = AtomicBool::new(false);
 
 /// What the environment asks for. Only for the constructor.
 pub fn from_environment() -> Option<Settings> {
@@ -40,8 +42,10 @@ pub fn from_environment() -> Option<Settings> {
     Some(Settings { policy, quantum_ns })
 }
 
-/// Obeys `settings`, and a page that others can write to.
-pub fn start(settings: Settings) {
+/// Obeys `settings`, and a page that others can write to. So do children after fork,
+/// unless they are to be left alone.
+pub fn start(settings: Settings, leave_children: bool) {
+    LEAVE_CHILDREN.store(leave_children, Relaxed);
     OWN.set_settings(settings);
     share();
 }
@@ -75,6 +79,10 @@ pub fn after_fork() {
             libc::munmap(parents.cast(), CONTROL_BYTES);
         }
         FORKED.store(true, Relaxed);
+    }
+    if LEAVE_CHILDREN.load(Relaxed) {
+        FORKED.store(false, Relaxed);
+        OWN.set_settings(Policy::Stock.into());
     }
 }
 

@@ -45,7 +45,8 @@ extern "C" fn on_load() {
         return;
     }
     let Some(interpreter) = Interpreter::find() else { return };
-    if session::leaves_children_alone() {
+    let leave_children = session::leaves_children_alone();
+    if leave_children {
         session::leave_environment();
     }
     let status = match interpreter.unsupported() {
@@ -56,7 +57,7 @@ extern "C" fn on_load() {
     INSTALLED.store(status != Status::UnknownInterpreter, Ordering::Relaxed);
     process::prepare();
     if let Some(settings) = settings.filter(|_| interpreter.can_be_scheduled()) {
-        control::start(settings);
+        control::start(settings, leave_children);
     }
     if let Some(session) = session {
         process::record(session, interpreter::version(), status);
