@@ -114,7 +114,7 @@ impl Page {
         }
         Err(refusal.unwrap_or_else(|| {
             PyRuntimeError::new_err(if is_hooked {
-                "it runs under ungil, but its GIL cannot be scheduled"
+                "ungil is loaded into it, but schedules no GIL there"
             } else {
                 "it does not run under ungil; start it with: ungil run"
             })

@@ -107,18 +107,21 @@ def _refusal(pid: int, error: OSError | RuntimeError) -> UsageError:
 
 def _scheduled(pid: int) -> list[int]:
     """`pid` and its descendants, those that are scheduled; UsageError if none is."""
+    family = list(_family(pid))
     found: list[int] = []
     refusal: UsageError | None = None
-    for it in _family(pid):
+    for it in family:
         try:
             _policy_of(it)
         except UsageError as error:
             refusal = refusal or error
         else:
             found.append(it)
-    if refusal is not None and not found:
+    if refusal is None or found:
+        return found
+    if len(family) == 1:
         raise refusal
-    return found
+    raise UsageError(f"neither process {pid} nor any that descends from it is scheduled by ungil")
 
 
 def _family(pid: int) -> Iterator[int]:
