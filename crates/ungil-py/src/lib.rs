@@ -6,6 +6,7 @@ mod in_process;
 mod recording;
 mod scheduled;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
@@ -13,8 +14,8 @@ use ungil_trace::interpreter::{self, Hookable};
 
 /// Where the hook library is installed: beside this module.
 #[pyfunction]
-fn hook_path() -> PyResult<PathBuf> {
-    Ok(hook::path()?)
+fn hook_path() -> PyResult<OsString> {
+    Ok(hook::path()?.into_os_string())
 }
 
 /// `None` if nothing speaks against recording this program, else why not, in a sentence.
