@@ -102,7 +102,7 @@ def _refusal(pid: int, error: OSError | RuntimeError) -> UsageError:
             f"process {pid} cannot be looked into: permission denied; try as its user or as root"
         )
     why = reason(error) if isinstance(error, OSError) else str(error)
-    return UsageError(f"process {pid} cannot be changed: {why}")
+    return UsageError(f"process {pid} has no policy: {why}")
 
 
 def _scheduled(pid: int) -> list[int]:
@@ -121,7 +121,7 @@ def _scheduled(pid: int) -> list[int]:
         return found
     if len(family) == 1:
         raise refusal
-    raise UsageError(f"neither process {pid} nor any that descends from it is scheduled by ungil")
+    raise UsageError(f"neither process {pid} nor a descendant of it has a policy")
 
 
 def _family(pid: int) -> Iterator[int]:
