@@ -142,8 +142,8 @@ pub fn slot_ended(slot: &Slot) {
     slot.free();
 }
 
-/// Runs at `exit`, not at `_exit` or death by a signal: last CPU times of the threads that are
-/// still there.
+/// Runs at `exit` and at the interpreter's `_exit`, not at death by a signal: last CPU times of the
+/// threads that are still there.
 pub extern "C" fn on_exit() {
     control::on_exit();
     let Some(table) = table() else { return };
@@ -287,11 +287,23 @@ pub fn last_errno() -> c_int {
     unsafe { *libc::__errno_location() }
 }
 
+/// Sets the calling thread's errno.
+pub fn set_errno(value: c_int) {
+    // SAFETY: as in `last_errno`.
+    unsafe { *libc::__errno_location() = value };
+}
+
 /// Runs `work` and leaves errno as it was: the hooked call's caller may rely on it.
 pub fn keeping_errno<T>(work: impl FnOnce() -> T) -> T {
     let before = last_errno();
     let result = work();
-    // SAFETY: as in `last_errno`.
-    unsafe { *libc::__errno_location() = before };
+    set_errno(before);
     result
+}
+
+/// Stands in for `_exit`, with which forked children end: `atexit` would not see them.
+pub extern "C" fn exit_at_once(status: c_int) -> ! {
+    on_exit();
+    // SAFETY: ends the process, as the caller wanted.
+    unsafe { libc::_exit(status) }
 }
