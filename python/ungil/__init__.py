@@ -5,8 +5,7 @@ The command line is `ungil --help`. For code that wants the numbers of itself: `
 
 from ungil.errors import Error, HookError
 
-# The one of typing takes as long to import as the interpreter takes to start.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # typing takes as long to import as the interpreter takes to start
 if TYPE_CHECKING:
     from ungil._native import __version__
 
