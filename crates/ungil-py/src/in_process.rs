@@ -1,4 +1,4 @@
-//! What the hook has counted in this very process, for `ungil.gil`.
+//! What the hook has counted in this very process and how it schedules it, for `ungil.gil`.
 //!
 //! The caller holds the GIL, so no other thread of this interpreter is in a hold or can end a wait
 //! while the counters are read: what is read of them agrees. Threads of sub-interpreters with a
@@ -6,9 +6,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use ungil_core::schedule::{Level, Policy};
 use ungil_core::table::{Slot, SlotState, Table};
 
 use crate::hook::Hook;
@@ -76,6 +77,45 @@ pub fn gil_thread_stats() -> PyResult<ThreadStats> {
         now_ns,
         clock_ns(libc::CLOCK_THREAD_CPUTIME_ID),
     ))
+}
+
+/// The name of the policy in force and its quantum in nanoseconds, or `None` where the GIL cannot
+/// be scheduled.
+#[pyfunction]
+pub fn gil_policy() -> Option<(&'static str, u64)> {
+    let settings = Hook::get().ok()?.settings()?;
+    Some((settings.policy.name(), settings.quantum_ns))
+}
+
+/// Changes the policy of this process; `false` where the GIL cannot be scheduled.
+#[pyfunction]
+pub fn gil_set_policy(name: &str, quantum_ns: Option<u64>) -> PyResult<bool> {
+    let known = Policy::ALL.map(Policy::name);
+    let policy = name.parse().map_err(|_| unknown("policy", name, &known))?;
+    Ok(Hook::get().is_ok_and(|hook| hook.set_policy(policy, quantum_ns)))
+}
+
+/// The name of the calling thread's level, or `None` where the GIL cannot be scheduled.
+#[pyfunction]
+pub fn gil_level() -> Option<&'static str> {
+    Some(Hook::get().ok()?.level()?.name())
+}
+
+/// Gives the calling thread a level and returns the name of the one it had, or `None` where the
+/// GIL cannot be scheduled.
+#[pyfunction]
+pub fn gil_set_level(name: &str) -> PyResult<Option<&'static str>> {
+    let known = Level::ALL.map(Level::name);
+    let level = name.parse().map_err(|_| unknown("level", name, &known))?;
+    let before = gil_level();
+    if before.is_some() {
+        hook()?.set_level(level);
+    }
+    Ok(before)
+}
+
+fn unknown(what: &str, name: &str, known: &[&str]) -> PyErr {
+    PyValueError::new_err(format!("unknown {what} {name:?}: it must be one of {}", known.join(", ")))
 }
 
 /// The counters of a thread, with the hold or wait that it is in up to now.

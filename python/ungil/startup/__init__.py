@@ -1,0 +1,1 @@
+"""What runs while an interpreter starts, before the program."""
