@@ -3,10 +3,11 @@
 The command line is `ungil --help`. For code that wants the numbers of itself: `ungil.gil`.
 """
 
-from typing import TYPE_CHECKING
-
 from ungil.errors import Error, HookError
 
+TYPE_CHECKING = (
+    False  # `typing` would be half of what UNGIL_POLICY costs at the start of a process.
+)
 if TYPE_CHECKING:
     from ungil._native import __version__
 

@@ -81,13 +81,16 @@ def gil_install() -> None:
 def gil_installed() -> bool:
     """Whether the GIL of this process is recorded."""
 
-def gil_policy() -> tuple[str, int] | None:
-    """The policy in force and its quantum in nanoseconds, None where none can be set."""
+def gil_policy() -> tuple[str, float | None] | None:
+    """The policy in force and its quantum in milliseconds, None where none can be set.
 
-def gil_set_policy(name: str, quantum_ns: int | None) -> bool:
-    """Change the policy; None is the policy's own quantum. False where none can be set.
+    The quantum of `stock` is None: CPython's own switch interval.
+    """
 
-    Raises ValueError, which names the known policies, for an unknown one.
+def gil_set_policy(name: str, quantum_ms: float | None) -> bool:
+    """Change the policy; None is its own quantum. False where none can be set.
+
+    Raises ValueError, in one sentence, for a policy or quantum that there is not.
     """
 
 def gil_level() -> str | None:

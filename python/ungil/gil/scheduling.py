@@ -6,7 +6,6 @@ policy of its process and the level of its threads at any time.
 
 import threading
 from dataclasses import dataclass
-from math import isfinite
 from types import TracebackType
 
 from ungil import _native
@@ -34,12 +33,12 @@ def policy(name: str | None = None, *, quantum_ms: float | None = None) -> Polic
     """
     if name is None and quantum_ms is not None:
         name = policy().name
-    if name is not None and not _native.gil_set_policy(name, _quantum_ns(name, quantum_ms)):
+    if name is not None:
+        _native.gil_set_policy(name, quantum_ms)
+    in_force = _native.gil_policy()
+    if in_force is None:
         raise _not_installed()
-    if (found := _native.gil_policy()) is None:
-        raise _not_installed()
-    name, quantum_ns = found
-    return Policy(name, None if name == "stock" else quantum_ns / 1e6)
+    return Policy(*in_force)
 
 
 class Priority:
@@ -97,21 +96,6 @@ def level() -> str:
     if found is None:
         raise _not_installed()
     return found
-
-
-def _quantum_ns(name: str, quantum_ms: float | None) -> int | None:
-    """A quantum as the hook wants it; None is the policy's own."""
-    if quantum_ms is None:
-        return None
-    if name == "stock":
-        raise ValueError("the policy stock has no quantum: sys.setswitchinterval() sets CPython's")
-    if not (isfinite(quantum_ms) and quantum_ms > 0):
-        raise ValueError(f"a quantum must be a positive number of milliseconds, not {quantum_ms}")
-    return max(1, min(round(quantum_ms * 1e6), _LONGEST_QUANTUM_NS))
-
-
-_LONGEST_QUANTUM_NS = 10**15
-"""Eleven days: the hook has 56 bits for a quantum."""
 
 
 def _not_installed() -> NotInstalled:

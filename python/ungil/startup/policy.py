@@ -3,20 +3,17 @@
     UNGIL_POLICY=interactive python app.py
 
 For services that can set a variable but not change their command line. `ungil_policy.pth`, in the
-`site-packages` that ungil is installed in, calls `obey` if the variable is set.
+`site-packages` that ungil is installed in, imports this if the variable is set.
 """
 
 import os
 import sys
-from functools import cache
 
-from ungil import _native, gil
-from ungil.errors import HookError, NotInstalled
+# `ungil.gil` would bring dataclasses, which cost more than all the rest.
+from ungil import _native
 from ungil.startup import ungil_thread_levels
 
 
-# In a virtual environment `site` reads its .pth files twice.
-@cache
 def obey() -> None:
     """Do what UNGIL_POLICY, UNGIL_QUANTUM, UNGIL_PRIORITY and UNGIL_CHILDREN say.
 
@@ -24,28 +21,32 @@ def obey() -> None:
     """
     try:
         _obey(os.environ["UNGIL_POLICY"], os.environ.get("UNGIL_QUANTUM"))
-    except (ValueError, HookError) as error:
+    except (ValueError, RuntimeError) as error:
         sys.stderr.write(f"ungil: UNGIL_POLICY is not obeyed: {error}\n")
 
 
 def _obey(name: str, quantum: str | None) -> None:
     quantum_ms = None if quantum is None else _milliseconds(quantum)
-    try:
-        # Under `ungil run` the hook has read the same variables already. Otherwise this finds out
-        # what is wrong with them before anything is installed.
-        gil.policy(name, quantum_ms=quantum_ms)
-    except NotInstalled:
-        gil.install()
-        gil.policy(name, quantum_ms=quantum_ms)
-        if rules := os.environ.get("UNGIL_PRIORITY"):
-            ungil_thread_levels.obey(rules, _native.hook_path())
-        if os.environ.get("UNGIL_CHILDREN") == "0":
-            for variable in [it for it in os.environ if it.startswith("UNGIL_")]:
-                del os.environ[variable]
+    # Where the hook was preloaded, it has read the same variables already. Elsewhere this finds
+    # out what is wrong with them before anything is installed.
+    if _native.gil_set_policy(name, quantum_ms):
+        return
+    _native.gil_install()
+    _native.gil_set_policy(name, quantum_ms)
+    if rules := os.environ.get("UNGIL_PRIORITY"):
+        ungil_thread_levels.obey(rules, _native.hook_path())
+    if os.environ.get("UNGIL_CHILDREN") == "0":
+        for variable in [it for it in os.environ if it.startswith("UNGIL_")]:
+            del os.environ[variable]
 
 
 def _milliseconds(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"UNGIL_QUANTUM must be a number of milliseconds, not {text!r}") from None
+        raise ValueError(f"UNGIL_QUANTUM is a number of milliseconds, not {text!r}") from None
+
+
+# Once, although `site` reads the .pth files of a virtual environment twice.
+if os.environ.get("UNGIL_POLICY"):
+    obey()

@@ -19,9 +19,8 @@ from __future__ import annotations
 
 import sys
 from _thread import get_ident
-from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # Importing `typing` would double what all this costs.
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -72,6 +71,7 @@ def _hook_function(library: str | None) -> Callable[[int], object] | None:
 
 def _watch(set_level: Callable[[int], object], rules: list[tuple[str, int]]) -> None:
     import threading
+    from fnmatch import fnmatchcase
 
     # Two of its attributes are about to be replaced, one of them private.
     Thread: Any = threading.Thread
