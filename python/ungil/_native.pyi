@@ -9,6 +9,10 @@ __all__ = [
     "__version__",
     "gil_install",
     "gil_installed",
+    "gil_level",
+    "gil_policy",
+    "gil_set_level",
+    "gil_set_policy",
     "gil_stats",
     "gil_thread_stats",
     "hook_path",
@@ -121,6 +125,27 @@ def gil_install() -> None:
 
 def gil_installed() -> bool:
     """Whether the GIL of this process is recorded."""
+
+def gil_policy() -> tuple[str, float | None] | None:
+    """The policy in force and its quantum in milliseconds, None where none can be set.
+
+    The quantum of `stock` is None: CPython's own switch interval.
+    """
+
+def gil_set_policy(name: str, quantum_ms: float | None) -> bool:
+    """Change the policy; None is its own quantum. False where none can be set.
+
+    Raises ValueError, in one sentence, for a policy or quantum that there is not.
+    """
+
+def gil_level() -> str | None:
+    """The calling thread's level, None where none can be set."""
+
+def gil_set_level(name: str) -> str | None:
+    """Change the calling thread's level and return the one before, None where none can be set.
+
+    Raises ValueError, which names the known levels, for an unknown one.
+    """
 
 def gil_stats() -> list[dict[str, int]]:
     """A dict for each running thread that was seen to use the GIL.

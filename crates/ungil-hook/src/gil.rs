@@ -153,6 +153,9 @@ fn role_of_further(address: usize) -> Option<Role> {
         UNKNOWN_MAIN[0].store(0, Relaxed);
         add(address);
         ALL[0].locked.store(true, Relaxed);
+        // Threads that went to sleep before the installation are not known and may sleep for a
+        // long switch interval: `cond` is signalled for ever, which costs little if nobody does.
+        ALL[0].stock_waiters.store(1, Relaxed);
     }
     find(address)
         .map(Role::Free)

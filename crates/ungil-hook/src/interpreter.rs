@@ -3,7 +3,7 @@
 
 use crate::image::{self, Image};
 use crate::{cond, gil, process, sem};
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
 use ungil_core::table::Status;
 
@@ -108,6 +108,16 @@ pub fn version() -> &'static CStr {
         let get_version: extern "C" fn() -> *const c_char = std::mem::transmute(address);
         CStr::from_ptr(get_version())
     }
+}
+
+/// Whether the interpreter is initialised, and so has made its GIL.
+pub fn is_running() -> bool {
+    image::symbol(c"Py_IsInitialized").is_some_and(|address| {
+        // SAFETY: the function of this name takes nothing and returns an int in every CPython; it
+        // only reads a static variable, and may be called before the initialisation.
+        let is_initialized: extern "C" fn() -> c_int = unsafe { std::mem::transmute(address) };
+        is_initialized() != 0
+    })
 }
 
 /// Whether `_PyRuntime` begins with debug offsets (3.13 and later) that say so. The layout, a

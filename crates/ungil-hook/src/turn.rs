@@ -51,6 +51,11 @@ pub fn released(gil: &'static Gil, settings: Settings) {
     ACCOUNT.with(|account| gil.line.released(&Here::mutex_unused(gil), settings, account));
 }
 
+/// The level of the calling thread.
+pub fn level() -> Level {
+    ACCOUNT.get().level
+}
+
 /// Gives the calling thread a level and returns the one it had.
 pub fn set_level(level: Level) -> Level {
     let mut account = ACCOUNT.get();

@@ -38,7 +38,10 @@ mod _native {
     #[pymodule_export]
     use super::control::{process_policy, remove_stale_pages, set_process_policy};
     #[pymodule_export]
-    use super::in_process::{gil_install, gil_installed, gil_stats, gil_thread_stats};
+    use super::in_process::{
+        gil_install, gil_installed, gil_level, gil_policy, gil_set_level, gil_set_policy,
+        gil_stats, gil_thread_stats,
+    };
     #[pymodule_export]
     use super::recording::{Recorder, read_trace};
     #[pymodule_export]
