@@ -8,6 +8,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32};
 use std::sync::{Once, OnceLock};
+use ungil_core::schedule::{Policy, Settings};
 use ungil_core::table::{
     ABI, Header, MAGIC, SLOTS_OFFSET, Slot, SlotState, Status, TABLE_BYTES, Table, store_bytes,
     store_text,
@@ -118,6 +119,14 @@ fn allocate(start: usize, end: usize) -> bool {
     }
 }
 
+/// Keeps the policy and the quantum that a thread waits under.
+pub fn saw_settings(settings: Settings) {
+    if let Some(table) = table() {
+        table.header().policy.store(settings.policy as u32, Relaxed);
+        table.header().switch_interval_ns.store(settings.quantum_ns, Relaxed);
+    }
+}
+
 /// Keeps the time from the beginning of a wait to the deadline that the waiter gave: the switch
 /// interval. Up to 3.7 deadlines are times of day and say nothing here.
 pub fn saw_deadline(ns: u64) {
@@ -125,6 +134,7 @@ pub fn saw_deadline(ns: u64) {
     if ns < LONGEST_NS
         && let Some(table) = table()
     {
+        table.header().policy.store(Policy::Stock as u32, Relaxed);
         table.header().switch_interval_ns.store(ns, Relaxed);
     }
 }
