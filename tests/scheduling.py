@@ -12,8 +12,9 @@ from pythons import Python
 from ungil import _native
 
 PROGRAMS = Path(__file__).parent / "programs"
-# `stock` is CPython's own way, to compare with.
 POLICIES = ("interactive", "fair", "batch", "priority")
+# As they travel in shared memory.
+NUMBERS = {name: number for number, name in enumerate(("stock", *POLICIES))}
 # In milliseconds, almost three hours: whoever had to wait for the end of one would never be seen to.
 ENDLESS_QUANTUM = 10_000_000.0
 

@@ -1,11 +1,12 @@
 """Gets a signal while its main thread does one thing and others compute.
 
-Usage: handled.py WHERE COUNT [SIGNALS]; runs on Python 3.7 and later. WHERE is what the main
+Usage: handled.py WHERE COUNT [SIGNALS [POLICY]]; runs on Python 3.7 and later. WHERE is what the main
 thread does: join, lock, sleep, read, select, compute, or line, which is to wait for the GIL. COUNT
 threads compute and never let go of the GIL unless they are asked to; one that does it says
-"ready". Without SIGNALS, Ctrl-C ends it: it says "interrupted". With it, a timer sends SIGALRM a
-thousand times a second, and it says "handled" after so many runs of its Python handler, between
-which every computing thread has gone on.
+"ready". It may be told the number of a policy to change to right before. Without SIGNALS, Ctrl-C ends it: it says "interrupted". With it, a timer sends SIGALRM a
+thousand times a second, and it says "handled" when its Python handler was run for SIGTERM and for
+SIGUSR1, which somebody has to send, and for so many SIGALRM, between which every computing thread
+has gone on.
 """
 
 import ctypes
@@ -18,12 +19,15 @@ import time
 
 where, count = sys.argv[1], int(sys.argv[2])
 wanted = int(sys.argv[3]) if sys.argv[3:] else 0
+policy = int(sys.argv[4]) if sys.argv[4:] else None
 turns = [0] * count
-# Unlike os.write, this does not let go of the GIL.
-write = ctypes.PyDLL(None).write
+# Called like this, functions do not let go of the GIL.
+library = ctypes.PyDLL(None)
+write = library.write
 start, never, handed = threading.Lock(), threading.Lock(), threading.Lock()
 for lock in (start, never, handed):
     lock.acquire()
+quantum_ns = ctypes.c_uint64()
 reader, writer = os.pipe()
 
 
@@ -36,6 +40,9 @@ def compute(number):
     start.release()
     if where == "line" and number == 0:
         handed.release()
+    if policy is not None:
+        library.ungil_policy_v1(ctypes.byref(quantum_ns))
+        library.ungil_set_policy_v1(policy, quantum_ns)
     write(1, b"ready\n", 6)
     while True:
         turns[number] += 1
@@ -62,16 +69,21 @@ def wait():
 
 
 handled = 0
+sent = set()
 before = [0] * count
 
 
 def handle(number, frame):
     global handled, before
-    if all(now > then for now, then in zip(turns, before)):
+    if number != signal.SIGALRM:
+        sent.add(number)
+    elif all(now > then for now, then in zip(turns, before)):
         before = list(turns)
         handled += 1
-        if handled == wanted:
-            raise Done
+    if handled >= wanted and len(sent) == 2:
+        # Another signal must not come while this one ends the program.
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        raise Done
 
 
 threads = [threading.Thread(target=compute, args=(number,), daemon=True) for number in range(count)]
