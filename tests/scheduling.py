@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from pythons import Python
 
 from ungil import _native
 
-PROGRAMS = Path(__file__).parent / "programs"
+PROGRAMS = Path(__file__).with_name("programs")
 POLICIES = ("interactive", "fair", "batch", "priority")
 # As they travel in shared memory.
 NUMBERS = {name: number for number, name in enumerate(("stock", *POLICIES))}
-# In milliseconds, almost three hours: whoever had to wait for the end of one would never be seen to.
+# In milliseconds, almost three hours: who waited for the end of one would never be seen to.
 ENDLESS_QUANTUM = 10_000_000.0
 
 
@@ -27,34 +28,45 @@ def environment(policy: str, quantum_ms: float | None = None) -> dict[str, str]:
     return os.environ | changed
 
 
-def start(
-    python: Python,
-    *arguments: str | Path,
-    policy: str,
-    quantum_ms: float | None = None,
-    **options: Any,
-) -> subprocess.Popen[str]:
-    """Start `python ARGUMENTS` under `policy`, with its output in pipes."""
-    return subprocess.Popen(
+def page_of(pid: int) -> Path:
+    """The page through which the process `pid` can be told its policy."""
+    return Path(f"/dev/shm/ungil-policy-{os.geteuid()}-{pid}")
+
+
+@contextmanager
+def running(
+    python: Python, *arguments: str | Path, policy: str, quantum_ms: float | None = None
+) -> Generator[subprocess.Popen[str]]:
+    """Start `python ARGUMENTS` under `policy`; in the end nothing is left of it."""
+    with subprocess.Popen(
         [python.path, *map(str, arguments)],
         env=environment(policy, quantum_ms),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        **options,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            page_of(process.pid).unlink(missing_ok=True)
 
 
 def run(
     python: Python, *arguments: str | Path, policy: str, quantum_ms: float | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run `python ARGUMENTS` under `policy` to its end."""
-    with start(python, *arguments, policy=policy, quantum_ms=quantum_ms) as process:
-        try:
-            stdout, stderr = process.communicate()
-        except BaseException:
-            # pytest-timeout, or Ctrl-C: nothing is left behind.
-            process.kill()
-            raise
-    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+) -> str:
+    """What `python ARGUMENTS` prints under `policy`, if it ends well and leaves no page."""
+    with running(python, *arguments, policy=policy, quantum_ms=quantum_ms) as process:
+        stdout, stderr = process.communicate()
+        assert (process.returncode, stderr) == (0, "")
+        assert not page_of(process.pid).exists()
+        return stdout
+
+
+def read_line(process: subprocess.Popen[str]) -> str:
+    """The next line that the program prints."""
+    assert process.stdout
+    return process.stdout.readline().rstrip("\n")

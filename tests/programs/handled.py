@@ -1,12 +1,14 @@
-"""Gets a signal while its main thread does one thing and others compute.
+"""Gets signals while its main thread does one thing and others compute.
 
-Usage: handled.py WHERE COUNT [SIGNALS [POLICY]]; runs on Python 3.7 and later. WHERE is what the main
+Usage: handled.py WHERE COUNT POLICY HOW; runs on Python 3.7 and later. WHERE is what the main
 thread does: join, lock, sleep, read, select, compute, or line, which is to wait for the GIL. COUNT
-threads compute and never let go of the GIL unless they are asked to; one that does it says
-"ready". It may be told the number of a policy to change to right before. Without SIGNALS, Ctrl-C ends it: it says "interrupted". With it, a timer sends SIGALRM a
-thousand times a second, and it says "handled" when its Python handler was run for SIGTERM and for
-SIGUSR1, which somebody has to send, and for so many SIGALRM, between which every computing thread
-has gone on.
+threads compute and never let go of the GIL unless they are asked to; one that does it changes to
+the policy with the number POLICY and says "ready". HOW is what it does with signals:
+at-once: exits with the number of the signal, without running any Python code;
+default: says "interrupted" when Ctrl-C has raised KeyboardInterrupt;
+a number: says "handled" when a Python handler ran for SIGTERM and SIGUSR1, which somebody has to
+send, and so often for SIGALRM, which it sends itself a thousand times a second, not counting those
+between which not every computing thread has gone on.
 """
 
 import ctypes
@@ -17,22 +19,25 @@ import sys
 import threading
 import time
 
-where, count = sys.argv[1], int(sys.argv[2])
-wanted = int(sys.argv[3]) if sys.argv[3:] else 0
-policy = int(sys.argv[4]) if sys.argv[4:] else None
-turns = [0] * count
-# Called like this, functions do not let go of the GIL.
+where, count, policy, how = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+# Functions called like this do not let go of the GIL.
 library = ctypes.PyDLL(None)
-write = library.write
+quantum_ns = ctypes.c_uint64()
 start, never, handed = threading.Lock(), threading.Lock(), threading.Lock()
 for lock in (start, never, handed):
     lock.acquire()
-quantum_ns = ctypes.c_uint64()
 reader, writer = os.pipe()
+turns = [0] * count
 
 
-class Done(Exception):
-    pass
+def say(word):
+    library.write(1, word + b"\n", len(word) + 1)
+
+
+def ready():
+    library.ungil_policy_v1(ctypes.byref(quantum_ns))
+    library.ungil_set_policy_v1(policy, quantum_ns)
+    say(b"ready")
 
 
 def compute(number):
@@ -40,10 +45,7 @@ def compute(number):
     start.release()
     if where == "line" and number == 0:
         handed.release()
-    if policy is not None:
-        library.ungil_policy_v1(ctypes.byref(quantum_ns))
-        library.ungil_set_policy_v1(policy, quantum_ns)
-    write(1, b"ready\n", 6)
+    ready()
     while True:
         turns[number] += 1
 
@@ -62,26 +64,27 @@ def wait():
         select.select([reader], [], [])
     elif where == "line":
         handed.acquire()
-    if count == 0:
-        write(1, b"ready\n", 6)
+    elif not threads:
+        ready()
     while True:
         pass
 
 
-handled = 0
-sent = set()
-before = [0] * count
+class Done(Exception):
+    pass
+
+
+handled, sent, before = 0, set(), [0] * count
 
 
 def handle(number, frame):
     global handled, before
     if number != signal.SIGALRM:
         sent.add(number)
-    elif all(now > then for now, then in zip(turns, before)):
+    elif all(turns[it] > before[it] for it in range(count)):
         before = list(turns)
         handled += 1
-    if handled >= wanted and len(sent) == 2:
-        # Another signal must not come while this one ends the program.
+    if handled >= int(how) and len(sent) == 2:
         signal.setitimer(signal.ITIMER_REAL, 0)
         raise Done
 
@@ -90,14 +93,19 @@ threads = [threading.Thread(target=compute, args=(number,), daemon=True) for num
 for thread in threads:
     thread.start()
 try:
-    if wanted:
-        for it in (signal.SIGALRM, signal.SIGTERM, signal.SIGUSR1):
+    if how == "at-once":
+        # A handler gets a number and a frame; _exit does not look at its second argument.
+        library._exit.argtypes = [ctypes.c_int, ctypes.py_object]
+        handle = library._exit
+    if how != "default":
+        for it in (signal.SIGINT, signal.SIGALRM, signal.SIGTERM, signal.SIGUSR1):
             signal.signal(it, handle)
+    if how.isdigit():
         signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
     wait()
 except KeyboardInterrupt:
-    write(1, b"interrupted\n", 12)
+    say(b"interrupted")
 except Done:
-    write(1, b"handled\n", 8)
+    say(b"handled")
 # A normal end would wait for threads that do not end.
 os._exit(0)
