@@ -43,7 +43,7 @@ def ready():
 def compute(number):
     start.acquire()
     start.release()
-    if where == "line" and number == 0:
+    if where == "line" and handed.locked():
         handed.release()
     ready()
     while True:
