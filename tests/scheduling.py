@@ -39,7 +39,8 @@ def running(
 ) -> Generator[subprocess.Popen[str]]:
     """Start `python ARGUMENTS` under `policy`; in the end nothing is left of it."""
     with subprocess.Popen(
-        [python.path, *map(str, arguments)],
+        # From 3.12 on fork warns where there are other threads.
+        [python.path, "-Wignore", *map(str, arguments)],
         env=environment(policy, quantum_ms),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,9 +40,11 @@ class Watch:
 
     folder: Path
     patience_s: float
-    seen: dict[tuple[str, int, int], tuple[int, float]] = field(default_factory=dict)
+    seen: dict[tuple[str, int, int], tuple[int, float]] = field(
+        default_factory=dict[tuple[str, int, int], tuple[int, float]]
+    )
     longest_s: float = 0.0
-    ending: dict[str, float] = field(default_factory=dict)
+    ending: dict[str, float] = field(default_factory=dict[str, float])
 
     def look(self) -> str | None:
         """Who has not gone on for too long, if anybody has."""
@@ -139,17 +142,17 @@ def churn(options: argparse.Namespace, seed: str, seconds: float, totals: Counte
                     sys.exit(1)
                 time.sleep(LOOK_EVERY_S)
         finally:
-            try:
+            # What it started and did not wait for, such as a fork server, ends with it.
+            with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
             process.wait()
-        ways = [Counter(json.loads(line)) for line in (folder / "counts").open()]
+        counts = folder / "counts"
+        lines = counts.read_text().splitlines() if counts.exists() else []
+    ways = [Counter[str](json.loads(line)) for line in lines]
     for counts in ways:
         totals.update(counts)
-    last = ways[-1]
     expected = {"return": 0, "exit": 3, "_exit": 4, "raise": 1}
-    (status,) = [code for way, code in expected.items() if last[way]] or [None]
+    status = next((code for way, code in expected.items() if ways and ways[-1][way]), None)
     if process.returncode != status:
         sys.exit(f"seed {seed!r}: ended with {process.returncode}, not with {status}")
     page = scheduling.page_of(process.pid)

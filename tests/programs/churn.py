@@ -23,6 +23,7 @@ import threading
 import time
 import warnings
 from collections import Counter
+from pathlib import Path
 
 try:
     import _interpreters as interpreters
@@ -39,16 +40,19 @@ SLOTS = 256
 
 
 class Beats:
-    """The file of this process: how it is to end (0: not yet; else its status plus one), and for
-    each thread that lives its number and its count."""
+    """The file of this process.
+
+    It says how the process is to end (0: not yet; else its status plus one), then for each thread
+    that lives its number and its count.
+    """
 
     def __init__(self, folder):
         self.folder = folder
         generation = 0
         while True:
-            self.path = os.path.join(folder, "%d.%d.beats" % (os.getpid(), generation))
+            path = "%s/%d.%d.beats" % (folder, os.getpid(), generation)
             try:
-                file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+                file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
                 break
             except FileExistsError:
                 generation += 1  # Before an exec, or by a process that had our number.
@@ -250,7 +254,7 @@ def signals(process, choose, alive):
         else:
             signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
         if choose.random() < 0.1:
-            with open(os.devnull, "w") as nowhere:
+            with Path(os.devnull).open("w") as nowhere:
                 faulthandler.dump_traceback(nowhere, all_threads=True)
         time.sleep(choose.random() * 0.01)
 
@@ -347,7 +351,8 @@ def interprets(process, choose, alive):
     code += "it.start()\nsum(range({}))\ntime.sleep(0.001)\nit.join()"
     inner = interpreters.create()
     while alive():
-        interpreters.run_string(inner, code.format(choose.randrange(10**6), choose.randrange(10**6)))
+        lengths = choose.randrange(10**6), choose.randrange(10**6)
+        interpreters.run_string(inner, code.format(*lengths))
     interpreters.destroy(inner)
 
 
@@ -393,7 +398,7 @@ def main(seconds, seed, folder):
             while thread.is_alive() and not thread.daemon:
                 process.beats.beat(slot)
                 thread.join(0.01)
-    with open(os.path.join(folder, "counts"), "a") as counts:
+    with Path(folder, "counts").open("a") as counts:
         counts.write(json.dumps(process.counts) + "\n")
     process.stop = process.stop or process.choose.random() < 0.5
     signal.setitimer(signal.ITIMER_REAL, 0)

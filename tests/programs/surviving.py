@@ -10,9 +10,13 @@ import signal
 import sys
 import threading
 import time
+from pathlib import Path
 
-PAGES = "/dev/shm/ungil-policy-%d-%d"
 hold = ctypes.PyDLL(None)
+
+
+def has_page(process):
+    return Path("/dev/shm/ungil-policy-%d-%d" % (os.geteuid(), process)).exists()
 
 
 def start(function, count=1, daemon=False):
@@ -77,7 +81,6 @@ def fork_while_others_wait():
     """A thread forks; GIL, policy and page of the child are its own."""
     start(forever, 4, daemon=True)
     have_begun(4)
-    page = PAGES % (os.geteuid(), os.getpid())
     statuses = []
 
     def fork():
@@ -85,14 +88,13 @@ def fork_while_others_wait():
         if child == 0:
             done = []
             join(start(lambda: (burn(), done.append(1)), 8))
-            own = PAGES % (os.geteuid(), os.getpid())
-            os._exit(0 if len(done) == 8 and os.path.exists(own) and own != page else 1)
+            os._exit(0 if len(done) == 8 and has_page(os.getpid()) else 1)
         statuses.append(os.waitpid(child, 0)[1])
-        statuses.append(os.path.exists(PAGES % (os.geteuid(), child)))
+        statuses.append(has_page(child))
 
     for _ in range(5):
         join(start(fork))
-    print(statuses, os.path.exists(page))
+    print(statuses, has_page(os.getpid()))
     sys.stdout.flush()
     os._exit(0)
 
@@ -119,7 +121,7 @@ def end_by_exception():
 
 
 def end_slowly():
-    """Threads that still sleep in line when the interpreter is gone wake before the process ends."""
+    """Threads that sleep in line when the interpreter is gone wake before the process is."""
     end_by_return()
     # sleep(status), after the interpreter was finalised.
     hold.on_exit(hold.sleep, None)
@@ -163,8 +165,7 @@ def policies_change():
 
 
 def policy_changes_from_outside():
-    """Says "ready" once a thread holds the GIL and never lets go of it; the others, this one
-    included, wait until they are let in by a change of policy."""
+    """Says "ready" once a thread holds the GIL and never lets go of it unless it is asked to."""
     handed, others = threading.Lock(), []
     handed.acquire()
 
