@@ -6,7 +6,7 @@
 
 use crate::gil::{self, Gil, Role};
 use crate::{control, process, thread, turn};
-use libc::{c_int, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
+use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
 use std::sync::atomic::Ordering::Relaxed;
 use ungil_core::schedule::Settings;
 
@@ -76,6 +76,25 @@ fn begin_wait(gil: &'static Gil, deadline: *const timespec, policy: Option<Setti
         }
     }
     gil.switches.load(Relaxed)
+}
+
+/// Stands in for `clock_nanosleep`, with which `time.sleep` sleeps since 3.11: it is alone in not
+/// leaving in errno that a signal has ended it, where [`turn`] looks for that.
+///
+/// # Safety
+/// As for the function itself.
+pub unsafe extern "C" fn nanosleep(
+    clock: clockid_t,
+    flags: c_int,
+    time: *const timespec,
+    rest: *mut timespec,
+) -> c_int {
+    // SAFETY: the caller's own arguments, unchanged.
+    let result = unsafe { libc::clock_nanosleep(clock, flags, time, rest) };
+    if result == libc::EINTR {
+        process::set_errno(result);
+    }
+    result
 }
 
 /// Stands in for `pthread_cond_signal`: a release, an acquire, or something else altogether.

@@ -79,8 +79,9 @@ impl Interpreter {
             return false;
         };
         let redirect = |name, to: *const c_void| image.redirect(name, to) > 0;
-        // Not what a GIL is made of, so it need not be there.
+        // Not what a GIL is made of, so they need not be there.
         redirect(c"_exit", process::exit_at_once as *const c_void);
+        redirect(c"clock_nanosleep", cond::nanosleep as *const c_void);
         match &self.make {
             Make::Conditions { runtime } => {
                 gil::expect_main(runtime.clone(), seen);

@@ -123,6 +123,7 @@ impl Host for Here {
             tv_sec: 0.max((timeout / 1_000_000_000).cast_signed()),
             tv_nsec: (timeout % 1_000_000_000).cast_signed(),
         };
+        let errno = last_errno();
         // SAFETY: the caller of `wait` promised that this thread holds the mutex, and expects to
         // hold it afterwards; `word` and `timeout` outlive the call.
         let interrupted = unsafe {
@@ -136,11 +137,17 @@ impl Host for Here {
                 null::<u32>(),
                 0,
             );
-            let interrupted = result == -1 && last_errno() == libc::EINTR;
+            let interrupted = result == -1 && last_errno() == libc::EINTR && is_main();
             libc::pthread_mutex_lock(self.mutex);
             interrupted
         };
-        interrupted && is_main()
+        // An interruption is remembered in errno until the GIL is taken: take_gil calls `wait` as
+        // often as it has to, and gives its caller back the errno that it was called with.
+        set_errno(if interrupted { libc::EINTR } else { errno });
+        // Whoever looks at the clock looks at the page too: nobody else tells a line whose GIL
+        // is held for long.
+        self.gil.line.adopt(self, control::settings());
+        interrupted
     }
 
     fn wake(&self, word: &AtomicU32) {

@@ -265,7 +265,7 @@ impl Line {
     }
 
     /// Decides by `settings` from now on. Everybody who queued before does so anew.
-    fn adopt(&self, host: &impl Host, settings: Settings) {
+    pub fn adopt(&self, host: &impl Host, settings: Settings) {
         let mut scheduler = self.scheduler.get();
         if scheduler.settings() == settings {
             return;
