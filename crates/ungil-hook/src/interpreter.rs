@@ -2,7 +2,7 @@
 //! of its calls.
 
 use crate::image::{self, Image};
-use crate::{cond, gil, sem};
+use crate::{cond, gil, process, sem};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
 use ungil_core::table::Status;
@@ -79,6 +79,8 @@ impl Interpreter {
             return false;
         };
         let redirect = |name, to: *const c_void| image.redirect(name, to) > 0;
+        // Not what a GIL is made of, so it need not be there.
+        redirect(c"_exit", process::exit_at_once as *const c_void);
         match &self.make {
             Make::Conditions { runtime } => {
                 gil::expect_main(runtime.clone(), seen);

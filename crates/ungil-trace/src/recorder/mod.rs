@@ -157,7 +157,10 @@ impl Recorder {
         };
         self.shared.stop.store(true, Relaxed);
         worker.thread().unpark();
-        worker.join().ok()
+        let outcome = worker.join().ok();
+        // Not left to `drop`: the caller may end by the signal that killed the program.
+        self.session.remove();
+        outcome
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Free space below which shared memory is not used: a container's default is 64 MiB.
 const ENOUGH_BYTES: u64 = 32 << 20;
 
-/// A session directory, removed with everything in it when dropped.
+/// A session directory, removed with everything in it at the end of the recording.
 #[derive(Debug)]
 pub struct Session {
     directory: PathBuf,
@@ -94,10 +94,16 @@ impl Session {
     }
 }
 
+impl Session {
+    /// Removes the directory. Nothing depends on it: processes that still run keep their mappings.
+    pub fn remove(&self) {
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
 impl Drop for Session {
     fn drop(&mut self) {
-        // Nothing depends on it: processes that still run keep their mappings.
-        let _ = fs::remove_dir_all(&self.directory);
+        self.remove();
     }
 }
 
