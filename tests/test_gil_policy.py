@@ -171,6 +171,7 @@ def test_a_program_with_the_hook_preloaded_needs_no_install() -> None:
         """
         assert gil.policy() == gil.Policy("batch", 7)
         assert not gil.installed()          # It is scheduled, not counted.
+        assert "ungil.startup" not in sys.modules
         gil.policy("fair")
         gil.install()
         assert gil.policy().name == "fair" and gil.installed()
@@ -264,6 +265,22 @@ def test_without_the_variable_nothing_of_ungil_is_imported() -> None:
         check=True,
     )
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+@pytest.mark.parametrize("words", [["-m", "ungil"], [str(Path(sys.executable).with_name("ungil"))]])
+def test_the_command_line_passes_the_variable_on_and_is_not_scheduled_itself(
+    words: list[str],
+) -> None:
+    done = subprocess.run(
+        [sys.executable, *words, "--version"],
+        env={**os.environ, "UNGIL_POLICY": "fifo"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert _native.__version__ in done.stdout
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
     UNGIL_POLICY=interactive python app.py
 
 For services that can set a variable but not change their command line. `ungil_policy.pth`, in the
-`site-packages` that ungil is installed in, imports this if the variable is set.
+`site-packages` that ungil is installed in, imports this if the variable is set and the hook was
+not preloaded.
 """
 
 import os
@@ -27,10 +28,8 @@ def obey() -> None:
 
 def _obey(name: str, quantum: str | None) -> None:
     quantum_ms = None if quantum is None else _milliseconds(quantum)
-    # Where the hook was preloaded, it has read the same variables already. Elsewhere this finds
-    # out what is wrong with them before anything is installed.
-    if _native.gil_set_policy(name, quantum_ms):
-        return
+    # The first time to find out what is wrong with the variables before anything is installed.
+    _native.gil_set_policy(name, quantum_ms)
     _native.gil_install()
     _native.gil_set_policy(name, quantum_ms)
     if rules := os.environ.get("UNGIL_PRIORITY"):
@@ -38,6 +37,13 @@ def _obey(name: str, quantum: str | None) -> None:
     if os.environ.get("UNGIL_CHILDREN") == "0":
         for variable in [it for it in os.environ if it.startswith("UNGIL_")]:
             del os.environ[variable]
+
+
+def _is_ungil_itself() -> bool:
+    """Whether this is `ungil ...` or `python -m ungil ...`: it passes the variables on."""
+    return sys.orig_argv[1:3] == ["-m", "ungil"] or any(
+        os.path.basename(word) == "ungil" for word in sys.orig_argv[1:2]
+    )
 
 
 def _milliseconds(text: str) -> float:
@@ -48,5 +54,5 @@ def _milliseconds(text: str) -> float:
 
 
 # Once, although `site` reads the .pth files of a virtual environment twice.
-if os.environ.get("UNGIL_POLICY"):
+if os.environ.get("UNGIL_POLICY") and not _is_ungil_itself():
     obey()
