@@ -30,7 +30,8 @@ def environment(policy: str, quantum_ms: float | None = None) -> dict[str, str]:
 
 def page_of(pid: int) -> Path:
     """The page through which the process `pid` can be told its policy."""
-    return Path(f"/dev/shm/ungil-policy-{os.geteuid()}-{pid}")
+    namespace = Path("/proc/self/ns/pid").stat().st_ino
+    return Path(f"/dev/shm/ungil-policy-{os.geteuid()}-{namespace}-{pid}")
 
 
 @contextmanager

@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,6 +45,8 @@ class Watch:
         default_factory=dict[tuple[str, int, int], tuple[int, float]]
     )
     longest_s: float = 0.0
+    left: list[Path] = field(default_factory=list[Path])
+    """Pages of processes that have ended."""
     ending: dict[str, float] = field(default_factory=dict[str, float])
 
     def look(self) -> str | None:
@@ -76,6 +79,7 @@ class Watch:
             pid, generation = (int(part) for part in path.name.split(".")[:2])
             if not _lives(pid):
                 path.unlink()
+                self.left += [page] if (page := scheduling.page_of(pid)).exists() else []
                 continue
             images[pid] = max(images.get(pid, (-1, path)), (generation, path))
         found = ((path, path.read_bytes()) for _, path in images.values())
@@ -91,12 +95,18 @@ def _lives(pid: int) -> bool:
     return status.rpartition(")")[2].split()[0] != "Z"
 
 
+def members(session: int) -> Iterator[Path]:
+    """The processes of a session that live, by their folders in /proc."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(ProcessLookupError):
+            if os.getsid(int(folder.name)) == session and _lives(int(folder.name)):
+                yield folder
+
+
 def dump(session: int) -> None:
     """Print what all threads of all processes of a session are doing."""
-    for folder in Path("/proc").glob("[0-9]*"):
+    for folder in members(session):
         try:
-            if os.getsid(int(folder.name)) != session:
-                continue
             command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
             print(f"== {folder.name}: {command}", flush=True)
             for task in sorted((folder / "task").iterdir()):
@@ -135,30 +145,29 @@ def churn(options: argparse.Namespace, seed: str, seconds: float, totals: Counte
         )
         watch = Watch(folder, options.patience)
         try:
-            while process.poll() is None:
+            # Whatever it started ends by itself too.
+            while process.poll() is None or any(members(process.pid)):
                 if hung := watch.look():
                     print(f"HANG with seed {seed!r}: {hung}", flush=True)
                     dump(process.pid)
                     sys.exit(1)
                 time.sleep(LOOK_EVERY_S)
         finally:
-            # What it started and did not wait for, such as a fork server, ends with it.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        watch.look()
         counts = folder / "counts"
         lines = counts.read_text().splitlines() if counts.exists() else []
     ways = [Counter[str](json.loads(line)) for line in lines]
-    for counts in ways:
-        totals.update(counts)
+    for way in ways:
+        totals.update(way)
     expected = {"return": 0, "exit": 3, "_exit": 4, "raise": 1}
     status = next((code for way, code in expected.items() if ways and ways[-1][way]), None)
     if process.returncode != status:
         sys.exit(f"seed {seed!r}: ended with {process.returncode}, not with {status}")
-    page = scheduling.page_of(process.pid)
-    if page.exists():
-        page.unlink()
-        sys.exit(f"seed {seed!r}: left {page}")
+    if watch.left:
+        sys.exit(f"seed {seed!r}: left {', '.join(map(str, watch.left))}")
     return watch.longest_s
 
 

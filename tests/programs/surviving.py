@@ -16,7 +16,9 @@ hold = ctypes.PyDLL(None)
 
 
 def has_page(process):
-    return Path("/dev/shm/ungil-policy-%d-%d" % (os.geteuid(), process)).exists()
+    namespace = Path("/proc/self/ns/pid").stat().st_ino
+    name = "ungil-policy-%d-%d-%d" % (os.geteuid(), namespace, process)
+    return Path("/dev/shm", name).exists()
 
 
 def start(function, count=1, daemon=False):
