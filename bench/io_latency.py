@@ -151,7 +151,7 @@ def _targets(threads: Sequence[int] | None, taken: list[Runs]) -> Iterator[Targe
             stock = quantile(runs.pooled(STOCK, "from_sent_ms"), 0.99)
             below = stock / p99
             yield Target(
-                f"N={number}: p99 at least {LEAST_BELOW_STOCK:.0f} times below stock's from sending",
+                f"N={number}: p99 {LEAST_BELOW_STOCK:.0f} times below stock's from the sending",
                 below >= LEAST_BELOW_STOCK,
                 f"{below:.1f} times, {p99:.2f} ms to {stock:.2f} ms",
             )

@@ -64,6 +64,11 @@ class Program:
             raise Failed(f"{self._process.args} ended with status {self._process.wait()}")
         return json.loads(line)
 
+    def end(self) -> None:
+        """Close its standard input, for which some wait."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
 
 @contextmanager
 def running(
@@ -74,7 +79,11 @@ def running(
     if variant.interval_s is not None:
         words += ["--interval", str(variant.interval_s)]
     with subprocess.Popen(
-        words, env=variant.environment(), stdout=subprocess.PIPE, text=True
+        words,
+        env=variant.environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout is not None
         try:

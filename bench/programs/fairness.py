@@ -1,4 +1,4 @@
-"""Threads compute for a fixed time; says how much each did.
+"""Threads compute; says how much each did in a stretch of time in which all were at work.
 
 A handoff is seen when a thread finds that another has computed since its own last look. It looks
 every `CALLS` calls of `step`, which take far less than a quantum.
@@ -12,36 +12,43 @@ import work
 from one_cpu_thread import step
 
 CALLS = 50
+# For the threads to fall into their ways.
+WARM_UP_S = 0.3
 
 
 class Worker:
-    """A computing thread and what it did."""
+    """A computing thread and what it has done up to now."""
 
     last: "Worker | None" = None
     """Who computed last, of all of them."""
 
-    def __init__(self, barrier: threading.Barrier, seconds: float) -> None:
-        """Not started yet; begins with the others."""
-        self.calls = self.handoffs = self.context_switches = 0
-        self.cpu_s = 0.0
-        self._seconds = seconds
-        self._barrier = barrier
+    def __init__(self, over: threading.Event) -> None:
+        """Not started yet."""
+        self.calls = self.handoffs = 0
+        self._over = over
         self.thread = threading.Thread(target=self._compute)
 
     def _compute(self) -> None:
-        self._barrier.wait()
-        total, clock = 0, time.perf_counter
-        end_s = clock() + self._seconds
-        while clock() < end_s:
+        total, is_over = 0, self._over.is_set
+        while not is_over():
             if Worker.last is not self:
                 Worker.last = self
                 self.handoffs += 1
             for _ in range(CALLS):
                 total = step(total)
             self.calls += CALLS
-        usage = resource.getrusage(resource.RUSAGE_THREAD)
+
+
+class Reading:
+    """What was used and done up to now."""
+
+    def __init__(self, workers: "list[Worker]") -> None:
+        """Reads all at once: the calling thread has the GIL meanwhile."""
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        self.wall_s, self.cpu_s = time.perf_counter(), time.process_time()
+        self.calls = [worker.calls for worker in workers]
+        self.handoffs = sum(worker.handoffs for worker in workers)
         self.context_switches = usage.ru_nvcsw + usage.ru_nivcsw
-        self.cpu_s = time.thread_time()
 
 
 def main() -> None:
@@ -50,21 +57,26 @@ def main() -> None:
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--seconds", type=float, required=True)
     options = work.parse(parser)
-    barrier = threading.Barrier(options.threads + 1)
-    workers = [Worker(barrier, options.seconds) for _ in range(options.threads)]
+    over = threading.Event()
+    workers = [Worker(over) for _ in range(options.threads)]
     for worker in workers:
         worker.thread.start()
-    barrier.wait()
-    began_s = time.perf_counter()
+    while not all(worker.calls for worker in workers):
+        time.sleep(0.01)
+    time.sleep(WARM_UP_S)
+    before = Reading(workers)
+    time.sleep(options.seconds)
+    after = Reading(workers)
+    over.set()
     for worker in workers:
         worker.thread.join()
     work.say_result(
         {
-            "wall_s": time.perf_counter() - began_s,
-            "cpu_s": sum(worker.cpu_s for worker in workers),
-            "calls": [worker.calls for worker in workers],
-            "handoffs": sum(worker.handoffs for worker in workers),
-            "context_switches": sum(worker.context_switches for worker in workers),
+            "wall_s": after.wall_s - before.wall_s,
+            "cpu_s": after.cpu_s - before.cpu_s,
+            "calls": [late - early for early, late in zip(before.calls, after.calls, strict=True)],
+            "handoffs": after.handoffs - before.handoffs,
+            "context_switches": after.context_switches - before.context_switches,
         }
     )
 
