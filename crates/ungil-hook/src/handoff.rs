@@ -15,7 +15,7 @@ use std::ptr::null;
 use std::sync::atomic::Ordering::Relaxed;
 
 thread_local! {
-    /// The GIL that this thread was forced to let go of and has not asked for since.
+    /// The GIL that this thread was forced to let go of, until it has stood back for another once.
     static FORCED_FROM: Cell<*const Gil> = const { Cell::new(null()) };
 }
 
@@ -71,8 +71,7 @@ unsafe fn lock_of_granted(gil: &'static Gil, mutex: *mut pthread_mutex_t) {
 /// # Safety
 /// As for the function itself.
 pub unsafe extern "C" fn unlock(mutex: *mut pthread_mutex_t) -> c_int {
-    let to_wake =
-        gil::of_mutex(mutex as usize).map_or(null(), |gil| gil.to_wake.replace(null()));
+    let to_wake = gil::of_mutex(mutex as usize).map_or(null(), |gil| gil.to_wake.replace(null()));
     // SAFETY: the caller's own argument, unchanged.
     let result = unsafe { libc::pthread_mutex_unlock(mutex) };
     if !to_wake.is_null() {

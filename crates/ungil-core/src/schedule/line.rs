@@ -302,7 +302,8 @@ impl Line {
         if self.wanted_since_ns.get() == 0 {
             self.wanted_since_ns.set(now);
             self.holder_cpu_ns.set(None);
-            self.holder.set(self.enter(&self.holder_account, now, false));
+            let mut account = self.holder_account.get();
+            self.holder.set(self.scheduler.get().holding(&mut account, now));
         }
     }
 
