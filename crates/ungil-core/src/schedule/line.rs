@@ -53,6 +53,11 @@ pub trait Host {
     fn sleep(&self, word: &AtomicU32, expected: u32, timeout_ns: Option<u64>) -> bool;
     /// Wakes the thread that sleeps on `word`.
     fn wake(&self, word: &AtomicU32);
+    /// The same as soon as the GIL's mutex has been let go, which the calling thread is about to
+    /// do; asked for at most once until then.
+    fn wake_when_unlocked(&self, word: &AtomicU32) {
+        self.wake(word);
+    }
     /// Whether a thread holds the GIL.
     fn is_locked(&self) -> bool;
     /// How often the GIL went to another thread than the one before.
@@ -125,6 +130,12 @@ impl Line {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
+    }
+
+    /// Whether a thread was given the GIL and has not woken since.
+    #[inline]
+    pub fn is_granted(&self) -> bool {
+        !self.granted.get().is_null()
     }
 
     /// Waits, while the GIL is locked, for the calling thread's turn or until it has to ask for it.
@@ -218,7 +229,7 @@ impl Line {
             let waiter = unsafe { self.timekeeper.get().as_ref() }.or(self.queue.first());
             if let Some(waiter) = waiter {
                 waiter.word.store(LOOK, Relaxed);
-                host.wake(&waiter.word);
+                host.wake_when_unlocked(&waiter.word);
             }
         }
     }
@@ -260,7 +271,7 @@ impl Line {
             self.granted.set(next);
             self.granted_ns.set(now);
             next.word.store(GRANTED, Relaxed);
-            host.wake(&next.word);
+            host.wake_when_unlocked(&next.word);
         }
     }
 
@@ -291,7 +302,8 @@ impl Line {
         if self.wanted_since_ns.get() == 0 {
             self.wanted_since_ns.set(now);
             self.holder_cpu_ns.set(None);
-            self.holder.set(self.enter(&self.holder_account, now, false));
+            let mut account = self.holder_account.get();
+            self.holder.set(self.scheduler.get().holding(&mut account, now));
         }
     }
 

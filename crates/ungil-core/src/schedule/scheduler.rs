@@ -113,9 +113,10 @@ impl Scheduler {
                 account.virtual_ns.clamp(behind, self.floor_ns.saturating_add(lag));
             account.virtual_ns
         } else {
-            // A new thread is let in early, but has no credit to use up.
-            (account.gil, account.virtual_ns) = (self.gil, self.floor_ns);
-            behind
+            // A new thread is let in at once, but has no credit to use up: beside those that have,
+            // it is asked at once.
+            self.open(account);
+            self.floor_ns.saturating_sub(self.settings.quantum_ns.min(self.credit_ns()))
         };
         let rank = if urgent {
             Standing::URGENT
@@ -125,6 +126,19 @@ impl Scheduler {
             virtual_ns
         };
         Standing { rank, virtual_ns, turn_ns: account.turn_ns, level: account.level }
+    }
+
+    /// The standing of a thread that holds the GIL already when somebody else begins to want it.
+    pub fn holding(&self, account: &mut Account, now_ns: u64) -> Standing {
+        if account.gil != self.gil {
+            self.open(account);
+        }
+        self.enter(account, now_ns, false)
+    }
+
+    /// Begins the account of a thread that has none with this GIL.
+    fn open(&self, account: &mut Account) {
+        (account.gil, account.virtual_ns) = (self.gil, self.floor_ns);
     }
 
     /// When `first` is to ask a thread that has held the GIL with `holder` since `held_since_ns`
@@ -166,6 +180,9 @@ impl Scheduler {
     /// which is before that of its equals: its processor's caches are still full of its work, and
     /// it stays on that processor, so that others keep theirs.
     pub fn released(&mut self, account: &mut Account, hold: Hold, waiting: usize) {
+        if account.gil != self.gil {
+            self.open(account);
+        }
         let turn = account.turn_ns.saturating_add(hold.wall_ns);
         let quantum = self.settings.quantum_ns;
         // The rest of a quantum is not worth two handoffs if it is too short.
@@ -194,5 +211,33 @@ impl Scheduler {
         let owed = virtual_ns.saturating_add(self.settings.quantum_ns) <= self.floor_ns;
         let half = if owed { 0 } else { AGING_NS / 2 };
         levels * AGING_NS + half
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const SINCE_NS: u64 = 1_000_000;
+
+    #[test]
+    fn a_new_thread_that_computes_is_asked_at_once_by_another_new_one() {
+        let scheduler = Scheduler::new(0, Policy::Interactive.into());
+        let holder = scheduler.holding(&mut Account::new(), SINCE_NS);
+        let first = scheduler.enter(&mut Account::new(), SINCE_NS, false);
+        assert_eq!(scheduler.ask_at_ns(&holder, SINCE_NS, &first), SINCE_NS);
+    }
+
+    #[test]
+    fn a_thread_that_never_waited_pays_for_what_it_used() {
+        let mut scheduler = Scheduler::new(0, Policy::Interactive.into());
+        let mut account = Account::new();
+        let used_ns = 2 * scheduler.settings().quantum_ns;
+        let hold = Hold { wall_ns: used_ns, used_ns, forced: true };
+        scheduler.released(&mut account, hold, 1);
+        let back = scheduler.enter(&mut account, SINCE_NS, false);
+        let new = scheduler.enter(&mut Account::new(), SINCE_NS, false);
+        assert!(new.rank < back.rank);
+        assert_eq!(scheduler.ask_at_ns(&back, SINCE_NS, &new), SINCE_NS);
     }
 }
