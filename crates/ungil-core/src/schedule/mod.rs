@@ -7,8 +7,12 @@
 
 mod line;
 mod policy;
+#[cfg(all(test, not(loom)))]
+mod properties;
 mod queue;
 mod scheduler;
+#[cfg(all(test, not(loom)))]
+mod simulation;
 
 pub use line::{Answer, Host, Line};
 pub use policy::{Level, Policy, Settings, UnknownName};
