@@ -6,6 +6,8 @@
 //! runs inside an interpreter, in a model checker, and in a simulation.
 
 mod line;
+#[cfg(test)]
+mod model;
 mod policy;
 #[cfg(all(test, not(loom)))]
 mod properties;
