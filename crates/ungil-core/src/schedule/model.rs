@@ -443,17 +443,37 @@ mod few_threads {
 
     #[test]
     fn two_threads_get_the_gil_as_often_as_they_want_it() {
-        check(3, || play(INTERACTIVE, 2, 2, &[]));
+        check(4, || play(INTERACTIVE, 2, 2, &[]));
     }
 
     #[test]
     fn two_threads_are_asked_at_any_time() {
-        check(2, || play(FAIR, 2, 2, &[alarm]));
+        check(3, || play(FAIR, 2, 2, &[alarm]));
     }
 
     #[test]
     fn three_threads_get_the_gil_as_often_as_they_want_it() {
-        check(2, || play(FAIR, 3, 1, &[]));
+        check(3, || play(FAIR, 3, 1, &[]));
+    }
+
+    #[test]
+    fn two_threads_policy() {
+        check(3, || play(FAIR, 2, 1, &[change::<{ Policy::Priority as u32 }>]));
+    }
+
+    #[test]
+    fn two_threads_stock() {
+        check(3, || play(FAIR, 2, 1, &[change::<{ Policy::Stock as u32 }>]));
+    }
+
+    #[test]
+    fn two_threads_signal() {
+        check(3, || play(FAIR, 2, 1, &[interrupt]));
+    }
+
+    #[test]
+    fn three_threads_alarm() {
+        check(2, || play(FAIR, 3, 1, &[alarm]));
     }
 }
 
