@@ -51,11 +51,14 @@ struct Switch {
     is_awaited: bool,
 }
 
-/// What a thread sleeps on: a word, or the condition variable `cond` of the GIL.
+/// What a thread waits for without being able to run.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Word(*const AtomicU32),
+    /// The condition variable `cond` of the GIL.
     Cond,
+    /// It computes with the GIL until it is asked to let go, or until it is the only one left.
+    Request,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -148,12 +151,34 @@ impl Gil {
     }
 
     fn wake_one(&self, place: Place) {
-        let mut kernel = self.kernel.lock().unwrap();
+        self.wake_in(&mut self.kernel.lock().unwrap(), place);
+    }
+
+    fn wake_in(&self, kernel: &mut Kernel, place: Place) {
         let sleeps_here = |sleeper: &Option<Sleeper>| {
             sleeper.is_some_and(|sleeper| sleeper.place == place && sleeper.woken.is_none())
         };
         if let Some(number) = kernel.sleepers.iter().position(sleeps_here) {
-            self.rouse(&mut kernel, number, Woken::ByName);
+            self.rouse(kernel, number, Woken::ByName);
+        }
+    }
+
+    /// The thread `number` cannot run until it is woken.
+    fn rest<'a>(
+        &'a self,
+        mut kernel: MutexGuard<'a, Kernel>,
+        number: usize,
+        place: Place,
+        deadline_ns: u64,
+    ) -> Woken {
+        kernel.sleepers[number] = Some(Sleeper { place, deadline_ns, woken: None });
+        self.rests(&mut kernel);
+        loop {
+            if let Some(woken) = kernel.sleepers[number].and_then(|sleeper| sleeper.woken) {
+                kernel.sleepers[number] = None;
+                return woken;
+            }
+            kernel = self.wakes[number].wait(kernel).unwrap();
         }
     }
 
@@ -165,10 +190,17 @@ impl Gil {
     /// The calling thread sleeps or has ended.
     fn rests(&self, kernel: &mut Kernel) {
         kernel.runnable -= 1;
-        if kernel.runnable == 0 && !self.fire(kernel) {
-            let somebody_sleeps = kernel.sleepers.iter().any(Option::is_some);
-            let somebody_switches = self.switch_mutex.try_lock().is_ok_and(|it| it.is_awaited);
-            assert!(!somebody_sleeps && !somebody_switches, "a wake-up was lost");
+        if kernel.runnable > 0 || self.fire(kernel) {
+            return;
+        }
+        let mut left = kernel.sleepers.iter().flatten().map(|sleeper| sleeper.place);
+        let first = left.next();
+        let is_alone = left.next().is_none();
+        let somebody_switches = self.switch_mutex.try_lock().is_ok_and(|it| it.is_awaited);
+        assert!(!somebody_switches, "nobody takes the GIL that a thread was asked for");
+        assert!(matches!(first, None | Some(Place::Request)) && is_alone, "a wake-up was lost");
+        if let Some(place) = first {
+            self.wake_in(kernel, place);
         }
     }
 }
@@ -201,13 +233,17 @@ impl<'a> Here<'a> {
         look(self.state.borrow_mut().as_mut().expect("the mutex is held"))
     }
 
-    /// Uses the GIL, and may let go in the middle if it was asked. Returns whether it came to that.
+    /// Uses the GIL, and lets go in the middle if it was asked. Returns whether it came to that.
+    /// Thread 1 computes, and lets go only if it is asked.
     fn work(&self) -> bool {
         if !self.take() {
             return false;
         }
         for _ in 0..2 {
             *self.gil.object.try_lock().expect("one thread holds the GIL") += 1;
+            if self.number == 1 {
+                self.compute();
+            }
             if self.gil.switch_mutex.lock().unwrap().drop_requested {
                 self.let_go();
                 if !self.take() {
@@ -217,6 +253,16 @@ impl<'a> Here<'a> {
         }
         self.let_go();
         true
+    }
+
+    /// Until it is asked to let go.
+    fn compute(&self) {
+        let switch = self.gil.switch_mutex.lock().unwrap();
+        if !switch.drop_requested {
+            let kernel = self.gil.kernel.lock().unwrap();
+            drop(switch);
+            self.gil.rest(kernel, self.number, Place::Request, u64::MAX);
+        }
     }
 
     /// `take_gil`, or whether the thread had to exit.
@@ -235,6 +281,7 @@ impl<'a> Here<'a> {
                     return false;
                 }
                 self.gil.switch_mutex.lock().unwrap().drop_requested = true;
+                self.gil.wake_one(Place::Request);
                 self.state(|state| state.drop_requested = true);
             }
         }
@@ -313,27 +360,14 @@ impl<'a> Here<'a> {
     fn sleep_at(&self, place: Place, timeout_ns: Option<u64>) -> Option<Woken> {
         let now_ns = self.state(|state| state.now_ns);
         let deadline_ns = timeout_ns.map_or(u64::MAX, |timeout_ns| now_ns + timeout_ns);
-        let sleeper = Sleeper { place, deadline_ns, woken: None };
         // A condition variable is waited for before the mutex is let go, a word is not.
         if place != Place::Cond {
             self.unlock();
         }
-        let mut kernel = self.gil.kernel.lock().unwrap();
+        let kernel = self.gil.kernel.lock().unwrap();
         self.unlock();
-        let mut woken = None;
-        if !matches!(place, Place::Word(word) if has_changed(word)) {
-            kernel.sleepers[self.number] = Some(sleeper);
-            self.gil.rests(&mut kernel);
-            loop {
-                woken = kernel.sleepers[self.number].and_then(|sleeper| sleeper.woken);
-                if woken.is_some() {
-                    break;
-                }
-                kernel = self.gil.wakes[self.number].wait(kernel).unwrap();
-            }
-            kernel.sleepers[self.number] = None;
-        }
-        drop(kernel);
+        let woken = (!matches!(place, Place::Word(word) if has_changed(word)))
+            .then(|| self.gil.rest(kernel, self.number, place, deadline_ns));
         self.lock();
         if woken == Some(Woken::ByTimer) {
             self.state(|state| state.now_ns = state.now_ns.max(deadline_ns));
