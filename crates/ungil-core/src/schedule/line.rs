@@ -203,12 +203,7 @@ impl Line {
     pub fn acquired(&self, host: &impl Host, account: &Cell<Account>) {
         if self.queue.is_empty() && self.granted.get().is_null() {
             self.entering.set(None);
-            let mut own = account.get();
-            if own.is_waiting() {
-                own.has_waited();
-                account.set(own);
-            }
-            self.holder_account.set(own);
+            self.becomes_holder(account);
             self.wanted_since_ns.set(0);
             self.taken_alone.set(self.taken_alone.get() + 1);
         } else {
@@ -220,10 +215,7 @@ impl Line {
     fn acquired_before_others(&self, host: &impl Host, account: &Cell<Account>) {
         let now = host.now_ns();
         let holder = self.entering.take().unwrap_or_else(|| self.enter(account, now, false));
-        let mut own = account.get();
-        own.has_waited();
-        account.set(own);
-        self.holder_account.set(own);
+        self.becomes_holder(account);
         self.holder.set(holder);
         self.wanted_since_ns.set(now);
         self.holder_cpu_ns.set(Some(host.thread_cpu_ns()));
@@ -322,20 +314,29 @@ impl Line {
         is_meant(self.granted.get()) || is_meant(self.timekeeper.get()) || self.queue.has(word)
     }
 
+    /// Its wait is over, but is remembered for as long as it has the GIL.
+    #[inline]
+    fn becomes_holder(&self, account: &Cell<Account>) {
+        let mut own = account.get();
+        self.holder_account.set(own);
+        if own.is_waiting() {
+            own.has_waited();
+            account.set(own);
+        }
+    }
+
     /// The holder's time begins to count with the first thread that waits for it.
     fn note_wanted(&self, now: u64) {
         if self.wanted_since_ns.get() == 0 {
             self.wanted_since_ns.set(now);
             self.holder_cpu_ns.set(None);
-            self.enter(&self.holder_account, now, false);
             // All holds since then took this long on average; one that computes took just one.
             let alone_ns = now.saturating_sub(self.alone_since_ns.get());
             let alone_ns = alone_ns / self.taken_alone.get().max(1);
             let (mut scheduler, mut own) = (self.scheduler.get(), self.holder_account.get());
-            scheduler.ran_alone(&mut own, alone_ns);
+            self.holder.set(scheduler.was_alone(&mut own, now, alone_ns));
             self.scheduler.set(scheduler);
             self.holder_account.set(own);
-            self.holder.set(self.enter(&self.holder_account, now, false));
         }
     }
 

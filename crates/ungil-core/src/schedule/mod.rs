@@ -12,6 +12,8 @@ mod policy;
 #[cfg(all(test, not(loom)))]
 mod properties;
 mod queue;
+#[cfg(all(test, not(loom)))]
+mod scenarios;
 mod scheduler;
 #[cfg(all(test, not(loom)))]
 mod simulation;

@@ -92,6 +92,8 @@ struct Gil {
     page: Mutex<Settings>,
     /// What the GIL protects.
     object: Mutex<u32>,
+    /// Whether the main thread finalizes the interpreter while others use it.
+    finalizes: bool,
     finalizing: Mutex<bool>,
 }
 
@@ -102,11 +104,11 @@ unsafe impl Sync for Gil {}
 
 impl Gil {
     /// For `threads`, of which all are started.
-    fn new(threads: usize, settings: Settings) -> Arc<Self> {
+    fn new(threads: usize, settings: Settings) -> Self {
         let state =
             State { now_ns: 1, locked: false, switches: 0, drop_requested: false, stock_waiters: 0 };
         let switch = Switch { last_holder: usize::MAX, drop_requested: false, is_awaited: false };
-        Arc::new(Self {
+        Self {
             line: Line::new(0),
             mutex: Mutex::new(state),
             switch_mutex: Mutex::new(switch),
@@ -115,8 +117,9 @@ impl Gil {
             wakes: (0..threads).map(|_| Condvar::new()).collect(),
             page: Mutex::new(settings),
             object: Mutex::new(0),
+            finalizes: false,
             finalizing: Mutex::new(false),
-        })
+        }
     }
 
     fn settings(&self) -> Settings {
@@ -243,6 +246,9 @@ impl<'a> Here<'a> {
             *self.gil.object.try_lock().expect("one thread holds the GIL") += 1;
             if self.number == 1 {
                 self.compute();
+            }
+            if self.number == 0 && self.gil.finalizes {
+                *self.gil.finalizing.lock().unwrap() = true;
             }
             if self.gil.switch_mutex.lock().unwrap().drop_requested {
                 self.let_go();
@@ -420,8 +426,8 @@ type Event = fn(&Gil);
 
 /// `threads` use the GIL `times` each while each of `events` happens, at any time. The caller is
 /// the main thread.
-fn play(settings: Settings, threads: usize, times: u32, events: &[Event]) {
-    let gil = Gil::new(threads + events.len(), settings);
+fn play(gil: Gil, threads: usize, times: u32, events: &[Event]) {
+    let gil = Arc::new(gil);
     let live = move |gil: &Gil, number| {
         let here = Here::new(gil, number);
         let done = (0..times).all(|_| here.work());
@@ -477,37 +483,37 @@ mod few_threads {
 
     #[test]
     fn two_threads_get_the_gil_as_often_as_they_want_it() {
-        check(4, || play(INTERACTIVE, 2, 2, &[]));
+        check(4, || play(Gil::new(2, INTERACTIVE), 2, 2, &[]));
     }
 
     #[test]
     fn two_threads_are_asked_at_any_time() {
-        check(3, || play(FAIR, 2, 2, &[alarm]));
+        check(3, || play(Gil::new(3, FAIR), 2, 2, &[alarm]));
     }
 
     #[test]
     fn three_threads_get_the_gil_as_often_as_they_want_it() {
-        check(3, || play(FAIR, 3, 1, &[]));
+        check(3, || play(Gil::new(3, FAIR), 3, 1, &[]));
     }
 
     #[test]
     fn two_threads_policy() {
-        check(3, || play(FAIR, 2, 1, &[change::<{ Policy::Priority as u32 }>]));
+        check(3, || play(Gil::new(3, FAIR), 2, 1, &[change::<{ Policy::Priority as u32 }>]));
     }
 
     #[test]
     fn two_threads_stock() {
-        check(3, || play(FAIR, 2, 1, &[change::<{ Policy::Stock as u32 }>]));
+        check(3, || play(Gil::new(3, FAIR), 2, 1, &[change::<{ Policy::Stock as u32 }>]));
     }
 
     #[test]
     fn two_threads_signal() {
-        check(3, || play(FAIR, 2, 1, &[interrupt]));
+        check(3, || play(Gil::new(3, FAIR), 2, 1, &[interrupt]));
     }
 
     #[test]
     fn three_threads_alarm() {
-        check(2, || play(FAIR, 3, 1, &[alarm]));
+        check(2, || play(Gil::new(4, FAIR), 3, 1, &[alarm]));
     }
 }
 
@@ -523,9 +529,9 @@ mod many_threads {
     #[test]
     fn every_thread_gets_the_gil_as_often_as_it_wants_it() {
         for scenario in [
-            (|| play(INTERACTIVE, 4, 3, &[alarm, alarm])) as fn(),
-            || play(FAIR, 4, 3, &[alarm, alarm]),
-            || play(PRIORITY, 4, 3, &[alarm, alarm]),
+            (|| play(Gil::new(6, INTERACTIVE), 4, 3, &[alarm, alarm])) as fn(),
+            || play(Gil::new(6, FAIR), 4, 3, &[alarm, alarm]),
+            || play(Gil::new(6, PRIORITY), 4, 3, &[alarm, alarm]),
         ] {
             check(scenario);
         }
@@ -536,18 +542,18 @@ mod many_threads {
         const PRIORITY: u32 = Policy::Priority as u32;
         const FAIR: u32 = Policy::Fair as u32;
         const STOCK: u32 = Policy::Stock as u32;
-        check(|| play(super::FAIR, 4, 3, &[alarm, change::<PRIORITY>, alarm]));
-        check(|| play(INTERACTIVE, 4, 3, &[alarm, change::<STOCK>, alarm]));
-        check(|| play(super::STOCK, 4, 3, &[alarm, change::<FAIR>, alarm]));
+        check(|| play(Gil::new(7, super::FAIR), 4, 3, &[alarm, change::<PRIORITY>, alarm]));
+        check(|| play(Gil::new(7, INTERACTIVE), 4, 3, &[alarm, change::<STOCK>, alarm]));
+        check(|| play(Gil::new(7, super::STOCK), 4, 3, &[alarm, change::<FAIR>, alarm]));
     }
 
     #[test]
     fn a_signal_interrupts_the_main_thread_in_its_wait() {
-        check(|| play(INTERACTIVE, 3, 3, &[interrupt, alarm, interrupt]));
+        check(|| play(Gil::new(6, INTERACTIVE), 3, 3, &[interrupt, alarm, interrupt]));
     }
 
     #[test]
     fn threads_exit_in_their_wait_when_the_interpreter_is_finalized() {
-        check(|| play(INTERACTIVE, 4, 3, &[alarm, |gil| *gil.finalizing.lock().unwrap() = true]));
+        check(|| play(Gil { finalizes: true, ..Gil::new(6, INTERACTIVE) }, 4, 3, &[alarm, alarm]));
     }
 }

@@ -16,10 +16,10 @@
 use super::policy::{Level, Policy, Settings};
 
 /// How many quanta behind the floor a thread may come back under [`Policy::Interactive`].
-const CREDIT: u64 = 3;
+pub(super) const CREDIT: u64 = 3;
 /// How many quanta ahead of the floor a thread can be at most: how long it can be made to wait
 /// for what one long hold took from the others.
-const LAG: u64 = 10;
+pub(super) const LAG: u64 = 10;
 /// Under [`Policy::Priority`], how long a thread waits for each level it lacks.
 pub const AGING_NS: u64 = 200_000_000;
 /// Where virtual time begins, so that nothing lies before zero.
@@ -167,17 +167,24 @@ impl Scheduler {
         Standing { rank, since_ns: waits_since_ns, virtual_ns, turn_ns, level }
     }
 
-    /// Somebody came while the thread with `account`, which entered now, had held the GIL for
-    /// `alone_ns`.
+    /// The standing of the thread with `account`, which had held the GIL for `alone_ns` when
+    /// somebody came.
     ///
     /// That time was nobody else's, so it costs nothing; but those who were away meanwhile have let
     /// it pass, and so fall behind.
-    pub fn ran_alone(&mut self, account: &mut Account, alone_ns: u64) {
-        if self.credit_ns() != 0 {
-            let passed = account.level.to_virtual(alone_ns).min(self.lag_ns());
-            account.virtual_ns = account.virtual_ns.saturating_add(passed);
-            self.floor_ns = self.floor_ns.max(account.virtual_ns);
+    pub fn was_alone(&mut self, account: &mut Account, now_ns: u64, alone_ns: u64) -> Standing {
+        if alone_ns >= self.settings.quantum_ns {
+            // It has had what it waited for.
+            account.has_waited();
         }
+        let standing = self.enter(account, now_ns, false);
+        if self.credit_ns() == 0 {
+            return standing;
+        }
+        let passed = account.level.to_virtual(alone_ns).min(self.lag_ns());
+        account.virtual_ns = account.virtual_ns.saturating_add(passed);
+        self.floor_ns = self.floor_ns.max(account.virtual_ns);
+        Standing { virtual_ns: account.virtual_ns, ..standing }
     }
 
     /// When `first` is to ask a thread that has held the GIL with `holder` since `held_since_ns`

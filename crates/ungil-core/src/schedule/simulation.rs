@@ -15,11 +15,17 @@ use std::cell::{Cell, RefCell};
 use std::ptr::null;
 use std::rc::Rc;
 
+/// What the clock shows at the beginning.
+const UPTIME_NS: u64 = 1_000_000_000;
+
 /// What happens, and for how long.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    pub settings: Settings,
     pub threads: Vec<Thread>,
+    /// From when on which settings are in force; the first from the beginning.
+    pub settings: Vec<(u64, Settings)>,
+    /// When a signal comes that thread 0 has a handler for.
+    pub signal_ns: Option<u64>,
     pub lasts_ns: u64,
     pub wake_ns: u64,
     pub drop_ns: u64,
@@ -114,12 +120,14 @@ struct Task {
     cpu_ns: u64,
     /// Since when it waits in `take_gil`.
     wait: Option<Wait>,
+    interrupted: bool,
 }
 
 #[derive(Debug)]
 struct World {
     line: Line,
-    settings: Settings,
+    settings: Vec<(u64, Settings)>,
+    signal_ns: Cell<Option<u64>>,
     wake_ns: u64,
     drop_ns: u64,
     now_ns: Cell<u64>,
@@ -160,6 +168,12 @@ pub fn simulate(workload: &Workload) -> Outcome {
     while let Some((number, due_ns)) = world.next()
         && due_ns <= workload.lasts_ns
     {
+        if let Some(signal_ns) = world.signal_ns.get()
+            && signal_ns <= due_ns
+        {
+            world.interrupt(signal_ns);
+            continue;
+        }
         world.now_ns.set(due_ns);
         world.running.set(number);
         let thread = &mut threads[number];
@@ -183,10 +197,12 @@ impl World {
             heeds: false,
             cpu_ns: 0,
             wait: None,
+            interrupted: false,
         });
         Self {
             line: Line::new(0),
-            settings: workload.settings,
+            settings: workload.settings.clone(),
+            signal_ns: Cell::new(workload.signal_ns),
             wake_ns: workload.wake_ns,
             drop_ns: workload.drop_ns,
             now_ns: Cell::new(0),
@@ -221,6 +237,25 @@ impl World {
             task.due_ns = Some(at_ns);
             task.order = self.order.replace(self.order.get() + 1);
         }
+    }
+
+    /// Thread 0 is woken if it sleeps on a word.
+    fn interrupt(&self, now_ns: u64) {
+        self.signal_ns.set(None);
+        self.now_ns.set(now_ns);
+        let sleeps = {
+            let task = &mut self.tasks.borrow_mut()[0];
+            task.interrupted = !task.word.is_null();
+            task.interrupted
+        };
+        if sleeps {
+            self.schedule(0, self.wake_ns);
+        }
+    }
+
+    fn settings(&self) -> Settings {
+        let begun = self.settings.iter().rev().find(|(from_ns, _)| *from_ns <= self.now_ns.get());
+        begun.expect("the first are in force from the beginning").1
     }
 
     /// Those who still wait and hold do so until the end.
@@ -282,10 +317,10 @@ impl Here<'_> {
         let mut left_ns = ns;
         self.take_gil();
         while left_ns > 0 {
-            let from_ns = self.now_ns();
+            let from_ns = self.world.now_ns.get();
             self.task(|task| task.heeds = heeds);
             self.pause(Some(left_ns));
-            let ran_ns = self.now_ns() - from_ns;
+            let ran_ns = self.world.now_ns.get() - from_ns;
             left_ns -= ran_ns;
             self.task(|task| {
                 task.heeds = false;
@@ -306,7 +341,7 @@ impl Here<'_> {
         }
         while world.locked.get() {
             let switches = world.switches.get();
-            let answer = world.line.wait(self, world.settings, &self.account, false);
+            let answer = world.line.wait(self, world.settings(), &self.account, false);
             if answer == Answer::AskToDrop && world.locked.get() && world.switches.get() == switches
             {
                 self.request_drop();
@@ -327,7 +362,7 @@ impl Here<'_> {
     fn drop_gil(&self) {
         let world = self.world;
         world.locked.set(false);
-        world.line.released(self, world.settings, &self.account);
+        world.line.released(self, world.settings(), &self.account);
         self.note_dropped();
         if world.drop_requested.get() && world.last_holder.get() == self.number {
             world.switching.set(Some(self.number));
@@ -348,13 +383,13 @@ impl Here<'_> {
 
     fn come_to_wait(&self) {
         self.world.waiting.set(self.world.waiting.get() + 1);
-        let from_ns = self.now_ns();
+        let from_ns = self.world.now_ns.get();
         let wait = Wait { thread: self.number, from_ns, to_ns: from_ns, overtaken: 0 };
         self.task(|task| task.wait = Some(wait));
     }
 
     fn note_taken(&self) {
-        let (world, now_ns) = (self.world, self.now_ns());
+        let (world, now_ns) = (self.world, self.world.now_ns.get());
         let mut outcome = world.outcome.borrow_mut();
         if world.waiting.get() > 0 {
             outcome.idle_ns = outcome.idle_ns.max(now_ns - world.freed_ns.get());
@@ -371,9 +406,9 @@ impl Here<'_> {
 
     fn note_dropped(&self) {
         let world = self.world;
-        world.freed_ns.set(self.now_ns());
+        world.freed_ns.set(self.world.now_ns.get());
         if let Some(hold) = world.outcome.borrow_mut().holds.last_mut() {
-            hold.to_ns = self.now_ns();
+            hold.to_ns = self.world.now_ns.get();
         }
     }
 
@@ -384,7 +419,7 @@ impl Here<'_> {
 
 impl Host for Here<'_> {
     fn now_ns(&self) -> u64 {
-        self.world.now_ns.get()
+        UPTIME_NS + self.world.now_ns.get()
     }
 
     fn thread_cpu_ns(&self) -> u64 {
@@ -394,8 +429,10 @@ impl Host for Here<'_> {
     fn sleep(&self, word: &AtomicU32, _expected: u32, timeout_ns: Option<u64>) -> bool {
         self.task(|task| task.word = word);
         self.pause(timeout_ns);
-        self.task(|task| task.word = null());
-        false
+        self.task(|task| {
+            task.word = null();
+            std::mem::take(&mut task.interrupted)
+        })
     }
 
     fn wake(&self, word: &AtomicU32) {
