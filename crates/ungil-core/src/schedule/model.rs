@@ -527,8 +527,8 @@ mod many_threads {
     use super::*;
 
     fn check(scenario: fn()) {
-        shuttle::check_random(scenario, 2_000);
-        shuttle::check_pct(scenario, 2_000, 4);
+        shuttle::check_random(scenario, 500);
+        shuttle::check_pct(scenario, 500, 4);
     }
 
     #[test]

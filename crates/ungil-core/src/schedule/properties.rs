@@ -101,7 +101,7 @@ fn held_meanwhile_ns(outcome: &Outcome, wait: &Wait) -> u64 {
 /// Each case simulates seconds.
 fn some_cases() -> ProptestConfig {
     let usual = ProptestConfig::default();
-    ProptestConfig { cases: usual.cases.div_ceil(6), ..usual }
+    ProptestConfig { cases: usual.cases.div_ceil(2), ..usual }
 }
 
 proptest! {

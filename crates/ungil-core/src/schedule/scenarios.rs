@@ -13,8 +13,8 @@ const DROP_NS: u64 = 10 * US;
 /// How long a thread waits that asks at once and goes first.
 const AT_ONCE_NS: u64 = DROP_NS + WAKE_NS;
 const QUANTUM_NS: u64 = 5 * MS;
-/// When threads that began together have all shown what they are.
-const SETTLED_NS: u64 = SECOND / 10;
+/// When a thread that uses little has its whole credit, though all began together.
+const SETTLED_NS: u64 = SECOND / 2;
 const OWN: [Policy; 4] = [Policy::Interactive, Policy::Fair, Policy::Batch, Policy::Priority];
 
 fn computes(level: Level) -> Thread {
