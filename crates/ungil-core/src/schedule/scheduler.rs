@@ -23,7 +23,7 @@ pub(super) const LAG: u64 = 10;
 /// The part of a quantum at its beginning in which nobody but an urgent thread, or one of a higher
 /// level, interrupts: what blocks soon anyway is not worth two handoffs. (CFS had its wake-up
 /// granularity for this.)
-const GRACE: u64 = 20;
+pub(super) const GRACE: u64 = 20;
 /// Under [`Policy::Priority`], how long a thread waits for each level it lacks.
 pub const AGING_NS: u64 = 200_000_000;
 /// Where virtual time begins, so that nothing lies before zero.
