@@ -454,7 +454,9 @@ fn play(gil: Gil, threads: usize, times: u32, events: &[Event]) {
         })
     }));
     live(&gil, 0);
-    others.into_iter().for_each(|other| other.join().unwrap());
+    for other in others {
+        other.join().unwrap();
+    }
     assert!(gil.line.is_empty());
     if !*gil.finalizing.lock().unwrap() {
         let uses = u32::try_from(threads).unwrap() * times * 2;
