@@ -2,7 +2,7 @@
 //! of its calls.
 
 use crate::image::{self, Image};
-use crate::{cond, gil, process, sem};
+use crate::{cond, gil, handoff, process, sem};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
 use ungil_core::table::Status;
@@ -85,7 +85,11 @@ impl Interpreter {
         match &self.make {
             Make::Conditions { runtime } => {
                 gil::expect_main(runtime.clone(), seen);
-                redirect(c"pthread_cond_init", cond::init as *const c_void)
+                // The last two before what makes work for them.
+                redirect(c"pthread_mutex_unlock", handoff::unlock as *const c_void)
+                    && redirect(c"pthread_mutex_lock", handoff::lock as *const c_void)
+                    && redirect(c"pthread_cond_wait", handoff::wait as *const c_void)
+                    && redirect(c"pthread_cond_init", cond::init as *const c_void)
                     && redirect(c"pthread_cond_timedwait", cond::timedwait as *const c_void)
                     && redirect(c"pthread_cond_signal", cond::signal as *const c_void)
             }

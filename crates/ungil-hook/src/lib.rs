@@ -12,6 +12,7 @@
 mod cond;
 mod control;
 mod gil;
+mod handoff;
 mod image;
 mod interpreter;
 mod process;

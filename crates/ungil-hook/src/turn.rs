@@ -151,15 +151,11 @@ impl Host for Here {
     }
 
     fn wake(&self, word: &AtomicU32) {
-        // SAFETY: the word is that of a waiter that cannot leave without the mutex held here.
-        keeping_errno(|| unsafe {
-            libc::syscall(
-                libc::SYS_futex,
-                word.as_ptr(),
-                libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
-                1,
-            )
-        });
+        wake(word);
+    }
+
+    fn wake_when_unlocked(&self, word: &AtomicU32) {
+        self.gil.to_wake.set(word);
     }
 
     fn is_locked(&self) -> bool {
@@ -173,6 +169,14 @@ impl Host for Here {
     fn drop_requested(&self) -> bool {
         self.gil.drop_requested.load(Relaxed)
     }
+}
+
+/// Wakes the thread that sleeps on `word`, if there still is one: the word is never read.
+pub fn wake(word: *const AtomicU32) {
+    // SAFETY: the kernel takes any address, and answers EFAULT if it cannot be a futex's.
+    keeping_errno(|| unsafe {
+        libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1)
+    });
 }
 
 /// The settings in force, if they are not CPython's own.

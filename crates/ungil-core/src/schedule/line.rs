@@ -53,6 +53,11 @@ pub trait Host {
     fn sleep(&self, word: &AtomicU32, expected: u32, timeout_ns: Option<u64>) -> bool;
     /// Wakes the thread that sleeps on `word`.
     fn wake(&self, word: &AtomicU32);
+    /// The same as soon as the GIL's mutex has been let go, which the calling thread is about to
+    /// do; asked for at most once until then.
+    fn wake_when_unlocked(&self, word: &AtomicU32) {
+        self.wake(word);
+    }
     /// Whether a thread holds the GIL.
     fn is_locked(&self) -> bool;
     /// How often the GIL went to another thread than the one before.
@@ -90,6 +95,9 @@ pub struct Line {
     wanted_since_ns: Cell<u64>,
     /// The holder's CPU time at that time, if it was the holder itself that noted it.
     holder_cpu_ns: Cell<Option<u64>>,
+    /// When the GIL was wanted last, and how often it was taken since.
+    alone_since_ns: Cell<u64>,
+    taken_alone: Cell<u64>,
 }
 
 impl Line {
@@ -109,6 +117,8 @@ impl Line {
             holder_account: Cell::new(Account::new()),
             wanted_since_ns: Cell::new(0),
             holder_cpu_ns: Cell::new(None),
+            alone_since_ns: Cell::new(0),
+            taken_alone: Cell::new(0),
         }
     }
 
@@ -125,6 +135,12 @@ impl Line {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
+    }
+
+    /// Whether a thread was given the GIL and has not woken since.
+    #[inline]
+    pub fn is_granted(&self) -> bool {
+        !self.granted.get().is_null()
     }
 
     /// Waits, while the GIL is locked, for the calling thread's turn or until it has to ask for it.
@@ -165,6 +181,9 @@ impl Line {
                         return Answer::LookAgain;
                     }
                     // Overtaken by a thread that came when the GIL was free.
+                    if self.scheduler.get().settings() != settings {
+                        return Answer::LookAgain; // Its standing is of another policy.
+                    }
                     // SAFETY: it was popped when the GIL was granted.
                     unsafe { self.queue.insert(&waiter) };
                     now = host.now_ns();
@@ -193,10 +212,11 @@ impl Line {
     /// The calling thread has taken the GIL.
     #[inline]
     pub fn acquired(&self, host: &impl Host, account: &Cell<Account>) {
-        if self.queue.is_empty() {
+        if self.queue.is_empty() && self.granted.get().is_null() {
             self.entering.set(None);
-            self.holder_account.set(account.get());
+            self.becomes_holder(account);
             self.wanted_since_ns.set(0);
+            self.taken_alone.set(self.taken_alone.get() + 1);
         } else {
             self.acquired_before_others(host, account);
         }
@@ -206,19 +226,24 @@ impl Line {
     fn acquired_before_others(&self, host: &impl Host, account: &Cell<Account>) {
         let now = host.now_ns();
         let holder = self.entering.take().unwrap_or_else(|| self.enter(account, now, false));
+        self.becomes_holder(account);
         self.holder.set(holder);
         self.wanted_since_ns.set(now);
         self.holder_cpu_ns.set(Some(host.thread_cpu_ns()));
-        let mut scheduler = self.scheduler.get();
-        scheduler.acquired(&holder, self.queue.first().map(Waiter::standing).as_ref());
-        self.scheduler.set(scheduler);
+        if let Some(first) = self.queue.first()
+            && self.granted.get().is_null()
+        {
+            let mut scheduler = self.scheduler.get();
+            scheduler.acquired(&holder, &first.standing());
+            self.scheduler.set(scheduler);
+        }
         let timer = if self.timekeeper.get().is_null() { u64::MAX } else { self.timer_ns.get() };
         if self.ask_at_ns(host).saturating_add(WORTH_WAKING_NS) < timer {
             // SAFETY: the timekeeper is in the queue.
             let waiter = unsafe { self.timekeeper.get().as_ref() }.or(self.queue.first());
             if let Some(waiter) = waiter {
                 waiter.word.store(LOOK, Relaxed);
-                host.wake(&waiter.word);
+                host.wake_when_unlocked(&waiter.word);
             }
         }
     }
@@ -244,10 +269,14 @@ impl Line {
                 _ => wall_ns,
             };
             let hold = Hold { wall_ns, used_ns, forced: host.drop_requested() };
-            let (mut scheduler, mut own) = (self.scheduler.get(), account.get());
-            scheduler.released(&mut own, hold, self.queue.len());
+            let mut own = self.holder_account.get();
+            own.level = account.get().level;
+            let mut scheduler = self.scheduler.get();
+            scheduler.released(&mut own, hold, self.queue.weight());
             self.scheduler.set(scheduler);
             account.set(own);
+            self.alone_since_ns.set(now);
+            self.taken_alone.set(0);
         }
         self.adopt(host, settings);
         // One that was granted the GIL before is on its way and will find it free.
@@ -260,7 +289,7 @@ impl Line {
             self.granted.set(next);
             self.granted_ns.set(now);
             next.word.store(GRANTED, Relaxed);
-            host.wake(&next.word);
+            host.wake_when_unlocked(&next.word);
         }
     }
 
@@ -286,12 +315,39 @@ impl Line {
         standing
     }
 
+    /// Whether anything here points to the waiter that sleeps on `word`.
+    #[cfg(test)]
+    pub(super) fn remembers(&self, word: *const AtomicU32) -> bool {
+        let is_meant = |waiter: *const Waiter| {
+            // SAFETY: it is only compared, and the address of a field is not a use of it.
+            !waiter.is_null() && std::ptr::eq(unsafe { &raw const (*waiter).word }, word)
+        };
+        is_meant(self.granted.get()) || is_meant(self.timekeeper.get()) || self.queue.has(word)
+    }
+
+    /// Its wait is over, but is remembered for as long as it has the GIL.
+    #[inline]
+    fn becomes_holder(&self, account: &Cell<Account>) {
+        let mut own = account.get();
+        self.holder_account.set(own);
+        if own.is_waiting() {
+            own.has_waited();
+            account.set(own);
+        }
+    }
+
     /// The holder's time begins to count with the first thread that waits for it.
     fn note_wanted(&self, now: u64) {
         if self.wanted_since_ns.get() == 0 {
             self.wanted_since_ns.set(now);
             self.holder_cpu_ns.set(None);
-            self.holder.set(self.enter(&self.holder_account, now, false));
+            // All holds since then took this long on average; one that computes took just one.
+            let alone_ns = now.saturating_sub(self.alone_since_ns.get());
+            let alone_ns = alone_ns / self.taken_alone.get().max(1);
+            let (mut scheduler, mut own) = (self.scheduler.get(), self.holder_account.get());
+            self.holder.set(scheduler.was_alone(&mut own, now, alone_ns));
+            self.scheduler.set(scheduler);
+            self.holder_account.set(own);
         }
     }
 

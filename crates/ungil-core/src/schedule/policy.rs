@@ -96,6 +96,15 @@ impl Level {
         }
     }
 
+    /// Its part of what is shared, beside those of others.
+    pub const fn weight(self) -> u64 {
+        match self {
+            Self::Low => 1,
+            Self::Normal => 4,
+            Self::High => 16,
+        }
+    }
+
     /// Real time as this level's virtual time: it passes four times as fast a level lower.
     pub const fn to_virtual(self, real_ns: u64) -> u64 {
         match self {

@@ -44,8 +44,12 @@ impl Waiter {
     }
 
     fn goes_before(&self, other: &Self) -> bool {
-        (self.standing.get().rank, self.arrival.get())
-            < (other.standing.get().rank, other.arrival.get())
+        self.order() < other.order()
+    }
+
+    fn order(&self) -> (u64, u64, u64) {
+        let standing = self.standing.get();
+        (standing.rank, standing.since_ns, self.arrival.get())
     }
 }
 
@@ -53,7 +57,7 @@ impl Waiter {
 #[derive(Debug)]
 pub struct Queue {
     root: Cell<*const Waiter>,
-    length: Cell<usize>,
+    weight: Cell<u64>,
     arrivals: Cell<u64>,
 }
 
@@ -66,12 +70,12 @@ impl Default for Queue {
 impl Queue {
     /// An empty queue.
     pub const fn new() -> Self {
-        Self { root: Cell::new(null()), length: Cell::new(0), arrivals: Cell::new(0) }
+        Self { root: Cell::new(null()), weight: Cell::new(0), arrivals: Cell::new(0) }
     }
 
-    /// How many wait.
-    pub fn len(&self) -> usize {
-        self.length.get()
+    /// The weights of all that wait, in sum.
+    pub fn weight(&self) -> u64 {
+        self.weight.get()
     }
 
     /// Whether nobody waits.
@@ -83,13 +87,29 @@ impl Queue {
     /// Forgets everybody, in a child after fork.
     pub fn clear(&self) {
         self.root.set(null());
-        self.length.set(0);
+        self.weight.set(0);
     }
 
     /// The waiter that goes first.
     pub fn first(&self) -> Option<&Waiter> {
         // SAFETY: whoever is queued stays where it is until it has left (contract of `insert`).
         unsafe { self.root.get().as_ref() }
+    }
+
+    /// Whether a waiter is queued that sleeps on `word`.
+    #[cfg(test)]
+    pub(super) fn has(&self, word: *const AtomicU32) -> bool {
+        let mut left = vec![self.root.get()];
+        while let Some(waiter) = left.pop() {
+            // SAFETY: the waiters that a queued one leads to are queued, so alive.
+            if let Some(waiter) = unsafe { waiter.as_ref() } {
+                if std::ptr::eq(&raw const waiter.word, word) {
+                    return true;
+                }
+                left.extend([waiter.child.get(), waiter.next.get()]);
+            }
+        }
+        false
     }
 
     /// Queues `waiter`.
@@ -99,7 +119,7 @@ impl Queue {
     pub unsafe fn insert(&self, waiter: &Waiter) {
         self.arrivals.set(self.arrivals.get() + 1);
         waiter.arrival.set(self.arrivals.get());
-        self.length.set(self.length.get() + 1);
+        self.weight.set(self.weight.get() + waiter.standing().weight());
         // SAFETY: both are heaps of live waiters.
         self.root.set(unsafe { meld(self.root.get(), waiter) });
     }
@@ -107,7 +127,7 @@ impl Queue {
     /// Takes out the waiter that goes first.
     pub fn pop(&self) -> Option<&Waiter> {
         let first = self.first()?;
-        self.length.set(self.length.get() - 1);
+        self.weight.set(self.weight.get() - first.standing().weight());
         // SAFETY: the children of a queued waiter are queued.
         self.root.set(unsafe { meld_siblings(first.child.replace(null())) });
         Some(first)
@@ -122,7 +142,7 @@ impl Queue {
             self.pop();
             return;
         }
-        self.length.set(self.length.get() - 1);
+        self.weight.set(self.weight.get() - waiter.standing().weight());
         let next = waiter.next.replace(null());
         let previous = waiter.previous.replace(null());
         // SAFETY: the neighbours of a queued waiter are queued, so alive; only the root has no
@@ -243,7 +263,8 @@ mod tests {
                         gone.push(waiter);
                     }
                 }
-                prop_assert_eq!(queue.len(), model.len());
+                let weights = model.iter().map(|waiter| waiter.standing().weight());
+                prop_assert_eq!(queue.weight(), weights.sum::<u64>());
             }
         }
     }

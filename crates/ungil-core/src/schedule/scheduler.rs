@@ -16,10 +16,10 @@
 use super::policy::{Level, Policy, Settings};
 
 /// How many quanta behind the floor a thread may come back under [`Policy::Interactive`].
-const CREDIT: u64 = 3;
+pub(super) const CREDIT: u64 = 3;
 /// How many quanta ahead of the floor a thread can be at most: how long it can be made to wait
 /// for what one long hold took from the others.
-const LAG: u64 = 10;
+pub(super) const LAG: u64 = 10;
 /// Under [`Policy::Priority`], how long a thread waits for each level it lacks.
 pub const AGING_NS: u64 = 200_000_000;
 /// Where virtual time begins, so that nothing lies before zero.
@@ -31,16 +31,44 @@ pub struct Account {
     virtual_ns: u64,
     /// How long its turn has lasted, if it was interrupted.
     turn_ns: u64,
+    /// Since when it waits, 0 if it does not. One wait can enter the line several times, because
+    /// whoever asks the holder leaves it, and keeps its place.
+    waits_since_ns: u64,
     /// Chosen by the user.
     pub level: Level,
     /// Which GIL the virtual time belongs to, plus one.
     gil: u32,
+    /// Whether this wait goes before all others.
+    is_urgent: bool,
+    /// Whether it never gave back a GIL that others wanted.
+    is_new: bool,
 }
 
 impl Account {
     /// The account of a new thread.
     pub const fn new() -> Self {
-        Self { virtual_ns: 0, turn_ns: 0, level: Level::Normal, gil: 0 }
+        Self {
+            virtual_ns: 0,
+            turn_ns: 0,
+            waits_since_ns: 0,
+            level: Level::Normal,
+            gil: 0,
+            is_urgent: false,
+            is_new: true,
+        }
+    }
+
+    /// Whether it waits.
+    #[inline]
+    pub fn is_waiting(&self) -> bool {
+        self.waits_since_ns != 0
+    }
+
+    /// Its wait is over.
+    #[inline]
+    pub fn has_waited(&mut self) {
+        self.waits_since_ns = 0;
+        self.is_urgent = false;
     }
 }
 
@@ -49,6 +77,8 @@ impl Account {
 pub struct Standing {
     /// Who has less goes first.
     pub rank: u64,
+    /// Among those of one rank, who has waited longer goes first.
+    pub since_ns: u64,
     /// When its turn began.
     virtual_ns: u64,
     /// How long its turn has lasted.
@@ -61,7 +91,12 @@ impl Standing {
     const URGENT: u64 = 0;
     /// Of no thread.
     pub(super) const NOBODY: Self =
-        Self { rank: 0, virtual_ns: 0, turn_ns: 0, level: Level::Normal };
+        Self { rank: 0, since_ns: 0, virtual_ns: 0, turn_ns: 0, level: Level::Normal };
+
+    /// Its part of what is shared.
+    pub(super) fn weight(&self) -> u64 {
+        self.level.weight()
+    }
 
     #[cfg(test)]
     pub(super) fn ranked(rank: u64) -> Self {
@@ -104,27 +139,52 @@ impl Scheduler {
         self.settings = settings;
     }
 
-    /// The standing of a thread that asks for the GIL; an urgent one goes before all others.
+    /// The standing of a thread that asks for the GIL; an urgent one goes before all others until
+    /// it has it.
     pub fn enter(&self, account: &mut Account, now_ns: u64, urgent: bool) -> Standing {
-        let lag = LAG.saturating_mul(self.settings.quantum_ns);
-        let behind = self.floor_ns.saturating_sub(self.credit_ns());
-        let virtual_ns = if account.gil == self.gil {
-            account.virtual_ns =
-                account.virtual_ns.clamp(behind, self.floor_ns.saturating_add(lag));
-            account.virtual_ns
-        } else {
-            // A new thread is let in early, but has no credit to use up.
-            (account.gil, account.virtual_ns) = (self.gil, self.floor_ns);
-            behind
+        account.is_urgent |= urgent;
+        if account.gil != self.gil {
+            let (level, is_urgent) = (account.level, account.is_urgent);
+            *account = Account { level, is_urgent, gil: self.gil, ..Account::new() };
+        }
+        if account.waits_since_ns == 0 {
+            account.waits_since_ns = now_ns;
+            // A new thread has no credit to use up.
+            let credit = if account.is_new { 0 } else { self.credit_ns() };
+            let least = self.floor_ns.saturating_sub(credit);
+            let most = self.floor_ns.saturating_add(self.lag_ns());
+            account.virtual_ns = account.virtual_ns.clamp(least, most);
+        }
+        let Account { virtual_ns, turn_ns, waits_since_ns, level, .. } = *account;
+        // But it is let in early.
+        let early = if account.is_new { self.credit_ns() } else { 0 };
+        let rank = virtual_ns.saturating_sub(early);
+        let rank = match self.settings.policy {
+            _ if account.is_urgent => Standing::URGENT,
+            Policy::Priority => waits_since_ns.saturating_add(self.patience_ns(level, rank)),
+            _ => rank,
         };
-        let rank = if urgent {
-            Standing::URGENT
-        } else if self.settings.policy == Policy::Priority {
-            now_ns.saturating_add(self.patience_ns(account.level, virtual_ns))
-        } else {
-            virtual_ns
-        };
-        Standing { rank, virtual_ns, turn_ns: account.turn_ns, level: account.level }
+        Standing { rank, since_ns: waits_since_ns, virtual_ns, turn_ns, level }
+    }
+
+    /// The standing of the thread with `account`, which had held the GIL for `alone_ns` when
+    /// somebody came.
+    ///
+    /// That time was nobody else's, so it costs nothing; but those who were away meanwhile have let
+    /// it pass, and so fall behind.
+    pub fn was_alone(&mut self, account: &mut Account, now_ns: u64, alone_ns: u64) -> Standing {
+        if alone_ns >= self.settings.quantum_ns {
+            // It has had what it waited for.
+            account.has_waited();
+        }
+        let standing = self.enter(account, now_ns, false);
+        if self.credit_ns() == 0 {
+            return standing;
+        }
+        let passed = account.level.to_virtual(alone_ns).min(self.lag_ns());
+        account.virtual_ns = account.virtual_ns.saturating_add(passed);
+        self.floor_ns = self.floor_ns.max(account.virtual_ns);
+        Standing { virtual_ns: account.virtual_ns, ..standing }
     }
 
     /// When `first` is to ask a thread that has held the GIL with `holder` since `held_since_ns`
@@ -135,47 +195,54 @@ impl Scheduler {
             return held_since_ns;
         }
         if self.settings.policy == Policy::Priority {
-            // What was left of the holder's patience is what its rank is worth: one that rose by
-            // waiting keeps its quantum.
-            let patience = holder.rank.saturating_sub(held_since_ns);
-            let equal_at = first.rank.saturating_sub(patience);
-            return if equal_at < held_since_ns {
-                held_since_ns
-            } else {
-                equal_at.max(held_since_ns.saturating_add(quantum))
-            };
+            if first.rank < holder.rank {
+                return held_since_ns;
+            }
+            let mut until = held_since_ns.saturating_add(quantum);
+            if holder.level > first.level && holder.rank != Standing::URGENT {
+                // For as long as it could still have waited without being passed over.
+                let patience = holder.since_ns.saturating_add(level_patience_ns(holder.level));
+                let patience = patience.saturating_sub(held_since_ns);
+                until = until.max(first.rank.saturating_sub(patience));
+            }
+            return until;
         }
-        let may_run = if first.virtual_ns >= holder.virtual_ns {
-            quantum.max(holder.level.to_real(first.virtual_ns - holder.virtual_ns))
+        let may_run = if first.rank >= holder.virtual_ns {
+            quantum.max(holder.level.to_real(first.rank - holder.virtual_ns))
         } else {
-            quantum.saturating_sub(holder.level.to_real(holder.virtual_ns - first.virtual_ns))
+            quantum.saturating_sub(holder.level.to_real(holder.virtual_ns - first.rank))
         };
         held_since_ns.saturating_add(may_run.saturating_sub(holder.turn_ns))
     }
 
     /// A thread got the GIL; `first` is the first of those that still wait.
-    pub fn acquired(&mut self, holder: &Standing, first: Option<&Standing>) {
-        let least =
-            first.map_or(holder.virtual_ns, |first| first.virtual_ns.min(holder.virtual_ns));
-        self.floor_ns = self.floor_ns.max(least);
+    pub fn acquired(&mut self, holder: &Standing, first: &Standing) {
+        self.floor_ns = self.floor_ns.max(first.virtual_ns.min(holder.virtual_ns));
     }
 
-    /// A thread let go of the GIL, which `waiting` others want.
+    /// A thread let go of the GIL, which others of this weight in sum want.
     ///
     /// One that was forced to before its quantum was over goes on with it when its turn comes,
     /// which is before that of its equals: its processor's caches are still full of its work, and
     /// it stays on that processor, so that others keep theirs.
-    pub fn released(&mut self, account: &mut Account, hold: Hold, waiting: usize) {
+    pub fn released(&mut self, account: &mut Account, hold: Hold, waiting: u64) {
         let turn = account.turn_ns.saturating_add(hold.wall_ns);
         let quantum = self.settings.quantum_ns;
         // The rest of a quantum is not worth two handoffs if it is too short.
         let goes_on = hold.forced && turn < quantum - quantum / 8;
         account.turn_ns = if goes_on { turn } else { 0 };
+        account.is_new = false;
+        account.has_waited();
         let before = account.virtual_ns.max(self.floor_ns);
-        account.virtual_ns =
-            account.virtual_ns.saturating_add(account.level.to_virtual(hold.used_ns));
+        let passed = account.level.to_virtual(hold.used_ns).min(self.lag_ns());
+        account.virtual_ns = account.virtual_ns.saturating_add(passed);
         let ahead = account.virtual_ns.saturating_sub(before);
-        self.floor_ns = self.floor_ns.saturating_add(ahead / (waiting as u64 + 1));
+        let weight = account.level.weight();
+        self.floor_ns = self.floor_ns.saturating_add(ahead * weight / (weight + waiting));
+    }
+
+    fn lag_ns(&self) -> u64 {
+        LAG.saturating_mul(self.settings.quantum_ns)
     }
 
     fn credit_ns(&self) -> u64 {
@@ -190,9 +257,11 @@ impl Scheduler {
     /// How long a thread can wait before it goes first whoever else arrives: by its level, and
     /// half a level less if it used little of its share.
     fn patience_ns(&self, level: Level, virtual_ns: u64) -> u64 {
-        let levels = Level::High as u64 - level as u64;
         let owed = virtual_ns.saturating_add(self.settings.quantum_ns) <= self.floor_ns;
-        let half = if owed { 0 } else { AGING_NS / 2 };
-        levels * AGING_NS + half
+        level_patience_ns(level) - if owed { AGING_NS / 2 } else { 0 }
     }
+}
+
+fn level_patience_ns(level: Level) -> u64 {
+    (Level::High as u64 - level as u64) * AGING_NS + AGING_NS / 2
 }

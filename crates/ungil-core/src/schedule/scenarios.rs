@@ -1,0 +1,191 @@
+//! What a policy promises in the situations it is made for.
+
+use super::policy::Level::{self, High, Low, Normal};
+use super::scheduler::{AGING_NS, CREDIT, LAG};
+use super::simulation::{Outcome, Step, Then, Thread, Workload, simulate};
+use super::{Policy, Settings};
+
+const MS: u64 = 1_000_000;
+const US: u64 = 1_000;
+const SECOND: u64 = 1_000 * MS;
+const WAKE_NS: u64 = 20 * US;
+const DROP_NS: u64 = 10 * US;
+/// How long a thread waits that asks at once and goes first.
+const AT_ONCE_NS: u64 = DROP_NS + WAKE_NS;
+const QUANTUM_NS: u64 = 5 * MS;
+/// When threads that began together have all shown what they are.
+const SETTLED_NS: u64 = SECOND / 10;
+const OWN: [Policy; 4] = [Policy::Interactive, Policy::Fair, Policy::Batch, Policy::Priority];
+
+fn computes(level: Level) -> Thread {
+    Thread { level, begins_ns: 0, steps: vec![Step::Compute(1 << 50)], then: Then::Exit }
+}
+
+/// Needs the GIL for `use_ns` each time it has been away for `away_ns`.
+fn serves(use_ns: u64, away_ns: u64) -> Thread {
+    let steps = vec![Step::Compute(use_ns), Step::Block(away_ns)];
+    Thread { level: Normal, begins_ns: 0, steps, then: Then::Repeat }
+}
+
+fn under(policy: Policy, threads: Vec<Thread>) -> Workload {
+    let settings = vec![(0, Settings { policy, quantum_ns: QUANTUM_NS })];
+    Workload {
+        threads,
+        settings,
+        signal_ns: None,
+        lasts_ns: 10 * SECOND,
+        wake_ns: WAKE_NS,
+        drop_ns: DROP_NS,
+    }
+}
+
+fn run(policy: Policy, threads: &[Thread]) -> Outcome {
+    simulate(&under(policy, threads.to_vec()))
+}
+
+#[test]
+fn under_interactive_a_thread_that_uses_less_than_its_share_always_asks_at_once() {
+    for computing in [1, 2, 4, 8, 16] {
+        for (use_ns, away_ns) in [(50 * US, 2 * MS), (200 * US, 16 * MS), (2 * MS, 60 * MS)] {
+            let threads = [vec![serves(use_ns, away_ns)], vec![computes(Normal); computing]];
+            let outcome = run(Policy::Interactive, &threads.concat());
+            let waits = outcome.waits_of(0, SETTLED_NS).count() as u64;
+            assert!(waits > 5 * SECOND / (use_ns + away_ns), "it nearly always has to wait");
+            let longest_ns = outcome.longest_wait_ns(0, SETTLED_NS);
+            assert!(longest_ns <= AT_ONCE_NS, "{longest_ns} beside {computing}, using {use_ns}");
+        }
+    }
+}
+
+#[test]
+fn under_interactive_threads_that_use_little_wait_only_for_each_other() {
+    let threads = [vec![serves(50 * US, 5 * MS); 10], vec![computes(Normal); 4]].concat();
+    let outcome = run(Policy::Interactive, &threads);
+    for thread in 0..10 {
+        let longest_ns = outcome.longest_wait_ns(thread, SETTLED_NS);
+        assert!(longest_ns <= AT_ONCE_NS + 10 * (50 * US + WAKE_NS), "{longest_ns}");
+    }
+}
+
+#[test]
+fn under_interactive_a_new_thread_asks_at_once() {
+    let mut new = serves(100 * US, MS);
+    new.begins_ns = SECOND;
+    let threads = [vec![new], vec![computes(Normal); 8]].concat();
+    let outcome = run(Policy::Interactive, &threads);
+    let first = outcome.waits_of(0, 0).next().expect("it has to wait");
+    assert!(first.to_ns - first.from_ns <= AT_ONCE_NS, "{first:?}");
+}
+
+#[test]
+fn a_thread_that_is_new_each_time_gains_nothing_over_one_that_computes() {
+    for policy in [Policy::Interactive, Policy::Fair, Policy::Batch] {
+        // They begin so late after each other that they cannot take the GIL as it changes hands.
+        let new = Thread { then: Then::Replace, ..serves(30 * MS, 2 * WAKE_NS) };
+        let outcome = run(policy, &[vec![computes(Normal)], vec![new; 4]].concat());
+        let held_ns = outcome.held_ns(0, 0, 10 * SECOND);
+        assert!(held_ns >= 10 * SECOND / 5 * 4 / 5, "{policy:?}: {held_ns}");
+    }
+}
+
+#[test]
+fn a_flood_of_threads_that_use_little_leaves_one_that_computes_its_share() {
+    for policy in [Policy::Interactive, Policy::Fair, Policy::Batch] {
+        let flood = vec![serves(100 * US, MS); 40];
+        let outcome = run(policy, &[vec![computes(Normal)], flood].concat());
+        let held_ns = outcome.held_ns(0, 0, 10 * SECOND);
+        // A quarter of the time goes by while threads wake.
+        assert!(held_ns >= 10 * SECOND / 41 * 3 / 4, "{policy:?}: {held_ns}");
+    }
+}
+
+#[test]
+fn one_long_hold_is_paid_for_with_at_most_the_lag() {
+    for policy in [Policy::Interactive, Policy::Fair, Policy::Batch] {
+        for others in [1, 2, 8] {
+            let steps = vec![Step::Hold(SECOND), Step::Compute(1 << 50)];
+            let long = Thread { begins_ns: SECOND, steps, ..computes(Normal) };
+            let threads = [vec![long], vec![computes(Normal); others]].concat();
+            let outcome = run(policy, &threads);
+            let longest_ns = outcome.longest_wait_ns(0, 2 * SECOND);
+            let credit = if policy == Policy::Interactive { CREDIT } else { 0 };
+            let each_ns = (LAG + credit + 1) * QUANTUM_NS + DROP_NS;
+            let handoffs_ns = (LAG + credit + 1) * WAKE_NS;
+            assert!(longest_ns <= others as u64 * (each_ns + handoffs_ns), "{longest_ns}");
+            assert!(longest_ns >= LAG * QUANTUM_NS / 2, "{longest_ns} is no price at all");
+        }
+    }
+}
+
+#[test]
+fn equal_threads_are_asked_once_per_quantum_however_many_wait() {
+    for policy in OWN {
+        for threads in [2, 16, 200] {
+            let outcome = run(policy, &vec![computes(Normal); threads]);
+            // The first uses of new threads are shorter.
+            let holds = outcome.holds.len() as u64 - threads as u64;
+            assert!(holds <= 10 * SECOND / QUANTUM_NS, "{policy:?}, {threads}: {holds}");
+        }
+    }
+}
+
+#[test]
+fn under_priority_a_lower_level_gets_no_more_than_aging_gives_it() {
+    let outcome = run(Policy::Priority, &[computes(High), computes(Normal), computes(Low)]);
+    let held_ns = [0, 1, 2].map(|thread| outcome.held_ns(thread, 0, 10 * SECOND));
+    let quanta = |waited_ns| (10 * SECOND / waited_ns + 1) * (QUANTUM_NS + DROP_NS);
+    assert!(held_ns[1] <= quanta(AGING_NS / 2), "{held_ns:?}");
+    assert!(held_ns[2] <= quanta(AGING_NS + AGING_NS / 2), "{held_ns:?}");
+    assert!(held_ns[1] > 0 && held_ns[2] > 0, "{held_ns:?}");
+}
+
+#[test]
+fn under_priority_a_low_thread_that_holds_a_lock_gets_on_beside_higher_ones() {
+    for rivals in [1, 3, 10] {
+        // It needs four quanta until it lets go of a lock that a high thread waits for.
+        let low = Thread { steps: vec![Step::Compute(4 * QUANTUM_NS)], ..computes(Low) };
+        let outcome = run(Policy::Priority, &[vec![low], vec![computes(Normal); rivals]].concat());
+        let last = outcome.holds.iter().rfind(|hold| hold.thread == 0).expect("it held the GIL");
+        let held_ns = outcome.held_ns(0, 0, 10 * SECOND);
+        assert_eq!(held_ns, 4 * QUANTUM_NS, "it finishes");
+        let each_wait_ns =
+            2 * AGING_NS + AGING_NS / 2 + (rivals as u64 + 1) * (QUANTUM_NS + AT_ONCE_NS);
+        assert!(last.to_ns <= held_ns + 4 * each_wait_ns, "{last:?} beside {rivals}");
+    }
+}
+
+#[test]
+fn a_thread_that_must_run_a_signal_handler_goes_first() {
+    for policy in OWN {
+        for threads in [2, 8] {
+            let threads = [vec![computes(Low)], vec![computes(High); threads]].concat();
+            for signal_ns in [SECOND + 7 * MS, 3 * SECOND + 59 * MS] {
+                let signal_ns = Some(signal_ns);
+                let outcome = simulate(&Workload { signal_ns, ..under(policy, threads.clone()) });
+                let signal_ns = signal_ns.expect("set above");
+                let mut waits = outcome.waits_of(0, 0);
+                let wait = waits.find(|wait| wait.from_ns < signal_ns && signal_ns < wait.to_ns);
+                let wait = wait.expect("it waits for the GIL when the signal comes");
+                let longest_ns = WAKE_NS + AT_ONCE_NS;
+                assert!(wait.to_ns - signal_ns <= longest_ns, "{policy:?} {wait:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_place_in_the_line_is_worth_nothing_under_another_policy() {
+    // The policy changes at each moment of a handoff that another thread may come into.
+    for change_ns in (SECOND..SECOND + 10 * MS).step_by(100_000) {
+        let barges = serves(300 * US, 50 * US);
+        let threads = [vec![barges; 3], vec![computes(Normal); 3]].concat();
+        let workload = Workload { wake_ns: 300 * US, ..under(Policy::Fair, threads) };
+        let priority = Settings { policy: Policy::Priority, quantum_ns: QUANTUM_NS };
+        let settings = vec![workload.settings[0], (change_ns, priority)];
+        let outcome = simulate(&Workload { settings, lasts_ns: 3 * SECOND, ..workload });
+        for thread in 3..6 {
+            let longest_ns = outcome.longest_wait_ns(thread, SECOND / 2);
+            assert!(longest_ns <= SECOND, "thread {thread} waited {longest_ns} at {change_ns}");
+        }
+    }
+}

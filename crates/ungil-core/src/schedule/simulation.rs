@@ -1,0 +1,460 @@
+//! An interpreter in virtual time: threads that compute, block, come and go, around the real
+//! [`Line`].
+//!
+//! Each thread is a coroutine that does what `take_gil` and `drop_gil` do, so the code under test
+//! runs unchanged: a wait really sleeps in [`Line::wait`], and sleeping hands over to the thread
+//! whose time is next. Processors are as many as threads. What costs time is what the workload says,
+//! and besides: a thread that is woken runs [`Workload::wake_ns`] later, in which another may take
+//! the free GIL before it, and a holder looks at a request [`Workload::drop_ns`] after it was made.
+//! Everything else is immediate, so one workload has one schedule.
+
+use super::{Account, Answer, Host, Level, Line, Settings};
+use crate::sync::AtomicU32;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+use std::cell::{Cell, RefCell};
+use std::ptr::null;
+use std::rc::Rc;
+
+/// What the clock shows at the beginning.
+const UPTIME_NS: u64 = 1_000_000_000;
+
+/// What happens, and for how long.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    pub threads: Vec<Thread>,
+    /// From when on which settings are in force; the first from the beginning.
+    pub settings: Vec<(u64, Settings)>,
+    /// When a signal comes that thread 0 has a handler for.
+    pub signal_ns: Option<u64>,
+    pub lasts_ns: u64,
+    pub wake_ns: u64,
+    pub drop_ns: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Thread {
+    pub level: Level,
+    pub begins_ns: u64,
+    pub steps: Vec<Step>,
+    pub then: Then,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    /// Takes the GIL, computes this long, with interruptions if it is asked, and lets go.
+    Compute(u64),
+    /// The same in one piece, as an extension module that never looks at requests.
+    Hold(u64),
+    /// Is away without the GIL.
+    Block(u64),
+}
+
+/// What a thread does after its steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    Exit,
+    Repeat,
+    /// Exits, and a new thread begins with the same steps.
+    Replace,
+}
+
+/// One use of the GIL, from taking to letting go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    pub thread: usize,
+    pub from_ns: u64,
+    pub to_ns: u64,
+}
+
+/// One call of `take_gil`.
+#[derive(Clone, Copy, Debug)]
+pub struct Wait {
+    pub thread: usize,
+    pub from_ns: u64,
+    /// When it had the GIL, or the end of the simulation.
+    pub to_ns: u64,
+    /// How often a thread that did not wait took the GIL meanwhile, because it was free.
+    pub overtaken: u64,
+}
+
+/// What happened.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    pub holds: Vec<Hold>,
+    pub waits: Vec<Wait>,
+    /// The longest time in which the GIL was free though a thread waited for it.
+    pub idle_ns: u64,
+}
+
+impl Outcome {
+    /// How long `thread` held the GIL between two times.
+    pub fn held_ns(&self, thread: usize, from_ns: u64, to_ns: u64) -> u64 {
+        let holds = self.holds.iter().filter(|hold| hold.thread == thread);
+        holds.map(|hold| hold.to_ns.min(to_ns).saturating_sub(hold.from_ns.max(from_ns))).sum()
+    }
+
+    /// The waits of `thread` that began at `from_ns` or later.
+    pub fn waits_of(&self, thread: usize, from_ns: u64) -> impl Iterator<Item = &Wait> {
+        self.waits.iter().filter(move |wait| wait.thread == thread && wait.from_ns >= from_ns)
+    }
+
+    /// The longest of those.
+    pub fn longest_wait_ns(&self, thread: usize, from_ns: u64) -> u64 {
+        self.waits_of(thread, from_ns).map(|wait| wait.to_ns - wait.from_ns).max().unwrap_or(0)
+    }
+}
+
+/// A thread as the kernel sees it.
+#[derive(Debug)]
+struct Task {
+    /// When it runs again; `None` while only another thread can wake it.
+    due_ns: Option<u64>,
+    /// Among those that are due at one time, the one that was so earlier goes first.
+    order: u64,
+    /// What it sleeps on.
+    word: *const AtomicU32,
+    /// Whether it looks at requests to let go.
+    heeds: bool,
+    cpu_ns: u64,
+    /// Since when it waits in `take_gil`.
+    wait: Option<Wait>,
+    interrupted: bool,
+}
+
+#[derive(Debug)]
+struct World {
+    line: Line,
+    settings: Vec<(u64, Settings)>,
+    signal_ns: Cell<Option<u64>>,
+    wake_ns: u64,
+    drop_ns: u64,
+    now_ns: Cell<u64>,
+    order: Cell<u64>,
+    tasks: RefCell<Vec<Task>>,
+    running: Cell<usize>,
+    // CPython's `struct _gil_runtime_state`.
+    locked: Cell<bool>,
+    last_holder: Cell<usize>,
+    switches: Cell<u32>,
+    drop_requested: Cell<bool>,
+    /// The thread that waits in `drop_gil` for the GIL to go to another (`FORCE_SWITCHING`).
+    switching: Cell<Option<usize>>,
+    freed_ns: Cell<u64>,
+    /// How many wait in `take_gil`.
+    waiting: Cell<usize>,
+    outcome: RefCell<Outcome>,
+}
+
+/// Runs `workload` to its end.
+///
+/// # Panics
+/// If threads are left that nobody will ever wake.
+pub fn simulate(workload: &Workload) -> Outcome {
+    let world = Rc::new(World::new(workload));
+    let mut threads: Vec<_> = workload
+        .threads
+        .iter()
+        .enumerate()
+        .map(|(number, thread)| {
+            let (world, thread) = (world.clone(), thread.clone());
+            let body = move |yielder: &Yielder<(), ()>, ()| {
+                Here { world: &world, number, yielder, account: Cell::default() }.live(&thread);
+            };
+            Some(Coroutine::new(body))
+        })
+        .collect();
+    while let Some((number, due_ns)) = world.next()
+        && due_ns <= workload.lasts_ns
+    {
+        if let Some(signal_ns) = world.signal_ns.get()
+            && signal_ns <= due_ns
+        {
+            world.interrupt(signal_ns);
+            continue;
+        }
+        world.now_ns.set(due_ns);
+        world.running.set(number);
+        let thread = &mut threads[number];
+        world.tasks.borrow_mut()[number].due_ns = None;
+        let coroutine = thread.as_mut().expect("a thread that has ended is never due");
+        if let CoroutineResult::Return(()) = coroutine.resume(()) {
+            *thread = None;
+        }
+    }
+    let lasts_for_ever = threads.iter().any(Option::is_some);
+    assert!(!lasts_for_ever || world.next().is_some(), "waits for ever: {:?}", world.tasks);
+    world.end(workload.lasts_ns)
+}
+
+impl World {
+    fn new(workload: &Workload) -> Self {
+        let tasks = workload.threads.iter().zip(0..).map(|(thread, order)| Task {
+            due_ns: Some(thread.begins_ns),
+            order,
+            word: null(),
+            heeds: false,
+            cpu_ns: 0,
+            wait: None,
+            interrupted: false,
+        });
+        Self {
+            line: Line::new(0),
+            settings: workload.settings.clone(),
+            signal_ns: Cell::new(workload.signal_ns),
+            wake_ns: workload.wake_ns,
+            drop_ns: workload.drop_ns,
+            now_ns: Cell::new(0),
+            order: Cell::new(workload.threads.len() as u64),
+            tasks: RefCell::new(tasks.collect()),
+            running: Cell::new(0),
+            locked: Cell::new(false),
+            last_holder: Cell::new(usize::MAX),
+            switches: Cell::new(0),
+            drop_requested: Cell::new(false),
+            switching: Cell::new(None),
+            freed_ns: Cell::new(0),
+            waiting: Cell::new(0),
+            outcome: RefCell::default(),
+        }
+    }
+
+    /// Who runs next, and when.
+    fn next(&self) -> Option<(usize, u64)> {
+        let tasks = self.tasks.borrow();
+        let due = tasks
+            .iter()
+            .enumerate()
+            .filter_map(|(number, task)| task.due_ns.map(|due_ns| (due_ns, task.order, number)));
+        due.min().map(|(due_ns, _, number)| (number, due_ns))
+    }
+
+    /// `number` runs in `delay_ns` unless it runs before.
+    fn schedule(&self, number: usize, delay_ns: u64) {
+        let at_ns = self.now_ns.get() + delay_ns;
+        let task = &mut self.tasks.borrow_mut()[number];
+        if task.due_ns.is_none_or(|due_ns| due_ns > at_ns) {
+            task.due_ns = Some(at_ns);
+            task.order = self.order.replace(self.order.get() + 1);
+        }
+    }
+
+    /// Thread 0 is woken if it sleeps on a word.
+    fn interrupt(&self, now_ns: u64) {
+        self.signal_ns.set(None);
+        self.now_ns.set(now_ns);
+        let sleeps = {
+            let task = &mut self.tasks.borrow_mut()[0];
+            task.interrupted = !task.word.is_null();
+            task.interrupted
+        };
+        if sleeps {
+            self.schedule(0, self.wake_ns);
+        }
+    }
+
+    fn settings(&self) -> Settings {
+        let begun = self.settings.iter().rev().find(|(from_ns, _)| *from_ns <= self.now_ns.get());
+        begun.expect("the first are in force from the beginning").1
+    }
+
+    /// Those who still wait and hold do so until the end.
+    fn end(&self, lasts_ns: u64) -> Outcome {
+        let mut outcome = self.outcome.take();
+        for task in self.tasks.borrow().iter() {
+            outcome.waits.extend(task.wait.map(|wait| Wait { to_ns: lasts_ns, ..wait }));
+        }
+        if let Some(hold) = outcome.holds.last_mut()
+            && self.locked.get()
+        {
+            hold.to_ns = lasts_ns;
+        }
+        outcome
+    }
+}
+
+/// A thread of the simulation, seen from inside.
+struct Here<'a> {
+    world: &'a World,
+    number: usize,
+    yielder: &'a Yielder<(), ()>,
+    account: Cell<Account>,
+}
+
+impl Here<'_> {
+    fn live(&self, thread: &Thread) {
+        loop {
+            let mut account = Account::new();
+            account.level = thread.level;
+            self.account.set(account);
+            loop {
+                for step in &thread.steps {
+                    match *step {
+                        Step::Compute(ns) => self.compute(ns, true),
+                        Step::Hold(ns) => self.compute(ns, false),
+                        Step::Block(ns) => self.pause(Some(ns)),
+                    }
+                }
+                if thread.then != Then::Repeat {
+                    break;
+                }
+            }
+            if thread.then == Then::Exit {
+                return;
+            }
+        }
+    }
+
+    /// Lets the others run for `ns`, or until another thread schedules this one.
+    fn pause(&self, ns: Option<u64>) {
+        if let Some(ns) = ns {
+            self.world.schedule(self.number, ns);
+        }
+        self.yielder.suspend(());
+    }
+
+    fn compute(&self, ns: u64, heeds: bool) {
+        let mut left_ns = ns;
+        self.take_gil();
+        while left_ns > 0 {
+            let from_ns = self.world.now_ns.get();
+            self.task(|task| task.heeds = heeds);
+            self.pause(Some(left_ns));
+            let ran_ns = self.world.now_ns.get() - from_ns;
+            left_ns -= ran_ns;
+            self.task(|task| {
+                task.heeds = false;
+                task.cpu_ns += ran_ns;
+            });
+            if left_ns > 0 {
+                self.drop_gil();
+                self.take_gil();
+            }
+        }
+        self.drop_gil();
+    }
+
+    fn take_gil(&self) {
+        let world = self.world;
+        if world.locked.get() {
+            self.come_to_wait();
+        }
+        while world.locked.get() {
+            let switches = world.switches.get();
+            let answer = world.line.wait(self, world.settings(), &self.account, false);
+            if answer == Answer::AskToDrop && world.locked.get() && world.switches.get() == switches
+            {
+                self.request_drop();
+            }
+        }
+        world.locked.set(true);
+        if world.last_holder.replace(self.number) != self.number {
+            world.switches.set(world.switches.get() + 1);
+        }
+        world.drop_requested.set(false);
+        world.line.acquired(self, &self.account);
+        if let Some(other) = world.switching.take() {
+            world.schedule(other, world.wake_ns);
+        }
+        self.note_taken();
+    }
+
+    fn drop_gil(&self) {
+        let world = self.world;
+        world.locked.set(false);
+        world.line.released(self, world.settings(), &self.account);
+        self.note_dropped();
+        if world.drop_requested.get() && world.last_holder.get() == self.number {
+            world.switching.set(Some(self.number));
+            self.pause(None);
+        }
+    }
+
+    fn request_drop(&self) {
+        let world = self.world;
+        if world.drop_requested.replace(true) {
+            return;
+        }
+        let holder = world.last_holder.get();
+        if world.tasks.borrow()[holder].heeds {
+            world.schedule(holder, world.drop_ns);
+        }
+    }
+
+    fn come_to_wait(&self) {
+        self.world.waiting.set(self.world.waiting.get() + 1);
+        let from_ns = self.world.now_ns.get();
+        let wait = Wait { thread: self.number, from_ns, to_ns: from_ns, overtaken: 0 };
+        self.task(|task| task.wait = Some(wait));
+    }
+
+    fn note_taken(&self) {
+        let (world, now_ns) = (self.world, self.world.now_ns.get());
+        let mut outcome = world.outcome.borrow_mut();
+        if world.waiting.get() > 0 {
+            outcome.idle_ns = outcome.idle_ns.max(now_ns - world.freed_ns.get());
+        }
+        if let Some(wait) = self.task(|task| task.wait.take()) {
+            outcome.waits.push(Wait { to_ns: now_ns, ..wait });
+            world.waiting.set(world.waiting.get() - 1);
+        } else {
+            let mut tasks = world.tasks.borrow_mut();
+            tasks
+                .iter_mut()
+                .filter_map(|task| task.wait.as_mut())
+                .for_each(|wait| wait.overtaken += 1);
+        }
+        outcome.holds.push(Hold { thread: self.number, from_ns: now_ns, to_ns: now_ns });
+    }
+
+    fn note_dropped(&self) {
+        let world = self.world;
+        world.freed_ns.set(self.world.now_ns.get());
+        if let Some(hold) = world.outcome.borrow_mut().holds.last_mut() {
+            hold.to_ns = self.world.now_ns.get();
+        }
+    }
+
+    fn task<T>(&self, look: impl FnOnce(&mut Task) -> T) -> T {
+        look(&mut self.world.tasks.borrow_mut()[self.number])
+    }
+}
+
+impl Host for Here<'_> {
+    fn now_ns(&self) -> u64 {
+        UPTIME_NS + self.world.now_ns.get()
+    }
+
+    fn thread_cpu_ns(&self) -> u64 {
+        self.task(|task| task.cpu_ns)
+    }
+
+    fn sleep(&self, word: &AtomicU32, _expected: u32, timeout_ns: Option<u64>) -> bool {
+        self.task(|task| task.word = word);
+        self.pause(timeout_ns);
+        self.task(|task| {
+            task.word = null();
+            std::mem::take(&mut task.interrupted)
+        })
+    }
+
+    fn wake(&self, word: &AtomicU32) {
+        let is_meant = |task: &Task| std::ptr::eq(task.word, word);
+        let sleeper = self.world.tasks.borrow().iter().position(is_meant);
+        if let Some(sleeper) = sleeper {
+            self.world.tasks.borrow_mut()[sleeper].word = null();
+            self.world.schedule(sleeper, self.world.wake_ns);
+        }
+    }
+
+    fn is_locked(&self) -> bool {
+        self.world.locked.get()
+    }
+
+    fn switches(&self) -> u32 {
+        self.world.switches.get()
+    }
+
+    fn drop_requested(&self) -> bool {
+        self.world.drop_requested.get()
+    }
+}
