@@ -61,8 +61,18 @@ bench: $(DEVELOPED) $(BENCH_TOOLS) ## what tracing costs, beside other tools
 CONFORMANCE_PYTHONS ?= python3.11 python3.13
 
 .PHONY: conformance
-conformance: $(DEVELOPED) ## CPython's own test suites, bare and traced, test by test (long)
-	$(BIN)/python tests/conformance.py $(CONFORMANCE_PYTHONS)
+conformance: $(DEVELOPED) ## CPython's own test suites, bare and under ungil, test by test (long)
+	$(BIN)/python tests/conformance.py --policy interactive,fair,batch $(CONFORMANCE_PYTHONS)
+
+SOAK_PYTHONS ?= $(CONFORMANCE_PYTHONS)
+SOAK_SECONDS ?= 600
+
+.PHONY: soak
+soak: $(DEVELOPED) ## random threads, processes and signals under every policy, watched (long)
+	for python in $(SOAK_PYTHONS); do \
+		for policy in interactive fair batch priority changing; do \
+			$(BIN)/python tests/soak.py --seconds $(SOAK_SECONDS) --policy $$policy \
+				--seed "$$RANDOM" --python "$$(command -v $$python)"; done; done
 
 .PHONY: wheel
 wheel: $(DEVELOPED) ## build a wheel into dist/

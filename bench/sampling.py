@@ -53,11 +53,23 @@ class Sample:
 
     def disturbance(self) -> str | None:
         """`stolen` or `foreign` if that much of the machine was, else None."""
-        if self.stolen_s > self.tree_cpu_s * MOST_STOLEN + STEAL_DOUBT_S:
-            return "stolen"
-        if self.foreign_s > self.tree_cpu_s * MOST_FOREIGN + FOREIGN_DOUBT_S:
-            return "foreign"
-        return None
+        return disturbance(self.stolen_s, self.foreign_s, self.tree_cpu_s)
+
+
+class Machine(NamedTuple):
+    """CPU seconds of all cores since the machine was started."""
+
+    busy_s: float
+    stolen_s: float
+
+
+def disturbance(stolen_s: float, foreign_s: float, own_s: float) -> str | None:
+    """What took too much beside `own_s` seconds of CPU time, `stolen` or `foreign`, if any did."""
+    if stolen_s > own_s * MOST_STOLEN + STEAL_DOUBT_S:
+        return "stolen"
+    if foreign_s > own_s * MOST_FOREIGN + FOREIGN_DOUBT_S:
+        return "foreign"
+    return None
 
 
 def adopt_orphans() -> None:
@@ -73,22 +85,22 @@ def wait_for_quiet(patience_s: float) -> None:
     """Wait until nobody computes, but no longer than `patience_s`."""
     end_s = time.monotonic() + patience_s
     while time.monotonic() < end_s:
-        before = _machine()
+        before = machine()
         time.sleep(0.1)
-        if _machine().busy_s - before.busy_s <= 1 / TICKS_PER_S:
+        if machine().busy_s - before.busy_s <= 1 / TICKS_PER_S:
             return
 
 
 def sample(command: Sequence[str], environment: Mapping[str, str]) -> Sample:
     """Run `command`, whose program prints its result as the last line of JSON on stdout."""
-    before = _machine()
-    used_s, began_s = _children_cpu(), time.perf_counter()
+    before = machine()
+    used_s, began_s = children_cpu(), time.perf_counter()
     run = subprocess.run(
         command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
     )
     _reap()
-    tree_wall_s, tree_cpu_s = time.perf_counter() - began_s, _children_cpu() - used_s
-    after = _machine()
+    tree_wall_s, tree_cpu_s = time.perf_counter() - began_s, children_cpu() - used_s
+    after = machine()
     stolen_s, busy_s = after.stolen_s - before.stolen_s, after.busy_s - before.busy_s
     lines = [line for line in run.stdout.splitlines() if line.startswith('{"wall_s"')]
     if not lines:
@@ -106,22 +118,15 @@ def sample(command: Sequence[str], environment: Mapping[str, str]) -> Sample:
     )
 
 
-class _Machine(NamedTuple):
-    """CPU seconds of all cores since the machine was started."""
-
-    busy_s: float
-    stolen_s: float
-
-
-def _machine() -> _Machine:
+def machine() -> Machine:
     """Read from the first line of /proc/stat, in proc_stat(5)."""
     first = Path("/proc/stat").read_text(encoding="ascii").partition("\n")[0]
     ticks = [int(word) for word in first.split()[1:]]
     user, nice, system, _idle, _iowait, irq, softirq, steal = ticks[:8]
-    return _Machine((user + nice + system + irq + softirq) / TICKS_PER_S, steal / TICKS_PER_S)
+    return Machine((user + nice + system + irq + softirq) / TICKS_PER_S, steal / TICKS_PER_S)
 
 
-def _children_cpu() -> float:
+def children_cpu() -> float:
     """CPU seconds of all children that have ended, and of theirs."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime

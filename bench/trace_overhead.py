@@ -13,23 +13,19 @@ says so. ungil must be an optimised build (`maturin develop --release`, or a whe
 
 import argparse
 import dataclasses
-import importlib.metadata
 import json
 import os
-import platform
-import shlex
 import statistics
-import subprocess
 import sys
 import sysconfig
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sampling import Failed, Sample, adopt_orphans, sample, wait_for_quiet
+from surroundings import environment, spread, version
 
 FOLDER = Path(__file__).parent / "programs"
 SCRIPTS = Path(sysconfig.get_path("scripts"))
@@ -127,7 +123,7 @@ def run(
     """Run every variant of `program` once to warm up and then `rounds` times, interleaved."""
     runs = Runs(missing=dict.fromkeys(left_out, "left out"))
     for variant in VARIANTS:
-        if variant.package is not None and _version(variant.package) is None:
+        if variant.package is not None and version(variant.package) is None:
             runs.missing[variant.name] = "not installed"
     _round(program, SMALL[program], 0, Runs(missing=runs.missing))
     for _ in range(rounds):
@@ -182,41 +178,6 @@ def _note_events(runs: Runs, report: dict[str, Any]) -> None:
     runs.lost_events += report["lost_events"]
 
 
-def environment() -> dict[str, str]:
-    """What the numbers depend on."""
-    cpus = [
-        line.partition(":")[2].strip()
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        if line.startswith("model name")
-    ]
-    versions = [f"{package} {_version(package) or 'not installed'}" for package in PACKAGES]
-    return {
-        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        "commit": _commit(),
-        "command": shlex.join(["python", *sys.argv]),
-        "cpu": f"{cpus[0] if cpus else platform.machine()}, {os.cpu_count()} cores",
-        "kernel": f"{platform.system()} {platform.release()}",
-        "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "versions": ", ".join(versions),
-        "load": " ".join(f"{load:.2f}" for load in os.getloadavg()),
-    }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _commit() -> str:
-    git = ["git", "-C", str(FOLDER), "describe", "--always", "--dirty", "--exclude", "*"]
-    try:
-        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-
-
 def table(program: str, runs: Runs) -> Iterator[str]:
     """The lines that show one program."""
     wall_s, cpu_s = runs.medians("bare", "wall_s"), runs.medians("bare", "cpu_s")
@@ -244,11 +205,6 @@ def table(program: str, runs: Runs) -> Iterator[str]:
     )
 
 
-def spread(values: Sequence[float]) -> str:
-    """Median, and the least and the greatest."""
-    return f"{statistics.median(values):.3f} ({min(values):.3f}-{max(values):.3f})"
-
-
 def main() -> None:
     """Measures and prints."""
     names = [variant.name for variant in VARIANTS if variant.package is not None]
@@ -269,7 +225,7 @@ def main() -> None:
     options = parser.parse_args()
     rounds, repetitions = (2, 0) if options.quick else (options.rounds, options.repetitions)
     adopt_orphans()
-    known = environment()
+    known = environment(PACKAGES)
     for name, value in known.items():
         print(f"{name:9} {value}")
     print("\nRatios to the bare run of the same round: median (least-greatest).")

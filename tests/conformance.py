@@ -1,9 +1,11 @@
 """Runs CPython's own test suites bare and under ungil, and compares every single test.
 
-    python tests/conformance.py [--with "trace --quiet"] [--suite NAME]... PYTHON...
+    python tests/conformance.py [--with "trace --quiet"] [--policy NAME,...] [--suite NAME]...
+        PYTHON...
 
 A test that ends differently under ungil (passed, failed, skipped, missing) is printed and makes
-the exit status 1. Suites run one after the other, each one bare and then under ungil.
+the exit status 1. Suites run one after the other, each one bare, traced, and under each policy;
+`--with ""` leaves out the tracing.
 """
 
 import argparse
@@ -13,7 +15,11 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+
+import scheduling
 
 SUITES = [
     "test_threading",
@@ -33,7 +39,9 @@ IGNORED = {
 }
 
 
-def outcomes(command: list[str], suite: str) -> dict[str, str]:
+def outcomes(
+    command: list[str], suite: str, environment: dict[str, str] | None = None
+) -> dict[str, str]:
     """Runs one suite with `command` as the interpreter and returns each test's outcome."""
     with tempfile.TemporaryDirectory(prefix="ungil-conformance-") as directory:
         results = Path(directory, "results.xml")
@@ -43,6 +51,7 @@ def outcomes(command: list[str], suite: str) -> dict[str, str]:
         run = subprocess.run(
             [*command, "-m", "test", *options, suite],
             cwd=directory,
+            env=environment,
             capture_output=True,
             text=True,
             check=False,
@@ -59,38 +68,63 @@ def outcomes(command: list[str], suite: str) -> dict[str, str]:
         return outcome
 
 
+def traced(python: str, suite: str, arguments: str) -> dict[str, str]:
+    """The outcomes under `ungil ARGUMENTS`."""
+    with tempfile.TemporaryDirectory(prefix="ungil-conformance-") as directory:
+        output = ["-o", str(Path(directory, "suite.pftrace"))]
+        ungil = [sys.executable, "-m", "ungil", *shlex.split(arguments), *output]
+        return outcomes([*ungil, "--", python], suite)
+
+
+def compare(python: str, suite: str, ways: dict[str, Callable[[], dict[str, str]]]) -> int:
+    """Runs a suite bare and in several ways; prints and counts the differences."""
+    began = time.monotonic()
+    bare = outcomes([python], suite)
+    bare_s = time.monotonic() - began
+    differences = 0
+    for way, run in ways.items():
+        began = time.monotonic()
+        other = run()
+        took = f"{bare_s:.0f} s bare, {time.monotonic() - began:.0f} s {way}"
+        wrong = {
+            name: (bare.get(name, "missing"), other.get(name, "missing"))
+            for name in sorted(bare.keys() | other.keys())
+            if bare.get(name) != other.get(name)
+        }
+        verdict = "same" if not wrong else f"{len(wrong)} DIFFERENT"
+        if "(no results)" in bare:
+            verdict = f"NOT RUN: {bare['(no results)']}"
+            wrong = {"(results)": ("none", "not compared")}
+        passed = sum(result == "passed" for result in other.values())
+        print(f"{python} {suite} {way}: {verdict}, {passed} passed ({took})", flush=True)
+        for name, (before, after) in wrong.items():
+            print(f"    {name}: {before} bare, {after} {way}", flush=True)
+        differences += len(wrong)
+    return differences
+
+
 def main() -> int:
     """Compares suite by suite; returns the exit status."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("pythons", nargs="+", metavar="PYTHON")
     parser.add_argument("--with", dest="under", default="trace --quiet", help="ungil's arguments")
+    parser.add_argument("--policy", default="", help="names, separated by commas")
     parser.add_argument("--suite", action="append", help="instead of all")
     options = parser.parse_args()
+    policies = [name for name in options.policy.split(",") if name]
+    for name in policies:
+        if name not in scheduling.NUMBERS:
+            parser.error(f"there is no policy {name!r}: use {', '.join(scheduling.NUMBERS)}")
     differences = 0
     for python in options.pythons:
         for suite in options.suite or SUITES:
-            began = time.monotonic()
-            bare = outcomes([python], suite)
-            middle = time.monotonic()
-            with tempfile.TemporaryDirectory(prefix="ungil-conformance-") as directory:
-                trace = ["-o", str(Path(directory, "suite.pftrace"))]
-                ungil = [sys.executable, "-m", "ungil", *shlex.split(options.under), *trace]
-                traced = outcomes([*ungil, "--", python], suite)
-            took = f"{middle - began:.0f} s bare, {time.monotonic() - middle:.0f} s under ungil"
-            wrong = {
-                name: (bare.get(name, "missing"), traced.get(name, "missing"))
-                for name in sorted(bare.keys() | traced.keys())
-                if bare.get(name) != traced.get(name)
-            }
-            verdict = "same" if not wrong else f"{len(wrong)} DIFFERENT"
-            if "(no results)" in bare:
-                verdict = f"NOT RUN: {bare['(no results)']}"
-                wrong = {"(results)": ("none", "not compared")}
-            passed = sum(result == "passed" for result in traced.values())
-            print(f"{python} {suite}: {verdict}, {passed} passed ({took})", flush=True)
-            for name, (before, after) in wrong.items():
-                print(f"    {name}: {before} bare, {after} under ungil", flush=True)
-            differences += len(wrong)
+            ways: dict[str, Callable[[], dict[str, str]]] = {}
+            if options.under:
+                ways["traced"] = partial(traced, python, suite, options.under)
+            for name in policies:
+                scheduled = scheduling.environment(name)
+                ways[name] = partial(outcomes, [python], suite, scheduled)
+            differences += compare(python, suite, ways)
     return 1 if differences else 0
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ungil.cli.trace import separated
+from ungil.cli.trace import command as trace
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]
@@ -274,7 +274,7 @@ def test_a_terminal_gets_colour_unless_no_color_is_set(
     ],
 )
 def test_options_end_where_the_program_begins(words: list[str], expected: list[str]) -> None:
-    assert separated(words) == expected
+    assert trace.separated(words) == expected
 
 
 @pytest.mark.parametrize(
@@ -435,7 +435,7 @@ def test_the_program_does_not_wait_for_rich() -> None:
 
 
 def test_help_begins_with_what_to_type(ungil: Run) -> None:
-    for command in ([], ["trace"], ["report"], ["doctor"]):
+    for command in ([], ["trace"], ["report"], ["run"], ["policy"], ["doctor"]):
         for option in ("-h", "--help"):
             outcome = ungil(*command, option)
             assert outcome.returncode == 0

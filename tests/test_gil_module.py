@@ -4,6 +4,7 @@ Each test runs a program of its own, because the hook stays in a process once it
 Known truth comes from calls by `ctypes.PyDLL`, which keep the GIL.
 """
 
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import ungil
 from ungil import _native, gil
 from ungil.errors import HookError
 
@@ -185,13 +187,10 @@ def test_a_forked_child_is_not_counted() -> None:
 
 def test_importing_is_harmless_without_the_hook_library(tmp_path: Path) -> None:
     assert Path(_native.hook_path()).name == "libungil_hook.so"
-    package = tmp_path / "ungil"
-    package.mkdir()
-    for source in (gil.__file__, _native.__file__):
-        assert source is not None
-        (package / Path(source).name).write_bytes(Path(source).read_bytes())
-    for name in ("__init__.py", "errors.py"):
-        (package / name).write_bytes(Path(gil.__file__).with_name(name).read_bytes())
+    installed = Path(ungil.__file__).parent
+    shutil.copytree(
+        installed, tmp_path / "ungil", ignore=shutil.ignore_patterns("libungil_hook.so")
+    )
     program = """
         from ungil import HookError, gil
         assert not gil.installed()

@@ -267,7 +267,11 @@ def test_instants_carry_what_a_person_wants_to_know(sample: Contents) -> None:
     }
     assert args["drop request"] == {}
     assert args["note"] == {"text": "stacks are missing: ptrace is not permitted"}
-    assert args["process totals"] == {"switch_interval_ns": 5_000_000, "unrecorded_threads": 0}
+    assert args["process totals"] == {
+        "switch_interval_ns": 5_000_000,
+        "policy": 0,
+        "unrecorded_threads": 0,
+    }
     assert args["thread totals"] == {
         "waits": 1,
         "waited_ns": 5_000_290,

@@ -67,6 +67,7 @@ def convoy() -> dict[str, Any]:
                 "argv": ["/usr/bin/python3", "server.py", "--port", "8000"],
                 "python": "3.13.0",
                 "not_recorded": None,
+                "policy": "stock",
                 "switch_interval_ms": 5.0,
                 "unrecorded_threads": 0,
                 "gils": [
@@ -326,7 +327,8 @@ def test_keys_that_schema_1_does_not_promise_may_be_missing() -> None:
     report = convoy()
     del report["notes"]
     process = report["processes"][0]
-    for key in ("parent_pid", "python", "not_recorded", "switch_interval_ms", "unrecorded_threads"):
+    optional = ("parent_pid", "python", "not_recorded", "policy", "switch_interval_ms")
+    for key in (*optional, "unrecorded_threads"):
         del process[key]
     del process["gils"][0]["others"]
     for one in process["gils"][0]["threads"]:

@@ -52,6 +52,12 @@ def test_kill_9_loses_nothing(tmp_path: Path, python: Python) -> None:
     was_recorded(recording)
 
 
+def test_a_killed_program_leaves_no_session_directory(tmp_path: Path) -> None:
+    code = "import os; print(os.environ['UNGIL_SESSION'], flush=True); os.kill(os.getpid(), 9)"
+    recording = trace(tmp_path, "-c", code, status=-signal.SIGKILL)
+    assert not Path(recording.stdout.strip()).exists()
+
+
 @pytest.mark.parametrize("python", PYTHONS, ids=str)
 def test_ungil_hands_on_sigterm_and_reports(tmp_path: Path, python: Python) -> None:
     with Running(tmp_path, [python.path, PROGRAM, "stay"]) as running:

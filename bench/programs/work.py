@@ -8,6 +8,7 @@ has started in it.
 import argparse
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 
@@ -29,4 +30,35 @@ def measure(work: Callable[[], None], releases: int) -> None:
     wall_s, cpu_s = time.perf_counter(), time.process_time()
     work()
     cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - wall_s
-    print(json.dumps({"wall_s": wall_s, "cpu_s": cpu_s, "releases": releases}), flush=True)
+    say({"wall_s": wall_s, "cpu_s": cpu_s, "releases": releases})
+
+
+def say(result: "dict[str, object]") -> None:
+    """Print a line of JSON."""
+    print(json.dumps(result), flush=True)
+
+
+def options(description: "str | None") -> argparse.ArgumentParser:
+    """The arguments of the programs that are run under several schedulers."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--interval", type=float, help="the switch interval, in seconds")
+    return parser
+
+
+def parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Read the arguments and set the switch interval that they ask for."""
+    read = parser.parse_args()
+    if read.interval is not None:
+        sys.setswitchinterval(read.interval)
+    return read
+
+
+def say_result(result: "dict[str, object]") -> None:
+    """Print what came out, and the number of the policy under which it did."""
+    import ctypes  # Here, so that it is loaded after the work.
+
+    try:
+        policy = ctypes.CDLL(None).ungil_policy_v1(ctypes.byref(ctypes.c_uint64()))
+    except AttributeError:
+        policy = 0  # Without the hook there is only CPython's own.
+    say({**result, "policy": policy})

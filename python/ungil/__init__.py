@@ -3,10 +3,9 @@
 The command line is `ungil --help`. For code that wants the numbers of itself: `ungil.gil`.
 """
 
-from typing import TYPE_CHECKING
-
 from ungil.errors import Error, HookError
 
+TYPE_CHECKING = False  # typing takes as long to import as the interpreter takes to start
 if TYPE_CHECKING:
     from ungil._native import __version__
 

@@ -3,18 +3,35 @@
 from typing import final
 
 __all__ = [
+    "LEVELS",
+    "POLICIES",
     "Recorder",
     "__version__",
     "gil_install",
     "gil_installed",
+    "gil_level",
+    "gil_policy",
+    "gil_set_level",
+    "gil_set_policy",
     "gil_stats",
     "gil_thread_stats",
     "hook_path",
     "hookable",
+    "preload_value",
+    "process_policy",
     "read_trace",
+    "remove_stale_pages",
+    "restore_signals",
+    "set_process_policy",
+    "unscheduled",
 ]
 
 __version__: str
+
+LEVELS: tuple[str, ...]
+"""The levels that a thread can have, lowest first."""
+POLICIES: tuple[str, ...]
+"""How the GIL can be scheduled."""
 
 @final
 class Recorder:
@@ -71,11 +88,64 @@ def hook_path() -> str:
 def hookable(executable: str) -> str | None:
     """None if the hook can record this interpreter, else why not, in a sentence."""
 
+def preload_value(others: str | None) -> str:
+    """What LD_PRELOAD has to be for the hook to be loaded, and what it loads so far after it.
+
+    Raises ValueError if the loader could not preload the hook from where it is installed, OSError.
+    """
+
+def unscheduled(executable: str) -> tuple[str, bool] | None:
+    """None if nothing speaks against scheduling this program, else why not, in a sentence.
+
+    With it comes whether the hook can be preloaded all the same, for the programs it starts.
+    """
+
+def restore_signals() -> None:
+    """Undo what Python does to signals at its start and exec would pass on, as for SIGPIPE."""
+
+def process_policy(pid: int) -> tuple[str, int]:
+    """The policy of a running process, and its quantum in nanoseconds.
+
+    Raises FileNotFoundError or ProcessLookupError if there is no such process, PermissionError if
+    it is not ours to look into, RuntimeError, in a sentence, if ungil does not schedule it.
+    """
+
+def set_process_policy(pid: int, policy: str, quantum_ns: int) -> tuple[str, int]:
+    """Change the policy of a running process, and return what `process_policy` did before.
+
+    A quantum of 0 is the policy's own. Raises what `process_policy` does, and ValueError for an
+    unknown policy.
+    """
+
+def remove_stale_pages() -> None:
+    """Remove the control pages that killed processes of this user have left."""
+
 def gil_install() -> None:
     """Record the GIL of this process from now on. Raises RuntimeError, in a sentence."""
 
 def gil_installed() -> bool:
     """Whether the GIL of this process is recorded."""
+
+def gil_policy() -> tuple[str, float | None] | None:
+    """The policy in force and its quantum in milliseconds, None where none can be set.
+
+    The quantum of `stock` is None: CPython's own switch interval.
+    """
+
+def gil_set_policy(name: str, quantum_ms: float | None) -> bool:
+    """Change the policy; None is its own quantum. False where none can be set.
+
+    Raises ValueError, in one sentence, for a policy or quantum that there is not.
+    """
+
+def gil_level() -> str | None:
+    """The calling thread's level, None where none can be set."""
+
+def gil_set_level(name: str) -> str | None:
+    """Change the calling thread's level and return the one before, None where none can be set.
+
+    Raises ValueError, which names the known levels, for an unknown one.
+    """
 
 def gil_stats() -> list[dict[str, int]]:
     """A dict for each running thread that was seen to use the GIL.

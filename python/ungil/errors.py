@@ -2,8 +2,8 @@
 
     ungil.Error
     ├── UsageError    what was asked for is wrong; the command line exits with 2
-    └── HookError     the GIL of an interpreter cannot be recorded; the message says why
-        └── NotInstalled    this program asked for its numbers before `ungil.gil.install()`
+    └── HookError     the GIL of an interpreter cannot be reached; the message says why
+        └── NotInstalled    this program asked for its GIL before `ungil.gil.install()`
 
 A message says what happened, with which value, and what to do; it has no final dot.
 """
@@ -18,8 +18,8 @@ class UsageError(Error):
 
 
 class HookError(Error):
-    """The GIL of an interpreter cannot be recorded here."""
+    """The GIL of an interpreter cannot be recorded or scheduled here."""
 
 
 class NotInstalled(HookError):
-    """The GIL of this process is not recorded: `ungil.gil.install()` has not been called."""
+    """The hook is not in this process: `ungil.gil.install()` has not been called."""

@@ -12,7 +12,7 @@ pub const CONTROL_BYTES: usize = 4096;
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"ungilctl");
 /// Version of this layout.
 pub const CONTROL_ABI: u32 = 1;
-/// The file's name begins with this, then come user and process id.
+/// The file's name begins with this; user, PID namespace and process id follow, with dashes between.
 pub const CONTROL_PREFIX: &str = "ungil-policy-";
 /// Longer quanta cannot be written down.
 pub const LONGEST_QUANTUM_NS: u64 = (1 << 56) - 1;

@@ -84,13 +84,15 @@ pub struct Header {
     pub started_ns: AtomicU64,
     /// When the process left `main`, or 0 (it still runs, was killed, or called `_exit`).
     pub ended_ns: AtomicU64,
-    /// The switch interval last seen in a waiter's deadline, in ns; 0 before the first wait.
+    /// The switch interval last seen in a waiter's deadline, or the quantum of the policy that it
+    /// waited under, in ns; 0 before the first wait.
     pub switch_interval_ns: AtomicU64,
     /// Threads that found no free slot, and so were not recorded.
     pub unrecorded_threads: AtomicU64,
     /// Slots at and above this index were never used, and have no memory yet.
     pub used_slots: AtomicU32,
-    padding: AtomicU32,
+    /// The [`crate::schedule::Policy`] that the last waiter waited under, as a number.
+    pub policy: AtomicU32,
     /// Counters of the threads that ended while nobody recorded.
     pub ended: Counters,
     /// `Py_GetVersion()`, NUL-padded, cut to fit.

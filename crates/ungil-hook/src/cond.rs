@@ -6,8 +6,9 @@
 
 use crate::gil::{self, Gil, Role};
 use crate::{control, process, thread, turn};
-use libc::{c_int, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
+use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
 use std::sync::atomic::Ordering::Relaxed;
+use ungil_core::schedule::Settings;
 
 /// Stands in for `pthread_cond_init`.
 ///
@@ -34,8 +35,9 @@ pub unsafe extern "C" fn timedwait(
         // SAFETY: the caller's own arguments, unchanged.
         return unsafe { libc::pthread_cond_timedwait(cond, mutex, deadline) };
     };
-    let switches = begin_wait(gil, deadline);
-    let result = if let Some(settings) = turn::policy() {
+    let policy = turn::policy();
+    let switches = begin_wait(gil, deadline, policy);
+    let result = if let Some(settings) = policy {
         // SAFETY: take_gil holds the GIL's mutex, which is this one.
         unsafe { turn::wait(gil, mutex, settings) }
     } else {
@@ -59,17 +61,40 @@ pub unsafe extern "C" fn timedwait(
 }
 
 /// Notes that the thread waits and returns how often the GIL had changed hands by then.
-fn begin_wait(gil: &'static Gil, deadline: *const timespec) -> u32 {
+fn begin_wait(gil: &'static Gil, deadline: *const timespec, policy: Option<Settings>) -> u32 {
     if let Some(thread) = thread::current()
         && !thread.is_waiting()
     {
         let now = thread::now_ns();
         thread.began_to_wait(gil, now);
-        // SAFETY: a deadline that pthread_cond_timedwait is about to read.
-        let deadline = unsafe { &*deadline };
-        process::saw_deadline(thread::timespec_ns(deadline).saturating_sub(now));
+        if let Some(settings) = policy {
+            process::saw_settings(settings);
+        } else {
+            // SAFETY: a deadline that pthread_cond_timedwait is about to read.
+            let deadline = unsafe { &*deadline };
+            process::saw_deadline(thread::timespec_ns(deadline).saturating_sub(now));
+        }
     }
     gil.switches.load(Relaxed)
+}
+
+/// Stands in for `clock_nanosleep`, with which `time.sleep` sleeps since 3.11: it is alone in not
+/// leaving in errno that a signal has ended it, where [`turn`] looks for that.
+///
+/// # Safety
+/// As for the function itself.
+pub unsafe extern "C" fn nanosleep(
+    clock: clockid_t,
+    flags: c_int,
+    time: *const timespec,
+    rest: *mut timespec,
+) -> c_int {
+    // SAFETY: the caller's own arguments, unchanged.
+    let result = unsafe { libc::clock_nanosleep(clock, flags, time, rest) };
+    if result == libc::EINTR {
+        process::set_errno(result);
+    }
+    result
 }
 
 /// Stands in for `pthread_cond_signal`: a release, an acquire, or something else altogether.

@@ -1,7 +1,7 @@
 //! The policy of this process: where it comes from, and the page through which it can be changed
 //! from outside.
 
-use crate::process::{current_pid, keeping_errno};
+use crate::process::{current_pid, keeping_errno, may_grow_to};
 use crate::session::{decimal, variable};
 use libc::c_void;
 use std::ffi::CStr;
@@ -25,6 +25,8 @@ static OWN: Control = Control::new();
 static PAGE: AtomicPtr<Control> = AtomicPtr::new((&raw const OWN).cast_mut());
 /// Whether this process, a child after fork, has still to make a page of its own.
 static FORKED: AtomicBool = AtomicBool::new(false);
+/// Whether children after fork are left to CPython.
+static LEAVE_CHILDREN: AtomicBool = AtomicBool::new(false);
 
 /// What the environment asks for. Only for the constructor.
 pub fn from_environment() -> Option<Settings> {
@@ -40,8 +42,10 @@ pub fn from_environment() -> Option<Settings> {
     Some(Settings { policy, quantum_ns })
 }
 
-/// Obeys `settings`, and a page that others can write to.
-pub fn start(settings: Settings) {
+/// Obeys `settings`, and a page that others can write to. So do children after fork,
+/// unless they are to be left alone.
+pub fn start(settings: Settings, leave_children: bool) {
+    LEAVE_CHILDREN.store(leave_children, Relaxed);
     OWN.set_settings(settings);
     share();
 }
@@ -76,6 +80,10 @@ pub fn after_fork() {
         }
         FORKED.store(true, Relaxed);
     }
+    if LEAVE_CHILDREN.load(Relaxed) {
+        FORKED.store(false, Relaxed);
+        OWN.set_settings(Policy::Stock.into());
+    }
 }
 
 #[cold]
@@ -102,7 +110,7 @@ fn share() {
         }
         let bytes = CONTROL_BYTES.cast_signed() as libc::off_t;
         // Allocated, not only made long: touching it must not raise SIGBUS when memory is full.
-        let start = if libc::fallocate(file, 0, 0, bytes) == 0 {
+        let start = if may_grow_to(CONTROL_BYTES) && libc::fallocate(file, 0, 0, bytes) == 0 {
             libc::mmap(
                 null_mut(),
                 CONTROL_BYTES,
@@ -145,23 +153,35 @@ pub fn on_exit() {
     }
 }
 
-/// `/dev/shm/ungil-policy-<user>-<process>`, NUL-terminated, without allocating.
+/// `/dev/shm/ungil-policy-<user>-<namespace>-<process>`, NUL-terminated, without allocating. The
+/// containers of a pod share that folder, and each has a process 1.
 fn path() -> [u8; 64] {
     let mut path = [0u8; 64];
     let mut length = 0;
     // SAFETY: geteuid has no preconditions.
     let user = unsafe { libc::geteuid() };
-    let (mut first, mut second) = ([0u8; 10], [0u8; 10]);
-    let parts: [&[u8]; 5] = [
+    let (mut first, mut second, mut third) = ([0u8; 10], [0u8; 10], [0u8; 10]);
+    let parts: [&[u8]; 7] = [
         FOLDER.as_bytes(),
         CONTROL_PREFIX.as_bytes(),
         decimal(user, &mut first),
         b"-",
-        decimal(current_pid(), &mut second),
+        decimal(pid_namespace(), &mut second),
+        b"-",
+        decimal(current_pid(), &mut third),
     ];
     for part in parts {
         path[length..length + part.len()].copy_from_slice(part);
         length += part.len();
     }
     path
+}
+
+/// The number of the namespace in which [`current_pid`] means this process, 0 if unknown.
+fn pid_namespace() -> u32 {
+    // SAFETY: all-zero is a valid stat.
+    let mut facts: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: the path is NUL-terminated, `facts` valid for writing.
+    unsafe { libc::stat(c"/proc/self/ns/pid".as_ptr(), &raw mut facts) };
+    u32::try_from(facts.st_ino).unwrap_or(0)
 }

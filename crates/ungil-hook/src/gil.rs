@@ -11,6 +11,7 @@
 
 use std::cell::Cell;
 use std::ops::Range;
+use std::ptr::null;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use ungil_core::schedule::Line;
 
@@ -46,11 +47,13 @@ pub struct Gil {
     pub switches: AtomicU32,
     /// How many threads sleep on `cond` itself, as CPython would have it.
     pub stock_waiters: AtomicU32,
+    /// The word of the thread to wake when its mutex is let go, or null.
+    pub to_wake: Cell<*const AtomicU32>,
     /// The threads that wait for it under a policy of ours.
     pub line: Line,
 }
 
-// SAFETY: `line` is used only with the GIL's mutex held, or by the only thread after a fork.
+// SAFETY: `line` and `to_wake` are used only with the GIL's mutex held, or by the only thread after a fork.
 unsafe impl Sync for Gil {}
 
 /// What a condition variable is to a GIL.
@@ -91,6 +94,7 @@ impl Gil {
             last_holder: AtomicU32::new(0),
             switches: AtomicU32::new(0),
             stock_waiters: AtomicU32::new(0),
+            to_wake: Cell::new(null()),
             line: Line::new(number),
         }
     }
@@ -107,6 +111,7 @@ impl Gil {
         self.drop_requested.store(false, Relaxed);
         self.last_holder.store(0, Relaxed);
         self.stock_waiters.store(0, Relaxed);
+        self.to_wake.set(null());
         self.line.clear();
     }
 }
@@ -144,6 +149,16 @@ pub fn role(address: usize) -> Option<Role> {
     role_of_further(address)
 }
 
+/// The GIL whose own mutex is at `address`.
+#[inline]
+pub fn of_mutex(address: usize) -> Option<&'static Gil> {
+    let cond = address.wrapping_sub(size_of::<libc::pthread_cond_t>());
+    if ALL[0].address.load(Relaxed) == cond {
+        return Some(&ALL[0]);
+    }
+    if KNOWN.load(Relaxed) > 1 { find(cond) } else { None }
+}
+
 #[cold]
 fn role_of_further(address: usize) -> Option<Role> {
     let start = UNKNOWN_MAIN[0].load(Relaxed);
@@ -153,6 +168,9 @@ fn role_of_further(address: usize) -> Option<Role> {
         UNKNOWN_MAIN[0].store(0, Relaxed);
         add(address);
         ALL[0].locked.store(true, Relaxed);
+        // Threads that went to sleep before the installation are not known and may sleep for a
+        // long switch interval: `cond` is signalled for ever, which costs little if nobody does.
+        ALL[0].stock_waiters.store(1, Relaxed);
     }
     find(address)
         .map(Role::Free)
@@ -183,6 +201,7 @@ pub fn after_fork() {
     for gil in &ALL {
         gil.seq.store(0, Relaxed);
         gil.stock_waiters.store(0, Relaxed);
+        gil.to_wake.set(null());
         gil.line.clear();
     }
 }

@@ -2,8 +2,8 @@
 //! of its calls.
 
 use crate::image::{self, Image};
-use crate::{cond, gil, sem};
-use std::ffi::{CStr, c_char, c_void};
+use crate::{cond, gil, handoff, process, sem};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
 use ungil_core::table::Status;
 
@@ -79,10 +79,17 @@ impl Interpreter {
             return false;
         };
         let redirect = |name, to: *const c_void| image.redirect(name, to) > 0;
+        // Not what a GIL is made of, so they need not be there.
+        redirect(c"_exit", process::exit_at_once as *const c_void);
+        redirect(c"clock_nanosleep", cond::nanosleep as *const c_void);
         match &self.make {
             Make::Conditions { runtime } => {
                 gil::expect_main(runtime.clone(), seen);
-                redirect(c"pthread_cond_init", cond::init as *const c_void)
+                // The last two before what makes work for them.
+                redirect(c"pthread_mutex_unlock", handoff::unlock as *const c_void)
+                    && redirect(c"pthread_mutex_lock", handoff::lock as *const c_void)
+                    && redirect(c"pthread_cond_wait", handoff::wait as *const c_void)
+                    && redirect(c"pthread_cond_init", cond::init as *const c_void)
                     && redirect(c"pthread_cond_timedwait", cond::timedwait as *const c_void)
                     && redirect(c"pthread_cond_signal", cond::signal as *const c_void)
             }
@@ -106,6 +113,16 @@ pub fn version() -> &'static CStr {
         let get_version: extern "C" fn() -> *const c_char = std::mem::transmute(address);
         CStr::from_ptr(get_version())
     }
+}
+
+/// Whether the interpreter is initialised, and so has made its GIL.
+pub fn is_running() -> bool {
+    image::symbol(c"Py_IsInitialized").is_some_and(|address| {
+        // SAFETY: the function of this name takes nothing and returns an int in every CPython; it
+        // only reads a static variable, and may be called before the initialisation.
+        let is_initialized: extern "C" fn() -> c_int = unsafe { std::mem::transmute(address) };
+        is_initialized() != 0
+    })
 }
 
 /// Whether `_PyRuntime` begins with debug offsets (3.13 and later) that say so. The layout, a

@@ -12,6 +12,7 @@
 mod cond;
 mod control;
 mod gil;
+mod handoff;
 mod image;
 mod interpreter;
 mod process;
@@ -23,6 +24,7 @@ mod turn;
 use interpreter::Interpreter;
 use session::Session;
 use std::ffi::c_int;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use ungil_core::schedule::{Level, Policy, Settings};
 use ungil_core::table::Status;
@@ -45,7 +47,11 @@ extern "C" fn on_load() {
         return;
     }
     let Some(interpreter) = Interpreter::find() else { return };
-    if session::leaves_children_alone() {
+    if interpreter::is_running() {
+        return; // It was loaded by `dlopen`, and its GIL is there already.
+    }
+    let leave_children = session::leaves_children_alone();
+    if leave_children {
         session::leave_environment();
     }
     let status = match interpreter.unsupported() {
@@ -56,7 +62,7 @@ extern "C" fn on_load() {
     INSTALLED.store(status != Status::UnknownInterpreter, Ordering::Relaxed);
     process::prepare();
     if let Some(settings) = settings.filter(|_| interpreter.can_be_scheduled()) {
-        control::start(settings);
+        control::start(settings, leave_children);
     }
     if let Some(session) = session {
         process::record(session, interpreter::version(), status);
@@ -109,9 +115,7 @@ pub extern "C" fn ungil_slot_v1() -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn ungil_set_policy_v1(policy: u32, quantum_ns: u64) -> c_int {
     let Some(policy) = Policy::from_number(policy) else { return 2 };
-    if !INSTALLED.load(Ordering::Relaxed)
-        || !Interpreter::find().is_some_and(|interpreter| interpreter.can_be_scheduled())
-    {
+    if !schedules() {
         return 1;
     }
     let quantum_ns = if quantum_ns == 0 { policy.quantum_ns() } else { quantum_ns };
@@ -131,8 +135,22 @@ pub unsafe extern "C" fn ungil_policy_v1(quantum_ns: *mut u64) -> u32 {
     settings.policy as u32
 }
 
+/// The level of the calling thread, or -1 if the hook is not installed or cannot schedule this
+/// interpreter.
+#[unsafe(no_mangle)]
+pub extern "C" fn ungil_level_v1() -> c_int {
+    if schedules() { turn::level() as c_int } else { -1 }
+}
+
 /// Gives the calling thread a level and returns the one it had, or -1 for an unknown level.
 #[unsafe(no_mangle)]
 pub extern "C" fn ungil_set_level_v1(level: u32) -> c_int {
     Level::from_number(level).map_or(-1, |level| turn::set_level(level) as c_int)
+}
+
+/// Whether a policy would be obeyed here.
+fn schedules() -> bool {
+    static CAN_BE_SCHEDULED: OnceLock<bool> = OnceLock::new();
+    let look = || Interpreter::find().is_some_and(|interpreter| interpreter.can_be_scheduled());
+    INSTALLED.load(Ordering::Relaxed) && *CAN_BE_SCHEDULED.get_or_init(look)
 }

@@ -8,6 +8,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32};
 use std::sync::{Once, OnceLock};
+use ungil_core::schedule::{Policy, Settings};
 use ungil_core::table::{
     ABI, Header, MAGIC, SLOTS_OFFSET, Slot, SlotState, Status, TABLE_BYTES, Table, store_bytes,
     store_text,
@@ -118,6 +119,14 @@ fn allocate(start: usize, end: usize) -> bool {
     }
 }
 
+/// Keeps the policy and the quantum that a thread waits under.
+pub fn saw_settings(settings: Settings) {
+    if let Some(table) = table() {
+        table.header().policy.store(settings.policy as u32, Relaxed);
+        table.header().switch_interval_ns.store(settings.quantum_ns, Relaxed);
+    }
+}
+
 /// Keeps the time from the beginning of a wait to the deadline that the waiter gave: the switch
 /// interval. Up to 3.7 deadlines are times of day and say nothing here.
 pub fn saw_deadline(ns: u64) {
@@ -125,6 +134,7 @@ pub fn saw_deadline(ns: u64) {
     if ns < LONGEST_NS
         && let Some(table) = table()
     {
+        table.header().policy.store(Policy::Stock as u32, Relaxed);
         table.header().switch_interval_ns.store(ns, Relaxed);
     }
 }
@@ -142,8 +152,8 @@ pub fn slot_ended(slot: &Slot) {
     slot.free();
 }
 
-/// Runs at `exit`, not at `_exit` or death by a signal: last CPU times of the threads that are
-/// still there.
+/// Runs at `exit` and at the interpreter's `_exit`, not at death by a signal: last CPU times of the
+/// threads that are still there.
 pub extern "C" fn on_exit() {
     control::on_exit();
     let Some(table) = table() else { return };
@@ -213,7 +223,7 @@ fn offset_of(bytes: usize) -> libc::off_t {
 }
 
 /// A file that grows past the limit would raise SIGXFSZ in the program.
-fn may_grow_to(bytes: usize) -> bool {
+pub fn may_grow_to(bytes: usize) -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is valid for writing.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0;
@@ -287,11 +297,23 @@ pub fn last_errno() -> c_int {
     unsafe { *libc::__errno_location() }
 }
 
+/// Sets the calling thread's errno.
+pub fn set_errno(value: c_int) {
+    // SAFETY: as in `last_errno`.
+    unsafe { *libc::__errno_location() = value };
+}
+
 /// Runs `work` and leaves errno as it was: the hooked call's caller may rely on it.
 pub fn keeping_errno<T>(work: impl FnOnce() -> T) -> T {
     let before = last_errno();
     let result = work();
-    // SAFETY: as in `last_errno`.
-    unsafe { *libc::__errno_location() = before };
+    set_errno(before);
     result
+}
+
+/// Stands in for `_exit`, with which forked children end: `atexit` would not see them.
+pub extern "C" fn exit_at_once(status: c_int) -> ! {
+    on_exit();
+    // SAFETY: ends the process, as the caller wanted.
+    unsafe { libc::_exit(status) }
 }

@@ -1,7 +1,7 @@
 //! Waiting for one's turn under a policy: what [`Line`] needs from the interpreter and the kernel.
 
 use crate::gil::Gil;
-use crate::process::{keeping_errno, last_errno};
+use crate::process::{keeping_errno, last_errno, set_errno};
 use crate::{control, thread};
 use libc::{c_int, c_long, pthread_mutex_t, timespec};
 use std::cell::Cell;
@@ -12,15 +12,10 @@ use ungil_core::schedule::{Account, Answer, Host, Level, Settings};
 /// A thread that no timer wakes looks again after this long all the same. It is not needed; but
 /// nobody should have to restart a server to find out that it was.
 const LONGEST_SLEEP_NS: u64 = 1_000_000_000;
-/// A main thread that came back from an interrupted call goes first at most this often: errno
-/// may be older than the call.
-const URGENT_EVERY_NS: u64 = 5_000_000;
-
 thread_local! {
     static ACCOUNT: Cell<Account> = const { Cell::new(Account::new()) };
     /// Whether this is the main thread; 0 while that is not known.
     static IS_MAIN: Cell<u8> = const { Cell::new(0) };
-    static URGENT_NS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// A GIL as its line sees it.
@@ -52,7 +47,13 @@ pub fn acquired(gil: &'static Gil) {
 /// The calling thread has let go of `gil`, whose mutex it holds.
 #[inline]
 pub fn released(gil: &'static Gil, settings: Settings) {
+    forget_interruption();
     ACCOUNT.with(|account| gil.line.released(&Here::mutex_unused(gil), settings, account));
+}
+
+/// The level of the calling thread.
+pub fn level() -> Level {
+    ACCOUNT.get().level
 }
 
 /// Gives the calling thread a level and returns the one it had.
@@ -69,17 +70,19 @@ pub fn after_fork() {
 }
 
 /// Whether the calling thread is the main thread and comes back from a call that a signal
-/// interrupted: `take_gil` keeps the errno it was called with.
+/// interrupted: `take_gil` keeps the errno that it was called with.
 fn must_run_a_handler() -> bool {
-    if last_errno() != libc::EINTR || !is_main() {
-        return false;
+    last_errno() == libc::EINTR && is_main()
+}
+
+/// Takes back the errno of a call that was interrupted before this release, so that the next
+/// wait can tell whether there was another one. `drop_gil` is followed by a call that sets its own
+/// errno, or by other Python code; nobody looks at an old one there.
+#[inline]
+fn forget_interruption() {
+    if last_errno() == libc::EINTR && is_main() {
+        set_errno(0);
     }
-    let now = thread::now_ns();
-    let is_due = now.saturating_sub(URGENT_NS.get()) >= URGENT_EVERY_NS;
-    if is_due {
-        URGENT_NS.set(now);
-    }
-    is_due
 }
 
 /// Python runs signal handlers in the main thread only.
@@ -120,6 +123,7 @@ impl Host for Here {
             tv_sec: 0.max((timeout / 1_000_000_000).cast_signed()),
             tv_nsec: (timeout % 1_000_000_000).cast_signed(),
         };
+        let errno = last_errno();
         // SAFETY: the caller of `wait` promised that this thread holds the mutex, and expects to
         // hold it afterwards; `word` and `timeout` outlive the call.
         let interrupted = unsafe {
@@ -133,23 +137,25 @@ impl Host for Here {
                 null::<u32>(),
                 0,
             );
-            let interrupted = result == -1 && last_errno() == libc::EINTR;
+            let interrupted = result == -1 && last_errno() == libc::EINTR && is_main();
             libc::pthread_mutex_lock(self.mutex);
             interrupted
         };
-        interrupted && is_main()
+        // An interruption is remembered in errno until the GIL is taken: take_gil calls `wait` as
+        // often as it has to, and gives its caller back the errno that it was called with.
+        set_errno(if interrupted { libc::EINTR } else { errno });
+        // Whoever looks at the clock looks at the page too: nobody else tells a line whose GIL
+        // is held for long.
+        self.gil.line.adopt(self, control::settings());
+        interrupted
     }
 
     fn wake(&self, word: &AtomicU32) {
-        // SAFETY: the word is that of a waiter that cannot leave without the mutex held here.
-        keeping_errno(|| unsafe {
-            libc::syscall(
-                libc::SYS_futex,
-                word.as_ptr(),
-                libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
-                1,
-            )
-        });
+        wake(word);
+    }
+
+    fn wake_when_unlocked(&self, word: &AtomicU32) {
+        self.gil.to_wake.set(word);
     }
 
     fn is_locked(&self) -> bool {
@@ -163,6 +169,14 @@ impl Host for Here {
     fn drop_requested(&self) -> bool {
         self.gil.drop_requested.load(Relaxed)
     }
+}
+
+/// Wakes the thread that sleeps on `word`, if there still is one: the word is never read.
+pub fn wake(word: *const AtomicU32) {
+    // SAFETY: the kernel takes any address, and answers EFAULT if it cannot be a futex's.
+    keeping_errno(|| unsafe {
+        libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1)
+    });
 }
 
 /// The settings in force, if they are not CPython's own.

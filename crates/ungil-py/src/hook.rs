@@ -1,16 +1,15 @@
-//! The hook library in this process: found beside this module and loaded on first use.
-//!
-//! Loading it changes nothing until [`Hook::install`]. If it was preloaded, the loader recognises
-//! the file and hands out the instance that is there.
+//! The hook library in this process: the one that was preloaded, or else the one beside this
+//! module, which is loaded on first use and changes nothing before [`Hook::install`].
 
-use std::ffi::{CStr, CString, OsStr, c_void};
+use std::ffi::{CStr, CString, OsStr, c_int, c_void};
 use std::io;
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, transmute_copy};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
+use ungil_core::schedule::{Level, Policy, Settings};
 use ungil_core::table::{ABI, Slot, Status, Table};
 
 /// Name of the hook library's file.
@@ -18,9 +17,13 @@ const FILE: &str = "libungil_hook.so";
 
 /// The functions that the hook library exports to this module.
 pub struct Hook {
-    install: extern "C" fn() -> i32,
+    install: extern "C" fn() -> c_int,
     table: extern "C" fn() -> *const u8,
-    slot: extern "C" fn() -> i32,
+    slot: extern "C" fn() -> c_int,
+    policy: unsafe extern "C" fn(*mut u64) -> u32,
+    set_policy: extern "C" fn(u32, u64) -> c_int,
+    level: extern "C" fn() -> c_int,
+    set_level: extern "C" fn(u32) -> c_int,
 }
 
 impl Hook {
@@ -31,30 +34,20 @@ impl Hook {
     }
 
     fn load() -> Result<Self, String> {
-        let path = path().map_err(|error| error.to_string())?;
-        let name = CString::new(path.into_os_string().into_vec())
-            .map_err(|_| "the path of the hook library contains a NUL".to_owned())?;
-        // SAFETY: `name` is a C string. Constructors of the library run; they are ours and do
-        // nothing before `ungil_install_v1`.
-        let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-        if library.is_null() {
-            return Err(format!("the hook library cannot be loaded: {}", loader_error()));
+        let library = library()?;
+        // SAFETY: the fields have the signatures with which the hook crate defines the functions;
+        // the number in a name changes when its signature does. The library is never unloaded.
+        unsafe {
+            Ok(Self {
+                install: function(library, c"ungil_install_v1")?,
+                table: function(library, c"ungil_table_v1")?,
+                slot: function(library, c"ungil_slot_v1")?,
+                policy: function(library, c"ungil_policy_v1")?,
+                set_policy: function(library, c"ungil_set_policy_v1")?,
+                level: function(library, c"ungil_level_v1")?,
+                set_level: function(library, c"ungil_set_level_v1")?,
+            })
         }
-        let (install, table, slot) = (
-            symbol(library, c"ungil_install_v1")?,
-            symbol(library, c"ungil_table_v1")?,
-            symbol(library, c"ungil_slot_v1")?,
-        );
-        // SAFETY: the hook crate defines `extern "C" fn ungil_install_v1() -> i32`; the number
-        // in the name changes when the signature does. The library is never unloaded.
-        let install =
-            unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> i32>(install) };
-        // SAFETY: as above, for `extern "C" fn ungil_table_v1() -> *const u8`.
-        let table =
-            unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> *const u8>(table) };
-        // SAFETY: as above, for `extern "C" fn ungil_slot_v1() -> i32`.
-        let slot = unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> i32>(slot) };
-        Ok(Self { install, table, slot })
     }
 
     /// Hooks the interpreter of this process, if it is not hooked yet. The calling thread must
@@ -89,6 +82,51 @@ impl Hook {
     pub fn slot(&self, table: Table<'static>) -> Option<&'static Slot> {
         table.slots().get(usize::try_from((self.slot)()).ok()?)
     }
+
+    /// The policy in force and its quantum, or `None` where the GIL cannot be scheduled.
+    pub fn settings(&self) -> Option<Settings> {
+        self.level()?;
+        let mut quantum_ns = 0;
+        // SAFETY: `quantum_ns` is valid for writing.
+        let policy = unsafe { (self.policy)(&raw mut quantum_ns) };
+        Some(Settings { policy: Policy::from_number(policy)?, quantum_ns })
+    }
+
+    /// Changes the policy; its own quantum is meant by `None`. `false` where the GIL cannot be
+    /// scheduled.
+    #[must_use]
+    pub fn set_policy(&self, policy: Policy, quantum_ns: Option<u64>) -> bool {
+        (self.set_policy)(policy as u32, quantum_ns.unwrap_or(0)) == 0
+    }
+
+    /// The level of the calling thread, or `None` where the GIL cannot be scheduled: the hook is
+    /// not installed, or this interpreter's GIL is not made of what it knows.
+    pub fn level(&self) -> Option<Level> {
+        Level::from_number(u32::try_from((self.level)()).ok()?)
+    }
+
+    /// Gives the calling thread a level.
+    pub fn set_level(&self, level: Level) {
+        (self.set_level)(level as u32);
+    }
+}
+
+/// A handle of the hook library for [`symbol`]. One that was preloaded is in the default search
+/// order, whichever installation of ungil it belongs to; there must not be a second.
+fn library() -> Result<*mut c_void, String> {
+    if symbol(libc::RTLD_DEFAULT, c"ungil_install_v1").is_ok() {
+        return Ok(libc::RTLD_DEFAULT);
+    }
+    let path = path().map_err(|error| error.to_string())?;
+    let name = CString::new(path.into_os_string().into_vec())
+        .map_err(|_| "the path of the hook library contains a NUL".to_owned())?;
+    // SAFETY: `name` is a C string. Constructors of the library run; they are ours and do nothing
+    // in a running interpreter.
+    let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    if library.is_null() {
+        return Err(format!("the hook library cannot be loaded: {}", loader_error()));
+    }
+    Ok(library)
 }
 
 /// Where the hook library is installed: in the folder of this module.
@@ -109,8 +147,19 @@ pub fn path() -> io::Result<PathBuf> {
     Ok(folder.join(FILE))
 }
 
+/// The exported function `name`.
+///
+/// # Safety
+/// `F` is a function pointer of that function's type.
+unsafe fn function<F: Copy>(library: *mut c_void, name: &CStr) -> Result<F, String> {
+    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+    let address = symbol(library, name)?;
+    // SAFETY: the caller's promise; dlsym gives a function's address as a data pointer.
+    Ok(unsafe { transmute_copy(&address) })
+}
+
 fn symbol(library: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
-    // SAFETY: `library` comes from dlopen and was not closed; `name` is a C string.
+    // SAFETY: `library` is the default order or from dlopen and not closed; `name` is a C string.
     let address = unsafe { libc::dlsym(library, name.as_ptr()) };
     if address.is_null() {
         let name = name.to_string_lossy();

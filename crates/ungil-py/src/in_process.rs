@@ -1,14 +1,17 @@
-//! What the hook has counted in this very process, for `ungil.gil`.
+//! What the hook has counted in this very process and how it schedules it, for `ungil.gil`.
 //!
 //! The caller holds the GIL, so no other thread of this interpreter is in a hold or can end a wait
 //! while the counters are read: what is read of them agrees. Threads of sub-interpreters with a
 //! GIL of their own go on meanwhile; their numbers can be off by the hold or wait being ended.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use ungil_core::control::LONGEST_QUANTUM_NS;
+use ungil_core::schedule::{Level, Policy, Settings};
 use ungil_core::table::{Slot, SlotState, Table};
 
 use crate::hook::Hook;
@@ -75,6 +78,65 @@ pub fn gil_thread_stats() -> PyResult<ThreadStats> {
         it.drop_requests,
         now_ns,
         clock_ns(libc::CLOCK_THREAD_CPUTIME_ID),
+    ))
+}
+
+/// The name of the policy in force and its quantum in milliseconds, which stock has not, or `None`
+/// where the GIL cannot be scheduled.
+#[pyfunction]
+pub fn gil_policy() -> Option<(&'static str, Option<f64>)> {
+    let Settings { policy, quantum_ns } = Hook::get().ok()?.settings()?;
+    let own_ms = Duration::from_nanos(quantum_ns).as_secs_f64() * 1e3;
+    Some((policy.name(), (policy != Policy::Stock).then_some(own_ms)))
+}
+
+/// Changes the policy of this process; `false` where the GIL cannot be scheduled.
+#[pyfunction]
+pub fn gil_set_policy(name: &str, quantum_ms: Option<f64>) -> PyResult<bool> {
+    let known = Policy::ALL.map(Policy::name);
+    let policy = name.parse().map_err(|_| unknown("policy", name, &known))?;
+    if policy == Policy::Stock && quantum_ms.is_some() {
+        return Err(PyValueError::new_err(
+            "the policy stock has no quantum: sys.setswitchinterval() sets CPython's own",
+        ));
+    }
+    let quantum = quantum_ms.map(to_ns).transpose()?;
+    Ok(Hook::get().is_ok_and(|hook| hook.set_policy(policy, quantum)))
+}
+
+fn to_ns(ms: f64) -> PyResult<u64> {
+    if !(ms.is_finite() && ms > 0.0) {
+        let what = format!("a quantum is a positive number of milliseconds, not {ms}");
+        return Err(PyValueError::new_err(what));
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+    let ns = (ms * 1e6).round() as u64;
+    Ok(ns.clamp(1, LONGEST_QUANTUM_NS))
+}
+
+/// The name of the calling thread's level, or `None` where the GIL cannot be scheduled.
+#[pyfunction]
+pub fn gil_level() -> Option<&'static str> {
+    Some(Hook::get().ok()?.level()?.name())
+}
+
+/// Gives the calling thread a level and returns the name of the one it had, or `None` where the
+/// GIL cannot be scheduled.
+#[pyfunction]
+pub fn gil_set_level(name: &str) -> PyResult<Option<&'static str>> {
+    let known = Level::ALL.map(Level::name);
+    let level = name.parse().map_err(|_| unknown("level", name, &known))?;
+    let before = gil_level();
+    if before.is_some() {
+        hook()?.set_level(level);
+    }
+    Ok(before)
+}
+
+fn unknown(what: &str, name: &str, known: &[&str]) -> PyErr {
+    PyValueError::new_err(format!(
+        "unknown {what} {name:?}: it must be one of {}",
+        known.join(", ")
     ))
 }
 

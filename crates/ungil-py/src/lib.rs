@@ -1,9 +1,12 @@
 //! `ungil._native`: conversions between Python and the Rust parts, and nothing else.
 
+mod control;
 mod hook;
 mod in_process;
 mod recording;
+mod scheduled;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
@@ -11,8 +14,8 @@ use ungil_trace::interpreter::{self, Hookable};
 
 /// Where the hook library is installed: beside this module.
 #[pyfunction]
-fn hook_path() -> PyResult<PathBuf> {
-    Ok(hook::path()?)
+fn hook_path() -> PyResult<OsString> {
+    Ok(hook::path()?.into_os_string())
 }
 
 /// `None` if nothing speaks against recording this program, else why not, in a sentence.
@@ -22,21 +25,38 @@ fn hook_path() -> PyResult<PathBuf> {
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
 fn hookable(executable: PathBuf) -> Option<String> {
     match interpreter::hookable(&executable) {
-        Hookable::Yes | Hookable::NotPython => None,
+        Hookable::Yes | Hookable::NotScheduled(_) | Hookable::NotPython => None,
         Hookable::No(why) => Some(why),
     }
 }
 
 #[pymodule]
 mod _native {
+    use pyo3::prelude::*;
+    use pyo3::types::PyTuple;
+
     #[pymodule_export]
-    use super::in_process::{gil_install, gil_installed, gil_stats, gil_thread_stats};
+    use super::control::{process_policy, remove_stale_pages, set_process_policy};
+    #[pymodule_export]
+    use super::in_process::{
+        gil_install, gil_installed, gil_level, gil_policy, gil_set_level, gil_set_policy,
+        gil_stats, gil_thread_stats,
+    };
     #[pymodule_export]
     use super::recording::{Recorder, read_trace};
+    #[pymodule_export]
+    use super::scheduled::{preload_value, restore_signals, unscheduled};
     #[pymodule_export]
     use super::{hook_path, hookable};
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "the name that Python expects")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    /// The names that the command line knows.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("POLICIES", PyTuple::new(module.py(), super::scheduled::policies())?)?;
+        module.add("LEVELS", PyTuple::new(module.py(), super::scheduled::levels())?)
+    }
 }

@@ -75,7 +75,11 @@ fn records() -> Vec<Record> {
         Record::ProcessEnded {
             process: SERVER,
             at_ns: 8_000_100,
-            totals: ProcessTotals { switch_interval_ns: 5_000_000, unrecorded_threads: 0 },
+            totals: ProcessTotals {
+                switch_interval_ns: 5_000_000,
+                policy: 0,
+                unrecorded_threads: 0,
+            },
         },
     ]
 }

@@ -1,4 +1,4 @@
-//! Whether the hook can be preloaded into a program, told from its executable alone.
+//! Whether the hook can be preloaded into a program, and schedule it, told from its executable alone.
 //!
 //! It reads ELF headers and the dynamic symbol table; it runs nothing. What it does not know:
 //! whether a libpython that the program loads later can be hooked (the hook says so itself).
@@ -14,8 +14,11 @@ use goblin::elf::{self, Elf};
 /// What the executable of a program says about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hookable {
-    /// It is a Python whose GIL can be recorded.
+    /// It is a Python whose GIL can be recorded and scheduled.
     Yes,
+    /// It is a Python that the hook leaves alone or records, and whose GIL cannot be scheduled.
+    /// The sentence, without a final dot, says why.
+    NotScheduled(String),
     /// It is no Python: nothing to record in itself, but the Python programs it starts are.
     NotPython,
     /// The hook cannot work in it. The sentence, without a final dot, says why.
@@ -25,12 +28,15 @@ pub enum Hookable {
 /// A script may name a script as its interpreter; the kernel follows this many.
 const NESTED_SCRIPTS: usize = 4;
 /// Symbols of the data that hold the GIL: of `CPython` since 3.7, and before.
-const GIL_SYMBOLS: [&str; 2] = ["_PyRuntime", "_PyThreadState_Current"];
+const GIL_SYMBOL: &str = "_PyRuntime";
+const OLD_GIL_SYMBOL: &str = "_PyThreadState_Current";
+/// Exported by free-threaded builds alone (`Include/object.h`, under `Py_GIL_DISABLED`).
+const FREE_THREADED_SYMBOL: &str = "_Py_DecRefShared";
 /// Every `CPython` since 2.7 contains this beginning of a message. It tells a Python that
 /// has neither dynamic symbols nor libraries.
 const PYTHON_TEXT: &[u8] = b"Fatal Python error";
 
-/// Says whether the GIL of the program in `executable` can be recorded. A name without a slash
+/// Says whether the GIL of the program in `executable` can be recorded and scheduled. A name without a slash
 /// is looked up in `PATH`, and the first line of a script is followed.
 pub fn hookable(executable: &Path) -> Hookable {
     let verdict = locate(executable).and_then(|path| resolve_script(path, NESTED_SCRIPTS));
@@ -141,7 +147,31 @@ fn judge(name: &str, image: &[u8], is_privileged: bool) -> Hookable {
     if loader.is_empty() {
         return no("is statically linked, so no loader preloads the hook");
     }
-    Hookable::Yes
+    match not_scheduled(&elf) {
+        Some(why) => Hookable::NotScheduled(format!("{name} {why}")),
+        None => Hookable::Yes,
+    }
+}
+
+/// Why the GIL of this Python, which the hook can be loaded into, cannot be scheduled.
+fn not_scheduled(elf: &Elf) -> Option<&'static str> {
+    let libraries = || elf.libraries.iter().filter_map(|it| it.strip_prefix("libpython"));
+    // libpython2.7.so.1.0, libpython3.6m.so.1.0, libpython3.13t.so.1.0
+    let is_old = |version: &str| {
+        let minor = |rest: &str| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
+        version.starts_with("2.")
+            || version.strip_prefix("3.").and_then(minor).is_some_and(|it: u32| it < 7)
+    };
+    // The flags after the version: t without a GIL, d for debugging.
+    let is_free_threaded =
+        |version: &str| version.split(".so").next().is_some_and(|it| it.contains('t'));
+    if libraries().any(is_old) || defines(elf, OLD_GIL_SYMBOL) {
+        return Some("is older than Python 3.7, and its GIL cannot be scheduled");
+    }
+    if libraries().any(is_free_threaded) || defines(elf, FREE_THREADED_SYMBOL) {
+        return Some("is a free-threaded Python, which has no GIL to schedule");
+    }
+    None
 }
 
 /// The machine that the hook is built for.
@@ -155,15 +185,15 @@ const MACHINE: u16 = if cfg!(target_arch = "x86_64") {
 
 fn is_python(elf: &Elf, image: &[u8]) -> bool {
     elf.libraries.iter().any(|library| library.starts_with("libpython"))
-        || defines_the_gil(elf)
+        || defines(elf, GIL_SYMBOL)
+        || defines(elf, OLD_GIL_SYMBOL)
         || elf.interpreter.is_none() && contains(image, PYTHON_TEXT)
 }
 
-fn defines_the_gil(elf: &Elf) -> bool {
-    elf.dynsyms.iter().any(|symbol| {
-        !symbol.is_import()
-            && elf.dynstrtab.get_at(symbol.st_name).is_some_and(|name| GIL_SYMBOLS.contains(&name))
-    })
+fn defines(elf: &Elf, name: &str) -> bool {
+    elf.dynsyms
+        .iter()
+        .any(|symbol| !symbol.is_import() && elf.dynstrtab.get_at(symbol.st_name) == Some(name))
 }
 
 fn contains(image: &[u8], text: &[u8]) -> bool {
@@ -210,12 +240,37 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(hookable(&link(&folder, "other", OTHER, &[])), Hookable::NotPython);
         assert_eq!(hookable(&link(&folder, "static", PYTHON, &["-rdynamic"])), Hookable::Yes);
-        let python2 = PYTHON.replace("_PyRuntime", "_PyThreadState_Current");
-        assert_eq!(hookable(&link(&folder, "two", &python2, &["-rdynamic"])), Hookable::Yes);
         let library = ["-shared", "-Wl,-soname,libpython3.13.so.1.0"];
         let library = link(&folder, "libpython3.13.so", PYTHON, &library);
         let options = ["-Wl,--no-as-needed", library.to_str().unwrap()];
         assert_eq!(hookable(&link(&folder, "shared", OTHER, &options)), Hookable::Yes);
+    }
+
+    #[test]
+    fn a_python_whose_gil_cannot_be_scheduled_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let why = |file: &Path| match hookable(file) {
+            Hookable::NotScheduled(why) => why,
+            other => panic!("{other:?}"),
+        };
+        let old = PYTHON.replace("_PyRuntime", OLD_GIL_SYMBOL);
+        let old = why(&link(&folder, "old", &old, &["-rdynamic"]));
+        assert!(old.ends_with("old is older than Python 3.7, and its GIL cannot be scheduled"));
+        let free = format!("{PYTHON} void {FREE_THREADED_SYMBOL}(void) {{}}");
+        assert!(why(&link(&folder, "free", &free, &["-rdynamic"])).contains("free-threaded"));
+        let shared = |version: &str| {
+            let name = format!("libpython{version}.so");
+            let library = ["-shared", &format!("-Wl,-soname,{name}.1.0")];
+            let library = link(&folder, &name, OTHER, &library);
+            let options = ["-Wl,--no-as-needed", library.to_str().unwrap()];
+            hookable(&link(&folder, "shared", OTHER, &options))
+        };
+        for version in ["2.7", "3.6m", "3.2mu", "3.13t", "3.14td"] {
+            assert!(matches!(shared(version), Hookable::NotScheduled(_)), "{version}");
+        }
+        for version in ["3.7m", "3.11", "3.13", "3.13d", "3"] {
+            assert_eq!(shared(version), Hookable::Yes, "{version}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod clock;
 mod dense;
 pub mod interpreter;
 pub mod perfetto;
+pub mod preload;
 pub mod record;
 pub mod recorder;
 pub mod report;

@@ -107,8 +107,11 @@ pub struct Process {
 /// Totals of a process, known when it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessTotals {
-    /// The interpreter's switch interval in ns as its waiters used it; 0 if nobody ever waited.
+    /// The interpreter's switch interval, or the quantum of its policy, in ns as its waiters used
+    /// it; 0 if nobody ever waited.
     pub switch_interval_ns: u64,
+    /// The number of the [`ungil_core::schedule::Policy`] that the last waiter waited under.
+    pub policy: u64,
     /// Threads that found no slot and were not recorded.
     pub unrecorded_threads: u64,
 }

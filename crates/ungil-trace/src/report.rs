@@ -48,8 +48,10 @@ pub struct ProcessReport {
     pub duration_s: f64,
     /// Why its GIL was not recorded, or `None`.
     pub not_recorded: Option<String>,
-    /// The switch interval as its waiters used it; `None` if nobody ever waited or the process
-    /// still runs.
+    /// The policy that its last waiter waited under ("stock" is CPython's own); `None` if nobody
+    /// ever waited or the process still runs.
+    pub policy: Option<&'static str>,
+    /// The switch interval or the policy's quantum as its waiters used it; `None` as above.
     pub switch_interval_ms: Option<f64>,
     /// Threads that found no slot and were not recorded.
     pub unrecorded_threads: u64,

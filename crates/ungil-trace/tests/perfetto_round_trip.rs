@@ -65,16 +65,19 @@ fn other() -> impl Strategy<Value = Record> {
         (thread(), ".{0,20}").prop_map(|(thread, name)| Record::ThreadNamed { thread, name }),
         (thread(), any::<u64>(), vec(frame, 0..5))
             .prop_map(|(thread, at_ns, frames)| Record::Stack { thread, at_ns, frames }),
-        (0..PROCESSES, any::<[u64; 3]>()).prop_map(|(process, [at_ns, interval, unrecorded])| {
-            Record::ProcessEnded {
-                process: ProcessId(process),
-                at_ns,
-                totals: ProcessTotals {
-                    switch_interval_ns: interval,
-                    unrecorded_threads: unrecorded,
-                },
+        (0..PROCESSES, any::<[u64; 4]>()).prop_map(
+            |(process, [at_ns, interval, policy, unrecorded])| {
+                Record::ProcessEnded {
+                    process: ProcessId(process),
+                    at_ns,
+                    totals: ProcessTotals {
+                        switch_interval_ns: interval,
+                        policy,
+                        unrecorded_threads: unrecorded,
+                    },
+                }
             }
-        }),
+        ),
         (thread(), any::<u64>(), any::<[u64; 11]>()).prop_map(|(thread, at_ns, counts)| {
             let [waits, waited_ns, holds, held_ns, voluntary, forced, drops, cpu_ns, v, i, lost] =
                 counts;

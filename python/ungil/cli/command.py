@@ -6,9 +6,12 @@ import math
 import os
 import re
 import sys
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import click
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -24,6 +27,38 @@ class Command(click.Command):
         """Examples first."""
         formatter.write(self.examples + "\n")
         super().format_help(ctx, formatter)
+
+
+class ProgramCommand(Command):
+    """A command whose options end where the program begins, be it with `-m` or `-c`."""
+
+    allow_interspersed_args = False
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put a `--` before the program, then parse as usual."""
+        return super().parse_args(ctx, self.separated(args))
+
+    def separated(self, words: Sequence[str]) -> list[str]:
+        """`words` with a `--` before the program if it begins with `-m` or `-c`."""
+        index = 0
+        while index < len(words):
+            word = words[index]
+            if word == "--" or not word.startswith("-"):
+                break
+            if word[:2] in ("-m", "-c"):
+                return [*words[:index], "--", *words[index:]]
+            index += 2 if self._takes_the_next(word) else 1
+        return list(words)
+
+    def _takes_the_next(self, word: str) -> bool:
+        """Whether the word after this option is its value."""
+        options = [option for option in self.params if isinstance(option, click.Option)]
+        with_value = {name for it in options if not it.is_flag for name in it.opts}
+        if word.startswith("--"):
+            return word in with_value
+        # Short flags may precede the option in the same word, and its value may follow there.
+        ends = [end for end, letter in enumerate(word) if f"-{letter}" in with_value]
+        return bool(ends) and ends[0] == len(word) - 1
 
 
 def _milliseconds(_ctx: click.Context, _param: click.Parameter, value: str) -> float:
@@ -45,6 +80,33 @@ blame_after_option = click.option(
     show_default=True,
     help="A hold is long, and shown with its line of code, from this many milliseconds on.",
 )
+
+
+def scheduling_options(default: str) -> Callable[[F], F]:
+    """The options `policy`, `quantum` and `priorities`, as `Scheduling` takes them.
+
+    What they say is looked at there, because not every command line comes through click.
+    """
+    options = (
+        click.option("--policy", metavar="NAME", help=f"How to schedule [default: {default}]."),
+        click.option(
+            "--quantum", metavar="MS", help="Time slice [default: 100 for batch, otherwise 5]."
+        ),
+        click.option(
+            "--priority",
+            "priorities",
+            metavar="PATTERN=LEVEL",
+            multiple=True,
+            help="Level low, normal or high for threads whose names match; the first match counts.",
+        ),
+    )
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
 
 
 def fail(sentence: str, code: int) -> int:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -15,10 +13,17 @@ import click
 
 from ungil._native import Recorder
 from ungil.cli.child import Child, die_of, signals_for
-from ungil.cli.command import Command, blame_after_option, fail, reason
+from ungil.cli.command import (
+    ProgramCommand,
+    blame_after_option,
+    fail,
+    reason,
+    scheduling_options,
+)
 from ungil.cli.hooked import hooked_environment
 from ungil.cli.outputs import free_name, json_file
 from ungil.cli.program import Program, find_program
+from ungil.cli.scheduling import POLICY, Scheduling, warn_if_unscheduled
 from ungil.errors import UsageError
 
 EXAMPLES = """\
@@ -26,10 +31,11 @@ EXAMPLES = """\
   ungil trace -m http.server                a module
   ungil trace gunicorn -w 4 app:app         a command and its Python children
   ungil trace -o slow.pftrace -- ./run.sh   ungil's own options come first
+  ungil trace --policy interactive app.py   what would it cost under another policy?
 """
 
-# The options of ungil that take the next word as their value; short flags may precede -o.
-WITH_VALUE = re.compile(r"-[fq]*o|--output|--json|--blame-after")
+# Named also where nobody asks for one: what has a policy can be given another one later.
+DEFAULT_POLICY = "stock"
 
 
 class Create(Protocol):
@@ -40,30 +46,9 @@ class Create(Protocol):
         ...
 
 
-class TraceCommand(Command):
-    """A command whose options end where the program begins, be it with `-m` or `-c`."""
-
-    allow_interspersed_args = False
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put a `--` before the program, then parse as usual."""
-        return super().parse_args(ctx, separated(args))
-
-
-def separated(words: Sequence[str]) -> list[str]:
-    """`words` with a `--` before the program if it begins with `-m` or `-c`."""
-    index = 0
-    while index < len(words):
-        word = words[index]
-        if word == "--" or not word.startswith("-"):
-            break
-        if word[:2] in ("-m", "-c"):
-            return [*words[:index], "--", *words[index:]]
-        index += 2 if WITH_VALUE.fullmatch(word) else 1
-    return list(words)
-
-
-@click.command(cls=TraceCommand, name="trace", examples=EXAMPLES, options_metavar="[OPTIONS] [--]")
+@click.command(
+    cls=ProgramCommand, name="trace", examples=EXAMPLES, options_metavar="[OPTIONS] [--]"
+)
 @click.option("-o", "--output", metavar="FILE", help="Trace file [default: ungil-PROGRAM.pftrace].")
 @click.option("-f", "--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option(
@@ -71,6 +56,7 @@ def separated(words: Sequence[str]) -> list[str]:
 )
 @click.option("--no-children", is_flag=True, help="Record the program alone, not its children.")
 @blame_after_option
+@scheduling_options(DEFAULT_POLICY)
 @click.option("-q", "--quiet", is_flag=True, help="Print no report.")
 @click.argument("words", metavar="PROGRAM [ARGS]...", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -79,6 +65,9 @@ def command(
     json_path: str | None,
     no_children: bool,
     blame_after: float,
+    policy: str | None,
+    quantum: str | None,
+    priorities: tuple[str, ...],
     quiet: bool,
     words: tuple[str, ...],
 ) -> int:
@@ -87,9 +76,12 @@ def command(
     PROGRAM is a Python file, -m MODULE, -c CODE, or any command.
     It runs as without ungil and ungil exits as it does; children that are Python are recorded too.
     """
-    program = find_program(words)
+    program = find_program(words, "trace")
+    variables = Scheduling(policy, quantum, priorities).variables(DEFAULT_POLICY)
     if output is not None and json_path is not None and Path(output) == Path(json_path):
         raise UsageError(f"the trace and its JSON cannot both be written to {output!r}")
+    if variables[POLICY] != DEFAULT_POLICY:
+        warn_if_unscheduled(program)
 
     def create(path: str, *, overwrite: bool) -> Recorder:
         return Recorder(
@@ -104,9 +96,10 @@ def command(
             path, recorder = _new_trace(program.name, create)
         else:
             path, recorder = output, _trace_at(output, force, create)
+        environment = hooked_environment(recorder, variables)
         child = Child()
         with signals_for(child):
-            _start(child, program, recorder)
+            _start(child, program, environment, recorder)
             status = child.wait()
             report = recorder.stop()
         write_json(report)
@@ -144,12 +137,11 @@ def _trace_at(path: str, force: bool, create: Create) -> Recorder:
         raise UsageError(f"cannot write {path!r}: {reason(error)}") from error
 
 
-def _start(child: Child, program: Program, recorder: Recorder) -> None:
+def _start(child: Child, program: Program, environment: dict[str, str], recorder: Recorder) -> None:
     """Start the program, then the recorder: what cannot be started leaves no trace.
 
     Nothing is missed, for events wait in their rings.
     """
-    environment = hooked_environment(recorder)
     try:
         child.start(program, environment)
     except OSError as error:

@@ -124,6 +124,7 @@ class Process(TypedDict):
     python: NotRequired[str]
     parent_pid: NotRequired[int]
     not_recorded: NotRequired[str | None]
+    policy: NotRequired[str | None]
     switch_interval_ms: NotRequired[float | None]
     unrecorded_threads: NotRequired[int]
     duration_s: NotRequired[float]

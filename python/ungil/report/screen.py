@@ -110,6 +110,8 @@ def _gil_line(gil: Gil, process: Process, seconds: float) -> Text:
     contended = share(gil["contended_s"], seconds)
     style = "yellow" if gil["contended_s"] > seconds / 10 else ""
     interval = process.get("switch_interval_ms")
+    policy = process.get("policy") or "stock"
+    turn = "switch interval" if policy == "stock" else f"policy {policy}, quantum"
     return Text.assemble(
         ("GIL", "bold"),
         f"  held {share(gil['held_s'], seconds)}, ",
@@ -117,7 +119,7 @@ def _gil_line(gil: Gil, process: Process, seconds: float) -> Text:
         f" of the time; {rate(gil['handoffs'], seconds)} handoffs/s, ",
         f"{rate(gil['forced'], seconds)} forced/s; ",
         f"{digits(gil['wanting_mean'])} threads wanted to run on average, one could",
-        f"; switch interval {interval:.3g}ms" if interval else "",
+        f"; {turn} {interval:.3g}ms" if interval else "",
     )
 
 

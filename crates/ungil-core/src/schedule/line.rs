@@ -53,6 +53,11 @@ pub trait Host {
     fn sleep(&self, word: &AtomicU32, expected: u32, timeout_ns: Option<u64>) -> bool;
     /// Wakes the thread that sleeps on `word`.
     fn wake(&self, word: &AtomicU32);
+    /// The same as soon as the GIL's mutex has been let go, which the calling thread is about to
+    /// do; asked for at most once until then.
+    fn wake_when_unlocked(&self, word: &AtomicU32) {
+        self.wake(word);
+    }
     /// Whether a thread holds the GIL.
     fn is_locked(&self) -> bool;
     /// How often the GIL went to another thread than the one before.
@@ -132,8 +137,14 @@ impl Line {
         self.queue.is_empty()
     }
 
-    /// Waits, while the GIL is locked, for the calling thread's turn or until it has to ask for it.
-    /// An urgent thread asks at once and goes first.
+    /// Whether a thread was given the GIL and has not woken since.
+    #[inline]
+    pub fn is_granted(&self) -> bool {
+        !self.granted.get().is_null()
+    }
+
+    /// Waits, while the GIL is locked or granted to another, for the calling thread's turn or until
+    /// it has to ask for it. An urgent thread asks at once and goes first.
     pub fn wait(
         &self,
         host: &impl Host,
@@ -144,7 +155,9 @@ impl Line {
         let switches = host.switches();
         let mut now = host.now_ns();
         self.adopt(host, settings);
-        self.note_wanted(now);
+        if host.is_locked() {
+            self.note_wanted(now);
+        }
         let waiter = Waiter::new(self.enter(account, now, urgent));
         // SAFETY: on every way out of this function it is out of the queue.
         unsafe { self.queue.insert(&waiter) };
@@ -232,7 +245,7 @@ impl Line {
             let waiter = unsafe { self.timekeeper.get().as_ref() }.or(self.queue.first());
             if let Some(waiter) = waiter {
                 waiter.word.store(LOOK, Relaxed);
-                host.wake(&waiter.word);
+                host.wake_when_unlocked(&waiter.word);
             }
         }
     }
@@ -278,12 +291,18 @@ impl Line {
             self.granted.set(next);
             self.granted_ns.set(now);
             next.word.store(GRANTED, Relaxed);
-            host.wake(&next.word);
+            let due = self.scheduler.get().ask_at_ns(&self.holder.get(), since, &next.standing());
+            if due <= since {
+                // It may not wait until the kernel lets this thread go on after the unlocking.
+                host.wake(&next.word);
+            } else {
+                host.wake_when_unlocked(&next.word);
+            }
         }
     }
 
     /// Decides by `settings` from now on. Everybody who queued before does so anew.
-    fn adopt(&self, host: &impl Host, settings: Settings) {
+    pub fn adopt(&self, host: &impl Host, settings: Settings) {
         let mut scheduler = self.scheduler.get();
         if scheduler.settings() == settings {
             return;

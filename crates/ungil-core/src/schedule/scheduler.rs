@@ -20,6 +20,10 @@ pub(super) const CREDIT: u64 = 3;
 /// How many quanta ahead of the floor a thread can be at most: how long it can be made to wait
 /// for what one long hold took from the others.
 pub(super) const LAG: u64 = 10;
+/// The part of a quantum at its beginning in which nobody but an urgent thread, or one of a higher
+/// level, interrupts: what blocks soon anyway is not worth two handoffs. (CFS had its wake-up
+/// granularity for this.)
+pub(super) const GRACE: u64 = 20;
 /// Under [`Policy::Priority`], how long a thread waits for each level it lacks.
 pub const AGING_NS: u64 = 200_000_000;
 /// Where virtual time begins, so that nothing lies before zero.
@@ -177,6 +181,7 @@ impl Scheduler {
             // It has had what it waited for.
             account.has_waited();
         }
+        account.turn_ns = account.turn_ns.max(alone_ns.min(self.grace_ns()));
         let standing = self.enter(account, now_ns, false);
         if self.credit_ns() == 0 {
             return standing;
@@ -196,7 +201,8 @@ impl Scheduler {
         }
         if self.settings.policy == Policy::Priority {
             if first.rank < holder.rank {
-                return held_since_ns;
+                let grace = if first.level > holder.level { 0 } else { self.grace_ns() };
+                return held_since_ns.saturating_add(grace.saturating_sub(holder.turn_ns));
             }
             let mut until = held_since_ns.saturating_add(quantum);
             if holder.level > first.level && holder.rank != Standing::URGENT {
@@ -212,6 +218,7 @@ impl Scheduler {
         } else {
             quantum.saturating_sub(holder.level.to_real(holder.virtual_ns - first.rank))
         };
+        let may_run = may_run.max(self.grace_ns());
         held_since_ns.saturating_add(may_run.saturating_sub(holder.turn_ns))
     }
 
@@ -238,7 +245,12 @@ impl Scheduler {
         account.virtual_ns = account.virtual_ns.saturating_add(passed);
         let ahead = account.virtual_ns.saturating_sub(before);
         let weight = account.level.weight();
-        self.floor_ns = self.floor_ns.saturating_add(ahead * weight / (weight + waiting));
+        self.floor_ns =
+            self.floor_ns.saturating_add(ahead.saturating_mul(weight) / (weight + waiting));
+    }
+
+    fn grace_ns(&self) -> u64 {
+        self.settings.quantum_ns / GRACE
     }
 
     fn lag_ns(&self) -> u64 {
@@ -264,4 +276,45 @@ impl Scheduler {
 
 fn level_patience_ns(level: Level) -> u64 {
     (Level::High as u64 - level as u64) * AGING_NS + AGING_NS / 2
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const NOW_NS: u64 = 1_000 * MS;
+
+    fn held(ms: u64, forced: bool) -> Hold {
+        Hold { wall_ns: ms * MS, used_ns: ms * MS, forced }
+    }
+
+    #[test]
+    fn a_thread_that_was_interrupted_goes_on_with_its_quantum() {
+        for (forced, may_run_ms) in [(true, 3), (false, 5)] {
+            let mut scheduler = Scheduler::new(0, Policy::Fair.into());
+            let (mut own, mut other) = (Account::new(), Account::new());
+            scheduler.enter(&mut own, NOW_NS, false);
+            scheduler.released(&mut own, held(2, forced), Level::Normal.weight());
+            // The other has had as much.
+            scheduler.enter(&mut other, NOW_NS, false);
+            scheduler.released(&mut other, held(2, false), Level::Normal.weight());
+            let own = scheduler.enter(&mut own, NOW_NS, false);
+            let other = scheduler.enter(&mut other, NOW_NS, false);
+            assert_eq!(own.rank, other.rank);
+            assert_eq!(scheduler.ask_at_ns(&own, NOW_NS, &other), NOW_NS + may_run_ms * MS);
+        }
+    }
+
+    #[test]
+    fn nobody_is_further_ahead_than_the_lag_of_the_policy_in_force() {
+        let mut scheduler = Scheduler::new(0, Policy::Batch.into());
+        let mut greedy = Account::new();
+        scheduler.enter(&mut greedy, NOW_NS, false);
+        scheduler.released(&mut greedy, held(900, false), Level::Normal.weight());
+        scheduler.change(Policy::Fair.into());
+        let greedy = scheduler.enter(&mut greedy, NOW_NS, false);
+        let new = scheduler.enter(&mut Account::new(), NOW_NS, false);
+        assert_eq!(greedy.rank - new.rank, LAG * Policy::Fair.quantum_ns());
+    }
 }

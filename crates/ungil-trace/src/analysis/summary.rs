@@ -11,6 +11,7 @@ use crate::report::{
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use ungil_core::schedule::Policy;
 
 /// Rows of blame listed per GIL; the rest is summed for each victim.
 const BLAME_ROWS: usize = 4_096;
@@ -77,6 +78,10 @@ impl View<'_> {
             started_s: self.since_start(known.at_ns),
             duration_s: self.duration_s(),
             not_recorded: known.not_recorded.clone(),
+            policy: Some(totals.policy)
+                .filter(|_| totals.switch_interval_ns > 0)
+                .and_then(|number| Policy::from_number(u32::try_from(number).ok()?))
+                .map(Policy::name),
             switch_interval_ms: Some(totals.switch_interval_ns)
                 .filter(|&ns| ns > 0)
                 .map(|ns| ns as f64 / 1e6),

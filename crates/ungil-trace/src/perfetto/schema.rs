@@ -185,9 +185,10 @@ pub fn thread_totals(totals: &mut ThreadTotals) -> [(&'static str, &mut u64); 11
 }
 
 /// The annotations of `process totals`.
-pub fn process_totals(totals: &mut ProcessTotals) -> [(&'static str, &mut u64); 2] {
+pub fn process_totals(totals: &mut ProcessTotals) -> [(&'static str, &mut u64); 3] {
     [
         ("switch_interval_ns", &mut totals.switch_interval_ns),
+        ("policy", &mut totals.policy),
         ("unrecorded_threads", &mut totals.unrecorded_threads),
     ]
 }

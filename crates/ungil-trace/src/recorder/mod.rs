@@ -157,7 +157,10 @@ impl Recorder {
         };
         self.shared.stop.store(true, Relaxed);
         worker.thread().unpark();
-        worker.join().ok()
+        let outcome = worker.join().ok();
+        // Not left to `drop`: the caller may end by the signal that killed the program.
+        self.session.remove();
+        outcome
     }
 }
 
@@ -358,7 +361,7 @@ impl Recording {
                          linked Python that inherited its environment"
                 )
             }
-            Hookable::Yes => {
+            Hookable::Yes | Hookable::NotScheduled(_) => {
                 format!(
                     "the hook did not answer from {program}; `ungil doctor` tells whether it \
                          can, and a limit on file size or memory (ulimit) may keep it from it"

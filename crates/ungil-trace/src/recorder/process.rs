@@ -221,6 +221,7 @@ impl Traced {
         }
         let totals = ProcessTotals {
             switch_interval_ns: header.switch_interval_ns.load(Relaxed),
+            policy: header.policy.load(Relaxed).into(),
             unrecorded_threads: header.unrecorded_threads.load(Relaxed),
         };
         give(Record::ProcessEnded { process, at_ns, totals });

@@ -1,17 +1,18 @@
 //! The directory through which traced processes and the recorder find each other.
 
+use crate::preload;
 use std::env;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Free space below which shared memory is not used: a container's default is 64 MiB.
 const ENOUGH_BYTES: u64 = 32 << 20;
 
-/// A session directory, removed with everything in it when dropped.
+/// A session directory, removed with everything in it at the end of the recording.
 #[derive(Debug)]
 pub struct Session {
     directory: PathBuf,
@@ -56,48 +57,25 @@ impl Session {
         preload: Option<&OsStr>,
         follow_children: bool,
     ) -> io::Result<Vec<(OsString, OsString)>> {
-        let mut value = self.preloadable(hook)?.into_os_string();
-        if let Some(others) = preload.filter(|others| !others.is_empty()) {
-            value.push(":");
-            value.push(others);
-        }
+        let preload = preload::preload(hook, preload, || Ok(self.directory.clone()))?;
         Ok(vec![
-            ("LD_PRELOAD".into(), value),
+            ("LD_PRELOAD".into(), preload),
             ("UNGIL_SESSION".into(), self.directory.clone().into_os_string()),
             ("UNGIL_CHILDREN".into(), if follow_children { "1" } else { "0" }.into()),
         ])
     }
+}
 
-    /// `LD_PRELOAD` is split at spaces and colons, so a path with one goes through a link
-    /// without.
-    fn preloadable(&self, hook: &Path) -> io::Result<PathBuf> {
-        let is_split = |path: &Path| path.as_os_str().as_bytes().iter().any(|b| b" :".contains(b));
-        if !is_split(hook) {
-            return Ok(hook.to_path_buf());
-        }
-        let link = self.directory.join("libungil_hook.so");
-        if is_split(&link) {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!(
-                    "LD_PRELOAD cannot name {}: it has a space or a colon, and so has {}; \
-                     set TMPDIR to a directory without",
-                    hook.display(),
-                    self.directory.display()
-                ),
-            ));
-        }
-        if !link.exists() {
-            symlink(hook, &link)?;
-        }
-        Ok(link)
+impl Session {
+    /// Removes the directory. Nothing depends on it: processes that still run keep their mappings.
+    pub fn remove(&self) {
+        let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // Nothing depends on it: processes that still run keep their mappings.
-        let _ = fs::remove_dir_all(&self.directory);
+        self.remove();
     }
 }
 
@@ -148,15 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preload_that_is_in_force_is_kept_behind_the_hook() {
-        let session = Session::create().unwrap();
-        let variables =
-            session.environment(Path::new("/x/hook.so"), Some(OsStr::new("/y.so")), true).unwrap();
-        assert_eq!(variables[0].1, "/x/hook.so:/y.so");
-    }
-
-    #[test]
-    fn a_hook_whose_path_has_a_space_is_preloaded_through_a_link() {
+    fn a_link_to_the_hook_goes_with_the_session() {
         let session = Session::create().unwrap();
         let hook = Path::new("/with space/libungil_hook.so");
         let variables = session.environment(hook, None, true).unwrap();

@@ -3,7 +3,7 @@
 use super::simulation::simulate;
 use super::workload::{Outcome, Step, Then, Thread, Workload};
 use crate::schedule::Level::{self, High, Low, Normal};
-use crate::schedule::scheduler::{AGING_NS, CREDIT, LAG};
+use crate::schedule::scheduler::{AGING_NS, CREDIT, GRACE, LAG};
 use crate::schedule::{Policy, Settings};
 
 const MS: u64 = 1_000_000;
@@ -11,9 +11,9 @@ const US: u64 = 1_000;
 const SECOND: u64 = 1_000 * MS;
 const WAKE_NS: u64 = 20 * US;
 const DROP_NS: u64 = 10 * US;
-/// How long a thread waits that asks at once and goes first.
-const AT_ONCE_NS: u64 = DROP_NS + WAKE_NS;
 const QUANTUM_NS: u64 = 5 * MS;
+/// How long a thread waits at most that asks at once and goes first.
+const AT_ONCE_NS: u64 = QUANTUM_NS / GRACE + DROP_NS + WAKE_NS;
 /// When a thread that uses little has its whole credit, though all began together.
 const SETTLED_NS: u64 = SECOND / 2;
 const OWN: [Policy; 4] = [Policy::Interactive, Policy::Fair, Policy::Batch, Policy::Priority];

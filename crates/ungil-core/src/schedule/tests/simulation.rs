@@ -1,14 +1,14 @@
 //! An interpreter in virtual time: threads that compute, block, come and go, around the real
 //! [`Line`].
 //!
-//! Each thread is a coroutine that does what `take_gil` and `drop_gil` do, so the code under test
-//! runs unchanged: a wait really sleeps in [`Line::wait`], and sleeping hands over to the thread
+//! Each thread is a coroutine that does what `take_gil` and `drop_gil` do when the hook stands in for
+//! their calls, so the code under test runs unchanged: a wait really sleeps in [`Line::wait`], and sleeping hands over to the thread
 //! whose time is next. Processors are as many as threads. What costs time is what the workload says,
 //! and besides: a thread that is woken runs [`Workload::wake_ns`] later, in which another may take
 //! the free GIL before it, and a holder looks at a request [`Workload::drop_ns`] after it was made.
 //! Everything else is immediate, so one workload has one schedule.
 
-use super::workload::{Outcome, Hold, Step, Then, Thread, Wait, Workload};
+use super::workload::{Hold, Outcome, Step, Then, Thread, Wait, Workload};
 use crate::schedule::{Account, Answer, Host, Line, Settings};
 use crate::sync::AtomicU32;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -52,8 +52,6 @@ struct World {
     last_holder: Cell<usize>,
     switches: Cell<u32>,
     drop_requested: Cell<bool>,
-    /// The thread that waits in `drop_gil` for the GIL to go to another (`FORCE_SWITCHING`).
-    switching: Cell<Option<usize>>,
     freed_ns: Cell<u64>,
     /// How many wait in `take_gil`.
     waiting: Cell<usize>,
@@ -73,7 +71,8 @@ pub fn simulate(workload: &Workload) -> Outcome {
         .map(|(number, thread)| {
             let (world, thread) = (world.clone(), thread.clone());
             let body = move |yielder: &Yielder<(), ()>, ()| {
-                Here { world: &world, number, yielder, account: Cell::new(Account::new()) }.live(&thread);
+                let (account, was_forced) = (Cell::new(Account::new()), Cell::new(false));
+                Here { world: &world, number, yielder, account, was_forced }.live(&thread);
             };
             Some(Coroutine::new(body))
         })
@@ -126,7 +125,6 @@ impl World {
             last_holder: Cell::new(usize::MAX),
             switches: Cell::new(0),
             drop_requested: Cell::new(false),
-            switching: Cell::new(None),
             freed_ns: Cell::new(0),
             waiting: Cell::new(0),
             outcome: RefCell::default(),
@@ -136,9 +134,10 @@ impl World {
     /// Who runs next, and when.
     fn next(&self) -> Option<(usize, u64)> {
         let tasks = self.tasks.borrow();
-        let due = tasks.iter().enumerate().filter_map(|(number, task)| {
-            task.due_ns.map(|due_ns| (due_ns, task.order, number))
-        });
+        let due = tasks
+            .iter()
+            .enumerate()
+            .filter_map(|(number, task)| task.due_ns.map(|due_ns| (due_ns, task.order, number)));
         due.min().map(|(due_ns, _, number)| (number, due_ns))
     }
 
@@ -192,6 +191,8 @@ struct Here<'a> {
     number: usize,
     yielder: &'a Yielder<(), ()>,
     account: Cell<Account>,
+    /// Whether it let go of the GIL because it was asked.
+    was_forced: Cell<bool>,
 }
 
 impl Here<'_> {
@@ -249,8 +250,12 @@ impl Here<'_> {
 
     fn take_gil(&self) {
         let world = self.world;
-        if world.locked.get() {
+        let stands_back = self.was_forced.take() && world.line.is_granted();
+        if world.locked.get() || stands_back {
             self.come_to_wait();
+        }
+        if stands_back && !world.locked.get() {
+            world.line.wait(self, world.settings(), &self.account, false);
         }
         while world.locked.get() {
             let switches = world.switches.get();
@@ -266,9 +271,6 @@ impl Here<'_> {
         }
         world.drop_requested.set(false);
         world.line.acquired(self, &self.account);
-        if let Some(other) = world.switching.take() {
-            world.schedule(other, world.wake_ns);
-        }
         self.note_taken();
     }
 
@@ -277,10 +279,7 @@ impl Here<'_> {
         world.locked.set(false);
         world.line.released(self, world.settings(), &self.account);
         self.note_dropped();
-        if world.drop_requested.get() && world.last_holder.get() == self.number {
-            world.switching.set(Some(self.number));
-            self.pause(None);
-        }
+        self.was_forced.set(world.drop_requested.get());
     }
 
     fn request_drop(&self) {
@@ -312,7 +311,10 @@ impl Here<'_> {
             world.waiting.set(world.waiting.get() - 1);
         } else {
             let mut tasks = world.tasks.borrow_mut();
-            tasks.iter_mut().filter_map(|task| task.wait.as_mut()).for_each(|wait| wait.overtaken += 1);
+            tasks
+                .iter_mut()
+                .filter_map(|task| task.wait.as_mut())
+                .for_each(|wait| wait.overtaken += 1);
         }
         outcome.holds.push(Hold { thread: self.number, from_ns: now_ns, to_ns: now_ns });
     }
@@ -342,6 +344,7 @@ impl Host for Here<'_> {
     fn sleep(&self, word: &AtomicU32, _expected: u32, timeout_ns: Option<u64>) -> bool {
         self.task(|task| task.word = word);
         self.pause(timeout_ns);
+        self.world.line.adopt(self, self.world.settings());
         self.task(|task| {
             task.word = null();
             std::mem::take(&mut task.interrupted)

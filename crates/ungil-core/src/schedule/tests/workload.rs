@@ -74,9 +74,7 @@ impl Outcome {
     /// How long `thread` held the GIL between two times.
     pub fn held_ns(&self, thread: usize, from_ns: u64, to_ns: u64) -> u64 {
         let holds = self.holds.iter().filter(|hold| hold.thread == thread);
-        holds
-            .map(|hold| hold.to_ns.min(to_ns).saturating_sub(hold.from_ns.max(from_ns)))
-            .sum()
+        holds.map(|hold| hold.to_ns.min(to_ns).saturating_sub(hold.from_ns.max(from_ns))).sum()
     }
 
     /// The waits of `thread` that began at `from_ns` or later.
@@ -89,4 +87,3 @@ impl Outcome {
         self.waits_of(thread, from_ns).map(|wait| wait.to_ns - wait.from_ns).max().unwrap_or(0)
     }
 }
-

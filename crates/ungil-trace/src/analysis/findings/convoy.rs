@@ -62,12 +62,10 @@ pub(super) fn find(scene: Scene, kept_s: f64) -> Option<Finding> {
         culprits: culprits.iter().map(|thread| thread.tid).collect(),
     };
     Some(Finding {
-        advice: Some(
-            "a shorter switch interval makes each of these waits shorter \
-             (sys.setswitchinterval(0.0005)); moving the CPU-bound work to another process ends \
-             them"
-                .to_owned(),
-        ),
+        advice: Some(scene.advice_to_schedule(
+            "ungil run lets a thread that comes back from a blocking call in at once; ",
+            "moving the CPU-bound work to another process ends these waits",
+        )),
         threads: victims.iter().map(|thread| thread.tid).collect(),
         cost_s,
         ..scene.finding(evidence, text)

@@ -11,6 +11,7 @@ mod unfair;
 mod words;
 
 use crate::report::{Evidence, Finding, GilReport, ProcessReport, ThreadReport, Who};
+use ungil_core::schedule::Policy;
 
 /// The part of a run (or of a thread's life) that waiting must cost to be worth a finding.
 const RELEVANT_SHARE: f64 = 0.05;
@@ -81,6 +82,12 @@ impl<'a> Scene<'a> {
 
     fn thread(self, who: Who) -> Option<&'a ThreadReport> {
         self.gil.threads.iter().find(|thread| who == Who::Thread(thread.tid))
+    }
+
+    /// What a policy could do, unless one is in force already, and what helps in any case.
+    fn advice_to_schedule(self, policy: &str, otherwise: &str) -> String {
+        let is_stock = self.process.policy.is_none_or(|name| name == Policy::Stock.name());
+        format!("{}{otherwise}", if is_stock { policy } else { "" })
     }
 
     fn finding(self, evidence: Evidence, text: String) -> Finding {

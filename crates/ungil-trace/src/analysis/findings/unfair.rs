@@ -68,11 +68,10 @@ pub(super) fn find(scene: Scene) -> Option<Finding> {
         worst_gap_ms: worst.gaps.max_ms,
     };
     Some(Finding {
-        advice: Some(
-            "a shorter switch interval (sys.setswitchinterval(0.0005)) gives the losers more \
-             turns; processes in place of threads share the processors, not the GIL"
-                .to_owned(),
-        ),
+        advice: Some(scene.advice_to_schedule(
+            "ungil run --policy fair gives them equal shares; ",
+            "processes in place of threads share the processors, not the GIL",
+        )),
         threads: rivals.iter().rev().map(|thread| thread.tid).collect(),
         cost_s,
         ..scene.finding(evidence, text)

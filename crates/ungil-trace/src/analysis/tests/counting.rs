@@ -255,6 +255,7 @@ fn the_json_has_the_keys_that_were_promised() {
     assert_eq!(json["schema"], 1);
     assert_eq!(json["python"], "3.13.0");
     assert_eq!(json["processes"][0]["switch_interval_ms"], 5.0);
+    assert_eq!(json["processes"][0]["policy"], "stock");
     let gil = &json["processes"][0]["gils"][0];
     let io = &gil["threads"][0];
     assert_eq!((&io["name"], &io["waits"]["count"]), (&"io".into(), &1.into()));

@@ -1,12 +1,5 @@
 """What the GIL costs this very program: exact counters of its own threads.
 
-    from ungil import gil
-
-    gil.install()                       # once, at any time
-    with gil.measure() as cost:
-        handle(request)
-    print(cost.waited_ns / cost.wall_ns)
-
 Counting begins with `install()` and never ends; a program under `ungil trace` is counted from its
 start. It makes each release and acquire of the GIL some tens of nanoseconds longer.
 All times are in nanoseconds. What `ungil._native` hands out is documented in `_native.pyi`.
@@ -18,8 +11,6 @@ from types import TracebackType
 
 from ungil import _native
 from ungil.errors import HookError, NotInstalled
-
-__all__ = ["Cost", "ThreadStats", "install", "installed", "measure", "stats"]
 
 
 @dataclass(frozen=True, slots=True)

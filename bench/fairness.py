@@ -1,0 +1,118 @@
+"""How evenly threads that only compute share the GIL, and what the sharing costs.
+
+    python bench/fairness.py [--rounds N] [--python PATH] [--json FILE] [--quick]
+
+Equal threads compute for a fixed time. `unfair` is the most that a thread did less the least, over
+the mean. Work is calls of a fixed function, by the CPU time and by the wall time of the run, as a
+ratio to stock's of the same round. Handoffs are counted by the threads themselves.
+"""
+
+import argparse
+import functools
+import statistics
+from collections.abc import Iterator
+
+from interleaving import Measured, Runs, Target, columns, interleave, parse, parser, report
+from peers import BATCH, FAIR, INTERACTIVE, INTERVALS, STOCK, Variant, run
+from rich.table import Table
+from surroundings import spread
+
+VARIANTS = [STOCK, INTERVALS[-1], FAIR, INTERACTIVE, BATCH]
+THREADS = [2, 4, 8, 16]
+MOST_UNFAIR = 0.05
+# What two runs of the same program differ by even so.
+AS_MUCH = 0.995
+
+
+def main() -> None:
+    """Measures and prints."""
+    made = parser(__doc__, rounds=5)
+    made.add_argument("--seconds", type=float, default=5.0, help="of a measurement [5]")
+    made.add_argument("--threads", type=int, action="append", help="[2 4 8 16]")
+    options = parse(made)
+    if options.quick:
+        options.seconds = 1.0
+    report(options, ["ungil"], _sections(options), _targets)
+
+
+def _sections(options: argparse.Namespace) -> Iterator[tuple[Runs, Table]]:
+    """A setting for each number of threads."""
+    for threads in options.threads or THREADS:
+        words = ["--threads", threads, "--seconds", options.seconds]
+
+        def measure(variant: Variant, words: list[object] = words) -> Measured:
+            return run(variant, options.python, "fairness", words)
+
+        runs = interleave(f"{threads} computing threads", VARIANTS, measure, options)
+        yield runs, _table(runs)
+
+
+def _unfair(measured: Measured) -> float:
+    """The range of what the threads did over its mean."""
+    calls = measured["calls"]
+    return (max(calls) - min(calls)) / statistics.mean(calls)
+
+
+def _per_second(measured: Measured, *, of: str) -> float:
+    """Of wall time."""
+    return measured[of] / measured["wall_s"]
+
+
+def _work(measured: Measured) -> float:
+    """Calls per second of CPU time."""
+    return sum(measured["calls"]) / measured["cpu_s"]
+
+
+def _pace(measured: Measured) -> float:
+    """Calls per second of wall time."""
+    return sum(measured["calls"]) / measured["wall_s"]
+
+
+_handoffs = functools.partial(_per_second, of="handoffs")
+_switches = functools.partial(_per_second, of="context_switches")
+
+
+def _table(runs: Runs) -> Table:
+    """Fairness, work, and what it took."""
+    table = columns(
+        f"{runs.setting}: work as a ratio to stock's",
+        *("", "unfair %", "work per CPU second", "work per second"),
+        *("handoffs/s", "context switches/s"),
+    )
+    for variant in VARIANTS:
+        table.add_row(
+            variant.name,
+            spread([100 * unfair for unfair in runs.each(variant, _unfair)]),
+            *(spread(runs.ratios(variant, STOCK, of)) for of in (_work, _pace)),
+            *(f"{runs.median(variant, of):.0f}" for of in (_handoffs, _switches)),
+        )
+    return table
+
+
+def _targets(taken: list[Runs]) -> Iterator[Target]:
+    """What `fair`, `interactive` and `batch` have to show."""
+    for runs in taken:
+        for variant in (FAIR, INTERACTIVE):
+            unfair = runs.each(variant, _unfair)
+            yield Target(
+                f"{runs.setting}, {variant.name}: shares within {MOST_UNFAIR:.0%}",
+                statistics.median(unfair) <= MOST_UNFAIR,
+                f"{spread([100 * value for value in unfair])} %",
+            )
+        for of, unit in ((_work, "CPU second"), (_pace, "second")):
+            ratios = runs.ratios(BATCH, STOCK, of)
+            yield Target(
+                f"{runs.setting}, batch: as much work per {unit} as stock",
+                statistics.median(ratios) >= AS_MUCH,
+                spread(ratios),
+            )
+        handoffs = runs.ratios(BATCH, STOCK, _handoffs)
+        yield Target(
+            f"{runs.setting}, batch: fewer handoffs than stock",
+            max(handoffs) < 1,
+            f"{spread(handoffs)} of stock's",
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+//! CPython >= 3.7: what happens around a handoff of the GIL, with fewer context switches.
+//!
+//! Left to itself, CPython wakes a waiting thread while it holds the mutex that this thread needs,
+//! and makes a thread that was forced to let go sleep twice: on `switch_cond` until another has
+//! taken the GIL (`drop_gil` in `Python/ceval_gil.c`), then for its turn. A thread that is woken
+//! on the waker's processor takes it at once, so each of these costs several context switches.
+//! Under a policy, the wake-up is made after the mutex has been let go, and the sleep on
+//! `switch_cond` is left out: a thread that comes back before the other has woken waits in line.
+
+use crate::gil::{self, Gil, Role};
+use crate::turn;
+use libc::{c_int, pthread_cond_t, pthread_mutex_t};
+use std::cell::Cell;
+use std::ptr::null;
+use std::sync::atomic::Ordering::Relaxed;
+
+thread_local! {
+    /// The GIL that this thread was forced to let go of, until it has stood back for another once.
+    static FORCED_FROM: Cell<*const Gil> = const { Cell::new(null()) };
+}
+
+/// Stands in for `pthread_cond_wait`, which on `switch_cond` waits until another thread has taken
+/// the GIL. `drop_gil` goes on after any return, and under a policy nobody needs to wait here.
+///
+/// # Safety
+/// As for the function itself.
+pub unsafe extern "C" fn wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int {
+    if let Some(Role::Taken(gil)) = gil::role(cond as usize)
+        && turn::policy().is_some()
+        && gil.stock_waiters.load(Relaxed) == 0
+    {
+        FORCED_FROM.set(gil);
+        return 0;
+    }
+    // SAFETY: the caller's own arguments, unchanged.
+    unsafe { libc::pthread_cond_wait(cond, mutex) }
+}
+
+/// Stands in for `pthread_mutex_lock`: a thread that was forced to let go of the GIL does not take
+/// it again before the one to which it was given.
+///
+/// # Safety
+/// As for the function itself.
+pub unsafe extern "C" fn lock(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: the caller's own argument, unchanged.
+    let result = unsafe { libc::pthread_mutex_lock(mutex) };
+    if let Some(gil) = gil::of_mutex(mutex as usize)
+        && gil.line.is_granted()
+    {
+        // SAFETY: it has just been locked.
+        unsafe { lock_of_granted(gil, mutex) };
+    }
+    result
+}
+
+/// # Safety
+/// The calling thread holds `mutex`, which is that of `gil`.
+#[cold]
+unsafe fn lock_of_granted(gil: &'static Gil, mutex: *mut pthread_mutex_t) {
+    if std::ptr::eq(FORCED_FROM.replace(null()), gil)
+        && !gil.locked.load(Relaxed)
+        && let Some(settings) = turn::policy()
+    {
+        // SAFETY: the caller's promise. Whatever the answer, take_gil looks at the GIL now.
+        unsafe { turn::wait(gil, mutex, settings) };
+    }
+}
+
+/// Stands in for `pthread_mutex_unlock`: wakes the thread whose turn has come.
+///
+/// # Safety
+/// As for the function itself.
+pub unsafe extern "C" fn unlock(mutex: *mut pthread_mutex_t) -> c_int {
+    let to_wake = gil::of_mutex(mutex as usize).map_or(null(), |gil| gil.to_wake.replace(null()));
+    // SAFETY: the caller's own argument, unchanged.
+    let result = unsafe { libc::pthread_mutex_unlock(mutex) };
+    if !to_wake.is_null() {
+        turn::wake(to_wake);
+    }
+    result
+}

@@ -1,0 +1,57 @@
+//! How a program starts with a policy: what it is preloaded with, and whether it can be scheduled.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use ungil_core::schedule::{Level, Policy};
+use ungil_trace::interpreter::{self, Hookable};
+use ungil_trace::preload::{lasting_links, preload};
+
+use crate::hook;
+
+/// The names of all policies.
+pub fn policies() -> Vec<&'static str> {
+    Policy::ALL.into_iter().map(Policy::name).collect()
+}
+
+/// The names of all levels, lowest first.
+pub fn levels() -> Vec<&'static str> {
+    Level::ALL.into_iter().map(Level::name).collect()
+}
+
+/// The value of `LD_PRELOAD` with the hook in front of what `others`, its value so far, loads.
+#[pyfunction]
+#[pyo3(signature = (others))]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
+pub fn preload_value(others: Option<OsString>) -> PyResult<OsString> {
+    let hook = hook::path()?;
+    preload(&hook, others.as_deref(), || lasting_links(&hook)).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidInput => PyValueError::new_err(error.to_string()),
+        _ => error.into(),
+    })
+}
+
+/// `None` if nothing speaks against scheduling this program, else why not, in a sentence, and
+/// whether the hook can be preloaded into it all the same.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
+pub fn unscheduled(executable: PathBuf) -> Option<(String, bool)> {
+    match interpreter::hookable(&executable) {
+        Hookable::Yes | Hookable::NotPython => None,
+        Hookable::NotScheduled(why) => Some((why, true)),
+        Hookable::No(why) => Some((why, false)),
+    }
+}
+
+/// Undoes what Python does to signals when it starts and exec would pass on: ignoring SIGPIPE and
+/// SIGXFSZ.
+#[pyfunction]
+pub fn restore_signals() {
+    for number in [libc::SIGPIPE, libc::SIGXFSZ] {
+        // SAFETY: the default disposition runs no code of this process.
+        unsafe { libc::signal(number, libc::SIG_DFL) };
+    }
+}

@@ -1,0 +1,76 @@
+"""The group of all commands, as click reads it."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from ungil.cli.command import SETTINGS, fail
+
+COMMANDS = ("trace", "report", "run", "policy", "doctor")
+
+EXAMPLES = """\
+  ungil trace app.py --port 8000       what does the GIL cost this program?
+  ungil report ungil-app.pftrace       read it again
+  ungil run app.py --port 8000         run it with its GIL scheduled
+  ungil policy 4711 batch              change the policy of a running process
+  ungil doctor                         does it work on this machine?
+"""
+
+
+class Commands(click.Group):
+    """The commands, each imported when it is asked for: a start costs what it uses."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All commands, in the order in which people need them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of the module with that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        return importlib.import_module(f"ungil.cli.{cmd_name}").command
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Examples first."""
+        formatter.write(EXAMPLES + "\n")
+        super().format_help(ctx, formatter)
+
+
+def _print_version(ctx: click.Context, _param: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        from ungil import __version__
+
+        print(f"ungil {__version__}")
+        ctx.exit()
+
+
+@click.group(cls=Commands, context_settings=SETTINGS)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
+def ungil() -> None:
+    """What the GIL costs a running Python program, and how to schedule it better."""
+
+
+def invoke(words: list[str]) -> int:
+    """Run the command that `words` name and return its exit code; mistakes of `words` are told.
+
+    What the command itself raises, it raises.
+    """
+    try:
+        code = ungil.main(args=words, prog_name="ungil", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return 2
+    except click.ClickException as error:
+        return fail(error.format_message(), 2)
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    return code if isinstance(code, int) else 0

@@ -1,0 +1,153 @@
+"""`ungil policy`: show and change the policy of a running process."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypedDict
+
+import click
+
+from ungil._native import process_policy, set_process_policy
+from ungil.cli.command import Command, reason
+from ungil.cli.scheduling import known_policy, milliseconds
+from ungil.errors import UsageError
+
+EXAMPLES = """\
+  ungil policy 4711                    which policy has it?
+  ungil policy 4711 batch              change it
+  ungil policy 4711 fair --quantum 2   and its quantum
+  ungil policy 4711 stock --children   its children, too: a server and its workers
+"""
+
+
+class Settings(TypedDict):
+    """A policy and its quantum."""
+
+    policy: str
+    quantum_ms: float
+
+
+class Process(Settings):
+    """A process, its settings, and those it had before they were changed."""
+
+    pid: int
+    before: Settings | None
+
+
+def _process_number(_ctx: click.Context, _param: click.Parameter, value: str) -> int:
+    if not re.fullmatch("[0-9]+", value) or not 0 < int(value) < 2**31:
+        raise UsageError(f"PID: {value!r} is not the number of a process")
+    return int(value)
+
+
+@click.command(cls=Command, name="policy", examples=EXAMPLES)
+@click.argument("pid", callback=_process_number)
+@click.argument("name", required=False)
+@click.option("--quantum", metavar="MS", help="Time slice [default with NAME: the policy's own].")
+@click.option("--children", is_flag=True, help="Also the descendants of PID that are scheduled.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a sentence.")
+def command(pid: int, name: str | None, quantum: str | None, children: bool, as_json: bool) -> None:
+    """Show the policy of process PID, or change it to NAME.
+
+    PID was started by ungil run or ungil trace, or with the variables of ungil run --env.
+    The change is in force at once. Processes that it forks later begin with it; programs that it
+    starts later begin with the policy that its command line or environment said.
+    """
+    if name is not None:
+        known_policy("NAME", name)
+    quantum_ns = None
+    if quantum is not None:
+        quantum_ns = max(1, round(milliseconds("--quantum", quantum) * 1e6))
+    processes = [
+        _shown_or_changed(it, name, quantum_ns)
+        for it in ([pid] if not children else _scheduled(pid))
+    ]
+    if as_json:
+        print(json.dumps({"schema": 1, "processes": processes}))
+        return
+    for process in processes:
+        before = process["before"]
+        was = "" if before is None else f" (was {_words(before)})"
+        print(f"process {process['pid']}: {_words(process)}{was}")
+
+
+def _shown_or_changed(pid: int, name: str | None, quantum_ns: int | None) -> Process:
+    before = None
+    if name is not None or quantum_ns is not None:
+        policy = name if name is not None else _policy_of(pid)[0]
+        try:
+            before = _settings(set_process_policy(pid, policy, quantum_ns or 0))
+        except (OSError, RuntimeError) as error:
+            raise _refusal(pid, error) from error
+    return {"pid": pid, **_settings(_policy_of(pid)), "before": before}
+
+
+def _policy_of(pid: int) -> tuple[str, int]:
+    try:
+        return process_policy(pid)
+    except (OSError, RuntimeError) as error:
+        raise _refusal(pid, error) from error
+
+
+def _refusal(pid: int, error: OSError | RuntimeError) -> UsageError:
+    """What the native part says, in a sentence about process `pid`."""
+    if isinstance(error, FileNotFoundError | ProcessLookupError):
+        return UsageError(f"there is no process {pid}")
+    if isinstance(error, PermissionError):
+        return UsageError(
+            f"process {pid} cannot be looked into: permission denied; try as its user or as root"
+        )
+    why = reason(error) if isinstance(error, OSError) else str(error)
+    return UsageError(f"process {pid} has no policy: {why}")
+
+
+def _scheduled(pid: int) -> list[int]:
+    """`pid` and its descendants, those that are scheduled; UsageError if none is."""
+    family = list(_family(pid))
+    found: list[int] = []
+    refusal: UsageError | None = None
+    for it in family:
+        try:
+            _policy_of(it)
+        except UsageError as error:
+            refusal = refusal or error
+        else:
+            found.append(it)
+    if refusal is None or found:
+        return found
+    if len(family) == 1:
+        raise refusal
+    raise UsageError(f"neither process {pid} nor a descendant of it has a policy")
+
+
+def _family(pid: int) -> Iterator[int]:
+    """`pid` and all that descend from it, parents first."""
+    children: defaultdict[int, list[int]] = defaultdict(list)
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                stat = (folder / "stat").read_bytes()
+            except OSError:
+                continue  # it has ended
+            # The name, in parentheses, may contain anything; state and parent follow.
+            children[int(stat[stat.rindex(b")") + 1 :].split()[1])].append(int(folder.name))
+    family = [pid]
+    for it in family:
+        yield it
+        # Taken out, because a number that is used again could close a circle.
+        family += children.pop(it, [])
+
+
+def _settings(settings: tuple[str, int]) -> Settings:
+    policy, quantum_ns = settings
+    return {"policy": policy, "quantum_ms": quantum_ns / 1e6}
+
+
+def _words(settings: Settings | Process) -> str:
+    if settings["policy"] == "stock":
+        return "stock"
+    return f"{settings['policy']}, quantum {settings['quantum_ms']:g} ms"

@@ -1,0 +1,126 @@
+"""What the command line says about scheduling, and the environment that makes it so.
+
+| option       | variable           | without both                     |
+|--------------|--------------------|----------------------------------|
+| `--policy`   | `UNGIL_POLICY`     | the command's default            |
+| `--quantum`  | `UNGIL_QUANTUM`    | the policy's own                 |
+| `--priority` | `UNGIL_PRIORITY`   | every thread has level normal    |
+
+An option wins over the variable. The hook reads the first two in the program, the module in
+`ungil/startup`, which Python imports by itself, the third: a `PATTERN=LEVEL` a line.
+
+Every start of a program under `ungil run` imports this module, so it imports nothing that takes
+long: typing alone takes as long as the interpreter itself.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ungil._native import LEVELS, POLICIES, unscheduled
+from ungil.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ungil.cli.program import Program
+
+POLICY, QUANTUM, PRIORITY = "UNGIL_POLICY", "UNGIL_QUANTUM", "UNGIL_PRIORITY"
+STARTUP = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "startup")
+LONGEST_QUANTUM_MS = 3_600_000
+
+
+class Scheduling:
+    """The options of one command line, as they were written."""
+
+    def __init__(
+        self,
+        policy: str | None = None,
+        quantum: str | None = None,
+        priorities: Sequence[str] = (),
+    ) -> None:
+        self.policy = policy
+        self.quantum = quantum
+        self.priorities = tuple(priorities)
+
+    def variables(self, default: str) -> dict[str, str]:
+        """The variables that a program needs besides the hook; `default` is the default policy.
+
+        UsageError if an option or a variable makes no sense.
+        """
+        chosen = {POLICY: default}
+        if self.policy is not None:
+            chosen[POLICY] = known_policy("--policy", self.policy)
+        elif os.environ.get(POLICY):
+            chosen[POLICY] = known_policy(POLICY, os.environ[POLICY])
+        if self.quantum is not None:
+            chosen[QUANTUM] = f"{milliseconds('--quantum', self.quantum):.12g}"
+        elif os.environ.get(QUANTUM):
+            chosen[QUANTUM] = f"{milliseconds(QUANTUM, os.environ[QUANTUM]):.12g}"
+        rules = [level_rule("--priority", rule) for rule in self.priorities] or [
+            level_rule(PRIORITY, rule) for rule in os.environ.get(PRIORITY, "").splitlines() if rule
+        ]
+        if rules:
+            chosen[PRIORITY] = "\n".join(rules)
+            chosen["PYTHONPATH"] = _with_startup(os.environ.get("PYTHONPATH", ""))
+        return chosen
+
+
+def known_policy(source: str, name: str) -> str:
+    """`name`; UsageError, which begins with `source`, if no policy has that name."""
+    if name not in POLICIES:
+        raise UsageError(f"{source}: {name!r} is none of the policies {', '.join(POLICIES)}")
+    return name
+
+
+def milliseconds(source: str, text: str) -> float:
+    """The quantum that `text` writes; UsageError, which begins with `source`, if it is none."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number <= LONGEST_QUANTUM_MS:
+        raise UsageError(
+            f"{source}: {text!r} is not a number of milliseconds above zero and up to an hour"
+        )
+    return number
+
+
+def level_rule(source: str, text: str) -> str:
+    """`text`, which is PATTERN=LEVEL; UsageError, which begins with `source`, if it is not."""
+    pattern, _, level = text.rpartition("=")
+    if not pattern or level not in LEVELS or "\n" in text:
+        raise UsageError(
+            f"{source}: {text!r} is not PATTERN=LEVEL with one of the levels {', '.join(LEVELS)}, "
+            "for example: 'worker-*=low'"
+        )
+    return text
+
+
+def warn_if_unscheduled(program: Program) -> bool:
+    """Say on stderr why `program` cannot be scheduled, if that is so.
+
+    Returns whether the hook can be loaded into it all the same: the programs that it starts may be
+    ones that can be scheduled.
+    """
+    problem = unscheduled(program.executable)
+    if problem is None:
+        return True
+    why, can_preload = problem
+    warn(f"{why}; it runs unscheduled")
+    return can_preload
+
+
+def warn(sentence: str) -> None:
+    """Say on stderr what will not be as it was asked for."""
+    print(f"ungil: {sentence}", file=sys.stderr, flush=True)
+
+
+def _with_startup(path: str) -> str:
+    """`path`, a PYTHONPATH, with the folder of the start-up module in front."""
+    if os.pathsep in STARTUP:
+        raise UsageError(f"--priority: PYTHONPATH cannot name {STARTUP!r}, which has a colon")
+    others = [folder for folder in path.split(os.pathsep) if folder != STARTUP] if path else []
+    return os.pathsep.join([STARTUP, *others])

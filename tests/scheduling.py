@@ -1,0 +1,74 @@
+"""Running programs under a policy, as the tests of scheduling do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pythons import Python
+
+from ungil import _native
+
+PROGRAMS = Path(__file__).with_name("programs")
+POLICIES = ("interactive", "fair", "batch", "priority")
+# As they travel in shared memory.
+NUMBERS = {name: number for number, name in enumerate(("stock", *POLICIES))}
+# In milliseconds, almost three hours: who waited for the end of one would never be seen to.
+ENDLESS_QUANTUM = 10_000_000.0
+
+
+def environment(policy: str, quantum_ms: float | None = None) -> dict[str, str]:
+    """The environment in which a Python is scheduled by `policy`."""
+    changed = {"LD_PRELOAD": _native.hook_path(), "UNGIL_POLICY": policy}
+    if quantum_ms is not None:
+        changed["UNGIL_QUANTUM"] = str(quantum_ms)
+    return os.environ | changed
+
+
+def page_of(pid: int) -> Path:
+    """The page through which the process `pid` can be told its policy."""
+    namespace = Path("/proc/self/ns/pid").stat().st_ino
+    return Path(f"/dev/shm/ungil-policy-{os.geteuid()}-{namespace}-{pid}")
+
+
+@contextmanager
+def running(
+    python: Python, *arguments: str | Path, policy: str, quantum_ms: float | None = None
+) -> Generator[subprocess.Popen[str]]:
+    """Start `python ARGUMENTS` under `policy`; in the end nothing is left of it."""
+    with subprocess.Popen(
+        # From 3.12 on fork warns where there are other threads.
+        [python.path, "-Wignore", *map(str, arguments)],
+        env=environment(policy, quantum_ms),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            page_of(process.pid).unlink(missing_ok=True)
+
+
+def run(
+    python: Python, *arguments: str | Path, policy: str, quantum_ms: float | None = None
+) -> str:
+    """What `python ARGUMENTS` prints under `policy`, if it ends well and leaves no page."""
+    with running(python, *arguments, policy=policy, quantum_ms=quantum_ms) as process:
+        stdout, stderr = process.communicate()
+        assert (process.returncode, stderr) == (0, "")
+        assert not page_of(process.pid).exists()
+        return stdout
+
+
+def read_line(process: subprocess.Popen[str]) -> str:
+    """The next line that the program prints."""
+    assert process.stdout
+    return process.stdout.readline().rstrip("\n")
