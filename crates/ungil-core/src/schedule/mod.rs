@@ -6,17 +6,11 @@
 //! runs inside an interpreter, in a model checker, and in a simulation.
 
 mod line;
-#[cfg(test)]
-mod model;
 mod policy;
-#[cfg(all(test, not(loom)))]
-mod properties;
 mod queue;
-#[cfg(all(test, not(loom)))]
-mod scenarios;
 mod scheduler;
-#[cfg(all(test, not(loom)))]
-mod simulation;
+#[cfg(test)]
+mod tests;
 
 pub use line::{Answer, Host, Line};
 pub use policy::{Level, Policy, Settings, UnknownName};

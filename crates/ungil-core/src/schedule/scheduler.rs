@@ -175,13 +175,19 @@ impl Scheduler {
     /// somebody came.
     ///
     /// That time was nobody else's, so it costs nothing; but those who were away meanwhile have let
-    /// it pass, and so fall behind.
-    pub fn was_alone(&mut self, account: &mut Account, now_ns: u64, alone_ns: u64) -> Standing {
+    /// it pass, and so fall behind. `ran_ns` of it is known to be this very hold's.
+    pub fn was_alone(
+        &mut self,
+        account: &mut Account,
+        now_ns: u64,
+        alone_ns: u64,
+        ran_ns: u64,
+    ) -> Standing {
         if alone_ns >= self.settings.quantum_ns {
             // It has had what it waited for.
             account.has_waited();
         }
-        account.turn_ns = account.turn_ns.max(alone_ns.min(self.grace_ns()));
+        account.turn_ns = account.turn_ns.max(ran_ns.min(self.grace_ns()));
         let standing = self.enter(account, now_ns, false);
         if self.credit_ns() == 0 {
             return standing;
@@ -245,7 +251,8 @@ impl Scheduler {
         account.virtual_ns = account.virtual_ns.saturating_add(passed);
         let ahead = account.virtual_ns.saturating_sub(before);
         let weight = account.level.weight();
-        self.floor_ns = self.floor_ns.saturating_add(ahead * weight / (weight + waiting));
+        self.floor_ns =
+            self.floor_ns.saturating_add(ahead.saturating_mul(weight) / (weight + waiting));
     }
 
     fn grace_ns(&self) -> u64 {
@@ -275,4 +282,45 @@ impl Scheduler {
 
 fn level_patience_ns(level: Level) -> u64 {
     (Level::High as u64 - level as u64) * AGING_NS + AGING_NS / 2
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const NOW_NS: u64 = 1_000 * MS;
+
+    fn held(ms: u64, forced: bool) -> Hold {
+        Hold { wall_ns: ms * MS, used_ns: ms * MS, forced }
+    }
+
+    #[test]
+    fn a_thread_that_was_interrupted_goes_on_with_its_quantum() {
+        for (forced, may_run_ms) in [(true, 3), (false, 5)] {
+            let mut scheduler = Scheduler::new(0, Policy::Fair.into());
+            let (mut own, mut other) = (Account::new(), Account::new());
+            scheduler.enter(&mut own, NOW_NS, false);
+            scheduler.released(&mut own, held(2, forced), Level::Normal.weight());
+            // The other has had as much.
+            scheduler.enter(&mut other, NOW_NS, false);
+            scheduler.released(&mut other, held(2, false), Level::Normal.weight());
+            let own = scheduler.enter(&mut own, NOW_NS, false);
+            let other = scheduler.enter(&mut other, NOW_NS, false);
+            assert_eq!(own.rank, other.rank);
+            assert_eq!(scheduler.ask_at_ns(&own, NOW_NS, &other), NOW_NS + may_run_ms * MS);
+        }
+    }
+
+    #[test]
+    fn nobody_is_further_ahead_than_the_lag_of_the_policy_in_force() {
+        let mut scheduler = Scheduler::new(0, Policy::Batch.into());
+        let mut greedy = Account::new();
+        scheduler.enter(&mut greedy, NOW_NS, false);
+        scheduler.released(&mut greedy, held(900, false), Level::Normal.weight());
+        scheduler.change(Policy::Fair.into());
+        let greedy = scheduler.enter(&mut greedy, NOW_NS, false);
+        let new = scheduler.enter(&mut Account::new(), NOW_NS, false);
+        assert_eq!(greedy.rank - new.rank, LAG * Policy::Fair.quantum_ns());
+    }
 }

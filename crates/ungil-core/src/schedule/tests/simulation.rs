@@ -1,14 +1,15 @@
 //! An interpreter in virtual time: threads that compute, block, come and go, around the real
 //! [`Line`].
 //!
-//! Each thread is a coroutine that does what `take_gil` and `drop_gil` do, so the code under test
-//! runs unchanged: a wait really sleeps in [`Line::wait`], and sleeping hands over to the thread
+//! Each thread is a coroutine that does what `take_gil` and `drop_gil` do when the hook stands in for
+//! their calls, so the code under test runs unchanged: a wait really sleeps in [`Line::wait`], and sleeping hands over to the thread
 //! whose time is next. Processors are as many as threads. What costs time is what the workload says,
 //! and besides: a thread that is woken runs [`Workload::wake_ns`] later, in which another may take
 //! the free GIL before it, and a holder looks at a request [`Workload::drop_ns`] after it was made.
 //! Everything else is immediate, so one workload has one schedule.
 
-use super::{Account, Answer, Host, Level, Line, Settings};
+use super::workload::{Hold, Outcome, Step, Then, Thread, Wait, Workload};
+use crate::schedule::{Account, Answer, Host, Line, Settings};
 use crate::sync::AtomicU32;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::cell::{Cell, RefCell};
@@ -17,92 +18,6 @@ use std::rc::Rc;
 
 /// What the clock shows at the beginning.
 const UPTIME_NS: u64 = 1_000_000_000;
-
-/// What happens, and for how long.
-#[derive(Clone, Debug)]
-pub struct Workload {
-    pub threads: Vec<Thread>,
-    /// From when on which settings are in force; the first from the beginning.
-    pub settings: Vec<(u64, Settings)>,
-    /// When a signal comes that thread 0 has a handler for.
-    pub signal_ns: Option<u64>,
-    pub lasts_ns: u64,
-    pub wake_ns: u64,
-    pub drop_ns: u64,
-}
-
-#[derive(Clone, Debug)]
-pub struct Thread {
-    pub level: Level,
-    pub begins_ns: u64,
-    pub steps: Vec<Step>,
-    pub then: Then,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub enum Step {
-    /// Takes the GIL, computes this long, with interruptions if it is asked, and lets go.
-    Compute(u64),
-    /// The same in one piece, as an extension module that never looks at requests.
-    Hold(u64),
-    /// Is away without the GIL.
-    Block(u64),
-}
-
-/// What a thread does after its steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
-    Exit,
-    Repeat,
-    /// Exits, and a new thread begins with the same steps.
-    Replace,
-}
-
-/// One use of the GIL, from taking to letting go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hold {
-    pub thread: usize,
-    pub from_ns: u64,
-    pub to_ns: u64,
-}
-
-/// One call of `take_gil`.
-#[derive(Clone, Copy, Debug)]
-pub struct Wait {
-    pub thread: usize,
-    pub from_ns: u64,
-    /// When it had the GIL, or the end of the simulation.
-    pub to_ns: u64,
-    /// How often a thread that did not wait took the GIL meanwhile, because it was free.
-    pub overtaken: u64,
-}
-
-/// What happened.
-#[derive(Debug, Default)]
-pub struct Outcome {
-    pub holds: Vec<Hold>,
-    pub waits: Vec<Wait>,
-    /// The longest time in which the GIL was free though a thread waited for it.
-    pub idle_ns: u64,
-}
-
-impl Outcome {
-    /// How long `thread` held the GIL between two times.
-    pub fn held_ns(&self, thread: usize, from_ns: u64, to_ns: u64) -> u64 {
-        let holds = self.holds.iter().filter(|hold| hold.thread == thread);
-        holds.map(|hold| hold.to_ns.min(to_ns).saturating_sub(hold.from_ns.max(from_ns))).sum()
-    }
-
-    /// The waits of `thread` that began at `from_ns` or later.
-    pub fn waits_of(&self, thread: usize, from_ns: u64) -> impl Iterator<Item = &Wait> {
-        self.waits.iter().filter(move |wait| wait.thread == thread && wait.from_ns >= from_ns)
-    }
-
-    /// The longest of those.
-    pub fn longest_wait_ns(&self, thread: usize, from_ns: u64) -> u64 {
-        self.waits_of(thread, from_ns).map(|wait| wait.to_ns - wait.from_ns).max().unwrap_or(0)
-    }
-}
 
 /// A thread as the kernel sees it.
 #[derive(Debug)]
@@ -137,8 +52,6 @@ struct World {
     last_holder: Cell<usize>,
     switches: Cell<u32>,
     drop_requested: Cell<bool>,
-    /// The thread that waits in `drop_gil` for the GIL to go to another (`FORCE_SWITCHING`).
-    switching: Cell<Option<usize>>,
     freed_ns: Cell<u64>,
     /// How many wait in `take_gil`.
     waiting: Cell<usize>,
@@ -158,7 +71,8 @@ pub fn simulate(workload: &Workload) -> Outcome {
         .map(|(number, thread)| {
             let (world, thread) = (world.clone(), thread.clone());
             let body = move |yielder: &Yielder<(), ()>, ()| {
-                Here { world: &world, number, yielder, account: Cell::default() }.live(&thread);
+                let (account, was_forced) = (Cell::new(Account::new()), Cell::new(false));
+                Here { world: &world, number, yielder, account, was_forced }.live(&thread);
             };
             Some(Coroutine::new(body))
         })
@@ -211,7 +125,6 @@ impl World {
             last_holder: Cell::new(usize::MAX),
             switches: Cell::new(0),
             drop_requested: Cell::new(false),
-            switching: Cell::new(None),
             freed_ns: Cell::new(0),
             waiting: Cell::new(0),
             outcome: RefCell::default(),
@@ -278,6 +191,8 @@ struct Here<'a> {
     number: usize,
     yielder: &'a Yielder<(), ()>,
     account: Cell<Account>,
+    /// Whether it let go of the GIL because it was asked.
+    was_forced: Cell<bool>,
 }
 
 impl Here<'_> {
@@ -335,8 +250,12 @@ impl Here<'_> {
 
     fn take_gil(&self) {
         let world = self.world;
-        if world.locked.get() {
+        let stands_back = self.was_forced.take() && world.line.is_granted();
+        if world.locked.get() || stands_back {
             self.come_to_wait();
+        }
+        if stands_back && !world.locked.get() {
+            world.line.wait(self, world.settings(), &self.account, false);
         }
         while world.locked.get() {
             let switches = world.switches.get();
@@ -352,9 +271,6 @@ impl Here<'_> {
         }
         world.drop_requested.set(false);
         world.line.acquired(self, &self.account);
-        if let Some(other) = world.switching.take() {
-            world.schedule(other, world.wake_ns);
-        }
         self.note_taken();
     }
 
@@ -363,10 +279,7 @@ impl Here<'_> {
         world.locked.set(false);
         world.line.released(self, world.settings(), &self.account);
         self.note_dropped();
-        if world.drop_requested.get() && world.last_holder.get() == self.number {
-            world.switching.set(Some(self.number));
-            self.pause(None);
-        }
+        self.was_forced.set(world.drop_requested.get());
     }
 
     fn request_drop(&self) {
@@ -431,6 +344,7 @@ impl Host for Here<'_> {
     fn sleep(&self, word: &AtomicU32, _expected: u32, timeout_ns: Option<u64>) -> bool {
         self.task(|task| task.word = word);
         self.pause(timeout_ns);
+        self.world.line.adopt(self, self.world.settings());
         self.task(|task| {
             task.word = null();
             std::mem::take(&mut task.interrupted)

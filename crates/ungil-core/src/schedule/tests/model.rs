@@ -1,37 +1,28 @@
-//! `take_gil` and `drop_gil` (`Python/ceval_gil.c`, 3.8 to 3.13) around the real [`Line`], under a
-//! model checker: loom tries every interleaving of two or three threads with few preemptions,
-//! shuttle random ones of more.
+//! `take_gil` and `drop_gil` (`Python/ceval_gil.c`, 3.8 to 3.13) and the hook's stand-ins for what
+//! they call, around the real [`Line`], on the locks of a model checker.
 //!
 //! The kernel is modelled where it matters: a futex compares and sleeps in one step, and a timer
 //! fires at a time of its own choosing, which is when [`Gil::alarm`] happens to run, or when
 //! nothing else can. There is no other safety net, so a lost wake-up is a thread that sleeps for
 //! ever, which panics. A thread that was woken finds that no time has passed, one whose timer fired
 //! that it has passed entirely.
-//!
-//! Mutations of line.rs that must fail here: no wake-up in `released`, in `adopt`, or of a new
-//! timekeeper in `acquired`; a waiter that returns without leaving the queue; a timekeeper that
-//! leaves and is remembered; a sleeper whose word is reset after its mutex is let go.
 
-use super::{Account, Answer, Host, Line, Policy, Settings};
-use crate::sync::AtomicU32;
+use crate::schedule::{Account, Answer, Host, Line, Policy, Settings};
+use crate::sync::{AtomicU32, Ordering::Relaxed};
 use std::cell::{Cell, RefCell};
 
 #[cfg(loom)]
-use loom::{
+pub use loom::{
     sync::{Arc, Condvar, Mutex, MutexGuard},
     thread,
 };
 #[cfg(not(loom))]
-use shuttle::{
+pub use shuttle::{
     sync::{Arc, Condvar, Mutex, MutexGuard},
     thread,
 };
 
-const QUANTUM_NS: u64 = 5_000_000;
-const FAIR: Settings = Settings { policy: Policy::Fair, quantum_ns: QUANTUM_NS };
-const INTERACTIVE: Settings = Settings { policy: Policy::Interactive, quantum_ns: QUANTUM_NS };
-const PRIORITY: Settings = Settings { policy: Policy::Priority, quantum_ns: QUANTUM_NS };
-const STOCK: Settings = Settings { policy: Policy::Stock, quantum_ns: QUANTUM_NS };
+pub const QUANTUM_NS: u64 = 5_000_000;
 
 /// What CPython and the hook guard with the GIL's mutex.
 struct State {
@@ -40,7 +31,8 @@ struct State {
     switches: u32,
     /// The hook's copy, which nobody resets but the thread that acquires.
     drop_requested: bool,
-    stock_waiters: usize,
+    /// The word of the thread to wake once the mutex has been let go.
+    to_wake: Option<*const AtomicU32>,
 }
 
 /// What CPython guards with `switch_mutex`; the request is an atomic there.
@@ -82,19 +74,22 @@ struct Kernel {
     sleepers: Vec<Option<Sleeper>>,
 }
 
-struct Gil {
-    line: Line,
+pub struct Gil {
+    pub line: Line,
     mutex: Mutex<State>,
+    /// How many sleep on `cond`, as the hook counts them.
+    stock_waiters: AtomicU32,
     switch_mutex: Mutex<Switch>,
     switch_cond: Condvar,
     kernel: Mutex<Kernel>,
     wakes: Vec<Condvar>,
-    page: Mutex<Settings>,
+    /// The settings that anybody may change.
+    pub page: Mutex<Settings>,
     /// What the GIL protects.
-    object: Mutex<u32>,
+    pub object: Mutex<u32>,
     /// Whether the main thread finalizes the interpreter while others use it.
-    finalizes: bool,
-    finalizing: Mutex<bool>,
+    pub finalizes: bool,
+    pub finalizing: Mutex<bool>,
 }
 
 // SAFETY: the line is used with `mutex` held, and the pointers in `kernel` are only compared.
@@ -104,18 +99,14 @@ unsafe impl Sync for Gil {}
 
 impl Gil {
     /// For `threads`, of which all are started.
-    fn new(threads: usize, settings: Settings) -> Self {
-        let state = State {
-            now_ns: 1,
-            locked: false,
-            switches: 0,
-            drop_requested: false,
-            stock_waiters: 0,
-        };
+    pub fn new(threads: usize, settings: Settings) -> Self {
+        let state =
+            State { now_ns: 1, locked: false, switches: 0, drop_requested: false, to_wake: None };
         let switch = Switch { last_holder: usize::MAX, drop_requested: false, is_awaited: false };
         Self {
             line: Line::new(0),
             mutex: Mutex::new(state),
+            stock_waiters: AtomicU32::new(0),
             switch_mutex: Mutex::new(switch),
             switch_cond: Condvar::new(),
             kernel: Mutex::new(Kernel { runnable: threads, sleepers: vec![None; threads] }),
@@ -127,12 +118,16 @@ impl Gil {
         }
     }
 
+    fn has_stock_waiters(&self) -> bool {
+        self.stock_waiters.load(Relaxed) > 0
+    }
+
     fn settings(&self) -> Settings {
         *self.page.lock().unwrap()
     }
 
     /// Time passes: the timer that is due first fires.
-    fn alarm(&self) {
+    pub fn alarm(&self) {
         self.fire(&mut self.kernel.lock().unwrap());
     }
 
@@ -191,11 +186,16 @@ impl Gil {
     }
 
     /// A signal that thread 0 has a handler for.
-    fn interrupt(&self) {
+    pub fn interrupt(&self) {
         self.rouse(&mut self.kernel.lock().unwrap(), 0, Woken::Signal);
     }
 
-    /// The calling thread sleeps or has ended.
+    /// The calling thread has ended.
+    pub fn ended(&self) {
+        self.rests(&mut self.kernel.lock().unwrap());
+    }
+
+    /// One thread fewer can run.
     fn rests(&self, kernel: &mut Kernel) {
         kernel.runnable -= 1;
         if kernel.runnable > 0 || self.fire(kernel) {
@@ -214,19 +214,27 @@ impl Gil {
 }
 
 /// A thread, seen from inside.
-struct Here<'a> {
+pub struct Here<'a> {
     gil: &'a Gil,
     number: usize,
     account: Cell<Account>,
     /// While the thread holds the GIL's mutex.
     state: RefCell<Option<MutexGuard<'a, State>>>,
     slept_on: Cell<*const AtomicU32>,
+    /// Whether it was forced to let go, and has not stood back since.
+    was_forced: Cell<bool>,
 }
 
 impl<'a> Here<'a> {
-    fn new(gil: &'a Gil, number: usize) -> Self {
-        let slept_on = Cell::new(std::ptr::null());
-        Self { gil, number, account: Cell::default(), state: RefCell::new(None), slept_on }
+    pub fn new(gil: &'a Gil, number: usize) -> Self {
+        Self {
+            gil,
+            number,
+            account: Cell::new(Account::new()),
+            state: RefCell::new(None),
+            slept_on: Cell::new(std::ptr::null()),
+            was_forced: Cell::new(false),
+        }
     }
 
     fn lock(&self) {
@@ -237,13 +245,33 @@ impl<'a> Here<'a> {
         drop(self.state.borrow_mut().take());
     }
 
+    /// The hook's stand-in for `pthread_mutex_lock`.
+    fn lock_gil(&self) {
+        self.lock();
+        if self.gil.line.is_granted() && self.was_forced.take() && !self.is_locked() {
+            let settings = self.gil.settings();
+            if settings.policy != Policy::Stock {
+                self.wait_in_line(settings);
+            }
+        }
+    }
+
+    /// The hook's stand-in for `pthread_mutex_unlock`.
+    fn unlock_gil(&self) {
+        let to_wake = self.state(|state| state.to_wake.take());
+        self.unlock();
+        if let Some(word) = to_wake {
+            self.gil.wake_one(Place::Word(word));
+        }
+    }
+
     fn state<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
         look(self.state.borrow_mut().as_mut().expect("the mutex is held"))
     }
 
     /// Uses the GIL, and lets go in the middle if it was asked. Returns whether it came to that.
     /// Thread 1 computes, and lets go only if it is asked.
-    fn work(&self) -> bool {
+    pub fn work(&self) -> bool {
         if !self.take() {
             return false;
         }
@@ -282,13 +310,13 @@ impl<'a> Here<'a> {
         if must_exit() {
             return false;
         }
-        self.lock();
+        self.lock_gil();
         while self.state(|state| state.locked) {
             let switches = self.state(|state| state.switches);
             let timed_out = self.timedwait();
             if timed_out && self.state(|state| state.locked && state.switches == switches) {
                 if must_exit() {
-                    self.unlock();
+                    self.unlock_gil();
                     return false;
                 }
                 self.gil.switch_mutex.lock().unwrap().drop_requested = true;
@@ -311,7 +339,7 @@ impl<'a> Here<'a> {
             self.gil.switch_cond.notify_one();
             switch.drop_requested = false;
         }
-        self.unlock();
+        self.unlock_gil();
         if must_exit() {
             self.let_go();
             return false;
@@ -321,16 +349,20 @@ impl<'a> Here<'a> {
 
     /// `drop_gil`.
     fn let_go(&self) {
-        self.lock();
+        self.lock_gil();
         self.state(|state| {
             state.now_ns += QUANTUM_NS / 2;
             state.locked = false;
         });
         self.signal_free();
-        self.unlock();
+        self.unlock_gil();
         let mut switch = self.gil.switch_mutex.lock().unwrap();
         if switch.drop_requested && switch.last_holder == self.number {
             switch.drop_requested = false;
+            if self.gil.settings().policy != Policy::Stock && !self.gil.has_stock_waiters() {
+                self.was_forced.set(true);
+                return;
+            }
             switch.is_awaited = true;
             drop(switch);
             self.gil.rests(&mut self.gil.kernel.lock().unwrap());
@@ -345,14 +377,18 @@ impl<'a> Here<'a> {
     fn timedwait(&self) -> bool {
         let settings = self.gil.settings();
         if settings.policy == Policy::Stock {
-            self.state(|state| state.stock_waiters += 1);
+            self.gil.stock_waiters.fetch_add(1, Relaxed);
             let woken = self.sleep_at(Place::Cond, Some(QUANTUM_NS));
-            self.state(|state| state.stock_waiters -= 1);
+            self.gil.stock_waiters.fetch_sub(1, Relaxed);
             return woken == Some(Woken::Timer);
         }
+        self.wait_in_line(settings) == Answer::AskToDrop
+    }
+
+    fn wait_in_line(&self, settings: Settings) -> Answer {
         let answer = self.gil.line.wait(self, settings, &self.account, false);
         assert!(!self.gil.line.remembers(self.slept_on.get()), "a waiter left something behind");
-        answer == Answer::AskToDrop
+        answer
     }
 
     /// The hook's stand-in for `pthread_cond_signal(cond)`.
@@ -362,7 +398,7 @@ impl<'a> Here<'a> {
         if !is_stock || !self.gil.line.is_empty() {
             self.gil.line.released(self, settings, &self.account);
         }
-        if is_stock || self.state(|state| state.stock_waiters > 0) {
+        if is_stock || self.gil.has_stock_waiters() {
             self.gil.wake_one(Place::Cond);
         }
     }
@@ -390,7 +426,7 @@ impl<'a> Here<'a> {
 /// The line only sleeps on words that are 0.
 fn has_changed(word: *const AtomicU32) -> bool {
     // SAFETY: the word is on the stack of the calling thread, which is in `Line::wait`.
-    unsafe { &*word }.load(crate::sync::Ordering::Relaxed) != 0
+    unsafe { &*word }.load(Relaxed) != 0
 }
 
 impl Host for Here<'_> {
@@ -405,12 +441,18 @@ impl Host for Here<'_> {
     fn sleep(&self, word: &AtomicU32, expected: u32, timeout_ns: Option<u64>) -> bool {
         assert_eq!(expected, 0);
         self.slept_on.set(word);
-        let place = Place::Word(word);
-        self.sleep_at(place, timeout_ns) == Some(Woken::Signal) && self.number == 0
+        let interrupted = self.sleep_at(Place::Word(word), timeout_ns) == Some(Woken::Signal);
+        self.gil.line.adopt(self, self.gil.settings());
+        interrupted && self.number == 0
     }
 
     fn wake(&self, word: &AtomicU32) {
         self.gil.wake_one(Place::Word(word));
+    }
+
+    fn wake_when_unlocked(&self, word: &AtomicU32) {
+        let before = self.state(|state| state.to_wake.replace(word));
+        assert_eq!(before, None, "one wake-up would be lost");
     }
 
     fn is_locked(&self) -> bool {
@@ -423,144 +465,5 @@ impl Host for Here<'_> {
 
     fn drop_requested(&self) -> bool {
         self.state(|state| state.drop_requested)
-    }
-}
-
-/// What happens beside the threads that use the GIL.
-type Event = fn(&Gil);
-
-/// `threads` use the GIL `times` each while each of `events` happens, at any time. The caller is
-/// the main thread.
-fn play(gil: Gil, threads: usize, times: u32, events: &[Event]) {
-    let gil = Arc::new(gil);
-    let live = move |gil: &Gil, number| {
-        let here = Here::new(gil, number);
-        let done = (0..times).all(|_| here.work());
-        let must_exit = number != 0 && *gil.finalizing.lock().unwrap();
-        assert!(done || must_exit);
-        gil.rests(&mut gil.kernel.lock().unwrap());
-    };
-    let mut others: Vec<_> = (1..threads)
-        .map(|number| {
-            let gil = gil.clone();
-            thread::spawn(move || live(&gil, number))
-        })
-        .collect();
-    others.extend(events.iter().map(|&event| {
-        let gil = gil.clone();
-        thread::spawn(move || {
-            event(&gil);
-            gil.rests(&mut gil.kernel.lock().unwrap());
-        })
-    }));
-    live(&gil, 0);
-    for other in others {
-        other.join().unwrap();
-    }
-    assert!(gil.line.is_empty());
-    if !*gil.finalizing.lock().unwrap() {
-        let uses = u32::try_from(threads).unwrap() * times * 2;
-        assert_eq!(*gil.object.lock().unwrap(), uses);
-    }
-}
-
-fn alarm(gil: &Gil) {
-    gil.alarm();
-}
-
-fn interrupt(gil: &Gil) {
-    gil.interrupt();
-}
-
-fn change<const POLICY: u32>(gil: &Gil) {
-    let policy = Policy::from_number(POLICY).unwrap();
-    *gil.page.lock().unwrap() = Settings { policy, quantum_ns: QUANTUM_NS };
-}
-
-#[cfg(loom)]
-mod few_threads {
-    use super::*;
-
-    fn check(preemptions: usize, scenario: impl Fn() + Sync + Send + 'static) {
-        let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(preemptions);
-        builder.max_branches = 10_000;
-        builder.check(scenario);
-    }
-
-    #[test]
-    fn two_threads_get_the_gil_as_often_as_they_want_it() {
-        check(4, || play(Gil::new(2, INTERACTIVE), 2, 2, &[]));
-    }
-
-    #[test]
-    fn two_threads_are_asked_at_any_time() {
-        check(3, || play(Gil::new(3, FAIR), 2, 2, &[alarm]));
-    }
-
-    #[test]
-    fn three_threads_get_the_gil_as_often_as_they_want_it() {
-        check(3, || play(Gil::new(3, FAIR), 3, 1, &[]));
-    }
-
-    #[test]
-    fn two_threads_policy() {
-        check(3, || play(Gil::new(3, FAIR), 2, 1, &[change::<{ Policy::Priority as u32 }>]));
-    }
-
-    #[test]
-    fn two_threads_stock() {
-        check(3, || play(Gil::new(3, FAIR), 2, 1, &[change::<{ Policy::Stock as u32 }>]));
-    }
-
-    #[test]
-    fn two_threads_signal() {
-        check(3, || play(Gil::new(3, FAIR), 2, 1, &[interrupt]));
-    }
-
-    #[test]
-    fn three_threads_alarm() {
-        check(2, || play(Gil::new(4, FAIR), 3, 1, &[alarm]));
-    }
-}
-
-#[cfg(not(loom))]
-mod many_threads {
-    use super::*;
-
-    fn check(scenario: fn()) {
-        shuttle::check_random(scenario, 500);
-        shuttle::check_pct(scenario, 500, 4);
-    }
-
-    #[test]
-    fn every_thread_gets_the_gil_as_often_as_it_wants_it() {
-        for scenario in [
-            (|| play(Gil::new(6, INTERACTIVE), 4, 3, &[alarm, alarm])) as fn(),
-            || play(Gil::new(6, FAIR), 4, 3, &[alarm, alarm]),
-            || play(Gil::new(6, PRIORITY), 4, 3, &[alarm, alarm]),
-        ] {
-            check(scenario);
-        }
-    }
-
-    #[test]
-    fn a_policy_changes_while_threads_wait() {
-        const PRIORITY: u32 = Policy::Priority as u32;
-        const FAIR: u32 = Policy::Fair as u32;
-        const STOCK: u32 = Policy::Stock as u32;
-        check(|| play(Gil::new(7, super::FAIR), 4, 3, &[alarm, change::<PRIORITY>, alarm]));
-        check(|| play(Gil::new(7, INTERACTIVE), 4, 3, &[alarm, change::<STOCK>, alarm]));
-        check(|| play(Gil::new(7, super::STOCK), 4, 3, &[alarm, change::<FAIR>, alarm]));
-    }
-
-    #[test]
-    fn a_signal_interrupts_the_main_thread_in_its_wait() {
-        check(|| play(Gil::new(6, INTERACTIVE), 3, 3, &[interrupt, alarm, interrupt]));
-    }
-
-    #[test]
-    fn threads_exit_in_their_wait_when_the_interpreter_is_finalized() {
-        check(|| play(Gil { finalizes: true, ..Gil::new(6, INTERACTIVE) }, 4, 3, &[alarm, alarm]));
     }
 }

@@ -1,9 +1,9 @@
 //! What holds for every workload, over generated ones.
 
-use super::policy::Level;
-use super::scheduler::{AGING_NS, CREDIT, LAG};
-use super::simulation::{Hold, Outcome, Step, Then, Thread, Wait, Workload, simulate};
-use super::{Policy, Settings};
+use super::simulation::simulate;
+use super::workload::{Hold, Outcome, Step, Then, Thread, Wait, Workload};
+use crate::schedule::scheduler::{AGING_NS, CREDIT, LAG};
+use crate::schedule::{Level, Policy, Settings};
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
@@ -101,7 +101,7 @@ fn held_meanwhile_ns(outcome: &Outcome, wait: &Wait) -> u64 {
 /// Each case simulates seconds.
 fn some_cases() -> ProptestConfig {
     let usual = ProptestConfig::default();
-    ProptestConfig { cases: usual.cases.div_ceil(2), ..usual }
+    ProptestConfig { cases: usual.cases.div_ceil(4), ..usual }
 }
 
 proptest! {

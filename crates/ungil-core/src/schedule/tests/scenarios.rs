@@ -1,9 +1,10 @@
 //! What a policy promises in the situations it is made for.
 
-use super::policy::Level::{self, High, Low, Normal};
-use super::scheduler::{AGING_NS, CREDIT, GRACE, LAG};
-use super::simulation::{Outcome, Step, Then, Thread, Workload, simulate};
-use super::{Policy, Settings};
+use super::simulation::simulate;
+use super::workload::{Outcome, Step, Then, Thread, Workload};
+use crate::schedule::Level::{self, High, Low, Normal};
+use crate::schedule::scheduler::{AGING_NS, CREDIT, GRACE, LAG};
+use crate::schedule::{Policy, Settings};
 
 const MS: u64 = 1_000_000;
 const US: u64 = 1_000;
@@ -173,18 +174,42 @@ fn a_thread_that_must_run_a_signal_handler_goes_first() {
 }
 
 #[test]
+fn under_priority_a_higher_level_asks_a_lower_one_at_once() {
+    let steps = vec![Step::Compute(MS), Step::Block(SECOND)];
+    let high = Thread { level: High, steps, then: Then::Repeat, ..computes(High) };
+    let outcome = run(Policy::Priority, &[high, computes(Low)]);
+    assert!(outcome.waits_of(0, 0).count() > 5, "it has to wait each time");
+    assert!(outcome.longest_wait_ns(0, 0) <= AT_ONCE_NS, "{}", outcome.longest_wait_ns(0, 0));
+}
+
+#[test]
+fn a_thread_that_takes_the_gil_before_one_that_is_waking_for_it_pays_for_it() {
+    for policy in OWN {
+        let barges = serves(3 * MS, WAKE_NS / 4);
+        let outcome = run(policy, &[barges, computes(Normal)]);
+        let held_ns = [0, 1].map(|thread| outcome.held_ns(thread, 0, 10 * SECOND));
+        assert!(held_ns[0].abs_diff(held_ns[1]) <= SECOND / 10, "{policy:?} {held_ns:?}");
+        let overtaken = outcome.waits_of(1, 0).map(|wait| wait.overtaken).sum::<u64>();
+        assert!(overtaken > 100, "{overtaken}");
+    }
+}
+
+#[test]
 fn a_place_in_the_line_is_worth_nothing_under_another_policy() {
-    // The policy changes at each moment of a handoff that another thread may come into.
-    for change_ns in (SECOND..SECOND + 10 * MS).step_by(100_000) {
-        let barges = serves(300 * US, 50 * US);
-        let threads = [vec![barges; 3], vec![computes(Normal); 3]].concat();
-        let workload = Workload { wake_ns: 300 * US, ..under(Policy::Fair, threads) };
+    // The policy changes at each moment of a handoff, during which other threads come.
+    for change_ns in (SECOND..SECOND + 10 * MS).step_by(50_000) {
+        let threads = [
+            vec![serves(300 * US, 50 * US)],
+            vec![computes(Normal); 3],
+            vec![serves(20 * US, 700 * US), serves(30 * US, 430 * US)],
+        ];
+        let workload = Workload { wake_ns: 300 * US, ..under(Policy::Fair, threads.concat()) };
         let priority = Settings { policy: Policy::Priority, quantum_ns: QUANTUM_NS };
         let settings = vec![workload.settings[0], (change_ns, priority)];
-        let outcome = simulate(&Workload { settings, lasts_ns: 3 * SECOND, ..workload });
-        for thread in 3..6 {
+        let outcome = simulate(&Workload { settings, lasts_ns: 2 * SECOND, ..workload });
+        for thread in 0..6 {
             let longest_ns = outcome.longest_wait_ns(thread, SECOND / 2);
-            assert!(longest_ns <= SECOND, "thread {thread} waited {longest_ns} at {change_ns}");
+            assert!(longest_ns <= SECOND / 2, "{thread} waited {longest_ns} at {change_ns}");
         }
     }
 }

@@ -1,0 +1,12 @@
+//! What the scheduler promises, shown in virtual time, and what the line promises, in every order.
+
+mod interleavings;
+mod model;
+#[cfg(not(loom))]
+mod properties;
+#[cfg(not(loom))]
+mod scenarios;
+#[cfg(not(loom))]
+mod simulation;
+#[cfg(not(loom))]
+mod workload;
