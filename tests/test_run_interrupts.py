@@ -66,7 +66,8 @@ def test_a_signal_ends_a_wait_for_the_gil(python: Python, policy: str, how: str)
         wait_until_asleep(process, in_line=True)
         process.send_signal(signal.SIGINT)
         if how == "default":
-            assert read_line(process) == "interrupted"
+            # Another thread may have been let in before.
+            assert {"interrupted\n"} == set(process.stdout or ()) - {"ready\n"}
         assert process.wait() == (0 if how == "default" else signal.SIGINT)
 
 

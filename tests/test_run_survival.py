@@ -63,7 +63,8 @@ def test_every_sub_interpreter_has_a_line_of_its_own(python: Python, policy: str
     assert run(python, PROGRAM, "sub_interpreters", policy=policy) == "done\n"
 
 
-@pytest.mark.parametrize("python", PYTHONS, ids=str)
+# 3.10 crashes there without ungil too: a thread that was not waiting looks at what was freed.
+@pytest.mark.parametrize("python", [it for it in PYTHONS if it.version != (3, 10)], ids=str)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_threads_in_line_outlive_the_interpreter(python: Python, policy: str) -> None:
     with running(python, PROGRAM, "end_slowly", policy=policy) as process:

@@ -156,7 +156,9 @@ pub fn slot_ended(slot: &Slot) {
 /// threads that are still there.
 pub extern "C" fn on_exit() {
     control::on_exit();
-    let Some(table) = table() else { return };
+    // A child of vfork whose exec failed ends with the memory, and the table, of its parent.
+    let is_ours = |table: &Table| table.header().pid.load(Relaxed) == current_pid();
+    let Some(table) = table().filter(is_ours) else { return };
     for slot in table.used_slots().iter().filter(|slot| slot.state() == Some(SlotState::Live)) {
         // The clock of another thread of this process, as pthread_getcpuclockid computes it.
         let tid = slot.tid.load(Relaxed).cast_signed();

@@ -95,6 +95,8 @@ pub struct Line {
     wanted_since_ns: Cell<u64>,
     /// The holder's CPU time at that time, if it was the holder itself that noted it.
     holder_cpu_ns: Cell<Option<u64>>,
+    /// Since when the holder has it, if it had waited for it and nobody else did; otherwise 0.
+    held_since_ns: Cell<u64>,
     /// When the GIL was wanted last, and how often it was taken since.
     alone_since_ns: Cell<u64>,
     taken_alone: Cell<u64>,
@@ -118,6 +120,7 @@ impl Line {
             wanted_since_ns: Cell::new(0),
             holder_cpu_ns: Cell::new(None),
             alone_since_ns: Cell::new(0),
+            held_since_ns: Cell::new(0),
             taken_alone: Cell::new(0),
         }
     }
@@ -215,7 +218,9 @@ impl Line {
     #[inline]
     pub fn acquired(&self, host: &impl Host, account: &Cell<Account>) {
         if self.queue.is_empty() && self.granted.get().is_null() {
-            self.entering.set(None);
+            // A clock for each acquire would cost too much; after a wait it does not count.
+            let waited = self.entering.take().is_some();
+            self.held_since_ns.set(if waited { host.now_ns() } else { 0 });
             self.becomes_holder(account);
             self.wanted_since_ns.set(0);
             self.taken_alone.set(self.taken_alone.get() + 1);
@@ -353,7 +358,11 @@ impl Line {
             let alone_ns = now.saturating_sub(self.alone_since_ns.get());
             let alone_ns = alone_ns / self.taken_alone.get().max(1);
             let (mut scheduler, mut own) = (self.scheduler.get(), self.holder_account.get());
-            self.holder.set(scheduler.was_alone(&mut own, now, alone_ns));
+            let ran_ns = match self.held_since_ns.get() {
+                0 => 0,
+                since => now.saturating_sub(since),
+            };
+            self.holder.set(scheduler.was_alone(&mut own, now, alone_ns, ran_ns));
             self.scheduler.set(scheduler);
             self.holder_account.set(own);
         }

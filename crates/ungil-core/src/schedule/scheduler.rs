@@ -175,13 +175,19 @@ impl Scheduler {
     /// somebody came.
     ///
     /// That time was nobody else's, so it costs nothing; but those who were away meanwhile have let
-    /// it pass, and so fall behind.
-    pub fn was_alone(&mut self, account: &mut Account, now_ns: u64, alone_ns: u64) -> Standing {
+    /// it pass, and so fall behind. `ran_ns` of it is known to be this very hold's.
+    pub fn was_alone(
+        &mut self,
+        account: &mut Account,
+        now_ns: u64,
+        alone_ns: u64,
+        ran_ns: u64,
+    ) -> Standing {
         if alone_ns >= self.settings.quantum_ns {
             // It has had what it waited for.
             account.has_waited();
         }
-        account.turn_ns = account.turn_ns.max(alone_ns.min(self.grace_ns()));
+        account.turn_ns = account.turn_ns.max(ran_ns.min(self.grace_ns()));
         let standing = self.enter(account, now_ns, false);
         if self.credit_ns() == 0 {
             return standing;

@@ -47,7 +47,9 @@ impl Scenario {
             })
         }));
         self.live(&gil, 0);
-        others.into_iter().for_each(|other| other.join().unwrap());
+        for other in others {
+            other.join().unwrap();
+        }
         assert!(gil.line.is_empty());
         if !self.finalizes {
             let uses = u32::try_from(self.threads).unwrap() * self.times * 2;

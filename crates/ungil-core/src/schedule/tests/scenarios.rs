@@ -161,9 +161,8 @@ fn a_thread_that_must_run_a_signal_handler_goes_first() {
         for threads in [2, 8] {
             let threads = [vec![computes(Low)], vec![computes(High); threads]].concat();
             for signal_ns in [SECOND + 7 * MS, 3 * SECOND + 59 * MS] {
-                let signal_ns = Some(signal_ns);
-                let outcome = simulate(&Workload { signal_ns, ..under(policy, threads.clone()) });
-                let signal_ns = signal_ns.expect("set above");
+                let workload = under(policy, threads.clone());
+                let outcome = simulate(&Workload { signal_ns: Some(signal_ns), ..workload });
                 let mut waits = outcome.waits_of(0, 0);
                 let wait = waits.find(|wait| wait.from_ns < signal_ns && signal_ns < wait.to_ns);
                 let wait = wait.expect("it waits for the GIL when the signal comes");
