@@ -300,10 +300,11 @@ mod tests {
         for (forced, may_run_ms) in [(true, 3), (false, 5)] {
             let mut scheduler = Scheduler::new(0, Policy::Fair.into());
             let (mut own, mut other) = (Account::new(), Account::new());
-            scheduler.enter(&mut own, NOW_NS, false);
+            for account in [&mut own, &mut other] {
+                scheduler.enter(account, NOW_NS, false);
+            }
             scheduler.released(&mut own, held(2, forced), Level::Normal.weight());
             // The other has had as much.
-            scheduler.enter(&mut other, NOW_NS, false);
             scheduler.released(&mut other, held(2, false), Level::Normal.weight());
             let own = scheduler.enter(&mut own, NOW_NS, false);
             let other = scheduler.enter(&mut other, NOW_NS, false);
