@@ -345,6 +345,20 @@ mod tests {
     }
 
     #[test]
+    fn nobody_but_an_urgent_thread_interrupts_a_use_that_has_just_begun() {
+        let mut scheduler = Scheduler::new(0, Policy::Interactive.into());
+        let (mut greedy, mut modest) = (Account::new(), Account::new());
+        scheduler.enter(&mut greedy, NOW_NS, false);
+        scheduler.released(&mut greedy, held(50, false), Level::Normal.weight());
+        let greedy = scheduler.enter(&mut greedy, NOW_NS, false);
+        let first = scheduler.enter(&mut modest, NOW_NS, false);
+        let grace_ns = Policy::Interactive.quantum_ns() / GRACE;
+        assert_eq!(scheduler.ask_at_ns(&greedy, NOW_NS, &first), NOW_NS + grace_ns);
+        let urgent = scheduler.enter(&mut modest, NOW_NS, true);
+        assert_eq!(scheduler.ask_at_ns(&greedy, NOW_NS, &urgent), NOW_NS);
+    }
+
+    #[test]
     fn nobody_is_further_ahead_than_the_lag_of_the_policy_in_force() {
         let mut scheduler = Scheduler::new(0, Policy::Batch.into());
         let mut greedy = Account::new();
