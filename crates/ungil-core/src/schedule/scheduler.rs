@@ -2,16 +2,39 @@
 //!
 //! Threads are compared by *virtual time*: how long each has held the GIL while another wanted
 //! it, weighted by its level (Linux's CFS, Ingo Molnár 2007, does the same for processors). Time
-//! in which nobody else wanted the GIL costs nobody anything and is not counted.
+//! in which nobody else wanted the GIL costs nobody anything: for the holder it is not counted, and
+//! whoever was away meanwhile falls behind by it.
 //! The *floor* is the virtual time of the whole. It follows the thread that is furthest behind, and
-//! advances by each waiting thread's equal part of the time that others used ahead of it (as in
-//! weighted fair queueing): so a thread that has slept cannot come back with all the time it left
-//! unused, and one that waits cannot be passed for ever by threads that are always new.
+//! advances by each waiting thread's part of the time that others used ahead of it (as in weighted
+//! fair queueing): so a thread that has slept cannot come back with all the time it left unused,
+//! and one that waits cannot be passed for ever by threads that are always new.
 //!
 //! No thread is ever classed as "I/O" or "CPU". One that mostly blocks falls behind the floor, by
-//! [`CREDIT`] quanta at most, and is ahead of the others when it comes back; neither an
+//! `CREDIT` quanta at most, and is ahead of the others when it comes back; neither an
 //! interruption by the kernel nor a forced release changes that. A class that is given by one
 //! hold, or by wall time, survives neither.
+//!
+//! # Nobody starves
+//!
+//! Under a policy that shares, a thread queues at most `LAG` quanta above the floor, no other
+//! claims more than `LAG` quanta below it, and none that has passed the waiting thread goes before
+//! it again. So while it waits, each other thread holds the GIL for at most
+//!
+//! > 2 · `LAG` quanta (of a low thread a quarter of that, of a high one four times as much)
+//! > and one hold more,
+//!
+//! however many uses that is. A hold is a quantum and the time until the holder looks at the
+//! request, or the longest time in which it looks at none. Threads that are new each time have no
+//! number that could be counted; but each of their uses moves the floor, so that beside what the old
+//! ones use, all together hold the GIL for at most `LAG` + `CREDIT` quanta times the weight of all that
+//! exist at once (a normal thread's is 1), and each that exists at once for 2 · `LAG` + `CREDIT`.
+//!
+//! Under [`Policy::Priority`] a thread that has waited for its patience (half of [`AGING_NS`], and
+//! [`AGING_NS`] for each level that it lacks) is passed by nobody who comes after that, so it waits
+//! for that long and one hold of each other thread.
+//!
+//! What is not in the line is not bounded: a thread that comes when the GIL is free takes it before
+//! the one that is waking up for it, and each time it does so adds one hold.
 
 use super::policy::{Level, Policy, Settings};
 
@@ -102,7 +125,7 @@ impl Standing {
         self.level.weight()
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(super) fn ranked(rank: u64) -> Self {
         Self { rank, ..Self::NOBODY }
     }
@@ -219,10 +242,11 @@ impl Scheduler {
             }
             return until;
         }
-        let may_run = if first.rank >= holder.virtual_ns {
-            quantum.max(holder.level.to_real(first.rank - holder.virtual_ns))
+        let holder_ns = self.claimed_ns(holder.virtual_ns);
+        let may_run = if first.rank >= holder_ns {
+            quantum.max(holder.level.to_real(first.rank - holder_ns))
         } else {
-            quantum.saturating_sub(holder.level.to_real(holder.virtual_ns - first.rank))
+            quantum.saturating_sub(holder.level.to_real(holder_ns - first.rank))
         };
         let may_run = may_run.max(self.grace_ns());
         held_since_ns.saturating_add(may_run.saturating_sub(holder.turn_ns))
@@ -246,6 +270,7 @@ impl Scheduler {
         account.turn_ns = if goes_on { turn } else { 0 };
         account.is_new = false;
         account.has_waited();
+        account.virtual_ns = self.claimed_ns(account.virtual_ns);
         let before = account.virtual_ns.max(self.floor_ns);
         let passed = account.level.to_virtual(hold.used_ns).min(self.lag_ns());
         account.virtual_ns = account.virtual_ns.saturating_add(passed);
@@ -257,6 +282,12 @@ impl Scheduler {
 
     fn grace_ns(&self) -> u64 {
         self.settings.quantum_ns / GRACE
+    }
+
+    /// The virtual time of a thread that may have been overtaken over and over while it waited: it
+    /// does not make others wait for all that it missed.
+    fn claimed_ns(&self, virtual_ns: u64) -> u64 {
+        virtual_ns.max(self.floor_ns.saturating_sub(self.lag_ns()))
     }
 
     fn lag_ns(&self) -> u64 {
@@ -311,6 +342,20 @@ mod tests {
             assert_eq!(own.rank, other.rank);
             assert_eq!(scheduler.ask_at_ns(&own, NOW_NS, &other), NOW_NS + may_run_ms * MS);
         }
+    }
+
+    #[test]
+    fn nobody_but_an_urgent_thread_interrupts_a_use_that_has_just_begun() {
+        let mut scheduler = Scheduler::new(0, Policy::Interactive.into());
+        let (mut greedy, mut modest) = (Account::new(), Account::new());
+        scheduler.enter(&mut greedy, NOW_NS, false);
+        scheduler.released(&mut greedy, held(50, false), Level::Normal.weight());
+        let greedy = scheduler.enter(&mut greedy, NOW_NS, false);
+        let first = scheduler.enter(&mut modest, NOW_NS, false);
+        let grace_ns = Policy::Interactive.quantum_ns() / GRACE;
+        assert_eq!(scheduler.ask_at_ns(&greedy, NOW_NS, &first), NOW_NS + grace_ns);
+        let urgent = scheduler.enter(&mut modest, NOW_NS, true);
+        assert_eq!(scheduler.ask_at_ns(&greedy, NOW_NS, &urgent), NOW_NS);
     }
 
     #[test]

@@ -102,12 +102,12 @@ mod all_orders {
 
     #[test]
     fn two_threads_get_the_gil_as_often_as_they_want_it() {
-        check(4, TWO);
+        check(5, TWO);
     }
 
     #[test]
     fn three_threads_get_the_gil_once() {
-        check(3, Scenario { threads: 3, times: 1, ..TWO });
+        check(4, Scenario { threads: 3, times: 1, ..TWO });
     }
 
     #[test]

@@ -77,16 +77,17 @@ fn bound_ns(workload: &Workload, wait: &Wait) -> u64 {
         let below = Level::High as u64 - workload.threads[wait.thread].level as u64;
         return below * AGING_NS + AGING_NS / 2 + all_their_holds_ns;
     }
-    let credit = if policy == Policy::Interactive { CREDIT } else { 0 };
-    let (credit_ns, lag_ns) = (credit * quantum_ns, LAG * quantum_ns);
+    let lag_ns = LAG * quantum_ns;
     if others().all(|thread| thread.then != Then::Replace) {
-        let used_ns = others().map(|thread| thread.level.to_real(credit_ns + lag_ns));
+        let used_ns = others().map(|thread| thread.level.to_real(2 * lag_ns));
         return used_ns.sum::<u64>() + all_their_holds_ns;
     }
-    let below_ns = others().map(|thread| thread.level.to_real(2 * credit_ns + lag_ns));
+    let credit = if policy == Policy::Interactive { CREDIT } else { 0 };
+    let rise_ns = lag_ns + credit * quantum_ns;
+    let old_ns = others().map(|thread| thread.level.to_real(lag_ns + rise_ns));
     let weights = workload.threads.iter().map(|thread| thread.level.weight());
-    let above_ns = (credit_ns + lag_ns) * weights.sum::<u64>() / Level::Normal.weight();
-    below_ns.sum::<u64>() + above_ns + all_their_holds_ns
+    let new_ns = rise_ns * weights.sum::<u64>() / Level::Normal.weight();
+    old_ns.sum::<u64>() + new_ns + all_their_holds_ns
 }
 
 fn held_meanwhile_ns(outcome: &Outcome, wait: &Wait) -> u64 {
