@@ -189,9 +189,13 @@ impl Line {
                     if self.scheduler.get().settings() != settings {
                         return Answer::LookAgain; // Its standing is of another policy.
                     }
+                    now = host.now_ns();
+                    let mut own = account.get();
+                    own.is_overtaken = true;
+                    account.set(own);
+                    waiter.set_standing(self.enter(account, now, urgent));
                     // SAFETY: it was popped when the GIL was granted.
                     unsafe { self.queue.insert(&waiter) };
-                    now = host.now_ns();
                 }
                 DISMISSED => return Answer::LookAgain,
                 _ => {

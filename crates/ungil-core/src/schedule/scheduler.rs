@@ -67,6 +67,8 @@ pub struct Account {
     gil: u32,
     /// Whether this wait goes before all others.
     is_urgent: bool,
+    /// Whether another thread took the GIL that was given to it in this wait.
+    pub is_overtaken: bool,
     /// Whether it never gave back a GIL that others wanted.
     is_new: bool,
 }
@@ -81,6 +83,7 @@ impl Account {
             level: Level::Normal,
             gil: 0,
             is_urgent: false,
+            is_overtaken: false,
             is_new: true,
         }
     }
@@ -96,6 +99,7 @@ impl Account {
     pub fn has_waited(&mut self) {
         self.waits_since_ns = 0;
         self.is_urgent = false;
+        self.is_overtaken = false;
     }
 }
 
@@ -111,14 +115,21 @@ pub struct Standing {
     /// How long its turn has lasted.
     turn_ns: u64,
     level: Level,
+    is_overtaken: bool,
 }
 
 impl Standing {
     /// Before everybody else.
     const URGENT: u64 = 0;
     /// Of no thread.
-    pub(super) const NOBODY: Self =
-        Self { rank: 0, since_ns: 0, virtual_ns: 0, turn_ns: 0, level: Level::Normal };
+    pub(super) const NOBODY: Self = Self {
+        rank: 0,
+        since_ns: 0,
+        virtual_ns: 0,
+        turn_ns: 0,
+        level: Level::Normal,
+        is_overtaken: false,
+    };
 
     /// Its part of what is shared.
     pub(super) fn weight(&self) -> u64 {
@@ -182,7 +193,7 @@ impl Scheduler {
             let most = self.floor_ns.saturating_add(self.lag_ns());
             account.virtual_ns = account.virtual_ns.clamp(least, most);
         }
-        let Account { virtual_ns, turn_ns, waits_since_ns, level, .. } = *account;
+        let Account { virtual_ns, turn_ns, waits_since_ns, level, is_overtaken, .. } = *account;
         // But it is let in early.
         let early = if account.is_new { self.credit_ns() } else { 0 };
         let rank = virtual_ns.saturating_sub(early);
@@ -191,7 +202,7 @@ impl Scheduler {
             Policy::Priority => waits_since_ns.saturating_add(self.patience_ns(level, rank)),
             _ => rank,
         };
-        Standing { rank, since_ns: waits_since_ns, virtual_ns, turn_ns, level }
+        Standing { rank, since_ns: waits_since_ns, virtual_ns, turn_ns, level, is_overtaken }
     }
 
     /// The standing of the thread with `account`, which had held the GIL for `alone_ns` when
@@ -228,9 +239,11 @@ impl Scheduler {
         if first.rank == Standing::URGENT {
             return held_since_ns;
         }
+        // Uses so short that they fit into a grace could go on overtaking for ever.
+        let grace = if first.is_overtaken { 0 } else { self.grace_ns() };
         if self.settings.policy == Policy::Priority {
             if first.rank < holder.rank {
-                let grace = if first.level > holder.level { 0 } else { self.grace_ns() };
+                let grace = if first.level > holder.level { 0 } else { grace };
                 return held_since_ns.saturating_add(grace.saturating_sub(holder.turn_ns));
             }
             let mut until = held_since_ns.saturating_add(quantum);
@@ -248,7 +261,7 @@ impl Scheduler {
         } else {
             quantum.saturating_sub(holder.level.to_real(holder_ns - first.rank))
         };
-        let may_run = may_run.max(self.grace_ns());
+        let may_run = may_run.max(grace);
         held_since_ns.saturating_add(may_run.saturating_sub(holder.turn_ns))
     }
 

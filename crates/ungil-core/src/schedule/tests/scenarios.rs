@@ -202,7 +202,7 @@ fn a_thread_that_was_overtaken_over_and_over_does_not_claim_all_that_it_missed()
         let threads = vec![serves(20 * US, WAKE_NS - 1), computes(Normal), later];
         let outcome = simulate(&under(policy, threads));
         let overtaken = outcome.waits_of(1, 0).map(|wait| wait.overtaken).max();
-        assert!(overtaken > Some(10_000), "{overtaken:?}");
+        assert!(overtaken > Some(100), "{overtaken:?}");
         let waited = outcome.waits_of(0, 2 * SECOND).chain(outcome.waits_of(2, 0));
         let longest_ns = waited.map(|wait| wait.to_ns - wait.from_ns).max();
         let allowed_ns = (2 * LAG + 1) * (QUANTUM_NS + AT_ONCE_NS);
