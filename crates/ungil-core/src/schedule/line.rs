@@ -189,9 +189,10 @@ impl Line {
                     if self.scheduler.get().settings() != settings {
                         return Answer::LookAgain; // Its standing is of another policy.
                     }
+                    now = host.now_ns();
+                    waiter.set_standing(waiter.standing().overtaken(now));
                     // SAFETY: it was popped when the GIL was granted.
                     unsafe { self.queue.insert(&waiter) };
-                    now = host.now_ns();
                 }
                 DISMISSED => return Answer::LookAgain,
                 _ => {

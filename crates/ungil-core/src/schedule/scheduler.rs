@@ -110,6 +110,8 @@ pub struct Standing {
     virtual_ns: u64,
     /// How long its turn has lasted.
     turn_ns: u64,
+    /// When another first took the GIL that was meant for it; 0 if none did.
+    overtaken_ns: u64,
     level: Level,
 }
 
@@ -117,8 +119,20 @@ impl Standing {
     /// Before everybody else.
     const URGENT: u64 = 0;
     /// Of no thread.
-    pub(super) const NOBODY: Self =
-        Self { rank: 0, since_ns: 0, virtual_ns: 0, turn_ns: 0, level: Level::Normal };
+    pub(super) const NOBODY: Self = Self {
+        rank: 0,
+        since_ns: 0,
+        virtual_ns: 0,
+        turn_ns: 0,
+        overtaken_ns: 0,
+        level: Level::Normal,
+    };
+
+    /// The same after another has taken the GIL that was meant for it.
+    pub(super) fn overtaken(self, now_ns: u64) -> Self {
+        let overtaken_ns = if self.overtaken_ns == 0 { now_ns } else { self.overtaken_ns };
+        Self { overtaken_ns, ..self }
+    }
 
     /// Its part of what is shared.
     pub(super) fn weight(&self) -> u64 {
@@ -191,7 +205,7 @@ impl Scheduler {
             Policy::Priority => waits_since_ns.saturating_add(self.patience_ns(level, rank)),
             _ => rank,
         };
-        Standing { rank, since_ns: waits_since_ns, virtual_ns, turn_ns, level }
+        Standing { rank, since_ns: waits_since_ns, virtual_ns, turn_ns, overtaken_ns: 0, level }
     }
 
     /// The standing of the thread with `account`, which had held the GIL for `alone_ns` when
@@ -228,6 +242,10 @@ impl Scheduler {
         if first.rank == Standing::URGENT {
             return held_since_ns;
         }
+        // All that overtake a thread out of order share one hold.
+        let is_overtaken = first.overtaken_ns != 0 && holder.rank > first.rank;
+        let held_since_ns =
+            if is_overtaken { held_since_ns.min(first.overtaken_ns) } else { held_since_ns };
         if self.settings.policy == Policy::Priority {
             if first.rank < holder.rank {
                 let grace = if first.level > holder.level { 0 } else { self.grace_ns() };
