@@ -24,8 +24,10 @@ help: ## list what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
 
 .PHONY: demo
-demo: $(DEVELOPED) ## trace a web server with a background thread and show its convoy
+demo: $(DEVELOPED) ## trace a web server with a background thread, show its convoy, and the cure
 	$(BIN)/ungil trace --force -o target/demo.pftrace examples/convoy_server.py
+	@echo; echo "and with its GIL scheduled: ungil run examples/convoy_server.py"
+	$(BIN)/ungil run examples/convoy_server.py
 
 .PHONY: test
 test: lint rust-test model python-test ## everything that has to pass before a change lands

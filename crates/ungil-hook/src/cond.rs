@@ -5,7 +5,7 @@
 //! holds the GIL's mutex in all three, so what is noted here is in the order of the GIL.
 
 use crate::gil::{self, Gil, Role};
-use crate::{control, process, thread, turn};
+use crate::{control, handoff, process, thread, turn};
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
 use std::sync::atomic::Ordering::Relaxed;
 use ungil_core::schedule::Settings;
@@ -113,6 +113,9 @@ pub unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> c_int {
             if policy.is_some() || !gil.line.is_empty() {
                 turn::released(gil, control::settings());
             }
+            if forced {
+                handoff::was_forced(gil);
+            }
             if policy.is_some() && gil.stock_waiters.load(Relaxed) == 0 {
                 return 0; // Nobody sleeps on it.
             }
@@ -129,6 +132,7 @@ pub unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> c_int {
                 thread.acquired(gil, thread::now_ns());
             }
             turn::acquired(gil);
+            handoff::acquired();
         }
         None => {}
     }

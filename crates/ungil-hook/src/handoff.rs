@@ -15,8 +15,21 @@ use std::ptr::null;
 use std::sync::atomic::Ordering::Relaxed;
 
 thread_local! {
-    /// The GIL that this thread was forced to let go of, until it has stood back for another once.
+    /// The GIL that this thread was forced to let go of, until it has one again.
     static FORCED_FROM: Cell<*const Gil> = const { Cell::new(null()) };
+}
+
+/// The calling thread was forced to let go of `gil`. Also where `drop_gil` does not wait, because
+/// another thread has it already: this one may be late, and come when it is free once more.
+#[inline]
+pub fn was_forced(gil: &'static Gil) {
+    FORCED_FROM.set(gil);
+}
+
+/// The calling thread has a GIL.
+#[inline]
+pub fn acquired() {
+    FORCED_FROM.set(null());
 }
 
 /// Stands in for `pthread_cond_wait`, which on `switch_cond` waits until another thread has taken
@@ -29,7 +42,6 @@ pub unsafe extern "C" fn wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mut
         && turn::policy().is_some()
         && gil.stock_waiters.load(Relaxed) == 0
     {
-        FORCED_FROM.set(gil);
         return 0;
     }
     // SAFETY: the caller's own arguments, unchanged.
@@ -57,7 +69,7 @@ pub unsafe extern "C" fn lock(mutex: *mut pthread_mutex_t) -> c_int {
 /// The calling thread holds `mutex`, which is that of `gil`.
 #[cold]
 unsafe fn lock_of_granted(gil: &'static Gil, mutex: *mut pthread_mutex_t) {
-    if std::ptr::eq(FORCED_FROM.replace(null()), gil)
+    if std::ptr::eq(FORCED_FROM.get(), gil)
         && !gil.locked.load(Relaxed)
         && let Some(settings) = turn::policy()
     {

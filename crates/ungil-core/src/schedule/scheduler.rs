@@ -50,7 +50,7 @@ pub(super) const GRACE: u64 = 20;
 /// Under [`Policy::Priority`], how long a thread waits for each level it lacks.
 pub const AGING_NS: u64 = 200_000_000;
 /// Where virtual time begins, so that nothing lies before zero.
-const BEGINNING_NS: u64 = 1 << 40;
+const BEGINNING_NS: u64 = 1 << 62;
 
 /// What is remembered of a thread between its uses of the GIL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
