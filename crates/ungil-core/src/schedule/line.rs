@@ -190,10 +190,7 @@ impl Line {
                         return Answer::LookAgain; // Its standing is of another policy.
                     }
                     now = host.now_ns();
-                    let mut own = account.get();
-                    own.is_overtaken = true;
-                    account.set(own);
-                    waiter.set_standing(self.enter(account, now, urgent));
+                    waiter.set_standing(waiter.standing().overtaken(now));
                     // SAFETY: it was popped when the GIL was granted.
                     unsafe { self.queue.insert(&waiter) };
                 }

@@ -16,25 +16,26 @@
 //!
 //! # Nobody starves
 //!
-//! Under a policy that shares, a thread queues at most `LAG` quanta above the floor, no other
-//! claims more than `LAG` quanta below it, and none that has passed the waiting thread goes before
-//! it again. So while it waits, each other thread holds the GIL for at most
+//! Under a policy that shares, a thread queues at most `LAG` quanta above the floor, another at most
+//! `CREDIT` quanta below it, and none that has passed the waiting thread goes before it again. So
+//! while a thread waits, each of the others holds the GIL for at most
 //!
-//! > 2 · `LAG` quanta (of a low thread a quarter of that, of a high one four times as much)
+//! > `LAG` + `CREDIT` quanta (of a low thread a quarter of that, of a high one four times as much)
 //! > and one hold more,
 //!
 //! however many uses that is. A hold is a quantum and the time until the holder looks at the
 //! request, or the longest time in which it looks at none. Threads that are new each time have no
-//! number that could be counted; but each of their uses moves the floor, so that beside what the old
-//! ones use, all together hold the GIL for at most `LAG` + `CREDIT` quanta times the weight of all that
-//! exist at once (a normal thread's is 1), and each that exists at once for 2 · `LAG` + `CREDIT`.
+//! number that could be counted, but each of their uses moves the floor: those that exist at once
+//! count twice, and beside them all new ones together hold it for at most `LAG` + `CREDIT` quanta
+//! for each normal thread's weight that exists at once.
 //!
 //! Under [`Policy::Priority`] a thread that has waited for its patience (half of [`AGING_NS`], and
 //! [`AGING_NS`] for each level that it lacks) is passed by nobody who comes after that, so it waits
 //! for that long and one hold of each other thread.
 //!
-//! What is not in the line is not bounded: a thread that comes when the GIL is free takes it before
-//! the one that is waking up for it, and each time it does so adds one hold.
+//! One that comes when the GIL is free takes it before the thread that is waking up for it. Each
+//! time that happens adds a hold; but all that do so out of order share a quantum, and then the
+//! waiting thread asks. Who was asked stands in line (the hook sees to that).
 
 use super::policy::{Level, Policy, Settings};
 
@@ -67,8 +68,6 @@ pub struct Account {
     gil: u32,
     /// Whether this wait goes before all others.
     is_urgent: bool,
-    /// Whether another thread took the GIL that was given to it in this wait.
-    pub is_overtaken: bool,
     /// Whether it never gave back a GIL that others wanted.
     is_new: bool,
 }
@@ -83,7 +82,6 @@ impl Account {
             level: Level::Normal,
             gil: 0,
             is_urgent: false,
-            is_overtaken: false,
             is_new: true,
         }
     }
@@ -99,7 +97,6 @@ impl Account {
     pub fn has_waited(&mut self) {
         self.waits_since_ns = 0;
         self.is_urgent = false;
-        self.is_overtaken = false;
     }
 }
 
@@ -114,8 +111,9 @@ pub struct Standing {
     virtual_ns: u64,
     /// How long its turn has lasted.
     turn_ns: u64,
+    /// When another first took the GIL that was meant for it; 0 if none did.
+    overtaken_ns: u64,
     level: Level,
-    is_overtaken: bool,
 }
 
 impl Standing {
@@ -127,9 +125,15 @@ impl Standing {
         since_ns: 0,
         virtual_ns: 0,
         turn_ns: 0,
+        overtaken_ns: 0,
         level: Level::Normal,
-        is_overtaken: false,
     };
+
+    /// The same after another has taken the GIL that was meant for it.
+    pub(super) fn overtaken(self, now_ns: u64) -> Self {
+        let overtaken_ns = if self.overtaken_ns == 0 { now_ns } else { self.overtaken_ns };
+        Self { overtaken_ns, ..self }
+    }
 
     /// Its part of what is shared.
     pub(super) fn weight(&self) -> u64 {
@@ -193,7 +197,7 @@ impl Scheduler {
             let most = self.floor_ns.saturating_add(self.lag_ns());
             account.virtual_ns = account.virtual_ns.clamp(least, most);
         }
-        let Account { virtual_ns, turn_ns, waits_since_ns, level, is_overtaken, .. } = *account;
+        let Account { virtual_ns, turn_ns, waits_since_ns, level, .. } = *account;
         // But it is let in early.
         let early = if account.is_new { self.credit_ns() } else { 0 };
         let rank = virtual_ns.saturating_sub(early);
@@ -202,7 +206,7 @@ impl Scheduler {
             Policy::Priority => waits_since_ns.saturating_add(self.patience_ns(level, rank)),
             _ => rank,
         };
-        Standing { rank, since_ns: waits_since_ns, virtual_ns, turn_ns, level, is_overtaken }
+        Standing { rank, since_ns: waits_since_ns, virtual_ns, turn_ns, overtaken_ns: 0, level }
     }
 
     /// The standing of the thread with `account`, which had held the GIL for `alone_ns` when
@@ -239,11 +243,13 @@ impl Scheduler {
         if first.rank == Standing::URGENT {
             return held_since_ns;
         }
-        // Uses so short that they fit into a grace could go on overtaking for ever.
-        let grace = if first.is_overtaken { 0 } else { self.grace_ns() };
+        // All that overtake a thread out of order share one hold.
+        let is_overtaken = first.overtaken_ns != 0 && holder.rank > first.rank;
+        let held_since_ns =
+            if is_overtaken { held_since_ns.min(first.overtaken_ns) } else { held_since_ns };
         if self.settings.policy == Policy::Priority {
             if first.rank < holder.rank {
-                let grace = if first.level > holder.level { 0 } else { grace };
+                let grace = if first.level > holder.level { 0 } else { self.grace_ns() };
                 return held_since_ns.saturating_add(grace.saturating_sub(holder.turn_ns));
             }
             let mut until = held_since_ns.saturating_add(quantum);
@@ -255,13 +261,12 @@ impl Scheduler {
             }
             return until;
         }
-        let holder_ns = self.claimed_ns(holder.virtual_ns);
-        let may_run = if first.rank >= holder_ns {
-            quantum.max(holder.level.to_real(first.rank - holder_ns))
+        let may_run = if first.rank >= holder.virtual_ns {
+            quantum.max(holder.level.to_real(first.rank - holder.virtual_ns))
         } else {
-            quantum.saturating_sub(holder.level.to_real(holder_ns - first.rank))
+            quantum.saturating_sub(holder.level.to_real(holder.virtual_ns - first.rank))
         };
-        let may_run = may_run.max(grace);
+        let may_run = may_run.max(self.grace_ns());
         held_since_ns.saturating_add(may_run.saturating_sub(holder.turn_ns))
     }
 
@@ -283,7 +288,6 @@ impl Scheduler {
         account.turn_ns = if goes_on { turn } else { 0 };
         account.is_new = false;
         account.has_waited();
-        account.virtual_ns = self.claimed_ns(account.virtual_ns);
         let before = account.virtual_ns.max(self.floor_ns);
         let passed = account.level.to_virtual(hold.used_ns).min(self.lag_ns());
         account.virtual_ns = account.virtual_ns.saturating_add(passed);
@@ -295,12 +299,6 @@ impl Scheduler {
 
     fn grace_ns(&self) -> u64 {
         self.settings.quantum_ns / GRACE
-    }
-
-    /// The virtual time of a thread that may have been overtaken over and over while it waited: it
-    /// does not make others wait for all that it missed.
-    fn claimed_ns(&self, virtual_ns: u64) -> u64 {
-        virtual_ns.max(self.floor_ns.saturating_sub(self.lag_ns()))
     }
 
     fn lag_ns(&self) -> u64 {

@@ -221,7 +221,7 @@ pub struct Here<'a> {
     /// While the thread holds the GIL's mutex.
     state: RefCell<Option<MutexGuard<'a, State>>>,
     slept_on: Cell<*const AtomicU32>,
-    /// Whether it was forced to let go, and has not stood back since.
+    /// Whether it was forced to let go, and has not had the GIL since.
     was_forced: Cell<bool>,
 }
 
@@ -248,7 +248,7 @@ impl<'a> Here<'a> {
     /// The hook's stand-in for `pthread_mutex_lock`.
     fn lock_gil(&self) {
         self.lock();
-        if self.gil.line.is_granted() && self.was_forced.take() && !self.is_locked() {
+        if self.gil.line.is_granted() && self.was_forced.get() && !self.is_locked() {
             let settings = self.gil.settings();
             if settings.policy != Policy::Stock {
                 self.wait_in_line(settings);
@@ -332,6 +332,7 @@ impl<'a> Here<'a> {
                 state.switches += u32::from(switched);
                 state.drop_requested = false;
             });
+            self.was_forced.set(false);
             self.gil.line.acquired(self, &self.account);
             if std::mem::replace(&mut switch.is_awaited, false) {
                 self.gil.kernel.lock().unwrap().runnable += 1;
@@ -360,7 +361,6 @@ impl<'a> Here<'a> {
         if switch.drop_requested && switch.last_holder == self.number {
             switch.drop_requested = false;
             if self.gil.settings().policy != Policy::Stock && !self.gil.has_stock_waiters() {
-                self.was_forced.set(true);
                 return;
             }
             switch.is_awaited = true;
@@ -395,6 +395,9 @@ impl<'a> Here<'a> {
     fn signal_free(&self) {
         let settings = self.gil.settings();
         let is_stock = settings.policy == Policy::Stock;
+        if self.drop_requested() {
+            self.was_forced.set(true);
+        }
         if !is_stock || !self.gil.line.is_empty() {
             self.gil.line.released(self, settings, &self.account);
         }

@@ -77,17 +77,13 @@ fn bound_ns(workload: &Workload, wait: &Wait) -> u64 {
         let below = Level::High as u64 - workload.threads[wait.thread].level as u64;
         return below * AGING_NS + AGING_NS / 2 + all_their_holds_ns;
     }
-    let lag_ns = LAG * quantum_ns;
-    if others().all(|thread| thread.then != Then::Replace) {
-        let used_ns = others().map(|thread| thread.level.to_real(2 * lag_ns));
-        return used_ns.sum::<u64>() + all_their_holds_ns;
-    }
     let credit = if policy == Policy::Interactive { CREDIT } else { 0 };
-    let rise_ns = lag_ns + credit * quantum_ns;
-    let old_ns = others().map(|thread| thread.level.to_real(lag_ns + rise_ns));
-    let weights = workload.threads.iter().map(|thread| thread.level.weight());
-    let new_ns = rise_ns * weights.sum::<u64>() / Level::Normal.weight();
-    old_ns.sum::<u64>() + new_ns + all_their_holds_ns
+    let window_ns = (credit + LAG) * quantum_ns;
+    let old_ns = others().map(|thread| thread.level.to_real(window_ns)).sum::<u64>();
+    let weights = workload.threads.iter().map(|thread| thread.level.weight()).sum::<u64>();
+    let is_new = others().any(|thread| thread.then == Then::Replace);
+    let new_ns = if is_new { old_ns + window_ns * weights / Level::Normal.weight() } else { 0 };
+    old_ns + new_ns + all_their_holds_ns
 }
 
 fn held_meanwhile_ns(outcome: &Outcome, wait: &Wait) -> u64 {

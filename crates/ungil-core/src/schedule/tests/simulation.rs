@@ -250,7 +250,7 @@ impl Here<'_> {
 
     fn take_gil(&self) {
         let world = self.world;
-        let stands_back = self.was_forced.take() && world.line.is_granted();
+        let stands_back = self.was_forced.get() && world.line.is_granted();
         if world.locked.get() || stands_back {
             self.come_to_wait();
         }
@@ -270,6 +270,7 @@ impl Here<'_> {
             world.switches.set(world.switches.get() + 1);
         }
         world.drop_requested.set(false);
+        self.was_forced.set(false);
         world.line.acquired(self, &self.account);
         self.note_taken();
     }
@@ -279,7 +280,9 @@ impl Here<'_> {
         world.locked.set(false);
         world.line.released(self, world.settings(), &self.account);
         self.note_dropped();
-        self.was_forced.set(world.drop_requested.get());
+        if world.drop_requested.get() {
+            self.was_forced.set(true);
+        }
     }
 
     fn request_drop(&self) {
