@@ -190,7 +190,10 @@ impl Line {
                         return Answer::LookAgain; // Its standing is of another policy.
                     }
                     now = host.now_ns();
-                    waiter.set_standing(waiter.standing().overtaken(now));
+                    let mut own = account.get();
+                    own.is_overtaken = true;
+                    account.set(own);
+                    waiter.set_standing(self.enter(account, now, urgent));
                     // SAFETY: it was popped when the GIL was granted.
                     unsafe { self.queue.insert(&waiter) };
                 }

@@ -34,8 +34,8 @@
 //! for that long and one hold of each other thread.
 //!
 //! One that comes when the GIL is free takes it before the thread that is waking up for it. Each
-//! time that happens adds a hold; but all that do so out of order share a quantum, and then the
-//! waiting thread asks. Who was asked stands in line (the hook sees to that).
+//! time that happens adds a hold. But whoever does it out of order pays for it, is a quantum ahead
+//! soon, and is then asked at once; and who was asked stands in line, which the hook sees to.
 
 use super::policy::{Level, Policy, Settings};
 
@@ -68,6 +68,8 @@ pub struct Account {
     gil: u32,
     /// Whether this wait goes before all others.
     is_urgent: bool,
+    /// Whether another thread took the GIL that was given to it in this wait.
+    pub is_overtaken: bool,
     /// Whether it never gave back a GIL that others wanted.
     is_new: bool,
 }
@@ -82,6 +84,7 @@ impl Account {
             level: Level::Normal,
             gil: 0,
             is_urgent: false,
+            is_overtaken: false,
             is_new: true,
         }
     }
@@ -97,6 +100,7 @@ impl Account {
     pub fn has_waited(&mut self) {
         self.waits_since_ns = 0;
         self.is_urgent = false;
+        self.is_overtaken = false;
     }
 }
 
@@ -111,9 +115,8 @@ pub struct Standing {
     virtual_ns: u64,
     /// How long its turn has lasted.
     turn_ns: u64,
-    /// When another first took the GIL that was meant for it; 0 if none did.
-    overtaken_ns: u64,
     level: Level,
+    is_overtaken: bool,
 }
 
 impl Standing {
@@ -125,15 +128,9 @@ impl Standing {
         since_ns: 0,
         virtual_ns: 0,
         turn_ns: 0,
-        overtaken_ns: 0,
         level: Level::Normal,
+        is_overtaken: false,
     };
-
-    /// The same after another has taken the GIL that was meant for it.
-    pub(super) fn overtaken(self, now_ns: u64) -> Self {
-        let overtaken_ns = if self.overtaken_ns == 0 { now_ns } else { self.overtaken_ns };
-        Self { overtaken_ns, ..self }
-    }
 
     /// Its part of what is shared.
     pub(super) fn weight(&self) -> u64 {
@@ -197,7 +194,7 @@ impl Scheduler {
             let most = self.floor_ns.saturating_add(self.lag_ns());
             account.virtual_ns = account.virtual_ns.clamp(least, most);
         }
-        let Account { virtual_ns, turn_ns, waits_since_ns, level, .. } = *account;
+        let Account { virtual_ns, turn_ns, waits_since_ns, level, is_overtaken, .. } = *account;
         // But it is let in early.
         let early = if account.is_new { self.credit_ns() } else { 0 };
         let rank = virtual_ns.saturating_sub(early);
@@ -206,7 +203,7 @@ impl Scheduler {
             Policy::Priority => waits_since_ns.saturating_add(self.patience_ns(level, rank)),
             _ => rank,
         };
-        Standing { rank, since_ns: waits_since_ns, virtual_ns, turn_ns, overtaken_ns: 0, level }
+        Standing { rank, since_ns: waits_since_ns, virtual_ns, turn_ns, level, is_overtaken }
     }
 
     /// The standing of the thread with `account`, which had held the GIL for `alone_ns` when
@@ -243,13 +240,11 @@ impl Scheduler {
         if first.rank == Standing::URGENT {
             return held_since_ns;
         }
-        // All that overtake a thread out of order share one hold.
-        let is_overtaken = first.overtaken_ns != 0 && holder.rank > first.rank;
-        let held_since_ns =
-            if is_overtaken { held_since_ns.min(first.overtaken_ns) } else { held_since_ns };
+        // Uses so short that they fit into a grace could go on overtaking for ever.
+        let grace = if first.is_overtaken { 0 } else { self.grace_ns() };
         if self.settings.policy == Policy::Priority {
             if first.rank < holder.rank {
-                let grace = if first.level > holder.level { 0 } else { self.grace_ns() };
+                let grace = if first.level > holder.level { 0 } else { grace };
                 return held_since_ns.saturating_add(grace.saturating_sub(holder.turn_ns));
             }
             let mut until = held_since_ns.saturating_add(quantum);
@@ -266,7 +261,7 @@ impl Scheduler {
         } else {
             quantum.saturating_sub(holder.level.to_real(holder.virtual_ns - first.rank))
         };
-        let may_run = may_run.max(self.grace_ns());
+        let may_run = may_run.max(grace);
         held_since_ns.saturating_add(may_run.saturating_sub(holder.turn_ns))
     }
 
