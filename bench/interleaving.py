@@ -23,7 +23,7 @@ from surroundings import environment
 # Before each measurement, for other processes of the machine to pause.
 PATIENCE_S = 2.0
 # Wide enough for the tables when the output goes to a file.
-WIDTH = 140
+WIDTH = 160
 
 Measured = dict[str, Any]
 

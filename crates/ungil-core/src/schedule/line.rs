@@ -289,7 +289,13 @@ impl Line {
             self.granted.set(next);
             self.granted_ns.set(now);
             next.word.store(GRANTED, Relaxed);
-            host.wake_when_unlocked(&next.word);
+            let due = self.scheduler.get().ask_at_ns(&self.holder.get(), since, &next.standing());
+            if due <= since {
+                // It may not wait until the kernel lets this thread go on after the unlocking.
+                host.wake(&next.word);
+            } else {
+                host.wake_when_unlocked(&next.word);
+            }
         }
     }
 

@@ -72,21 +72,21 @@ fn bound_ns(workload: &Workload, wait: &Wait) -> u64 {
         number_and_thread.filter(|(number, _)| *number != wait.thread).map(|(_, thread)| thread)
     };
     let last_hold_ns = quantum_ns.max(LONGEST_STEP_NS) + workload.drop_ns;
-    let last_holds_ns = last_hold_ns * (others().count() as u64 + wait.overtaken);
+    let all_their_holds_ns = last_hold_ns * (others().count() as u64 + wait.overtaken);
     if policy == Policy::Priority {
         let below = Level::High as u64 - workload.threads[wait.thread].level as u64;
-        return below * AGING_NS + AGING_NS / 2 + last_holds_ns;
+        return below * AGING_NS + AGING_NS / 2 + all_their_holds_ns;
     }
     let credit = if policy == Policy::Interactive { CREDIT } else { 0 };
     let (credit_ns, lag_ns) = (credit * quantum_ns, LAG * quantum_ns);
     if others().all(|thread| thread.then != Then::Replace) {
         let used_ns = others().map(|thread| thread.level.to_real(credit_ns + lag_ns));
-        return used_ns.sum::<u64>() + last_holds_ns;
+        return used_ns.sum::<u64>() + all_their_holds_ns;
     }
     let below_ns = others().map(|thread| thread.level.to_real(2 * credit_ns + lag_ns));
     let weights = workload.threads.iter().map(|thread| thread.level.weight());
     let above_ns = (credit_ns + lag_ns) * weights.sum::<u64>() / Level::Normal.weight();
-    below_ns.sum::<u64>() + above_ns + last_holds_ns
+    below_ns.sum::<u64>() + above_ns + all_their_holds_ns
 }
 
 fn held_meanwhile_ns(outcome: &Outcome, wait: &Wait) -> u64 {
@@ -101,7 +101,7 @@ fn held_meanwhile_ns(outcome: &Outcome, wait: &Wait) -> u64 {
 /// Each case simulates seconds.
 fn some_cases() -> ProptestConfig {
     let usual = ProptestConfig::default();
-    ProptestConfig { cases: usual.cases.div_ceil(6), ..usual }
+    ProptestConfig { cases: usual.cases.div_ceil(2), ..usual }
 }
 
 proptest! {

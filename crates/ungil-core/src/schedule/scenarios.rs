@@ -1,7 +1,7 @@
 //! What a policy promises in the situations it is made for.
 
 use super::policy::Level::{self, High, Low, Normal};
-use super::scheduler::{AGING_NS, CREDIT, LAG};
+use super::scheduler::{AGING_NS, CREDIT, GRACE, LAG};
 use super::simulation::{Outcome, Step, Then, Thread, Workload, simulate};
 use super::{Policy, Settings};
 
@@ -10,11 +10,11 @@ const US: u64 = 1_000;
 const SECOND: u64 = 1_000 * MS;
 const WAKE_NS: u64 = 20 * US;
 const DROP_NS: u64 = 10 * US;
-/// How long a thread waits that asks at once and goes first.
-const AT_ONCE_NS: u64 = DROP_NS + WAKE_NS;
 const QUANTUM_NS: u64 = 5 * MS;
-/// When threads that began together have all shown what they are.
-const SETTLED_NS: u64 = SECOND / 10;
+/// How long a thread waits at most that asks at once and goes first.
+const AT_ONCE_NS: u64 = QUANTUM_NS / GRACE + DROP_NS + WAKE_NS;
+/// When a thread that uses little has its whole credit, though all began together.
+const SETTLED_NS: u64 = SECOND / 2;
 const OWN: [Policy; 4] = [Policy::Interactive, Policy::Fair, Policy::Batch, Policy::Priority];
 
 fn computes(level: Level) -> Thread {
@@ -160,9 +160,8 @@ fn a_thread_that_must_run_a_signal_handler_goes_first() {
         for threads in [2, 8] {
             let threads = [vec![computes(Low)], vec![computes(High); threads]].concat();
             for signal_ns in [SECOND + 7 * MS, 3 * SECOND + 59 * MS] {
-                let signal_ns = Some(signal_ns);
-                let outcome = simulate(&Workload { signal_ns, ..under(policy, threads.clone()) });
-                let signal_ns = signal_ns.expect("set above");
+                let workload = under(policy, threads.clone());
+                let outcome = simulate(&Workload { signal_ns: Some(signal_ns), ..workload });
                 let mut waits = outcome.waits_of(0, 0);
                 let wait = waits.find(|wait| wait.from_ns < signal_ns && signal_ns < wait.to_ns);
                 let wait = wait.expect("it waits for the GIL when the signal comes");

@@ -20,6 +20,10 @@ pub(super) const CREDIT: u64 = 3;
 /// How many quanta ahead of the floor a thread can be at most: how long it can be made to wait
 /// for what one long hold took from the others.
 pub(super) const LAG: u64 = 10;
+/// The part of a quantum at its beginning in which nobody but an urgent thread, or one of a higher
+/// level, interrupts: what blocks soon anyway is not worth two handoffs. (CFS had its wake-up
+/// granularity for this.)
+pub(super) const GRACE: u64 = 20;
 /// Under [`Policy::Priority`], how long a thread waits for each level it lacks.
 pub const AGING_NS: u64 = 200_000_000;
 /// Where virtual time begins, so that nothing lies before zero.
@@ -177,6 +181,7 @@ impl Scheduler {
             // It has had what it waited for.
             account.has_waited();
         }
+        account.turn_ns = account.turn_ns.max(alone_ns.min(self.grace_ns()));
         let standing = self.enter(account, now_ns, false);
         if self.credit_ns() == 0 {
             return standing;
@@ -196,7 +201,8 @@ impl Scheduler {
         }
         if self.settings.policy == Policy::Priority {
             if first.rank < holder.rank {
-                return held_since_ns;
+                let grace = if first.level > holder.level { 0 } else { self.grace_ns() };
+                return held_since_ns.saturating_add(grace.saturating_sub(holder.turn_ns));
             }
             let mut until = held_since_ns.saturating_add(quantum);
             if holder.level > first.level && holder.rank != Standing::URGENT {
@@ -212,6 +218,7 @@ impl Scheduler {
         } else {
             quantum.saturating_sub(holder.level.to_real(holder.virtual_ns - first.rank))
         };
+        let may_run = may_run.max(self.grace_ns());
         held_since_ns.saturating_add(may_run.saturating_sub(holder.turn_ns))
     }
 
@@ -239,6 +246,10 @@ impl Scheduler {
         let ahead = account.virtual_ns.saturating_sub(before);
         let weight = account.level.weight();
         self.floor_ns = self.floor_ns.saturating_add(ahead * weight / (weight + waiting));
+    }
+
+    fn grace_ns(&self) -> u64 {
+        self.settings.quantum_ns / GRACE
     }
 
     fn lag_ns(&self) -> u64 {
