@@ -61,7 +61,7 @@ def test_handlers_run_without_waiting_for_the_end_of_a_quantum(
 @pytest.mark.parametrize("how", ["at-once", "default"])
 def test_a_signal_ends_a_wait_for_the_gil(python: Python, policy: str, how: str) -> None:
     words = ("line", COMPUTING, str(NUMBERS[policy]), how)
-    with running(python, PROGRAM, *words, policy="batch", quantum_ms=ENDLESS_QUANTUM) as process:
+    with running(python, PROGRAM, *words, policy=policy, quantum_ms=ENDLESS_QUANTUM) as process:
         assert read_line(process) == "ready"
         wait_until_asleep(process, in_line=True)
         process.send_signal(signal.SIGINT)

@@ -100,7 +100,8 @@ class Process:
     def start(self, kind):
         self.counts[kind.__name__] += 1
         seed = self.choose.random()
-        daemon = self.choose.random() < 0.5
+        # CPython aborts if it ends while a thread of a sub-interpreter goes on.
+        daemon = self.choose.random() < 0.5 and kind is not interprets
         thread = threading.Thread(target=self.live, args=(kind, seed), daemon=daemon)
         thread.start()
         self.threads.append(thread)
@@ -347,10 +348,11 @@ def runs(process, choose, alive):
 
 @kind
 def interprets(process, choose, alive):
-    # Not threading: a join never ends in a sub-interpreter of 3.12.1.
-    code = "import _thread, time\ndone = []\n"
-    code += "_thread.start_new_thread(lambda: done.append(sum(range({}))), ())\nsum(range({}))\n"
-    code += "while not done:\n    time.sleep(0.001)"
+    code = "sum(range({0}))"
+    if sys.version_info >= (3, 13):
+        # In a sub-interpreter of 3.12.1 a join never ends.
+        code = "import threading\nit = threading.Thread(target=sum, args=(range({1}),))\n"
+        code += "it.start()\nsum(range({0}))\nit.join()"
     inner = interpreters.create()
     while alive():
         lengths = choose.randrange(10**6), choose.randrange(10**6)

@@ -225,22 +225,16 @@ def destructors_use_the_gil():
 
 
 def sub_interpreters():
-    """Each with a GIL of its own, and threads that compute."""
+    """Each with a GIL of its own, and from 3.13 on threads that compute."""
     try:
         import _interpreters as interpreters
     except ImportError:
         import _xxsubinterpreters as interpreters
-    # Not threading: a join never ends in a sub-interpreter of 3.12.1.
-    code = (
-        "import _thread, time\n"
-        "done = []\n"
-        "def work():\n"
-        "    done.append(sum(it * it for it in range(10000)))\n"
-        "for _ in range(5):\n"
-        "    _thread.start_new_thread(work, ())\n"
-        "while len(done) < 5:\n"
-        "    time.sleep(0.001)\n"
-    )
+    code = "sum(range(100000))"
+    if sys.version_info >= (3, 13):
+        # In a sub-interpreter of 3.12.1 a join never ends.
+        code = "import threading\nits = [threading.Thread(target=sum, args=(range(100000),))"
+        code += " for _ in range(5)]\n[it.start() for it in its]\n[it.join() for it in its]"
     for _ in range(3):
         inner = [interpreters.create() for _ in range(4)]
         started = []
