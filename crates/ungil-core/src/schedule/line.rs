@@ -279,7 +279,7 @@ impl Line {
                 }
                 _ => wall_ns,
             };
-            let hold = Hold { wall_ns, used_ns, forced: host.drop_requested() };
+            let hold = Hold { until_ns: now, wall_ns, used_ns, forced: host.drop_requested() };
             let mut own = self.holder_account.get();
             own.level = account.get().level;
             let mut scheduler = self.scheduler.get();

@@ -48,6 +48,10 @@ pub(super) const LAG: u64 = 10;
 /// level, interrupts: what blocks soon anyway is not worth two handoffs. (CFS had its wake-up
 /// granularity for this.)
 pub(super) const GRACE: u64 = 20;
+/// What a thread pays for each of its uses beside the time of it: some 7 µs in which nobody has the
+/// GIL, because it goes from one thread to another. Else many threads with uses shorter than that
+/// would share out the rest of the time only.
+const HANDOFF_NS: u64 = 7_000;
 /// Under [`Policy::Priority`], how long a thread waits for each level it lacks.
 pub const AGING_NS: u64 = 200_000_000;
 /// Where virtual time begins, so that nothing lies before zero.
@@ -70,8 +74,10 @@ pub struct Account {
     is_urgent: bool,
     /// Whether another thread took the GIL that was given to it in this wait.
     pub is_overtaken: bool,
-    /// Whether it never gave back a GIL that others wanted.
-    is_new: bool,
+    /// How much earlier it is let in than its virtual time says.
+    early_ns: u64,
+    /// When it gave back a GIL that others wanted, 0 if it never did.
+    left_ns: u64,
 }
 
 impl Account {
@@ -85,7 +91,8 @@ impl Account {
             gil: 0,
             is_urgent: false,
             is_overtaken: false,
-            is_new: true,
+            early_ns: 0,
+            left_ns: 0,
         }
     }
 
@@ -146,6 +153,8 @@ impl Standing {
 /// How the GIL was held while somebody wanted it.
 #[derive(Clone, Copy, Debug)]
 pub struct Hold {
+    /// When it ended.
+    pub until_ns: u64,
     /// How long.
     pub wall_ns: u64,
     /// How long the holder had a processor.
@@ -188,16 +197,24 @@ impl Scheduler {
         }
         if account.waits_since_ns == 0 {
             account.waits_since_ns = now_ns;
+            let is_new = account.left_ns == 0;
+            let away_ns = now_ns.saturating_sub(account.left_ns);
+            // A worker's next request has nothing to do with its last one. The others lose nothing
+            // by what it was ahead: the floor has moved on by their part of it.
+            let is_fresh = self.credit_ns() > 0 && away_ns >= self.settings.quantum_ns;
             // A new thread has no credit to use up.
-            let credit = if account.is_new { 0 } else { self.credit_ns() };
+            let credit = if is_new { 0 } else { self.credit_ns() };
             let least = self.floor_ns.saturating_sub(credit);
-            let most = self.floor_ns.saturating_add(self.lag_ns());
+            let lag = if is_fresh { 0 } else { self.lag_ns() };
+            let most = self.floor_ns.saturating_add(lag);
             account.virtual_ns = account.virtual_ns.clamp(least, most);
+            // But it is let in as if it had all of it.
+            let first = self.floor_ns.saturating_sub(self.credit_ns());
+            account.early_ns = if is_fresh { account.virtual_ns - first } else { 0 };
         }
-        let Account { virtual_ns, turn_ns, waits_since_ns, level, is_overtaken, .. } = *account;
-        // But it is let in early.
-        let early = if account.is_new { self.credit_ns() } else { 0 };
-        let rank = virtual_ns.saturating_sub(early);
+        let Account { virtual_ns, early_ns, turn_ns, waits_since_ns, .. } = *account;
+        let Account { level, is_overtaken, .. } = *account;
+        let rank = virtual_ns.saturating_sub(early_ns);
         let rank = match self.settings.policy {
             _ if account.is_urgent => Standing::URGENT,
             Policy::Priority => waits_since_ns.saturating_add(self.patience_ns(level, rank)),
@@ -281,10 +298,11 @@ impl Scheduler {
         // The rest of a quantum is not worth two handoffs if it is too short.
         let goes_on = hold.forced && turn < quantum - quantum / 8;
         account.turn_ns = if goes_on { turn } else { 0 };
-        account.is_new = false;
+        account.left_ns = hold.until_ns;
         account.has_waited();
         let before = account.virtual_ns.max(self.floor_ns);
-        let passed = account.level.to_virtual(hold.used_ns).min(self.lag_ns());
+        let used_ns = hold.used_ns.saturating_add(HANDOFF_NS);
+        let passed = account.level.to_virtual(used_ns).min(self.lag_ns());
         account.virtual_ns = account.virtual_ns.saturating_add(passed);
         let ahead = account.virtual_ns.saturating_sub(before);
         let weight = account.level.weight();
@@ -329,7 +347,7 @@ mod tests {
     const NOW_NS: u64 = 1_000 * MS;
 
     fn held(ms: u64, forced: bool) -> Hold {
-        Hold { wall_ns: ms * MS, used_ns: ms * MS, forced }
+        Hold { until_ns: NOW_NS, wall_ns: ms * MS, used_ns: ms * MS, forced }
     }
 
     #[test]
