@@ -1,0 +1,118 @@
+//! What a segment begins with, and where its fixed parts are.
+//!
+//! | part | size |
+//! |---|---|
+//! | [`Header`] | a page |
+//! | process table | [`PROCESSES`] × [`PROCESS_SIZE`] |
+//! | lanes | [`LANES`] × [`LANE_SIZE`] |
+//! | the lanes' logs | [`LANES`] × [`LOG_SIZE`], with memory behind those in use |
+//! | chunk states | a word a chunk |
+//! | chunk bitmaps | [`BITMAP_SIZE`] a chunk |
+//! | chunks | [`CHUNK`] each |
+//!
+//! All numbers are in the byte order of the machine: a segment never leaves it.
+
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// The first eight bytes of a segment.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"ungil\0hp");
+/// Changes with every change of this layout or of anything stored in the heap.
+pub const VERSION: u32 = 1;
+
+/// The unit of allocation, in bytes; every offset is a multiple of it.
+pub const GRANULE: usize = 16;
+/// The unit in which the allocator gets memory.
+pub const CHUNK: usize = 64 << 10;
+/// Bytes of the bitmap of a chunk: a bit for each granule.
+pub const BITMAP_SIZE: usize = CHUNK / GRANULE / 8;
+/// Bytes of the header.
+pub const PAGE: usize = 4096;
+/// Processes that can be attached at a time.
+pub const PROCESSES: usize = 2048;
+/// Bytes of an entry of the process table.
+pub const PROCESS_SIZE: usize = 64;
+/// Threads that can change the heap at a time.
+pub const LANES: usize = 4095;
+/// Bytes of a lane.
+pub const LANE_SIZE: usize = 64;
+/// Bytes of the beginning of a lane's log.
+pub const LOG_SIZE: usize = 1024;
+/// The smallest heap: room for the fixed parts and some chunks.
+pub const MIN_SIZE: usize = 1 << 20;
+/// The largest heap.
+pub const MAX_SIZE: usize = 1 << 44;
+
+/// The beginning of a segment. Written once before the segment is published, except the atomics.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Header {
+    /// [`MAGIC`], stored last: a segment without it is still being made.
+    pub magic: AtomicU64,
+    /// [`VERSION`] in the low half, the size of a pointer in the high.
+    pub version: AtomicU64,
+    /// Names the heap among all heaps.
+    pub uuid: [AtomicU64; 2],
+    /// The key of the hash of strings: the same in all processes, unknown to who sends the keys.
+    pub hash_key: [AtomicU64; 2],
+    /// Bytes that are mapped, and to which the heap can grow.
+    pub max_size: AtomicU64,
+    /// Chunks that the heap has, from the first on; their memory is allocated.
+    pub chunks: AtomicU64,
+    /// The object that everybody finds: the dict `heap.root`. 0 until it is made.
+    pub root: AtomicU64,
+    /// The serial number of the next object.
+    pub serial: AtomicU32,
+    /// Closed (a lock word, see [`crate::lock`]) while the world stands still for the collector.
+    pub gate: AtomicU32,
+    /// The lock of the chunks: who takes or frees whole ones.
+    pub chunk_lock: AtomicU32,
+    /// The lock of recovery: who cleans up behind a dead process.
+    pub recovery_lock: AtomicU32,
+    /// The lock of transactions, which run one at a time.
+    pub transaction_lock: AtomicU32,
+    /// Processes that died attached, since the heap was made.
+    pub deaths: AtomicU32,
+    /// Seconds since the epoch when the heap was made.
+    pub created: AtomicU64,
+}
+
+/// Where the parts of a segment of a given size are: offsets from its beginning.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// The process table.
+    pub processes: usize,
+    /// The lanes.
+    pub lanes: usize,
+    /// The lanes' logs.
+    pub logs: usize,
+    /// The words of chunk states.
+    pub states: usize,
+    /// The bitmaps.
+    pub bitmaps: usize,
+    /// The first chunk.
+    pub data: usize,
+    /// How many chunks fit.
+    pub chunks: usize,
+    /// The end of the last chunk; the size of the file.
+    pub end: usize,
+}
+
+impl Layout {
+    /// The layout of a segment of at most `max_size` bytes, which is at least [`MIN_SIZE`].
+    pub const fn new(max_size: usize) -> Self {
+        let processes = PAGE;
+        let lanes = processes + PROCESSES * PROCESS_SIZE;
+        let logs = lanes + (LANES + 1) * LANE_SIZE;
+        let states = logs + (LANES + 1) * LOG_SIZE;
+        let room = if max_size < MIN_SIZE { MIN_SIZE } else { max_size };
+        let chunks = room / (CHUNK + BITMAP_SIZE + 8);
+        let bitmaps = (states + chunks * 8).next_multiple_of(PAGE);
+        let data = (bitmaps + chunks * BITMAP_SIZE).next_multiple_of(CHUNK);
+        Self { processes, lanes, logs, states, bitmaps, data, chunks, end: data + chunks * CHUNK }
+    }
+
+    /// Where chunk number `index` is.
+    pub const fn chunk(&self, index: usize) -> usize {
+        self.data + index * CHUNK
+    }
+}

@@ -1,0 +1,29 @@
+//! Objects in shared memory that several processes use as threads use objects, and that survive
+//! the death of any of them at any instruction.
+//!
+//! The order of the modules is the order of the dependencies:
+//! [`segment`] (a file, mapped once, addressed by offsets) → [`process`] (who is attached and who
+//! is dead) → [`lane`] (what a thread is changing, and how to undo it) → [`lock`] → [`chunk`],
+//! [`slab`], [`memory`] → [`object`] → [`op`] (a change, whole or not at all) → [`heap`].
+
+pub mod chunk;
+pub mod error;
+pub mod fault;
+pub mod header;
+pub mod heap;
+pub mod lane;
+pub mod lock;
+pub mod memory;
+pub mod object;
+pub mod op;
+pub mod process;
+pub mod reclaim;
+mod room;
+pub mod segment;
+pub mod slab;
+
+pub use error::Error;
+pub use heap::Heap;
+
+/// What an operation on a heap returns.
+pub type Result<T> = std::result::Result<T, Error>;

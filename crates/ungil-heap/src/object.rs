@@ -1,0 +1,138 @@
+//! What every object begins with.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0 | kind |
+//! | 1-3 | flags of the kind |
+//! | 4-7 | serial number: an object of the same place is not the same object |
+//! | 8-11 | references: from other objects, and one from each process that has it |
+//! | 12-15 | monitor: a lock word for the user ([`crate::monitor`]) |
+//! | 16-19 | lock word, held by who changes it |
+//! | 20-23 | version: odd while it changes, so that readers need no lock ([`crate::heap::Heap::read`]) |
+//! | 24-55 | body: four words, by kind |
+//! | 56-59 | how often the monitor's holder entered it |
+//! | 60-63 | 1 if a holder of the monitor died with it and nobody has noticed |
+
+use std::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
+
+use crate::segment::{Offset, Segment};
+use crate::{Error, Result};
+
+/// Bytes of the common part; also the size of an object whose kind adds nothing.
+pub const SIZE: usize = 64;
+/// Where the body is.
+pub const BODY: usize = 24;
+
+/// What an object is.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A mapping in the order of insertion.
+    Dict = 1,
+    /// A sequence.
+    List = 2,
+    /// Members without an order.
+    Set = 3,
+    /// A double-ended queue.
+    Deque = 4,
+    /// Fields of a class that Python declared.
+    Struct = 5,
+    /// What threads and processes wait for: locks, events, and so on.
+    Sync = 6,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 6] =
+        [Self::Dict, Self::List, Self::Set, Self::Deque, Self::Struct, Self::Sync];
+
+    /// From what is stored.
+    pub fn from_byte(byte: u8) -> Result<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
+            .ok_or(Error::Corrupt("an object of an unknown kind"))
+    }
+}
+
+/// The common part of an object.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Head {
+    /// Kind, flags and serial number.
+    pub identity: AtomicU64,
+    /// References.
+    pub references: AtomicU32,
+    /// The user's lock word.
+    pub monitor: AtomicU32,
+    /// The lock word.
+    pub lock: AtomicU32,
+    /// Odd while it changes.
+    pub version: AtomicU32,
+    /// By kind.
+    pub body: [AtomicU64; 4],
+    /// How often the monitor was entered.
+    pub depth: AtomicU32,
+    /// Whether a holder of the monitor died.
+    pub owner_died: AtomicU32,
+}
+
+const _: () = assert!(size_of::<Head>() == SIZE);
+
+impl Head {
+    /// What it is.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the lowest byte is meant")]
+    pub fn kind(&self) -> Result<Kind> {
+        Kind::from_byte(self.identity.load(Relaxed) as u8)
+    }
+
+    /// Its serial number.
+    #[inline]
+    pub fn serial(&self) -> u32 {
+        (self.identity.load(Relaxed) >> 32) as u32
+    }
+}
+
+/// The object at `at`.
+#[inline]
+pub fn head(segment: &Segment, at: Offset) -> Result<&Head> {
+    let words = segment.words(at, SIZE / 8)?;
+    // SAFETY: the common part is made of atomics, as large as these words and aligned like them.
+    Ok(unsafe { &*words.as_ptr().cast::<Head>() })
+}
+
+/// Writes the common part of a new object, which nobody refers to yet.
+pub fn initialise(segment: &Segment, at: Offset, kind: Kind) -> Result<()> {
+    let serial = segment.header().serial.fetch_add(1, Relaxed);
+    let head = head(segment, at)?;
+    head.identity.store(u64::from(serial) << 32 | kind as u64, Relaxed);
+    for word in
+        [&head.references, &head.monitor, &head.lock, &head.version, &head.depth, &head.owner_died]
+    {
+        word.store(0, Relaxed);
+    }
+    for word in &head.body {
+        word.store(0, Relaxed);
+    }
+    Ok(())
+}
+
+/// One reference more. The caller has one, or holds the lock of an object that has.
+pub fn retain(segment: &Segment, at: Offset) -> Result<()> {
+    // 2³¹ references would need a heap of 32 GiB of nothing else.
+    head(segment, at)?.references.fetch_add(1, SeqCst);
+    Ok(())
+}
+
+/// One reference less; true: there is none left, and the object is the caller's to destroy.
+pub fn forgo(segment: &Segment, at: Offset) -> Result<bool> {
+    let references = &head(segment, at)?.references;
+    let before = references
+        .fetch_update(SeqCst, Relaxed, |count| count.checked_sub(1))
+        .map_err(|_| Error::Corrupt("an object has fewer references than there are to it"))?;
+    Ok(before == 1)
+}
