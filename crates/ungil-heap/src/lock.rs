@@ -120,6 +120,8 @@ pub fn acquire(
         }
         std::hint::spin_loop();
     }
+    // The first look comes soon: a dead holder is not worth a wait.
+    let mut patience = PATIENCE / 20;
     loop {
         let seen = word.load(Relaxed);
         let Some(holder) = Holder::of(seen) else {
@@ -136,11 +138,12 @@ pub fn acquire(
         if seen != waited && word.compare_exchange(seen, waited, Relaxed, Relaxed).is_err() {
             continue;
         }
-        let left = deadline.map_or(PATIENCE, |end| end.saturating_duration_since(Instant::now()));
+        let left = deadline.map_or(patience, |end| end.saturating_duration_since(Instant::now()));
         if left.is_zero() {
             return Ok(None);
         }
-        pause.pause(&mut || _ = wait(word, waited, left.min(PATIENCE)))?;
+        pause.pause(&mut || _ = wait(word, waited, left.min(patience)))?;
+        patience = PATIENCE;
         // Whatever ended the sleep (signals can do so again and again): it is time to look.
         if word.load(Relaxed) == waited && liveness.is_gone(holder)? {
             fault::point("lock: holder is gone");
