@@ -153,12 +153,14 @@ impl Heap {
 
     /// Begins to change the heap. Ends the operation that the thread has under way, if it has one,
     /// no earlier than that ends.
+    #[inline]
     pub fn op(&self) -> Result<Op<'_>> {
         Op::begin(self, self.thread()?)
     }
 
     /// Makes a change: an operation of its own, or a part of the one that the thread has under way.
     /// It has not happened if `work` fails.
+    #[inline]
     pub fn change<'h, T>(&'h self, mut work: impl FnMut(&mut Op<'h>) -> Result<T>) -> Result<T> {
         let mut op = self.op()?;
         let done = work(&mut op)?;

@@ -72,31 +72,45 @@ impl Work {
 
     /// Gives back what nobody needs any more. Goes on after an error, and returns the first: what
     /// is not freed then is left to the collector.
+    #[inline]
     fn clear(&mut self, heap: &Heap) -> Result<()> {
-        let Self { taken, doomed, forgone, retained, undone, released, .. } = self;
-        taken.clear();
-        retained.clear();
+        self.taken.clear();
+        self.retained.clear();
+        let is_clear = self.doomed.is_empty()
+            && self.forgone.is_empty()
+            && self.undone.is_empty()
+            && self.released.is_empty();
+        if is_clear { Ok(()) } else { self.give_back(heap) }
+    }
+
+    fn give_back(&mut self, heap: &Heap) -> Result<()> {
+        let Self { doomed, forgone, undone, released, .. } = self;
         let mut result = Ok(());
-        let mut dismantle = |at, forgone: &mut _| {
-            fault::point("op: last reference gone");
-            reclaim::dismantle(&heap.segment, at, forgone, doomed)
+        let mut lose = |at, last: Result<bool>, forgone: &mut _, doomed: &mut _| {
+            let lost = last.and_then(|last| {
+                if last {
+                    fault::point("op: last reference gone");
+                    reclaim::dismantle(&heap.segment, at, forgone, doomed)?;
+                }
+                Ok(())
+            });
+            if result.is_ok() {
+                result = lost;
+            }
         };
-        for (at, serial) in released.drain(..) {
-            let last = object::forgo_if_alive(&heap.segment, at, serial);
-            result = result.and(last.and_then(|last| match last {
-                true => dismantle(at, forgone),
-                false => Ok(()),
-            }));
+        while let Some((at, serial)) = released.pop() {
+            lose(at, object::forgo_if_alive(&heap.segment, at, serial), forgone, doomed);
         }
         while let Some(at) = forgone.pop() {
-            let last = object::forgo(&heap.segment, at);
-            result = result.and(last.and_then(|last| match last {
-                true => dismantle(at, forgone),
-                false => Ok(()),
-            }));
+            lose(at, object::forgo(&heap.segment, at), forgone, doomed);
         }
-        for (at, bytes) in undone.drain(..).chain(doomed.drain(..)) {
-            result = result.and(give(heap, at, bytes));
+        for list in [undone, doomed] {
+            while let Some((at, bytes)) = list.pop() {
+                let freed = give(heap, at, bytes);
+                if result.is_ok() {
+                    result = freed;
+                }
+            }
         }
         result
     }
@@ -165,6 +179,7 @@ pub struct Op<'h> {
 }
 
 impl<'h> Op<'h> {
+    #[inline]
     pub(crate) fn begin(heap: &'h Heap, thread: Rc<Thread>) -> Result<Self> {
         let start = if thread.depth.get() == 0 {
             enter(heap, &thread)?;
@@ -325,6 +340,7 @@ impl<'h> Op<'h> {
     }
 
     /// Ends the outermost operation, whose changes are made or undone.
+    #[inline]
     fn finish(&self, work: &mut Work) -> Result<()> {
         let segment = &self.heap.segment;
         let lane = lane::lane(segment, self.thread.lane)?;
@@ -332,7 +348,7 @@ impl<'h> Op<'h> {
         // From here on it has happened, whoever dies.
         lane.state.store(DONE, Release);
         fault::point("op: ended");
-        for at in work.locked.drain(..) {
+        while let Some(at) = work.locked.pop() {
             // It was there when it was locked, and offsets do not cease to be inside.
             let Ok(head) = object::head(segment, at) else { continue };
             version::end(&head.version);
