@@ -4,7 +4,7 @@
 //! The order of the modules is the order of the dependencies:
 //! [`segment`] (a file, mapped once, addressed by offsets) → [`process`] (who is attached and who
 //! is dead) → [`lane`] (what a thread is changing, and how to undo it) → [`lock`] → [`chunk`],
-//! [`slab`], [`memory`] → [`object`] → [`op`] (a change, whole or not at all) → [`heap`].
+//! [`slab`], [`memory`] → [`object`] → [`op`] (a change, whole or not at all) → [`heap`] → [`value`].
 
 pub mod chunk;
 pub mod error;
@@ -21,6 +21,7 @@ pub mod reclaim;
 mod room;
 pub mod segment;
 pub mod slab;
+pub mod value;
 
 pub use error::Error;
 pub use heap::Heap;
