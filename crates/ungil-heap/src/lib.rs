@@ -6,14 +6,19 @@
 //! is dead) → [`lane`] (what a thread is changing, and how to undo it) → [`lock`] → [`chunk`],
 //! [`slab`], [`memory`] → [`object`] → [`op`] (a change, whole or not at all) → [`heap`] → [`value`].
 
+mod cells;
+mod change;
 pub mod chunk;
+pub mod deque;
 pub mod error;
 pub mod fault;
 pub mod header;
 pub mod heap;
 pub mod lane;
+pub mod list;
 pub mod lock;
 pub mod memory;
+pub mod monitor;
 pub mod object;
 pub mod op;
 pub mod process;
@@ -21,6 +26,9 @@ pub mod reclaim;
 mod room;
 pub mod segment;
 pub mod slab;
+pub mod slice;
+pub mod structs;
+pub mod sync;
 pub mod value;
 
 pub use error::Error;
