@@ -38,6 +38,8 @@ struct Work {
     forgone: Vec<Offset>,
     /// Objects that got a reference: lost again if the operation fails.
     retained: Vec<Offset>,
+    /// Memory in which the log goes on: freed at the end, whatever that is.
+    logs: Vec<(Offset, usize)>,
 }
 
 /// How far the work of a thread had come.
@@ -175,7 +177,7 @@ impl<'h> Op<'h> {
             // The log is no part of what is undone, so its memory is not noted as taken.
             let block = take(self.heap, self.thread.me, bytes)?;
             lane::extend(segment, lane, block, bytes)?;
-            self.free(block, bytes);
+            self.thread.work.borrow_mut().logs.push((block, bytes));
             if lane::save(segment, lane, at, count)?.is_some() {
                 return Err(Error::Corrupt("a log has no room after it was extended"));
             }
@@ -227,7 +229,7 @@ impl<'h> Op<'h> {
             lock::release(&head.lock);
             fault::point("op: object unlocked");
         }
-        let Work { taken, doomed, forgone, retained, .. } = &mut *work;
+        let Work { taken, doomed, forgone, retained, logs, .. } = &mut *work;
         if !succeeded {
             std::mem::swap(taken, doomed);
             std::mem::swap(forgone, retained);
@@ -240,7 +242,7 @@ impl<'h> Op<'h> {
                 crate::reclaim::dismantle(segment, at, forgone, doomed)?;
             }
         }
-        for (at, bytes) in doomed.drain(..) {
+        for (at, bytes) in doomed.drain(..).chain(logs.drain(..)) {
             give(self.heap, self.thread.me, at, bytes)?;
         }
         lane.state.store(IDLE, Release);
