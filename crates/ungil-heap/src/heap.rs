@@ -199,6 +199,19 @@ impl Heap {
         })
     }
 
+    /// The identity of this thread as a holder of locks.
+    #[inline]
+    pub(crate) fn me(&self) -> Result<Holder> {
+        let id = self.id.load(Relaxed);
+        let known = THREADS.with_borrow(|threads| {
+            threads.iter().find(|thread| thread.id == id).map(|thread| thread.me)
+        });
+        match known {
+            Some(me) => Ok(me),
+            None => Ok(self.thread()?.me),
+        }
+    }
+
     pub(crate) fn id(&self) -> u64 {
         self.id.load(Relaxed)
     }

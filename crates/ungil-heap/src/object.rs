@@ -91,6 +91,23 @@ impl Head {
         Kind::from_byte(self.identity.load(Relaxed) as u8)
     }
 
+    /// Whether it is of this kind.
+    #[inline]
+    pub fn is(&self, kind: Kind) -> bool {
+        self.identity.load(Relaxed) & 0xff == kind as u32
+    }
+
+    /// The flags of its kind: 24 bits.
+    #[inline]
+    pub fn flags(&self) -> u32 {
+        self.identity.load(Relaxed) >> 8
+    }
+
+    /// Gives a new object, which nobody refers to yet, its flags.
+    pub fn set_flags(&self, flags: u32) {
+        self.identity.store(flags << 8 | self.identity.load(Relaxed) & 0xff, Relaxed);
+    }
+
     /// Its serial number.
     #[inline]
     pub fn serial(&self) -> u32 {

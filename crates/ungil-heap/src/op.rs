@@ -134,6 +134,12 @@ impl<'h> Op<'h> {
         self.heap
     }
 
+    /// Whether it is part of another one, on which it depends whether this one happens.
+    #[inline]
+    pub fn is_nested(&self) -> bool {
+        self.thread.depth.get() > 1
+    }
+
     /// Locks an object until the outermost operation ends. Without effect if it already is.
     pub fn lock(&mut self, at: Offset) -> Result<()> {
         let head = object::head(&self.heap.segment, at)?;
