@@ -4,9 +4,9 @@
 //! |---|---|
 //! | 0 | kind |
 //! | 1-3 | flags of the kind |
-//! | 4-7 | serial number: an object of the same place is not the same object |
+//! | 4-7 | monitor: a lock word for the user ([`crate::monitor`]) |
 //! | 8-11 | references: from other objects, and one from each process that has it |
-//! | 12-15 | monitor: a lock word for the user ([`crate::monitor`]) |
+//! | 12-15 | serial number: an object of the same place is not the same object |
 //! | 16-19 | lock word, held by who changes it |
 //! | 20-23 | version: odd while it changes, so that readers need no lock ([`crate::heap::Heap::read`]) |
 //! | 24-55 | body: four words, by kind |
@@ -62,12 +62,13 @@ impl Kind {
 #[repr(C)]
 #[derive(Debug)]
 pub struct Head {
-    /// Kind, flags and serial number.
-    pub identity: AtomicU64,
-    /// References.
-    pub references: AtomicU32,
+    /// Kind and flags.
+    pub identity: AtomicU32,
     /// The user's lock word.
     pub monitor: AtomicU32,
+    /// References in the low half, serial number in the high. One word, so that a reference can be
+    /// taken by somebody who only hopes that the object is still there ([`retain_if_alive`]).
+    pub life: AtomicU64,
     /// The lock word.
     pub lock: AtomicU32,
     /// Odd while it changes.
@@ -93,7 +94,14 @@ impl Head {
     /// Its serial number.
     #[inline]
     pub fn serial(&self) -> u32 {
-        (self.identity.load(Relaxed) >> 32) as u32
+        (self.life.load(Relaxed) >> 32) as u32
+    }
+
+    /// How many references there are to it.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
+    pub fn references(&self) -> u32 {
+        self.life.load(Relaxed) as u32
     }
 }
 
@@ -109,10 +117,9 @@ pub fn head(segment: &Segment, at: Offset) -> Result<&Head> {
 pub fn initialise(segment: &Segment, at: Offset, kind: Kind) -> Result<()> {
     let serial = segment.header().serial.fetch_add(1, Relaxed);
     let head = head(segment, at)?;
-    head.identity.store(u64::from(serial) << 32 | kind as u64, Relaxed);
-    for word in
-        [&head.references, &head.monitor, &head.lock, &head.version, &head.depth, &head.owner_died]
-    {
+    head.life.store(u64::from(serial) << 32, Relaxed);
+    head.identity.store(u32::from(kind as u8), Relaxed);
+    for word in [&head.monitor, &head.lock, &head.version, &head.depth, &head.owner_died] {
         word.store(0, Relaxed);
     }
     for word in &head.body {
@@ -123,16 +130,42 @@ pub fn initialise(segment: &Segment, at: Offset, kind: Kind) -> Result<()> {
 
 /// One reference more. The caller has one, or holds the lock of an object that has.
 pub fn retain(segment: &Segment, at: Offset) -> Result<()> {
-    // 2³¹ references would need a heap of 32 GiB of nothing else.
-    head(segment, at)?.references.fetch_add(1, SeqCst);
+    let one_more = |life: u64| (life & REFERENCES != REFERENCES).then(|| life + 1);
+    head(segment, at)?
+        .life
+        .fetch_update(SeqCst, Relaxed, one_more)
+        .map_err(|_| Error::Corrupt("an object has more references than can be counted"))?;
     Ok(())
+}
+
+/// One reference more, if the object with this serial number still has one. Whatever else is at
+/// `at` stays as it is.
+///
+/// Memory that was an object and is none any more has no references in its [`Head::life`]: see
+/// [`forget`].
+pub fn retain_if_alive(segment: &Segment, at: Offset, serial: u32) -> Result<bool> {
+    let one_more = |life: u64| {
+        let is_alive = life >> 32 == u64::from(serial) && life & REFERENCES != 0;
+        is_alive.then_some(life + 1)
+    };
+    Ok(head(segment, at)?.life.fetch_update(SeqCst, Relaxed, one_more).is_ok())
 }
 
 /// One reference less; true: there is none left, and the object is the caller's to destroy.
 pub fn forgo(segment: &Segment, at: Offset) -> Result<bool> {
-    let references = &head(segment, at)?.references;
-    let before = references
-        .fetch_update(SeqCst, Relaxed, |count| count.checked_sub(1))
+    let one_less = |life: u64| (life & REFERENCES != 0).then(|| life - 1);
+    let before = head(segment, at)?
+        .life
+        .fetch_update(SeqCst, Relaxed, one_less)
         .map_err(|_| Error::Corrupt("an object has fewer references than there are to it"))?;
-    Ok(before == 1)
+    Ok(before & REFERENCES == 1)
 }
+
+/// Marks memory as no object, before it is freed without having lost its last reference.
+pub fn forget(segment: &Segment, at: Offset) -> Result<()> {
+    head(segment, at)?.life.store(0, SeqCst);
+    Ok(())
+}
+
+/// The half of [`Head::life`] with the references.
+const REFERENCES: u64 = u32::MAX as u64;
