@@ -4,9 +4,12 @@
 //! The order of the modules is the order of the dependencies:
 //! [`segment`] (a file, mapped once, addressed by offsets) → [`process`] (who is attached and who
 //! is dead) → [`lane`] (what a thread is changing, and how to undo it) → [`lock`] → [`chunk`],
-//! [`slab`], [`memory`] → [`object`] → [`op`] (a change, whole or not at all) → [`heap`] → [`value`].
+//! [`slab`], [`memory`] → [`object`] → [`op`] (a change, whole or not at all) → [`heap`]
+//! → [`value`] (what containers hold) → [`table`] → [`dict`], [`set`].
 
+mod change;
 pub mod chunk;
+pub mod dict;
 pub mod error;
 pub mod fault;
 pub mod header;
@@ -20,7 +23,9 @@ pub mod process;
 pub mod reclaim;
 mod room;
 pub mod segment;
+pub mod set;
 pub mod slab;
+pub mod table;
 pub mod value;
 
 pub use error::Error;

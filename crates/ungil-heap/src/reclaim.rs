@@ -6,7 +6,7 @@
 use crate::header::GRANULE;
 use crate::object::{self, Kind};
 use crate::segment::{Offset, Segment};
-use crate::{Error, Result};
+use crate::{Error, Result, dict, set};
 
 /// Something that an object owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,9 @@ pub type Visit<'v> = dyn FnMut(Owned) -> Result<()> + 'v;
 /// [`Error::Corrupt`] if it is no object; and those of `visit`.
 pub fn owned(segment: &Segment, at: Offset, visit: &mut Visit<'_>) -> Result<()> {
     match object::head(segment, at)?.kind()? {
-        Kind::Dict | Kind::List | Kind::Set | Kind::Deque | Kind::Struct | Kind::Sync => {
+        Kind::Dict => dict::owned(segment, at, visit),
+        Kind::Set => set::owned(segment, at, visit),
+        Kind::List | Kind::Deque | Kind::Struct | Kind::Sync => {
             visit(Owned::Block { at, bytes: object::SIZE })
         }
     }
