@@ -4,8 +4,8 @@
 //! The order of the modules is the order of the dependencies:
 //! [`segment`] (a file, mapped once, addressed by offsets) → [`process`] (who is attached and who
 //! is dead) → [`lane`] (what a thread is changing, and how to undo it) → [`lock`] → [`chunk`],
-//! [`slab`], [`memory`] → [`object`] → [`op`] (a change, whole or not at all) → [`heap`] → [`value`] →
-//! containers →
+//! [`slab`], [`memory`] → [`object`] → [`op`] (a change, whole or not at all) → [`heap`] → [`value`]
+//! (what containers hold) → [`dict`], [`set`], [`list`], [`deque`], [`structs`], [`sync`] →
 //! [`reclaim`] (what objects own) → [`roots`] and [`pin`] (what processes hold) → [`collect`],
 //! [`verify`], [`statistics`] (the whole heap, while the world stands still).
 
@@ -14,6 +14,7 @@ mod change;
 pub mod chunk;
 pub mod collect;
 pub mod deque;
+pub mod dict;
 pub mod error;
 pub mod fault;
 pub mod header;
@@ -32,11 +33,13 @@ pub mod reclaim;
 mod room;
 pub mod roots;
 pub mod segment;
+pub mod set;
 pub mod slab;
 pub mod slice;
 pub mod statistics;
 pub mod structs;
 pub mod sync;
+pub mod table;
 pub mod value;
 pub mod verify;
 mod world;

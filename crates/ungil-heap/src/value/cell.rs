@@ -25,7 +25,6 @@ use crate::{Error, Result, chunk, fault};
 #[derive(Clone, Copy)]
 pub(super) struct Tag;
 
-#[expect(missing_docs, reason = "the table above says what they mean")]
 impl Tag {
     pub(super) const NOTHING: u8 = 0;
     pub(super) const NONE: u8 = 1;

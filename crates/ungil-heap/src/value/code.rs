@@ -40,12 +40,7 @@ pub(super) fn encode_with_objects(value: &Value) -> Result<(Vec<u8>, Vec<Offset>
     Ok((code, objects))
 }
 
-fn write(
-    value: &Value,
-    code: &mut Vec<u8>,
-    objects: &mut Vec<Offset>,
-    depth: usize,
-) -> Result<()> {
+fn write(value: &Value, code: &mut Vec<u8>, objects: &mut Vec<Offset>, depth: usize) -> Result<()> {
     if depth > DEPTH {
         return Err(Error::Unfit("tuples and frozensets can be nested 128 deep, not deeper"));
     }
@@ -124,10 +119,9 @@ fn read<'c>(left: &mut &'c [u8], depth: usize) -> Result<Value<'c>> {
         FALSE => Value::Bool(false),
         TRUE => Value::Bool(true),
         INT => Value::Int(i64::from_le_bytes(*array(left)?)),
-        POSITIVE | NEGATIVE => Value::BigInt {
-            negative: tag == NEGATIVE,
-            magnitude: Cow::Borrowed(string(left)?),
-        },
+        POSITIVE | NEGATIVE => {
+            Value::BigInt { negative: tag == NEGATIVE, magnitude: Cow::Borrowed(string(left)?) }
+        }
         FLOAT => Value::Float(f64::from_le_bytes(*array(left)?)),
         COMPLEX => {
             Value::Complex(f64::from_le_bytes(*array(left)?), f64::from_le_bytes(*array(left)?))

@@ -158,9 +158,10 @@ pub fn equal(segment: &Segment, cell: Cell, value: &Value) -> Result<bool> {
         (Tag::STR, Value::Str(text)) | (Tag::BYTES, Value::Bytes(text)) => {
             let (words, length) = block_words(segment, cell)?;
             Ok(length == text.len()
-                && words.iter().zip(text.chunks(8)).all(|(word, bytes)| {
-                    word.load(Relaxed).to_le_bytes()[..bytes.len()] == *bytes
-                }))
+                && words
+                    .iter()
+                    .zip(text.chunks(8))
+                    .all(|(word, bytes)| word.load(Relaxed).to_le_bytes()[..bytes.len()] == *bytes))
         }
         _ => Ok(load(segment, cell)? == *value),
     }
