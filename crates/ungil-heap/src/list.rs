@@ -435,7 +435,8 @@ fn splice(
             return op.store(at + LENGTH, length as u64);
         }
     }
-    let (fresh, room) = if length > row.room { take_more(op, row, length) } else { take(op, length) }?;
+    let (fresh, room) =
+        if length > row.room { take_more(op, row, length) } else { take(op, length) }?;
     cells::copy(segment, row.cells, fresh, from)?;
     cells::write(segment, place(fresh, from), new.iter().copied())?;
     cells::copy(segment, place(row.cells, behind), place(fresh, from + new.len()), tail)?;

@@ -17,14 +17,15 @@
 
 use std::sync::atomic::{
     AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
 };
 
 use crate::lock;
+use crate::object::{self, Kind};
 use crate::op::{self, Op};
 use crate::process::{self, Membership, Slot};
 use crate::segment::{Offset, Segment};
-use crate::{Error, Heap, Result, fault, memory, object};
+use crate::{Error, Heap, Result, fault, memory};
 
 /// Words of an entry.
 const ENTRY: usize = 3;
@@ -279,6 +280,30 @@ impl Heap {
         };
         op.commit()?;
         Ok(root)
+    }
+
+    /// Holds the dict that everybody finds, which is made at the first call.
+    pub fn root(&self) -> Result<Root> {
+        let root = &self.segment.header().root;
+        let op = self.op()?;
+        if root.load(Acquire) == 0 {
+            // No part of a transaction that is under way, which may fail.
+            let at = op::take(self, op.me(), object::SIZE)?;
+            object::initialise(&self.segment, at, Kind::Dict)?;
+            object::retain(&self.segment, at)?;
+            fault::point("roots: dict made");
+            if root.compare_exchange(0, at as u64, SeqCst, Relaxed).is_err() {
+                object::forget(&self.segment, at)?;
+                op::give(self, op.me(), at, object::SIZE)?;
+            }
+            fault::point("roots: dict published");
+        }
+        op.commit()?;
+        // The header keeps its reference for ever, so the object needs no lock to be there.
+        #[expect(clippy::cast_possible_truncation, reason = "64-bit machines only")]
+        let at = root.load(Acquire) as Offset;
+        let held = self.hold(None, || Ok(Some(at)))?;
+        held.ok_or(Error::Corrupt("the heap has lost its root"))
     }
 
     /// Enters an object to which a reference was added, which is lost again if this fails.
