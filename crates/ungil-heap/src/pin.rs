@@ -10,7 +10,7 @@
 use std::sync::atomic::Ordering::Acquire;
 
 use crate::chunk::{self, State};
-use crate::header::PROCESSES;
+use crate::header::{CHUNK, PROCESSES};
 use crate::op::Op;
 use crate::process::{self, TAKEN};
 use crate::roots::{Entry, Root, Table};
@@ -104,7 +104,7 @@ fn is_block(segment: &Segment, at: Offset) -> bool {
             slab::SIZES.get(usize::from(class)).is_some_and(|size| *size >= object::SIZE)
                 && slab::is_taken(segment, at, class).unwrap_or(false)
         }
-        // Objects are smaller than a chunk.
+        Ok(State::Run(_)) => (at - segment.layout().data).is_multiple_of(CHUNK),
         _ => false,
     }
 }
