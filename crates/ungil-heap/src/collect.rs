@@ -116,7 +116,7 @@ fn sweep(segment: &Segment, reached: &Reached, done: &mut Collected) -> Result<(
                 clear(segment, chunk)?;
                 if reached.marks(chunk)[0] == 0 {
                     object::forget(segment, segment.layout().chunk(chunk))?;
-                    chunk::free_run(segment, chunk, chunks)?;
+                    chunk::free_run(segment, segment.layout().chunk(chunk))?;
                     done.freed += 1;
                     done.freed_bytes += chunks * CHUNK;
                 }

@@ -227,12 +227,7 @@ fn uses(segment: &Segment) -> Result<Vec<Use>> {
     while uses.len() < total {
         match State::from_word(chunk::state(segment, uses.len())?.load(Acquire))? {
             State::Free | State::Hole => uses.push(Use::Free),
-            State::Slab(class) | State::Retiring(class) => {
-                if usize::from(class) >= slab::SIZES.len() {
-                    return Err(Error::Corrupt("a slab of an unknown class"));
-                }
-                uses.push(Use::Slab(class));
-            }
+            State::Slab(class) | State::Retiring(class) => uses.push(Use::Slab(class)),
             State::Run(chunks) => {
                 if chunks > total - uses.len() {
                     return Err(Error::Corrupt("a run is longer than the heap"));

@@ -125,6 +125,9 @@ impl Head {
 /// The object at `at`.
 #[inline]
 pub fn head(segment: &Segment, at: Offset) -> Result<&Head> {
+    if at < segment.layout().data {
+        return Err(Error::Corrupt("an object is not where objects are"));
+    }
     let words = segment.words(at, SIZE / 8)?;
     // SAFETY: the common part is made of atomics, as large as these words and aligned like them.
     Ok(unsafe { &*words.as_ptr().cast::<Head>() })

@@ -101,7 +101,7 @@ fn is_block(segment: &Segment, at: Offset) -> bool {
         .and_then(|chunk| State::from_word(chunk::state(segment, chunk)?.load(Acquire)));
     match state {
         Ok(State::Slab(class)) => {
-            slab::SIZES.get(usize::from(class)).is_some_and(|size| *size >= object::SIZE)
+            slab::SIZES[usize::from(class)] >= object::SIZE
                 && slab::is_taken(segment, at, class).unwrap_or(false)
         }
         Ok(State::Run(_)) => (at - segment.layout().data).is_multiple_of(CHUNK),

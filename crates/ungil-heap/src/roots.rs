@@ -204,7 +204,7 @@ impl<'o> Table<'o> {
             return Ok(());
         }
         self.copy_to(self.slot, bytes * 2, |entry| Ok(Some(entry)))?;
-        op::give(self.heap, self.me, at, bytes)
+        op::give(self.heap, at, bytes)
     }
 
     /// Gives `slot` a new table of at least `wanted` bytes, no fewer than this one has, with the
@@ -294,7 +294,7 @@ impl Heap {
             fault::point("roots: dict made");
             if root.compare_exchange(0, at as u64, SeqCst, Relaxed).is_err() {
                 object::forget(&self.segment, at)?;
-                op::give(self, op.me(), at, object::SIZE)?;
+                op::give(self, at, object::SIZE)?;
             }
             fault::point("roots: dict published");
         }
@@ -345,7 +345,7 @@ impl Heap {
             }
             table.slot.roots.store(0, Release);
             fault::point("roots: table withdrawn");
-            op::give(self, table.me, at, bytes)?;
+            op::give(self, at, bytes)?;
         }
         drop(table);
         op.commit()

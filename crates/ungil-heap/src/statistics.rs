@@ -1,6 +1,5 @@
 //! What is in a heap, who is attached to it and who holds which lock: for people.
 
-use std::sync::PoisonError;
 use std::sync::atomic::{
     AtomicU32,
     Ordering::{Acquire, Relaxed},
@@ -123,7 +122,6 @@ impl Heap {
                 *count += 1;
             }
         }
-        let membership = self.membership.read().unwrap_or_else(PoisonError::into_inner);
         let mut attached = Vec::new();
         for (index, &threads) in threads.iter().enumerate() {
             let slot = process::slot(&self.segment, index)?;
@@ -132,7 +130,7 @@ impl Heap {
                     slot: index,
                     pid: slot.pid.load(Relaxed),
                     since: slot.since.load(Relaxed),
-                    is_alive: !membership.is_dead(index)?,
+                    is_alive: !process::is_dead(&self.segment, index)?,
                     threads,
                 });
             }
