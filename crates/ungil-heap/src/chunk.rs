@@ -138,6 +138,10 @@ fn step(segment: &Segment, at: &mut usize, free: usize) -> Result<usize> {
 fn fill_holes(segment: &Segment, first: usize, count: usize) -> Result<()> {
     for index in first..first + count {
         if look(segment, index)? == State::Hole {
+            // If that fails, those that had memory may have lost it.
+            for index in first..first + count {
+                state(segment, index)?.store(State::Hole.word(), Relaxed);
+            }
             segment.provide(segment.layout().chunk(first), count * CHUNK)?;
             for index in first..first + count {
                 state(segment, index)?.store(State::Free.word(), Relaxed);
