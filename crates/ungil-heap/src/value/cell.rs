@@ -148,13 +148,13 @@ pub fn store(op: &mut Op, value: &Value) -> Result<Cell> {
         }
         Value::Str(text) => block(op, Tag::STR, text),
         Value::Bytes(text) => block(op, Tag::BYTES, text),
-        Value::BigInt { negative, magnitude } => match equal::integer(*negative, magnitude) {
-            equal::Number::Int(number) => Ok(Cell(Tag::INT.into(), number.cast_unsigned())),
-            _ => {
-                let tag = if *negative { Tag::NEGATIVE } else { Tag::POSITIVE };
-                block(op, tag, equal::trimmed(magnitude))
+        Value::BigInt { negative, magnitude } => {
+            if let equal::Number::Int(number) = equal::integer(*negative, magnitude) {
+                return Ok(Cell(Tag::INT.into(), number.cast_unsigned()));
             }
-        },
+            let tag = if *negative { Tag::NEGATIVE } else { Tag::POSITIVE };
+            block(op, tag, equal::trimmed(magnitude))
+        }
         _ => {
             let (code, objects) = code::encode_with_objects(value)?;
             for &object in &objects {

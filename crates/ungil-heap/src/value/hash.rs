@@ -139,7 +139,6 @@ mod tests {
         use std::hash::Hasher;
         for length in 0..64_u8 {
             let bytes: Vec<u8> = (0..length).collect();
-            #[expect(deprecated, reason = "only the newer name promises less")]
             let mut theirs = std::hash::DefaultHasher::new();
             theirs.write(&bytes);
             assert_eq!(sip([0, 0], &bytes), theirs.finish(), "{length} bytes");
