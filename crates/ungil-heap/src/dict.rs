@@ -10,7 +10,7 @@ use crate::op::Op;
 use crate::reclaim::Visit;
 use crate::segment::{Offset, Segment};
 use crate::table::{self, Cursor, Found, Probe};
-use crate::value::{self, Value};
+use crate::value::{self, Cell, Value};
 use crate::{Heap, Result};
 
 /// Hash and stamp, key, value.
@@ -45,13 +45,26 @@ pub fn len(heap: &Heap, at: Offset) -> Result<usize> {
 #[inline]
 pub fn get(heap: &Heap, at: Offset, key: &Value) -> Result<Option<Value<'static>>> {
     let probe = Probe::new(heap, key);
-    heap.read(at, || {
-        let table = open(heap.segment(), at)?;
-        match table.find(&probe)? {
-            Found::Entry(number) => value::load(heap.segment(), table.value(number)?).map(Some),
-            Found::Slot(_) => Ok(None),
+    let segment = heap.segment();
+    // What lies in the cell alone is made a value outside: moving a value out would cost more than
+    // all the rest.
+    let mut from_block = None;
+    let cell = heap.read(at, || {
+        let table = open(segment, at)?;
+        let Found::Entry(number) = table.find(&probe)? else { return Ok(Cell::NOTHING) };
+        let cell = table.value(number)?;
+        if cell.has_block() {
+            from_block = Some(value::load(segment, cell)?);
         }
-    })
+        Ok(cell)
+    })?;
+    if cell.is_nothing() {
+        Ok(None)
+    } else if cell.has_block() {
+        Ok(from_block)
+    } else {
+        Ok(Some(value::load(segment, cell)?))
+    }
 }
 
 /// The value of a key, as an operation sees it.

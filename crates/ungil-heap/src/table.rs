@@ -168,7 +168,7 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
     #[inline]
     pub(crate) fn open(segment: &'s Segment, object: Offset, kind: Kind) -> Result<Self> {
         let head = object::head(segment, object)?;
-        if head.kind()? != kind {
+        if head.identity.load(Relaxed).to_le_bytes()[0] != kind as u8 {
             return Err(Error::Corrupt("an object is of another type than its handle says"));
         }
         let [place, counts, stamps, _] = &head.body;
@@ -218,9 +218,10 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
     #[inline]
     fn entry(&self, number: usize) -> Result<&'s [AtomicU64]> {
         let from = number.wrapping_mul(WIDTH);
-        self.entries
-            .get(from..from.wrapping_add(WIDTH))
-            .ok_or(Error::Corrupt("a table names an entry that it has not"))
+        match self.entries.get(from..from.wrapping_add(WIDTH)) {
+            Some(entry) => Ok(entry),
+            None => Err(Error::Corrupt("a table names an entry that it has not")),
+        }
     }
 
     fn entry_at(&self, number: usize) -> Offset {
@@ -257,15 +258,20 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
             let entry = self.entry(number)?;
             if hash_of(entry) == probe.hash {
                 let key = cell_of(entry, KEY);
-                if !key.is_nothing()
-                    && (key == probe.cell || value::equal(self.segment, key, probe.value)?)
-                {
+                if !key.is_nothing() && (key == probe.cell || self.is_equal(key, probe)?) {
                     return Ok(Found::Entry(number));
                 }
             }
         }
         // Without a table there is no slot, and none is needed before there is one.
         if self.place.is_none() { Ok(Found::Slot(0)) } else { Err(ENDLESS) }
+    }
+
+    /// Whether a key is the wanted one, though its cell is another. Not inlined, because the search
+    /// for a short key rarely comes here and would pay for what this needs.
+    #[inline(never)]
+    fn is_equal(&self, key: Cell, probe: &Probe) -> Result<bool> {
+        value::equal(self.segment, key, probe.value)
     }
 
     /// The numbers of the entries that live, in order.

@@ -91,21 +91,30 @@ impl Cell {
             Value::Bool(flag) => Self(Tag::BOOL.into(), u64::from(*flag)),
             Value::Int(number) => Self(Tag::INT.into(), number.cast_unsigned()),
             Value::Float(number) => Self(Tag::FLOAT.into(), number.to_bits()),
-            Value::Str(text) if text.len() <= SHORT => Self::short(Tag::SHORT_STR, text),
-            Value::Bytes(text) if text.len() <= SHORT => Self::short(Tag::SHORT_BYTES, text),
+            Value::Str(text) => return Self::short(text),
+            Value::Bytes(text) => {
+                let Self(first, second) = Self::short(text)?;
+                Self(first ^ u64::from(Tag::SHORT_STR ^ Tag::SHORT_BYTES), second)
+            }
             _ => return None,
         })
     }
 
+    /// The cell of a short `str` with these bytes.
     #[inline]
-    fn short(tag: u8, text: &[u8]) -> Self {
-        let mut bytes = [0; 16];
-        bytes[0] = tag;
-        bytes[1] = u8::try_from(text.len()).unwrap_or(0);
-        bytes[2..2 + text.len()].copy_from_slice(text);
-        let word = u128::from_le_bytes(bytes);
-        #[expect(clippy::cast_possible_truncation, reason = "one half each")]
-        Self(word as u64, (word >> 64) as u64)
+    #[expect(clippy::cast_possible_truncation, reason = "one half each")]
+    pub(super) fn short(text: &[u8]) -> Option<Self> {
+        if text.len() > SHORT {
+            return None;
+        }
+        let word = packed(text) << 16 | (text.len() as u128) << 8 | u128::from(Tag::SHORT_STR);
+        Some(Self(word as u64, (word >> 64) as u64))
+    }
+
+    /// Whether it owns a block, so that taking its value out means to look elsewhere.
+    #[inline]
+    pub const fn has_block(self) -> bool {
+        self.tag() >= Tag::STR
     }
 
     #[inline]
@@ -118,7 +127,7 @@ impl Cell {
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "offsets fit")]
     pub(super) const fn block(self) -> Option<(Offset, usize)> {
-        if self.tag() < Tag::STR { None } else { Some((self.1 as usize, (self.0 >> 8) as usize)) }
+        if self.has_block() { Some((self.1 as usize, (self.0 >> 8) as usize)) } else { None }
     }
 
     /// The bytes of a short string.
@@ -131,6 +140,21 @@ impl Cell {
         let word = u128::from(self.1) << 64 | u128::from(self.0);
         Ok(Text::here(length, (word >> 16).to_le_bytes()))
     }
+}
+
+/// At most sixteen bytes as a number. Two loads that may overlap are faster than a loop.
+#[inline]
+fn packed(bytes: &[u8]) -> u128 {
+    let shift = |bytes: &[u8], width: usize| (bytes.len() - width) * 8;
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let (first, last) = (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
+        return u128::from(first) | u128::from(last) << shift(bytes, 8);
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+        return u128::from(first) | u128::from(last) << shift(bytes, 4);
+    }
+    bytes.iter().rev().fold(0, |word, byte| word << 8 | u128::from(*byte))
 }
 
 /// Puts a value into the heap, for a cell that will own it. Objects get a reference.

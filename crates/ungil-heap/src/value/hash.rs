@@ -1,7 +1,7 @@
 //! The hash of a value: the same in every process, and unknown to who chooses the keys.
 
 use super::equal::{Number, alias, number};
-use super::{DEPTH, Value};
+use super::{Cell, DEPTH, Value};
 
 /// What is added to the hash of each type, so that values of different types differ.
 const NONE: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -19,7 +19,7 @@ const COMPLEX: u64 = 0x1d8e_4e27_c47d_124f;
 #[inline]
 pub fn hash(key: [u64; 2], value: &Value) -> u64 {
     match value {
-        Value::Str(text) => sip(key, text),
+        Value::Str(text) => string(key, text),
         Value::Int(number) => word(key, number.cast_unsigned()),
         other => hash_other(key, other, 0),
     }
@@ -30,8 +30,8 @@ fn hash_other(key: [u64; 2], value: &Value, depth: usize) -> u64 {
         return hash_number(key, &number);
     }
     match value {
-        Value::Str(text) => sip(key, text),
-        Value::Bytes(text) => sip(key, text) ^ BYTES,
+        Value::Str(text) => string(key, text),
+        Value::Bytes(text) => string(key, text) ^ BYTES,
         Value::Tuple(items) if depth <= DEPTH => {
             items.iter().fold(word(key, TUPLE ^ items.len() as u64), |hash, item| {
                 word(key, hash.rotate_left(5) ^ hash_other(key, item, depth + 1))
@@ -75,16 +75,22 @@ const fn word(key: [u64; 2], word: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
+/// The hash of a string. A short one is hashed as it lies in its cell: two words and no remainder.
+#[inline]
+fn string(key: [u64; 2], text: &[u8]) -> u64 {
+    let Some(cell) = Cell::short(text) else { return sip(key, text) };
+    let mut state = Sip::new(key);
+    for word in cell.words() {
+        state.take(word);
+    }
+    state.end()
+}
+
 /// SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012; the variant with
 /// one round a word and three at the end, which CPython and Rust use for their own tables).
 #[inline]
 fn sip(key: [u64; 2], bytes: &[u8]) -> u64 {
-    let mut state = Sip {
-        v0: key[0] ^ 0x736f_6d65_7073_6575,
-        v1: key[1] ^ 0x646f_7261_6e64_6f6d,
-        v2: key[0] ^ 0x6c79_6765_6e65_7261,
-        v3: key[1] ^ 0x7465_6462_7974_6573,
-    };
+    let mut state = Sip::new(key);
     let mut words = bytes.chunks_exact(8);
     for word in &mut words {
         state.take(u64::from_le_bytes(word.try_into().expect("eight of them")));
@@ -92,11 +98,7 @@ fn sip(key: [u64; 2], bytes: &[u8]) -> u64 {
     let rest = words.remainder();
     let last = rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
     state.take((bytes.len() as u64) << 56 | last);
-    state.v2 ^= 0xff;
-    for _ in 0..3 {
-        state.round();
-    }
-    state.v0 ^ state.v1 ^ state.v2 ^ state.v3
+    state.end()
 }
 
 struct Sip {
@@ -107,6 +109,25 @@ struct Sip {
 }
 
 impl Sip {
+    #[inline]
+    const fn new(key: [u64; 2]) -> Self {
+        Self {
+            v0: key[0] ^ 0x736f_6d65_7073_6575,
+            v1: key[1] ^ 0x646f_7261_6e64_6f6d,
+            v2: key[0] ^ 0x6c79_6765_6e65_7261,
+            v3: key[1] ^ 0x7465_6462_7974_6573,
+        }
+    }
+
+    #[inline]
+    fn end(mut self) -> u64 {
+        self.v2 ^= 0xff;
+        for _ in 0..3 {
+            self.round();
+        }
+        self.v0 ^ self.v1 ^ self.v2 ^ self.v3
+    }
+
     #[inline]
     const fn take(&mut self, word: u64) {
         self.v3 ^= word;
