@@ -18,6 +18,8 @@ use crate::{Error, Result, fault};
 pub enum State {
     /// Nothing.
     Free,
+    /// Nothing, and there may be no memory behind it.
+    Hole,
     /// Blocks of a size class.
     Slab(u8),
     /// Blocks of a size class, all free; may become free itself.
@@ -36,6 +38,7 @@ impl State {
             Self::Slab(class) => 1 << KIND_BITS | class as u64,
             Self::Retiring(class) => 2 << KIND_BITS | class as u64,
             Self::Run(chunks) => 3 << KIND_BITS | chunks as u64,
+            Self::Hole => 4 << KIND_BITS,
         }
     }
 
@@ -48,6 +51,7 @@ impl State {
             (1, 0..=255) => Ok(Self::Slab(value as u8)),
             (2, 0..=255) => Ok(Self::Retiring(value as u8)),
             (3, 1..) => Ok(Self::Run(value as usize)),
+            (4, 0) => Ok(Self::Hole),
             _ => Err(Error::Corrupt("a chunk of an unknown kind")),
         }
     }
@@ -76,9 +80,29 @@ pub fn count(segment: &Segment) -> usize {
     (segment.header().chunks.load(Acquire) as usize).min(segment.layout().chunks)
 }
 
+/// How many chunks are used.
+pub fn used(segment: &Segment) -> Result<usize> {
+    let total = count(segment);
+    let (mut chunk, mut used) = (0, 0);
+    while chunk < total {
+        let (is_used, chunks) = match State::from_word(state(segment, chunk)?.load(Acquire))? {
+            State::Free | State::Hole => (0, 1),
+            State::Run(chunks) => (chunks, chunks),
+            State::Slab(_) | State::Retiring(_) => (1, 1),
+        };
+        used += is_used;
+        chunk += chunks;
+    }
+    Ok(used)
+}
+
 /// Finds free chunks in a row, looking from chunk `cursor` on, and marks the first as `wanted`.
+/// Those with memory behind them are preferred.
 ///
 /// The caller holds the lock of the chunks.
+///
+/// # Errors
+/// [`Error::Full`] if a hole cannot be filled with memory; nothing has changed then.
 pub fn take(
     segment: &Segment,
     count: usize,
@@ -86,44 +110,47 @@ pub fn take(
     cursor: usize,
 ) -> Result<Option<usize>> {
     let total = self::count(segment);
-    let search = |from: usize, to: usize| -> Result<Option<usize>> {
+    let search = |from: usize, to: usize, with_holes: bool| -> Result<Option<usize>> {
         let mut at = from;
         let mut free = 0;
         while at < to {
-            match State::from_word(state(segment, at)?.load(Acquire))? {
-                State::Free => {
-                    free += 1;
-                    at += 1;
-                    if free == count {
-                        return Ok(Some(at - count));
-                    }
-                }
-                State::Run(chunks) => {
-                    free = 0;
-                    at += chunks;
-                }
-                State::Slab(_) | State::Retiring(_) => {
-                    free = 0;
-                    at += 1;
-                }
+            let (is_free, chunks) = match State::from_word(state(segment, at)?.load(Acquire))? {
+                State::Free => (true, 1),
+                State::Hole => (with_holes, 1),
+                State::Run(chunks) => (false, chunks),
+                State::Slab(_) | State::Retiring(_) => (false, 1),
+            };
+            free = if is_free { free + 1 } else { 0 };
+            at += chunks;
+            if free == count {
+                return Ok(Some(at - count));
             }
         }
         Ok(None)
     };
     // A cursor inside of a run would take its inner chunks for free ones.
     let cursor = boundary(segment, cursor.min(total))?;
-    let found = match search(cursor, total)? {
-        Some(found) => Some(found),
-        None => search(0, total)?,
-    };
-    let Some(first) = found else { return Ok(None) };
-    if count * CHUNK >= GIVEN_BACK {
-        segment.provide(segment.layout().chunk(first), count * CHUNK)?;
+    for (from, with_holes) in [(cursor, false), (0, false), (cursor, true), (0, true)] {
+        let Some(first) = search(from, total, with_holes)? else { continue };
+        if with_holes {
+            fill(segment, first, count)?;
+        }
+        fault::point("chunk: found");
+        state(segment, first)?.store(wanted.word(), SeqCst);
+        fault::point("chunk: taken");
+        return Ok(Some(first));
     }
-    fault::point("chunk: found");
-    state(segment, first)?.store(wanted.word(), SeqCst);
-    fault::point("chunk: taken");
-    Ok(Some(first))
+    Ok(None)
+}
+
+/// Puts memory behind free chunks, some of which are holes.
+fn fill(segment: &Segment, first: usize, count: usize) -> Result<()> {
+    segment.provide(segment.layout().chunk(first), count * CHUNK)?;
+    fault::point("chunk: hole filled");
+    for chunk in first..first + count {
+        state(segment, chunk)?.store(State::Free.word(), SeqCst);
+    }
+    Ok(())
 }
 
 /// Runs of so many bytes are given back to the system when they are freed.
@@ -144,13 +171,58 @@ fn boundary(segment: &Segment, at: usize) -> Result<usize> {
 
 /// Frees a run. The caller holds the lock of the chunks.
 pub fn free_run(segment: &Segment, first: usize, chunks: usize) -> Result<()> {
-    if chunks * CHUNK >= GIVEN_BACK {
+    let is_given_back = chunks * CHUNK >= GIVEN_BACK;
+    if is_given_back {
+        // What is inside of a run is not looked at until the run is none any more.
+        for inner in first + 1..first + chunks {
+            state(segment, inner)?.store(State::Hole.word(), SeqCst);
+        }
         segment.give_back(segment.layout().chunk(first), chunks * CHUNK);
         fault::point("chunk: memory given back");
     }
-    state(segment, first)?.store(State::Free.word(), SeqCst);
+    let free = if is_given_back { State::Hole } else { State::Free };
+    state(segment, first)?.store(free.word(), SeqCst);
     fault::point("chunk: run freed");
     Ok(())
+}
+
+/// Gives the memory of free chunks back to the system, except a reserve of `reserve` chunks; returns
+/// how many chunks have none any more. The caller holds the lock of the chunks.
+pub fn give_back(segment: &Segment, reserve: usize) -> Result<usize> {
+    let total = count(segment);
+    let (mut chunk, mut kept, mut given) = (0, 0, 0);
+    while chunk < total {
+        let start = chunk;
+        while chunk < total
+            && matches!(
+                State::from_word(state(segment, chunk)?.load(Acquire))?,
+                State::Free | State::Hole
+            )
+        {
+            chunk += 1;
+        }
+        // A stretch that begins in the reserve is kept as far as the reserve reaches.
+        let spared = (reserve - kept).min(chunk - start);
+        kept += spared;
+        if (chunk - start - spared) * CHUNK >= GIVEN_BACK {
+            // A hole first: a chunk that is free has memory, whoever dies.
+            for hole in start + spared..chunk {
+                state(segment, hole)?.store(State::Hole.word(), SeqCst);
+            }
+            fault::point("chunk: holes marked");
+            let at = segment.layout().chunk(start + spared);
+            segment.give_back(at, (chunk - start - spared) * CHUNK);
+            fault::point("chunk: holes made");
+            given += chunk - start - spared;
+        }
+        if chunk < total {
+            chunk += match State::from_word(state(segment, chunk)?.load(Acquire))? {
+                State::Run(chunks) => chunks,
+                _ => 1,
+            };
+        }
+    }
+    Ok(given)
 }
 
 /// Makes the heap longer by at least `count` chunks. The caller holds the lock of the chunks.

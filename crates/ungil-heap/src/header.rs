@@ -74,6 +74,12 @@ pub struct Header {
     pub deaths: AtomicU32,
     /// Seconds since the epoch when the heap was made.
     pub created: AtomicU64,
+    /// Collections that were finished.
+    pub collections: AtomicU64,
+    /// Chunks in use after the last collection.
+    pub collected_chunks: AtomicU64,
+    /// [`Self::deaths`] before the last collection.
+    pub collected_deaths: AtomicU64,
 }
 
 /// Where the parts of a segment of a given size are: offsets from its beginning.

@@ -31,7 +31,7 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 pub struct Heap {
     pub(crate) segment: Segment,
     pub(crate) hints: Hints,
-    membership: RwLock<Membership>,
+    pub(crate) membership: RwLock<Membership>,
     slot: AtomicUsize,
     /// Which heap of which process: threads find their lanes by it.
     id: AtomicU64,
@@ -199,6 +199,19 @@ impl Heap {
         })
     }
 
+    /// The identity of this thread as a holder of locks.
+    #[inline]
+    pub(crate) fn me(&self) -> Result<Holder> {
+        let id = self.id.load(Relaxed);
+        let known = THREADS.with_borrow(|threads| {
+            threads.iter().find(|thread| thread.id == id).map(|thread| thread.me)
+        });
+        match known {
+            Some(me) => Ok(me),
+            None => Ok(self.thread()?.me),
+        }
+    }
+
     pub(crate) fn id(&self) -> u64 {
         self.id.load(Relaxed)
     }
@@ -251,7 +264,7 @@ impl Heap {
     }
 
     /// Cleans up behind the process in a slot, if it is dead and nobody else is at it.
-    fn clean_slot(&self, index: usize) -> Result<bool> {
+    pub(crate) fn clean_slot(&self, index: usize) -> Result<bool> {
         let membership = self.membership.read().unwrap_or_else(PoisonError::into_inner);
         if !membership.is_dead(index)? {
             return Ok(false);
@@ -261,13 +274,17 @@ impl Heap {
         clean(&self.segment, &membership, index)
     }
 
-    /// Prepares a fork; the child is to call [`Self::forked`] with it, the parent to drop it.
-    pub fn before_fork(&self) -> Result<Membership> {
-        Membership::take(&self.segment)
+    /// Prepares a fork; the child is to call [`Self::forked`] with it, the parent to drop it, in the
+    /// same thread. Other threads of the parent hold and release nothing meanwhile.
+    pub fn before_fork(&self) -> Result<Reserved> {
+        let membership = Membership::take(&self.segment)?;
+        self.duplicate_roots(&membership)?;
+        Ok(Reserved { membership: Some(membership), heap: self.itself.clone() })
     }
 
     /// Makes this process, which was just forked, one of its own.
-    pub fn forked(&self, membership: Membership) -> Result<()> {
+    pub fn forked(&self, mut reserved: Reserved) -> Result<()> {
+        let membership = reserved.membership.take().expect("nobody has taken it before");
         let slot = process::slot(&self.segment, membership.slot)?;
         // SAFETY: no arguments, no failure.
         slot.pid.store(unsafe { libc::getpid() }.cast_unsigned(), Relaxed);
@@ -278,8 +295,37 @@ impl Heap {
     }
 }
 
+/// A place in the process table for a child that is about to be forked.
+#[derive(Debug)]
+pub struct Reserved {
+    /// `None` in the child that has taken it.
+    membership: Option<Membership>,
+    heap: Weak<Heap>,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        if self.membership.is_some()
+            && let Some(heap) = self.heap.upgrade()
+        {
+            // A table that stays locked is damaged anyhow.
+            drop(heap.end_duplication());
+        }
+    }
+}
+
 impl Drop for Heap {
     fn drop(&mut self) {
+        let is_own = process::slot(&self.segment, self.slot()).is_ok_and(|slot| {
+            // SAFETY: no arguments, no failure.
+            slot.pid.load(Relaxed) == unsafe { libc::getpid() }.cast_unsigned()
+        });
+        // A child that was forked without [`Heap::forked`] has nothing to give back.
+        if !is_own {
+            return;
+        }
+        // What cannot be released now is found by the collector.
+        drop(self.release_all());
         let id = self.id();
         // A thread that ends has no thread-local variables any more, and no lane either.
         let _ = THREADS.try_with(|threads| threads.borrow_mut().retain(|thread| thread.id != id));

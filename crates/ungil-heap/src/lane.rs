@@ -50,7 +50,8 @@ pub struct Lane {
     pub generation: AtomicU32,
     /// [`IDLE`] or [`BUSY`].
     pub state: AtomicU32,
-    reserved: AtomicU32,
+    /// Not 0: the thread is to look at what it waits for. It sleeps on this word (`sync`).
+    pub call: AtomicU32,
     /// Words of the log's beginning.
     pub used: AtomicU64,
     /// The newest block that continues the log, or 0.

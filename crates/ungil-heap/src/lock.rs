@@ -22,7 +22,7 @@ use crate::{Error, Result, fault};
 /// Somebody waits.
 const WAITED: u32 = 1 << 31;
 /// How long a waiter sleeps until it looks whether the holder lives.
-const PATIENCE: Duration = Duration::from_millis(20);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(20);
 /// How often a waiter looks at the word before it sleeps.
 const SPINS: u32 = 100;
 

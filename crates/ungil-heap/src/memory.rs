@@ -157,7 +157,7 @@ pub fn retire_all(segment: &Segment) -> Result<usize> {
                 // Whoever was at it died holding the lock that the caller holds now.
                 chunk::state(segment, chunk)?.store(State::Slab(class).word(), Relaxed);
             }
-            State::Free => chunk += 1,
+            State::Free | State::Hole => chunk += 1,
         }
     }
     Ok(retired)

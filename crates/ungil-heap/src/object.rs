@@ -91,6 +91,23 @@ impl Head {
         Kind::from_byte(self.identity.load(Relaxed) as u8)
     }
 
+    /// Whether it is of this kind.
+    #[inline]
+    pub fn is(&self, kind: Kind) -> bool {
+        self.identity.load(Relaxed) & 0xff == kind as u32
+    }
+
+    /// The flags of its kind: 24 bits.
+    #[inline]
+    pub fn flags(&self) -> u32 {
+        self.identity.load(Relaxed) >> 8
+    }
+
+    /// Gives a new object, which nobody refers to yet, its flags.
+    pub fn set_flags(&self, flags: u32) {
+        self.identity.store(flags << 8 | self.identity.load(Relaxed) & 0xff, Relaxed);
+    }
+
     /// Its serial number.
     #[inline]
     pub fn serial(&self) -> u32 {
@@ -128,14 +145,15 @@ pub fn initialise(segment: &Segment, at: Offset, kind: Kind) -> Result<()> {
     Ok(())
 }
 
-/// One reference more. The caller has one, or holds the lock of an object that has.
-pub fn retain(segment: &Segment, at: Offset) -> Result<()> {
+/// One reference more; returns the serial number. The caller has a reference, or holds the lock of
+/// an object that has.
+pub fn retain(segment: &Segment, at: Offset) -> Result<u32> {
     let one_more = |life: u64| (life & REFERENCES != REFERENCES).then(|| life + 1);
-    head(segment, at)?
+    let life = head(segment, at)?
         .life
         .fetch_update(SeqCst, Relaxed, one_more)
         .map_err(|_| Error::Corrupt("an object has more references than can be counted"))?;
-    Ok(())
+    Ok((life >> 32) as u32)
 }
 
 /// One reference more, if the object with this serial number still has one. Whatever else is at
@@ -159,6 +177,17 @@ pub fn forgo(segment: &Segment, at: Offset) -> Result<bool> {
         .fetch_update(SeqCst, Relaxed, one_less)
         .map_err(|_| Error::Corrupt("an object has fewer references than there are to it"))?;
     Ok(before & REFERENCES == 1)
+}
+
+/// One reference less to the object with this serial number, if it is still there; true: there is
+/// none left, and the object is the caller's to destroy.
+pub fn forgo_if_alive(segment: &Segment, at: Offset, serial: u32) -> Result<bool> {
+    let one_less = |life: u64| {
+        let is_alive = life >> 32 == u64::from(serial) && life & REFERENCES != 0;
+        is_alive.then(|| life - 1)
+    };
+    let before = head(segment, at)?.life.fetch_update(SeqCst, Relaxed, one_less);
+    Ok(before.is_ok_and(|life| life & REFERENCES == 1))
 }
 
 /// Marks memory as no object, before it is freed without having lost its last reference.

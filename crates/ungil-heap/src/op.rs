@@ -10,7 +10,7 @@ use std::sync::atomic::{
 
 use crate::lane::{self, BUSY, DONE, IDLE, Mark};
 use crate::lock::{self, Holder};
-use crate::segment::Offset;
+use crate::segment::{Offset, Segment};
 use crate::{Error, Heap, Result, fault, memory, object, slab};
 
 /// What this process knows of a thread's lane.
@@ -36,8 +36,31 @@ struct Work {
     doomed: Vec<(Offset, usize)>,
     /// Objects that lose a reference when the operation has succeeded.
     forgone: Vec<Offset>,
-    /// Objects that got a reference: lost again if the operation fails.
-    retained: Vec<Offset>,
+    /// Objects that got a reference, with their serial numbers: lost again if the operation fails.
+    retained: Vec<(Offset, u32)>,
+    /// Memory that is to be freed when the operation ends, even if it fails.
+    undone: Vec<(Offset, usize)>,
+    /// Objects that lose a reference when the operation ends, even if it fails, and if they are
+    /// still there.
+    released: Vec<(Offset, u32)>,
+}
+
+impl Work {
+    /// What was made since `start` is no more: its memory is freed at the end, and the references
+    /// that were added are lost.
+    fn unmake(&mut self, segment: &Segment, start: &Savepoint) -> Result<()> {
+        self.doomed.truncate(start.doomed);
+        self.forgone.truncate(start.forgone);
+        for (at, bytes) in self.taken.drain(start.taken..) {
+            // References to objects that were made lead nowhere from now on.
+            if bytes >= object::SIZE {
+                object::forget(segment, at)?;
+            }
+            self.undone.push((at, bytes));
+        }
+        self.released.extend(self.retained.drain(start.retained..));
+        Ok(())
+    }
 }
 
 /// How far the work of a thread had come.
@@ -53,6 +76,11 @@ struct Savepoint {
 impl Thread {
     pub(crate) fn new(heap: Weak<Heap>, id: u64, lane: usize, me: Holder) -> Self {
         Self { heap, id, lane, me, depth: Cell::new(0), work: RefCell::default() }
+    }
+
+    /// Whether an operation is under way.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.depth.get() > 0
     }
 
     /// Whether its heap is no more, or was left to the parent of this process.
@@ -106,6 +134,12 @@ impl<'h> Op<'h> {
         self.heap
     }
 
+    /// Whether it is part of another one, on which it depends whether this one happens.
+    #[inline]
+    pub fn is_nested(&self) -> bool {
+        self.thread.depth.get() > 1
+    }
+
     /// Locks an object until the outermost operation ends. Without effect if it already is.
     pub fn lock(&mut self, at: Offset) -> Result<()> {
         let head = object::head(&self.heap.segment, at)?;
@@ -149,8 +183,8 @@ impl<'h> Op<'h> {
 
     /// One reference more to an object, unless the operation fails.
     pub fn retain(&mut self, at: Offset) -> Result<()> {
-        object::retain(&self.heap.segment, at)?;
-        self.thread.work.borrow_mut().retained.push(at);
+        let serial = object::retain(&self.heap.segment, at)?;
+        self.thread.work.borrow_mut().retained.push((at, serial));
         fault::point("op: reference added");
         Ok(())
     }
@@ -160,16 +194,27 @@ impl<'h> Op<'h> {
         self.thread.work.borrow_mut().forgone.push(at);
     }
 
+    /// One reference less to the object with this serial number when the outermost operation ends,
+    /// even if it fails.
+    pub(crate) fn release(&mut self, at: Offset, serial: u32) {
+        self.thread.work.borrow_mut().released.push((at, serial));
+    }
+
+    /// Who this thread is in the words of locks.
+    pub(crate) fn me(&self) -> Holder {
+        self.thread.me
+    }
+
     /// Remembers words that are about to change.
     #[inline]
     pub fn save(&mut self, at: Offset, count: usize) -> Result<()> {
         let (segment, lane) = (&self.heap.segment, self.thread.lane);
         if let Some(missing) = lane::save(segment, lane, at, count)? {
             let bytes = memory::rounded(missing.max(4096));
-            // The log is no part of what is undone, so its memory is not noted as taken.
+            // The log is no part of what is undone, so its memory is freed in any case.
             let block = take(self.heap, self.thread.me, bytes)?;
             lane::extend(segment, lane, block, bytes)?;
-            self.free(block, bytes);
+            self.thread.work.borrow_mut().undone.push((block, bytes));
             if lane::save(segment, lane, at, count)?.is_some() {
                 return Err(Error::Corrupt("a log has no room after it was extended"));
             }
@@ -221,23 +266,37 @@ impl<'h> Op<'h> {
             lock::release(&head.lock);
             fault::point("op: object unlocked");
         }
-        let Work { taken, doomed, forgone, retained, .. } = &mut *work;
-        if !succeeded {
-            std::mem::swap(taken, doomed);
-            std::mem::swap(forgone, retained);
+        let cleared = if succeeded { Ok(()) } else { work.unmake(segment, &Savepoint::default()) };
+        let cleared = cleared.and_then(|()| self.clear_up(&mut work));
+        // A damaged heap can make this fail. What was not freed then is left to the collector.
+        if cleared.is_err() {
+            *work = Work::default();
         }
+        lane.state.store(IDLE, Release);
+        cleared
+    }
+
+    /// Gives back what nobody needs any more.
+    fn clear_up(&self, work: &mut Work) -> Result<()> {
+        let segment = &self.heap.segment;
+        let Work { taken, doomed, forgone, retained, undone, released, .. } = work;
         taken.clear();
         retained.clear();
+        for (at, serial) in released.drain(..) {
+            if object::forgo_if_alive(segment, at, serial)? {
+                fault::point("op: last reference released");
+                crate::reclaim::dismantle(segment, at, forgone, doomed)?;
+            }
+        }
         while let Some(at) = forgone.pop() {
             if object::forgo(segment, at)? {
                 fault::point("op: last reference gone");
                 crate::reclaim::dismantle(segment, at, forgone, doomed)?;
             }
         }
-        for (at, bytes) in doomed.drain(..) {
+        for (at, bytes) in undone.drain(..).chain(doomed.drain(..)) {
             give(self.heap, self.thread.me, at, bytes)?;
         }
-        lane.state.store(IDLE, Release);
         Ok(())
     }
 }
@@ -259,12 +318,8 @@ impl Drop for Op<'_> {
             return;
         }
         let mut work = self.thread.work.borrow_mut();
-        let Work { taken, doomed, forgone, retained, .. } = &mut *work;
-        // What an inner operation did not do is undone by the outer one's end, whatever that is.
-        doomed.truncate(self.start.doomed);
-        forgone.truncate(self.start.forgone);
-        doomed.extend(taken.drain(self.start.taken..));
-        forgone.extend(retained.drain(self.start.retained..));
+        // Memory that was taken a moment ago is there, so this cannot fail.
+        drop(work.unmake(&self.heap.segment, &self.start));
     }
 }
 
@@ -285,7 +340,7 @@ fn enter(heap: &Heap, thread: &Thread) -> Result<()> {
     }
 }
 
-fn take(heap: &Heap, me: Holder, bytes: usize) -> Result<Offset> {
+pub(crate) fn take(heap: &Heap, me: Holder, bytes: usize) -> Result<Offset> {
     let (segment, hints) = (&heap.segment, &heap.hints);
     if let Some(class) = slab::class(bytes)
         && let Some(at) = memory::take_hinted(segment, hints, class)?
@@ -295,7 +350,7 @@ fn take(heap: &Heap, me: Holder, bytes: usize) -> Result<Offset> {
     with_chunks(heap, me, || memory::take(segment, hints, bytes))
 }
 
-fn give(heap: &Heap, me: Holder, at: Offset, bytes: usize) -> Result<()> {
+pub(crate) fn give(heap: &Heap, me: Holder, at: Offset, bytes: usize) -> Result<()> {
     match slab::class(bytes) {
         Some(class) => memory::free_block(&heap.segment, &heap.hints, at, class),
         None => with_chunks(heap, me, || memory::free_run(&heap.segment, at)),
@@ -303,7 +358,11 @@ fn give(heap: &Heap, me: Holder, at: Offset, bytes: usize) -> Result<()> {
 }
 
 /// Does something under the lock of the chunks. What a dead holder left is consistent.
-fn with_chunks<T>(heap: &Heap, me: Holder, work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn with_chunks<T>(
+    heap: &Heap,
+    me: Holder,
+    work: impl FnOnce() -> Result<T>,
+) -> Result<T> {
     let word = &heap.segment.header().chunk_lock;
     if !lock::try_acquire(word, me) {
         let _ = heap.acquire(word, me)?;

@@ -39,7 +39,11 @@ pub struct Slot {
     pub roots_size: AtomicU64,
     /// Seconds since the epoch when it attached.
     pub since: AtomicU64,
-    reserved: [AtomicU64; 3],
+    /// The first free entry of the table, plus 1, or 0. Guarded by the lock, as the table is.
+    pub roots_free: AtomicU32,
+    /// The lock of the table. What a dead process left in it is known to be nobody's.
+    pub roots_lock: AtomicU32,
+    reserved: [AtomicU64; 2],
 }
 
 const _: () = assert!(size_of::<Slot>() <= PROCESS_SIZE);
@@ -85,6 +89,7 @@ impl Membership {
             slot.since.store(now(), Relaxed);
             slot.roots.store(0, Relaxed);
             slot.roots_size.store(0, Relaxed);
+            slot.roots_free.store(0, Relaxed);
             fault::point("process: slot filled");
             slot.state.store(TAKEN, Release);
             fault::point("process: slot taken");

@@ -202,6 +202,22 @@ impl Segment {
         Ok(unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at).cast(), count) })
     }
 
+    /// Tells the processor that what is at an offset will be read soon.
+    #[inline]
+    pub fn prefetch(&self, at: Offset) {
+        #[cfg(target_arch = "x86_64")]
+        if self.check(at, 1).is_ok() {
+            // SAFETY: inside of the mapping.
+            let place = unsafe { self.base.as_ptr().add(at) };
+            // SAFETY: a hint, which touches nothing.
+            unsafe {
+                std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(place.cast());
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = at;
+    }
+
     /// Makes sure that a range has memory behind it. What is there stays.
     ///
     /// # Errors
