@@ -358,6 +358,41 @@ fn popping_everything_takes_one_look_at_each() {
     dict::check(heap.segment(), at).unwrap();
 }
 
+#[test]
+fn a_full_heap_is_collected_before_a_change_fails() {
+    let heap = heap(4 << 20);
+    let root = heap.root().unwrap();
+    let text = "x".repeat(100_000);
+    let fill = |heap: &Heap, at: Offset| -> i64 {
+        let mut count = 0;
+        while dict::set(heap, at, &Value::Int(count), &Value::from(text.as_str())).is_ok() {
+            count += 1;
+        }
+        count
+    };
+    // A dict that contains itself, and all the room: nobody can reach it, and nobody frees it.
+    let cycle = heap
+        .change(|op| {
+            let at = dict::create(op)?;
+            dict::set_in(op, at, &Value::from("me"), &Value::Object(at)).map(|()| at)
+        })
+        .unwrap();
+    let held = heap.hold(None, || Ok(Some(cycle))).unwrap().unwrap();
+    let count = fill(&heap, cycle);
+    assert!(count > 10, "the heap is that large");
+    heap.release(held).unwrap();
+    assert!(fill(&heap, root.at()) >= count - 1, "the garbage is used again");
+    // Full and nothing to collect: an error, and everything is as it was.
+    let before = dict::len(&heap, root.at()).unwrap();
+    let more = dict::set(&heap, root.at(), &Value::from("more"), &Value::from(text.as_str()));
+    assert!(matches!(more, Err(ungil_heap::Error::Full { .. })), "{more:?}");
+    assert_eq!(dict::len(&heap, root.at()).unwrap(), before);
+    dict::check(heap.segment(), root.at()).unwrap();
+    assert!(dict::delete(&heap, root.at(), &Value::Int(0)).unwrap());
+    dict::set(&heap, root.at(), &Value::from("more"), &Value::from(text.as_str())).unwrap();
+    heap.release(root).unwrap();
+}
+
 /// What a thread or process does to a dict that others use.
 fn hammer(heap: &Heap, at: Offset, me: i64, turns: i64) -> Result<()> {
     let counter = Value::from("counter");

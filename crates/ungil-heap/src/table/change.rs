@@ -80,7 +80,10 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
         let wanted = (live + more).max(live + live / 2);
         let bits = (LEAST_BITS..=MOST_BITS)
             .find(|&bits| Place { at: 0, bits }.capacity() >= wanted)
-            .ok_or(Error::Unfit("a dict or set has at most 1.3 billion entries"))?;
+            .ok_or(Error::Full {
+                wanted,
+                limit: "a dict or set has at most 1.3 billion entries",
+            })?;
         let bytes = Place { at: 0, bits }.bytes(WIDTH);
         let place = Place { at: op.take(bytes)?, bits };
         let begin =
