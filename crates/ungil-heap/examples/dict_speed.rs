@@ -25,23 +25,27 @@ fn main() -> Result<()> {
     for (key, value) in keys.iter().zip(0..) {
         dict::set(&heap, at, key, &Value::Int(value))?;
     }
-    measure("get str -> int", &keys, |key| {
-        black_box(dict::get(&heap, at, key)?);
+    let get = |key: &Value| {
+        match dict::get(&heap, at, key)? {
+            Some(Value::Int(number)) => _ = black_box(number),
+            other => _ = black_box(other),
+        }
         Ok(())
-    })?;
-    measure("get int -> nothing", &[Value::Int(7)], |key| {
-        black_box(dict::get(&heap, at, key)?);
-        Ok(())
+    };
+    measure("get str -> int", &keys, get)?;
+    measure("get int -> nothing", &[Value::Int(7)], get)?;
+    measure("empty operation", &keys, |_| heap.op()?.commit())?;
+    measure("operation that locks", &keys, |_| {
+        let mut op = heap.op()?;
+        op.lock(at)?;
+        op.commit()
     })?;
     measure("set int", &keys, |key| dict::set(&heap, at, key, &Value::Int(1)))?;
     measure("increment", &keys, |key| dict::increment(&heap, at, key, &Value::Int(1)).map(drop))?;
     measure("set str of 40 bytes", &keys, |key| {
         dict::set(&heap, at, key, &Value::from(long[3].as_str()))
     })?;
-    measure("get str of 40 bytes", &keys, |key| {
-        black_box(dict::get(&heap, at, key)?);
-        Ok(())
-    })?;
+    measure("get str of 40 bytes", &keys, get)?;
     measure("delete and set", &keys, |key| {
         dict::delete(&heap, at, key)?;
         dict::set(&heap, at, key, &Value::Int(1))

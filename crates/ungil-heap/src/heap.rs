@@ -152,6 +152,21 @@ impl Heap {
         Op::begin(self, self.thread()?)
     }
 
+    /// Looks at an object once, without a lock; `None`: it changed meanwhile, so that what `look` saw
+    /// means nothing. What `look` is worth in speed it loses in being called from two places, which
+    /// is why this is not a part of [`Self::read`].
+    #[inline]
+    pub fn glance<T>(&self, at: Offset, look: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
+        let head = object::head(&self.segment, at)?;
+        let before = head.version.load(Acquire);
+        if before & 1 == 1 {
+            return Ok(None);
+        }
+        let seen = look();
+        fence(Acquire);
+        if head.version.load(Relaxed) == before { seen.map(Some) } else { Ok(None) }
+    }
+
     /// Reads an object without a lock: `look` may see it half changed, and is called again if it
     /// did. It must not trust what it sees, nor keep it before this returns.
     pub fn read<T>(&self, at: Offset, mut look: impl FnMut() -> Result<T>) -> Result<T> {

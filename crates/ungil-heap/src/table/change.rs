@@ -148,6 +148,12 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
         Ok(())
     }
 
+    /// Changes the value of an entry, where the old cell owns nothing and the new one is stored.
+    #[inline]
+    pub(crate) fn write_value(&self, op: &mut Op, number: usize, new: Cell) -> Result<()> {
+        self.write(op, number, VALUE, new)
+    }
+
     /// Changes the value of an entry.
     #[inline]
     pub(crate) fn replace(&mut self, op: &mut Op, number: usize, value: &Value) -> Result<()> {

@@ -52,6 +52,8 @@ pub struct Cell(pub u64, pub u64);
 impl Cell {
     /// Where there is no value.
     pub const NOTHING: Self = Self(0, 0);
+    /// The cell of the integer 0.
+    pub(crate) const ZERO: Self = Self(Tag::INT as u64, 0);
     /// Bytes of a cell.
     pub const SIZE: usize = 16;
 
@@ -76,6 +78,12 @@ impl Cell {
         self.tag() == Tag::NOTHING
     }
 
+    /// The integer of at most 64 bits that it holds, if it holds one.
+    #[inline]
+    pub(crate) const fn int(self) -> Option<i64> {
+        if self.tag() == Tag::INT { Some(self.1.cast_signed()) } else { None }
+    }
+
     /// The object that it refers to, if it holds nothing else.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "offsets fit")]
@@ -89,7 +97,7 @@ impl Cell {
         Some(match value {
             Value::None => Self(Tag::NONE.into(), 0),
             Value::Bool(flag) => Self(Tag::BOOL.into(), u64::from(*flag)),
-            Value::Int(number) => Self(Tag::INT.into(), number.cast_unsigned()),
+            Value::Int(number) => Self::from(*number),
             Value::Float(number) => Self(Tag::FLOAT.into(), number.to_bits()),
             Value::Str(text) => return Self::short(text),
             Value::Bytes(text) => {
@@ -142,6 +150,13 @@ impl Cell {
     }
 }
 
+impl From<i64> for Cell {
+    #[inline]
+    fn from(number: i64) -> Self {
+        Self(Tag::INT.into(), number.cast_unsigned())
+    }
+}
+
 /// At most sixteen bytes as a number. Two loads that may overlap are faster than a loop.
 #[inline]
 fn packed(bytes: &[u8]) -> u128 {
@@ -174,7 +189,7 @@ pub fn store(op: &mut Op, value: &Value) -> Result<Cell> {
         Value::Bytes(text) => block(op, Tag::BYTES, text),
         Value::BigInt { negative, magnitude } => {
             if let equal::Number::Int(number) = equal::integer(*negative, magnitude) {
-                return Ok(Cell(Tag::INT.into(), number.cast_unsigned()));
+                return Ok(Cell::from(number));
             }
             let tag = if *negative { Tag::NEGATIVE } else { Tag::POSITIVE };
             block(op, tag, equal::trimmed(magnitude))
@@ -225,7 +240,30 @@ pub fn load(segment: &Segment, cell: Cell) -> Result<Value<'static>> {
 
 #[cold]
 fn load_block(segment: &Segment, cell: Cell) -> Result<Value<'static>> {
-    let bytes = bytes(segment, cell)?;
+    let mut bytes = Vec::new();
+    copy_block(segment, cell, &mut bytes)?;
+    from_block(cell, bytes)
+}
+
+/// Copies the block of a cell. What it sees may be changing.
+#[inline(never)]
+pub(crate) fn copy_block(segment: &Segment, cell: Cell, bytes: &mut Vec<u8>) -> Result<()> {
+    let (words, length) = block_words(segment, cell)?;
+    bytes.clear();
+    // A length that nobody wrote may be beyond what the process can have.
+    bytes
+        .try_reserve_exact(words.len() * 8)
+        .map_err(|_| Error::Corrupt("a value is larger than memory"))?;
+    bytes.resize(words.len() * 8, 0);
+    for (bytes, word) in bytes.chunks_exact_mut(8).zip(words) {
+        bytes.copy_from_slice(&word.load(Relaxed).to_le_bytes());
+    }
+    bytes.truncate(length);
+    Ok(())
+}
+
+/// The value of a cell with a block of these bytes.
+pub(crate) fn from_block(cell: Cell, bytes: Vec<u8>) -> Result<Value<'static>> {
     Ok(match cell.tag() {
         Tag::STR => Value::Str(bytes.into()),
         Tag::BYTES => Value::Bytes(bytes.into()),
@@ -234,21 +272,6 @@ fn load_block(segment: &Segment, cell: Cell) -> Result<Value<'static>> {
         }
         _ => code::decode(&bytes)?.into_owned(),
     })
-}
-
-/// A copy of the block of a cell.
-fn bytes(segment: &Segment, cell: Cell) -> Result<Vec<u8>> {
-    let (words, length) = block_words(segment, cell)?;
-    let mut bytes = Vec::new();
-    // A length that nobody wrote may be beyond what the process can have.
-    bytes
-        .try_reserve_exact(words.len() * 8)
-        .map_err(|_| Error::Corrupt("a value is larger than memory"))?;
-    for word in words {
-        bytes.extend_from_slice(&word.load(Relaxed).to_le_bytes());
-    }
-    bytes.truncate(length);
-    Ok(bytes)
 }
 
 /// The words of the block of a cell, and how many bytes of them count.
@@ -293,7 +316,9 @@ pub fn owned(segment: &Segment, cell: Cell, visit: &mut Visit<'_>) -> Result<()>
     }
     let Some((at, length)) = cell.block() else { return Ok(()) };
     if cell.tag() == Tag::LINKED {
-        code::objects(&code::decode(&bytes(segment, cell)?)?, visit)?;
+        let mut bytes = Vec::new();
+        copy_block(segment, cell, &mut bytes)?;
+        code::objects(&code::decode(&bytes)?, visit)?;
     } else {
         block_words(segment, cell)?;
     }
