@@ -22,11 +22,29 @@ fn key(number: i64) -> Value<'static> {
     Value::Str(text.into_bytes().into())
 }
 
+/// What is in a dict, with what is in the dicts that it refers to in their place: where those are,
+/// differs from run to run.
 fn items(heap: &Heap, at: Offset) -> Vec<Pair<'static>> {
     // First under the lock, which a dead process may hold.
     heap.change(|op| dict::get_in(op, at, &Value::None)).unwrap();
     dict::check(heap.segment(), at).unwrap();
-    dict::batch(heap, at, &mut Cursor::default(), usize::MAX).unwrap()
+    let items = dict::batch(heap, at, &mut Cursor::default(), usize::MAX).unwrap();
+    items.into_iter().map(|(key, value)| (key, unfolded(heap, value))).collect()
+}
+
+fn unfolded(heap: &Heap, value: Value<'static>) -> Value<'static> {
+    match value {
+        Value::Object(at) => Value::Tuple(
+            items(heap, at)
+                .into_iter()
+                .map(|(key, value)| Value::Tuple(vec![key, value]))
+                .collect(),
+        ),
+        Value::Tuple(items) => {
+            Value::Tuple(items.into_iter().map(|item| unfolded(heap, item)).collect())
+        }
+        other => other,
+    }
 }
 
 /// Kills a process at every step of `change` of a dict with `count` keys.
