@@ -95,6 +95,7 @@ struct Counts {
 }
 
 impl Counts {
+    #[expect(clippy::cast_possible_truncation, reason = "the halves are meant")]
     const fn from_words(counts: u64, stamps: u64) -> Self {
         Self {
             live: counts as u32,

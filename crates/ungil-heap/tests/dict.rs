@@ -3,10 +3,12 @@
 mod support;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use proptest::prelude::*;
 use support::{Child, heap};
 use ungil_heap::dict::{self, Pair};
+use ungil_heap::object::BODY;
 use ungil_heap::segment::Offset;
 use ungil_heap::table::Cursor;
 use ungil_heap::value::{ALIAS, Text, Value, encode};
@@ -263,6 +265,20 @@ fn numbers_are_one_key_whatever_their_type() {
 }
 
 #[test]
+fn each_nan_is_another_key() {
+    let heap = heap(SIZE);
+    let at = new(&heap);
+    let nan = Value::Float(f64::NAN);
+    for number in 0..1000 {
+        dict::set(&heap, at, &nan, &Value::Int(number)).unwrap();
+    }
+    assert_eq!(dict::len(&heap, at).unwrap(), 1000);
+    assert_eq!(dict::get(&heap, at, &nan).unwrap(), None);
+    dict::check(heap.segment(), at).unwrap();
+    assert_eq!(dict::pop_item(&heap, at).unwrap().unwrap().1, Value::Int(999));
+}
+
+#[test]
 fn a_frozenset_is_found_in_any_order_of_its_members() {
     let heap = heap(SIZE);
     let at = new(&heap);
@@ -341,6 +357,33 @@ fn a_walk_sees_what_stays_exactly_once_while_everything_moves() {
 }
 
 #[test]
+fn stamps_begin_anew_before_they_are_used_up() {
+    let heap = heap(SIZE);
+    let at = new(&heap);
+    for number in 0..20 {
+        dict::set(&heap, at, &Value::Int(number), &Value::None).unwrap();
+    }
+    dict::delete(&heap, at, &Value::Int(3)).unwrap();
+    // As if there had been four billion insertions.
+    let stamps = heap.segment().word(at + BODY + 16).unwrap();
+    stamps.store(u64::from(u32::MAX) - 5, Relaxed);
+    let mut cursor = Cursor::default();
+    assert_eq!(dict::batch(&heap, at, &mut cursor, 10).unwrap().len(), 10);
+    for number in 20..60 {
+        dict::set(&heap, at, &Value::Int(number), &Value::None).unwrap();
+        dict::check(heap.segment(), at).unwrap();
+    }
+    let expected: Vec<Value> = (0..60).filter(|number| *number != 3).map(Value::Int).collect();
+    // The walk begins again, and this is what a new one sees.
+    for mut cursor in [cursor, Cursor::default()] {
+        let rest = dict::batch(&heap, at, &mut cursor, usize::MAX).unwrap();
+        let keys: Vec<Value> = rest.into_iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, expected);
+        assert!(dict::batch(&heap, at, &mut cursor, usize::MAX).unwrap().is_empty());
+    }
+}
+
+#[test]
 fn popping_everything_takes_one_look_at_each() {
     let heap = heap(SIZE);
     let at = new(&heap);
@@ -356,6 +399,34 @@ fn popping_everything_takes_one_look_at_each() {
     }
     assert_eq!(dict::pop_item(&heap, at).unwrap(), None);
     dict::check(heap.segment(), at).unwrap();
+}
+
+#[test]
+fn sums_are_those_of_python() {
+    use ungil_heap::value::plus;
+    let big = |power: u32, more: u128| {
+        Value::integer(false, &((1_u128 << power) + more).to_le_bytes()).into_owned()
+    };
+    // float(2**53 + 1) is even, and 2**100 + 2**47 + 1 lies just beyond the middle of two floats.
+    let cases = [
+        (Value::Int((1 << 53) + 1), Value::Float(0.0), Value::Float(9_007_199_254_740_992.0)),
+        (big(100, 1 << 47), Value::Float(0.0), Value::Float(2_f64.powi(100))),
+        (
+            big(100, (1 << 47) + 1),
+            Value::Float(0.0),
+            Value::Float(2_f64.powi(100) + 2_f64.powi(48)),
+        ),
+        (Value::Bool(true), Value::Bool(true), Value::Int(2)),
+        (Value::Int(1), Value::Complex(0.5, -1.0), Value::Complex(1.5, -1.0)),
+        (big(64, 0), Value::Int(-1), big(63, (1 << 63) - 1)),
+    ];
+    for (one, other, sum) in cases {
+        assert_eq!(plus(&one, &other).unwrap(), sum, "{one:?} + {other:?}");
+        assert_eq!(plus(&other, &one).unwrap(), sum, "{other:?} + {one:?}");
+    }
+    let huge = Value::integer(true, &[1; 200]).into_owned();
+    assert!(plus(&huge, &Value::Float(1.0)).is_err(), "Python raises OverflowError");
+    assert!(plus(&Value::from("1"), &Value::Int(1)).is_err());
 }
 
 #[test]

@@ -78,6 +78,12 @@ impl Cell {
         self.tag() == Tag::NOTHING
     }
 
+    /// Whether it owns a block, so that taking its value out means to look elsewhere.
+    #[inline]
+    pub const fn has_block(self) -> bool {
+        self.tag() >= Tag::STR
+    }
+
     /// The integer of at most 64 bits that it holds, if it holds one.
     #[inline]
     pub(crate) const fn int(self) -> Option<i64> {
@@ -117,12 +123,6 @@ impl Cell {
         }
         let word = packed(text) << 16 | (text.len() as u128) << 8 | u128::from(Tag::SHORT_STR);
         Some(Self(word as u64, (word >> 64) as u64))
-    }
-
-    /// Whether it owns a block, so that taking its value out means to look elsewhere.
-    #[inline]
-    pub const fn has_block(self) -> bool {
-        self.tag() >= Tag::STR
     }
 
     #[inline]

@@ -1,5 +1,7 @@
 //! The hash of a value: the same in every process, and unknown to who chooses the keys.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use super::equal::{Number, alias, number};
 use super::{Cell, DEPTH, Value};
 
@@ -13,6 +15,9 @@ const OBJECT: u64 = 0xe703_7ed1_a0b4_28db;
 const BIG: u64 = 0x8ebc_6af0_9c88_c6e3;
 const REAL: u64 = 0x5899_65cc_7537_4cc3;
 const COMPLEX: u64 = 0x1d8e_4e27_c47d_124f;
+
+/// How many NaNs were hashed.
+static NANS: AtomicU64 = AtomicU64::new(0);
 
 /// The hash of a value under the heap's key ([`crate::Heap::hash_key`]). Equal values have equal
 /// hashes.
@@ -58,6 +63,8 @@ fn hash_number(key: [u64; 2], number: &Number) -> u64 {
         Number::Big { negative, magnitude } => {
             sip(key, magnitude) ^ BIG.rotate_left((*negative).into())
         }
+        // Equal to nothing, it need not be found; so many of them need not get into each other's way.
+        Number::Real(number) if number.is_nan() => word(key, NANS.fetch_add(1, Relaxed)),
         Number::Real(number) => word(key, number.to_bits() ^ REAL),
         Number::Complex(real, imaginary) => {
             // Positive and negative zero are equal.
