@@ -9,12 +9,13 @@
 
 use std::sync::atomic::Ordering::Acquire;
 
+use crate::chunk::{self, State};
 use crate::header::PROCESSES;
 use crate::op::Op;
 use crate::process::{self, TAKEN};
 use crate::roots::{Entry, Root, Table};
-use crate::segment::Offset;
-use crate::{Error, Heap, Result, fault, object};
+use crate::segment::{Offset, Segment};
+use crate::{Error, Heap, Result, fault, object, slab};
 
 /// A handle as it is sent: plain numbers, which the receiver does not trust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,9 +64,10 @@ impl Heap {
     /// more.
     pub fn adopt(&self, pin: &Pin) -> Result<Root> {
         let mut op = self.op()?;
-        if !self.take_over(&op, pin)?
-            && !object::retain_if_alive(&self.segment, pin.at, pin.serial)?
-        {
+        let is_retained = is_block(&self.segment, pin.at)
+            && (self.take_over(&op, pin)?
+                || object::retain_if_alive(&self.segment, pin.at, pin.serial)?);
+        if !is_retained {
             return Err(Error::Stale);
         }
         fault::point("pin: reference taken over");
@@ -90,6 +92,20 @@ impl Heap {
         }
         table.remove_foreign(pin.index)?;
         Ok(true)
+    }
+}
+
+/// Whether an object can begin at `at`, which somebody else says: nothing else is written to.
+fn is_block(segment: &Segment, at: Offset) -> bool {
+    let state = chunk::number(segment, at)
+        .and_then(|chunk| State::from_word(chunk::state(segment, chunk)?.load(Acquire)));
+    match state {
+        Ok(State::Slab(class)) => {
+            slab::SIZES.get(usize::from(class)).is_some_and(|size| *size >= object::SIZE)
+                && slab::is_taken(segment, at, class).unwrap_or(false)
+        }
+        // Objects are smaller than a chunk.
+        _ => false,
     }
 }
 

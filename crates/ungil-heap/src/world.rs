@@ -7,12 +7,15 @@
 //! A transaction can take long, and whoever meets the closed gate waits. So the gate is opened
 //! again after a moment if a lane was still busy, and closed again later.
 
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{
+    AtomicU32,
+    Ordering::{Relaxed, SeqCst},
+};
 use std::time::{Duration, Instant};
 
 use crate::header::LANES;
 use crate::lane::{self, IDLE, Lane};
-use crate::lock;
+use crate::lock::{self, Holder, Liveness};
 use crate::process::{self, FREE};
 use crate::{Error, Heap, Result, fault};
 
@@ -46,7 +49,7 @@ impl<'h> Stillness<'h> {
                 if Instant::now() >= end {
                     return Ok(None);
                 }
-                heap.wait_for_gate()?;
+                wait_for_other(heap, gate)?;
             }
             let still = Self { heap };
             fault::point("world: gate closed");
@@ -94,6 +97,19 @@ impl<'h> Stillness<'h> {
         self.heap.clean_slot(slot)?;
         Ok(())
     }
+}
+
+/// Waits a moment for somebody else who has closed the gate, and opens it if that one is dead.
+fn wait_for_other(heap: &Heap, gate: &AtomicU32) -> Result<()> {
+    let seen = gate.load(SeqCst);
+    let Some(holder) = Holder::of(seen) else { return Ok(()) };
+    let mut opened = true;
+    heap.pause().pause(&mut || opened = lock::wait(gate, seen, GLANCE * 20))?;
+    if !opened && heap.is_gone(holder)? {
+        // Whoever is quicker has done the same.
+        let _ = gate.compare_exchange(seen, 0, SeqCst, Relaxed);
+    }
+    Ok(())
 }
 
 /// The state of a lane that somebody has and that is not idle.
