@@ -10,7 +10,7 @@ use crate::op::Op;
 use crate::reclaim::Visit;
 use crate::segment::{Offset, Segment};
 use crate::table::{self, Cursor, Found, Probe};
-use crate::value::{self, Value};
+use crate::value::{self, Cell, Value};
 use crate::{Heap, Result};
 
 /// Hash and stamp, key, value.
@@ -44,10 +44,33 @@ pub fn len(heap: &Heap, at: Offset) -> Result<usize> {
 /// The value of a key.
 #[inline]
 pub fn get(heap: &Heap, at: Offset, key: &Value) -> Result<Option<Value<'static>>> {
-    let probe = Probe::new(heap, key);
+    let (segment, probe) = (heap.segment(), Probe::new(heap, key));
+    // Only the cell and the bytes are copied, and become a value where the caller can take it apart
+    // again: a value that is moved through memory takes as long as finding it.
+    let mut block = Vec::new();
+    let cell = heap.glance(at, || {
+        let table = open(segment, at)?;
+        let Found::Entry(number) = table.find(&probe)? else { return Ok(Cell::NOTHING) };
+        let cell = table.value(number)?;
+        if cell.has_block() {
+            value::copy_block(segment, cell, &mut block)?;
+        }
+        Ok(cell)
+    })?;
+    match cell {
+        Some(cell) if cell.is_nothing() => Ok(None),
+        Some(cell) if cell.has_block() => value::from_block(cell, block).map(Some),
+        Some(cell) => value::load(segment, cell).map(Some),
+        None => get_again(heap, at, &probe),
+    }
+}
+
+/// The same while somebody changes the dict.
+#[cold]
+fn get_again(heap: &Heap, at: Offset, probe: &Probe) -> Result<Option<Value<'static>>> {
     heap.read(at, || {
         let table = open(heap.segment(), at)?;
-        match table.find(&probe)? {
+        match table.find(probe)? {
             Found::Entry(number) => value::load(heap.segment(), table.value(number)?).map(Some),
             Found::Slot(_) => Ok(None),
         }
@@ -135,27 +158,50 @@ pub fn set_default_in(
 /// # Errors
 /// [`crate::Error::Unfit`] if the value or `by` is no number.
 pub fn increment(heap: &Heap, at: Offset, key: &Value, by: &Value) -> Result<Value<'static>> {
-    heap.change(|op| increment_in(op, at, key, by))
+    let mut large = Value::None;
+    let small = heap.change(|op| add(op, at, key, by, &mut large))?;
+    Ok(small.map_or(large, Value::Int))
 }
 
 /// As [`increment`].
 pub fn increment_in(op: &mut Op, at: Offset, key: &Value, by: &Value) -> Result<Value<'static>> {
-    let probe = Probe::new(op.heap(), key);
+    let mut large = Value::None;
+    let small = add(op, at, key, by, &mut large)?;
+    Ok(small.map_or(large, Value::Int))
+}
+
+/// Adds to the value of a key. A sum that is no small integer is put into `large`: most sums are,
+/// and a whole value would be moved for them through every caller.
+#[inline]
+fn add(
+    op: &mut Op,
+    at: Offset,
+    key: &Value,
+    by: &Value,
+    large: &mut Value<'static>,
+) -> Result<Option<i64>> {
+    let (segment, probe) = (op.heap().segment(), Probe::new(op.heap(), key));
     let mut table = lock(op, at)?;
-    let sum = match table.find(&probe)? {
-        Found::Entry(number) => {
-            let sum = value::plus(&value::load(op.heap().segment(), table.value(number)?)?, by)?;
-            table.replace(op, number, &sum)?;
-            sum
-        }
-        Found::Slot(slot) => {
-            let sum = value::plus(&Value::Int(0), by)?;
-            table.insert(op, slot, &probe, Some(&sum), 0)?;
-            sum
-        }
+    let found = table.find(&probe)?;
+    let cell = match found {
+        Found::Entry(number) => table.value(number)?,
+        Found::Slot(_) => Cell::ZERO,
     };
+    if let (Some(old), Value::Int(by)) = (cell.int(), by)
+        && let Some(sum) = old.checked_add(*by)
+        && let Found::Entry(number) = found
+    {
+        table.write_value(op, number, Cell::from(sum))?;
+        return Ok(Some(sum));
+    }
+    let sum = value::plus(&value::load(segment, cell)?, by)?;
+    match found {
+        Found::Entry(number) => table.replace(op, number, &sum)?,
+        Found::Slot(slot) => table.insert(op, slot, &probe, Some(&sum), 0)?,
+    }
     table.publish(op)?;
-    Ok(sum)
+    *large = sum;
+    Ok(if let Value::Int(sum) = large { Some(*sum) } else { None })
 }
 
 /// Gives a key the value `new` (`None`: deletes it) if its value equals `old` (`None`: if it is not

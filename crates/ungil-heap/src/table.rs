@@ -24,6 +24,7 @@
 //! are. A rebuilt table is a *draft* that nobody else sees until its place is stored.
 
 mod change;
+mod index;
 mod walk;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -33,6 +34,7 @@ use crate::reclaim::{Owned, Visit};
 use crate::segment::{Offset, Segment};
 use crate::value::{self, Cell, Value};
 use crate::{Error, Heap, Result, chunk};
+use index::Index;
 
 pub use walk::Cursor;
 pub(crate) use walk::{batch, batch_back};
@@ -58,7 +60,6 @@ impl Place {
         (self.bits as u64) << 56 | self.at as u64
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "the halves are meant")]
     const fn from_word(word: u64) -> Result<Option<Self>> {
         if word == 0 {
             return Ok(None);
@@ -109,6 +110,20 @@ impl Counts {
     }
 }
 
+/// An index in which a search does not end.
+const ENDLESS: Error = Error::Corrupt("an index has no free slot");
+
+#[inline]
+fn cell_of(entry: &[AtomicU64], word: usize) -> Cell {
+    Cell(entry[word].load(Relaxed), entry[word + 1].load(Relaxed))
+}
+
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the lower half is meant")]
+fn hash_of(entry: &[AtomicU64]) -> u32 {
+    entry[0].load(Relaxed) as u32
+}
+
 /// What a search looks for.
 #[derive(Clone, Copy)]
 pub(crate) struct Probe<'p> {
@@ -135,7 +150,7 @@ pub(crate) enum Found {
     /// At the entry of this number.
     Entry(usize),
     /// At this slot, which is free: the key is not there.
-    Slot(usize),
+    Slot(u32),
 }
 
 /// The table of an object whose entries have `WIDTH` words, as it was when it was opened.
@@ -143,8 +158,7 @@ pub(crate) struct Table<'s, const WIDTH: usize> {
     segment: &'s Segment,
     object: Offset,
     place: Option<Place>,
-    /// Two slots in each, the first in the lower half.
-    index: &'s [AtomicU64],
+    index: Index<'s>,
     entries: &'s [AtomicU64],
     counts: Counts,
     is_draft: bool,
@@ -155,7 +169,7 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
     #[inline]
     pub(crate) fn open(segment: &'s Segment, object: Offset, kind: Kind) -> Result<Self> {
         let head = object::head(segment, object)?;
-        if head.kind()? != kind {
+        if head.identity.load(Relaxed).to_le_bytes()[0] != kind as u8 {
             return Err(Error::Corrupt("an object is of another type than its handle says"));
         }
         let [place, counts, stamps, _] = &head.body;
@@ -184,7 +198,7 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
         if counts.used as usize * WIDTH > entries.len() || counts.live > counts.used {
             return Err(Error::Corrupt("a table has more entries than room"));
         }
-        Ok(Self { segment, object, place, index, entries, counts, is_draft: false })
+        Ok(Self { segment, object, place, index: Index(index), entries, counts, is_draft: false })
     }
 
     /// The memory.
@@ -204,9 +218,11 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
     /// The words of entry number `number`.
     #[inline]
     fn entry(&self, number: usize) -> Result<&'s [AtomicU64]> {
-        self.entries
-            .get(number * WIDTH..(number + 1) * WIDTH)
-            .ok_or(Error::Corrupt("a table names an entry that it has not"))
+        let from = number.wrapping_mul(WIDTH);
+        match self.entries.get(from..from.wrapping_add(WIDTH)) {
+            Some(entry) => Ok(entry),
+            None => Err(Error::Corrupt("a table names an entry that it has not")),
+        }
     }
 
     fn entry_at(&self, number: usize) -> Offset {
@@ -216,8 +232,7 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
 
     #[inline]
     fn cell(&self, number: usize, word: usize) -> Result<Cell> {
-        let entry = self.entry(number)?;
-        Ok(Cell(entry[word].load(Relaxed), entry[word + 1].load(Relaxed)))
+        Ok(cell_of(self.entry(number)?, word))
     }
 
     /// The cell of an entry's key.
@@ -235,32 +250,29 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
 
     /// Looks for a key.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "one slot of two is meant")]
     pub(crate) fn find(&self, probe: &Probe) -> Result<Found> {
-        let slots = self.index.len() * 2;
-        let mask = (slots as u32).wrapping_sub(1);
-        let mut slot = probe.hash & mask;
-        for _ in 0..slots {
-            let word = self.index[slot as usize / 2].load(Relaxed);
-            let found = (word >> (slot % 2 * 32)) as u32;
-            if found == 0 {
-                return Ok(Found::Slot(slot as usize));
+        for (slot, content) in self.index.search(probe.hash) {
+            if content == 0 {
+                return Ok(Found::Slot(slot));
             }
-            if (found ^ probe.hash) & !mask == 0 {
-                let number = ((found & mask) as usize).wrapping_sub(1);
-                let entry = self.entry(number.min(slots))?;
-                if entry[0].load(Relaxed) as u32 == probe.hash {
-                    let key = Cell(entry[KEY].load(Relaxed), entry[KEY + 1].load(Relaxed));
-                    if !key.is_nothing()
-                        && (key == probe.cell || value::equal(self.segment, key, probe.value)?)
-                    {
-                        return Ok(Found::Entry(number));
-                    }
+            let Some(number) = self.index.number(content, probe.hash) else { continue };
+            let entry = self.entry(number)?;
+            if hash_of(entry) == probe.hash {
+                let key = cell_of(entry, KEY);
+                if !key.is_nothing() && (key == probe.cell || self.is_equal(key, probe)?) {
+                    return Ok(Found::Entry(number));
                 }
             }
-            slot = (slot + 1) & mask;
         }
-        if slots == 0 { Ok(Found::Slot(0)) } else { Err(Error::Corrupt("an index has no end")) }
+        // Without a table there is no slot, and none is needed before there is one.
+        if self.place.is_none() { Ok(Found::Slot(0)) } else { Err(ENDLESS) }
+    }
+
+    /// Whether a key is the wanted one, though its cell is another. Not inlined, because the search
+    /// for a short key rarely comes here and would pay for what this needs.
+    #[inline(never)]
+    fn is_equal(&self, key: Cell, probe: &Probe) -> Result<bool> {
+        value::equal(self.segment, key, probe.value)
     }
 
     /// The numbers of the entries that live, in order.
@@ -269,7 +281,7 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
             .chunks_exact(WIDTH)
             .take(self.counts.used as usize)
             .enumerate()
-            .filter(|(_, entry)| !Cell(entry[KEY].load(Relaxed), 0).is_nothing())
+            .filter(|(_, entry)| !cell_of(entry, KEY).is_nothing())
             .map(|(number, _)| number)
     }
 
@@ -322,18 +334,17 @@ pub(crate) fn check<const WIDTH: usize>(segment: &Segment, at: Offset, kind: Kin
             return Err(Error::Corrupt("the entries of a table are out of order"));
         }
         stamps = Some(word >> 32);
-        if !table.is_indexed(number)? {
+        let hash = hash_of(table.entry(number)?);
+        let mut passed = table.index.search(hash).take_while(|(_, content)| *content != 0);
+        if !passed.any(|(_, content)| table.index.number(content, hash) == Some(number)) {
             return Err(Error::Corrupt("an entry of a table is not in its index"));
         }
     }
     if table.live().count() != table.len() {
         return Err(Error::Corrupt("a table does not have as many entries as it says"));
     }
-    let slots = table.index.iter().flat_map(|word| {
-        let word = word.load(Relaxed);
-        [word & u64::from(u32::MAX), word >> 32]
-    });
-    if slots.filter(|slot| *slot != 0).count() != table.counts.used as usize {
+    let filled = table.index.search(0).filter(|(_, content)| *content != 0).count();
+    if filled != table.counts.used as usize {
         return Err(Error::Corrupt("an index has slots without an entry"));
     }
     Ok(())

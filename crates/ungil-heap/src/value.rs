@@ -21,6 +21,7 @@ use std::ops::Deref;
 use crate::segment::Offset;
 
 pub use cell::{Cell, discard, load, owned, store};
+pub(crate) use cell::{copy_block, from_block};
 pub use code::{decode, encode};
 pub use equal::equal;
 pub use hash::hash;

@@ -2,7 +2,9 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Counts, Found, KEY, LEAST_BITS, MOST_BITS, Place, Probe, Table, VALUE};
+use super::{
+    Counts, ENDLESS, Found, KEY, LEAST_BITS, MOST_BITS, Place, Probe, Table, VALUE, hash_of,
+};
 use crate::object::BODY;
 use crate::op::Op;
 use crate::value::{self, Cell, Value};
@@ -17,7 +19,7 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
     pub(crate) fn insert(
         &mut self,
         op: &mut Op<'s>,
-        slot: usize,
+        slot: u32,
         probe: &Probe,
         value: Option<&Value>,
         more: usize,
@@ -37,7 +39,7 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
 
     /// Puts an entry at the end; there is room for it.
     #[inline]
-    fn append(&mut self, op: &mut Op, slot: usize, hash: u32, cells: &[Cell; 2]) -> Result<()> {
+    fn append(&mut self, op: &mut Op, slot: u32, hash: u32, cells: &[Cell; 2]) -> Result<()> {
         let number = self.counts.used;
         let words = [cells[0].0, cells[0].1, cells[1].0, cells[1].1];
         let entry = self.entry(number as usize)?;
@@ -52,57 +54,23 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
             stamp: self.counts.stamp + 1,
             ..self.counts
         };
-        let (at, word) = self.slot(slot, hash, number)?;
+        let (Some(place), Some((index, word))) =
+            (self.place, self.index.with(slot, self.index.content(hash, number)))
+        else {
+            return Err(Error::Corrupt("an index has no such slot"));
+        };
         if self.is_draft {
-            self.index[slot / 2].store(word, Relaxed);
+            self.index.0[index].store(word, Relaxed);
             return Ok(());
         }
-        op.store(at, word)?;
+        op.store(place.at + index * 8, word)?;
         op.store_all(self.object + BODY + 8, &self.counts.words())
     }
 
-    /// Where the slot of an entry is, and the word that it is part of once it is stored.
-    #[inline]
-    fn slot(&self, slot: usize, hash: u32, number: u32) -> Result<(usize, u64)> {
-        let (Some(place), Some(word)) = (self.place, self.index.get(slot / 2)) else {
-            return Err(Error::Corrupt("an index has no such slot"));
-        };
-        let mask = (1_u32 << place.bits) - 1;
-        let content = u64::from(hash & !mask | (number + 1));
-        let shift = slot % 2 * 32;
-        let others = word.load(Relaxed) & !(u64::from(u32::MAX) << shift);
-        Ok((place.at + slot / 2 * 8, others | content << shift))
-    }
-
     /// The free slot that ends the search for a hash.
-    fn vacant(&self, hash: u32) -> Result<usize> {
-        let slots = self.index.len() * 2;
-        (0..slots)
-            .map(|step| (hash as usize).wrapping_add(step) & (slots - 1))
-            .find(|slot| self.index[slot / 2].load(Relaxed) >> (slot % 2 * 32) as u32 == 0)
-            .ok_or(Error::Corrupt("an index has no free slot"))
-    }
-
-    /// Whether the search for the hash of an entry passes it.
-    pub(super) fn is_indexed(&self, number: usize) -> Result<bool> {
-        let hash = self.hash(number)?;
-        let slots = self.index.len() * 2;
-        for step in 0..slots {
-            let slot = (hash as usize).wrapping_add(step) & (slots - 1);
-            let found = (self.index[slot / 2].load(Relaxed) >> (slot % 2 * 32)) as u32;
-            if found == 0 {
-                return Ok(false);
-            }
-            let mask = (slots - 1) as u32;
-            if found == hash & !mask | (number as u32 + 1) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    fn hash(&self, number: usize) -> Result<u32> {
-        Ok(self.entry(number)?[0].load(Relaxed) as u32)
+    fn vacant(&self, hash: u32) -> Result<u32> {
+        let mut search = self.index.search(hash);
+        search.find(|(_, content)| *content == 0).map(|(slot, _)| slot).ok_or(ENDLESS)
     }
 
     /// A draft with the entries that live, and room for `more`.
@@ -112,25 +80,28 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
         let wanted = (live + more).max(live + live / 2);
         let bits = (LEAST_BITS..=MOST_BITS)
             .find(|&bits| Place { at: 0, bits }.capacity() >= wanted)
-            .ok_or(Error::Unfit("a dict or set has at most 1.3 billion entries"))?;
+            .ok_or(Error::Full {
+                wanted,
+                limit: "a dict or set has at most 1.3 billion entries",
+            })?;
         let bytes = Place { at: 0, bits }.bytes(WIDTH);
         let place = Place { at: op.take(bytes)?, bits };
         let begin =
             Counts { epoch: self.counts.epoch, stamp: self.counts.stamp, ..Counts::default() };
         let mut draft = Self::at(self.segment, self.object, Some(place), begin)?;
         draft.is_draft = true;
-        for word in draft.index {
+        for word in draft.index.0 {
             word.store(0, Relaxed);
         }
         for number in self.live() {
-            let to = draft.counts.used as usize;
-            for (to, from) in draft.entry(to)?.iter().zip(self.entry(number)?) {
+            let (to, from) = (draft.entry(draft.counts.used as usize)?, self.entry(number)?);
+            for (to, from) in to.iter().zip(from) {
                 to.store(from.load(Relaxed), Relaxed);
             }
-            let hash = draft.hash(to)?;
-            let slot = draft.vacant(hash)?;
-            let (_, word) = draft.slot(slot, hash, draft.counts.used)?;
-            draft.index[slot / 2].store(word, Relaxed);
+            let hash = hash_of(to);
+            let content = draft.index.content(hash, draft.counts.used);
+            let (index, word) = draft.index.with(draft.vacant(hash)?, content).ok_or(ENDLESS)?;
+            draft.index.0[index].store(word, Relaxed);
             draft.counts.used += 1;
         }
         draft.counts.live = draft.counts.used;
@@ -175,6 +146,12 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
             op.store_all(self.object + BODY, &[place, counts, stamps])?;
         }
         Ok(())
+    }
+
+    /// Changes the value of an entry, where the old cell owns nothing and the new one is stored.
+    #[inline]
+    pub(crate) fn write_value(&self, op: &mut Op, number: usize, new: Cell) -> Result<()> {
+        self.write(op, number, VALUE, new)
     }
 
     /// Changes the value of an entry.

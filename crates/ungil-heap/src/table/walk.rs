@@ -30,7 +30,6 @@ struct Range {
 
 impl<const WIDTH: usize> Table<'_, WIDTH> {
     fn stamp(&self, number: usize) -> Result<u32> {
-        #[expect(clippy::cast_possible_truncation, reason = "half a word is left")]
         Ok((self.entry(number)?[0].load(Relaxed) >> 32) as u32)
     }
 

@@ -52,6 +52,8 @@ pub struct Cell(pub u64, pub u64);
 impl Cell {
     /// Where there is no value.
     pub const NOTHING: Self = Self(0, 0);
+    /// The cell of the integer 0.
+    pub(crate) const ZERO: Self = Self(Tag::INT as u64, 0);
     /// Bytes of a cell.
     pub const SIZE: usize = 16;
 
@@ -76,6 +78,18 @@ impl Cell {
         self.tag() == Tag::NOTHING
     }
 
+    /// Whether it owns a block, so that taking its value out means to look elsewhere.
+    #[inline]
+    pub const fn has_block(self) -> bool {
+        self.tag() >= Tag::STR
+    }
+
+    /// The integer of at most 64 bits that it holds, if it holds one.
+    #[inline]
+    pub(crate) const fn int(self) -> Option<i64> {
+        if self.tag() == Tag::INT { Some(self.1.cast_signed()) } else { None }
+    }
+
     /// The object that it refers to, if it holds nothing else.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "offsets fit")]
@@ -89,23 +103,26 @@ impl Cell {
         Some(match value {
             Value::None => Self(Tag::NONE.into(), 0),
             Value::Bool(flag) => Self(Tag::BOOL.into(), u64::from(*flag)),
-            Value::Int(number) => Self(Tag::INT.into(), number.cast_unsigned()),
+            Value::Int(number) => Self::from(*number),
             Value::Float(number) => Self(Tag::FLOAT.into(), number.to_bits()),
-            Value::Str(text) if text.len() <= SHORT => Self::short(Tag::SHORT_STR, text),
-            Value::Bytes(text) if text.len() <= SHORT => Self::short(Tag::SHORT_BYTES, text),
+            Value::Str(text) => return Self::short(text),
+            Value::Bytes(text) => {
+                let Self(first, second) = Self::short(text)?;
+                Self(first ^ u64::from(Tag::SHORT_STR ^ Tag::SHORT_BYTES), second)
+            }
             _ => return None,
         })
     }
 
+    /// The cell of a short `str` with these bytes.
     #[inline]
-    fn short(tag: u8, text: &[u8]) -> Self {
-        let mut bytes = [0; 16];
-        bytes[0] = tag;
-        bytes[1] = u8::try_from(text.len()).unwrap_or(0);
-        bytes[2..2 + text.len()].copy_from_slice(text);
-        let word = u128::from_le_bytes(bytes);
-        #[expect(clippy::cast_possible_truncation, reason = "one half each")]
-        Self(word as u64, (word >> 64) as u64)
+    #[expect(clippy::cast_possible_truncation, reason = "one half each")]
+    pub(super) fn short(text: &[u8]) -> Option<Self> {
+        if text.len() > SHORT {
+            return None;
+        }
+        let word = packed(text) << 16 | (text.len() as u128) << 8 | u128::from(Tag::SHORT_STR);
+        Some(Self(word as u64, (word >> 64) as u64))
     }
 
     #[inline]
@@ -118,7 +135,7 @@ impl Cell {
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "offsets fit")]
     pub(super) const fn block(self) -> Option<(Offset, usize)> {
-        if self.tag() < Tag::STR { None } else { Some((self.1 as usize, (self.0 >> 8) as usize)) }
+        if self.has_block() { Some((self.1 as usize, (self.0 >> 8) as usize)) } else { None }
     }
 
     /// The bytes of a short string.
@@ -131,6 +148,28 @@ impl Cell {
         let word = u128::from(self.1) << 64 | u128::from(self.0);
         Ok(Text::here(length, (word >> 16).to_le_bytes()))
     }
+}
+
+impl From<i64> for Cell {
+    #[inline]
+    fn from(number: i64) -> Self {
+        Self(Tag::INT.into(), number.cast_unsigned())
+    }
+}
+
+/// At most sixteen bytes as a number. Two loads that may overlap are faster than a loop.
+#[inline]
+fn packed(bytes: &[u8]) -> u128 {
+    let shift = |bytes: &[u8], width: usize| (bytes.len() - width) * 8;
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let (first, last) = (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
+        return u128::from(first) | u128::from(last) << shift(bytes, 8);
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+        return u128::from(first) | u128::from(last) << shift(bytes, 4);
+    }
+    bytes.iter().rev().fold(0, |word, byte| word << 8 | u128::from(*byte))
 }
 
 /// Puts a value into the heap, for a cell that will own it. Objects get a reference.
@@ -148,13 +187,13 @@ pub fn store(op: &mut Op, value: &Value) -> Result<Cell> {
         }
         Value::Str(text) => block(op, Tag::STR, text),
         Value::Bytes(text) => block(op, Tag::BYTES, text),
-        Value::BigInt { negative, magnitude } => match equal::integer(*negative, magnitude) {
-            equal::Number::Int(number) => Ok(Cell(Tag::INT.into(), number.cast_unsigned())),
-            _ => {
-                let tag = if *negative { Tag::NEGATIVE } else { Tag::POSITIVE };
-                block(op, tag, equal::trimmed(magnitude))
+        Value::BigInt { negative, magnitude } => {
+            if let equal::Number::Int(number) = equal::integer(*negative, magnitude) {
+                return Ok(Cell::from(number));
             }
-        },
+            let tag = if *negative { Tag::NEGATIVE } else { Tag::POSITIVE };
+            block(op, tag, equal::trimmed(magnitude))
+        }
         _ => {
             let (code, objects) = code::encode_with_objects(value)?;
             for &object in &objects {
@@ -201,7 +240,30 @@ pub fn load(segment: &Segment, cell: Cell) -> Result<Value<'static>> {
 
 #[cold]
 fn load_block(segment: &Segment, cell: Cell) -> Result<Value<'static>> {
-    let bytes = bytes(segment, cell)?;
+    let mut bytes = Vec::new();
+    copy_block(segment, cell, &mut bytes)?;
+    from_block(cell, bytes)
+}
+
+/// Copies the block of a cell. What it sees may be changing.
+#[inline(never)]
+pub(crate) fn copy_block(segment: &Segment, cell: Cell, bytes: &mut Vec<u8>) -> Result<()> {
+    let (words, length) = block_words(segment, cell)?;
+    bytes.clear();
+    // A length that nobody wrote may be beyond what the process can have.
+    bytes
+        .try_reserve_exact(words.len() * 8)
+        .map_err(|_| Error::Corrupt("a value is larger than memory"))?;
+    bytes.resize(words.len() * 8, 0);
+    for (bytes, word) in bytes.chunks_exact_mut(8).zip(words) {
+        bytes.copy_from_slice(&word.load(Relaxed).to_le_bytes());
+    }
+    bytes.truncate(length);
+    Ok(())
+}
+
+/// The value of a cell with a block of these bytes.
+pub(crate) fn from_block(cell: Cell, bytes: Vec<u8>) -> Result<Value<'static>> {
     Ok(match cell.tag() {
         Tag::STR => Value::Str(bytes.into()),
         Tag::BYTES => Value::Bytes(bytes.into()),
@@ -210,21 +272,6 @@ fn load_block(segment: &Segment, cell: Cell) -> Result<Value<'static>> {
         }
         _ => code::decode(&bytes)?.into_owned(),
     })
-}
-
-/// A copy of the block of a cell.
-fn bytes(segment: &Segment, cell: Cell) -> Result<Vec<u8>> {
-    let (words, length) = block_words(segment, cell)?;
-    let mut bytes = Vec::new();
-    // A length that nobody wrote may be beyond what the process can have.
-    bytes
-        .try_reserve_exact(words.len() * 8)
-        .map_err(|_| Error::Corrupt("a value is larger than memory"))?;
-    for word in words {
-        bytes.extend_from_slice(&word.load(Relaxed).to_le_bytes());
-    }
-    bytes.truncate(length);
-    Ok(bytes)
 }
 
 /// The words of the block of a cell, and how many bytes of them count.
@@ -269,7 +316,9 @@ pub fn owned(segment: &Segment, cell: Cell, visit: &mut Visit<'_>) -> Result<()>
     }
     let Some((at, length)) = cell.block() else { return Ok(()) };
     if cell.tag() == Tag::LINKED {
-        code::objects(&code::decode(&bytes(segment, cell)?)?, visit)?;
+        let mut bytes = Vec::new();
+        copy_block(segment, cell, &mut bytes)?;
+        code::objects(&code::decode(&bytes)?, visit)?;
     } else {
         block_words(segment, cell)?;
     }

@@ -1,7 +1,9 @@
 //! The hash of a value: the same in every process, and unknown to who chooses the keys.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use super::equal::{Number, alias, number};
-use super::{DEPTH, Value};
+use super::{Cell, DEPTH, Value};
 
 /// What is added to the hash of each type, so that values of different types differ.
 const NONE: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -14,12 +16,15 @@ const BIG: u64 = 0x8ebc_6af0_9c88_c6e3;
 const REAL: u64 = 0x5899_65cc_7537_4cc3;
 const COMPLEX: u64 = 0x1d8e_4e27_c47d_124f;
 
+/// How many NaNs were hashed.
+static NANS: AtomicU64 = AtomicU64::new(0);
+
 /// The hash of a value under the heap's key ([`crate::Heap::hash_key`]). Equal values have equal
 /// hashes.
 #[inline]
 pub fn hash(key: [u64; 2], value: &Value) -> u64 {
     match value {
-        Value::Str(text) => sip(key, text),
+        Value::Str(text) => string(key, text),
         Value::Int(number) => word(key, number.cast_unsigned()),
         other => hash_other(key, other, 0),
     }
@@ -30,8 +35,8 @@ fn hash_other(key: [u64; 2], value: &Value, depth: usize) -> u64 {
         return hash_number(key, &number);
     }
     match value {
-        Value::Str(text) => sip(key, text),
-        Value::Bytes(text) => sip(key, text) ^ BYTES,
+        Value::Str(text) => string(key, text),
+        Value::Bytes(text) => string(key, text) ^ BYTES,
         Value::Tuple(items) if depth <= DEPTH => {
             items.iter().fold(word(key, TUPLE ^ items.len() as u64), |hash, item| {
                 word(key, hash.rotate_left(5) ^ hash_other(key, item, depth + 1))
@@ -58,6 +63,8 @@ fn hash_number(key: [u64; 2], number: &Number) -> u64 {
         Number::Big { negative, magnitude } => {
             sip(key, magnitude) ^ BIG.rotate_left((*negative).into())
         }
+        // Equal to nothing, it need not be found; so many of them need not get into each other's way.
+        Number::Real(number) if number.is_nan() => word(key, NANS.fetch_add(1, Relaxed)),
         Number::Real(number) => word(key, number.to_bits() ^ REAL),
         Number::Complex(real, imaginary) => {
             // Positive and negative zero are equal.
@@ -75,16 +82,22 @@ const fn word(key: [u64; 2], word: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
+/// The hash of a string. A short one is hashed as it lies in its cell: two words and no remainder.
+#[inline]
+fn string(key: [u64; 2], text: &[u8]) -> u64 {
+    let Some(cell) = Cell::short(text) else { return sip(key, text) };
+    let mut state = Sip::new(key);
+    for word in cell.words() {
+        state.take(word);
+    }
+    state.end()
+}
+
 /// SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012; the variant with
 /// one round a word and three at the end, which CPython and Rust use for their own tables).
 #[inline]
 fn sip(key: [u64; 2], bytes: &[u8]) -> u64 {
-    let mut state = Sip {
-        v0: key[0] ^ 0x736f_6d65_7073_6575,
-        v1: key[1] ^ 0x646f_7261_6e64_6f6d,
-        v2: key[0] ^ 0x6c79_6765_6e65_7261,
-        v3: key[1] ^ 0x7465_6462_7974_6573,
-    };
+    let mut state = Sip::new(key);
     let mut words = bytes.chunks_exact(8);
     for word in &mut words {
         state.take(u64::from_le_bytes(word.try_into().expect("eight of them")));
@@ -92,11 +105,7 @@ fn sip(key: [u64; 2], bytes: &[u8]) -> u64 {
     let rest = words.remainder();
     let last = rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
     state.take((bytes.len() as u64) << 56 | last);
-    state.v2 ^= 0xff;
-    for _ in 0..3 {
-        state.round();
-    }
-    state.v0 ^ state.v1 ^ state.v2 ^ state.v3
+    state.end()
 }
 
 struct Sip {
@@ -107,6 +116,25 @@ struct Sip {
 }
 
 impl Sip {
+    #[inline]
+    const fn new(key: [u64; 2]) -> Self {
+        Self {
+            v0: key[0] ^ 0x736f_6d65_7073_6575,
+            v1: key[1] ^ 0x646f_7261_6e64_6f6d,
+            v2: key[0] ^ 0x6c79_6765_6e65_7261,
+            v3: key[1] ^ 0x7465_6462_7974_6573,
+        }
+    }
+
+    #[inline]
+    fn end(mut self) -> u64 {
+        self.v2 ^= 0xff;
+        for _ in 0..3 {
+            self.round();
+        }
+        self.v0 ^ self.v1 ^ self.v2 ^ self.v3
+    }
+
     #[inline]
     const fn take(&mut self, word: u64) {
         self.v3 ^= word;
@@ -139,7 +167,6 @@ mod tests {
         use std::hash::Hasher;
         for length in 0..64_u8 {
             let bytes: Vec<u8> = (0..length).collect();
-            #[expect(deprecated, reason = "only the newer name promises less")]
             let mut theirs = std::hash::DefaultHasher::new();
             theirs.write(&bytes);
             assert_eq!(sip([0, 0], &bytes), theirs.finish(), "{length} bytes");
