@@ -15,6 +15,7 @@ pub const fn place(row: Offset, index: usize) -> Offset {
 }
 
 /// Whether a row lies where the heap has memory.
+#[inline]
 pub fn check(segment: &Segment, row: Offset, count: usize) -> Result<()> {
     let end = segment.layout().chunk(chunk::count(segment));
     match count.checked_mul(Cell::SIZE).and_then(|bytes| row.checked_add(bytes)) {

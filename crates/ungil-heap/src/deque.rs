@@ -83,9 +83,12 @@ fn ring(head: &Head) -> Result<Ring> {
 
 #[inline]
 fn lock(op: &mut Op<'_>, at: Offset) -> Result<Ring> {
-    let head = head(op.heap().segment(), at)?;
+    let segment = op.heap().segment();
+    let head = head(segment, at)?;
     op.lock(at)?;
-    ring(head)
+    let ring = ring(head)?;
+    cells::check(segment, ring.cells, ring.room)?;
+    Ok(ring)
 }
 
 /// A new deque with nothing in it, that never has more than `limit` values.

@@ -57,9 +57,12 @@ fn row(head: &Head) -> Result<Row> {
 /// Locks a list to change it.
 #[inline]
 fn lock(op: &mut Op<'_>, at: Offset) -> Result<Row> {
-    let head = head(op.heap().segment(), at)?;
+    let segment = op.heap().segment();
+    let head = head(segment, at)?;
     op.lock(at)?;
-    row(head)
+    let row = row(head)?;
+    cells::check(segment, row.cells, row.room)?;
+    Ok(row)
 }
 
 /// A new list with nothing in it.
@@ -297,7 +300,8 @@ pub fn reverse(heap: &Heap, at: Offset) -> Result<()> {
 }
 
 /// Gives the values another order, which the caller found for [`snapshot`]: value number
-/// `order[i]` comes to place `i`. False: the list has changed since, and stays as it is.
+/// `order[i]` comes to place `i`. False: somebody changed the list since, or tried to, and it stays
+/// as it is.
 ///
 /// # Errors
 /// [`Error::Misuse`] if `order` does not name each place once.
@@ -402,7 +406,6 @@ fn splice(
     new: &[Cell],
 ) -> Result<()> {
     let segment = op.heap().segment();
-    cells::check(segment, row.cells, row.room)?;
     for index in from..from + gone {
         value::discard(op, Cell::read(segment, place(row.cells, index))?)?;
     }
@@ -452,7 +455,6 @@ fn replace(op: &mut Op<'_>, at: Offset, row: Row, new: &[Cell]) -> Result<()> {
 /// Moves a list to a row with room for `length` cells and some more.
 #[cold]
 fn grow(op: &mut Op<'_>, at: Offset, row: Row, length: usize) -> Result<Row> {
-    cells::check(op.heap().segment(), row.cells, row.room)?;
     let (cells, room) = take_more(op, row, length)?;
     cells::copy(op.heap().segment(), row.cells, cells, row.length)?;
     let grown = Row { cells, length: row.length, room };
