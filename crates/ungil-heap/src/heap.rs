@@ -154,6 +154,7 @@ impl Heap {
 
     /// Reads an object without a lock: `look` may see it half changed, and is called again if it
     /// did. It must not trust what it sees, nor keep it before this returns.
+    #[inline]
     pub fn read<T>(&self, at: Offset, mut look: impl FnMut() -> Result<T>) -> Result<T> {
         let head = object::head(&self.segment, at)?;
         for _ in 0..TRIES {

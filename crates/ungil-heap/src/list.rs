@@ -82,32 +82,44 @@ pub fn len(heap: &Heap, at: Offset) -> Result<usize> {
 pub fn get(heap: &Heap, at: Offset, index: isize) -> Result<Option<Value<'static>>> {
     let segment = heap.segment();
     let head = head(segment, at)?;
-    heap.read(at, || {
+    cells::get(heap, at, || {
         let row = row(head)?;
-        let Some(index) = slice::index(index, row.length) else { return Ok(None) };
-        value::load(segment, Cell::read(segment, place(row.cells, index))?).map(Some)
+        Ok(slice::index(index, row.length).map(|index| place(row.cells, index)))
     })
+}
+
+/// Calls `visit` with each value of a slice, all of one moment. Its error ends the walk.
+pub fn each(
+    heap: &Heap,
+    at: Offset,
+    slice: Slice,
+    visit: impl FnMut(Value<'static>) -> Result<()>,
+) -> Result<()> {
+    let segment = heap.segment();
+    let head = head(segment, at)?;
+    let copy = |cells: &mut Vec<Cell>| {
+        let row = row(head)?;
+        let part = slice.within(row.length);
+        if part.step == 1 {
+            return cells::read(segment, place(row.cells, part.start), part.count, cells);
+        }
+        cells::check(segment, row.cells, row.length)?;
+        for index in part.indices() {
+            cells.push(Cell::read(segment, place(row.cells, index))?);
+        }
+        Ok(())
+    };
+    cells::each(heap, at, copy, visit)
 }
 
 /// The values of a slice.
 pub fn get_slice(heap: &Heap, at: Offset, slice: Slice) -> Result<Vec<Value<'static>>> {
-    let segment = heap.segment();
-    let head = head(segment, at)?;
-    let mut cells = Vec::new();
-    heap.read(at, || {
-        let row = row(head)?;
-        let part = slice.within(row.length);
-        cells.clear();
-        if part.step == 1 {
-            cells::read(segment, place(row.cells, part.start), part.count, &mut cells)?;
-        } else {
-            cells::check(segment, row.cells, row.length)?;
-            for index in part.indices() {
-                cells.push(Cell::read(segment, place(row.cells, index))?);
-            }
-        }
-        cells::load(segment, &cells)
-    })
+    let mut values = Vec::new();
+    each(heap, at, slice, |value| {
+        values.push(value);
+        Ok(())
+    })?;
+    Ok(values)
 }
 
 /// All values, and the version of the list that they are from: see [`reorder`].
@@ -174,7 +186,7 @@ pub fn append(heap: &Heap, at: Offset, value: &Value<'_>) -> Result<()> {
         if row.length == row.room {
             row = grow(op, at, row, row.length + 1)?;
         }
-        let cell = value::store(op, value)?;
+        let cell = cells::store_one(op, value)?;
         let end = place(row.cells, row.length);
         if op.is_nested() {
             // The transaction may have taken a value away from here, and may fail yet.
@@ -438,7 +450,8 @@ fn splice(
             return op.store(at + LENGTH, length as u64);
         }
     }
-    let (fresh, room) = if length > row.room { take_more(op, row, length) } else { take(op, length) }?;
+    let (fresh, room) =
+        if length > row.room { take_more(op, row, length) } else { take(op, length) }?;
     cells::copy(segment, row.cells, fresh, from)?;
     cells::write(segment, place(fresh, from), new.iter().copied())?;
     cells::copy(segment, place(row.cells, behind), place(fresh, from + new.len()), tail)?;

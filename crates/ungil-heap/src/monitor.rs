@@ -52,7 +52,8 @@ pub fn enter(heap: &Heap, at: Offset, deadline: Option<Instant>) -> Result<Optio
     if !lock::try_acquire(&head.monitor, me) {
         if Holder::of(head.monitor.load(Relaxed)) == Some(me) {
             let depth = head.depth.load(Relaxed).checked_add(1);
-            head.depth.store(depth.ok_or(Error::Misuse("a monitor is entered too often"))?, Relaxed);
+            head.depth
+                .store(depth.ok_or(Error::Misuse("a monitor is entered too often"))?, Relaxed);
             return Ok(got);
         }
         got = acquire_slowly(heap, head, me, heap.pause(), deadline)?;

@@ -83,10 +83,7 @@ pub const fn index(index: isize, length: usize) -> Option<usize> {
 /// The place that an index means as a border between values.
 #[inline]
 pub const fn clamp(index: isize, length: usize) -> usize {
-    let place = if index < 0 {
-        length.saturating_sub(index.unsigned_abs())
-    } else {
-        index.unsigned_abs()
-    };
+    let place =
+        if index < 0 { length.saturating_sub(index.unsigned_abs()) } else { index.unsigned_abs() };
     if place < length { place } else { length }
 }

@@ -7,11 +7,11 @@ mod taken;
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
+use ungil_heap::Heap;
 use ungil_heap::deque::{self, End};
 use ungil_heap::segment::Offset;
 use ungil_heap::slice;
 use ungil_heap::value::Value;
-use ungil_heap::Heap;
 
 use support::heap;
 use taken::{nothing_is_lost, values};

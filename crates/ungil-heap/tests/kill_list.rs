@@ -205,9 +205,7 @@ fn used<S: Copy + Debug>(
 ) {
     let steps = every_step(
         SIZE,
-        |heap: &Arc<Heap>| {
-            heap.change(|op| Ok((make(op)?, event::create(op)?))).unwrap()
-        },
+        |heap: &Arc<Heap>| heap.change(|op| Ok((make(op)?, event::create(op)?))).unwrap(),
         |heap, &(what, done)| {
             operate(heap, what);
             event::set(heap, done).unwrap();

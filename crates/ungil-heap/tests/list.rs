@@ -53,8 +53,7 @@ enum Action {
 
 fn slices() -> impl Strategy<Value = Slice> {
     let step = prop_oneof![4 => Just(1), 1 => 1..4_isize, 1 => -4..0_isize];
-    (-30..30_isize, -30..30_isize, step)
-        .prop_map(|(start, stop, step)| Slice { start, stop, step })
+    (-30..30_isize, -30..30_isize, step).prop_map(|(start, stop, step)| Slice { start, stop, step })
 }
 
 fn actions() -> impl Strategy<Value = Action> {
@@ -341,7 +340,10 @@ fn a_full_heap_refuses_and_keeps_the_list_as_it_is() {
     assert_eq!(all(&heap, at), wanted);
     nothing_is_lost(&heap, &[at]);
     assert!(list::repeat(&heap, at, usize::MAX).is_err());
-    assert_eq!(list::pop(&heap, at, 0).unwrap_or(None).or(Some(Value::Int(0))), Some(Value::Int(0)));
+    assert_eq!(
+        list::pop(&heap, at, 0).unwrap_or(None).or(Some(Value::Int(0))),
+        Some(Value::Int(0))
+    );
 }
 
 #[test]

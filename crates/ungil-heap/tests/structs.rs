@@ -57,12 +57,16 @@ fn who_knows_the_class_otherwise_is_refused() {
 #[test]
 fn fields_count_and_are_compared() {
     let heap = heap(SIZE);
-    let at = heap.change(|op| structs::create(op, SCHEMA, &[Value::Int(i64::MAX), Value::None])).unwrap();
+    let at = heap
+        .change(|op| structs::create(op, SCHEMA, &[Value::Int(i64::MAX), Value::None]))
+        .unwrap();
     let sum = structs::increment(&heap, at, SCHEMA, 0, &Value::Int(1)).unwrap();
     assert_eq!(sum, Value::Float(9_223_372_036_854_775_808.0), "exact, beyond 64 bits");
     let refused = structs::increment(&heap, at, SCHEMA, 1, &Value::Int(1));
     assert!(matches!(refused, Err(Error::Unfit(_))), "{refused:?}");
-    let cas = |old: &Value, new: &Value| structs::compare_and_set(&heap, at, SCHEMA, 1, old, new).unwrap();
+    let cas = |old: &Value, new: &Value| {
+        structs::compare_and_set(&heap, at, SCHEMA, 1, old, new).unwrap()
+    };
     assert!(!cas(&Value::Int(0), &Value::Int(1)));
     assert!(cas(&Value::None, &Value::from("a string that is too long for a cell")));
     assert!(cas(&Value::from("a string that is too long for a cell"), &Value::Bool(true)));

@@ -410,9 +410,8 @@ fn a_notification_of_one_who_died_before_it_had_the_lock_goes_to_the_next() {
 #[test]
 fn waiting_in_a_transaction_is_refused() {
     let heap = heap(SIZE);
-    let (at, gate) = heap
-        .change(|op| Ok((condition::create(op, None)?, barrier::create(op, 2)?)))
-        .unwrap();
+    let (at, gate) =
+        heap.change(|op| Ok((condition::create(op, None)?, barrier::create(op, 2)?))).unwrap();
     let _ = condition::acquire(&heap, at, None).unwrap();
     let op = heap.op().unwrap();
     assert!(matches!(condition::wait(&heap, at, now()), Err(Error::Misuse(_))));

@@ -77,6 +77,12 @@ impl Cell {
         self.tag() == Tag::NOTHING
     }
 
+    /// Whether it owns a block, so that taking its value out means to look elsewhere.
+    #[inline]
+    pub const fn has_block(self) -> bool {
+        self.tag() >= Tag::STR
+    }
+
     /// The object that it refers to, if it holds nothing else.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "offsets fit")]
