@@ -42,11 +42,25 @@ pub const MIN_SIZE: usize = 1 << 20;
 /// The largest heap.
 pub const MAX_SIZE: usize = 1 << 44;
 
-/// The beginning of a segment. Written once before the segment is published, except the atomics.
+/// Keeps what is written often on a cache line of its own.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Alone<T>(T);
+
+impl<T> std::ops::Deref for Alone<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// The beginning of a segment. What comes before [`Self::gate`] is written once, before the segment
+/// is published.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Header {
-    /// [`MAGIC`], stored last: a segment without it is still being made.
+    /// [`MAGIC`], stored last: a segment without it is no heap.
     pub magic: AtomicU64,
     /// [`VERSION`] in the low half, the size of a pointer in the high.
     pub version: AtomicU64,
@@ -54,27 +68,31 @@ pub struct Header {
     pub uuid: [AtomicU64; 2],
     /// The key of the hash of strings: the same in all processes, unknown to who sends the keys.
     pub hash_key: [AtomicU64; 2],
-    /// Bytes that are mapped, and to which the heap can grow.
+    /// Bytes that the heap can have, fixed parts aside.
     pub max_size: AtomicU64,
-    /// Chunks that the heap has, from the first on; their memory is allocated.
-    pub chunks: AtomicU64,
-    /// The object that everybody finds: the dict `heap.root`. 0 until it is made.
-    pub root: AtomicU64,
-    /// The serial number of the next object.
-    pub serial: AtomicU32,
-    /// Closed (a lock word, see [`crate::lock`]) while the world stands still for the collector.
-    pub gate: AtomicU32,
-    /// The lock of the chunks: who takes or frees whole ones.
-    pub chunk_lock: AtomicU32,
-    /// The lock of recovery: who cleans up behind a dead process.
-    pub recovery_lock: AtomicU32,
-    /// The lock of transactions, which run one at a time.
-    pub transaction_lock: AtomicU32,
-    /// Processes that died attached, since the heap was made.
-    pub deaths: AtomicU32,
     /// Seconds since the epoch when the heap was made.
     pub created: AtomicU64,
+    /// Closed (a lock word, see [`crate::lock`]) while the world stands still for the collector.
+    /// Every operation looks at it.
+    pub gate: AtomicU32,
+    /// Processes that died attached, since the heap was made.
+    pub deaths: AtomicU32,
+    /// The object that everybody finds: the dict `heap.root`. 0 until it is made.
+    pub root: AtomicU64,
+    /// Chunks that the heap has, from the first on; their memory is allocated. Never fewer.
+    pub chunks: AtomicU64,
+    /// The serial number of the next object.
+    pub serial: Alone<AtomicU32>,
+    /// The lock of the chunks: who takes whole ones.
+    pub chunk_lock: Alone<AtomicU32>,
+    /// The chunk from which on the next one is looked for, which never lies inside of a run. Under
+    /// the lock of the chunks.
+    pub chunk_cursor: AtomicU64,
+    /// The lock of transactions, which run one at a time.
+    pub transaction_lock: Alone<AtomicU32>,
 }
+
+const _: () = assert!(size_of::<Header>() <= PAGE);
 
 /// Where the parts of a segment of a given size are: offsets from its beginning.
 #[derive(Clone, Copy, Debug)]

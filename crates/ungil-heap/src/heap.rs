@@ -5,24 +5,22 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::{
-    AtomicU64, AtomicUsize,
+    AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release, SeqCst},
-    fence,
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::header::{LANES, MAGIC, PROCESSES, VERSION};
 use crate::lane::{self, BUSY, IDLE, Mark};
-use crate::lock::{self, Acquired, Holder, Liveness, Pause};
+use crate::lock::{self, Acquired, GENERATIONS, Holder, Liveness, Pause};
 use crate::memory::Hints;
 use crate::op::{Op, Thread};
-use crate::process::{self, Membership, TAKEN};
+use crate::process::{self, Claim, FREE, Life, Membership, Slot, TAKEN};
 use crate::segment::{Offset, Segment};
-use crate::{Error, Result, fault, object};
+use crate::{Error, Result, fault, object, version};
 
-/// How often a reader tries without the lock.
-const TRIES: u32 = 16;
+/// No slot of the process table.
+const NOWHERE: usize = usize::MAX;
 
 /// Each heap of this process, and each of a forked child anew.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -31,12 +29,12 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 pub struct Heap {
     pub(crate) segment: Segment,
     pub(crate) hints: Hints,
-    membership: RwLock<Membership>,
+    /// The slot of this process, or [`NOWHERE`] after a fork that failed to get one.
     slot: AtomicUsize,
+    life: Mutex<Option<Life>>,
     /// Which heap of which process: threads find their lanes by it.
     id: AtomicU64,
     pause: Box<dyn Pause>,
-    recovering: Mutex<()>,
     itself: Weak<Heap>,
 }
 
@@ -59,16 +57,22 @@ impl Heap {
 
     /// A new heap in a file that does not exist yet.
     pub fn named(path: &Path, max_size: usize, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
-        Self::create(Segment::named(path, max_size)?, pause)
+        // An empty parent means the current folder.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let heap =
+            Self::create(Segment::unnamed(folder.unwrap_or(Path::new(".")), max_size)?, pause)?;
+        // Nobody finds it half made, and nothing is left of it if this process dies before.
+        heap.segment.publish(path)?;
+        Ok(heap)
     }
 
     /// Another process's heap, by the path of its file; also `/proc/PID/fd/N`.
     pub fn open(path: &Path, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
         let segment = Segment::open(path)?;
         let header = segment.header();
-        if header.magic.load(Acquire) != MAGIC || header.version.load(Relaxed) != version() {
+        if header.magic.load(Acquire) != MAGIC || header.version.load(Relaxed) != format() {
             return Err(Error::Refused(format!(
-                "{} is no heap of this version of ungil, or is still being made",
+                "{} is no heap of this version of ungil",
                 path.display()
             )));
         }
@@ -88,7 +92,7 @@ impl Heap {
         }
         header.serial.store(1, Relaxed);
         header.created.store(process::now(), Relaxed);
-        header.version.store(version(), Relaxed);
+        header.version.store(format(), Relaxed);
         header.magic.store(MAGIC, Release);
         Self::attach(segment, pause)
     }
@@ -102,14 +106,15 @@ impl Heap {
             }
             other => other?,
         };
+        let slot = membership.slot;
+        let life = membership.settle(&segment)?;
         Ok(Arc::new_cyclic(|itself| Self {
-            slot: AtomicUsize::new(membership.slot),
-            membership: RwLock::new(membership),
             segment,
             hints: Hints::default(),
+            slot: AtomicUsize::new(slot),
+            life: Mutex::new(Some(life)),
             id: AtomicU64::new(NEXT_ID.fetch_add(1, Relaxed)),
             pause,
-            recovering: Mutex::new(()),
             itself: itself.clone(),
         }))
     }
@@ -152,21 +157,41 @@ impl Heap {
         Op::begin(self, self.thread()?)
     }
 
+    /// Makes a change: an operation of its own, or a part of the one that the thread has under way.
+    /// It has not happened if `work` fails.
+    pub fn change<'h, T>(&'h self, mut work: impl FnMut(&mut Op<'h>) -> Result<T>) -> Result<T> {
+        let mut op = self.op()?;
+        let done = work(&mut op)?;
+        op.commit()?;
+        Ok(done)
+    }
+
     /// Reads an object without a lock: `look` may see it half changed, and is called again if it
     /// did. It must not trust what it sees, nor keep it before this returns.
     #[inline]
     pub fn read<T>(&self, at: Offset, mut look: impl FnMut() -> Result<T>) -> Result<T> {
         let head = object::head(&self.segment, at)?;
-        for _ in 0..TRIES {
-            let before = head.version.load(Acquire);
-            if before & 1 == 0 {
-                let seen = look();
-                fence(Acquire);
-                if head.version.load(Relaxed) == before {
-                    return seen;
-                }
-            }
-            std::hint::spin_loop();
+        if !version::is_changing(&head.version)
+            && let Some(seen) = version::read(&head.version, &mut look)
+        {
+            return seen;
+        }
+        self.read_locked(at, head, &mut look)
+    }
+
+    /// As above, where somebody changes the object: maybe this thread, or a dead one.
+    #[cold]
+    fn read_locked<T>(
+        &self,
+        at: Offset,
+        head: &object::Head,
+        look: &mut dyn FnMut() -> Result<T>,
+    ) -> Result<T> {
+        let me = self.thread()?.me;
+        if Holder::of(head.lock.load(Relaxed)) != Some(me)
+            && let Some(seen) = version::read(&head.version, &mut *look)
+        {
+            return seen;
         }
         let mut op = self.op()?;
         op.lock(at)?;
@@ -179,37 +204,52 @@ impl Heap {
     #[inline]
     pub(crate) fn thread(&self) -> Result<Rc<Thread>> {
         let id = self.id.load(Relaxed);
-        THREADS.with_borrow_mut(|threads| {
-            if let Some(thread) = threads.iter().find(|thread| thread.id == id) {
-                return Ok(thread.clone());
+        let known = THREADS
+            .try_with(|threads| threads.borrow().iter().find(|thread| thread.id == id).cloned());
+        match known {
+            Ok(Some(thread)) => Ok(thread),
+            Ok(None) => {
+                let thread = self.new_thread(id)?;
+                THREADS.with_borrow_mut(|threads| {
+                    threads.retain(|thread| !thread.is_orphan());
+                    threads.push(thread.clone());
+                });
+                Ok(thread)
             }
-            threads.retain(|thread| !thread.is_orphan());
-            let membership = self.membership.read().unwrap_or_else(PoisonError::into_inner);
-            let index = match lane::take(&self.segment, &membership) {
-                Err(Error::Crowded { .. }) => {
-                    self.clean()?;
-                    lane::take(&self.segment, &membership)?
-                }
-                other => other?,
-            };
-            let generation = lane::lane(&self.segment, index)?.generation.load(Relaxed);
-            let me = Holder::new(index, generation);
-            let thread = Rc::new(Thread::new(self.itself.clone(), id, index, me));
-            threads.push(thread.clone());
-            Ok(thread)
-        })
+            // The thread is ending and has no such variables any more: a lane for this time only.
+            Err(_) => self.new_thread(id),
+        }
     }
 
-    /// The identity of this thread as a holder of locks.
+    #[cold]
+    fn new_thread(&self, id: u64) -> Result<Rc<Thread>> {
+        let slot = self.slot();
+        if slot == NOWHERE {
+            let why = "this process got no place in the heap when it was forked";
+            return Err(Error::Refused(why.to_owned()));
+        }
+        let index = match lane::take(&self.segment, slot) {
+            Err(Error::Crowded { .. }) => {
+                self.clean()?;
+                lane::take(&self.segment, slot)?
+            }
+            other => other?,
+        };
+        let generation = lane::lane(&self.segment, index)?.generation.load(Relaxed);
+        let me = Holder::new(index, generation);
+        Ok(Rc::new(Thread::new(self.itself.clone(), id, index, me)))
+    }
+
+    /// Who this thread is in the words of locks.
     #[inline]
     pub(crate) fn me(&self) -> Result<Holder> {
         let id = self.id.load(Relaxed);
-        let known = THREADS.with_borrow(|threads| {
-            threads.iter().find(|thread| thread.id == id).map(|thread| thread.me)
+        let known = THREADS.try_with(|threads| {
+            threads.borrow().iter().find(|thread| thread.id == id).map(|thread| thread.me)
         });
         match known {
-            Some(me) => Ok(me),
-            None => Ok(self.thread()?.me),
+            Ok(Some(me)) => Ok(me),
+            _ => Ok(self.thread()?.me),
         }
     }
 
@@ -223,9 +263,8 @@ impl Heap {
         loop {
             let seen = gate.load(SeqCst);
             let Some(holder) = Holder::of(seen) else { return Ok(()) };
-            let mut woken = true;
-            self.pause.pause(&mut || woken = lock::wait(gate, seen, Duration::from_millis(20)))?;
-            if !woken && self.is_gone(holder)? {
+            self.pause.pause(&mut || _ = lock::wait(gate, seen, lock::PATIENCE))?;
+            if gate.load(SeqCst) == seen && self.is_gone(holder)? {
                 // What it left undone is garbage that stays garbage.
                 let _ = gate.compare_exchange(seen, 0, SeqCst, Relaxed);
             }
@@ -233,24 +272,9 @@ impl Heap {
     }
 
     /// Takes a lock of the heap's own; the caller has an operation under way.
-    pub(crate) fn acquire(
-        &self,
-        word: &std::sync::atomic::AtomicU32,
-        me: Holder,
-    ) -> Result<Acquired> {
+    pub(crate) fn acquire(&self, word: &AtomicU32, me: Holder) -> Result<Acquired> {
         let got = lock::acquire(word, me, self, self.pause(), None)?;
         Ok(got.expect("without a deadline a lock is got"))
-    }
-
-    /// A lock between threads of this process, which may wait with it for other processes.
-    pub(crate) fn local<'m, T>(&self, mutex: &'m Mutex<T>) -> Result<MutexGuard<'m, T>> {
-        loop {
-            match mutex.try_lock() {
-                Ok(guard) => return Ok(guard),
-                Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) => self.pause.pause(&mut std::thread::yield_now)?,
-            }
-        }
     }
 
     /// Cleans up behind all dead processes; returns how many there were.
@@ -265,29 +289,48 @@ impl Heap {
     }
 
     /// Cleans up behind the process in a slot, if it is dead and nobody else is at it.
-    fn clean_slot(&self, index: usize) -> Result<bool> {
-        let membership = self.membership.read().unwrap_or_else(PoisonError::into_inner);
-        if !membership.is_dead(index)? {
+    pub(crate) fn clean_slot(&self, index: usize) -> Result<bool> {
+        if index == self.slot() || !process::is_dead(&self.segment, index)? {
             return Ok(false);
         }
-        // Threads of a process share its open file, so the kernel does not keep them apart.
-        let Ok(_alone) = self.recovering.try_lock() else { return Ok(false) };
-        clean(&self.segment, &membership, index)
+        clean(&self.segment, index)
     }
 
-    /// Prepares a fork; the child is to call [`Self::forked`] with it, the parent to drop it.
+    /// Prepares a fork: takes a place for the child. Afterwards the child gives it to
+    /// [`Self::forked`], and the parent drops it, also if there is no child.
+    ///
+    /// No other thread should fork before it is dropped: its child would keep the place taken.
     pub fn before_fork(&self) -> Result<Membership> {
         Membership::take(&self.segment)
     }
 
-    /// Makes this process, which was just forked, one of its own.
-    pub fn forked(&self, membership: Membership) -> Result<()> {
-        let slot = process::slot(&self.segment, membership.slot)?;
-        // SAFETY: no arguments, no failure.
-        slot.pid.store(unsafe { libc::getpid() }.cast_unsigned(), Relaxed);
-        self.slot.store(membership.slot, Relaxed);
-        self.id.store(NEXT_ID.fetch_add(1, Relaxed), Relaxed);
-        *self.membership.write().unwrap_or_else(PoisonError::into_inner) = membership;
+    /// Makes this process, which was just forked, one of its own: its threads get lanes of their
+    /// own, and what this thread had under way stays the parent's. Without a place prepared it
+    /// takes one.
+    ///
+    /// # Errors
+    /// As those of attaching. The heap can be read then, but not changed.
+    pub fn forked(&self, membership: impl Into<Option<Membership>>) -> Result<()> {
+        let parents = self.id.swap(NEXT_ID.fetch_add(1, Relaxed), Relaxed);
+        THREADS.with_borrow_mut(|threads| {
+            for thread in threads.extract_if(.., |thread| thread.id == parents) {
+                thread.leave_to_parent();
+            }
+        });
+        self.slot.store(NOWHERE, Relaxed);
+        self.hints.clear();
+        // Nobody else uses it: a fork has one thread, and the parent's others did not either.
+        let mut life = self.life.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(life) = life.take() {
+            life.was_not_inherited();
+        }
+        let membership = match membership.into() {
+            Some(membership) => membership,
+            None => self.before_fork()?,
+        };
+        let slot = membership.slot;
+        *life = Some(membership.settle(&self.segment)?);
+        self.slot.store(slot, Relaxed);
         Ok(())
     }
 }
@@ -296,9 +339,14 @@ impl Drop for Heap {
     fn drop(&mut self) {
         let id = self.id();
         // A thread that ends has no thread-local variables any more, and no lane either.
-        let _ = THREADS.try_with(|threads| threads.borrow_mut().retain(|thread| thread.id != id));
-        if let Ok(slot) = process::slot(&self.segment, self.slot()) {
-            drop(leave(&self.segment, self.slot(), slot));
+        let _ = THREADS.try_with(|threads| {
+            if let Ok(mut threads) = threads.try_borrow_mut() {
+                threads.retain(|thread| thread.id != id);
+            }
+        });
+        let slot = self.slot();
+        if let Ok(entry) = process::slot(&self.segment, slot) {
+            drop(leave(&self.segment, slot, entry));
         }
     }
 }
@@ -306,59 +354,57 @@ impl Drop for Heap {
 impl Liveness for Heap {
     fn is_gone(&self, holder: Holder) -> Result<bool> {
         let Ok(lane) = lane::lane(&self.segment, holder.lane()) else { return Ok(true) };
-        let is_gone = || lane.generation.load(SeqCst) != holder.generation();
-        if is_gone() {
+        let is_another = || lane.generation.load(SeqCst) % GENERATIONS != holder.generation();
+        if is_another() {
             return Ok(true);
         }
-        if let Some(slot) = (lane.owner.load(SeqCst) as usize).checked_sub(1) {
-            self.clean_slot(slot)?;
-        }
-        Ok(is_gone())
+        // A lane gets its new generation before it is nobody's.
+        let Some(slot) = (lane.owner.load(SeqCst) as usize).checked_sub(1) else {
+            return Ok(true);
+        };
+        self.clean_slot(slot)?;
+        Ok(is_another())
     }
 }
 
 /// Cleans up behind all dead processes, for one that is none yet.
 fn clean_all(segment: &Segment) -> Result<()> {
-    let membership = Membership::onlooker(segment)?;
     for index in 0..PROCESSES {
         if process::slot(segment, index)?.state.load(Acquire) == TAKEN
-            && membership.is_dead(index)?
+            && process::is_dead(segment, index)?
         {
-            clean(segment, &membership, index)?;
+            clean(segment, index)?;
         }
     }
     Ok(())
 }
 
-/// Undoes what a dead process was at, and frees its lanes and its slot.
+/// Undoes what a dead process was at, and frees its lanes and its slot; false: somebody else does.
 ///
 /// May be killed anywhere and begun again by another. References that the dead one had are left to
 /// the collector.
-fn clean(segment: &Segment, membership: &Membership, index: usize) -> Result<bool> {
-    if !membership.claim_dead(index)? {
-        return Ok(false);
-    }
+fn clean(segment: &Segment, index: usize) -> Result<bool> {
     let slot = process::slot(segment, index)?;
-    let done = if slot.state.load(Acquire) == TAKEN {
+    let Some(_claim) = Claim::take(segment, index)? else { return Ok(false) };
+    // A place that was prepared for a fork that failed is nobody's death.
+    if slot.state.load(Acquire) == TAKEN && slot.pid.load(Relaxed) != 0 {
         segment.header().deaths.fetch_add(1, Relaxed);
-        fault::point("heap: dead process claimed");
-        leave(segment, index, slot).map(|()| true)
-    } else {
-        Ok(false)
-    };
-    membership.release_dead(index);
-    done
+    }
+    fault::point("heap: dead process claimed");
+    leave(segment, index, slot)?;
+    Ok(true)
 }
 
 /// Frees the lanes of a process, and then its slot.
-fn leave(segment: &Segment, index: usize, slot: &process::Slot) -> Result<()> {
+fn leave(segment: &Segment, index: usize, slot: &Slot) -> Result<()> {
     for number in 0..LANES {
         let lane = lane::lane(segment, number)?;
         if lane.owner.load(Acquire) as usize != index + 1 {
             continue;
         }
         if lane.state.load(Acquire) == BUSY {
-            lane::roll_back(segment, number, Mark::default())?;
+            // A damaged log undoes what it can: others must not wait for it for ever.
+            drop(lane::roll_back(segment, number, Mark::default()));
         }
         lane.state.store(IDLE, SeqCst);
         fault::point("heap: lane undone");
@@ -366,11 +412,11 @@ fn leave(segment: &Segment, index: usize, slot: &process::Slot) -> Result<()> {
     }
     slot.roots.store(0, Relaxed);
     fault::point("heap: lanes freed");
-    slot.state.store(process::FREE, Release);
+    slot.state.store(FREE, Release);
     Ok(())
 }
 
 /// Version and size of a pointer, as stored.
-const fn version() -> u64 {
+const fn format() -> u64 {
     (usize::BITS as u64) << 32 | VERSION as u64
 }

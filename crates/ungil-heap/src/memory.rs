@@ -1,6 +1,6 @@
 //! Taking and freeing memory of the heap, whatever its size.
 
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::chunk::{self, State};
 use crate::header::CHUNK;
@@ -14,12 +14,12 @@ use crate::{Error, Result};
 /// processes out of each other's slabs.
 #[derive(Debug)]
 pub struct Hints {
-    /// Numbers of chunks, plus 1.
+    /// The slab in which a block was taken last: the number of its chunk, plus 1.
     slabs: [AtomicU32; slab::SIZES.len()],
-    freed: [AtomicU32; slab::SIZES.len()],
-    /// The block that was taken last.
+    /// The number of that block.
     blocks: [AtomicU32; slab::SIZES.len()],
-    chunk: AtomicUsize,
+    /// The slab in which a block was freed last, like the other.
+    freed: [AtomicU32; slab::SIZES.len()],
 }
 
 impl Default for Hints {
@@ -28,7 +28,15 @@ impl Default for Hints {
             slabs: [const { AtomicU32::new(0) }; slab::SIZES.len()],
             freed: [const { AtomicU32::new(0) }; slab::SIZES.len()],
             blocks: [const { AtomicU32::new(0) }; slab::SIZES.len()],
-            chunk: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Hints {
+    /// Forgets all, in a forked child, so that it keeps out of its parent's slabs.
+    pub fn clear(&self) {
+        for hint in self.slabs.iter().chain(&self.freed) {
+            hint.store(0, Relaxed);
         }
     }
 }
@@ -37,7 +45,7 @@ impl Default for Hints {
 pub const fn rounded(bytes: usize) -> usize {
     match slab::class(bytes) {
         Some(class) => slab::SIZES[class as usize],
-        None => bytes.next_multiple_of(CHUNK),
+        None => bytes.div_ceil(CHUNK).saturating_mul(CHUNK),
     }
 }
 
@@ -74,91 +82,74 @@ fn remember(segment: &Segment, hints: &Hints, chunk: usize, class: u8, at: Offse
 /// [`Error::Full`]; nothing has changed then.
 pub fn take(segment: &Segment, hints: &Hints, bytes: usize) -> Result<Offset> {
     let Some(class) = slab::class(bytes) else {
-        return take_run(segment, hints, bytes.div_ceil(CHUNK));
+        let chunks = bytes.div_ceil(CHUNK);
+        let first = take_chunks(segment, chunks, State::Run(chunks))?;
+        return Ok(segment.layout().chunk(first));
     };
-    let cursor = hints.chunk.load(Relaxed);
-    let chunk = match chunk::take(segment, 1, State::Slab(class), cursor)? {
-        Some(chunk) => chunk,
-        None => match take_anywhere(segment, hints, class)? {
-            Some(at) => return Ok(at),
-            None => match retire_all(segment)? {
-                0 => {
-                    chunk::grow(segment, 1)?;
-                    free_chunk(segment, State::Slab(class), 1, cursor)?
-                }
-                _ => free_chunk(segment, State::Slab(class), 1, 0)?,
+    loop {
+        let chunk = match chunk::take(segment, 1, State::Slab(class))? {
+            Some(chunk) => chunk,
+            None => match take_anywhere(segment, hints, class)? {
+                Some(at) => return Ok(at),
+                None => take_chunks(segment, 1, State::Slab(class))?,
             },
-        },
-    };
-    hints.chunk.store(chunk, Relaxed);
-    match slab::take(segment, chunk, class, 0)? {
-        Some(at) => {
+        };
+        if let Some(at) = slab::take(segment, chunk, class, 0)? {
             remember(segment, hints, chunk, class, at);
-            Ok(at)
+            return Ok(at);
         }
-        // Others were quicker to fill it: improbable, and the next chunk is ours to try.
-        None => take(segment, hints, bytes),
+        // Others were quicker to fill it, or its bitmap is damaged: there are only so many chunks.
     }
 }
 
-/// A block of any slab of the class.
+/// A block of any slab of the class, looked for after the one where the last block was had.
 fn take_anywhere(segment: &Segment, hints: &Hints, class: u8) -> Result<Option<Offset>> {
-    let mut chunk = 0;
-    while chunk < chunk::count(segment) {
-        match State::from_word(chunk::state(segment, chunk)?.load(Relaxed))? {
-            State::Slab(found) if found == class => {
-                if let Some(at) = slab::take(segment, chunk, class, 0)? {
-                    remember(segment, hints, chunk, class, at);
-                    return Ok(Some(at));
-                }
-                chunk += 1;
-            }
-            State::Run(chunks) => chunk += chunks,
-            _ => chunk += 1,
+    let total = chunk::count(segment);
+    let last = hints.slabs[usize::from(class)].load(Relaxed) as usize;
+    let from = last.min(total);
+    // One by one, also through runs: what lies inside of one never says that it is a slab.
+    for chunk in (from..total).chain(0..from) {
+        if let Some(at) = slab::take(segment, chunk, class, 0)? {
+            remember(segment, hints, chunk, class, at);
+            return Ok(Some(at));
         }
     }
     Ok(None)
 }
 
-fn take_run(segment: &Segment, hints: &Hints, chunks: usize) -> Result<Offset> {
-    let wanted = State::Run(chunks);
-    let cursor = hints.chunk.load(Relaxed);
-    let mut found = chunk::take(segment, chunks, wanted, cursor)?;
-    if found.is_none() && retire_all(segment)? > 0 {
-        found = chunk::take(segment, chunks, wanted, 0)?;
+/// Takes chunks, if need be from empty slabs or from the system.
+fn take_chunks(segment: &Segment, count: usize, wanted: State) -> Result<usize> {
+    let find = || chunk::take(segment, count, wanted);
+    if let Some(first) = find()? {
+        return Ok(first);
     }
-    let first = match found {
-        Some(first) => first,
-        None => {
-            chunk::grow(segment, chunks)?;
-            free_chunk(segment, wanted, chunks, cursor)?
-        }
-    };
-    Ok(segment.layout().chunk(first))
+    if retire_all(segment)? > 0
+        && let Some(first) = find()?
+    {
+        return Ok(first);
+    }
+    chunk::grow(segment, count)?;
+    find()?.ok_or(Error::Corrupt("a chunk that was free is not"))
 }
 
-fn free_chunk(segment: &Segment, wanted: State, count: usize, cursor: usize) -> Result<usize> {
-    chunk::take(segment, count, wanted, cursor)?
-        .ok_or(Error::Corrupt("a chunk that was free is not"))
-}
-
-/// Frees the chunks of all empty slabs; returns how many.
+/// Frees the chunks of all empty slabs; returns how many. The caller holds the lock of the chunks.
 pub fn retire_all(segment: &Segment) -> Result<usize> {
     let mut retired = 0;
     let mut chunk = 0;
     while chunk < chunk::count(segment) {
-        match State::from_word(chunk::state(segment, chunk)?.load(Relaxed))? {
-            State::Run(chunks) => chunk += chunks,
-            State::Slab(class) => {
-                retired += usize::from(slab::retire(segment, chunk, class)?);
-                chunk += 1;
-            }
+        let state = chunk::state(segment, chunk)?;
+        let mut length = 1;
+        match State::from_word(state.load(Relaxed))? {
+            State::Run(chunks) => length = chunks,
+            State::Slab(class) => retired += usize::from(slab::retire(segment, chunk, class)?),
             State::Retiring(class) => {
                 // Whoever was at it died holding the lock that the caller holds now.
-                chunk::state(segment, chunk)?.store(State::Slab(class).word(), Relaxed);
+                state.store(State::Slab(class).word(), Relaxed);
+                retired += usize::from(slab::retire(segment, chunk, class)?);
             }
-            State::Free => chunk += 1,
+            State::Free | State::Hole => {}
         }
+        chunk = chunk.saturating_add(length);
     }
     Ok(retired)
 }
@@ -170,15 +161,4 @@ pub fn free_block(segment: &Segment, hints: &Hints, at: Offset, class: u8) -> Re
     hints.freed[usize::from(class)]
         .store(u32::try_from(chunk).map_or(0, |chunk| chunk + 1), Relaxed);
     Ok(())
-}
-
-/// Frees a run. The caller holds the lock of the chunks.
-pub fn free_run(segment: &Segment, at: Offset) -> Result<()> {
-    let first = chunk::number(segment, at)?;
-    match State::from_word(chunk::state(segment, first)?.load(Relaxed))? {
-        State::Run(chunks) if segment.layout().chunk(first) == at => {
-            chunk::free_run(segment, first, chunks)
-        }
-        _ => Err(Error::Corrupt("a run that is not there is freed")),
-    }
 }

@@ -125,6 +125,9 @@ impl Head {
 /// The object at `at`.
 #[inline]
 pub fn head(segment: &Segment, at: Offset) -> Result<&Head> {
+    if at < segment.layout().data {
+        return Err(Error::Corrupt("an object is not where objects are"));
+    }
     let words = segment.words(at, SIZE / 8)?;
     // SAFETY: the common part is made of atomics, as large as these words and aligned like them.
     Ok(unsafe { &*words.as_ptr().cast::<Head>() })
@@ -145,14 +148,15 @@ pub fn initialise(segment: &Segment, at: Offset, kind: Kind) -> Result<()> {
     Ok(())
 }
 
-/// One reference more. The caller has one, or holds the lock of an object that has.
-pub fn retain(segment: &Segment, at: Offset) -> Result<()> {
+/// One reference more; returns the serial number. The caller has a reference, or holds the lock of
+/// an object that has.
+pub fn retain(segment: &Segment, at: Offset) -> Result<u32> {
     let one_more = |life: u64| (life & REFERENCES != REFERENCES).then(|| life + 1);
-    head(segment, at)?
+    let life = head(segment, at)?
         .life
         .fetch_update(SeqCst, Relaxed, one_more)
         .map_err(|_| Error::Corrupt("an object has more references than can be counted"))?;
-    Ok(())
+    Ok((life >> 32) as u32)
 }
 
 /// One reference more, if the object with this serial number still has one. Whatever else is at
@@ -176,6 +180,17 @@ pub fn forgo(segment: &Segment, at: Offset) -> Result<bool> {
         .fetch_update(SeqCst, Relaxed, one_less)
         .map_err(|_| Error::Corrupt("an object has fewer references than there are to it"))?;
     Ok(before & REFERENCES == 1)
+}
+
+/// One reference less to the object with this serial number, if it is still there; true: there is
+/// none left, and the object is the caller's to destroy.
+pub fn forgo_if_alive(segment: &Segment, at: Offset, serial: u32) -> Result<bool> {
+    let one_less = |life: u64| {
+        let is_alive = life >> 32 == u64::from(serial) && life & REFERENCES != 0;
+        is_alive.then(|| life - 1)
+    };
+    let before = head(segment, at)?.life.fetch_update(SeqCst, Relaxed, one_less);
+    Ok(before.is_ok_and(|life| life & REFERENCES == 1))
 }
 
 /// Marks memory as no object, before it is freed without having lost its last reference.

@@ -3,15 +3,12 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Weak;
-use std::sync::atomic::{
-    Ordering::{Relaxed, Release, SeqCst},
-    fence,
-};
+use std::sync::atomic::Ordering::{Relaxed, Release};
 
-use crate::lane::{self, BUSY, DONE, IDLE, Mark};
+use crate::lane::{self, DONE, IDLE, Lane, Mark};
 use crate::lock::{self, Holder};
-use crate::segment::Offset;
-use crate::{Error, Heap, Result, fault, memory, object, slab};
+use crate::segment::{Offset, Segment};
+use crate::{Error, Heap, Result, chunk, fault, gate, memory, object, reclaim, slab, version};
 
 /// What this process knows of a thread's lane.
 #[derive(Debug)]
@@ -22,6 +19,8 @@ pub struct Thread {
     pub(crate) me: Holder,
     /// How many operations are under way, one inside of the other.
     depth: Cell<u32>,
+    /// In a forked child: the lane is the parent's, and so is what was under way.
+    is_foreign: Cell<bool>,
     work: RefCell<Work>,
 }
 
@@ -36,10 +35,71 @@ struct Work {
     doomed: Vec<(Offset, usize)>,
     /// Objects that lose a reference when the operation has succeeded.
     forgone: Vec<Offset>,
-    /// Objects that got a reference: lost again if the operation fails.
-    retained: Vec<Offset>,
-    /// Memory in which the log goes on: freed at the end, whatever that is.
-    logs: Vec<(Offset, usize)>,
+    /// Objects that got a reference, with their serial numbers: lost again if the operation fails.
+    retained: Vec<(Offset, u32)>,
+    /// Memory that is to be freed when the operation ends, even if it fails: what was made in a
+    /// part of it that failed, and the continuations of the log.
+    undone: Vec<(Offset, usize)>,
+    /// Objects that lose a reference when the operation ends, even if it fails, and if they are
+    /// still there.
+    released: Vec<(Offset, u32)>,
+}
+
+impl Work {
+    /// What was made since `start` is no more: its memory is freed at the end, and the references
+    /// that were added are lost.
+    fn unmake(&mut self, segment: &Segment, start: &Savepoint) -> Result<()> {
+        self.doomed.truncate(start.doomed);
+        self.forgone.truncate(start.forgone);
+        for (at, bytes) in self.taken.drain(start.taken..) {
+            // References to objects that were made lead nowhere from now on.
+            if bytes >= object::SIZE {
+                object::forget(segment, at)?;
+            }
+            self.undone.push((at, bytes));
+        }
+        self.released.extend(self.retained.drain(start.retained..));
+        Ok(())
+    }
+
+    /// Forgets what was made since `start`, where it cannot be said any more what refers to it.
+    fn leak(&mut self, start: &Savepoint) {
+        self.doomed.truncate(start.doomed);
+        self.forgone.truncate(start.forgone);
+        self.taken.truncate(start.taken);
+        self.retained.truncate(start.retained);
+    }
+
+    /// Gives back what nobody needs any more. Goes on after an error, and returns the first: what
+    /// is not freed then is left to the collector.
+    fn clear(&mut self, heap: &Heap) -> Result<()> {
+        let Self { taken, doomed, forgone, retained, undone, released, .. } = self;
+        taken.clear();
+        retained.clear();
+        let mut result = Ok(());
+        let mut dismantle = |at, forgone: &mut _| {
+            fault::point("op: last reference gone");
+            reclaim::dismantle(&heap.segment, at, forgone, doomed)
+        };
+        for (at, serial) in released.drain(..) {
+            let last = object::forgo_if_alive(&heap.segment, at, serial);
+            result = result.and(last.and_then(|last| match last {
+                true => dismantle(at, forgone),
+                false => Ok(()),
+            }));
+        }
+        while let Some(at) = forgone.pop() {
+            let last = object::forgo(&heap.segment, at);
+            result = result.and(last.and_then(|last| match last {
+                true => dismantle(at, forgone),
+                false => Ok(()),
+            }));
+        }
+        for (at, bytes) in undone.drain(..).chain(doomed.drain(..)) {
+            result = result.and(give(heap, at, bytes));
+        }
+        result
+    }
 }
 
 /// How far the work of a thread had come.
@@ -54,21 +114,41 @@ struct Savepoint {
 
 impl Thread {
     pub(crate) fn new(heap: Weak<Heap>, id: u64, lane: usize, me: Holder) -> Self {
-        Self { heap, id, lane, me, depth: Cell::new(0), work: RefCell::default() }
+        let (depth, is_foreign) = (Cell::new(0), Cell::new(false));
+        Self { heap, id, lane, me, depth, is_foreign, work: RefCell::default() }
     }
 
-    /// Whether its heap is no more, or was left to the parent of this process.
+    /// Whether an operation is under way.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.depth.get() > 0
+    }
+
+    /// Whether its heap is no more.
     pub(crate) fn is_orphan(&self) -> bool {
-        self.heap.upgrade().is_none_or(|heap| heap.id() != self.id)
+        self.heap.strong_count() == 0
+    }
+
+    /// In a forked child: leaves the lane to the parent, and what is under way.
+    pub(crate) fn leave_to_parent(&self) {
+        self.is_foreign.set(true);
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.is_foreign.get() {
+            let why = "the change was begun before the fork: it is the parent's to finish";
+            return Err(Error::Refused(why.to_owned()));
+        }
+        Ok(())
     }
 }
 
 impl Drop for Thread {
     fn drop(&mut self) {
+        // With the heap, all lanes of the process were given back.
         let Some(heap) = self.heap.upgrade() else { return };
-        // In a forked child the lane belongs to the parent.
-        if heap.id() == self.id
+        if !self.is_foreign.get()
             && let Ok(lane) = lane::lane(&heap.segment, self.lane)
+            && lane.state.load(Relaxed) == IDLE
         {
             lane::give_back(lane);
         }
@@ -90,6 +170,7 @@ impl<'h> Op<'h> {
             enter(heap, &thread)?;
             Savepoint::default()
         } else {
+            thread.check()?;
             let work = thread.work.borrow();
             Savepoint {
                 mark: lane::mark(&heap.segment, thread.lane)?,
@@ -114,30 +195,34 @@ impl<'h> Op<'h> {
         self.thread.depth.get() > 1
     }
 
+    /// Who this thread is in the words of locks.
+    pub(crate) fn me(&self) -> Holder {
+        self.thread.me
+    }
+
     /// Locks an object until the outermost operation ends. Without effect if it already is.
+    #[inline]
     pub fn lock(&mut self, at: Offset) -> Result<()> {
+        self.thread.check()?;
         let head = object::head(&self.heap.segment, at)?;
-        let me = self.thread.me;
-        if !lock::try_acquire(&head.lock, me) {
-            if Holder::of(head.lock.load(Relaxed)) == Some(me) {
+        if !lock::try_acquire(&head.lock, self.thread.me) {
+            if Holder::of(head.lock.load(Relaxed)) != Some(self.thread.me) {
+                // However it was got, the version says whether the last holder finished.
+                let _ = self.heap.acquire(&head.lock, self.thread.me)?;
+            } else if self.thread.work.borrow().locked.contains(&at) {
                 return Ok(());
             }
-            // However it was got, the version says whether the last holder finished.
-            let _ = self.heap.acquire(&head.lock, me)?;
         }
         self.thread.work.borrow_mut().locked.push(at);
-        // Odd already: the last holder died, and what it changed is undone.
-        let version = head.version.load(Relaxed) | 1;
-        let version =
-            if head.version.load(Relaxed) & 1 == 1 { version.wrapping_add(2) } else { version };
-        head.version.store(version, Relaxed);
-        fence(Release);
+        version::begin(&head.version);
         fault::point("op: object locked");
         Ok(())
     }
 
     /// Takes memory. It is given back if the operation fails.
+    #[inline]
     pub fn take(&mut self, bytes: usize) -> Result<Offset> {
+        self.thread.check()?;
         let at = take(self.heap, self.thread.me, bytes)?;
         self.thread.work.borrow_mut().taken.push((at, bytes));
         Ok(at)
@@ -157,8 +242,9 @@ impl<'h> Op<'h> {
 
     /// One reference more to an object, unless the operation fails.
     pub fn retain(&mut self, at: Offset) -> Result<()> {
-        object::retain(&self.heap.segment, at)?;
-        self.thread.work.borrow_mut().retained.push(at);
+        self.thread.check()?;
+        let serial = object::retain(&self.heap.segment, at)?;
+        self.thread.work.borrow_mut().retained.push((at, serial));
         fault::point("op: reference added");
         Ok(())
     }
@@ -168,19 +254,41 @@ impl<'h> Op<'h> {
         self.thread.work.borrow_mut().forgone.push(at);
     }
 
+    /// One reference less to the object with this serial number when the outermost operation ends,
+    /// even if it fails.
+    pub(crate) fn release(&mut self, at: Offset, serial: u32) {
+        self.thread.work.borrow_mut().released.push((at, serial));
+    }
+
     /// Remembers words that are about to change.
     #[inline]
     pub fn save(&mut self, at: Offset, count: usize) -> Result<()> {
+        self.thread.check()?;
+        if lane::save(&self.heap.segment, self.thread.lane, at, count)? {
+            return Ok(());
+        }
+        self.save_more(at, count)
+    }
+
+    /// As above, with a longer log or in several records.
+    #[cold]
+    fn save_more(&mut self, mut at: Offset, count: usize) -> Result<()> {
         let (segment, lane) = (&self.heap.segment, self.thread.lane);
-        if let Some(missing) = lane::save(segment, lane, at, count)? {
-            let bytes = memory::rounded(missing.max(4096));
-            // The log is no part of what is undone, so its memory is not noted as taken.
-            let block = take(self.heap, self.thread.me, bytes)?;
-            lane::extend(segment, lane, block, bytes)?;
-            self.thread.work.borrow_mut().logs.push((block, bytes));
-            if lane::save(segment, lane, at, count)?.is_some() {
-                return Err(Error::Corrupt("a log has no room after it was extended"));
+        let mut left = count;
+        // Each block is larger than the one before, so that few do.
+        let mut wanted = lane::LEAST_MORE;
+        while left > 0 {
+            let piece = left.min(lane::LONGEST);
+            if lane::save(segment, lane, at, piece)? {
+                at += piece * 8;
+                left -= piece;
+                continue;
             }
+            wanted = (wanted * 2).min(lane::needed(lane::LONGEST)).max(lane::needed(piece));
+            let bytes = memory::rounded(wanted);
+            let block = take(self.heap, self.thread.me, bytes)?;
+            self.thread.work.borrow_mut().undone.push((block, bytes));
+            lane::extend(segment, lane, block, bytes)?;
         }
         Ok(())
     }
@@ -206,94 +314,82 @@ impl<'h> Op<'h> {
     }
 
     /// Makes it happen, if it is the outermost operation; else leaves that to the outer one.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`]: it has happened, but not all of what it freed could be freed.
+    #[inline]
     pub fn commit(mut self) -> Result<()> {
         self.is_over = true;
-        let depth = self.thread.depth.get() - 1;
-        self.thread.depth.set(depth);
-        if depth == 0 { self.finish(true) } else { Ok(()) }
+        self.thread.check()?;
+        if self.thread.leave() { self.finish(&mut self.thread.work.borrow_mut()) } else { Ok(()) }
     }
 
     /// Ends the outermost operation, whose changes are made or undone.
-    fn finish(&self, succeeded: bool) -> Result<()> {
+    fn finish(&self, work: &mut Work) -> Result<()> {
         let segment = &self.heap.segment;
         let lane = lane::lane(segment, self.thread.lane)?;
         fault::point("op: about to end");
         // From here on it has happened, whoever dies.
-        lane.state.store(DONE, SeqCst);
+        lane.state.store(DONE, Release);
         fault::point("op: ended");
-        let mut work = self.thread.work.borrow_mut();
         for at in work.locked.drain(..) {
-            let head = object::head(segment, at)?;
-            head.version.store(head.version.load(Relaxed).wrapping_add(1), Release);
+            // It was there when it was locked, and offsets do not cease to be inside.
+            let Ok(head) = object::head(segment, at) else { continue };
+            version::end(&head.version);
             fault::point("op: version even");
             lock::release(&head.lock);
             fault::point("op: object unlocked");
         }
-        let Work { taken, doomed, forgone, retained, logs, .. } = &mut *work;
-        if !succeeded {
-            std::mem::swap(taken, doomed);
-            std::mem::swap(forgone, retained);
-        }
-        taken.clear();
-        retained.clear();
-        while let Some(at) = forgone.pop() {
-            if object::forgo(segment, at)? {
-                fault::point("op: last reference gone");
-                crate::reclaim::dismantle(segment, at, forgone, doomed)?;
-            }
-        }
-        for (at, bytes) in doomed.drain(..).chain(logs.drain(..)) {
-            give(self.heap, self.thread.me, at, bytes)?;
-        }
+        let result = work.clear(self.heap);
         lane.state.store(IDLE, Release);
-        Ok(())
+        result
+    }
+}
+
+impl Thread {
+    /// Counts an operation that ends; true: it was the outermost.
+    fn leave(&self) -> bool {
+        let depth = self.depth.get() - 1;
+        self.depth.set(depth);
+        depth == 0
     }
 }
 
 impl Drop for Op<'_> {
     fn drop(&mut self) {
-        if self.is_over {
+        if self.is_over || self.thread.is_foreign.get() {
             return;
         }
-        let depth = self.thread.depth.get() - 1;
-        self.thread.depth.set(depth);
-        // A damaged heap can make undoing fail. Then the lane stays as it is, and its locks are
-        // held until the process ends and another one tries.
-        if lane::roll_back(&self.heap.segment, self.thread.lane, self.start.mark).is_err() {
-            return;
-        }
-        if depth == 0 {
-            drop(self.finish(false));
-            return;
-        }
+        let is_outermost = self.thread.leave();
+        let segment = &self.heap.segment;
         let mut work = self.thread.work.borrow_mut();
-        let Work { taken, doomed, forgone, retained, .. } = &mut *work;
-        // What an inner operation did not do is undone by the outer one's end, whatever that is.
-        doomed.truncate(self.start.doomed);
-        forgone.truncate(self.start.forgone);
-        doomed.extend(taken.drain(self.start.taken..));
-        forgone.extend(retained.drain(self.start.retained..));
+        let undone = lane::roll_back(segment, self.thread.lane, self.start.mark)
+            .and_then(|()| work.unmake(segment, &self.start));
+        if undone.is_err() {
+            // A damaged log undoes what it can.
+            work.leak(&self.start);
+        }
+        if is_outermost {
+            drop(self.finish(&mut work));
+        }
     }
 }
 
 /// Begins the outermost operation of a thread, unless the collector works.
 #[inline]
 fn enter(heap: &Heap, thread: &Thread) -> Result<()> {
-    let lane = lane::lane(&heap.segment, thread.lane)?;
+    let lane: &Lane = lane::lane(&heap.segment, thread.lane)?;
     lane.used.store(0, Relaxed);
     lane.more.store(0, Relaxed);
-    loop {
-        // The collector closes the gate and then looks at the states; this is the other way round.
-        lane.state.swap(BUSY, SeqCst);
-        if heap.segment.header().gate.load(SeqCst) == 0 {
-            return Ok(());
-        }
-        lane.state.store(IDLE, SeqCst);
+    while !gate::enter(&lane.state, &heap.segment.header().gate) {
         heap.wait_for_gate()?;
     }
+    Ok(())
 }
 
-fn take(heap: &Heap, me: Holder, bytes: usize) -> Result<Offset> {
+/// Takes memory, which is the caller's to give back.
+#[inline]
+pub(crate) fn take(heap: &Heap, me: Holder, bytes: usize) -> Result<Offset> {
     let (segment, hints) = (&heap.segment, &heap.hints);
     if let Some(class) = slab::class(bytes)
         && let Some(at) = memory::take_hinted(segment, hints, class)?
@@ -303,15 +399,22 @@ fn take(heap: &Heap, me: Holder, bytes: usize) -> Result<Offset> {
     with_chunks(heap, me, || memory::take(segment, hints, bytes))
 }
 
-fn give(heap: &Heap, me: Holder, at: Offset, bytes: usize) -> Result<()> {
+/// Gives memory of `bytes` back, as it was taken. Needs no lock, and waits for nobody.
+#[inline]
+pub(crate) fn give(heap: &Heap, at: Offset, bytes: usize) -> Result<()> {
     match slab::class(bytes) {
         Some(class) => memory::free_block(&heap.segment, &heap.hints, at, class),
-        None => with_chunks(heap, me, || memory::free_run(&heap.segment, at)),
+        None => chunk::free_run(&heap.segment, at),
     }
 }
 
 /// Does something under the lock of the chunks. What a dead holder left is consistent.
-fn with_chunks<T>(heap: &Heap, me: Holder, work: impl FnOnce() -> Result<T>) -> Result<T> {
+#[cold]
+pub(crate) fn with_chunks<T>(
+    heap: &Heap,
+    me: Holder,
+    work: impl FnOnce() -> Result<T>,
+) -> Result<T> {
     let word = &heap.segment.header().chunk_lock;
     if !lock::try_acquire(word, me) {
         let _ = heap.acquire(word, me)?;

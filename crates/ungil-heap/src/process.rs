@@ -5,19 +5,23 @@
 //! of it at the moment of death, whatever kills the process, before anybody has waited for it;
 //! process numbers, which are used again and differ between containers, play no part.
 //!
-//! A lock belongs to an open file, not to a process, so a fork would share it. Therefore the parent
-//! prepares a slot with an open file of its own before it forks ([`Membership::reserve`]), keeps it
-//! out of its own hands afterwards, and the child has it alone. If the fork fails, closing it is
-//! enough.
+//! Such a lock lives as long as its open file, and that as long as something refers to it. A
+//! descriptor would be inherited by a fork, and be closed by programs that close all descriptors.
+//! So a process keeps a mapping of the file instead ([`Life`]), which a fork does not inherit.
+//!
+//! Only across a fork it is a descriptor that carries the lock ([`Membership`]): the parent takes a
+//! slot before it forks, so that the child is never unknown, the child makes it its life, and both
+//! close the descriptor. If there was no child, the slot is that of a dead process.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
 use std::sync::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use crate::header::{PROCESS_SIZE, PROCESSES};
-use crate::segment::Segment;
+use crate::header::{PAGE, PROCESS_SIZE, PROCESSES};
+use crate::segment::{self, Segment};
 use crate::{Error, Result, fault};
 
 /// Nobody.
@@ -31,7 +35,7 @@ pub const TAKEN: u32 = 1;
 pub struct Slot {
     /// [`FREE`] or [`TAKEN`].
     pub state: AtomicU32,
-    /// Its number in its own namespace, for people.
+    /// Its number in its own namespace, for people; 0 if it is about to be forked.
     pub pid: AtomicU32,
     /// The table of its references: an offset, 0 at first (see [`crate::roots`]).
     pub roots: AtomicU64,
@@ -39,7 +43,11 @@ pub struct Slot {
     pub roots_size: AtomicU64,
     /// Seconds since the epoch when it attached.
     pub since: AtomicU64,
-    reserved: [AtomicU64; 3],
+    /// The first free entry of the table, plus 1, or 0. Guarded by the lock, as the table is.
+    pub roots_free: AtomicU32,
+    /// The lock of the table. What a dead process left in it is known to be nobody's.
+    pub roots_lock: AtomicU32,
+    reserved: [AtomicU64; 2],
 }
 
 const _: () = assert!(size_of::<Slot>() <= PROCESS_SIZE);
@@ -55,63 +63,108 @@ pub fn slot(segment: &Segment, index: usize) -> Result<&Slot> {
     Ok(unsafe { &*words.as_ptr().cast::<Slot>() })
 }
 
-/// A place in the table, and the lock that says that its holder lives.
+/// A place in the table, and the open file with the lock that says that its holder lives.
 #[derive(Debug)]
 pub struct Membership {
     /// The number of the slot.
     pub slot: usize,
-    life: OwnedFd,
+    file: OwnedFd,
 }
 
 impl Membership {
     /// Takes a free slot.
     ///
     /// # Errors
-    /// [`Error::Crowded`] if there is none that is free or whose holder is dead and cleaned up.
+    /// [`Error::Crowded`] if there is none that is free, or whose holder is dead and cleaned up.
     pub fn take(segment: &Segment) -> Result<Self> {
-        let life = segment.reopened()?;
+        let file = segment.reopened()?;
         for index in 0..PROCESSES {
             let slot = slot(segment, index)?;
-            if slot.state.load(Acquire) != FREE || !lock(&life, index)? {
+            if slot.state.load(Acquire) != FREE || !lock(file.as_fd(), index)? {
                 continue;
             }
             // Whoever was here between the two looks has died, or left.
             if slot.state.load(Acquire) != FREE {
-                unlock(&life, index);
+                unlock(file.as_fd(), index);
                 continue;
             }
-            // SAFETY: no arguments, no failure.
-            slot.pid.store(unsafe { libc::getpid() }.cast_unsigned(), Relaxed);
+            slot.pid.store(0, Relaxed);
             slot.since.store(now(), Relaxed);
             slot.roots.store(0, Relaxed);
             slot.roots_size.store(0, Relaxed);
+            slot.roots_free.store(0, Relaxed);
             fault::point("process: slot filled");
             slot.state.store(TAKEN, Release);
             fault::point("process: slot taken");
-            return Ok(Self { slot: index, life });
+            return Ok(Self { slot: index, file });
         }
         Err(Error::Crowded { what: "processes", limit: PROCESSES })
     }
 
-    /// Somebody who has no slot, and only cleans up.
-    pub fn onlooker(segment: &Segment) -> Result<Self> {
-        Ok(Self { slot: usize::MAX, life: segment.reopened()? })
+    /// Makes it this process's own, until its death or until the result is dropped.
+    pub fn settle(self, segment: &Segment) -> Result<Life> {
+        let life = Life::holding(&self.file)?;
+        // SAFETY: no arguments, no failure.
+        slot(segment, self.slot)?.pid.store(unsafe { libc::getpid() }.cast_unsigned(), Relaxed);
+        Ok(life)
+    }
+}
+
+/// Keeps a process's lock as long as it lives. Does not exist in forked children.
+#[derive(Debug)]
+pub struct Life(NonNull<u8>);
+
+// SAFETY: the mapping belongs to the process, and nobody looks into it.
+unsafe impl Send for Life {}
+
+impl Life {
+    fn holding(file: &OwnedFd) -> Result<Self> {
+        let life = Self(segment::map(file, PAGE, libc::PROT_NONE)?);
+        // SAFETY: our own mapping.
+        let result = unsafe { libc::madvise(life.0.as_ptr().cast(), PAGE, libc::MADV_DONTFORK) };
+        if result == 0 { Ok(life) } else { Err(Error::last("madvise(MADV_DONTFORK)")) }
     }
 
-    /// Takes the lock of a dead process's slot, so that nobody else cleans up behind it.
-    pub fn claim_dead(&self, index: usize) -> Result<bool> {
-        lock(&self.life, index)
+    /// In a forked child, where something else may be in its place.
+    pub fn was_not_inherited(self) {
+        std::mem::forget(self);
     }
+}
 
-    /// Lets go of what [`Self::claim_dead`] took.
-    pub fn release_dead(&self, index: usize) {
-        unlock(&self.life, index);
+impl Drop for Life {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping, which nobody looks into.
+        unsafe { libc::munmap(self.0.as_ptr().cast(), PAGE) };
     }
+}
 
-    /// Whether the holder of a taken slot has died.
-    pub fn is_dead(&self, index: usize) -> Result<bool> {
-        Ok(index != self.slot && !is_locked(&self.life, index)?)
+/// The lock of a dead process, so that nobody else cleans up behind it.
+#[derive(Debug)]
+pub struct Claim {
+    slot: usize,
+    file: OwnedFd,
+}
+
+impl Claim {
+    /// Claims a slot, unless its holder lives or somebody else is at it.
+    pub fn take(segment: &Segment, slot: usize) -> Result<Option<Self>> {
+        // An open file of its own: the kernel keeps threads apart, too.
+        let file = segment.reopened()?;
+        Ok(lock(file.as_fd(), slot)?.then_some(Self { slot, file }))
     }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // Closing would not do if another thread just forked: the child has the file too.
+        unlock(self.file.as_fd(), self.slot);
+    }
+}
+
+/// Whether nobody holds the lock of a slot.
+pub fn is_dead(segment: &Segment, index: usize) -> Result<bool> {
+    let answer = control(segment.file()?, libc::F_OFD_GETLK, libc::F_WRLCK, index)?;
+    Ok(libc::c_int::from(answer.l_type) == libc::F_UNLCK)
 }
 
 /// Seconds since the epoch.
@@ -121,7 +174,7 @@ pub(crate) fn now() -> u64 {
         .map_or(0, |since| since.as_secs())
 }
 
-fn lock(file: &OwnedFd, byte: usize) -> Result<bool> {
+fn lock(file: BorrowedFd<'_>, byte: usize) -> Result<bool> {
     match control(file, libc::F_OFD_SETLK, libc::F_WRLCK, byte) {
         Ok(_) => Ok(true),
         Err(Error::Io { error, .. })
@@ -133,18 +186,13 @@ fn lock(file: &OwnedFd, byte: usize) -> Result<bool> {
     }
 }
 
-fn unlock(file: &OwnedFd, byte: usize) {
+fn unlock(file: BorrowedFd<'_>, byte: usize) {
     // Unlocking what is locked cannot fail.
     drop(control(file, libc::F_OFD_SETLK, libc::F_UNLCK, byte));
 }
 
-fn is_locked(file: &OwnedFd, byte: usize) -> Result<bool> {
-    let answer = control(file, libc::F_OFD_GETLK, libc::F_WRLCK, byte)?;
-    Ok(libc::c_int::from(answer.l_type) != libc::F_UNLCK)
-}
-
 fn control(
-    file: &OwnedFd,
+    file: BorrowedFd<'_>,
     command: libc::c_int,
     kind: libc::c_int,
     byte: usize,

@@ -6,12 +6,14 @@
 //! What is in the segment is never trusted: every access names an offset and a length, which are
 //! checked against the mapping. Shared words are only reached as atomics.
 
-use std::ffi::CString;
-use std::fs;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ffi::{CString, c_int};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU32, AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed},
+};
 
 use crate::header::{Header, Layout, MAX_SIZE, MIN_SIZE, PAGE};
 use crate::{Error, Result};
@@ -19,12 +21,21 @@ use crate::{Error, Result};
 /// A number of bytes from the beginning of the segment; 0 is nothing.
 pub type Offset = usize;
 
+/// Memory is provided in pieces of so many bytes: the kernel undoes a call during which a signal
+/// arrives, so that a longer one might never succeed under a profiler's timer.
+const PIECE: usize = 1 << 20;
+
 /// A mapped file.
 #[derive(Debug)]
 pub struct Segment {
     base: NonNull<u8>,
     layout: Layout,
+    /// How far offsets were allowed to reach when this process last looked: to the end of the chunks
+    /// that the heap had then. What lies beyond may have no memory behind it.
+    reach: AtomicUsize,
     file: OwnedFd,
+    /// Device and number of the file: see [`Self::file`].
+    identity: (u64, u64),
 }
 
 // SAFETY: the mapping belongs to the process, stays where it is until the segment is dropped, and
@@ -36,55 +47,70 @@ unsafe impl Sync for Segment {}
 impl Segment {
     /// A new anonymous file that lives as long as somebody has it open or mapped.
     pub fn anonymous(max_size: usize) -> Result<Self> {
-        // SAFETY: the name is a C string; the result is checked.
-        let fd = unsafe {
-            libc::memfd_create(
-                c"ungil-heap".as_ptr(),
-                libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING | libc::MFD_NOEXEC_SEAL,
-            )
+        let make = |flags| {
+            // SAFETY: the name is a C string; the result is checked.
+            unsafe { libc::memfd_create(c"ungil-heap".as_ptr(), libc::MFD_CLOEXEC | flags) }
         };
-        let fd = if fd < 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL) {
+        let mut fd = make(libc::MFD_ALLOW_SEALING | libc::MFD_NOEXEC_SEAL);
+        if fd < 0 {
             // Before Linux 6.3 the last flag is not known.
-            // SAFETY: as above.
-            unsafe {
-                libc::memfd_create(
-                    c"ungil-heap".as_ptr(),
-                    libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING,
-                )
-            }
-        } else {
-            fd
-        };
+            fd = make(libc::MFD_ALLOW_SEALING);
+        }
         if fd < 0 {
             return Err(Error::last("memfd_create"));
         }
         // SAFETY: a new descriptor that nobody else owns.
-        let segment = Self::sized(unsafe { OwnedFd::from_raw_fd(fd) }, max_size)?;
+        let file = unsafe { OwnedFd::from_raw_fd(fd) };
+        // As for a file with a name: others of this user may open it under /proc.
+        // SAFETY: takes integers.
+        if unsafe { libc::fchmod(fd, 0o600) } != 0 {
+            return Err(Error::last("fchmod"));
+        }
+        let segment = Self::sized(file, max_size)?;
         // Nobody can shorten the file under us, which would be a SIGBUS.
         // SAFETY: takes integers.
-        unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) };
+        if unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) } != 0 {
+            return Err(Error::last("fcntl(F_ADD_SEALS)"));
+        }
         Ok(segment)
     }
 
-    /// A new file, which must not exist yet, for the user alone.
-    pub fn named(path: &Path, max_size: usize) -> Result<Self> {
-        let file = open(path, libc::O_CREAT | libc::O_EXCL, 0o600)?;
-        Self::sized(file, max_size).inspect_err(|_| drop(fs::remove_file(path)))
+    /// A new file in a folder, for the user alone, which has no name until [`Self::publish`].
+    ///
+    /// # Errors
+    /// [`Error::Io`] with `EOPNOTSUPP` where the file system has no such files: neither would memory
+    /// on it be shared well (tmpfs, ext4, xfs and btrfs have them).
+    pub fn unnamed(folder: &Path, max_size: usize) -> Result<Self> {
+        Self::sized(open(folder, libc::O_TMPFILE, 0o600)?, max_size)
+    }
+
+    /// Gives a file that [`Self::unnamed`] made its name, which nobody else must have.
+    pub fn publish(&self, path: &Path) -> Result<()> {
+        let from = c_string(&self.own_path()?)?;
+        let to = c_string(path)?;
+        // SAFETY: the names are C strings that live during the call.
+        let result = unsafe {
+            libc::linkat(
+                libc::AT_FDCWD,
+                from.as_ptr(),
+                libc::AT_FDCWD,
+                to.as_ptr(),
+                libc::AT_SYMLINK_FOLLOW,
+            )
+        };
+        if result != 0 { Err(Error::last("naming the heap")) } else { Ok(()) }
     }
 
     /// The file of another process, by its path; also `/proc/PID/fd/N`.
     ///
     /// # Errors
-    /// [`Error::Refused`] if it is not a regular file of this user that others cannot write.
+    /// [`Error::Refused`] if it is not a regular file of this user that others cannot use, or if it
+    /// has not the size that its header tells.
     pub fn open(path: &Path) -> Result<Self> {
-        let by_descriptor = path.starts_with("/proc");
-        let file = open(path, if by_descriptor { 0 } else { libc::O_NOFOLLOW }, 0)?;
-        // SAFETY: all zeros are a valid stat, filled by the call.
-        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: the structure lives during the call.
-        if unsafe { libc::fstat(file.as_raw_fd(), &raw mut stat) } != 0 {
-            return Err(Error::last("fstat"));
-        }
+        // What stands under /proc are links, to files that need no name.
+        let follow = if path.starts_with("/proc") { 0 } else { libc::O_NOFOLLOW };
+        let file = open(path, follow, 0)?;
+        let stat = status(file.as_fd())?;
         let shown = path.display();
         // SAFETY: no arguments, no failure.
         let user = unsafe { libc::geteuid() };
@@ -97,26 +123,30 @@ impl Segment {
                 stat.st_uid
             )));
         }
-        if !by_descriptor && stat.st_mode & 0o077 != 0 {
+        if stat.st_mode & 0o077 != 0 {
             return Err(Error::Refused(format!(
                 "{shown} has mode {:o}: others than you can use it, so it is not trusted",
                 stat.st_mode & 0o777
             )));
         }
+        // Read, not mapped: what the file does not have is an error here and a SIGBUS there.
+        let mut max_size = [0; 8];
+        let place = std::mem::offset_of!(Header, max_size) as libc::off_t;
+        // SAFETY: the buffer is as long as said.
+        let read = unsafe {
+            libc::pread(file.as_raw_fd(), max_size.as_mut_ptr().cast(), max_size.len(), place)
+        };
+        let max_size = usize::try_from(u64::from_ne_bytes(max_size)).unwrap_or(usize::MAX);
         let size = usize::try_from(stat.st_size).unwrap_or(0);
-        if size < PAGE {
-            return Err(Error::Refused(format!("{shown} is too short to be a heap")));
+        if read != 8
+            || !(MIN_SIZE..=MAX_SIZE).contains(&max_size)
+            || Layout::new(max_size).end != size
+        {
+            return Err(Error::Refused(format!(
+                "{shown} is no heap of this version of ungil, or was cut off"
+            )));
         }
-        let map = map(&file, size)?;
-        // SAFETY: the header is the first page, which the mapping covers; a page is aligned.
-        let header = unsafe { map.cast::<Header>().as_ref() };
-        let max_size = usize::try_from(header.max_size.load(Relaxed)).unwrap_or(usize::MAX);
-        if !(MIN_SIZE..=MAX_SIZE).contains(&max_size) || Layout::new(max_size).end != size {
-            // SAFETY: the mapping that was just made, and that nobody refers to any more.
-            unsafe { libc::munmap(map.as_ptr().cast(), size) };
-            return Err(Error::Refused(format!("{shown} is no heap of this version of ungil")));
-        }
-        Ok(Self { base: map, layout: Layout::new(max_size), file })
+        Self::mapped(file, max_size)
     }
 
     /// Gives an empty file its size and maps it.
@@ -126,18 +156,23 @@ impl Segment {
                 "a heap has between {MIN_SIZE} and {MAX_SIZE} bytes, not {max_size}"
             )));
         }
-        let layout = Layout::new(max_size);
+        let end = Layout::new(max_size).end.cast_signed() as libc::off_t;
         // SAFETY: takes integers.
-        if unsafe { libc::ftruncate(file.as_raw_fd(), layout.end.cast_signed() as libc::off_t) }
-            != 0
-        {
+        if unsafe { libc::ftruncate(file.as_raw_fd(), end) } != 0 {
             return Err(Error::last("ftruncate"));
         }
-        let base = map(&file, layout.end)?;
-        let segment = Self { base, layout, file };
+        let segment = Self::mapped(file, max_size)?;
         segment.provide(0, PAGE)?;
         segment.header().max_size.store(max_size as u64, Relaxed);
         Ok(segment)
+    }
+
+    fn mapped(file: OwnedFd, max_size: usize) -> Result<Self> {
+        let layout = Layout::new(max_size);
+        let stat = status(file.as_fd())?;
+        let base = map(&file, layout.end, libc::PROT_READ | libc::PROT_WRITE)?;
+        let identity = (stat.st_dev, stat.st_ino);
+        Ok(Self { base, layout, reach: AtomicUsize::new(layout.data), file, identity })
     }
 
     /// Where its parts are.
@@ -145,14 +180,31 @@ impl Segment {
         &self.layout
     }
 
-    /// The open file.
+    /// The number of the open file.
     pub fn descriptor(&self) -> RawFd {
         self.file.as_raw_fd()
     }
 
+    /// The open file.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if it is not ours any more: some programs close all descriptors that they
+    /// do not know, and the number may mean a file of theirs by now.
+    pub fn file(&self) -> Result<BorrowedFd<'_>> {
+        let stat = status(self.file.as_fd());
+        if stat.is_ok_and(|stat| (stat.st_dev, stat.st_ino) == self.identity) {
+            return Ok(self.file.as_fd());
+        }
+        Err(Error::Refused("the program has closed the file of the heap".to_owned()))
+    }
+
     /// A second, independent open file of the same memory.
     pub fn reopened(&self) -> Result<OwnedFd> {
-        open(Path::new(&format!("/proc/self/fd/{}", self.descriptor())), 0, 0)
+        open(&self.own_path()?, 0, 0)
+    }
+
+    fn own_path(&self) -> Result<std::path::PathBuf> {
+        Ok(format!("/proc/self/fd/{}", self.file()?.as_raw_fd()).into())
     }
 
     /// The header.
@@ -161,10 +213,20 @@ impl Segment {
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
-    /// Whether a range is inside of the segment.
+    /// Whether a range is inside of the part of the segment that is in use.
     #[inline]
-    pub const fn check(&self, at: Offset, bytes: usize) -> Result<()> {
-        if bytes <= self.layout.end && at <= self.layout.end - bytes {
+    pub fn check(&self, at: Offset, bytes: usize) -> Result<()> {
+        let reach = self.reach.load(Relaxed);
+        if at <= reach && bytes <= reach - at { Ok(()) } else { self.check_again(at, bytes) }
+    }
+
+    /// As above, after the heap may have grown.
+    #[cold]
+    fn check_again(&self, at: Offset, bytes: usize) -> Result<()> {
+        let chunks = usize::try_from(self.header().chunks.load(Acquire)).unwrap_or(usize::MAX);
+        let reach = self.layout.chunk(chunks.min(self.layout.chunks));
+        self.reach.fetch_max(reach, Relaxed);
+        if at <= reach && bytes <= reach - at {
             Ok(())
         } else {
             Err(Error::Corrupt("an offset points outside of the heap"))
@@ -202,51 +264,70 @@ impl Segment {
         Ok(unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at).cast(), count) })
     }
 
-    /// Makes sure that a range has memory behind it. What is there stays.
+    /// Tells the processor that what is at an offset will be read soon.
+    #[inline]
+    pub fn prefetch(&self, at: Offset) {
+        #[cfg(target_arch = "x86_64")]
+        if self.check(at, 1).is_ok() {
+            // SAFETY: inside of the mapping.
+            let place = unsafe { self.base.as_ptr().add(at) };
+            // SAFETY: a hint, which touches nothing.
+            unsafe {
+                std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(place.cast());
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = at;
+    }
+
+    /// Makes sure that a range has memory behind it. What is there stays; a range of more than
+    /// a mebibyte has nothing in it yet, and may lose it if this fails.
     ///
     /// # Errors
     /// [`Error::Full`] if there is none: the file system's limit, or (asked before, because the
     /// kernel would kill somebody instead) the machine's or the control group's memory.
     pub fn provide(&self, at: Offset, bytes: usize) -> Result<()> {
-        self.check(at, bytes)?;
+        if at > self.layout.end || bytes > self.layout.end - at {
+            return Err(Error::Corrupt("memory outside of the heap is asked for"));
+        }
         if let Some(limit) = crate::room::lacking(bytes) {
             return Err(Error::Full { wanted: bytes, limit });
         }
-        loop {
-            // SAFETY: takes integers.
-            let result = unsafe {
-                libc::fallocate(
-                    self.descriptor(),
-                    0,
-                    at.cast_signed() as libc::off_t,
-                    bytes.cast_signed() as libc::off_t,
-                )
+        let file = self.file()?;
+        let (mut done, mut piece) = (0, PIECE);
+        while done < bytes {
+            let length = piece.min(bytes - done);
+            let Err(error) = allocate(file, 0, at + done, length) else {
+                done += length;
+                continue;
             };
-            if result == 0 {
-                return Ok(());
-            }
-            match std::io::Error::last_os_error().raw_os_error() {
-                Some(libc::EINTR) => {}
-                Some(libc::ENOSPC) => {
-                    return Err(Error::Full { wanted: bytes, limit: "its file system is full" });
+            let limit = match error.raw_os_error() {
+                Some(libc::EINTR) => {
+                    piece = (piece / 2).max(PAGE);
+                    continue;
                 }
-                _ => return Err(Error::last("fallocate")),
+                Some(libc::ENOSPC | libc::EDQUOT) => "its file system is full",
+                Some(libc::ENOMEM) => "there is no memory",
+                _ => return Err(Error::Io { what: "fallocate", error }),
+            };
+            if done >= PIECE {
+                self.give_back(at, done);
             }
+            return Err(Error::Full { wanted: bytes, limit });
         }
+        Ok(())
     }
 
     /// Gives the memory of a range of whole pages back. It reads as zeros afterwards.
+    ///
+    /// A reader that still looks there, to find out later that it was too late, takes some of the
+    /// memory again.
     pub fn give_back(&self, at: Offset, bytes: usize) {
-        // A failure costs memory, nothing else.
-        // SAFETY: takes integers.
-        unsafe {
-            libc::fallocate(
-                self.descriptor(),
-                libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
-                at.cast_signed() as libc::off_t,
-                bytes.cast_signed() as libc::off_t,
-            )
-        };
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        if let Ok(file) = self.file() {
+            // A failure costs memory, nothing else.
+            drop(allocate(file, mode, at, bytes));
+        }
     }
 }
 
@@ -257,26 +338,51 @@ impl Drop for Segment {
     }
 }
 
-fn open(path: &Path, flags: libc::c_int, mode: libc::c_uint) -> Result<OwnedFd> {
+fn c_string(path: &Path) -> Result<CString> {
     use std::os::unix::ffi::OsStrExt;
-    let name = CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| Error::Refused("a heap's name has no NUL in it".to_owned()))?;
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| Error::Refused("a heap's name has no NUL in it".to_owned()))
+}
+
+fn open(path: &Path, flags: c_int, mode: libc::c_uint) -> Result<OwnedFd> {
+    let name = c_string(path)?;
+    let flags = flags | libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOCTTY | libc::O_NONBLOCK;
     // SAFETY: the name is a C string; the result is checked.
-    let fd = unsafe { libc::open(name.as_ptr(), flags | libc::O_RDWR | libc::O_CLOEXEC, mode) };
+    let fd = unsafe { libc::open(name.as_ptr(), flags, mode) };
     if fd < 0 {
-        return Err(Error::last("open"));
+        return Err(Error::last("opening the heap"));
     }
     // SAFETY: a new descriptor that nobody else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-fn map(file: &OwnedFd, bytes: usize) -> Result<NonNull<u8>> {
+fn status(file: BorrowedFd<'_>) -> Result<libc::stat> {
+    // SAFETY: all zeros are a valid stat, filled by the call.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: the structure lives during the call.
+    if unsafe { libc::fstat(file.as_raw_fd(), &raw mut stat) } != 0 {
+        return Err(Error::last("fstat"));
+    }
+    Ok(stat)
+}
+
+fn allocate(file: BorrowedFd<'_>, mode: c_int, at: Offset, bytes: usize) -> std::io::Result<()> {
+    let (at, bytes) = (at.cast_signed() as libc::off_t, bytes.cast_signed() as libc::off_t);
+    // SAFETY: takes integers.
+    if unsafe { libc::fallocate(file.as_raw_fd(), mode, at, bytes) } == 0 {
+        return Ok(());
+    }
+    Err(std::io::Error::last_os_error())
+}
+
+/// Maps the beginning of a file.
+pub(crate) fn map(file: &OwnedFd, bytes: usize, protection: c_int) -> Result<NonNull<u8>> {
     // SAFETY: a new mapping at a place of the kernel's choice; the result is checked.
     let base = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
             bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
+            protection,
             libc::MAP_SHARED | libc::MAP_NORESERVE,
             file.as_raw_fd(),
             0,

@@ -1,35 +1,39 @@
 //! Blocks of equal size in a chunk.
 //!
 //! A block is taken by setting its bit in the chunk's bitmap and freed by clearing it: one atomic
-//! instruction each, by any process, so that nothing can be torn and nothing needs to be locked.
-//! A process that dies between taking a block and using it leaves a bit for the collector.
+//! instruction each, by any process, so that nothing can be torn and nothing needs to be locked
+//! ([`crate::bitmap`]). A process that dies between taking a block and using it leaves a bit for
+//! the collector.
 //!
-//! A slab whose bits are all clear can be retired ([`retire`]). Who takes a block looks at the
-//! state of the chunk *after* setting the bit, and clears it again if the chunk is no slab of that
-//! class any more. So a bit can be set for a moment in a chunk that is something else; therefore
-//! bitmaps lie outside of the chunks, and no one writes zeros over one.
+//! A slab whose bits are all clear can be retired ([`retire`]). Who takes a block finds that out
+//! only after it has set a bit, and clears it again. So a bit can be set for a moment in a chunk
+//! that is something else by then; therefore bitmaps lie outside of the chunks, and no one writes
+//! zeros over one while others run.
 
 use std::sync::atomic::{
     AtomicU64,
-    Ordering::{Acquire, Relaxed, SeqCst},
+    Ordering::{Acquire, Relaxed},
 };
 
 use crate::chunk::{self, State};
-use crate::header::{BITMAP_SIZE, CHUNK};
+use crate::header::{BITMAP_SIZE, CHUNK, GRANULE};
 use crate::segment::{Offset, Segment};
-use crate::{Error, Result, fault};
+use crate::{Error, Result, bitmap, fault};
 
 /// The largest block that comes from a slab.
 pub const LARGEST: usize = 32 << 10;
 
-/// Bytes of the blocks of each class: four sizes to each doubling, as in jemalloc.
-pub const SIZES: [usize; 40] = sizes();
+/// How many classes of blocks there are.
+pub const CLASSES: u64 = 40;
 
-const fn sizes() -> [usize; 40] {
-    let mut sizes = [0; 40];
+/// Bytes of the blocks of each class: four sizes to each doubling, as in jemalloc.
+pub const SIZES: [usize; CLASSES as usize] = sizes();
+
+const fn sizes() -> [usize; CLASSES as usize] {
+    let mut sizes = [0; CLASSES as usize];
     let mut class = 0;
-    let mut size = 16_usize;
-    while class < 40 {
+    let mut size = GRANULE;
+    while class < sizes.len() {
         sizes[class] = size;
         size += if size < 128 { 16 } else { (1 << size.ilog2()) / 4 };
         class += 1;
@@ -37,10 +41,24 @@ const fn sizes() -> [usize; 40] {
     sizes
 }
 
-const _: () = assert!(SIZES[39] == LARGEST);
+const _: () = assert!(SIZES[SIZES.len() - 1] == LARGEST);
+
+/// How many blocks of each class a slab has.
+const CAPACITIES: [usize; CLASSES as usize] = capacities();
+
+const fn capacities() -> [usize; CLASSES as usize] {
+    let mut capacities = [0; CLASSES as usize];
+    let mut class = 0;
+    while class < capacities.len() {
+        capacities[class] = CHUNK / SIZES[class];
+        class += 1;
+    }
+    capacities
+}
 
 /// The class whose blocks hold `bytes`, if there is one.
 #[inline]
+#[expect(clippy::cast_possible_truncation, reason = "there are few classes")]
 pub const fn class(bytes: usize) -> Option<u8> {
     if bytes <= 128 {
         return Some((bytes.saturating_sub(1) / 16) as u8);
@@ -56,7 +74,7 @@ pub const fn class(bytes: usize) -> Option<u8> {
 /// How many blocks of a class a slab has.
 #[inline]
 pub const fn capacity(class: u8) -> usize {
-    CHUNK / SIZES[class as usize]
+    CAPACITIES[class as usize]
 }
 
 /// The bitmap of a chunk.
@@ -67,36 +85,15 @@ pub fn bitmap(segment: &Segment, chunk: usize) -> Result<&[AtomicU64]> {
     segment.words(segment.layout().bitmaps + chunk * BITMAP_SIZE, BITMAP_SIZE / 8)
 }
 
-/// Takes a block of a slab, if it still is one of this class and has a free one. `from` is a block
-/// to begin to look at.
+/// Takes a block of a slab, if it still is one of this class and has a free one. Looks from the
+/// block with the number `from` on.
+#[inline]
 pub fn take(segment: &Segment, chunk: usize, class: u8, from: usize) -> Result<Option<Offset>> {
     let state = chunk::state(segment, chunk)?;
-    if state.load(Relaxed) != State::Slab(class).word() {
-        return Ok(None);
-    }
     let capacity = capacity(class);
-    let bitmap = &bitmap(segment, chunk)?[..capacity.div_ceil(64)];
-    let first = (from / 64) % bitmap.len();
-    for index in (first..bitmap.len()).chain(0..first) {
-        let word = &bitmap[index];
-        loop {
-            let bit = (!word.load(Relaxed)).trailing_zeros() as usize;
-            let block = index * 64 + bit;
-            if bit == 64 || block >= capacity {
-                break;
-            }
-            if word.fetch_or(1 << bit, SeqCst) >> bit & 1 == 1 {
-                continue;
-            }
-            fault::point("slab: bit set");
-            if state.load(SeqCst) != State::Slab(class).word() {
-                word.fetch_and(!(1 << bit), SeqCst);
-                return Ok(None);
-            }
-            return Ok(Some(segment.layout().chunk(chunk) + block * SIZES[class as usize]));
-        }
-    }
-    Ok(None)
+    let bits = &bitmap(segment, chunk)?[..capacity.div_ceil(64)];
+    let block = bitmap::take(state, State::Slab(class).word(), bits, capacity, from / 64);
+    Ok(block.map(|block| segment.layout().chunk(chunk) + block * SIZES[usize::from(class)]))
 }
 
 /// Which bit stands for the block at `at`, which was taken for the class.
@@ -105,18 +102,18 @@ fn bit(segment: &Segment, at: Offset, class: u8) -> Result<(&AtomicU64, u64)> {
     if chunk::state(segment, chunk)?.load(Relaxed) != State::Slab(class).word() {
         return Err(Error::Corrupt("a block is not in a slab of its size"));
     }
-    let (size, inside) = (SIZES[class as usize], at - segment.layout().chunk(chunk));
-    if !inside.is_multiple_of(size) || inside / size >= capacity(class) {
+    let (size, inside) = (SIZES[usize::from(class)], at - segment.layout().chunk(chunk));
+    let block = inside / size;
+    if block * size != inside || block >= capacity(class) {
         return Err(Error::Corrupt("a block begins inside of another"));
     }
-    let block = inside / size;
     Ok((&bitmap(segment, chunk)?[block / 64], 1 << (block % 64)))
 }
 
 /// Frees the block at `at`.
 pub fn free(segment: &Segment, at: Offset, class: u8) -> Result<()> {
     let (word, mask) = bit(segment, at, class)?;
-    if word.fetch_and(!mask, SeqCst) & mask == 0 {
+    if !bitmap::free(word, mask) {
         return Err(Error::Corrupt("a block was freed twice"));
     }
     fault::point("slab: bit cleared");
@@ -131,14 +128,30 @@ pub fn is_taken(segment: &Segment, at: Offset, class: u8) -> Result<bool> {
 
 /// Frees the chunk of a slab if all its blocks are free. The caller holds the lock of the chunks.
 pub fn retire(segment: &Segment, chunk: usize, class: u8) -> Result<bool> {
-    let state = chunk::state(segment, chunk)?;
-    let (slab, retiring) = (State::Slab(class).word(), State::Retiring(class).word());
-    if state.compare_exchange(slab, retiring, SeqCst, Relaxed).is_err() {
-        return Ok(false);
+    let words = (State::Slab(class).word(), State::Retiring(class).word(), State::Free.word());
+    Ok(bitmap::retire(chunk::state(segment, chunk)?, words, bitmap(segment, chunk)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_class_of_a_size_is_the_smallest_that_holds_it() {
+        for bytes in 0..=LARGEST {
+            let class = usize::from(class(bytes).expect("it comes from a slab"));
+            assert!(SIZES[class] >= bytes, "{bytes}");
+            assert!(class == 0 || SIZES[class - 1] < bytes, "{bytes}");
+        }
+        assert_eq!(class(LARGEST + 1), None);
+        assert_eq!(class(usize::MAX), None);
     }
-    fault::point("slab: retiring");
-    let is_empty = bitmap(segment, chunk)?.iter().all(|word| word.load(SeqCst) == 0);
-    state.store(if is_empty { State::Free.word() } else { slab }, SeqCst);
-    fault::point("slab: retired");
-    Ok(is_empty)
+
+    #[test]
+    fn blocks_are_aligned_and_waste_little() {
+        for pair in SIZES.windows(2) {
+            assert!(pair[1].is_multiple_of(GRANULE) && pair[1] <= pair[0] * 2, "{pair:?}");
+            assert!(pair[0] < 128 || pair[1] * 4 <= pair[0] * 5, "{pair:?}");
+        }
+    }
 }

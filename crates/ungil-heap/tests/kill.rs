@@ -7,9 +7,9 @@ mod support;
 use std::sync::atomic::Ordering::Relaxed;
 
 use support::every_step;
+use ungil_heap::Heap;
 use ungil_heap::object::{self, Kind};
 use ungil_heap::segment::Offset;
-use ungil_heap::Heap;
 
 const SIZE: usize = 4 << 20;
 

@@ -70,9 +70,8 @@ impl Child {
         let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
         let pid = self.pid.cast_unsigned();
         // SAFETY: the structure lives during the call.
-        let result = unsafe {
-            libc::waitid(libc::P_PID, pid, &raw mut info, libc::WEXITED | libc::WNOWAIT)
-        };
+        let result =
+            unsafe { libc::waitid(libc::P_PID, pid, &raw mut info, libc::WEXITED | libc::WNOWAIT) };
         assert_eq!(result, 0, "waitid: {}", std::io::Error::last_os_error());
     }
 
