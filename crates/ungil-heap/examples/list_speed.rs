@@ -14,6 +14,9 @@ use ungil_heap::sync::{bounded, event, lock, semaphore};
 use ungil_heap::value::Value;
 use ungil_heap::{Heap, Result, list, monitor, structs};
 
+/// How often what is quick is done in a round.
+const MANY: u64 = 300_000;
+
 /// Nanoseconds that this thread has run.
 fn cpu_time() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -36,14 +39,13 @@ fn measure(what: &str, count: u64, mut work: impl FnMut(u64) -> Result<()>) -> R
     Ok(())
 }
 
-#[expect(clippy::cast_possible_wrap, clippy::cast_possible_truncation, reason = "small numbers")]
+#[expect(clippy::cast_possible_wrap, reason = "small numbers")]
 fn main() -> Result<()> {
     let heap = Heap::anonymous(1 << 30, Box::new(Sleep))?;
     let heap = &*heap;
     let row: Vec<_> = (0..1000).map(Value::Int).collect();
     let at = heap.change(list::create)?;
     list::extend(heap, at, &row)?;
-    const MANY: u64 = 300_000;
     measure("list get, int", MANY, |number| {
         black_box(list::get(heap, at, (number % 1000) as isize)?);
         Ok(())

@@ -101,7 +101,9 @@ fn run(
         }
         Action::Extend(end, values) => {
             deque::extend(heap, at, end, &values).unwrap();
-            values.into_iter().for_each(|value| push(model, limit, end, value));
+            for value in values {
+                push(model, limit, end, value);
+            }
         }
         Action::Pop(end) => {
             let wanted = match end {

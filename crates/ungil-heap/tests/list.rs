@@ -100,6 +100,7 @@ fn indices(slice: Slice, length: usize) -> Vec<usize> {
     indices
 }
 
+#[expect(clippy::too_many_lines, reason = "a list of what can be done")]
 fn run(heap: &Heap, at: Offset, model: &mut Vec<Value<'static>>, action: Action) {
     let length = model.len();
     match action {
@@ -263,8 +264,8 @@ proptest! {
 /// Overwrites words of an object and of the row it has, but not its lock: who waits for a lock of a
 /// thread that lives waits for it.
 fn damage_words(heap: &Heap, at: Offset, damage: &[(usize, u64)]) {
-    let head = object::head(heap.segment(), at).unwrap();
-    let row = usize::try_from(head.body[0].load(Relaxed)).unwrap();
+    let list = object::head(heap.segment(), at).unwrap();
+    let row = usize::try_from(list.body[0].load(Relaxed)).unwrap();
     for &(word, value) in damage {
         let place = match word {
             0..8 => at + word.max(3) * 8,
@@ -419,6 +420,8 @@ fn increments_of_several_processes_are_all_counted() {
     };
     let children: Vec<_> = (0..3).map(|_| support::Child::fork(&heap, count)).collect();
     count();
-    children.into_iter().for_each(|child| assert_eq!(child.wait(), support::End::Done));
+    for child in children {
+        assert_eq!(child.wait(), support::End::Done);
+    }
     assert_eq!(list::get(&heap, at, 0).unwrap(), Some(Value::Int(20_000)));
 }

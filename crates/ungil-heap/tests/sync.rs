@@ -19,11 +19,13 @@ use support::{Child, End, heap};
 const SIZE: usize = 4 << 20;
 
 /// A deadline that has passed.
+#[expect(clippy::unnecessary_wraps, reason = "no deadline is none")]
 fn now() -> Option<Instant> {
     Some(Instant::now())
 }
 
 /// A deadline that no test that works reaches.
+#[expect(clippy::unnecessary_wraps, reason = "no deadline is none")]
 fn late() -> Option<Instant> {
     Some(Instant::now() + Duration::from_secs(60))
 }
@@ -82,7 +84,9 @@ fn a_lock_is_held_by_one_at_a_time() {
         scope.spawn(count);
         scope.spawn(count);
     });
-    children.into_iter().for_each(|child| assert_eq!(child.wait(), End::Done));
+    for child in children {
+        assert_eq!(child.wait(), End::Done);
+    }
     assert_eq!(list::get(&heap, counter, 0).unwrap(), Some(Value::Int(8_000)));
 }
 
@@ -527,7 +531,9 @@ fn processes_hand_a_token_around_by_a_condition() {
     };
     let children: Vec<_> = (0..2).map(|mine| Child::fork(&heap, move || run(mine))).collect();
     run(2);
-    children.into_iter().for_each(|child| assert_eq!(child.wait(), End::Done));
+    for child in children {
+        assert_eq!(child.wait(), End::Done);
+    }
     assert_eq!(list::get(&heap, token, 0).unwrap(), Some(Value::Int(600)));
 }
 
@@ -568,6 +574,61 @@ fn damaged_words_are_errors_and_nothing_worse() {
                 drop(ungil_heap::reclaim::owned(heap.segment(), at, &mut |_| Ok(())));
                 word.store(kept, Relaxed);
             }
+        }
+    }
+}
+
+#[test]
+fn processes_killed_at_any_moment_leave_everything_usable() {
+    let heap = heap(8 << 20);
+    let (at, seats, row) = heap
+        .change(|op| {
+            let lock = lock::create_reentrant(op)?;
+            Ok((condition::create(op, Some(lock))?, bounded::create(op, 3)?, list::create(op)?))
+        })
+        .unwrap();
+    // What is done under the lock, and how often: the two values change together.
+    list::extend(&heap, row, &[Value::Int(0), Value::Int(0)]).unwrap();
+    let work = || {
+        assert!(bounded::acquire(&heap, seats, late()).unwrap().is_some());
+        assert!(condition::acquire(&heap, at, late()).unwrap().is_some());
+        condition::notify(&heap, at, 1).unwrap();
+        assert!(condition::wait(&heap, at, Some(Instant::now())).is_ok());
+        let op = heap.op().unwrap();
+        list::increment(&heap, row, 0, &Value::Int(1)).unwrap();
+        list::increment(&heap, row, 1, &Value::Int(1)).unwrap();
+        op.commit().unwrap();
+        condition::release(&heap, at).unwrap();
+        assert!(bounded::release(&heap, seats).unwrap());
+    };
+    let done = || match list::get(&heap, row, 0).unwrap() {
+        Some(Value::Int(done)) => done,
+        other => panic!("it counts: {other:?}"),
+    };
+    for round in 0..150 {
+        let children: Vec<_> = (0..2)
+            .map(|_| {
+                Child::fork(&heap, || {
+                    loop {
+                        work();
+                    }
+                })
+            })
+            .collect();
+        let begun = done();
+        until(|| done() >= begun + round % 7);
+        for child in children {
+            kill(child);
+        }
+        let values = list::get_slice(&heap, row, ungil_heap::slice::Slice::ALL).unwrap();
+        assert_eq!(values[0], values[1]);
+        work();
+        for _ in 0..3 {
+            assert!(bounded::acquire(&heap, seats, now()).unwrap().is_some());
+        }
+        assert_eq!(bounded::acquire(&heap, seats, now()).unwrap(), None);
+        for _ in 0..3 {
+            assert!(bounded::release(&heap, seats).unwrap());
         }
     }
 }
