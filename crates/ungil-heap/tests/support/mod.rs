@@ -2,10 +2,14 @@
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ungil_heap::Heap;
+use ungil_heap::chunk::{self, State};
+use ungil_heap::header::CHUNK;
 use ungil_heap::lock::Sleep;
+use ungil_heap::slab;
 
 /// Keeps forks of different tests apart: a child must not inherit what another one's parent just
 /// opened for it.
@@ -14,6 +18,30 @@ static FORK: Mutex<()> = Mutex::new(());
 /// A new heap.
 pub fn heap(max_size: usize) -> Arc<Heap> {
     Heap::anonymous(max_size, Box::new(Sleep)).expect("a heap is made")
+}
+
+/// How many bytes of a heap are taken, which nobody changes meanwhile.
+pub fn taken(heap: &Heap) -> usize {
+    let segment = heap.segment();
+    let (mut bytes, mut at) = (0, 0);
+    while at < chunk::count(segment) {
+        let state = chunk::state(segment, at).unwrap().load(Relaxed);
+        let mut length = 1;
+        match State::from_word(state).unwrap() {
+            State::Free | State::Hole => {}
+            State::Slab(class) | State::Retiring(class) => {
+                let bitmap = slab::bitmap(segment, at).unwrap();
+                let blocks: u32 = bitmap.iter().map(|word| word.load(Relaxed).count_ones()).sum();
+                bytes += blocks as usize * slab::SIZES[usize::from(class)];
+            }
+            State::Run(chunks) => {
+                length = chunks;
+                bytes += chunks * CHUNK;
+            }
+        }
+        at += length;
+    }
+    bytes
 }
 
 /// How a child ended.
@@ -35,11 +63,12 @@ impl Child {
     /// Runs `work` in a forked child that is attached to `heap`. A panic there fails the test that
     /// waits for it.
     pub fn fork(heap: &Heap, work: impl FnOnce()) -> Self {
-        let _one_at_a_time = FORK.lock().unwrap_or_else(PoisonError::into_inner);
+        let one_at_a_time = FORK.lock().unwrap_or_else(PoisonError::into_inner);
         let reserved = heap.before_fork().expect("there is room for a child");
         // SAFETY: the child uses its own memory and the heap, and leaves by `_exit`.
         match unsafe { libc::fork() } {
             0 => {
+                drop(one_at_a_time);
                 let work = std::panic::AssertUnwindSafe(|| {
                     heap.forked(reserved).expect("the child is attached");
                     work();
