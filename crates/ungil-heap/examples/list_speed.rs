@@ -47,7 +47,7 @@ fn main() -> Result<()> {
     let at = heap.change(list::create)?;
     list::extend(heap, at, &row)?;
     measure("list get, int", MANY, |number| {
-        black_box(list::get(heap, at, (number % 1000) as isize)?);
+        black_box(&list::get(heap, at, (number % 1000) as isize)?);
         Ok(())
     })?;
     measure("list set, int", MANY, |number| {
@@ -94,7 +94,7 @@ fn main() -> Result<()> {
     })?;
     let object = heap.change(|op| structs::create(op, 7, &row[..5]))?;
     measure("struct get", MANY, |_| {
-        black_box(structs::get(heap, object, 7, 3)?);
+        black_box(&structs::get(heap, object, 7, 3)?);
         Ok(())
     })?;
     measure("struct set", MANY, |number| {

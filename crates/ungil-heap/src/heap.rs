@@ -171,17 +171,15 @@ impl Heap {
     #[inline]
     pub fn read<T>(&self, at: Offset, mut look: impl FnMut() -> Result<T>) -> Result<T> {
         let head = object::head(&self.segment, at)?;
-        if !version::is_changing(&head.version)
-            && let Some(seen) = version::read(&head.version, &mut look)
-        {
-            return seen;
+        match version::glance(&head.version, &mut look) {
+            Some(seen) => seen,
+            None => self.read_busy(at, head, &mut look),
         }
-        self.read_locked(at, head, &mut look)
     }
 
     /// As above, where somebody changes the object: maybe this thread, or a dead one.
     #[cold]
-    fn read_locked<T>(
+    fn read_busy<T>(
         &self,
         at: Offset,
         head: &object::Head,
