@@ -329,6 +329,9 @@ fn a_list_grows_to_a_million_and_shrinks_to_nothing() {
 fn a_full_heap_refuses_and_keeps_the_list_as_it_is() {
     let heap = heap(2 << 20);
     let at = new(&heap);
+    // Somebody refers to it, or it would be garbage that makes room.
+    heap.change(|op| op.retain(at)).unwrap();
+    heap.segment().header().root.store(at as u64, Relaxed);
     let mut length = 0;
     let refused = loop {
         match list::append(&heap, at, &Value::Int(length)) {
