@@ -6,7 +6,7 @@ use crate::op::Op;
 use crate::reclaim::Visit;
 use crate::segment::{Offset, Segment};
 use crate::value::{self, Cell, Value};
-use crate::{Error, Result, chunk};
+use crate::{Error, Heap, Result, chunk};
 
 /// Where cell number `index` of a row is. Nonsense for what is no row; whoever reads it is told.
 #[inline]
@@ -15,6 +15,7 @@ pub const fn place(row: Offset, index: usize) -> Offset {
 }
 
 /// Whether a row lies where the heap has memory.
+#[inline]
 pub fn check(segment: &Segment, row: Offset, count: usize) -> Result<()> {
     let end = segment.layout().chunk(chunk::count(segment));
     match count.checked_mul(Cell::SIZE).and_then(|bytes| row.checked_add(bytes)) {
@@ -66,11 +67,82 @@ pub fn store(op: &mut Op<'_>, values: &[Value<'_>]) -> Result<Vec<Cell>> {
     values.iter().map(|value| value::store(op, value)).collect()
 }
 
+/// Loads the value of a cell whose place `find` says, without a lock: see [`Heap::read`].
+#[inline]
+pub fn get(
+    heap: &Heap,
+    at: Offset,
+    mut find: impl FnMut() -> Result<Option<Offset>>,
+) -> Result<Option<Value<'static>>> {
+    let segment = heap.segment();
+    let mut read = || match find()? {
+        Some(place) => Cell::read(segment, place),
+        None => Ok(Cell::NOTHING),
+    };
+    let cell = heap.read(at, &mut read)?;
+    if cell.is_nothing() {
+        return Ok(None);
+    }
+    if cell.has_block() {
+        get_block(heap, at, &mut read)
+    } else {
+        value::load(segment, cell).map(Some)
+    }
+}
+
+/// The same where the value has a block, which can be freed at any time: the cell is read again,
+/// and the block with it.
+#[cold]
+fn get_block(
+    heap: &Heap,
+    at: Offset,
+    read: &mut dyn FnMut() -> Result<Cell>,
+) -> Result<Option<Value<'static>>> {
+    heap.read(at, || match read()? {
+        Cell::NOTHING => Ok(None),
+        cell => value::load(heap.segment(), cell).map(Some),
+    })
+}
+
+/// Calls `visit` with the values of the cells that `copy` copies, all of one moment: see
+/// [`Heap::read`].
+pub fn each(
+    heap: &Heap,
+    at: Offset,
+    mut copy: impl FnMut(&mut Vec<Cell>) -> Result<()>,
+    mut visit: impl FnMut(Value<'static>) -> Result<()>,
+) -> Result<()> {
+    let segment = heap.segment();
+    let mut cells = Vec::new();
+    heap.read(at, || {
+        cells.clear();
+        copy(&mut cells)
+    })?;
+    if !cells.iter().any(|cell| cell.has_block()) {
+        return cells.iter().try_for_each(|cell| visit(value::load(segment, *cell)?));
+    }
+    let values = heap.read(at, || {
+        cells.clear();
+        copy(&mut cells)?;
+        load(segment, &cells)
+    })?;
+    values.into_iter().try_for_each(visit)
+}
+
+/// Puts a value into the heap, for a cell that will own it. Quick if the cell is all of it.
+#[inline]
+pub fn store_one(op: &mut Op<'_>, value: &Value<'_>) -> Result<Cell> {
+    match Cell::inline(value) {
+        Some(cell) => Ok(cell),
+        None => value::store(op, value),
+    }
+}
+
 /// Gives a cell another value.
 #[inline]
 pub fn set(op: &mut Op<'_>, at: Offset, value: &Value<'_>) -> Result<()> {
     let old = Cell::read(op.heap().segment(), at)?;
-    let new = value::store(op, value)?;
+    let new = store_one(op, value)?;
     op.store_all(at, &new.words())?;
     value::discard(op, old)
 }
@@ -78,7 +150,17 @@ pub fn set(op: &mut Op<'_>, at: Offset, value: &Value<'_>) -> Result<()> {
 /// Adds to the number in a cell; returns the sum.
 pub fn increment(op: &mut Op<'_>, at: Offset, by: &Value<'_>) -> Result<Value<'static>> {
     let segment = op.heap().segment();
-    let sum = value::plus(&value::load(segment, Cell::read(segment, at)?)?, by)?;
+    let old = Cell::read(segment, at)?;
+    if let Value::Int(by) = by
+        && !old.has_block()
+        && let Value::Int(number) = value::load(segment, old)?
+        && let Some(sum) = number.checked_add(*by)
+    {
+        // The other word says that it is an integer, and stays.
+        op.store(at + 8, sum.cast_unsigned())?;
+        return Ok(Value::Int(sum));
+    }
+    let sum = value::plus(&value::load(segment, old)?, by)?;
     set(op, at, &sum)?;
     Ok(sum)
 }

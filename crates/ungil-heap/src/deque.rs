@@ -83,9 +83,12 @@ fn ring(head: &Head) -> Result<Ring> {
 
 #[inline]
 fn lock(op: &mut Op<'_>, at: Offset) -> Result<Ring> {
-    let head = head(op.heap().segment(), at)?;
+    let segment = op.heap().segment();
+    let head = head(segment, at)?;
     op.lock(at)?;
-    ring(head)
+    let ring = ring(head)?;
+    cells::check(segment, ring.cells, ring.room)?;
+    Ok(ring)
 }
 
 /// A new deque with nothing in it, that never has more than `limit` values.
@@ -115,10 +118,9 @@ pub fn limit(heap: &Heap, at: Offset) -> Result<Option<usize>> {
 pub fn get(heap: &Heap, at: Offset, index: isize) -> Result<Option<Value<'static>>> {
     let segment = heap.segment();
     let head = head(segment, at)?;
-    heap.read(at, || {
+    cells::get(heap, at, || {
         let ring = ring(head)?;
-        let Some(index) = slice::index(index, ring.length) else { return Ok(None) };
-        value::load(segment, Cell::read(segment, ring.cell(index))?).map(Some)
+        Ok(slice::index(index, ring.length).map(|index| ring.cell(index)))
     })
 }
 
@@ -187,7 +189,7 @@ fn push_in(op: &mut Op<'_>, at: Offset, ring: Ring, end: End, value: &Value<'_>)
     } else if length > ring.room {
         ring = resize(op, at, ring, length)?;
     }
-    let cell = value::store(op, value)?;
+    let cell = cells::store_one(op, value)?;
     let (first, place) = match end {
         End::Left => (ring.first.wrapping_sub(1), ring.cell(usize::MAX)),
         End::Right => (ring.first, ring.cell(ring.length)),

@@ -158,15 +158,6 @@ impl Heap {
         Op::begin(self, self.thread()?)
     }
 
-    /// Makes a change: an operation of its own, or a part of the one that the thread has under way.
-    /// It has not happened if `work` fails.
-    pub fn change<'h, T>(&'h self, mut work: impl FnMut(&mut Op<'h>) -> Result<T>) -> Result<T> {
-        let mut op = self.op()?;
-        let done = work(&mut op)?;
-        op.commit()?;
-        Ok(done)
-    }
-
     /// Looks at an object once, without a lock; `None`: somebody changes it, so that what `look` saw
     /// means nothing, and [`Self::read`] is to be asked.
     ///
@@ -189,17 +180,15 @@ impl Heap {
     #[inline]
     pub fn read<T>(&self, at: Offset, mut look: impl FnMut() -> Result<T>) -> Result<T> {
         let head = object::head(&self.segment, at)?;
-        if !version::is_changing(&head.version)
-            && let Some(seen) = version::read(&head.version, &mut look)
-        {
-            return seen;
+        match version::glance(&head.version, &mut look) {
+            Some(seen) => seen,
+            None => self.read_busy(at, head, &mut look),
         }
-        self.read_locked(at, head, &mut look)
     }
 
     /// As above, where somebody changes the object: maybe this thread, or a dead one.
     #[cold]
-    fn read_locked<T>(
+    fn read_busy<T>(
         &self,
         at: Offset,
         head: &object::Head,
@@ -261,7 +250,14 @@ impl Heap {
     /// Who this thread is in the words of locks.
     #[inline]
     pub(crate) fn me(&self) -> Result<Holder> {
-        Ok(self.thread()?.me)
+        let id = self.id.load(Relaxed);
+        let known = THREADS.try_with(|threads| {
+            threads.borrow().iter().find(|thread| thread.id == id).map(|thread| thread.me)
+        });
+        match known {
+            Ok(Some(me)) => Ok(me),
+            _ => Ok(self.thread()?.me),
+        }
     }
 
     pub(crate) fn id(&self) -> u64 {

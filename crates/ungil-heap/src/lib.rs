@@ -13,10 +13,14 @@
 //! `version` (reading without a lock) and `gate` (stopping the world). They know nothing of the
 //! heap, and are all that is built for loom, which checks them.
 
+#![allow(clippy::similar_names, reason = "heap and head are what they are called")]
+
 mod atomic;
 mod bitmap;
 #[cfg(not(loom))]
 mod cells;
+#[cfg(not(loom))]
+mod change;
 #[cfg(not(loom))]
 pub mod chunk;
 #[cfg(not(loom))]

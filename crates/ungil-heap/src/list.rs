@@ -6,61 +6,19 @@
 //!
 //! Indices are Python's: below zero they count from the end, at the moment of the operation.
 
+mod row;
+
 use std::sync::atomic::Ordering::Relaxed;
 
+use self::row::{LENGTH, Row, grow, head, lock, replace, row, splice};
 use crate::cells::{self, place};
-use crate::object::{self, BODY, Head, Kind};
+use crate::object::{self, Kind};
 use crate::op::Op;
 use crate::reclaim::{Owned, Visit};
 use crate::segment::{Offset, Segment};
 use crate::slice::{self, Slice};
 use crate::value::{self, Cell, Value};
-use crate::{Error, Heap, Result, fault, memory};
-
-/// Where the number of used cells is.
-const LENGTH: usize = BODY + 8;
-/// So many cells are moved in place, through the log; more are moved to a new row.
-const MOVED: usize = 24;
-/// Lists with fewer cells keep their room.
-const SMALL: usize = 64;
-
-/// The body of a list.
-#[derive(Clone, Copy)]
-struct Row {
-    cells: Offset,
-    length: usize,
-    room: usize,
-}
-
-#[inline]
-fn head(segment: &Segment, at: Offset) -> Result<&Head> {
-    let head = object::head(segment, at)?;
-    if head.is(Kind::List) { Ok(head) } else { Err(Error::Corrupt("an object is no list")) }
-}
-
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "64-bit machines only; checked where used")]
-fn row(head: &Head) -> Result<Row> {
-    let [cells, length, room, _] = &head.body;
-    let row = Row {
-        cells: cells.load(Relaxed) as usize,
-        length: length.load(Relaxed) as usize,
-        room: room.load(Relaxed) as usize,
-    };
-    if row.length <= row.room {
-        Ok(row)
-    } else {
-        Err(Error::Corrupt("a list has more values than room"))
-    }
-}
-
-/// Locks a list to change it.
-#[inline]
-fn lock(op: &mut Op<'_>, at: Offset) -> Result<Row> {
-    let head = head(op.heap().segment(), at)?;
-    op.lock(at)?;
-    row(head)
-}
+use crate::{Error, Heap, Result, fault};
 
 /// A new list with nothing in it.
 pub fn create(op: &mut Op<'_>) -> Result<Offset> {
@@ -79,32 +37,44 @@ pub fn len(heap: &Heap, at: Offset) -> Result<usize> {
 pub fn get(heap: &Heap, at: Offset, index: isize) -> Result<Option<Value<'static>>> {
     let segment = heap.segment();
     let head = head(segment, at)?;
-    heap.read(at, || {
+    cells::get(heap, at, || {
         let row = row(head)?;
-        let Some(index) = slice::index(index, row.length) else { return Ok(None) };
-        value::load(segment, Cell::read(segment, place(row.cells, index))?).map(Some)
+        Ok(slice::index(index, row.length).map(|index| place(row.cells, index)))
     })
+}
+
+/// Calls `visit` with each value of a slice, all of one moment. Its error ends the walk.
+pub fn each(
+    heap: &Heap,
+    at: Offset,
+    slice: Slice,
+    visit: impl FnMut(Value<'static>) -> Result<()>,
+) -> Result<()> {
+    let segment = heap.segment();
+    let head = head(segment, at)?;
+    let copy = |cells: &mut Vec<Cell>| {
+        let row = row(head)?;
+        let part = slice.within(row.length);
+        if part.step == 1 {
+            return cells::read(segment, place(row.cells, part.start), part.count, cells);
+        }
+        cells::check(segment, row.cells, row.length)?;
+        for index in part.indices() {
+            cells.push(Cell::read(segment, place(row.cells, index))?);
+        }
+        Ok(())
+    };
+    cells::each(heap, at, copy, visit)
 }
 
 /// The values of a slice.
 pub fn get_slice(heap: &Heap, at: Offset, slice: Slice) -> Result<Vec<Value<'static>>> {
-    let segment = heap.segment();
-    let head = head(segment, at)?;
-    let mut cells = Vec::new();
-    heap.read(at, || {
-        let row = row(head)?;
-        let part = slice.within(row.length);
-        cells.clear();
-        if part.step == 1 {
-            cells::read(segment, place(row.cells, part.start), part.count, &mut cells)?;
-        } else {
-            cells::check(segment, row.cells, row.length)?;
-            for index in part.indices() {
-                cells.push(Cell::read(segment, place(row.cells, index))?);
-            }
-        }
-        cells::load(segment, &cells)
-    })
+    let mut values = Vec::new();
+    each(heap, at, slice, |value| {
+        values.push(value);
+        Ok(())
+    })?;
+    Ok(values)
 }
 
 /// All values, and the version of the list that they are from: see [`reorder`].
@@ -171,7 +141,7 @@ pub fn append(heap: &Heap, at: Offset, value: &Value<'_>) -> Result<()> {
         if row.length == row.room {
             row = grow(op, at, row, row.length + 1)?;
         }
-        let cell = value::store(op, value)?;
+        let cell = cells::store_one(op, value)?;
         let end = place(row.cells, row.length);
         if op.is_nested() {
             // The transaction may have taken a value away from here, and may fail yet.
@@ -297,7 +267,8 @@ pub fn reverse(heap: &Heap, at: Offset) -> Result<()> {
 }
 
 /// Gives the values another order, which the caller found for [`snapshot`]: value number
-/// `order[i]` comes to place `i`. False: the list has changed since, and stays as it is.
+/// `order[i]` comes to place `i`. False: somebody changed the list since, or tried to, and it stays
+/// as it is.
 ///
 /// # Errors
 /// [`Error::Misuse`] if `order` does not name each place once.
@@ -390,105 +361,6 @@ fn find(
         }
     }
     Ok(None)
-}
-
-/// Puts `new` in the place of `gone` cells from `from` on, which give up what they own.
-fn splice(
-    op: &mut Op<'_>,
-    at: Offset,
-    row: Row,
-    from: usize,
-    gone: usize,
-    new: &[Cell],
-) -> Result<()> {
-    let segment = op.heap().segment();
-    cells::check(segment, row.cells, row.room)?;
-    for index in from..from + gone {
-        value::discard(op, Cell::read(segment, place(row.cells, index))?)?;
-    }
-    let behind = from + gone;
-    let tail = row.length - behind;
-    let length = row.length - gone + new.len();
-    if length <= row.room && !is_wasteful(length, row.room) {
-        if tail == 0 && gone == 0 && (new.len() <= MOVED || !op.is_nested()) {
-            let end = place(row.cells, from);
-            if op.is_nested() {
-                op.save(end, new.len() * 2)?;
-            }
-            cells::write(segment, end, new.iter().copied())?;
-            fault::point("list: cells written");
-            return op.store(at + LENGTH, length as u64);
-        }
-        if new.len() + tail <= MOVED {
-            let mut words = [0; MOVED * 2];
-            let moved = segment.words(place(row.cells, behind), tail * 2)?;
-            let moved = moved.iter().map(|word| word.load(Relaxed));
-            let new = new.iter().flat_map(|cell| cell.words());
-            let mut count = 0;
-            for (to, word) in words.iter_mut().zip(new.chain(moved)) {
-                *to = word;
-                count += 1;
-            }
-            if count > 0 {
-                op.store_all(place(row.cells, from), &words[..count])?;
-            }
-            return op.store(at + LENGTH, length as u64);
-        }
-    }
-    let (fresh, room) =
-        if length > row.room { take_more(op, row, length) } else { take(op, length) }?;
-    cells::copy(segment, row.cells, fresh, from)?;
-    cells::write(segment, place(fresh, from), new.iter().copied())?;
-    cells::copy(segment, place(row.cells, behind), place(fresh, from + new.len()), tail)?;
-    publish(op, at, row, Row { cells: fresh, length, room })
-}
-
-/// Puts other cells in the place of all. What the old ones own is the new ones' or is given up.
-fn replace(op: &mut Op<'_>, at: Offset, row: Row, new: &[Cell]) -> Result<()> {
-    let (cells, room) = take(op, new.len())?;
-    cells::write(op.heap().segment(), cells, new.iter().copied())?;
-    publish(op, at, row, Row { cells, length: new.len(), room })
-}
-
-/// Moves a list to a row with room for `length` cells and some more.
-#[cold]
-fn grow(op: &mut Op<'_>, at: Offset, row: Row, length: usize) -> Result<Row> {
-    cells::check(op.heap().segment(), row.cells, row.room)?;
-    let (cells, room) = take_more(op, row, length)?;
-    cells::copy(op.heap().segment(), row.cells, cells, row.length)?;
-    let grown = Row { cells, length: row.length, room };
-    publish(op, at, row, grown)?;
-    Ok(grown)
-}
-
-/// Takes a row that is larger than the present one, and has room for more values to come.
-fn take_more(op: &mut Op<'_>, row: Row, length: usize) -> Result<(Offset, usize)> {
-    // Many lists are filled once. Those that grow do it by a quarter: a value is moved four times
-    // in its life, on average.
-    take(op, if row.room == 0 { length.max(4) } else { length + length / 4 + 3 })
-}
-
-/// Takes a row for at least `length` cells; returns it and how many there are.
-fn take(op: &mut Op<'_>, length: usize) -> Result<(Offset, usize)> {
-    if length == 0 {
-        return Ok((0, 0));
-    }
-    let bytes = memory::rounded(length * Cell::SIZE);
-    Ok((op.take(bytes)?, bytes / Cell::SIZE))
-}
-
-fn publish(op: &mut Op<'_>, at: Offset, old: Row, new: Row) -> Result<()> {
-    fault::point("list: new row written");
-    op.store_all(at + BODY, &[new.cells as u64, new.length as u64, new.room as u64])?;
-    if old.room > 0 {
-        op.free(old.cells, old.room * Cell::SIZE);
-    }
-    Ok(())
-}
-
-/// Whether most of the room would be empty.
-const fn is_wasteful(length: usize, room: usize) -> bool {
-    room > SMALL && length < room / 4
 }
 
 /// Calls `visit` with all that the list at `at` owns.

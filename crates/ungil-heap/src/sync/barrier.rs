@@ -26,7 +26,9 @@ use crate::{Error, Heap, Result, fault};
 const PARTIES: usize = BODY + 24;
 const BROKEN: u64 = 1 << 32;
 /// The largest number of parties: as many threads can use a heap.
-pub const MOST: u32 = crate::header::LANES as u32;
+pub const MOST: u32 = 4095;
+
+const _: () = assert!(MOST as usize == crate::header::LANES);
 
 /// How a wait at a barrier ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,10 +71,10 @@ pub fn is_broken(heap: &Heap, at: Offset) -> Result<bool> {
 pub fn waiting(heap: &Heap, at: Offset) -> Result<usize> {
     sync::head(heap, at, Sort::Barrier)?;
     let all = heap.read(at, || waiters::all(heap.segment(), at))?;
-    Ok(all.iter().filter(|waiter| is_inside(waiter)).count())
+    Ok(all.iter().filter(|waiter| is_inside(**waiter)).count())
 }
 
-fn is_inside(waiter: &Waiter) -> bool {
+const fn is_inside(waiter: Waiter) -> bool {
     is_undecided(Some(waiter.state))
 }
 
@@ -143,14 +145,14 @@ fn arrive(
         if before.iter().all(|waiter| waiter.state != State::Complete) {
             waiters::join(&mut op, at, me)?;
             let mut all = waiters::all(heap.segment(), at)?;
-            let count = all.iter().filter(|waiter| is_inside(waiter)).count();
+            let count = all.iter().filter(|waiter| is_inside(**waiter)).count();
             if count >= parties {
                 if waiters::forget_dead(heap, &mut all)? {
                     drop(op);
                     break_up(heap, at, BROKEN)?;
                     return Ok(None);
                 }
-                for waiter in all.iter_mut().filter(|waiter| is_inside(waiter)) {
+                for waiter in all.iter_mut().filter(|waiter| is_inside(**waiter)) {
                     waiter.state = State::Complete;
                 }
                 waiters::set(&mut op, at, &all)?;
@@ -207,7 +209,7 @@ fn until_answered(heap: &Heap, at: Offset, me: Holder, deadline: Option<Instant>
 /// Breaks the barrier if a party that has come is dead.
 fn look_for_dead(heap: &Heap, at: Offset) -> Result<()> {
     for waiter in heap.read(at, || waiters::all(heap.segment(), at))? {
-        if is_inside(&waiter) && heap.is_gone(waiter.holder)? {
+        if is_inside(waiter) && heap.is_gone(waiter.holder)? {
             return break_up(heap, at, BROKEN);
         }
     }
@@ -235,7 +237,7 @@ fn break_up(heap: &Heap, at: Offset, broken: u64) -> Result<()> {
     let mut all = waiters::all(heap.segment(), at)?;
     waiters::forget_dead(heap, &mut all)?;
     let mut called = Vec::new();
-    for waiter in all.iter_mut().filter(|waiter| is_inside(waiter)) {
+    for waiter in all.iter_mut().filter(|waiter| is_inside(**waiter)) {
         waiter.state = State::Broken;
         called.push(*waiter);
     }
