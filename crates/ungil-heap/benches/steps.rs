@@ -33,7 +33,7 @@ fn main() -> Result<()> {
     let mut steps: Vec<Step<'_>> = vec![
         (
             "an atomic exchange, for comparison",
-            Box::new(|| drop(black_box(exchanged.swap(1, Relaxed)))),
+            Box::new(|| _ = black_box(exchanged.swap(1, Relaxed))),
         ),
         (
             "lock, unlock",

@@ -4,12 +4,12 @@
 //! Who takes a bit sets it and looks at the slab's state then. Who retires the slab changes the
 //! state and looks at the bits then. So at least one of the two sees the other.
 
-use crate::fault;
-use crate::sync::{
+use crate::atomic::{
     AtomicU64,
     Ordering::{Relaxed, SeqCst},
     in_total_order,
 };
+use crate::fault;
 
 /// Sets a clear bit of the first `count`, looking from word `from` on, as long as `state` is `slab`.
 #[inline]

@@ -49,12 +49,13 @@ impl State {
     /// From what is stored.
     #[expect(clippy::cast_possible_truncation, reason = "the values are masked")]
     pub const fn from_word(word: u64) -> Result<Self> {
+        const CLASSES: u64 = slab::CLASSES as u64;
         let value = word & ((1 << KIND_BITS) - 1);
         match (word >> KIND_BITS, value) {
             (0, 0) => Ok(Self::Free),
             (0, 1) => Ok(Self::Hole),
-            (1, 0..slab::CLASSES) => Ok(Self::Slab(value as u8)),
-            (2, 0..slab::CLASSES) => Ok(Self::Retiring(value as u8)),
+            (1, 0..CLASSES) => Ok(Self::Slab(value as u8)),
+            (2, 0..CLASSES) => Ok(Self::Retiring(value as u8)),
             (3, 1..) => Ok(Self::Run(value as usize)),
             _ => Err(Error::Corrupt("a chunk of an unknown kind")),
         }
@@ -138,6 +139,10 @@ fn step(segment: &Segment, at: &mut usize, free: usize) -> Result<usize> {
 fn fill_holes(segment: &Segment, first: usize, count: usize) -> Result<()> {
     for index in first..first + count {
         if look(segment, index)? == State::Hole {
+            // If that fails, those that had memory may have lost it.
+            for index in first..first + count {
+                state(segment, index)?.store(State::Hole.word(), Relaxed);
+            }
             segment.provide(segment.layout().chunk(first), count * CHUNK)?;
             for index in first..first + count {
                 state(segment, index)?.store(State::Free.word(), Relaxed);
@@ -177,6 +182,50 @@ pub fn free_run(segment: &Segment, at: Offset) -> Result<()> {
         .map_err(|_| Error::Corrupt("a run was freed twice"))?;
     fault::point("chunk: run freed");
     Ok(())
+}
+
+/// How many chunks are used.
+pub fn used(segment: &Segment) -> Result<usize> {
+    let total = count(segment);
+    let (mut at, mut used) = (0, 0_usize);
+    while at < total {
+        let start = at;
+        if step(segment, &mut at, 0)? == 0 {
+            used = used.saturating_add(at - start);
+        }
+    }
+    Ok(used)
+}
+
+/// Gives the memory of free chunks back to the system, except that of the first `reserve` ones;
+/// returns how many chunks have none any more. The caller holds the lock of the chunks, and nobody
+/// frees any.
+pub fn give_back(segment: &Segment, reserve: usize) -> Result<usize> {
+    let total = count(segment);
+    let (mut at, mut kept, mut given) = (0, 0, 0);
+    while at < total {
+        let start = at;
+        while at < total && matches!(look(segment, at)?, State::Free | State::Hole) {
+            at += 1;
+        }
+        let spared = (reserve - kept).min(at - start);
+        kept += spared;
+        let (first, count) = (start + spared, at - start - spared);
+        if count * CHUNK >= GIVEN_BACK {
+            // Holes first: a chunk that is free has memory, whoever dies. Those that are holes
+            // already may have some from somebody who died here.
+            for hole in first..at {
+                state(segment, hole)?.store(State::Hole.word(), SeqCst);
+            }
+            fault::point("chunk: free ones become holes");
+            segment.give_back(segment.layout().chunk(first), count * CHUNK);
+            given += count;
+        }
+        if at < total {
+            step(segment, &mut at, 0)?;
+        }
+    }
+    Ok(given)
 }
 
 /// How many chunks at the end of the heap are free.

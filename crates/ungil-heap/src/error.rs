@@ -26,6 +26,10 @@ pub enum Error {
     },
     /// The object that the handle meant is no more.
     Stale,
+    /// An operation does not work on a value of this type or size.
+    Unfit(&'static str),
+    /// The caller may not do this now: it does not hold the lock, for instance.
+    Misuse(&'static str),
     /// A wait was given up, because [`crate::lock::Pause::pause`] said so.
     Interrupted,
     /// The operating system refused.
@@ -52,6 +56,7 @@ impl fmt::Display for Error {
             }
             Self::Corrupt(what) => write!(f, "the heap is damaged: {what}"),
             Self::Refused(why) => f.write_str(why),
+            Self::Unfit(why) | Self::Misuse(why) => f.write_str(why),
             Self::Crowded { what, limit } => {
                 write!(f, "a heap serves at most {limit} {what} at a time")
             }

@@ -3,7 +3,7 @@
 //! A thread says that it is busy and looks at the gate then. The collector closes the gate and looks
 //! at the threads then. So at least one of the two sees the other.
 
-use crate::sync::{AtomicU32, Ordering::SeqCst, in_total_order};
+use crate::atomic::{AtomicU32, Ordering::SeqCst, in_total_order};
 
 /// No operation is under way: the log is of no interest.
 pub const IDLE: u32 = 0;
@@ -30,7 +30,7 @@ mod model {
     use loom::thread;
 
     use super::*;
-    use crate::sync::Ordering::{Relaxed, Release};
+    use crate::atomic::Ordering::{Relaxed, Release};
 
     // Fails if `enter` looks at the gate first.
     #[test]

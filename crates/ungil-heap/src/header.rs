@@ -90,6 +90,12 @@ pub struct Header {
     pub chunk_cursor: AtomicU64,
     /// The lock of transactions, which run one at a time.
     pub transaction_lock: Alone<AtomicU32>,
+    /// Collections that were finished.
+    pub collections: AtomicU64,
+    /// Chunks in use after the last collection.
+    pub collected_chunks: AtomicU64,
+    /// [`Self::deaths`] before the last collection.
+    pub collected_deaths: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Header>() <= PAGE);

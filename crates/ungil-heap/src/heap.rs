@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::atomic::{
     AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release, SeqCst},
+    fence,
 };
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -158,14 +159,21 @@ impl Heap {
         Op::begin(self, self.thread()?)
     }
 
-    /// Makes a change: an operation of its own, or a part of the one that the thread has under way.
-    /// It has not happened if `work` fails.
+    /// Looks at an object once, without a lock; `None`: somebody changes it, so that what `look` saw
+    /// means nothing, and [`Self::read`] is to be asked.
+    ///
+    /// Called from one place, `look` becomes a part of it, and what it returns stays in registers:
+    /// that is half of the time of a short read.
     #[inline]
-    pub fn change<'h, T>(&'h self, mut work: impl FnMut(&mut Op<'h>) -> Result<T>) -> Result<T> {
-        let mut op = self.op()?;
-        let done = work(&mut op)?;
-        op.commit()?;
-        Ok(done)
+    pub fn glance<T>(&self, at: Offset, look: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
+        let head = object::head(&self.segment, at)?;
+        let before = head.version.load(Acquire);
+        if before & 1 == 1 {
+            return Ok(None);
+        }
+        let seen = look();
+        fence(Acquire);
+        if head.version.load(Relaxed) == before { seen.map(Some) } else { Ok(None) }
     }
 
     /// Reads an object without a lock: `look` may see it half changed, and is called again if it
@@ -173,17 +181,15 @@ impl Heap {
     #[inline]
     pub fn read<T>(&self, at: Offset, mut look: impl FnMut() -> Result<T>) -> Result<T> {
         let head = object::head(&self.segment, at)?;
-        if !version::is_changing(&head.version)
-            && let Some(seen) = version::read(&head.version, &mut look)
-        {
-            return seen;
+        match version::glance(&head.version, &mut look) {
+            Some(seen) => seen,
+            None => self.read_busy(at, head, &mut look),
         }
-        self.read_locked(at, head, &mut look)
     }
 
     /// As above, where somebody changes the object: maybe this thread, or a dead one.
     #[cold]
-    fn read_locked<T>(
+    fn read_busy<T>(
         &self,
         at: Offset,
         head: &object::Head,
@@ -245,7 +251,14 @@ impl Heap {
     /// Who this thread is in the words of locks.
     #[inline]
     pub(crate) fn me(&self) -> Result<Holder> {
-        Ok(self.thread()?.me)
+        let id = self.id.load(Relaxed);
+        let known = THREADS.try_with(|threads| {
+            threads.borrow().iter().find(|thread| thread.id == id).map(|thread| thread.me)
+        });
+        match known {
+            Ok(Some(me)) => Ok(me),
+            _ => Ok(self.thread()?.me),
+        }
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -258,6 +271,9 @@ impl Heap {
         loop {
             let seen = gate.load(SeqCst);
             let Some(holder) = Holder::of(seen) else { return Ok(()) };
+            if holder == self.me()? {
+                return Err(Error::Corrupt("the gate was closed by one who waits for it"));
+            }
             self.pause.pause(&mut || _ = lock::wait(gate, seen, lock::PATIENCE))?;
             if gate.load(SeqCst) == seen && self.is_gone(holder)? {
                 // What it left undone is garbage that stays garbage.
@@ -291,21 +307,24 @@ impl Heap {
         clean(&self.segment, index)
     }
 
-    /// Prepares a fork: takes a place for the child. Afterwards the child gives it to
-    /// [`Self::forked`], and the parent drops it, also if there is no child.
+    /// Prepares a fork: takes a place for the child, and has it hold what this process holds.
+    /// Afterwards the child gives it to [`Self::forked`], and the parent drops it, in the same
+    /// thread, also if there is no child. Other threads hold and release nothing meanwhile.
     ///
     /// No other thread should fork before it is dropped: its child would keep the place taken.
-    pub fn before_fork(&self) -> Result<Membership> {
-        Membership::take(&self.segment)
+    pub fn before_fork(&self) -> Result<Reserved> {
+        let membership = Membership::take(&self.segment)?;
+        self.duplicate_roots(&membership)?;
+        Ok(Reserved { membership: Some(membership), heap: self.itself.clone() })
     }
 
     /// Makes this process, which was just forked, one of its own: its threads get lanes of their
     /// own, and what this thread had under way stays the parent's. Without a place prepared it
-    /// takes one.
+    /// takes one, and holds nothing.
     ///
     /// # Errors
     /// As those of attaching. The heap can be read then, but not changed.
-    pub fn forked(&self, membership: impl Into<Option<Membership>>) -> Result<()> {
+    pub fn forked(&self, reserved: impl Into<Option<Reserved>>) -> Result<()> {
         let parents = self.id.swap(NEXT_ID.fetch_add(1, Relaxed), Relaxed);
         THREADS.with_borrow_mut(|threads| {
             for thread in threads.extract_if(.., |thread| thread.id == parents) {
@@ -319,9 +338,9 @@ impl Heap {
         if let Some(life) = life.take() {
             life.was_not_inherited();
         }
-        let membership = match membership.into() {
+        let membership = match reserved.into().and_then(|mut reserved| reserved.membership.take()) {
             Some(membership) => membership,
-            None => self.before_fork()?,
+            None => Membership::take(&self.segment)?,
         };
         let slot = membership.slot;
         *life = Some(membership.settle(&self.segment)?);
@@ -330,8 +349,37 @@ impl Heap {
     }
 }
 
+/// A place for a child that is about to be forked.
+#[derive(Debug)]
+pub struct Reserved {
+    /// `None` in the child that has taken it.
+    membership: Option<Membership>,
+    heap: Weak<Heap>,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        if self.membership.is_some()
+            && let Some(heap) = self.heap.upgrade()
+        {
+            // A table that cannot be unlocked is no table any more.
+            drop(heap.end_duplication());
+        }
+    }
+}
+
 impl Drop for Heap {
     fn drop(&mut self) {
+        let is_own = process::slot(&self.segment, self.slot()).is_ok_and(|slot| {
+            // SAFETY: no arguments, no failure.
+            slot.pid.load(Relaxed) == unsafe { libc::getpid() }.cast_unsigned()
+        });
+        // A child that was forked without [`Heap::forked`] has nothing to give back.
+        if !is_own {
+            return;
+        }
+        // What cannot be released now is found by the collector.
+        drop(self.release_all());
         let id = self.id();
         // A thread that ends has no thread-local variables any more, and no lane either.
         let _ = THREADS.try_with(|threads| {

@@ -300,7 +300,7 @@ mod tests {
         let (segment, index, at) = segment();
         let lane = lane(&segment, index).unwrap();
         let damaged = || {
-            assert!(matches!(roll_back(&segment, index, Mark::default()), Err(Error::Corrupt(_))))
+            assert!(matches!(roll_back(&segment, index, Mark::default()), Err(Error::Corrupt(_))));
         };
         lane.used.store(u64::MAX, Relaxed);
         damaged();

@@ -12,7 +12,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::sync::{
+use crate::atomic::{
     AtomicU32,
     Ordering::{Relaxed, Release, SeqCst},
 };
@@ -38,7 +38,7 @@ impl Holder {
     /// The holder with a lane's number, which is below 4095, and generation.
     #[expect(clippy::cast_possible_truncation, reason = "the number of a lane has 12 bits")]
     pub const fn new(lane: usize, generation: u32) -> Self {
-        Self((lane as u32 + 1) << GENERATION_BITS | generation % GENERATIONS)
+        Self((lane as u32 + 1) << GENERATION_BITS | (generation % GENERATIONS))
     }
 
     /// Who holds a lock with this word, if anybody.

@@ -191,6 +191,7 @@ fn unlock(file: BorrowedFd<'_>, byte: usize) {
     drop(control(file, libc::F_OFD_SETLK, libc::F_UNLCK, byte));
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "constants that fcntl(2) has as short")]
 fn control(
     file: BorrowedFd<'_>,
     command: libc::c_int,

@@ -6,7 +6,7 @@
 use crate::header::GRANULE;
 use crate::object::{self, Kind};
 use crate::segment::{Offset, Segment};
-use crate::{Error, Result};
+use crate::{Error, Result, deque, dict, list, set, structs, sync};
 
 /// Something that an object owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,9 +34,12 @@ pub type Visit<'v> = dyn FnMut(Owned) -> Result<()> + 'v;
 /// [`Error::Corrupt`] if it is no object; and those of `visit`.
 pub fn owned(segment: &Segment, at: Offset, visit: &mut Visit<'_>) -> Result<()> {
     match object::head(segment, at)?.kind()? {
-        Kind::Dict | Kind::List | Kind::Set | Kind::Deque | Kind::Struct | Kind::Sync => {
-            visit(Owned::Block { at, bytes: object::SIZE })
-        }
+        Kind::Dict => dict::owned(segment, at, visit),
+        Kind::List => list::owned(segment, at, visit),
+        Kind::Set => set::owned(segment, at, visit),
+        Kind::Deque => deque::owned(segment, at, visit),
+        Kind::Struct => structs::owned(segment, at, visit),
+        Kind::Sync => sync::owned(segment, at, visit),
     }
 }
 

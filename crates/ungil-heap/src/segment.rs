@@ -131,7 +131,7 @@ impl Segment {
         }
         // Read, not mapped: what the file does not have is an error here and a SIGBUS there.
         let mut max_size = [0; 8];
-        let place = std::mem::offset_of!(Header, max_size) as libc::off_t;
+        let place = std::mem::offset_of!(Header, max_size).cast_signed() as libc::off_t;
         // SAFETY: the buffer is as long as said.
         let read = unsafe {
             libc::pread(file.as_raw_fd(), max_size.as_mut_ptr().cast(), max_size.len(), place)

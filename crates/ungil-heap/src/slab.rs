@@ -24,13 +24,13 @@ use crate::{Error, Result, bitmap, fault};
 pub const LARGEST: usize = 32 << 10;
 
 /// How many classes of blocks there are.
-pub const CLASSES: u64 = 40;
+pub const CLASSES: usize = 40;
 
 /// Bytes of the blocks of each class: four sizes to each doubling, as in jemalloc.
-pub const SIZES: [usize; CLASSES as usize] = sizes();
+pub const SIZES: [usize; CLASSES] = sizes();
 
-const fn sizes() -> [usize; CLASSES as usize] {
-    let mut sizes = [0; CLASSES as usize];
+const fn sizes() -> [usize; CLASSES] {
+    let mut sizes = [0; CLASSES];
     let mut class = 0;
     let mut size = GRANULE;
     while class < sizes.len() {
@@ -44,10 +44,10 @@ const fn sizes() -> [usize; CLASSES as usize] {
 const _: () = assert!(SIZES[SIZES.len() - 1] == LARGEST);
 
 /// How many blocks of each class a slab has.
-const CAPACITIES: [usize; CLASSES as usize] = capacities();
+const CAPACITIES: [usize; CLASSES] = capacities();
 
-const fn capacities() -> [usize; CLASSES as usize] {
-    let mut capacities = [0; CLASSES as usize];
+const fn capacities() -> [usize; CLASSES] {
+    let mut capacities = [0; CLASSES];
     let mut class = 0;
     while class < capacities.len() {
         capacities[class] = CHUNK / SIZES[class];

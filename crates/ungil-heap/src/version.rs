@@ -4,7 +4,7 @@
 //! a writer that dies: it stays odd until another one has the lock, has undone the change and
 //! finished one of its own.
 
-use crate::sync::{
+use crate::atomic::{
     AtomicU32,
     Ordering::{Acquire, Relaxed, Release},
     fence,
@@ -29,23 +29,26 @@ pub fn end(version: &AtomicU32) {
     version.store((version.load(Relaxed) | 1).wrapping_add(1), Release);
 }
 
-/// Whether a change is under way, or its writer died.
+/// What `look` sees while nothing changes; `None` if something does, or its writer died.
+///
+/// It is called at one place, so that it becomes a part of its caller: a quarter of the time of a
+/// short read is lost otherwise.
 #[inline]
-pub fn is_changing(version: &AtomicU32) -> bool {
-    version.load(Relaxed) & 1 == 1
+pub fn glance<T>(version: &AtomicU32, look: impl FnOnce() -> T) -> Option<T> {
+    let before = version.load(Acquire);
+    if before & 1 == 1 {
+        return None;
+    }
+    let seen = look();
+    fence(Acquire);
+    (version.load(Relaxed) == before).then_some(seen)
 }
 
-/// What `look` sees while nothing changes; `None` if that did not happen soon.
-#[inline]
+/// As above; `None` if there was no such moment soon.
 pub fn read<T>(version: &AtomicU32, mut look: impl FnMut() -> T) -> Option<T> {
     for _ in 0..TRIES {
-        let before = version.load(Acquire);
-        if before & 1 == 0 {
-            let seen = look();
-            fence(Acquire);
-            if version.load(Relaxed) == before {
-                return Some(seen);
-            }
+        if let Some(seen) = glance(version, &mut look) {
+            return Some(seen);
         }
         std::hint::spin_loop();
     }
@@ -58,7 +61,7 @@ mod model {
     use loom::thread;
 
     use super::*;
-    use crate::sync::AtomicU64;
+    use crate::atomic::AtomicU64;
 
     // Fails without either fence, and if `end` stores with `Relaxed`.
     #[test]

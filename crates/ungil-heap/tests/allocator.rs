@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 use proptest::prelude::*;
-use support::{heap, taken};
+use support::{heap, take, taken};
 use ungil_heap::header::CHUNK;
 use ungil_heap::memory::rounded;
 use ungil_heap::segment::Offset;
@@ -48,7 +48,7 @@ fn free(heap: &Heap, model: &mut Model, at: Offset) {
     let (bytes, mark) = model.remove(&at).unwrap();
     let words = heap.segment().words(at, bytes / 8).unwrap();
     assert!(words.iter().all(|word| word.load(Relaxed) == mark), "somebody else wrote there");
-    heap.change(|op| Ok(op.free(at, bytes))).unwrap();
+    support::free(heap, at, bytes).unwrap();
 }
 
 fn run(heap: &Heap, steps: &[Step]) {
@@ -56,7 +56,7 @@ fn run(heap: &Heap, steps: &[Step]) {
     for (mark, step) in (1..).zip(steps) {
         match step {
             Step::Take(bytes) => {
-                let at = match heap.change(|op| op.take(*bytes)) {
+                let at = match take(heap, *bytes) {
                     Err(Error::Full { .. }) => continue,
                     other => other.unwrap(),
                 };
@@ -106,7 +106,7 @@ fn a_heap_that_is_full_stays_usable() {
         let heap = heap(2 << 20);
         let mut had = Vec::new();
         let error = loop {
-            match heap.change(|op| op.take(bytes)) {
+            match take(&heap, bytes) {
                 Ok(at) => had.push(at),
                 Err(error) => break error,
             }
@@ -117,16 +117,16 @@ fn a_heap_that_is_full_stays_usable() {
         // What is there can be changed, something of another size cannot be had, and what is given
         // back can be had again, in this size and in others.
         heap.change(|op| op.store(had[0], 1)).unwrap();
-        assert!(matches!(heap.change(|op| op.take(200 << 10)), Err(Error::Full { .. })));
+        assert!(matches!(take(&heap, 200 << 10), Err(Error::Full { .. })));
         let again = had.pop().unwrap();
-        heap.change(|op| Ok(op.free(again, bytes))).unwrap();
-        assert_eq!(heap.change(|op| op.take(bytes)).unwrap(), again);
+        support::free(&heap, again, bytes).unwrap();
+        assert_eq!(take(&heap, bytes).unwrap(), again);
         had.push(again);
         for at in had {
-            heap.change(|op| Ok(op.free(at, bytes))).unwrap();
+            support::free(&heap, at, bytes).unwrap();
         }
         assert_eq!(taken(&heap), 0);
-        heap.change(|op| op.take(1 << 20)).unwrap();
+        take(&heap, 1 << 20).unwrap();
     }
 }
 
@@ -134,15 +134,15 @@ fn a_heap_that_is_full_stays_usable() {
 fn a_run_can_use_the_free_end_of_a_heap_that_cannot_grow_enough() {
     let heap = heap(4 << 20);
     // The heap grows by 2 MiB, most of which stay free.
-    heap.change(|op| op.take(16)).unwrap();
-    heap.change(|op| op.take(3 << 20)).unwrap();
+    take(&heap, 16).unwrap();
+    take(&heap, 3 << 20).unwrap();
 }
 
 #[test]
 fn what_cannot_be_had_at_all_is_full_and_no_overflow() {
     let heap = heap(4 << 20);
     for bytes in [5 << 20, 1 << 40, usize::MAX - 1, usize::MAX] {
-        assert!(matches!(heap.change(|op| op.take(bytes)), Err(Error::Full { .. })));
+        assert!(matches!(take(&heap, bytes), Err(Error::Full { .. })));
     }
     assert_eq!(taken(&heap), 0);
 }
@@ -154,12 +154,12 @@ fn large_memory_that_is_freed_goes_back_to_the_system() {
         let file = heap.segment().reopened().unwrap();
         std::os::unix::fs::MetadataExt::blocks(&std::fs::File::from(file).metadata().unwrap())
     };
-    let at = heap.change(|op| op.take(32 << 20)).unwrap();
+    let at = take(&heap, 32 << 20).unwrap();
     let before = blocks();
-    heap.change(|op| Ok(op.free(at, 32 << 20))).unwrap();
+    support::free(&heap, at, 32 << 20).unwrap();
     assert!(before - blocks() >= (32 << 20) / 512, "of {before} blocks {} are left", blocks());
     // It is had again, in another size, with memory behind it.
-    let at = heap.change(|op| op.take(8 << 20)).unwrap();
+    let at = take(&heap, 8 << 20).unwrap();
     for word in heap.segment().words(at, 1 << 20).unwrap() {
         word.store(1, Relaxed);
     }
@@ -176,7 +176,7 @@ fn threads_that_take_and_free_never_have_the_same() {
                 for round in 0..4_000_u64 {
                     let bytes = [16, 24, 64, 200, 3000, 20_000, 70_000][(round % 7) as usize];
                     let mark = thread << 32 | round;
-                    let at = heap.change(|op| op.take(bytes)).unwrap();
+                    let at = take(heap, bytes).unwrap();
                     for word in heap.segment().words(at, bytes / 8).unwrap() {
                         word.store(mark, Relaxed);
                     }
@@ -185,11 +185,11 @@ fn threads_that_take_and_free_never_have_the_same() {
                         let (at, bytes, mark) = had.swap_remove((round * 7 % 20) as usize);
                         let words = heap.segment().words(at, bytes / 8).unwrap();
                         assert!(words.iter().all(|word| word.load(Relaxed) == mark));
-                        heap.change(|op| Ok(op.free(at, bytes))).unwrap();
+                        support::free(heap, at, bytes).unwrap();
                     }
                 }
                 for (at, bytes, _) in had {
-                    heap.change(|op| Ok(op.free(at, bytes))).unwrap();
+                    support::free(heap, at, bytes).unwrap();
                 }
             });
         }
@@ -201,13 +201,13 @@ fn threads_that_take_and_free_never_have_the_same() {
 fn what_is_freed_twice_or_was_never_taken_is_an_error() {
     let heap = heap(4 << 20);
     for bytes in [64, 100 << 10] {
-        let at = heap.change(|op| op.take(bytes)).unwrap();
-        heap.change(|op| Ok(op.free(at, bytes))).unwrap();
+        let at = take(&heap, bytes).unwrap();
+        support::free(&heap, at, bytes).unwrap();
         for wrong in [at, at + 16, 0, 8, usize::MAX - 7] {
-            let result = heap.change(|op| Ok(op.free(wrong, bytes)));
+            let result = support::free(&heap, wrong, bytes);
             assert!(matches!(result, Err(Error::Corrupt(_))), "{bytes} at {wrong}");
         }
     }
     assert_eq!(taken(&heap), 0);
-    heap.change(|op| op.take(64)).unwrap();
+    take(&heap, 64).unwrap();
 }

@@ -1,6 +1,7 @@
 //! A process is killed at every step of every operation of the core, and another one proceeds.
 
 #![cfg(feature = "fault")]
+#![allow(clippy::similar_names, reason = "heap and head are what they are called")]
 
 mod support;
 
@@ -43,10 +44,10 @@ fn body(heap: &Heap, at: Offset) -> [u64; 4] {
     let mut op = heap.op().unwrap();
     op.lock(at).unwrap();
     let head = object::head(heap.segment(), at).unwrap();
-    let body = [0, 1, 2, 3].map(|index| head.body[index].load(Relaxed));
+    let seen = [0, 1, 2, 3].map(|index| head.body[index].load(Relaxed));
     op.commit().unwrap();
     assert_eq!(head.version.load(Relaxed) & 1, 0, "nobody changes it, but its version is odd");
-    body
+    seen
 }
 
 fn words(heap: &Heap, at: Offset, count: usize) -> Vec<u64> {

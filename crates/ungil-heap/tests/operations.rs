@@ -1,5 +1,7 @@
 //! Operations in one process: what they leave behind when they fail, nest and log much.
 
+#![allow(clippy::similar_names, reason = "heap and head are what they are called")]
+
 mod support;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -65,7 +67,7 @@ fn a_log_that_went_on_in_blocks_is_no_loss_however_the_operation_ends() {
         let block = heap.change(|op| op.take(LONGEST * 8 * 3)).unwrap();
         let before = taken(&heap);
         let mut op = heap.op().unwrap();
-        op.store_all(block, &[1; LONGEST * 3]).unwrap();
+        op.store_all(block, &vec![1; LONGEST * 3]).unwrap();
         for _ in 0..3 {
             for at in 0..500 {
                 op.store(block + at * 8, 2).unwrap();

@@ -1,5 +1,7 @@
 //! Several processes, some of which die.
 
+#![allow(clippy::similar_names, reason = "heap and head are what they are called")]
+
 mod support;
 
 use std::io::{Read, Write};
@@ -196,7 +198,8 @@ fn what_was_under_way_at_a_fork_is_the_parents_to_finish() {
 fn a_place_for_a_child_that_was_never_forked_becomes_free_and_is_no_death() {
     let heap = heap(SIZE);
     let place = heap.before_fork().unwrap();
-    let slot = place.slot;
+    let [own, slot] = slots(&heap)[..] else { panic!("there is no place") };
+    assert_eq!(own, heap.slot());
     assert_eq!(heap.clean().unwrap(), 0, "it is waited for");
     drop(place);
     assert_eq!(heap.clean().unwrap(), 1);

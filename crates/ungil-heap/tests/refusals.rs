@@ -178,7 +178,7 @@ fn fill(folder: &Path) {
     let heap = Heap::named(&folder.join("heap"), 64 << 20, Box::new(Sleep)).unwrap();
     let mut had = Vec::new();
     let error = loop {
-        match heap.change(|op| op.take(1000)) {
+        match support::take(&heap, 1000) {
             Ok(at) => {
                 for word in heap.segment().words(at, 125).unwrap() {
                     word.store(1, std::sync::atomic::Ordering::Relaxed);
@@ -190,10 +190,10 @@ fn fill(folder: &Path) {
     };
     assert!(error.to_string().contains("its file system is full"), "{error}");
     assert!(had.len() * 1024 > 5 << 20, "only {} blocks", had.len());
-    assert!(heap.change(|op| op.take(32 << 20)).is_err());
+    assert!(support::take(&heap, 32 << 20).is_err());
     let again = had.pop().unwrap();
-    heap.change(|op| Ok(op.free(again, 1000))).unwrap();
-    assert_eq!(heap.change(|op| op.take(1000)).unwrap(), again);
+    support::free(&heap, again, 1000).unwrap();
+    assert_eq!(support::take(&heap, 1000).unwrap(), again);
     // A second heap finds no room for itself, which is no SIGBUS either, and leaves nothing.
     let other = folder.join("other");
     fs::write(folder.join("rest"), vec![0; 4 << 20]).unwrap_err();

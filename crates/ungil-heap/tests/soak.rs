@@ -1,17 +1,19 @@
-//! Processes that are killed at random moments, really, while others go on.
+//! Processes that are killed at random moments, really, while others go on and garbage is collected.
 //!
 //! `UNGIL_KILLS` says how many die (default 150), `UNGIL_SEED` what they do.
 
 mod support;
+#[path = "support/whole.rs"]
+mod whole;
 
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use support::{Child, End, heap, settle};
-use ungil_heap::object::{self, BODY, Kind};
+use support::{Child, End, heap};
 use ungil_heap::op::Op;
+use ungil_heap::roots::Root;
 use ungil_heap::segment::Offset;
-use ungil_heap::{Heap, Result};
+use ungil_heap::value::Value;
+use ungil_heap::{Heap, Result, list};
 
 /// How many objects there are.
 const OBJECTS: usize = 8;
@@ -26,56 +28,49 @@ fn number(name: &str, default: u64) -> u64 {
 struct Random(u64);
 
 impl Random {
-    fn below(&mut self, limit: usize) -> usize {
+    fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        (self.0 >> 16) as usize % limit
+        self.0 >> 16
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.next()).expect("48 bits") % limit
     }
 }
 
-fn word(heap: &Heap, at: Offset) -> u64 {
-    heap.segment().word(at).unwrap().load(Relaxed)
-}
-
-/// An object's body is: where its block is, how many bytes that has, what each of its words is, and
-/// the same number again.
-fn replace(heap: &Heap, op: &mut Op<'_>, at: Offset, bytes: usize, mark: u64) -> Result<()> {
+/// A list has a number, as many bytes as anybody likes that are all like the number, the number
+/// again, and a list of its own with the number in it.
+fn replace(heap: &Heap, op: &mut Op<'_>, at: Offset, bytes: usize, mark: u8) -> Result<()> {
+    // Until the end, so that nobody comes between the three.
     op.lock(at)?;
-    check(heap, at);
-    let (old, old_bytes) = (word(heap, at + BODY) as usize, word(heap, at + BODY + 8) as usize);
-    let new = op.take(bytes)?;
-    for word in heap.segment().words(new, bytes / 8)? {
-        word.store(mark, Relaxed);
-    }
-    op.store(at + BODY, new as u64)?;
-    op.store(at + BODY + 8, bytes as u64)?;
-    op.store_all(at + BODY + 16, &[mark, mark])?;
-    op.free(old, old_bytes);
+    check(&[0, 1, 2].map(|index| list::get(heap, at, index).unwrap().unwrap()));
+    list::set(heap, at, 0, &Value::Int(mark.into()))?;
+    list::set(heap, at, 1, &Value::Bytes(vec![mark; bytes].into()))?;
+    list::set(heap, at, 2, &Value::Int(mark.into()))?;
+    let inner = list::create(op)?;
+    list::append(heap, inner, &Value::Int(mark.into()))?;
+    list::set(heap, at, 3, &Value::Object(inner))?;
     Ok(())
 }
 
-/// Asserts that an object is whole; it is locked.
-fn check(heap: &Heap, at: Offset) {
-    let body = [0, 8, 16, 24].map(|more| word(heap, at + BODY + more));
-    assert_eq!(body[2], body[3], "half of a change is seen");
-    let words = heap.segment().words(body[0] as usize, body[1] as usize / 8).unwrap();
-    for word in words {
-        assert_eq!(word.load(Relaxed), body[2], "a block is somebody else's");
-    }
+fn check(seen: &[Value<'_>]) {
+    let [Value::Int(first), Value::Bytes(bytes), Value::Int(last), ..] = seen else {
+        panic!("not what was stored: {seen:?}")
+    };
+    assert_eq!(first, last, "half of a change is seen");
+    let mark = u8::try_from(*first).expect("a small number");
+    assert!(bytes.iter().all(|byte| *byte == mark), "the memory is somebody else's");
 }
 
 fn work(heap: &Heap, objects: &[Offset], mut random: Random) {
     loop {
         let at = objects[random.below(OBJECTS)];
-        let bytes = [16, 48, 300, 5000, 40_000, 200_000][random.below(6)];
-        let mark = random.below(1 << 40) as u64;
+        let bytes = [1, 14, 40, 300, 5000, 40_000, 200_000][random.below(7)];
+        let mark = u8::try_from(random.below(100)).expect("it is below");
         match random.below(4) {
-            0 => {
-                let look = || Ok([16, 24].map(|more| word(heap, at + BODY + more)));
-                let [first, second] = heap.read(at, look).unwrap();
-                assert_eq!(first, second, "half of a change is seen");
-            }
+            0 => check(&list::snapshot(heap, at).unwrap().0),
             1 => {
                 let mut op = heap.op().unwrap();
                 replace(heap, &mut op, at, bytes, mark).unwrap();
@@ -86,43 +81,46 @@ fn work(heap: &Heap, objects: &[Offset], mut random: Random) {
 }
 
 #[test]
-fn random_deaths_neither_tear_nor_stop_anything() {
+fn random_deaths_neither_tear_nor_stop_nor_lose_anything() {
     let seed = number("UNGIL_SEED", 1);
-    let kills = number("UNGIL_KILLS", 150);
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    // The dead leak, and nobody collects here: room for all that they can have had in hand.
-    let heap = heap(64 << 20 | usize::try_from(kills).unwrap() * 400_000);
+    let heap = heap(64 << 20);
     let make = |op: &mut Op<'_>| {
-        let at = op.create(Kind::Struct, object::SIZE)?;
-        let block = op.take(16)?;
-        heap.segment().words(block, 2)?.iter().for_each(|word| word.store(0, Relaxed));
-        heap.segment().word(at + BODY)?.store(block as u64, Relaxed);
-        heap.segment().word(at + BODY + 8)?.store(16, Relaxed);
-        op.retain(at)?;
-        Ok(at)
+        let at = list::create(op)?;
+        list::extend(&heap, at, &[Value::Int(0), Value::Bytes([0].to_vec().into())])?;
+        list::extend(&heap, at, &[Value::Int(0), Value::None])?;
+        heap.hold(None, || Ok(Some(at)))
     };
-    let objects: Vec<Offset> = (0..OBJECTS).map(|_| heap.change(make).unwrap()).collect();
+    let roots: Vec<_> = (0..OBJECTS).map(|_| heap.change(make).unwrap().unwrap()).collect();
+    let objects: Vec<Offset> = roots.iter().map(Root::at).collect();
     let start = |random: &mut Random| {
-        let own = Random(random.below(1 << 40) as u64 | 1);
+        let own = Random(random.next() | 1);
         Child::fork(&heap, || work(&heap, &objects, own))
     };
     let mut workers: Vec<Child> = (0..WORKERS).map(|_| start(&mut random)).collect();
-    for kill in 0..kills {
-        std::thread::sleep(Duration::from_micros(random.below(3000) as u64));
+    for kill in 0..number("UNGIL_KILLS", 150) {
+        // Not to wait for anything: to die somewhere else each time.
+        std::thread::sleep(Duration::from_micros(random.next() % 3000));
         let index = random.below(WORKERS);
         let victim = std::mem::replace(&mut workers[index], start(&mut random));
         victim.kill();
         assert_eq!(victim.wait(), End::Killed, "kill {kill} of seed {seed}");
         // This process meets what the dead one held.
         let at = objects[random.below(OBJECTS)];
-        heap.change(|op| op.lock(at).map(|()| check(&heap, at))).unwrap();
+        let mut op = heap.op().unwrap();
+        op.lock(at).unwrap();
+        check(&list::snapshot(&heap, at).unwrap().0);
+        op.commit().unwrap();
+        if random.below(20) == 0 {
+            whole::collect(&heap);
+        }
     }
     for worker in workers {
         worker.kill();
         assert_eq!(worker.wait(), End::Killed);
     }
     for at in objects {
-        heap.change(|op| op.lock(at).map(|()| check(&heap, at))).unwrap();
+        check(&list::snapshot(&heap, at).unwrap().0);
     }
-    settle(&heap);
+    whole::settled(&heap);
 }

@@ -5,11 +5,12 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ungil_heap::Heap;
 use ungil_heap::chunk::{self, State};
 use ungil_heap::header::CHUNK;
 use ungil_heap::lock::Sleep;
+use ungil_heap::segment::Offset;
 use ungil_heap::slab;
+use ungil_heap::{Heap, Result};
 
 /// Keeps forks of different tests apart: a child must not inherit what another one's parent just
 /// opened for it.
@@ -18,6 +19,22 @@ static FORK: Mutex<()> = Mutex::new(());
 /// A new heap.
 pub fn heap(max_size: usize) -> Arc<Heap> {
     Heap::anonymous(max_size, Box::new(Sleep)).expect("a heap is made")
+}
+
+/// Takes memory that no object owns. Unlike [`Heap::change`], this never collects garbage, which
+/// such memory is.
+pub fn take(heap: &Heap, bytes: usize) -> Result<Offset> {
+    let mut op = heap.op()?;
+    let at = op.take(bytes)?;
+    op.commit()?;
+    Ok(at)
+}
+
+/// Frees such memory.
+pub fn free(heap: &Heap, at: Offset, bytes: usize) -> Result<()> {
+    let mut op = heap.op()?;
+    op.free(at, bytes);
+    op.commit()
 }
 
 /// How many bytes of a heap are taken, which nobody changes meanwhile.
@@ -188,6 +205,7 @@ pub fn every_step<S>(
 
 /// Says where the child died, if `work` panics.
 #[cfg(feature = "fault")]
+#[expect(clippy::print_stderr, reason = "a test that fails says where")]
 fn context<T>(step: u64, point: &str, work: impl FnOnce() -> T) -> T {
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     result.unwrap_or_else(|panic| {
