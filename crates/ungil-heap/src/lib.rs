@@ -13,6 +13,7 @@
 //! `version` (reading without a lock) and `gate` (stopping the world). They know nothing of the
 //! heap, and are all that is built for loom, which checks them.
 
+#![cfg_attr(loom, allow(dead_code, reason = "what uses the protocols is not built"))]
 #![allow(clippy::similar_names, reason = "heap and head are what they are called")]
 
 mod atomic;
