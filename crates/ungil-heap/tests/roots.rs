@@ -63,10 +63,7 @@ fn a_chain_of_any_length_is_freed_without_a_stack() {
 }
 
 fn empty(heap: &Heap) -> Root {
-    let op = heap.op().unwrap();
-    let root = heap.hold(None, || heap.change(list::create).map(Some)).unwrap().unwrap();
-    op.commit().unwrap();
-    root
+    heap.make(list::create).unwrap()
 }
 
 #[test]
