@@ -17,7 +17,8 @@ impl Heap {
     #[inline]
     pub fn change<'h, T>(&'h self, mut work: impl FnMut(&mut Op<'h>) -> Result<T>) -> Result<T> {
         match self.attempt(&mut work, true) {
-            Err(Error::Due) => {
+            // As a part of another one, it is for that one to be begun again.
+            Err(Error::Due) if !self.thread()?.is_busy() => {
                 // If others are busy, the heap grows.
                 self.collect(Duration::ZERO)?;
                 self.attempt(&mut work, false)

@@ -5,6 +5,7 @@ mod support;
 mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -288,8 +289,7 @@ fn a_heap_that_makes_garbage_for_ever_never_fills_and_hardly_grows() {
     for _ in 0..3000 {
         litter(&heap, 100 << 10);
     }
-    let collections =
-        heap.segment().header().collections.load(std::sync::atomic::Ordering::Relaxed);
+    let collections = heap.segment().header().collections.load(Relaxed);
     assert!(collections > 3, "{collections} collections");
     assert!(stored(&heap) < 64 << 20, "{} bytes", stored(&heap));
     assert_eq!(number(&heap, kept.at()), 0);
@@ -329,8 +329,27 @@ fn a_transaction_grows_the_heap_where_a_change_of_its_own_would_collect() {
         transaction.commit().unwrap();
     }
     let header = heap.segment().header();
-    assert_eq!(header.collections.load(std::sync::atomic::Ordering::Relaxed), 0);
+    assert_eq!(header.collections.load(Relaxed), 0);
     assert!(stored(&heap) > 90 << 20);
     let done = settled(&heap);
     assert!(done.freed_bytes > 90 << 20 && done.objects == 0, "{done:?}");
+}
+
+#[test]
+fn a_change_made_of_changes_is_begun_again_as_a_whole_after_a_collection() {
+    let heap = heap(1 << 30);
+    let kept = node(&heap, 0);
+    let large = Value::Bytes(vec![1; 100 << 10].into());
+    for _ in 0..1000 {
+        heap.change(|op| {
+            list::append(&heap, kept.at(), &Value::None)?;
+            let lost = list::create(op)?;
+            list::append(&heap, lost, &large)?;
+            list::append(&heap, lost, &Value::Object(lost))
+        })
+        .unwrap();
+    }
+    assert!(heap.segment().header().collections.load(Relaxed) > 1);
+    assert_eq!(list::len(&heap, kept.at()).unwrap(), 2 + 1000);
+    assert_eq!(settled(&heap).objects, 1);
 }
