@@ -52,9 +52,9 @@ fn collect(heap: &Heap) -> Result<Collected> {
 
 /// A list of lists of strings, each in a block of its own.
 fn texts(heap: &Arc<Heap>) -> Result<Root> {
-    let all = held(heap)?;
+    let all = heap.make(list::create)?;
     for first in (0..BLOCKS).step_by(1000) {
-        let some = held(heap)?;
+        let some = heap.make(list::create)?;
         for number in first..first + 1000 {
             let text = format!("a string with number {number}");
             list::append(heap, some.at(), &Value::Str(text.into_bytes().into()))?;
@@ -67,7 +67,7 @@ fn texts(heap: &Arc<Heap>) -> Result<Root> {
 
 /// A list of lists with nothing in them.
 fn objects(heap: &Arc<Heap>) -> Result<Root> {
-    let all = held(heap)?;
+    let all = heap.make(list::create)?;
     for _ in 0..BLOCKS {
         heap.change(|op| {
             let one = list::create(op)?;
@@ -75,11 +75,4 @@ fn objects(heap: &Arc<Heap>) -> Result<Root> {
         })?;
     }
     Ok(all)
-}
-
-fn held(heap: &Arc<Heap>) -> Result<Root> {
-    let op = heap.op()?;
-    let held = heap.hold(None, || heap.change(list::create).map(Some))?;
-    op.commit()?;
-    Ok(held.expect("it was just made"))
 }

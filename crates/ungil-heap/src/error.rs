@@ -13,6 +13,11 @@ pub enum Error {
         /// Which limit it was, for a person.
         limit: &'static str,
     },
+    /// The heap would grow, but first garbage is to be collected: seen by [`Heap::change`] alone, and
+    /// only in operations that it can begin once more.
+    ///
+    /// [`Heap::change`]: crate::Heap::change
+    Due,
     /// The segment holds something that no ungil process writes.
     Corrupt(&'static str),
     /// The segment must not be used: another owner, another mode, another version.
@@ -54,6 +59,7 @@ impl fmt::Display for Error {
             Self::Full { wanted, limit } => {
                 write!(f, "no room for {wanted} bytes in the heap: {limit}")
             }
+            Self::Due => f.write_str("garbage is to be collected before the heap grows"),
             Self::Corrupt(what) => write!(f, "the heap is damaged: {what}"),
             Self::Refused(why) => f.write_str(why),
             Self::Unfit(why) | Self::Misuse(why) => f.write_str(why),

@@ -76,14 +76,20 @@ fn remember(segment: &Segment, hints: &Hints, chunk: usize, class: u8, at: Offse
     hints.blocks[index].store(block as u32, Relaxed);
 }
 
-/// Takes memory for `bytes` where the hints did not help. The caller holds the lock of the chunks.
+/// Takes memory for `bytes` where the hints did not help. The caller holds the lock of the chunks,
+/// and is asked before the heap grows.
 ///
 /// # Errors
-/// [`Error::Full`]; nothing has changed then.
-pub fn take(segment: &Segment, hints: &Hints, bytes: usize) -> Result<Offset> {
+/// [`Error::Full`], or what `before_growing` says; nothing has changed then.
+pub fn take(
+    segment: &Segment,
+    hints: &Hints,
+    bytes: usize,
+    before_growing: &dyn Fn() -> Result<()>,
+) -> Result<Offset> {
     let Some(class) = slab::class(bytes) else {
         let chunks = bytes.div_ceil(CHUNK);
-        let first = take_chunks(segment, chunks, State::Run(chunks))?;
+        let first = take_chunks(segment, chunks, State::Run(chunks), before_growing)?;
         return Ok(segment.layout().chunk(first));
     };
     loop {
@@ -91,7 +97,7 @@ pub fn take(segment: &Segment, hints: &Hints, bytes: usize) -> Result<Offset> {
             Some(chunk) => chunk,
             None => match take_anywhere(segment, hints, class)? {
                 Some(at) => return Ok(at),
-                None => take_chunks(segment, 1, State::Slab(class))?,
+                None => take_chunks(segment, 1, State::Slab(class), before_growing)?,
             },
         };
         if let Some(at) = slab::take(segment, chunk, class, 0)? {
@@ -118,7 +124,12 @@ fn take_anywhere(segment: &Segment, hints: &Hints, class: u8) -> Result<Option<O
 }
 
 /// Takes chunks, if need be from empty slabs or from the system.
-fn take_chunks(segment: &Segment, count: usize, wanted: State) -> Result<usize> {
+fn take_chunks(
+    segment: &Segment,
+    count: usize,
+    wanted: State,
+    before_growing: &dyn Fn() -> Result<()>,
+) -> Result<usize> {
     let find = || chunk::take(segment, count, wanted);
     if let Some(first) = find()? {
         return Ok(first);
@@ -128,6 +139,7 @@ fn take_chunks(segment: &Segment, count: usize, wanted: State) -> Result<usize> 
     {
         return Ok(first);
     }
+    before_growing()?;
     chunk::grow(segment, count)?;
     find()?.ok_or(Error::Corrupt("a chunk that was free is not"))
 }

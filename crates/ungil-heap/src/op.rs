@@ -21,6 +21,8 @@ pub struct Thread {
     depth: Cell<u32>,
     /// In a forked child: the lane is the parent's, and so is what was under way.
     is_foreign: Cell<bool>,
+    /// Whether the operation under way is begun once more if it fails with [`Error::Due`].
+    can_begin_again: Cell<bool>,
     work: RefCell<Work>,
 }
 
@@ -129,7 +131,8 @@ struct Savepoint {
 impl Thread {
     pub(crate) fn new(heap: Weak<Heap>, id: u64, lane: usize, me: Holder) -> Self {
         let (depth, is_foreign) = (Cell::new(0), Cell::new(false));
-        Self { heap, id, lane, me, depth, is_foreign, work: RefCell::default() }
+        let (can_begin_again, work) = (Cell::new(false), RefCell::default());
+        Self { heap, id, lane, me, depth, is_foreign, can_begin_again, work }
     }
 
     /// Whether an operation is under way.
@@ -183,6 +186,7 @@ impl<'h> Op<'h> {
     pub(crate) fn begin(heap: &'h Heap, thread: Rc<Thread>) -> Result<Self> {
         let start = if thread.depth.get() == 0 {
             enter(heap, &thread)?;
+            thread.can_begin_again.set(false);
             Savepoint::default()
         } else {
             thread.check()?;
@@ -208,6 +212,15 @@ impl<'h> Op<'h> {
     #[inline]
     pub fn is_nested(&self) -> bool {
         self.thread.depth.get() > 1
+    }
+
+    /// Says that the operation is begun once more if it fails with [`Error::Due`], unless it is
+    /// nested.
+    #[inline]
+    pub(crate) fn can_begin_again(&self) {
+        if !self.is_nested() {
+            self.thread.can_begin_again.set(true);
+        }
     }
 
     /// Who this thread is in the words of locks.
@@ -412,7 +425,11 @@ pub(crate) fn take(heap: &Heap, me: Holder, bytes: usize) -> Result<Offset> {
     {
         return Ok(at);
     }
-    with_chunks(heap, me, || memory::take(segment, hints, bytes))
+    let before_growing = || {
+        let can_wait = heap.thread()?.can_begin_again.get();
+        if can_wait && heap.is_collection_due()? { Err(Error::Due) } else { Ok(()) }
+    };
+    with_chunks(heap, me, || memory::take(segment, hints, bytes, &before_growing))
 }
 
 /// Gives memory of `bytes` back, as it was taken. Needs no lock, and waits for nobody.

@@ -39,22 +39,21 @@ impl Heap {
     /// [`Error::Stale`] if the object was made in a transaction that failed.
     pub fn pin(&self, root: &Root) -> Result<Pin> {
         let (at, serial) = (root.at(), root.serial());
-        let nonce = nonce();
         let slot = self.slot();
-        let mut op = self.op()?;
-        if !object::retain_if_alive(&self.segment, at, serial)? {
-            return Err(Error::Stale);
-        }
-        fault::point("pin: retained");
-        let entered =
-            Table::lock(&op, slot).and_then(|table| table.enter(Entry { at, serial, nonce }));
-        if entered.is_err() {
-            op.release(at, serial);
-        }
-        let index = entered?;
-        op.commit()?;
-        let slot = u32::try_from(slot).expect("a slot's number is small");
-        Ok(Pin { at, serial, slot, index, nonce })
+        self.change(|op| {
+            if !object::retain_if_alive(&self.segment, at, serial)? {
+                return Err(Error::Stale);
+            }
+            fault::point("pin: retained");
+            let nonce = nonce();
+            let entered =
+                Table::lock(op, slot).and_then(|table| table.enter(Entry { at, serial, nonce }));
+            if entered.is_err() {
+                op.release(at, serial);
+            }
+            let slot = u32::try_from(slot).expect("a slot's number is small");
+            Ok(Pin { at, serial, slot, index: entered?, nonce })
+        })
     }
 
     /// Holds the object of a handle from another process, or from this one.
@@ -63,17 +62,18 @@ impl Heap {
     /// [`Error::Stale`] if the handle was adopted before, or its sender is dead, and the object is no
     /// more.
     pub fn adopt(&self, pin: &Pin) -> Result<Root> {
-        let mut op = self.op()?;
-        let is_retained = is_block(&self.segment, pin.at)
-            && (self.take_over(&op, pin)?
-                || object::retain_if_alive(&self.segment, pin.at, pin.serial)?);
-        if !is_retained {
-            return Err(Error::Stale);
-        }
-        fault::point("pin: reference taken over");
-        let root = self.enter(&mut op, pin.at, pin.serial)?;
-        op.commit()?;
-        Ok(root)
+        self.change(|op| {
+            // A pin that was taken over cannot be put back, so nothing is to fail after that.
+            Table::lock(op, self.slot())?.make_sure_of_room()?;
+            let is_retained = is_block(&self.segment, pin.at)
+                && (self.take_over(op, pin)?
+                    || object::retain_if_alive(&self.segment, pin.at, pin.serial)?);
+            if !is_retained {
+                return Err(Error::Stale);
+            }
+            fault::point("pin: reference taken over");
+            self.enter(op, pin.at, pin.serial)
+        })
     }
 
     /// Makes the reference of a pin the caller's, if nobody else has done so.

@@ -138,9 +138,7 @@ impl<'o> Table<'o> {
 
     /// Enters an object to which the caller has added a reference.
     pub(crate) fn enter(&self, entry: Entry) -> Result<u32> {
-        if self.slot.roots_free.load(Relaxed) == 0 {
-            self.make_room()?;
-        }
+        self.make_sure_of_room()?;
         let free = self.slot.roots_free.load(Relaxed);
         let words = self.entry(free.wrapping_sub(1))?;
         if words[0].load(Relaxed) != 0 {
@@ -152,6 +150,11 @@ impl<'o> Table<'o> {
         entry.write(words);
         fault::point("roots: entered");
         Ok(free - 1)
+    }
+
+    /// Sees to it that the next entry needs no memory.
+    pub(crate) fn make_sure_of_room(&self) -> Result<()> {
+        if self.slot.roots_free.load(Relaxed) == 0 { self.make_room() } else { Ok(()) }
     }
 
     /// What is held in an entry.
@@ -266,20 +269,30 @@ impl Heap {
         container: Option<Offset>,
         mut look: impl FnMut() -> Result<Option<Offset>>,
     ) -> Result<Option<Root>> {
-        let mut op = self.op()?;
-        if let Some(container) = container {
-            op.lock(container)?;
-        }
-        let root = match look()? {
-            Some(at) => {
-                let serial = object::retain(&self.segment, at)?;
-                fault::point("roots: retained");
-                Some(self.enter(&mut op, at, serial)?)
+        self.change(|op| {
+            if let Some(container) = container {
+                op.lock(container)?;
             }
-            None => None,
-        };
-        op.commit()?;
-        Ok(root)
+            match look()? {
+                Some(at) => self.hold_in(op, at).map(Some),
+                None => Ok(None),
+            }
+        })
+    }
+
+    /// Holds an object that `work` makes. What is made and not held by anybody, or referred to by
+    /// something that is, is garbage as soon as the operation ends.
+    pub fn make<'h>(&'h self, mut work: impl FnMut(&mut Op<'h>) -> Result<Offset>) -> Result<Root> {
+        self.change(|op| {
+            let at = work(op)?;
+            self.hold_in(op, at)
+        })
+    }
+
+    fn hold_in(&self, op: &mut Op<'_>, at: Offset) -> Result<Root> {
+        let serial = object::retain(&self.segment, at)?;
+        fault::point("roots: retained");
+        self.enter(op, at, serial)
     }
 
     /// Holds the dict that everybody finds, which is made at the first call.
@@ -318,6 +331,7 @@ impl Heap {
 
     /// Holds an object no longer, which is destroyed if nobody else has a reference to it. In a
     /// transaction that happens when it ends.
+    #[expect(clippy::needless_pass_by_value, reason = "a root is given back once")]
     pub fn release(&self, root: Root) -> Result<()> {
         let mut op = self.op()?;
         let table = Table::lock(&op, self.slot())?;

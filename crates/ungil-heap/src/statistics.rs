@@ -100,7 +100,7 @@ impl Heap {
             (Guarded::Chunks, &header.chunk_lock),
             (Guarded::Transaction, &header.transaction_lock),
         ];
-        let locks = self.held(locks)?;
+        let locks = self.held(locks);
         Ok(Statistics {
             max_bytes: self.segment.layout().chunks * CHUNK,
             grown_bytes: chunk::count(&self.segment) * CHUNK,
@@ -146,7 +146,7 @@ impl Heap {
         for &at in &reached.objects {
             let head = object::head(&self.segment, at)?;
             if head.monitor.load(Relaxed) != 0 {
-                locks.extend(self.held([(Guarded::Object(head.kind()?, at), &head.monitor)])?);
+                locks.extend(self.held([(Guarded::Object(head.kind()?, at), &head.monitor)]));
             }
         }
         let kinds = Kind::ALL.into_iter().zip(reached.kinds);
@@ -159,10 +159,7 @@ impl Heap {
     }
 
     /// Those of some locks that are held, and by whom.
-    fn held<'w>(
-        &self,
-        locks: impl IntoIterator<Item = (Guarded, &'w AtomicU32)>,
-    ) -> Result<Vec<Held>> {
+    fn held<'w>(&self, locks: impl IntoIterator<Item = (Guarded, &'w AtomicU32)>) -> Vec<Held> {
         let mut held = Vec::new();
         for (guarded, word) in locks {
             let Some(holder) = Holder::of(word.load(Acquire)) else { continue };
@@ -173,6 +170,6 @@ impl Heap {
             });
             held.push(Held { guarded, slot });
         }
-        Ok(held)
+        held
     }
 }

@@ -5,6 +5,7 @@ mod support;
 mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -271,4 +272,84 @@ fn threads_and_processes_change_a_heap_while_it_is_collected_again_and_again() {
         };
         assert!(number(&heap, at) >= 1000);
     }
+}
+
+/// Makes cycles of so many bytes each that nobody holds.
+fn litter(heap: &Heap, bytes: usize) {
+    let lost = node(heap, 1);
+    list::append(heap, lost.at(), &Value::Bytes(vec![1; bytes].into())).unwrap();
+    link(heap, lost.at(), lost.at());
+    heap.release(lost).unwrap();
+}
+
+#[test]
+fn a_heap_that_makes_garbage_for_ever_never_fills_and_hardly_grows() {
+    let heap = heap(1 << 30);
+    let kept = node(&heap, 0);
+    for _ in 0..3000 {
+        litter(&heap, 100 << 10);
+    }
+    let collections = heap.segment().header().collections.load(Relaxed);
+    assert!(collections > 3, "{collections} collections");
+    assert!(stored(&heap) < 64 << 20, "{} bytes", stored(&heap));
+    assert_eq!(number(&heap, kept.at()), 0);
+    assert_eq!(settled(&heap).objects, 1);
+}
+
+#[test]
+fn a_heap_that_is_full_of_garbage_is_collected_and_one_full_of_objects_says_so() {
+    // Too small for a collection before it grows.
+    let heap = heap(4 << 20);
+    for _ in 0..200 {
+        litter(&heap, 40 << 10);
+    }
+    let kept = node(&heap, 1);
+    let filled = std::iter::repeat_with(|| {
+        list::append(&heap, kept.at(), &Value::Bytes(vec![1; 40 << 10].into()))
+    })
+    .take(1000)
+    .find_map(std::result::Result::err);
+    assert!(matches!(filled, Some(Error::Full { .. })), "{filled:?}");
+    assert_eq!(number(&heap, kept.at()), 1);
+    settled(&heap);
+    heap.release(kept).unwrap();
+    let kept = node(&heap, 2);
+    assert_eq!(settled(&heap).objects, 1);
+    heap.release(kept).unwrap();
+}
+
+#[test]
+fn a_transaction_grows_the_heap_where_a_change_of_its_own_would_collect() {
+    let heap = heap(1 << 30);
+    for _ in 0..3 {
+        let transaction = heap.op().unwrap();
+        for _ in 0..300 {
+            litter(&heap, 100 << 10);
+        }
+        transaction.commit().unwrap();
+    }
+    let header = heap.segment().header();
+    assert_eq!(header.collections.load(Relaxed), 0);
+    assert!(stored(&heap) > 90 << 20);
+    let done = settled(&heap);
+    assert!(done.freed_bytes > 90 << 20 && done.objects == 0, "{done:?}");
+}
+
+#[test]
+fn a_change_made_of_changes_is_begun_again_as_a_whole_after_a_collection() {
+    let heap = heap(1 << 30);
+    let kept = node(&heap, 0);
+    let large = Value::Bytes(vec![1; 100 << 10].into());
+    for _ in 0..1000 {
+        heap.change(|op| {
+            list::append(&heap, kept.at(), &Value::None)?;
+            let lost = list::create(op)?;
+            list::append(&heap, lost, &large)?;
+            list::append(&heap, lost, &Value::Object(lost))
+        })
+        .unwrap();
+    }
+    assert!(heap.segment().header().collections.load(Relaxed) > 1);
+    assert_eq!(list::len(&heap, kept.at()).unwrap(), 2 + 1000);
+    assert_eq!(settled(&heap).objects, 1);
 }

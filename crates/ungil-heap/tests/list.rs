@@ -312,6 +312,9 @@ fn try_to(heap: &Heap, at: Offset, action: Action) {
 fn a_list_grows_to_a_million_and_shrinks_to_nothing() {
     let heap = heap(128 << 20);
     let at = new(&heap);
+    // Somebody refers to it, or it would be garbage when the heap grows.
+    heap.change(|op| op.retain(at)).unwrap();
+    heap.segment().header().root.store(at as u64, Relaxed);
     for number in 0..1_000_000 {
         list::append(&heap, at, &Value::Int(number)).unwrap();
     }

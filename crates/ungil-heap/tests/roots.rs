@@ -4,7 +4,10 @@ mod support;
 #[path = "support/whole.rs"]
 mod whole;
 
+use std::sync::mpsc::{Sender, channel};
+
 use support::{Child, End, heap};
+use ungil_heap::lock::Pause;
 use ungil_heap::pin::Pin;
 use ungil_heap::roots::Root;
 use ungil_heap::segment::Offset;
@@ -63,10 +66,7 @@ fn a_chain_of_any_length_is_freed_without_a_stack() {
 }
 
 fn empty(heap: &Heap) -> Root {
-    let op = heap.op().unwrap();
-    let root = heap.hold(None, || heap.change(list::create).map(Some)).unwrap().unwrap();
-    op.commit().unwrap();
-    root
+    heap.make(list::create).unwrap()
 }
 
 #[test]
@@ -276,4 +276,58 @@ fn receive(from: i32) -> Pin {
         index: narrow(index),
         nonce,
     }
+}
+
+#[test]
+fn a_handle_of_an_object_that_was_swept_does_not_take_other_memory_for_it() {
+    let heap = heap(SIZE);
+    let cycle = node(&heap, 1);
+    link(&heap, cycle.at(), cycle.at());
+    let pin = heap.pin(&cycle).unwrap();
+    heap.release(heap.adopt(&pin).unwrap()).unwrap();
+    heap.release(cycle).unwrap();
+    assert_eq!(settled(&heap).objects, 0);
+    // Somebody has the memory, and has written nothing yet.
+    let mut op = heap.op().unwrap();
+    while op.take(ungil_heap::object::SIZE).unwrap() != pin.at {}
+    assert!(matches!(heap.adopt(&pin), Err(Error::Stale)));
+    drop(op);
+    assert_eq!(settled(&heap).objects, 0);
+}
+
+/// What a thread that wants to hold something comes to first.
+#[derive(Debug, PartialEq, Eq)]
+enum First {
+    Waited,
+    Held,
+}
+
+struct Tell(Sender<First>);
+
+impl Pause for Tell {
+    fn pause(&self, wait: &mut dyn FnMut()) -> ungil_heap::Result<()> {
+        self.0.send(First::Waited).unwrap();
+        wait();
+        Ok(())
+    }
+}
+
+#[test]
+fn other_threads_hold_nothing_between_the_copy_of_the_table_and_the_fork() {
+    let (tell, told) = channel();
+    let heap = Heap::anonymous(SIZE, Box::new(Tell(tell.clone()))).unwrap();
+    let root = node(&heap, 1);
+    let reserved = heap.before_fork().unwrap();
+    std::thread::scope(|scope| {
+        let (heap, root) = (&heap, &root);
+        scope.spawn(move || {
+            let held = again(heap, root);
+            tell.send(First::Held).unwrap();
+            heap.release(held).unwrap();
+        });
+        assert_eq!(told.recv().unwrap(), First::Waited);
+        drop(reserved);
+        while told.recv().unwrap() != First::Held {}
+    });
+    assert_eq!(settled(&heap).objects, 1);
 }

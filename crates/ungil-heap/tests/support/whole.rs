@@ -34,13 +34,13 @@ pub fn settled(heap: &Heap) -> Collected {
 
 /// A list that this process holds, with its number and some text in it.
 pub fn node(heap: &Heap, number: i64) -> Root {
-    let mut op = heap.op().unwrap();
-    let at = list::create(&mut op).unwrap();
-    list::append(heap, at, &Value::Int(number)).unwrap();
-    list::append(heap, at, &text(number)).unwrap();
-    let root = heap.hold(None, || Ok(Some(at))).unwrap().unwrap();
-    op.commit().unwrap();
-    root
+    heap.make(|op| {
+        let at = list::create(op)?;
+        list::append(heap, at, &Value::Int(number))?;
+        list::append(heap, at, &text(number))?;
+        Ok(at)
+    })
+    .unwrap()
 }
 
 pub fn text(number: i64) -> Value<'static> {
