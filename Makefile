@@ -38,7 +38,8 @@ rust-test: needs-cargo ## unit and property tests of the Rust crates
 
 .PHONY: model
 model: needs-cargo ## the lock-free parts under every interleaving (loom)
-	RUSTFLAGS="--cfg loom" cargo test --quiet --release -p ungil-core --lib --target-dir target/loom
+	RUSTFLAGS="--cfg loom" cargo test --quiet --release -p ungil-core -p ungil-heap --lib \
+		--target-dir target/loom
 
 .PHONY: python-test
 python-test: $(DEVELOPED) ## end to end tests (PYTEST='-k name' selects some)

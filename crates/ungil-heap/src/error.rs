@@ -1,0 +1,76 @@
+//! What can go wrong with a heap.
+
+use std::fmt;
+use std::io;
+
+/// Why an operation on a heap failed. Nothing was changed, unless a variant says otherwise.
+#[derive(Debug)]
+pub enum Error {
+    /// The heap cannot grow: its own limit, the file system's or the machine's memory.
+    Full {
+        /// Bytes that were asked for.
+        wanted: usize,
+        /// Which limit it was, for a person.
+        limit: &'static str,
+    },
+    /// The heap would grow, but first garbage is to be collected: seen by [`Heap::change`] alone, and
+    /// only in operations that it can begin once more.
+    ///
+    /// [`Heap::change`]: crate::Heap::change
+    Due,
+    /// The segment holds something that no ungil process writes.
+    Corrupt(&'static str),
+    /// The segment must not be used: another owner, another mode, another version.
+    Refused(String),
+    /// All places of the table are taken by living processes or threads.
+    Crowded {
+        /// What there are too many of.
+        what: &'static str,
+        /// How many there can be.
+        limit: usize,
+    },
+    /// The object that the handle meant is no more.
+    Stale,
+    /// An operation does not work on a value of this type or size.
+    Unfit(&'static str),
+    /// The caller may not do this now: it does not hold the lock, for instance.
+    Misuse(&'static str),
+    /// A wait was given up, because [`crate::lock::Pause::pause`] said so.
+    Interrupted,
+    /// The operating system refused.
+    Io {
+        /// What was attempted.
+        what: &'static str,
+        /// Why it failed.
+        error: io::Error,
+    },
+}
+
+impl Error {
+    /// The last error of the operating system, while doing `what`.
+    pub(crate) fn last(what: &'static str) -> Self {
+        Self::Io { what, error: io::Error::last_os_error() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full { wanted, limit } => {
+                write!(f, "no room for {wanted} bytes in the heap: {limit}")
+            }
+            Self::Due => f.write_str("garbage is to be collected before the heap grows"),
+            Self::Corrupt(what) => write!(f, "the heap is damaged: {what}"),
+            Self::Refused(why) => f.write_str(why),
+            Self::Unfit(why) | Self::Misuse(why) => f.write_str(why),
+            Self::Crowded { what, limit } => {
+                write!(f, "a heap serves at most {limit} {what} at a time")
+            }
+            Self::Stale => f.write_str("the shared object is no more"),
+            Self::Interrupted => f.write_str("interrupted"),
+            Self::Io { what, error } => write!(f, "{what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,176 @@
+//! Taking and freeing memory of the heap, whatever its size.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use crate::chunk::{self, State};
+use crate::header::CHUNK;
+use crate::segment::{Offset, Segment};
+use crate::slab;
+use crate::{Error, Result};
+
+/// Where this process looks first: for each class the slab in which it took or freed a block last.
+///
+/// Only hints: whatever they say, memory is taken where the bitmaps say that it is free. They keep
+/// processes out of each other's slabs.
+#[derive(Debug)]
+pub struct Hints {
+    /// The slab in which a block was taken last: the number of its chunk, plus 1.
+    slabs: [AtomicU32; slab::SIZES.len()],
+    /// The number of that block.
+    blocks: [AtomicU32; slab::SIZES.len()],
+    /// The slab in which a block was freed last, like the other.
+    freed: [AtomicU32; slab::SIZES.len()],
+}
+
+impl Default for Hints {
+    fn default() -> Self {
+        Self {
+            slabs: [const { AtomicU32::new(0) }; slab::SIZES.len()],
+            freed: [const { AtomicU32::new(0) }; slab::SIZES.len()],
+            blocks: [const { AtomicU32::new(0) }; slab::SIZES.len()],
+        }
+    }
+}
+
+impl Hints {
+    /// Forgets all, in a forked child, so that it keeps out of its parent's slabs.
+    pub fn clear(&self) {
+        for hint in self.slabs.iter().chain(&self.freed) {
+            hint.store(0, Relaxed);
+        }
+    }
+}
+
+/// How many bytes are taken for a request of `bytes`.
+pub const fn rounded(bytes: usize) -> usize {
+    match slab::class(bytes) {
+        Some(class) => slab::SIZES[class as usize],
+        None => bytes.div_ceil(CHUNK).saturating_mul(CHUNK),
+    }
+}
+
+/// Takes a block from the slabs that the hints name, without a lock.
+#[inline]
+pub fn take_hinted(segment: &Segment, hints: &Hints, class: u8) -> Result<Option<Offset>> {
+    let index = usize::from(class);
+    for hint in [&hints.slabs[index], &hints.freed[index]] {
+        let chunk = hint.load(Relaxed);
+        if chunk == 0 {
+            continue;
+        }
+        let chunk = chunk as usize - 1;
+        let from = hints.blocks[index].load(Relaxed) as usize;
+        if let Some(at) = slab::take(segment, chunk, class, from)? {
+            remember(segment, hints, chunk, class, at);
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "fewer than 2³² chunks and blocks")]
+fn remember(segment: &Segment, hints: &Hints, chunk: usize, class: u8, at: Offset) {
+    let index = usize::from(class);
+    let block = (at - segment.layout().chunk(chunk)) / slab::SIZES[index];
+    hints.slabs[index].store(chunk as u32 + 1, Relaxed);
+    hints.blocks[index].store(block as u32, Relaxed);
+}
+
+/// Takes memory for `bytes` where the hints did not help. The caller holds the lock of the chunks,
+/// and is asked before the heap grows.
+///
+/// # Errors
+/// [`Error::Full`], or what `before_growing` says; nothing has changed then.
+pub fn take(
+    segment: &Segment,
+    hints: &Hints,
+    bytes: usize,
+    before_growing: &dyn Fn() -> Result<()>,
+) -> Result<Offset> {
+    let Some(class) = slab::class(bytes) else {
+        let chunks = bytes.div_ceil(CHUNK);
+        let first = take_chunks(segment, chunks, State::Run(chunks), before_growing)?;
+        return Ok(segment.layout().chunk(first));
+    };
+    loop {
+        let chunk = match chunk::take(segment, 1, State::Slab(class))? {
+            Some(chunk) => chunk,
+            None => match take_anywhere(segment, hints, class)? {
+                Some(at) => return Ok(at),
+                None => take_chunks(segment, 1, State::Slab(class), before_growing)?,
+            },
+        };
+        if let Some(at) = slab::take(segment, chunk, class, 0)? {
+            remember(segment, hints, chunk, class, at);
+            return Ok(at);
+        }
+        // Others were quicker to fill it, or its bitmap is damaged: there are only so many chunks.
+    }
+}
+
+/// A block of any slab of the class, looked for after the one where the last block was had.
+fn take_anywhere(segment: &Segment, hints: &Hints, class: u8) -> Result<Option<Offset>> {
+    let total = chunk::count(segment);
+    let last = hints.slabs[usize::from(class)].load(Relaxed) as usize;
+    let from = last.min(total);
+    // One by one, also through runs: what lies inside of one never says that it is a slab.
+    for chunk in (from..total).chain(0..from) {
+        if let Some(at) = slab::take(segment, chunk, class, 0)? {
+            remember(segment, hints, chunk, class, at);
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
+}
+
+/// Takes chunks, if need be from empty slabs or from the system.
+fn take_chunks(
+    segment: &Segment,
+    count: usize,
+    wanted: State,
+    before_growing: &dyn Fn() -> Result<()>,
+) -> Result<usize> {
+    let find = || chunk::take(segment, count, wanted);
+    if let Some(first) = find()? {
+        return Ok(first);
+    }
+    if retire_all(segment)? > 0
+        && let Some(first) = find()?
+    {
+        return Ok(first);
+    }
+    before_growing()?;
+    chunk::grow(segment, count)?;
+    find()?.ok_or(Error::Corrupt("a chunk that was free is not"))
+}
+
+/// Frees the chunks of all empty slabs; returns how many. The caller holds the lock of the chunks.
+pub fn retire_all(segment: &Segment) -> Result<usize> {
+    let mut retired = 0;
+    let mut chunk = 0;
+    while chunk < chunk::count(segment) {
+        let state = chunk::state(segment, chunk)?;
+        let mut length = 1;
+        match State::from_word(state.load(Relaxed))? {
+            State::Run(chunks) => length = chunks,
+            State::Slab(class) => retired += usize::from(slab::retire(segment, chunk, class)?),
+            State::Retiring(class) => {
+                // Whoever was at it died holding the lock that the caller holds now.
+                state.store(State::Slab(class).word(), Relaxed);
+                retired += usize::from(slab::retire(segment, chunk, class)?);
+            }
+            State::Free | State::Hole => {}
+        }
+        chunk = chunk.saturating_add(length);
+    }
+    Ok(retired)
+}
+
+/// Frees a block of a slab.
+pub fn free_block(segment: &Segment, hints: &Hints, at: Offset, class: u8) -> Result<()> {
+    slab::free(segment, at, class)?;
+    let chunk = chunk::number(segment, at)?;
+    hints.freed[usize::from(class)]
+        .store(u32::try_from(chunk).map_or(0, |chunk| chunk + 1), Relaxed);
+    Ok(())
+}

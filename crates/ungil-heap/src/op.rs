@@ -1,0 +1,459 @@
+//! A change of the heap that happens whole or not at all.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Weak;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+use crate::lane::{self, DONE, IDLE, Lane, Mark};
+use crate::lock::{self, Holder};
+use crate::segment::{Offset, Segment};
+use crate::{Error, Heap, Result, chunk, fault, gate, memory, object, reclaim, slab, version};
+
+/// What this process knows of a thread's lane.
+#[derive(Debug)]
+pub struct Thread {
+    heap: Weak<Heap>,
+    pub(crate) id: u64,
+    lane: usize,
+    pub(crate) me: Holder,
+    /// How many operations are under way, one inside of the other.
+    depth: Cell<u32>,
+    /// In a forked child: the lane is the parent's, and so is what was under way.
+    is_foreign: Cell<bool>,
+    /// Whether the operation under way is begun once more if it fails with [`Error::Due`].
+    can_begin_again: Cell<bool>,
+    work: RefCell<Work>,
+}
+
+/// What the operation under way has done. Its room is used again by the next one.
+#[derive(Debug, Default)]
+struct Work {
+    /// Objects that are locked.
+    locked: Vec<Offset>,
+    /// Memory that was taken: freed if the operation fails.
+    taken: Vec<(Offset, usize)>,
+    /// Memory that is to be freed when the operation has succeeded.
+    doomed: Vec<(Offset, usize)>,
+    /// Objects that lose a reference when the operation has succeeded.
+    forgone: Vec<Offset>,
+    /// Objects that got a reference, with their serial numbers: lost again if the operation fails.
+    retained: Vec<(Offset, u32)>,
+    /// Memory that is to be freed when the operation ends, even if it fails: what was made in a
+    /// part of it that failed, and the continuations of the log.
+    undone: Vec<(Offset, usize)>,
+    /// Objects that lose a reference when the operation ends, even if it fails, and if they are
+    /// still there.
+    released: Vec<(Offset, u32)>,
+}
+
+impl Work {
+    /// What was made since `start` is no more: its memory is freed at the end, and the references
+    /// that were added are lost.
+    fn unmake(&mut self, segment: &Segment, start: &Savepoint) -> Result<()> {
+        self.doomed.truncate(start.doomed);
+        self.forgone.truncate(start.forgone);
+        for (at, bytes) in self.taken.drain(start.taken..) {
+            // References to objects that were made lead nowhere from now on.
+            if bytes >= object::SIZE {
+                object::forget(segment, at)?;
+            }
+            self.undone.push((at, bytes));
+        }
+        self.released.extend(self.retained.drain(start.retained..));
+        Ok(())
+    }
+
+    /// Forgets what was made since `start`, where it cannot be said any more what refers to it.
+    fn leak(&mut self, start: &Savepoint) {
+        self.doomed.truncate(start.doomed);
+        self.forgone.truncate(start.forgone);
+        self.taken.truncate(start.taken);
+        self.retained.truncate(start.retained);
+    }
+
+    /// Gives back what nobody needs any more. Goes on after an error, and returns the first: what
+    /// is not freed then is left to the collector.
+    #[inline]
+    fn clear(&mut self, heap: &Heap) -> Result<()> {
+        self.taken.clear();
+        self.retained.clear();
+        let is_clear = self.doomed.is_empty()
+            && self.forgone.is_empty()
+            && self.undone.is_empty()
+            && self.released.is_empty();
+        if is_clear { Ok(()) } else { self.give_back(heap) }
+    }
+
+    fn give_back(&mut self, heap: &Heap) -> Result<()> {
+        let Self { doomed, forgone, undone, released, .. } = self;
+        let mut result = Ok(());
+        let mut lose = |at, last: Result<bool>, forgone: &mut _, doomed: &mut _| {
+            let lost = last.and_then(|last| {
+                if last {
+                    fault::point("op: last reference gone");
+                    reclaim::dismantle(&heap.segment, at, forgone, doomed)?;
+                }
+                Ok(())
+            });
+            if result.is_ok() {
+                result = lost;
+            }
+        };
+        while let Some((at, serial)) = released.pop() {
+            lose(at, object::forgo_if_alive(&heap.segment, at, serial), forgone, doomed);
+        }
+        while let Some(at) = forgone.pop() {
+            lose(at, object::forgo(&heap.segment, at), forgone, doomed);
+        }
+        for list in [undone, doomed] {
+            while let Some((at, bytes)) = list.pop() {
+                let freed = give(heap, at, bytes);
+                if result.is_ok() {
+                    result = freed;
+                }
+            }
+        }
+        result
+    }
+}
+
+/// How far the work of a thread had come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Savepoint {
+    mark: Mark,
+    taken: usize,
+    doomed: usize,
+    forgone: usize,
+    retained: usize,
+}
+
+impl Thread {
+    pub(crate) fn new(heap: Weak<Heap>, id: u64, lane: usize, me: Holder) -> Self {
+        let (depth, is_foreign) = (Cell::new(0), Cell::new(false));
+        let (can_begin_again, work) = (Cell::new(false), RefCell::default());
+        Self { heap, id, lane, me, depth, is_foreign, can_begin_again, work }
+    }
+
+    /// Whether an operation is under way.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.depth.get() > 0
+    }
+
+    /// Whether its heap is no more.
+    pub(crate) fn is_orphan(&self) -> bool {
+        self.heap.strong_count() == 0
+    }
+
+    /// In a forked child: leaves the lane to the parent, and what is under way.
+    pub(crate) fn leave_to_parent(&self) {
+        self.is_foreign.set(true);
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.is_foreign.get() {
+            let why = "the change was begun before the fork: it is the parent's to finish";
+            return Err(Error::Refused(why.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        // With the heap, all lanes of the process were given back.
+        let Some(heap) = self.heap.upgrade() else { return };
+        if !self.is_foreign.get()
+            && let Ok(lane) = lane::lane(&heap.segment, self.lane)
+            && lane.state.load(Relaxed) == IDLE
+        {
+            lane::give_back(lane);
+        }
+    }
+}
+
+/// A change of the heap. Dropped without [`Op::commit`], it has not happened.
+#[derive(Debug)]
+pub struct Op<'h> {
+    heap: &'h Heap,
+    thread: Rc<Thread>,
+    start: Savepoint,
+    is_over: bool,
+}
+
+impl<'h> Op<'h> {
+    #[inline]
+    pub(crate) fn begin(heap: &'h Heap, thread: Rc<Thread>) -> Result<Self> {
+        let start = if thread.depth.get() == 0 {
+            enter(heap, &thread)?;
+            thread.can_begin_again.set(false);
+            Savepoint::default()
+        } else {
+            thread.check()?;
+            let work = thread.work.borrow();
+            Savepoint {
+                mark: lane::mark(&heap.segment, thread.lane)?,
+                taken: work.taken.len(),
+                doomed: work.doomed.len(),
+                forgone: work.forgone.len(),
+                retained: work.retained.len(),
+            }
+        };
+        thread.depth.set(thread.depth.get() + 1);
+        Ok(Self { heap, thread, start, is_over: false })
+    }
+
+    /// The heap.
+    pub fn heap(&self) -> &'h Heap {
+        self.heap
+    }
+
+    /// Whether it is part of another one, on which it depends whether this one happens.
+    #[inline]
+    pub fn is_nested(&self) -> bool {
+        self.thread.depth.get() > 1
+    }
+
+    /// Says that the operation is begun once more if it fails with [`Error::Due`], unless it is
+    /// nested.
+    #[inline]
+    pub(crate) fn can_begin_again(&self) {
+        if !self.is_nested() {
+            self.thread.can_begin_again.set(true);
+        }
+    }
+
+    /// Who this thread is in the words of locks.
+    pub(crate) fn me(&self) -> Holder {
+        self.thread.me
+    }
+
+    /// Locks an object until the outermost operation ends. Without effect if it already is.
+    #[inline]
+    pub fn lock(&mut self, at: Offset) -> Result<()> {
+        self.thread.check()?;
+        let head = object::head(&self.heap.segment, at)?;
+        if !lock::try_acquire(&head.lock, self.thread.me) {
+            if Holder::of(head.lock.load(Relaxed)) != Some(self.thread.me) {
+                // However it was got, the version says whether the last holder finished.
+                let _ = self.heap.acquire(&head.lock, self.thread.me)?;
+            } else if self.thread.work.borrow().locked.contains(&at) {
+                return Ok(());
+            }
+        }
+        self.thread.work.borrow_mut().locked.push(at);
+        version::begin(&head.version);
+        fault::point("op: object locked");
+        Ok(())
+    }
+
+    /// Takes memory. It is given back if the operation fails.
+    #[inline]
+    pub fn take(&mut self, bytes: usize) -> Result<Offset> {
+        self.thread.check()?;
+        let at = take(self.heap, self.thread.me, bytes)?;
+        self.thread.work.borrow_mut().taken.push((at, bytes));
+        Ok(at)
+    }
+
+    /// A new object, with nothing in it, that nobody refers to.
+    pub fn create(&mut self, kind: object::Kind, bytes: usize) -> Result<Offset> {
+        let at = self.take(bytes.max(object::SIZE))?;
+        object::initialise(&self.heap.segment, at, kind)?;
+        Ok(at)
+    }
+
+    /// Frees memory of `bytes`, as it was taken, when the operation has succeeded.
+    pub fn free(&mut self, at: Offset, bytes: usize) {
+        self.thread.work.borrow_mut().doomed.push((at, bytes));
+    }
+
+    /// One reference more to an object, unless the operation fails.
+    pub fn retain(&mut self, at: Offset) -> Result<()> {
+        self.thread.check()?;
+        let serial = object::retain(&self.heap.segment, at)?;
+        self.thread.work.borrow_mut().retained.push((at, serial));
+        fault::point("op: reference added");
+        Ok(())
+    }
+
+    /// One reference less to an object, when the operation has succeeded.
+    pub fn forgo(&mut self, at: Offset) {
+        self.thread.work.borrow_mut().forgone.push(at);
+    }
+
+    /// One reference less to the object with this serial number when the outermost operation ends,
+    /// even if it fails.
+    pub(crate) fn release(&mut self, at: Offset, serial: u32) {
+        self.thread.work.borrow_mut().released.push((at, serial));
+    }
+
+    /// Remembers words that are about to change.
+    #[inline]
+    pub fn save(&mut self, at: Offset, count: usize) -> Result<()> {
+        self.thread.check()?;
+        if lane::save(&self.heap.segment, self.thread.lane, at, count)? {
+            return Ok(());
+        }
+        self.save_more(at, count)
+    }
+
+    /// As above, with a longer log or in several records.
+    #[cold]
+    fn save_more(&mut self, mut at: Offset, count: usize) -> Result<()> {
+        let (segment, lane) = (&self.heap.segment, self.thread.lane);
+        let mut left = count;
+        // Each block is larger than the one before, so that few do.
+        let mut wanted = lane::LEAST_MORE;
+        while left > 0 {
+            let piece = left.min(lane::LONGEST);
+            if lane::save(segment, lane, at, piece)? {
+                at += piece * 8;
+                left -= piece;
+                continue;
+            }
+            wanted = (wanted * 2).min(lane::needed(lane::LONGEST)).max(lane::needed(piece));
+            let bytes = memory::rounded(wanted);
+            let block = take(self.heap, self.thread.me, bytes)?;
+            self.thread.work.borrow_mut().undone.push((block, bytes));
+            lane::extend(segment, lane, block, bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Changes a word.
+    #[inline]
+    pub fn store(&mut self, at: Offset, value: u64) -> Result<()> {
+        self.save(at, 1)?;
+        self.heap.segment.word(at)?.store(value, Relaxed);
+        fault::point("op: word stored");
+        Ok(())
+    }
+
+    /// Changes words in a row.
+    #[inline]
+    pub fn store_all(&mut self, at: Offset, values: &[u64]) -> Result<()> {
+        self.save(at, values.len())?;
+        for (word, value) in self.heap.segment.words(at, values.len())?.iter().zip(values) {
+            word.store(*value, Relaxed);
+        }
+        fault::point("op: words stored");
+        Ok(())
+    }
+
+    /// Makes it happen, if it is the outermost operation; else leaves that to the outer one.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`]: it has happened, but not all of what it freed could be freed.
+    #[inline]
+    pub fn commit(mut self) -> Result<()> {
+        self.is_over = true;
+        self.thread.check()?;
+        if self.thread.leave() { self.finish(&mut self.thread.work.borrow_mut()) } else { Ok(()) }
+    }
+
+    /// Ends the outermost operation, whose changes are made or undone.
+    #[inline]
+    fn finish(&self, work: &mut Work) -> Result<()> {
+        let segment = &self.heap.segment;
+        let lane = lane::lane(segment, self.thread.lane)?;
+        fault::point("op: about to end");
+        // From here on it has happened, whoever dies.
+        lane.state.store(DONE, Release);
+        fault::point("op: ended");
+        while let Some(at) = work.locked.pop() {
+            // It was there when it was locked, and offsets do not cease to be inside.
+            let Ok(head) = object::head(segment, at) else { continue };
+            version::end(&head.version);
+            fault::point("op: version even");
+            lock::release(&head.lock);
+            fault::point("op: object unlocked");
+        }
+        let result = work.clear(self.heap);
+        lane.state.store(IDLE, Release);
+        result
+    }
+}
+
+impl Thread {
+    /// Counts an operation that ends; true: it was the outermost.
+    fn leave(&self) -> bool {
+        let depth = self.depth.get() - 1;
+        self.depth.set(depth);
+        depth == 0
+    }
+}
+
+impl Drop for Op<'_> {
+    fn drop(&mut self) {
+        if self.is_over || self.thread.is_foreign.get() {
+            return;
+        }
+        let is_outermost = self.thread.leave();
+        let segment = &self.heap.segment;
+        let mut work = self.thread.work.borrow_mut();
+        let undone = lane::roll_back(segment, self.thread.lane, self.start.mark)
+            .and_then(|()| work.unmake(segment, &self.start));
+        if undone.is_err() {
+            // A damaged log undoes what it can.
+            work.leak(&self.start);
+        }
+        if is_outermost {
+            drop(self.finish(&mut work));
+        }
+    }
+}
+
+/// Begins the outermost operation of a thread, unless the collector works.
+#[inline]
+fn enter(heap: &Heap, thread: &Thread) -> Result<()> {
+    let lane: &Lane = lane::lane(&heap.segment, thread.lane)?;
+    lane.used.store(0, Relaxed);
+    lane.more.store(0, Relaxed);
+    while !gate::enter(&lane.state, &heap.segment.header().gate) {
+        heap.wait_for_gate()?;
+    }
+    Ok(())
+}
+
+/// Takes memory, which is the caller's to give back.
+#[inline]
+pub(crate) fn take(heap: &Heap, me: Holder, bytes: usize) -> Result<Offset> {
+    let (segment, hints) = (&heap.segment, &heap.hints);
+    if let Some(class) = slab::class(bytes)
+        && let Some(at) = memory::take_hinted(segment, hints, class)?
+    {
+        return Ok(at);
+    }
+    let before_growing = || {
+        let can_wait = heap.thread()?.can_begin_again.get();
+        if can_wait && heap.is_collection_due()? { Err(Error::Due) } else { Ok(()) }
+    };
+    with_chunks(heap, me, || memory::take(segment, hints, bytes, &before_growing))
+}
+
+/// Gives memory of `bytes` back, as it was taken. Needs no lock, and waits for nobody.
+#[inline]
+pub(crate) fn give(heap: &Heap, at: Offset, bytes: usize) -> Result<()> {
+    match slab::class(bytes) {
+        Some(class) => memory::free_block(&heap.segment, &heap.hints, at, class),
+        None => chunk::free_run(&heap.segment, at),
+    }
+}
+
+/// Does something under the lock of the chunks. What a dead holder left is consistent.
+#[cold]
+pub(crate) fn with_chunks<T>(
+    heap: &Heap,
+    me: Holder,
+    work: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    let word = &heap.segment.header().chunk_lock;
+    if !lock::try_acquire(word, me) {
+        let _ = heap.acquire(word, me)?;
+    }
+    fault::point("op: chunks locked");
+    let result = work();
+    lock::release(word);
+    result
+}

@@ -1,0 +1,145 @@
+//! How much memory there is, asked before it is taken: shared memory that is not there gets
+//! processes killed instead of calls refused.
+
+use std::fs;
+use std::path::Path;
+
+use crate::header::CHUNK;
+
+/// What has to be left over, for everything else that the process is about to do.
+const RESERVE: usize = 8 << 20;
+
+/// Which limit speaks against taking `bytes` more, if any does. Less than a chunk is not worth the
+/// question.
+pub fn lacking(bytes: usize) -> Option<&'static str> {
+    if bytes < CHUNK {
+        return None;
+    }
+    let is_too_much = |free: usize| bytes.saturating_add(RESERVE) > free;
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    if available(&meminfo).is_some_and(is_too_much) {
+        return Some("the machine has not so much memory available");
+    }
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    if group_room(Path::new("/sys/fs/cgroup"), &groups).is_some_and(is_too_much) {
+        return Some("the control group (container) may not have so much more memory");
+    }
+    None
+}
+
+/// `MemAvailable` of `/proc/meminfo`, in bytes.
+fn available(meminfo: &str) -> Option<usize> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kilobytes: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes << 10)
+}
+
+/// What the control group of a process, and those that it is in, may still take, in bytes. `groups`
+/// is its `/proc/PID/cgroup`: a line `0::/path` for version 2, `N:memory:/path` for version 1.
+fn group_room(root: &Path, groups: &str) -> Option<usize> {
+    let room = |line: &str| {
+        let mut fields = line.splitn(3, ':');
+        let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let path = path.trim_start_matches('/');
+        if number == "0" {
+            lowest(root, path, "memory.max", "memory.current", "")
+        } else if controllers.split(',').any(|name| name == "memory") {
+            let root = root.join("memory");
+            lowest(&root, path, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
+        } else {
+            None
+        }
+    };
+    groups.lines().filter_map(room).min()
+}
+
+/// The least room of a group and those that it is in. The page cache is no hindrance: it gives way.
+fn lowest(root: &Path, path: &str, limit: &str, used: &str, prefix: &str) -> Option<usize> {
+    let room = |folder: &Path| {
+        let number = |name| {
+            let text = fs::read_to_string(folder.join(name)).ok()?;
+            text.trim().parse::<usize>().ok()
+        };
+        let limit = number(limit)?;
+        let statistics = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+        let cache = ["inactive_file", "active_file"].map(|name| {
+            let line = |line: &str| {
+                let value = line.strip_prefix(prefix)?.strip_prefix(name)?.strip_prefix(' ')?;
+                value.parse::<usize>().ok()
+            };
+            statistics.lines().find_map(line).unwrap_or(0)
+        });
+        let used = number(used)?.saturating_sub(cache[0].saturating_add(cache[1]));
+        Some(limit.saturating_sub(used))
+    };
+    let folder = root.join(path);
+    folder.ancestors().take_while(|folder| folder.starts_with(root)).filter_map(room).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder that is removed at the end.
+    struct Folder(std::path::PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("ungil-{name}-{}", std::process::id()));
+            fs::create_dir_all(&folder).unwrap();
+            Self(folder)
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            let path = self.0.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_the_machine_has_available_is_read() {
+        assert_eq!(available("MemTotal: 9 kB\nMemAvailable:     1024 kB\n"), Some(1 << 20));
+        assert_eq!(available("MemTotal: 9 kB\n"), None);
+    }
+
+    #[test]
+    fn a_group_without_a_limit_limits_nothing() {
+        let root = Folder::new("unlimited");
+        root.write("a/memory.max", "max\n");
+        root.write("a/memory.current", "100\n");
+        assert_eq!(group_room(&root.0, "0::/a\n"), None);
+        assert_eq!(group_room(&root.0, ""), None);
+    }
+
+    #[test]
+    fn the_narrowest_group_counts_and_the_page_cache_does_not() {
+        let root = Folder::new("nested");
+        root.write("a/memory.max", "1000\n");
+        root.write("a/memory.current", "900\n");
+        root.write("a/memory.stat", "anon 100\ninactive_file 300\nactive_file 200\n");
+        root.write("a/b/memory.max", "5000\n");
+        root.write("a/b/memory.current", "100\n");
+        assert_eq!(group_room(&root.0, "0::/a/b\n"), Some(600));
+    }
+
+    #[test]
+    fn a_group_of_version_1_counts_too() {
+        let root = Folder::new("old");
+        root.write("memory/a/memory.limit_in_bytes", "1000\n");
+        root.write("memory/a/memory.usage_in_bytes", "700\n");
+        root.write("memory/a/memory.stat", "inactive_file 1\ntotal_inactive_file 100\n");
+        assert_eq!(group_room(&root.0, "4:cpu:/a\n3:memory,hugetlb:/a\n"), Some(400));
+    }
+
+    #[test]
+    fn more_than_any_machine_has_is_lacking() {
+        assert!(lacking(1 << 60).is_some());
+    }
+}

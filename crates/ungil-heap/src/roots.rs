@@ -1,0 +1,406 @@
+//! What a process holds: a reference for each object that it has something in hand for.
+//!
+//! Each process has a table in the heap, written by itself alone, under a lock of its own that
+//! serves its threads. If the process dies, its table counts for nothing: the next collection finds
+//! the references gone. So nothing here needs to be undone, and the order of steps does not matter.
+//!
+//! An entry has three words:
+//!
+//! | word | an object is held | free |
+//! |---|---|---|
+//! | 0 | its offset | 0 |
+//! | 1 | its serial number | the next free entry, plus 1, or 0 |
+//! | 2 | 0, or the nonce of a pin ([`crate::pin`]) | anything |
+//!
+//! What is held in a transaction stays held when that fails, except objects that were made in it:
+//! their entries lead nowhere, which their serial numbers tell.
+
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
+};
+
+use crate::lock;
+use crate::object::{self, Kind};
+use crate::op::{self, Op};
+use crate::process::{self, Membership, Slot};
+use crate::segment::{Offset, Segment};
+use crate::{Error, Heap, Result, fault, memory};
+
+/// Words of an entry.
+const ENTRY: usize = 3;
+/// Bytes of an entry.
+const ENTRY_SIZE: usize = ENTRY * 8;
+/// Bytes of a process's first table.
+const FIRST_SIZE: usize = memory::rounded(32 * ENTRY_SIZE);
+
+/// An object that this process holds, until it gives this to [`Heap::release`].
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "the object is held until the process ends"]
+pub struct Root {
+    at: Offset,
+    serial: u32,
+    index: u32,
+}
+
+impl Root {
+    /// Where the object is.
+    pub const fn at(&self) -> Offset {
+        self.at
+    }
+
+    /// Its serial number: with the offset, what tells it from all other objects of the heap.
+    pub const fn serial(&self) -> u32 {
+        self.serial
+    }
+}
+
+/// An entry of a table, in which an object is held.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) at: Offset,
+    pub(crate) serial: u32,
+    /// Not 0 for a pin.
+    pub(crate) nonce: u64,
+}
+
+impl Entry {
+    /// Whether the object is still there.
+    pub(crate) fn is_alive(&self, segment: &Segment) -> Result<bool> {
+        let head = object::head(segment, self.at)?;
+        Ok(head.serial() == self.serial && head.references() > 0)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
+    fn read(words: &[AtomicU64]) -> Self {
+        Self {
+            at: words[0].load(Relaxed) as Offset,
+            serial: words[1].load(Relaxed) as u32,
+            nonce: words[2].load(Relaxed),
+        }
+    }
+
+    fn write(self, words: &[AtomicU64]) {
+        words[2].store(self.nonce, Relaxed);
+        words[1].store(u64::from(self.serial), Relaxed);
+        words[0].store(self.at as u64, Release);
+    }
+}
+
+/// Where a process's table is, and how many bytes it has.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "64-bit machines only; and it is checked later"
+)]
+pub(crate) fn table(slot: &Slot) -> Option<(Offset, usize)> {
+    let at = slot.roots.load(Acquire) as Offset;
+    (at != 0).then(|| (at, slot.roots_size.load(Relaxed) as usize))
+}
+
+/// The entries of a process's table in which something is held. Others do not change it meanwhile.
+pub(crate) fn entries<'s>(
+    segment: &'s Segment,
+    slot: &Slot,
+) -> Result<impl Iterator<Item = Entry> + use<'s>> {
+    let words = words(segment, slot)?;
+    Ok(words.chunks_exact(ENTRY).map(Entry::read).filter(|entry| entry.at != 0))
+}
+
+/// All words of a process's table.
+fn words<'s>(segment: &'s Segment, slot: &Slot) -> Result<&'s [AtomicU64]> {
+    match table(slot) {
+        None => Ok(&[]),
+        Some((at, bytes)) => segment.words(at, bytes / 8),
+    }
+}
+
+/// A process's table, locked.
+pub(crate) struct Table<'o> {
+    heap: &'o Heap,
+    me: lock::Holder,
+    pub(crate) slot: &'o Slot,
+    /// Whether this took the lock, which the thread may have had already.
+    is_first: bool,
+}
+
+impl<'o> Table<'o> {
+    /// Locks the table of the process in slot `index`.
+    pub(crate) fn lock(op: &Op<'o>, index: usize) -> Result<Self> {
+        let (heap, me) = (op.heap(), op.me());
+        let slot = process::slot(&heap.segment, index)?;
+        let is_first = lock::Holder::of(slot.roots_lock.load(Relaxed)) != Some(me);
+        if is_first && !lock::try_acquire(&slot.roots_lock, me) {
+            let _ = heap.acquire(&slot.roots_lock, me)?;
+        }
+        fault::point("roots: table locked");
+        Ok(Self { heap, me, slot, is_first })
+    }
+
+    /// Enters an object to which the caller has added a reference.
+    pub(crate) fn enter(&self, entry: Entry) -> Result<u32> {
+        self.make_sure_of_room()?;
+        let free = self.slot.roots_free.load(Relaxed);
+        let words = self.entry(free.wrapping_sub(1))?;
+        if words[0].load(Relaxed) != 0 {
+            return Err(Error::Corrupt("an entry of a process's table is taken and free"));
+        }
+        let next = u32::try_from(words[1].load(Relaxed))
+            .map_err(|_| Error::Corrupt("an entry of a process's table is not linked"))?;
+        self.slot.roots_free.store(next, Relaxed);
+        entry.write(words);
+        fault::point("roots: entered");
+        Ok(free - 1)
+    }
+
+    /// Sees to it that the next entry needs no memory.
+    pub(crate) fn make_sure_of_room(&self) -> Result<()> {
+        if self.slot.roots_free.load(Relaxed) == 0 { self.make_room() } else { Ok(()) }
+    }
+
+    /// What is held in an entry.
+    pub(crate) fn get(&self, index: u32) -> Result<Option<Entry>> {
+        let entry = Entry::read(self.entry(index)?);
+        Ok((entry.at != 0).then_some(entry))
+    }
+
+    /// Empties an entry of another process's table, which finds it when it needs room. Whatever
+    /// becomes of that process at this moment, nothing but the table itself is touched.
+    pub(crate) fn remove_foreign(&self, index: u32) -> Result<()> {
+        self.entry(index)?[0].store(0, Relaxed);
+        fault::point("roots: removed by another");
+        Ok(())
+    }
+
+    /// Frees an entry.
+    fn remove(&self, index: u32) -> Result<()> {
+        let words = self.entry(index)?;
+        words[1].store(u64::from(self.slot.roots_free.load(Relaxed)), Relaxed);
+        words[0].store(0, Relaxed);
+        self.slot.roots_free.store(index + 1, Relaxed);
+        fault::point("roots: removed");
+        Ok(())
+    }
+
+    fn entry(&self, index: u32) -> Result<&'o [AtomicU64]> {
+        words(&self.heap.segment, self.slot)?
+            .chunks_exact(ENTRY)
+            .nth(index as usize)
+            .ok_or(Error::Corrupt("an entry beyond a process's table"))
+    }
+
+    /// Finds the entries that others emptied; makes the table twice as large if they are few.
+    fn make_room(&self) -> Result<()> {
+        let Some((at, bytes)) = table(self.slot) else {
+            return self.copy_to(self.slot, FIRST_SIZE, |entry| Ok(Some(entry)));
+        };
+        let words = words(&self.heap.segment, self.slot)?;
+        let mut free = 0;
+        let mut found = 0;
+        for (index, words) in (1..).zip(words.chunks_exact(ENTRY)) {
+            if words[0].load(Relaxed) == 0 {
+                words[1].store(u64::from(free), Relaxed);
+                (free, found) = (index, found + 1);
+            }
+        }
+        if found > words.len() / ENTRY / 4 {
+            self.slot.roots_free.store(free, Relaxed);
+            return Ok(());
+        }
+        self.copy_to(self.slot, bytes * 2, |entry| Ok(Some(entry)))?;
+        op::give(self.heap, at, bytes)
+    }
+
+    /// Gives `slot` a new table of at least `wanted` bytes, no fewer than this one has, with the
+    /// entries of this one that `keep` returns, in the same places.
+    fn copy_to(
+        &self,
+        slot: &Slot,
+        wanted: usize,
+        mut keep: impl FnMut(Entry) -> Result<Option<Entry>>,
+    ) -> Result<()> {
+        let segment = &self.heap.segment;
+        let bytes = memory::rounded(wanted);
+        let at = op::take(self.heap, self.me, bytes)?;
+        fault::point("roots: table taken");
+        let old = words(segment, self.slot)?;
+        let new = segment.words(at, bytes / 8)?;
+        let mut free = 0;
+        for (index, words) in (1..).zip(new.chunks_exact(ENTRY)) {
+            let held = match old.get((index as usize - 1) * ENTRY..index as usize * ENTRY) {
+                Some(words) if words[0].load(Relaxed) != 0 => keep(Entry::read(words))?,
+                _ => None,
+            };
+            if let Some(entry) = held {
+                entry.write(words);
+            } else {
+                words[0].store(0, Relaxed);
+                words[1].store(u64::from(free), Relaxed);
+                free = index;
+            }
+        }
+        fault::point("roots: table filled");
+        slot.roots_size.store(bytes as u64, Relaxed);
+        slot.roots_free.store(free, Relaxed);
+        slot.roots.store(at as u64, Release);
+        fault::point("roots: table published");
+        Ok(())
+    }
+}
+
+impl Drop for Table<'_> {
+    fn drop(&mut self) {
+        if self.is_first {
+            lock::release(&self.slot.roots_lock);
+        }
+    }
+}
+
+impl Heap {
+    /// Holds the object that `look` finds, if it finds one.
+    ///
+    /// `container` is locked while `look` reads it, so that the object is there until it is held.
+    /// Without a container, the caller vouches for that: it holds the object already, or made it in
+    /// an operation that is still under way.
+    ///
+    /// # Errors
+    /// Those of `look`; and [`Error::Full`] if there is no room for a larger table.
+    pub fn hold(
+        &self,
+        container: Option<Offset>,
+        mut look: impl FnMut() -> Result<Option<Offset>>,
+    ) -> Result<Option<Root>> {
+        self.change(|op| {
+            if let Some(container) = container {
+                op.lock(container)?;
+            }
+            match look()? {
+                Some(at) => self.hold_in(op, at).map(Some),
+                None => Ok(None),
+            }
+        })
+    }
+
+    /// Holds an object that `work` makes. What is made and not held by anybody, or referred to by
+    /// something that is, is garbage as soon as the operation ends.
+    pub fn make<'h>(&'h self, mut work: impl FnMut(&mut Op<'h>) -> Result<Offset>) -> Result<Root> {
+        self.change(|op| {
+            let at = work(op)?;
+            self.hold_in(op, at)
+        })
+    }
+
+    fn hold_in(&self, op: &mut Op<'_>, at: Offset) -> Result<Root> {
+        let serial = object::retain(&self.segment, at)?;
+        fault::point("roots: retained");
+        self.enter(op, at, serial)
+    }
+
+    /// Holds the dict that everybody finds, which is made at the first call.
+    pub fn root(&self) -> Result<Root> {
+        let root = &self.segment.header().root;
+        let op = self.op()?;
+        if root.load(Acquire) == 0 {
+            // No part of a transaction that is under way, which may fail.
+            let at = op::take(self, op.me(), object::SIZE)?;
+            object::initialise(&self.segment, at, Kind::Dict)?;
+            object::retain(&self.segment, at)?;
+            fault::point("roots: dict made");
+            if root.compare_exchange(0, at as u64, SeqCst, Relaxed).is_err() {
+                object::forget(&self.segment, at)?;
+                op::give(self, at, object::SIZE)?;
+            }
+            fault::point("roots: dict published");
+        }
+        op.commit()?;
+        // The header keeps its reference for ever, so the object needs no lock to be there.
+        #[expect(clippy::cast_possible_truncation, reason = "64-bit machines only")]
+        let at = root.load(Acquire) as Offset;
+        let held = self.hold(None, || Ok(Some(at)))?;
+        held.ok_or(Error::Corrupt("the heap has lost its root"))
+    }
+
+    /// Enters an object to which a reference was added, which is lost again if this fails.
+    pub(crate) fn enter(&self, op: &mut Op<'_>, at: Offset, serial: u32) -> Result<Root> {
+        let entered = Table::lock(op, self.slot())
+            .and_then(|table| table.enter(Entry { at, serial, nonce: 0 }));
+        if entered.is_err() {
+            op.release(at, serial);
+        }
+        Ok(Root { at, serial, index: entered? })
+    }
+
+    /// Holds an object no longer, which is destroyed if nobody else has a reference to it. In a
+    /// transaction that happens when it ends.
+    #[expect(clippy::needless_pass_by_value, reason = "a root is given back once")]
+    pub fn release(&self, root: Root) -> Result<()> {
+        let mut op = self.op()?;
+        let table = Table::lock(&op, self.slot())?;
+        let is_held = table.get(root.index)?.is_some_and(|entry| {
+            (entry.at, entry.serial, entry.nonce) == (root.at, root.serial, 0)
+        });
+        // Otherwise the root is from before a fork that began while another thread made it.
+        if is_held {
+            table.remove(root.index)?;
+        }
+        drop(table);
+        if is_held {
+            op.release(root.at, root.serial);
+        }
+        op.commit()
+    }
+
+    /// Holds nothing any more: the process leaves.
+    pub(crate) fn release_all(&self) -> Result<()> {
+        let mut op = self.op()?;
+        let table = Table::lock(&op, self.slot())?;
+        if let Some((at, bytes)) = self::table(table.slot) {
+            for entry in entries(&self.segment, table.slot)? {
+                op.release(entry.at, entry.serial);
+            }
+            table.slot.roots.store(0, Release);
+            fault::point("roots: table withdrawn");
+            op::give(self, at, bytes)?;
+        }
+        drop(table);
+        op.commit()
+    }
+
+    /// Whether the object that is held is still there. It is not if it was made in a transaction
+    /// that failed.
+    pub fn is_alive(&self, root: &Root) -> Result<bool> {
+        Entry { at: root.at, serial: root.serial, nonce: 0 }.is_alive(&self.segment)
+    }
+
+    /// Gives the process that is about to be forked the roots of this one, with a reference each.
+    ///
+    /// The table stays locked, so that what the child inherits is what its table says, until
+    /// [`Self::end_duplication`] after the fork, also if that failed. The child's table is not locked.
+    pub(crate) fn duplicate_roots(&self, child: &Membership) -> Result<()> {
+        let op = self.op()?;
+        let table = Table::lock(&op, self.slot())?;
+        if let Some((_, bytes)) = self::table(table.slot) {
+            let slot = process::slot(&self.segment, child.slot)?;
+            table.copy_to(slot, bytes, |entry| {
+                // A pin is adopted once, so it stays with the parent.
+                if entry.nonce != 0 {
+                    return Ok(None);
+                }
+                object::retain_if_alive(&self.segment, entry.at, entry.serial)?;
+                fault::point("roots: retained for a child");
+                Ok(Some(entry))
+            })?;
+        }
+        std::mem::forget(table);
+        op.commit()
+    }
+
+    /// Lets other threads hold and release again, after a fork, in the parent.
+    pub(crate) fn end_duplication(&self) -> Result<()> {
+        let slot = process::slot(&self.segment, self.slot())?;
+        let me = self.thread()?.me;
+        if lock::Holder::of(slot.roots_lock.load(Relaxed)) == Some(me) {
+            lock::release(&slot.roots_lock);
+        }
+        Ok(())
+    }
+}

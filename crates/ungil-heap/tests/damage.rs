@@ -1,0 +1,150 @@
+//! Dicts in which somebody wrote what no ungil process writes: an error, or a wrong answer, but
+//! never a panic, and never without end.
+
+mod support;
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use proptest::prelude::*;
+use support::heap;
+use ungil_heap::object::BODY;
+use ungil_heap::reclaim::Owned;
+use ungil_heap::segment::Offset;
+use ungil_heap::table::Cursor;
+use ungil_heap::value::{self, Cell, Text, Value};
+use ungil_heap::{Heap, dict, set};
+
+/// Words that a dict is made of: those of its body, its table and its values.
+fn words(heap: &Heap, at: Offset) -> Vec<Offset> {
+    let mut words: Vec<Offset> = (0..4).map(|word| at + BODY + word * 8).collect();
+    dict::owned(heap.segment(), at, &mut |owned| {
+        if let Owned::Block { at: block, bytes } = owned
+            && block != at
+        {
+            words.extend((0..bytes / 8).map(|word| block + word * 8));
+        }
+        Ok(())
+    })
+    .unwrap();
+    words
+}
+
+fn keys() -> Vec<Value<'static>> {
+    let mut keys = Vec::new();
+    for number in 0..12 {
+        keys.push(Value::Int(number));
+        let text = format!("a string that is not in its cell: {number}");
+        keys.push(Value::Str(text.clone().into_bytes().into()));
+        keys.push(Value::Tuple(vec![Value::Int(number), Value::Bytes(text.into_bytes().into())]));
+    }
+    keys
+}
+
+/// A word that is wrong, or wrong in few bits only.
+#[derive(Clone, Debug)]
+enum Damage {
+    Random(u64),
+    Flipped(u32),
+    /// What another word of the dict is.
+    Copied(prop::sample::Index),
+    Small(i8),
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    prop_oneof![
+        any::<u64>().prop_map(Damage::Random),
+        (0..64_u32).prop_map(Damage::Flipped),
+        any::<prop::sample::Index>().prop_map(Damage::Copied),
+        any::<i8>().prop_map(Damage::Small),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_operation_panics_over_a_damaged_dict(
+        wounds in prop::collection::vec((any::<prop::sample::Index>(), damage()), 1..6),
+    ) {
+        let heap = heap(4 << 20);
+        let at = heap.change(dict::create).unwrap();
+        let keys = keys();
+        for key in &keys {
+            dict::set(&heap, at, key, key).unwrap();
+        }
+        let words = words(&heap, at);
+        for (place, damage) in &wounds {
+            let word = heap.segment().word(*place.get(&words)).unwrap();
+            let new = match damage {
+                Damage::Random(new) => *new,
+                Damage::Flipped(bit) => word.load(Relaxed) ^ 1 << bit,
+                Damage::Copied(from) => {
+                    heap.segment().word(*from.get(&words)).unwrap().load(Relaxed)
+                }
+                Damage::Small(new) => i64::from(*new).cast_unsigned(),
+            };
+            word.store(new, Relaxed);
+        }
+        let long = Value::from("a value of more than fourteen bytes");
+        drop(dict::check(heap.segment(), at));
+        drop(dict::owned(heap.segment(), at, &mut |_| Ok(())));
+        drop(dict::len(&heap, at));
+        let mut cursor = Cursor::default();
+        for _ in 0..100 {
+            match dict::batch(&heap, at, &mut cursor, 8) {
+                Ok(batch) if !batch.is_empty() => {}
+                _ => break,
+            }
+        }
+        drop(dict::batch_back(&heap, at, &mut Cursor::default(), 1000));
+        for key in &keys {
+            drop(dict::get(&heap, at, key));
+            drop(dict::contains(&heap, at, key));
+            drop(dict::set(&heap, at, key, &long));
+            drop(dict::increment(&heap, at, key, &Value::Int(1)));
+        }
+        for key in keys.iter().step_by(2) {
+            drop(dict::pop(&heap, at, key));
+        }
+        for number in 0..50 {
+            drop(dict::set(&heap, at, &Value::Int(100 + number), &long));
+            drop(dict::pop_item(&heap, at));
+        }
+        let pairs: Vec<_> = keys.iter().map(|key| (key.clone(), Value::None)).collect();
+        drop(dict::update(&heap, at, &pairs));
+        drop(dict::clear(&heap, at));
+        // Who takes it for something else is told so.
+        prop_assert!(set::len(&heap, at).is_err());
+    }
+
+    #[test]
+    fn a_cell_of_any_bytes_is_a_value_or_an_error(first: u64, second: u64, tag in 0..16_u8) {
+        let heap = heap(4 << 20);
+        for first in [first, first & !0xff | u64::from(tag), u64::from(tag) | 3 << 40] {
+            let cell = Cell(first, second % (8 << 20));
+            drop(value::load(heap.segment(), cell));
+            drop(value::equal(heap.segment(), cell, &Value::Str(Text::from(&[7_u8; 40][..]))));
+            drop(value::owned(heap.segment(), cell, &mut |_| Ok(())));
+        }
+    }
+
+    #[test]
+    fn bytes_that_no_value_has_are_an_error(code in prop::collection::vec(0..16_u8, 0..60)) {
+        if let Ok(value) = value::decode(&code) {
+            prop_assert_eq!(value::encode(&value).unwrap(), code);
+        }
+    }
+}
+
+#[test]
+fn tuples_can_be_nested_deep_but_not_without_end() {
+    let heap = heap(4 << 20);
+    let at = heap.change(dict::create).unwrap();
+    let nested = |depth| (0..depth).fold(Value::Int(1), |inner, _| Value::Tuple(vec![inner]));
+    let deepest = nested(value::DEPTH);
+    dict::set(&heap, at, &deepest, &deepest).unwrap();
+    assert_eq!(dict::get(&heap, at, &deepest).unwrap(), Some(deepest));
+    assert!(dict::set(&heap, at, &nested(value::DEPTH + 1), &Value::None).is_err());
+    let code = [10_u8, 1, 0, 0, 0, 0, 0, 0, 0].repeat(100_000);
+    assert!(value::decode(&code).is_err());
+}
