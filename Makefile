@@ -34,7 +34,7 @@ test: lint rust-test model python-test ## everything that has to pass before a c
 
 .PHONY: rust-test
 rust-test: needs-cargo ## unit and property tests of the Rust crates
-	cargo test --quiet
+	cargo test --quiet --features ungil-heap/fault
 
 .PHONY: model
 model: needs-cargo ## the lock-free parts under every interleaving (loom)

@@ -3,8 +3,9 @@
     python bench/fairness.py [--rounds N] [--python PATH] [--json FILE] [--quick]
 
 Equal threads compute for a fixed time. `unfair` is the most that a thread did less the least, over
-the mean; the target is that no thread is further than 5 % from the mean. Work is calls of a fixed function, by the CPU time and by the wall time of the run, as a
-ratio to stock's of the same round. Handoffs are counted by the threads themselves.
+the mean; the target is that no thread is further than 5 % from the mean. Work is calls of a fixed
+function, by the CPU time and by the wall time of the run, as a ratio to stock's of the same round.
+Handoffs are counted by the threads themselves.
 """
 
 import argparse
