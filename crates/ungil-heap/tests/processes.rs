@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-use support::{Child, End, heap, settle, taken};
+use support::{Child, End, heap, no_forks, settle, taken};
 use ungil_heap::header::{LANES, PROCESSES};
 use ungil_heap::lane;
 use ungil_heap::lock::{Acquired, Holder, Sleep, acquire};
@@ -197,6 +197,7 @@ fn what_was_under_way_at_a_fork_is_the_parents_to_finish() {
 #[test]
 fn a_place_for_a_child_that_was_never_forked_becomes_free_and_is_no_death() {
     let heap = heap(SIZE);
+    let _no_forks = no_forks();
     let place = heap.before_fork().unwrap();
     let [own, slot] = slots(&heap)[..] else { panic!("there is no place") };
     assert_eq!(own, heap.slot());
@@ -212,8 +213,10 @@ fn a_place_for_a_child_that_was_never_forked_becomes_free_and_is_no_death() {
 fn a_child_without_a_place_takes_one() {
     let heap = heap(SIZE);
     let ready = Signal::new();
+    let one_at_a_time = no_forks();
     // SAFETY: the child uses its own memory and the heap, and leaves by `_exit`.
     let pid = unsafe { libc::fork() };
+    drop(one_at_a_time);
     if pid == 0 {
         let work = std::panic::AssertUnwindSafe(|| {
             heap.forked(None).unwrap();

@@ -317,6 +317,7 @@ fn other_threads_hold_nothing_between_the_copy_of_the_table_and_the_fork() {
     let (tell, told) = channel();
     let heap = Heap::anonymous(SIZE, Box::new(Tell(tell.clone()))).unwrap();
     let root = node(&heap, 1);
+    let one_at_a_time = support::no_forks();
     let reserved = heap.before_fork().unwrap();
     std::thread::scope(|scope| {
         let (heap, root) = (&heap, &root);
@@ -327,6 +328,7 @@ fn other_threads_hold_nothing_between_the_copy_of_the_table_and_the_fork() {
         });
         assert_eq!(told.recv().unwrap(), First::Waited);
         drop(reserved);
+        drop(one_at_a_time);
         while told.recv().unwrap() != First::Held {}
     });
     assert_eq!(settled(&heap).objects, 1);

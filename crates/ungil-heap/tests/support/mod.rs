@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ungil_heap::chunk::{self, State};
 use ungil_heap::header::CHUNK;
@@ -16,8 +16,14 @@ use ungil_heap::{Heap, Result};
 /// opened for it.
 static FORK: Mutex<()> = Mutex::new(());
 
+/// Keeps other tests from forking.
+pub fn no_forks() -> MutexGuard<'static, ()> {
+    FORK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A new heap.
 pub fn heap(max_size: usize) -> Arc<Heap> {
+    let _no_forks = no_forks();
     Heap::anonymous(max_size, Box::new(Sleep)).expect("a heap is made")
 }
 
@@ -80,7 +86,7 @@ impl Child {
     /// Runs `work` in a forked child that is attached to `heap`. A panic there fails the test that
     /// waits for it.
     pub fn fork(heap: &Heap, work: impl FnOnce()) -> Self {
-        let one_at_a_time = FORK.lock().unwrap_or_else(PoisonError::into_inner);
+        let one_at_a_time = no_forks();
         let reserved = heap.before_fork().expect("there is room for a child");
         // SAFETY: the child uses its own memory and the heap, and leaves by `_exit`.
         match unsafe { libc::fork() } {
