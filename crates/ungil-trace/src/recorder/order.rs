@@ -68,10 +68,11 @@ impl Order {
         let mut horizon_ns = u64::MAX;
         for gil in &mut busy {
             let (given, limit) = (gil.given, up_to(gil));
-            // A wait or drop request repeats the number of the change before it, and comes after.
-            // The sort is stable, and quick on what it gets: one sorted run a thread.
+            // A wait or drop request repeats the number of the change before it, and comes after;
+            // among each other these go by the clock, so that none is before the horizon.
+            // The sort is quick on what it gets: one sorted run a thread.
             gil.waiting.sort_by_key(|(_, event)| {
-                (distance(event.seq, given), !event.kind.changes_holder())
+                (distance(event.seq, given), !event.kind.changes_holder(), event.at_ns)
             });
             gil.ready = gil.waiting.partition_point(|(_, event)| !is_after(event.seq, limit));
             if let Some((_, incomplete)) = gil.waiting.get(gil.ready) {
@@ -255,5 +256,20 @@ mod tests {
         order.add(ThreadId(0), event(Kind::ReleaseVoluntary, 2));
         order.end_round(|_, event| got.push(event.seq));
         assert_eq!(got, [1, 2, 3]);
+    }
+
+    #[test]
+    fn an_event_waits_for_the_earliest_incomplete_one_of_another_gil() {
+        let mut order = Order::default();
+        let event = |kind, gil, at_ns| Event { at_ns, kind, gil, seq: 1 };
+        let mut got = Vec::new();
+        order.add(ThreadId(1), event(Kind::Acquire, 0, 1));
+        order.end_round(|_, event| got.push(event.at_ns));
+        order.add(ThreadId(0), event(Kind::Wait, 1, 22));
+        order.add(ThreadId(3), event(Kind::Wait, 1, 20));
+        order.add(ThreadId(3), event(Kind::Wait, 0, 21));
+        order.end_round(|_, event| got.push(event.at_ns));
+        order.finish(|_, event| got.push(event.at_ns));
+        assert_eq!(got, [1, 20, 21, 22]);
     }
 }
