@@ -1,30 +1,38 @@
 """Python objects in shared memory, used by processes as threads use objects.
 
     heap = share.Heap(max_size=1 << 30)
-    heap.root["counts"] = {}
+    heap.root["counts"] = {"seen": 0}
+    os.fork()
+    heap.root["counts"].incr("seen")  # in both processes, none lost
 
-Docs: `docs/sharing.md`.
+Dicts and lists that are put into a shared object become shared, with all that is in them; str,
+bytes, int, float, complex, bool, None, tuple and frozenset are copied both ways. A slice of a
+shared list is an ordinary list.
 """
 
+import builtins
 import os
-from collections.abc import MutableMapping, MutableSequence
+from collections.abc import Iterator, MutableMapping
 
 from ungil import _native
 
+__all__ = ["Heap", "dict", "list"]
 
-class dict(_native.SharedDict, MutableMapping):
+
+class dict(_native.SharedDict, MutableMapping[object, object]):
     """A dict that every process with its heap sees and changes."""
 
     __slots__ = ()
 
-    def __iter__(self):
-        return iter([key for key, _ in self._pairs()])
+    def __iter__(self) -> Iterator[object]:
+        return iter([key for key, _ in self.pairs()])
 
-    def __repr__(self):
+    def copy(self) -> builtins.dict[object, object]:
+        """Copy it into an ordinary dict; shared objects in it stay shared."""
+        return builtins.dict(self.pairs())
+
+    def __repr__(self) -> str:
         return f"share.dict({self.copy()!r})"
-
-    def copy(self):
-        return {key: value for key, value in self._pairs()}
 
 
 class list(_native.SharedList):
@@ -32,16 +40,38 @@ class list(_native.SharedList):
 
     __slots__ = ()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"share.list({self[:]!r})"
 
 
-MutableSequence.register(list)
+class Heap:
+    """Shared memory of at most `max_size` bytes, which grows as it is used.
 
+    Children that are forked are attached to it. It lives as long as any process is.
+    Raises ValueError for an impossible size.
+    """
 
-class Heap(_native.SharedHeap):
-    def __new__(cls, max_size):
-        return cls.anonymous(max_size)
+    def __init__(self, *, max_size: int) -> None:
+        self._heap = _native.SharedHeap.anonymous(max_size)
+
+    @property
+    def root(self) -> _native.SharedDict:
+        """The dict that every process with the heap finds."""
+        return self._heap.root
+
+    def share(self, given: object) -> object:
+        """Return a shared object equal to `given`; `given` itself if it cannot change.
+
+        Raises TypeError that names the place of what cannot be shared.
+        """
+        return self._heap.share(given)
+
+    def gc(self) -> int | None:
+        """Collect cycles and what killed processes left; return the bytes freed.
+
+        None if other processes were busy for ten seconds.
+        """
+        return self._heap.gc()
 
 
 _native.set_proxy("dict", dict)

@@ -46,7 +46,7 @@ impl Dict {
                 None => Ok(None),
                 Some(value) => self
                     .0
-                    .object(py, value, || match dict::get(heap, at, key)? {
+                    .object(py, &value, || match dict::get(heap, at, key)? {
                         Some(value) => Ok(value),
                         None => Err(Error::Stale),
                     })
@@ -59,6 +59,7 @@ impl Dict {
 #[pymethods]
 impl Dict {
     #[new]
+    #[pyo3(signature = (held, /))]
     fn new(held: &Held) -> PyResult<Self> {
         held.take().map(Self)
     }
@@ -127,7 +128,7 @@ impl Dict {
         };
         self.with_key(key, |key| {
             let sum = dict::increment(&self.0.shared.heap, self.0.at, key, &by).map_err(raised)?;
-            self.0.value(py, sum)
+            self.0.value(py, &sum)
         })
     }
 
@@ -137,7 +138,7 @@ impl Dict {
     }
 
     /// The pairs of key and value that are there now, as a list of tuples.
-    fn _pairs<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+    fn pairs<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         let (heap, at) = (&self.0.shared.heap, self.0.at);
         let mut cursor = Cursor::default();
         let mut all = Vec::new();
@@ -148,13 +149,15 @@ impl Dict {
             }
             for (key, value) in batch {
                 let again = || dict::get(heap, at, &key)?.ok_or(Error::Stale);
-                let value = match self.0.object(py, value, again) {
-                    Err(error) if error.is_instance_of::<pyo3::exceptions::PyReferenceError>(py) => {
+                let value = match self.0.object(py, &value, again) {
+                    Err(error)
+                        if error.is_instance_of::<pyo3::exceptions::PyReferenceError>(py) =>
+                    {
                         continue;
                     }
                     value => value?,
                 };
-                let key = self.0.value(py, key)?;
+                let key = self.0.value(py, &key)?;
                 all.push(PyTuple::new(py, [key, value])?);
             }
         }

@@ -23,9 +23,7 @@ pub fn raised(error: Error) -> PyErr {
         Error::Refused(_) => PyValueError::new_err(text),
         Error::Stale => PyReferenceError::new_err(text),
         Error::Unfit(_) => PyTypeError::new_err(text),
-        Error::Interrupted => {
-            RAISED.take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(text))
-        }
+        Error::Interrupted => RAISED.take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(text)),
         Error::Io { error, .. } if error.raw_os_error().is_some() => {
             PyOSError::new_err((error.raw_os_error(), text))
         }

@@ -46,6 +46,7 @@ impl Heap {
         self.0.proxy(py, root)
     }
 
+    #[pyo3(signature = (given, /))]
     /// A shared object equal to `given`, or `given` itself if it cannot change.
     fn share<'py>(&self, given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let mut drafts = Drafts::new(&self.0);

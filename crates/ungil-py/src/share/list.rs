@@ -27,6 +27,7 @@ fn index(given: &Bound<'_, PyAny>) -> PyResult<isize> {
 #[pymethods]
 impl List {
     #[new]
+    #[pyo3(signature = (held, /))]
     fn new(held: &Held) -> PyResult<Self> {
         held.take().map(Self)
     }
@@ -46,7 +47,7 @@ impl List {
         match list::get(heap, at, index).map_err(raised)? {
             None => Err(PyIndexError::new_err("list index out of range")),
             Some(value) => {
-                self.0.object(py, value, || list::get(heap, at, index)?.ok_or(Error::Stale))
+                self.0.object(py, &value, || list::get(heap, at, index)?.ok_or(Error::Stale))
             }
         }
     }
@@ -73,6 +74,7 @@ impl List {
     }
 
     /// Adds an item at the end.
+    #[pyo3(signature = (value, /))]
     fn append(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let (heap, at) = (&self.0.shared.heap, self.0.at);
         if let Some(value) = simple(value)? {
@@ -93,15 +95,15 @@ impl List {
     fn slice<'py>(&self, slice: &Bound<'py, PySlice>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let py = slice.py();
         let (heap, at) = (&self.0.shared.heap, self.0.at);
-        let (mut start, mut stop, mut step) = (0, 0, 0);
+        let [mut start, mut end, mut step] = [0; 3];
         // SAFETY: a slice, and three places for numbers; a failure is an exception.
         if unsafe {
-            ffi::PySlice_Unpack(slice.as_ptr(), &raw mut start, &raw mut stop, &raw mut step)
+            ffi::PySlice_Unpack(slice.as_ptr(), &raw mut start, &raw mut end, &raw mut step)
         } < 0
         {
             return Err(PyErr::fetch(py));
         }
-        let slice = Slice { start, stop, step };
+        let slice = Slice { start, stop: end, step };
         let values = list::get_slice(heap, at, slice).map_err(raised)?;
         let mut items = Vec::with_capacity(values.len());
         for value in values {
@@ -110,7 +112,7 @@ impl List {
             } else {
                 // Shared objects among them: as one tuple, all of which is held at once.
                 let again = || list::get_slice(heap, at, slice).map(Value::Tuple);
-                return self.0.object(py, Value::Tuple(Vec::new()), again)?.extract();
+                return self.0.object(py, &Value::Tuple(Vec::new()), again)?.extract();
             }
         }
         Ok(items)

@@ -57,14 +57,14 @@ impl Hold {
     pub fn object<'py>(
         &self,
         py: Python<'py>,
-        value: Value<'_>,
+        value: &Value<'_>,
         again: impl FnMut() -> ungil_heap::Result<Value<'static>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(object) = convert::object(py, &value)? {
+        if let Some(object) = convert::object(py, value)? {
             return Ok(object);
         }
         if let Value::Object(at) = value
-            && let Some(proxy) = self.shared.known(py, at)
+            && let Some(proxy) = self.shared.known(py, *at)
         {
             return Ok(proxy);
         }
@@ -72,8 +72,8 @@ impl Hold {
     }
 
     /// The Python object of a value whose objects cannot go away: it has none, or they are held.
-    pub fn value<'py>(&self, py: Python<'py>, value: Value<'_>) -> PyResult<Bound<'py, PyAny>> {
-        self.built(py, &value, &mut Vec::new())
+    pub fn value<'py>(&self, py: Python<'py>, value: &Value<'_>) -> PyResult<Bound<'py, PyAny>> {
+        self.built(py, value, &mut Vec::new())
     }
 
     #[cold]
@@ -134,7 +134,9 @@ fn objects_of(value: &Value<'_>, found: &mut Vec<Offset>) {
     match value {
         Value::Object(at) => found.push(*at),
         Value::Tuple(values) | Value::FrozenSet(values) => {
-            values.iter().for_each(|value| objects_of(value, found));
+            for value in values {
+                objects_of(value, found);
+            }
         }
         _ => {}
     }
@@ -171,10 +173,10 @@ fn class(kind: Kind) -> Option<&'static PyOnceLock<Py<PyType>>> {
 
 /// Declares the class of the proxies of a kind: `"dict"` or `"list"`.
 #[pyfunction]
-pub fn set_proxy(py: Python<'_>, kind: &str, class: Py<PyType>) -> PyResult<()> {
+pub fn set_proxy(py: Python<'_>, kind: &str, class_: Py<PyType>) -> PyResult<()> {
     let kind = if kind == "dict" { Kind::Dict } else { Kind::List };
     self::class(kind)
-        .and_then(|place| place.set(py, class).ok())
+        .and_then(|place| place.set(py, class_).ok())
         .ok_or_else(|| PyRuntimeError::new_err("the class of these proxies is declared already"))
 }
 
@@ -191,7 +193,11 @@ impl Shared {
     }
 
     /// The proxy of an object that this process holds.
-    pub fn proxy<'py>(self: &Arc<Self>, py: Python<'py>, root: Root) -> PyResult<Bound<'py, PyAny>> {
+    pub fn proxy<'py>(
+        self: &Arc<Self>,
+        py: Python<'py>,
+        root: Root,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let at = root.at();
         let kind = object::head(self.heap.segment(), at).and_then(object::Head::kind);
         let held = Held { shared: self.clone(), root: Mutex::new(Some(root)) };
