@@ -1,12 +1,20 @@
 """The native part: the recorder, the reader of traces, and what the hook can be loaded into."""
 
+from os import PathLike
 from typing import final
 
 __all__ = [
     "LEVELS",
     "POLICIES",
+    "Held",
     "Recorder",
+    "SharedDict",
+    "SharedHeap",
+    "SharedList",
     "__version__",
+    "after_fork_in_child",
+    "after_fork_in_parent",
+    "before_fork",
     "gil_install",
     "gil_installed",
     "gil_level",
@@ -23,6 +31,7 @@ __all__ = [
     "remove_stale_pages",
     "restore_signals",
     "set_process_policy",
+    "set_proxy",
     "unscheduled",
 ]
 
@@ -161,3 +170,90 @@ def gil_thread_stats() -> tuple[int, int, int, int, int, int, int, int, int]:
     `time.thread_time_ns()`.
     Raises RuntimeError if the GIL of this process is not recorded, or there are too many threads.
     """
+
+@final
+class Held:
+    """A shared object on its way to its proxy."""
+
+class SharedHeap:
+    """Shared memory that this process is attached to."""
+
+    @staticmethod
+    def anonymous(max_size: int) -> SharedHeap:
+        """Make a heap without a name, of at most `max_size` bytes.
+
+        Raises ValueError for an impossible size, MemoryError, OSError.
+        """
+
+    @staticmethod
+    def named(path: str | PathLike[str], max_size: int) -> SharedHeap:
+        """Make a heap in a file that does not exist yet."""
+
+    @staticmethod
+    def open(path: str | PathLike[str]) -> SharedHeap:
+        """Attach to the heap in a file of another process; also /proc/PID/fd/N.
+
+        Raises ValueError if the file is no heap, or not only this user's.
+        """
+
+    @property
+    def root(self) -> SharedDict:
+        """The dict that every process with the heap finds."""
+
+    def share(self, given: object, /) -> object:
+        """Make a shared object equal to `given`; `given` itself if it cannot change.
+
+        Raises TypeError that names the place of what cannot be shared.
+        """
+
+    def gc(self, patience: float = 10.0) -> int | None:
+        """Collect what nobody can reach, and return the bytes freed.
+
+        None: others were busy for `patience` seconds.
+        """
+
+class SharedDict:
+    """The proxy of a shared dict: what is fast about it."""
+
+    def __new__(cls, held: Held, /) -> SharedDict: ...
+    def __len__(self) -> int: ...
+    def __contains__(self, key: object, /) -> bool: ...
+    def __getitem__(self, key: object, /) -> object: ...
+    def __setitem__(self, key: object, value: object, /) -> None: ...
+    def __delitem__(self, key: object, /) -> None: ...
+    def get(self, key: object, default: object = None, /) -> object:
+        """Return the value of `key`, or `default`."""
+
+    def incr(self, key: object, by: object = None, /) -> object:
+        """Add `by` (1) to the value of `key` in one step, and return the sum.
+
+        A missing value counts as 0. Raises TypeError if it is no number.
+        """
+
+    def clear(self) -> None:
+        """Remove everything."""
+
+    def pairs(self) -> list[tuple[object, object]]:
+        """Copy the keys and values that are there, each that stays exactly once."""
+
+class SharedList:
+    """The proxy of a shared list: what is fast about it."""
+
+    def __new__(cls, held: Held, /) -> SharedList: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, key: object, /) -> object: ...
+    def __setitem__(self, key: object, value: object, /) -> None: ...
+    def append(self, value: object, /) -> None:
+        """Add `value` at the end."""
+
+def set_proxy(kind: str, class_: type) -> None:
+    """Declare the class of the proxies of a kind, "dict" or "list", once."""
+
+def before_fork() -> None:
+    """Prepare a place for the child in every heap of this process."""
+
+def after_fork_in_parent() -> None:
+    """Give up what was prepared: the child has it, or there is none."""
+
+def after_fork_in_child() -> None:
+    """Take the places that the parent prepared."""

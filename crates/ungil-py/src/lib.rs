@@ -5,6 +5,7 @@ mod hook;
 mod in_process;
 mod recording;
 mod scheduled;
+mod share;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -46,6 +47,10 @@ mod _native {
     use super::recording::{Recorder, read_trace};
     #[pymodule_export]
     use super::scheduled::{preload_value, restore_signals, unscheduled};
+    #[pymodule_export]
+    use super::share::{
+        Dict, Heap, Held, List, after_fork_in_child, after_fork_in_parent, before_fork, set_proxy,
+    };
     #[pymodule_export]
     use super::{hook_path, hookable};
 

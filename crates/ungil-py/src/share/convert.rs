@@ -1,0 +1,305 @@
+//! Python values as the heap keeps them, and back.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{
+    PyBool, PyBytes, PyComplex, PyComplexMethods, PyDict, PyFloat, PyFrozenSet, PyInt, PyList,
+    PyString, PyTuple,
+};
+use ungil_heap::op::Op;
+use ungil_heap::segment::Offset;
+use ungil_heap::value::Value;
+use ungil_heap::{dict, list};
+
+use super::dict::Dict;
+use super::list::List;
+use super::proxy::{Hold, Shared};
+
+/// A value that is not in the heap yet, with the objects that have to be made for it.
+pub enum Draft<'a> {
+    /// Nothing has to be made.
+    Value(Value<'a>),
+    /// The object with this number among those to be made.
+    New(usize),
+    /// A tuple with something to be made in it.
+    Tuple(Vec<Draft<'a>>),
+}
+
+/// An object that has to be made.
+enum New<'a> {
+    Dict(Vec<(Draft<'a>, Draft<'a>)>),
+    List(Vec<Draft<'a>>),
+}
+
+/// Python objects on their way into a heap.
+///
+/// Everything is taken from Python first, and the heap is changed afterwards: no Python code runs
+/// inside of an operation.
+pub struct Drafts<'a, 'py> {
+    shared: &'a Arc<Shared>,
+    new: Vec<New<'a>>,
+    /// By their addresses: what occurs twice is shared once.
+    seen: HashMap<*mut ffi::PyObject, usize>,
+    /// Keeps alive what the drafts borrow from.
+    kept: Vec<Bound<'py, PyAny>>,
+    path: Vec<String>,
+}
+
+impl<'a, 'py> Drafts<'a, 'py> {
+    /// For values that go to this heap.
+    pub fn new(shared: &'a Arc<Shared>) -> Self {
+        Self { shared, new: Vec::new(), seen: HashMap::new(), kept: Vec::new(), path: Vec::new() }
+    }
+
+    /// The draft of a Python object, which stays alive as long as the drafts do.
+    ///
+    /// # Errors
+    /// `TypeError` that names the place of what cannot be shared.
+    pub fn draft(&mut self, given: &Bound<'py, PyAny>) -> PyResult<Draft<'a>> {
+        if let Some(value) = simple(given)? {
+            // What it borrows from.
+            self.kept.push(given.clone());
+            return Ok(Draft::Value(value));
+        }
+        if let Some(at) = self.object(given)? {
+            return Ok(Draft::Value(Value::Object(at)));
+        }
+        if let Some(&number) = self.seen.get(&given.as_ptr()) {
+            return Ok(Draft::New(number));
+        }
+        if let Ok(tuple) = given.cast_exact::<PyTuple>() {
+            return self.tuple(tuple);
+        }
+        if let Ok(members) = given.cast_exact::<PyFrozenSet>() {
+            let mut values = Vec::with_capacity(members.len());
+            for member in members.try_iter()? {
+                match self.draft(&member?)? {
+                    Draft::Value(value) => values.push(value),
+                    _ => return Err(self.unfit(given)),
+                }
+            }
+            return Ok(Draft::Value(Value::FrozenSet(values)));
+        }
+        let number = self.new.len();
+        if let Ok(items) = given.cast_exact::<PyList>() {
+            self.begin(given, New::List(Vec::new()));
+            let mut drafts = Vec::with_capacity(items.len());
+            for (index, item) in items.iter().enumerate() {
+                self.path.push(format!("[{index}]"));
+                drafts.push(self.draft(&item)?);
+                self.path.pop();
+            }
+            self.new[number] = New::List(drafts);
+        } else if let Ok(items) = given.cast_exact::<PyDict>() {
+            self.begin(given, New::Dict(Vec::new()));
+            let mut drafts = Vec::with_capacity(items.len());
+            for (key, value) in items.iter() {
+                self.path.push(format!("[{}]", key.repr()?));
+                drafts.push((self.draft(&key)?, self.draft(&value)?));
+                self.path.pop();
+            }
+            self.new[number] = New::Dict(drafts);
+        } else {
+            return Err(self.unfit(given));
+        }
+        Ok(Draft::New(number))
+    }
+
+    /// The draft of a key of a dict or a member of a set, in which nothing can be made.
+    ///
+    /// # Errors
+    /// `TypeError` for what is not hashable.
+    pub fn draft_key(&mut self, given: &Bound<'py, PyAny>) -> PyResult<Draft<'a>> {
+        let draft = self.draft(given)?;
+        if self.new.is_empty() {
+            return Ok(draft);
+        }
+        let name = given.get_type().name()?;
+        Err(PyTypeError::new_err(format!("unhashable type: '{name}'")))
+    }
+
+    fn begin(&mut self, given: &Bound<'py, PyAny>, new: New<'a>) {
+        self.seen.insert(given.as_ptr(), self.new.len());
+        self.kept.push(given.clone());
+        self.new.push(new);
+    }
+
+    fn tuple(&mut self, tuple: &Bound<'py, PyTuple>) -> PyResult<Draft<'a>> {
+        let mut drafts = Vec::with_capacity(tuple.len());
+        for (index, item) in tuple.iter().enumerate() {
+            self.path.push(format!("[{index}]"));
+            drafts.push(self.draft(&item)?);
+            self.path.pop();
+        }
+        if drafts.iter().any(|draft| !matches!(draft, Draft::Value(_))) {
+            return Ok(Draft::Tuple(drafts));
+        }
+        let values = drafts.into_iter().map(|draft| match draft {
+            Draft::Value(value) => value,
+            Draft::New(_) | Draft::Tuple(_) => Value::None,
+        });
+        Ok(Draft::Value(Value::Tuple(values.collect())))
+    }
+
+    /// Where an object of this heap is, if `given` is its proxy.
+    fn object(&self, given: &Bound<'py, PyAny>) -> PyResult<Option<Offset>> {
+        let hold: &Hold = if let Ok(dict) = given.cast::<Dict>() {
+            &dict.get().0
+        } else if let Ok(list) = given.cast::<List>() {
+            &list.get().0
+        } else {
+            return Ok(None);
+        };
+        if Arc::ptr_eq(&hold.shared, self.shared) {
+            return Ok(Some(hold.at));
+        }
+        let place = self.path.concat();
+        Err(PyTypeError::new_err(format!("{place} is an object of another heap")))
+    }
+
+    fn unfit(&self, given: &Bound<'py, PyAny>) -> PyErr {
+        let place = self.path.concat();
+        let name = given.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+        PyTypeError::new_err(if place.is_empty() {
+            format!("an object of type {name} cannot be shared")
+        } else {
+            format!("{place} is of type {name}, which cannot be shared")
+        })
+    }
+
+    /// Makes what has to be made, as part of an operation; where the objects are, by their numbers.
+    pub fn make(&self, op: &mut Op<'_>) -> ungil_heap::Result<Vec<Offset>> {
+        let mut made = Vec::with_capacity(self.new.len());
+        for new in &self.new {
+            made.push(match new {
+                New::Dict(_) => dict::create(op)?,
+                New::List(_) => list::create(op)?,
+            });
+        }
+        for (new, &at) in self.new.iter().zip(&made) {
+            match new {
+                New::Dict(pairs) => {
+                    let pairs: Vec<_> = pairs
+                        .iter()
+                        .map(|(key, value)| (finished(key, &made), finished(value, &made)))
+                        .collect();
+                    dict::update_in(op, at, &pairs)?;
+                }
+                New::List(items) => {
+                    let items: Vec<_> = items.iter().map(|item| finished(item, &made)).collect();
+                    list::extend(op.heap(), at, &items)?;
+                }
+            }
+        }
+        Ok(made)
+    }
+}
+
+/// The value of a draft, when what had to be made has been.
+pub fn finished<'a>(draft: &Draft<'a>, made: &[Offset]) -> Value<'a> {
+    match draft {
+        Draft::Value(value) => value.clone(),
+        Draft::New(number) => Value::Object(made[*number]),
+        Draft::Tuple(items) => {
+            Value::Tuple(items.iter().map(|item| finished(item, made)).collect())
+        }
+    }
+}
+
+/// The value of an object of a simple immutable type. Strings are borrowed from the object, for
+/// which the caller keeps it.
+#[inline]
+pub fn simple<'a>(given: &Bound<'_, PyAny>) -> PyResult<Option<Value<'a>>> {
+    // Subclasses (an `IntEnum`) are more than their value.
+    if let Ok(text) = given.cast_exact::<PyString>() {
+        return string(text).map(Some);
+    }
+    if let Ok(number) = given.cast_exact::<PyInt>() {
+        return integer(number).map(Some);
+    }
+    Ok(Some(if given.is_none() {
+        Value::None
+    } else if let Ok(number) = given.cast_exact::<PyFloat>() {
+        Value::Float(number.value())
+    } else if let Ok(flag) = given.cast_exact::<PyBool>() {
+        Value::Bool(flag.is_true())
+    } else if let Ok(bytes) = given.cast_exact::<PyBytes>() {
+        let bytes = bytes.as_bytes();
+        // SAFETY: the caller keeps the object, whose bytes never change or move.
+        Value::Bytes(unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) }.into())
+    } else if let Ok(number) = given.cast_exact::<PyComplex>() {
+        Value::Complex(number.real(), number.imag())
+    } else {
+        return Ok(None);
+    }))
+}
+
+#[inline]
+fn string<'a>(text: &Bound<'_, PyString>) -> PyResult<Value<'a>> {
+    let mut length = 0;
+    // SAFETY: the object is a string; the result is checked.
+    let bytes = unsafe { ffi::PyUnicode_AsUTF8AndSize(text.as_ptr(), &raw mut length) };
+    if bytes.is_null() {
+        // Surrogates that stand alone.
+        drop(PyErr::take(text.py()));
+        let encoded = text.call_method1("encode", ("utf-8", "surrogatepass"))?;
+        return Ok(Value::Str(encoded.cast::<PyBytes>()?.as_bytes().to_vec().into()));
+    }
+    // SAFETY: the string keeps its UTF-8 form as long as it lives, and the caller keeps the string.
+    let bytes = unsafe { std::slice::from_raw_parts(bytes.cast(), length.unsigned_abs()) };
+    Ok(Value::Str(bytes.into()))
+}
+
+fn integer<'a>(number: &Bound<'_, PyInt>) -> PyResult<Value<'a>> {
+    let mut overflow = 0;
+    // SAFETY: the object is an integer, so this cannot fail but by overflow.
+    let small = unsafe { ffi::PyLong_AsLongLongAndOverflow(number.as_ptr(), &raw mut overflow) };
+    if overflow == 0 {
+        return Ok(Value::Int(small));
+    }
+    let absolute = number.call_method0("__abs__")?;
+    let bits: usize = absolute.call_method0("bit_length")?.extract()?;
+    let bytes = absolute.call_method1("to_bytes", (bits.div_ceil(8), "little"))?;
+    let magnitude = bytes.cast::<PyBytes>()?.as_bytes().to_vec();
+    Ok(Value::BigInt { negative: overflow < 0, magnitude: Cow::Owned(magnitude) })
+}
+
+/// The Python object of a value that has no shared object in it.
+#[inline]
+pub fn object<'py>(py: Python<'py>, value: &Value<'_>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    Ok(Some(match value {
+        Value::Int(number) => number.into_pyobject(py)?.into_any(),
+        Value::Str(text) => {
+            let length = text.len().cast_signed();
+            // SAFETY: the bytes live during the call; a new reference or an exception comes back.
+            unsafe {
+                let text = ffi::PyUnicode_DecodeUTF8(
+                    text.as_ptr().cast(),
+                    length,
+                    c"surrogatepass".as_ptr(),
+                );
+                Bound::from_owned_ptr_or_err(py, text)?
+            }
+        }
+        Value::None => py.None().into_bound(py),
+        Value::Bool(flag) => PyBool::new(py, *flag).to_owned().into_any(),
+        Value::Float(number) => PyFloat::new(py, *number).into_any(),
+        Value::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
+        Value::Complex(real, imaginary) => {
+            PyComplex::from_doubles(py, *real, *imaginary).into_any()
+        }
+        Value::BigInt { negative, magnitude } => {
+            let bytes = PyBytes::new(py, magnitude);
+            let number = py.get_type::<PyInt>().call_method1("from_bytes", (bytes, "little"))?;
+            if *negative { number.neg()? } else { number }
+        }
+        Value::Tuple(_) | Value::FrozenSet(_) | Value::Extension { .. } | Value::Object(_) => {
+            return Ok(None);
+        }
+    }))
+}

@@ -1,0 +1,61 @@
+//! What a failing heap raises, and waits that Ctrl-C can end.
+
+use std::cell::RefCell;
+
+use pyo3::exceptions::{
+    PyKeyboardInterrupt, PyMemoryError, PyOSError, PyReferenceError, PyRuntimeError, PyTypeError,
+    PyValueError,
+};
+use pyo3::prelude::*;
+use ungil_heap::Error;
+use ungil_heap::lock::Pause;
+
+thread_local! {
+    /// What a signal handler raised while this thread waited.
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// The exception for an error of the heap.
+pub fn raised(error: Error) -> PyErr {
+    let text = error.to_string();
+    match error {
+        Error::Full { .. } | Error::Due => PyMemoryError::new_err(text),
+        Error::Refused(_) => PyValueError::new_err(text),
+        Error::Stale => PyReferenceError::new_err(text),
+        Error::Unfit(_) => PyTypeError::new_err(text),
+        Error::Interrupted => RAISED.take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(text)),
+        Error::Io { error, .. } if error.raw_os_error().is_some() => {
+            PyOSError::new_err((error.raw_os_error(), text))
+        }
+        _ => PyRuntimeError::new_err(text),
+    }
+}
+
+/// Lets the program's other threads run during a wait, and signal handlers after it.
+pub struct WithoutGil;
+
+/// What is called without the GIL, by the thread that made it.
+struct Here<T>(T);
+
+// SAFETY: `detach` calls its argument on the thread that it was given by.
+unsafe impl<T> Send for Here<T> {}
+
+impl Here<&mut dyn FnMut()> {
+    fn call(&mut self) {
+        (self.0)();
+    }
+}
+
+impl Pause for WithoutGil {
+    fn pause(&self, wait: &mut dyn FnMut()) -> ungil_heap::Result<()> {
+        let mut wait = Here(wait);
+        Python::attach(|py| {
+            py.detach(|| wait.call());
+            py.check_signals()
+        })
+        .map_err(|error| {
+            RAISED.set(Some(error));
+            Error::Interrupted
+        })
+    }
+}

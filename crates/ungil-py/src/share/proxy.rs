@@ -1,0 +1,232 @@
+//! One Python object for each shared object that a process has in hand.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyFrozenSet, PyTuple, PyType, PyWeakrefMethods, PyWeakrefReference};
+use ungil_heap::object::Kind;
+use ungil_heap::roots::Root;
+use ungil_heap::segment::Offset;
+use ungil_heap::value::Value;
+use ungil_heap::{Error, Heap, object};
+
+use super::convert;
+use super::errors::raised;
+
+/// A heap, and the proxies of its objects in this process.
+pub struct Shared {
+    pub heap: Arc<Heap>,
+    proxies: Mutex<HashMap<Offset, Py<PyWeakrefReference>>>,
+}
+
+/// An object that this process holds until the proxy that was made with it is gone.
+#[pyclass(frozen, module = "ungil._native")]
+pub struct Held {
+    pub shared: Arc<Shared>,
+    root: Mutex<Option<Root>>,
+}
+
+/// What a proxy consists of.
+pub struct Hold {
+    pub shared: Arc<Shared>,
+    pub at: Offset,
+    root: Option<Root>,
+}
+
+impl Held {
+    /// For the proxy that is being made; each can be used once.
+    pub fn take(&self) -> PyResult<Hold> {
+        let root = self.root.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let root = root.ok_or_else(|| PyRuntimeError::new_err("this has a proxy already"))?;
+        Ok(Hold { shared: self.shared.clone(), at: root.at(), root: Some(root) })
+    }
+}
+
+impl Hold {
+    /// The Python object of a value that was read from this object.
+    ///
+    /// If it is, or has in it, a shared object that this process does not hold yet, `again` reads
+    /// the value again while this object is locked, so that it can be held.
+    ///
+    /// # Errors
+    /// Those of `again`.
+    #[inline]
+    pub fn object<'py>(
+        &self,
+        py: Python<'py>,
+        value: &Value<'_>,
+        again: impl FnMut() -> ungil_heap::Result<Value<'static>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(object) = convert::object(py, value)? {
+            return Ok(object);
+        }
+        if let Value::Object(at) = value
+            && let Some(proxy) = self.shared.known(py, *at)
+        {
+            return Ok(proxy);
+        }
+        self.held(py, again)
+    }
+
+    /// The Python object of a value whose objects cannot go away: it has none, or they are held.
+    pub fn value<'py>(&self, py: Python<'py>, value: &Value<'_>) -> PyResult<Bound<'py, PyAny>> {
+        self.built(py, value, &mut Vec::new())
+    }
+
+    #[cold]
+    fn held<'py>(
+        &self,
+        py: Python<'py>,
+        mut again: impl FnMut() -> ungil_heap::Result<Value<'static>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let heap = &self.shared.heap;
+        let mut roots = Vec::new();
+        let seen = heap.change(|op| {
+            op.lock(self.at)?;
+            for root in roots.drain(..) {
+                heap.release(root)?;
+            }
+            let value = again()?;
+            let mut objects = Vec::new();
+            objects_of(&value, &mut objects);
+            for at in objects {
+                roots.extend(heap.hold(None, || Ok(Some(at)))?);
+            }
+            Ok(value)
+        });
+        let value = seen.map_err(raised)?;
+        self.built(py, &value, &mut roots)
+    }
+
+    /// Builds a value, whose shared objects are held by `roots` in the order of their occurrence.
+    fn built<'py>(
+        &self,
+        py: Python<'py>,
+        value: &Value<'_>,
+        roots: &mut Vec<Root>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(object) = convert::object(py, value)? {
+            return Ok(object);
+        }
+        let mut all = |values: &[Value<'_>]| -> PyResult<Vec<_>> {
+            values.iter().map(|value| self.built(py, value, roots)).collect()
+        };
+        match value {
+            Value::Tuple(items) => Ok(PyTuple::new(py, all(items)?)?.into_any()),
+            Value::FrozenSet(members) => Ok(PyFrozenSet::new(py, all(members)?)?.into_any()),
+            Value::Object(at) => {
+                let index = roots.iter().position(|root| root.at() == *at);
+                match index {
+                    Some(index) => self.shared.proxy(py, roots.swap_remove(index)),
+                    None => self.shared.known(py, *at).ok_or_else(|| raised(Error::Stale)),
+                }
+            }
+            _ => Err(raised(Error::Corrupt("a value of an unknown type"))),
+        }
+    }
+}
+
+/// The shared objects in a value.
+fn objects_of(value: &Value<'_>, found: &mut Vec<Offset>) {
+    match value {
+        Value::Object(at) => found.push(*at),
+        Value::Tuple(values) | Value::FrozenSet(values) => {
+            for value in values {
+                objects_of(value, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(root) = self.root.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            drop(self.shared.heap.release(root));
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.shared.forget(self.at);
+        if let Some(root) = self.root.take() {
+            // A damaged heap keeps the object, and there is nobody to tell.
+            drop(self.shared.heap.release(root));
+        }
+    }
+}
+
+/// The classes of proxies, by kind. Python declares them, because most methods are Python's.
+static CLASSES: [PyOnceLock<Py<PyType>>; 2] = [const { PyOnceLock::new() }; 2];
+
+fn class(kind: Kind) -> Option<&'static PyOnceLock<Py<PyType>>> {
+    match kind {
+        Kind::Dict => Some(&CLASSES[0]),
+        Kind::List => Some(&CLASSES[1]),
+        _ => None,
+    }
+}
+
+/// Declares the class of the proxies of a kind: `"dict"` or `"list"`.
+#[pyfunction]
+pub fn set_proxy(py: Python<'_>, kind: &str, class_: Py<PyType>) -> PyResult<()> {
+    let kind = if kind == "dict" { Kind::Dict } else { Kind::List };
+    self::class(kind)
+        .and_then(|place| place.set(py, class_).ok())
+        .ok_or_else(|| PyRuntimeError::new_err("the class of these proxies is declared already"))
+}
+
+impl Shared {
+    /// A heap without proxies.
+    pub fn new(heap: Arc<Heap>) -> Arc<Self> {
+        Arc::new(Self { heap, proxies: Mutex::default() })
+    }
+
+    /// The living proxy of an object, if this process has one.
+    pub fn known<'py>(&self, py: Python<'py>, at: Offset) -> Option<Bound<'py, PyAny>> {
+        let proxies = self.proxies.lock().unwrap_or_else(PoisonError::into_inner);
+        proxies.get(&at)?.bind(py).upgrade()
+    }
+
+    /// The proxy of an object that this process holds.
+    pub fn proxy<'py>(
+        self: &Arc<Self>,
+        py: Python<'py>,
+        root: Root,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let at = root.at();
+        let kind = object::head(self.heap.segment(), at).and_then(object::Head::kind);
+        let held = Held { shared: self.clone(), root: Mutex::new(Some(root)) };
+        if let Some(proxy) = self.known(py, at) {
+            // The object is held once, by that.
+            return Ok(proxy);
+        }
+        let class = class(kind.map_err(raised)?)
+            .and_then(|class| class.get(py))
+            .ok_or_else(|| PyRuntimeError::new_err("import ungil.share first"))?;
+        let proxy = class.bind(py).call1((held,))?;
+        let weak = PyWeakrefReference::new(&proxy)?;
+        let mut proxies = self.proxies.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = proxies.insert(at, weak.unbind());
+        drop(proxies);
+        drop(old);
+        Ok(proxy)
+    }
+
+    /// The proxy of an object is gone.
+    fn forget(&self, at: Offset) {
+        let gone = Python::attach(|py| {
+            let mut proxies = self.proxies.lock().unwrap_or_else(PoisonError::into_inner);
+            // There may be a new one for the same object already.
+            match proxies.get(&at) {
+                Some(weak) if weak.bind(py).upgrade().is_none() => proxies.remove(&at),
+                _ => None,
+            }
+        });
+        drop(gone);
+    }
+}
