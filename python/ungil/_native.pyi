@@ -3,6 +3,8 @@
 from os import PathLike
 from typing import final
 
+from typing_extensions import disjoint_base
+
 __all__ = [
     "LEVELS",
     "POLICIES",
@@ -175,6 +177,7 @@ def gil_thread_stats() -> tuple[int, int, int, int, int, int, int, int, int]:
 class Held:
     """A shared object on its way to its proxy."""
 
+@disjoint_base
 class SharedHeap:
     """Shared memory that this process is attached to."""
 
@@ -212,6 +215,7 @@ class SharedHeap:
         None: others were busy for `patience` seconds.
         """
 
+@disjoint_base
 class SharedDict:
     """The proxy of a shared dict: what is fast about it."""
 
@@ -236,6 +240,7 @@ class SharedDict:
     def pairs(self) -> list[tuple[object, object]]:
         """Copy the keys and values that are there, each that stays exactly once."""
 
+@disjoint_base
 class SharedList:
     """The proxy of a shared list: what is fast about it."""
 
