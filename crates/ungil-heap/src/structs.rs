@@ -93,14 +93,26 @@ pub fn all(heap: &Heap, at: Offset, schema: u64) -> Result<Vec<Value<'static>>> 
     })
 }
 
-/// Gives a field another value.
+/// Changes a field, whose place `work` gets, while the object is locked.
 #[inline]
-pub fn set(heap: &Heap, at: Offset, schema: u64, field: usize, value: &Value<'_>) -> Result<()> {
+fn change<T>(
+    heap: &Heap,
+    at: Offset,
+    schema: u64,
+    field: usize,
+    mut work: impl FnMut(&mut Op<'_>, Offset) -> Result<T>,
+) -> Result<T> {
     let place = self::field(head(heap.segment(), at)?, at, schema, field)?;
     heap.change(|op| {
         op.lock(at)?;
-        cells::set(op, place, value)
+        work(op, place)
     })
+}
+
+/// Gives a field another value.
+#[inline]
+pub fn set(heap: &Heap, at: Offset, schema: u64, field: usize, value: &Value<'_>) -> Result<()> {
+    change(heap, at, schema, field, |op, place| cells::set(op, place, value))
 }
 
 /// Adds to the number in a field and returns the sum.
@@ -114,11 +126,7 @@ pub fn increment(
     field: usize,
     by: &Value<'_>,
 ) -> Result<Value<'static>> {
-    let place = self::field(head(heap.segment(), at)?, at, schema, field)?;
-    heap.change(|op| {
-        op.lock(at)?;
-        cells::increment(op, place, by)
-    })
+    change(heap, at, schema, field, |op, place| cells::increment(op, place, by))
 }
 
 /// Gives a field that holds `old` the value `new`; false: it held another.
@@ -130,11 +138,7 @@ pub fn compare_and_set(
     old: &Value<'_>,
     new: &Value<'_>,
 ) -> Result<bool> {
-    let place = self::field(head(heap.segment(), at)?, at, schema, field)?;
-    heap.change(|op| {
-        op.lock(at)?;
-        cells::compare_and_set(op, place, old, new)
-    })
+    change(heap, at, schema, field, |op, place| cells::compare_and_set(op, place, old, new))
 }
 
 /// Calls `visit` with all that the object at `at` owns.

@@ -17,6 +17,7 @@ use ungil_heap::value::Value;
 use ungil_heap::{dict, list};
 
 use super::dict::Dict;
+use super::errors::raised;
 use super::list::List;
 use super::proxy::{Hold, Shared};
 
@@ -198,6 +199,29 @@ impl<'a, 'py> Drafts<'a, 'py> {
         }
         Ok(made)
     }
+}
+
+/// Calls `put` with the value of a Python object, in one operation with the making of what has to be
+/// made for it. May be called twice, if garbage had to be collected.
+///
+/// # Errors
+/// Those of `put`; `TypeError` that names the place of what cannot be shared.
+#[inline]
+pub fn put<T>(
+    shared: &Arc<Shared>,
+    given: &Bound<'_, PyAny>,
+    mut put: impl FnMut(&Value<'_>) -> ungil_heap::Result<T>,
+) -> PyResult<T> {
+    if let Some(value) = simple(given)? {
+        return put(&value).map_err(raised);
+    }
+    let mut drafts = Drafts::new(shared);
+    let draft = drafts.draft(given)?;
+    let done = shared.heap.change(|op| {
+        let made = drafts.make(op)?;
+        put(&finished(&draft, &made))
+    });
+    done.map_err(raised)
 }
 
 /// The value of a draft, when what had to be made has been.

@@ -7,7 +7,7 @@ use ungil_heap::table::Cursor;
 use ungil_heap::value::Value;
 use ungil_heap::{Error, dict};
 
-use super::convert::{Drafts, finished, simple};
+use super::convert::{Drafts, finished, put, simple};
 use super::errors::raised;
 use super::proxy::{Held, Hold};
 
@@ -44,13 +44,10 @@ impl Dict {
             let (heap, at) = (&self.0.shared.heap, self.0.at);
             match dict::get(heap, at, key).map_err(raised)? {
                 None => Ok(None),
-                Some(value) => self
-                    .0
-                    .object(py, &value, || match dict::get(heap, at, key)? {
-                        Some(value) => Ok(value),
-                        None => Err(Error::Stale),
-                    })
-                    .map(Some),
+                Some(value) => {
+                    let again = || dict::get(heap, at, key)?.ok_or(Error::Stale);
+                    self.0.object(py, &value, again).map(Some)
+                }
             }
         })
     }
@@ -93,16 +90,7 @@ impl Dict {
     fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let (heap, at) = (&self.0.shared.heap, self.0.at);
         self.with_key(key, |key| {
-            if let Some(value) = simple(value)? {
-                return dict::set(heap, at, key, &value).map_err(raised);
-            }
-            let mut drafts = Drafts::new(&self.0.shared);
-            let draft = drafts.draft(value)?;
-            let set = heap.change(|op| {
-                let made = drafts.make(op)?;
-                dict::set_in(op, at, key, &finished(&draft, &made))
-            });
-            set.map_err(raised)
+            put(&self.0.shared, value, |value| dict::set(heap, at, key, value))
         })
     }
 

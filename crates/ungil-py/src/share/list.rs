@@ -8,7 +8,7 @@ use ungil_heap::slice::Slice;
 use ungil_heap::value::Value;
 use ungil_heap::{Error, list};
 
-use super::convert::{self, Drafts, finished, simple};
+use super::convert::{self, put};
 use super::errors::raised;
 use super::proxy::{Held, Hold};
 
@@ -56,17 +56,7 @@ impl List {
     fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let index = index(key)?;
         let (heap, at) = (&self.0.shared.heap, self.0.at);
-        let is_there = if let Some(value) = simple(value)? {
-            list::set(heap, at, index, &value)
-        } else {
-            let mut drafts = Drafts::new(&self.0.shared);
-            let draft = drafts.draft(value)?;
-            heap.change(|op| {
-                let made = drafts.make(op)?;
-                list::set(heap, at, index, &finished(&draft, &made))
-            })
-        };
-        if is_there.map_err(raised)? {
+        if put(&self.0.shared, value, |value| list::set(heap, at, index, value))? {
             Ok(())
         } else {
             Err(PyIndexError::new_err("list assignment index out of range"))
@@ -77,16 +67,7 @@ impl List {
     #[pyo3(signature = (value, /))]
     fn append(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let (heap, at) = (&self.0.shared.heap, self.0.at);
-        if let Some(value) = simple(value)? {
-            return list::append(heap, at, &value).map_err(raised);
-        }
-        let mut drafts = Drafts::new(&self.0.shared);
-        let draft = drafts.draft(value)?;
-        let done = heap.change(|op| {
-            let made = drafts.make(op)?;
-            list::append(heap, at, &finished(&draft, &made))
-        });
-        done.map_err(raised)
+        put(&self.0.shared, value, |value| list::append(heap, at, value))
     }
 }
 
