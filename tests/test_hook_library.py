@@ -15,6 +15,9 @@ from ungil import _native
 
 HOOK = _native.hook_path()
 EXPORTS = {
+    # To notice the first thread.
+    "pthread_create",
+    "thrd_create",
     "ungil_install_v1",
     "ungil_level_v1",
     "ungil_policy_v1",

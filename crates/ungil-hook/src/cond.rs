@@ -8,7 +8,7 @@ use crate::gil::{self, Gil, Role};
 use crate::{control, handoff, process, thread, turn};
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
 use std::sync::atomic::Ordering::Relaxed;
-use ungil_core::schedule::Settings;
+use ungil_core::schedule::{Policy, Settings};
 
 /// Stands in for `pthread_cond_init`.
 ///
@@ -16,6 +16,8 @@ use ungil_core::schedule::Settings;
 /// As for the function itself.
 pub unsafe extern "C" fn init(cond: *mut pthread_cond_t, how: *const pthread_condattr_t) -> c_int {
     gil::initialised(cond as usize);
+    // A child after fork makes its GIL anew, which is when it takes its page.
+    control::settings();
     // SAFETY: the caller's own arguments, unchanged.
     unsafe { libc::pthread_cond_init(cond, how) }
 }
@@ -35,6 +37,8 @@ pub unsafe extern "C" fn timedwait(
         // SAFETY: the caller's own arguments, unchanged.
         return unsafe { libc::pthread_cond_timedwait(cond, mutex, deadline) };
     };
+    // If calls were redirected while it was held, this was not seen.
+    gil.locked.store(true, Relaxed);
     let policy = turn::policy();
     let switches = begin_wait(gil, deadline, policy);
     let result = if let Some(settings) = policy {
@@ -109,14 +113,15 @@ pub unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> c_int {
             if let Some(thread) = thread::current() {
                 thread.released(gil, thread::now_ns(), forced);
             }
-            let policy = turn::policy();
-            if policy.is_some() || !gil.line.is_empty() {
-                turn::released(gil, control::settings());
+            let settings = control::settings();
+            let is_stock = settings.policy == Policy::Stock;
+            if !is_stock || !gil.line.is_empty() {
+                turn::released(gil, settings);
             }
             if forced {
                 handoff::was_forced(gil);
             }
-            if policy.is_some() && gil.stock_waiters.load(Relaxed) == 0 {
+            if !is_stock && gil.stock_waiters.load(Relaxed) == 0 {
                 return 0; // Nobody sleeps on it.
             }
         }

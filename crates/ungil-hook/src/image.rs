@@ -119,32 +119,34 @@ impl Image {
         })
     }
 
-    /// Makes this image's calls of the function `name` go to `replacement` and returns how many
-    /// slots held it. Calls that other images make are not touched.
-    pub fn redirect(&self, name: &CStr, replacement: *const c_void) -> usize {
+    /// Whether this image calls the function `name` of another one.
+    pub fn calls(&self, name: &CStr) -> bool {
+        self.slots(name).next().is_some()
+    }
+
+    /// Makes this image's calls of the function `name` go to `replacement`. Calls that other
+    /// images make are not touched.
+    pub fn redirect(&self, name: &CStr, replacement: *const c_void) {
         let read_only = read_only_pages(self.base);
-        let mut count = 0;
-        for (start, bytes) in self.tables {
-            if start == 0 {
-                continue;
-            }
-            // SAFETY: the dynamic section says that `bytes` of relocations begin at `start`.
-            let table = unsafe {
-                std::slice::from_raw_parts(
-                    start as *const Elf64_Rela,
-                    bytes / size_of::<Elf64_Rela>(),
-                )
-            };
-            for relocation in table {
-                if FUNCTION_SLOTS.contains(&(relocation.r_info & 0xffff_ffff))
-                    && self.symbol_name(relocation.r_info >> 32) == Some(name)
-                {
-                    let slot = self.base.wrapping_add(relocation.r_offset as usize);
-                    count += usize::from(write_slot(slot, replacement as usize, &read_only));
-                }
-            }
+        for slot in self.slots(name) {
+            write_slot(slot, replacement as usize, &read_only);
         }
-        count
+    }
+
+    /// The addresses that hold where the function `name` is.
+    fn slots(&self, name: &CStr) -> impl Iterator<Item = usize> {
+        let tables = self.tables.into_iter().filter(|&(start, _)| start != 0);
+        tables
+            .flat_map(|(start, bytes)| {
+                let count = bytes / size_of::<Elf64_Rela>();
+                // SAFETY: the dynamic section says that `bytes` of relocations begin at `start`.
+                unsafe { std::slice::from_raw_parts(start as *const Elf64_Rela, count) }
+            })
+            .filter(move |relocation| {
+                FUNCTION_SLOTS.contains(&(relocation.r_info & 0xffff_ffff))
+                    && self.symbol_name(relocation.r_info >> 32) == Some(name)
+            })
+            .map(|relocation| self.base.wrapping_add(relocation.r_offset as usize))
     }
 
     fn symbol_name(&self, index: u64) -> Option<&CStr> {
@@ -198,21 +200,19 @@ fn read_only_pages(base: usize) -> Range<usize> {
 }
 
 /// Stores `value` at the address `slot`; a page in `read_only` is made writable meanwhile.
-fn write_slot(slot: usize, value: usize, read_only: &Range<usize>) -> bool {
+fn write_slot(slot: usize, value: usize, read_only: &Range<usize>) {
     let page = page_of(slot) as *mut c_void;
     let protected = read_only.contains(&slot);
     let protect = |protection| {
         // SAFETY: the page belongs to the relocated data of a loaded image, never to code.
         !protected || unsafe { libc::mprotect(page, page_size(), protection) } == 0
     };
-    if !protect(libc::PROT_READ | libc::PROT_WRITE) {
-        return false;
+    if protect(libc::PROT_READ | libc::PROT_WRITE) {
+        // SAFETY: a relocation slot is an aligned, mapped, now writable pointer; other threads
+        // only load it as a whole word, in their calls.
+        unsafe { AtomicUsize::from_ptr(slot as *mut usize) }.store(value, Ordering::Release);
+        protect(libc::PROT_READ);
     }
-    // SAFETY: a relocation slot is an aligned, mapped, now writable pointer; other threads only
-    // load it as a whole word, in their calls.
-    unsafe { AtomicUsize::from_ptr(slot as *mut usize) }.store(value, Ordering::Release);
-    protect(libc::PROT_READ);
-    true
 }
 
 /// The page that contains `address`.

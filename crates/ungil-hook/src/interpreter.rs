@@ -23,6 +23,28 @@ enum Make {
     Unknown,
 }
 
+/// The address of a function.
+#[derive(Clone, Copy)]
+struct Replacement(*const c_void);
+
+// SAFETY: functions are not changed.
+unsafe impl Sync for Replacement {}
+
+static CONDITION_CALLS: [(&CStr, Replacement); 6] = [
+    // The first two before what makes work for them.
+    (c"pthread_mutex_unlock", Replacement(handoff::unlock as *const c_void)),
+    (c"pthread_mutex_lock", Replacement(handoff::lock as *const c_void)),
+    (c"pthread_cond_wait", Replacement(handoff::wait as *const c_void)),
+    (c"pthread_cond_init", Replacement(cond::init as *const c_void)),
+    (c"pthread_cond_timedwait", Replacement(cond::timedwait as *const c_void)),
+    (c"pthread_cond_signal", Replacement(cond::signal as *const c_void)),
+];
+static SEMAPHORE_CALLS: [(&CStr, Replacement); 3] = [
+    (c"sem_init", Replacement(sem::init as *const c_void)),
+    (c"sem_wait", Replacement(sem::wait as *const c_void)),
+    (c"sem_post", Replacement(sem::post as *const c_void)),
+];
+
 /// An interpreter found in this process.
 pub struct Interpreter {
     make: Make,
@@ -48,19 +70,12 @@ impl Interpreter {
         Some(Self { make })
     }
 
-    /// Why this interpreter cannot be hooked, if that is known without trying.
-    pub fn unsupported(&self) -> Option<Status> {
-        match self.make {
-            Make::PyPy => Some(Status::PyPy),
-            Make::Unknown => Some(Status::UnknownInterpreter),
-            Make::Conditions { .. } | Make::Semaphore => None,
-        }
-    }
-
-    /// What a hooked interpreter of this kind reports. A free-threaded one is hooked all the
-    /// same, because its GIL can be switched on (`PYTHON_GIL=1`, or an import that asks for it).
+    /// Whether it can be hooked, and if not, why. A free-threaded one is hooked all the same,
+    /// because its GIL can be switched on (`PYTHON_GIL=1`, or an import that asks for it).
     pub fn status(&self) -> Status {
         match &self.make {
+            Make::PyPy => Status::PyPy,
+            _ if !self.makes_its_calls() => Status::UnknownInterpreter,
             Make::Conditions { runtime } if is_free_threaded(runtime) => Status::FreeThreaded,
             _ => Status::Hooked,
         }
@@ -71,37 +86,52 @@ impl Interpreter {
         matches!(self.make, Make::Conditions { .. }) && self.status() == Status::Hooked
     }
 
-    /// Redirects the calls that the GIL is made of. `false` if this build does not make them.
-    pub fn hook(&self, seen: gil::Seen) -> bool {
-        // Any function's address leads to the image that contains the calls; the address of data
-        // may lie in the executable, if it holds a copy.
-        let Some(image) = image::symbol(c"Py_GetVersion").and_then(Image::containing) else {
-            return false;
-        };
-        let redirect = |name, to: *const c_void| image.redirect(name, to) > 0;
-        // Not what a GIL is made of, so they need not be there.
-        redirect(c"_exit", process::exit_at_once as *const c_void);
-        redirect(c"clock_nanosleep", cond::nanosleep as *const c_void);
+    /// Redirects the calls that the GIL is made of, and a few around them.
+    pub fn hook(&self, seen: gil::Seen) {
+        let Some(image) = image() else { return };
         match &self.make {
-            Make::Conditions { runtime } => {
-                gil::expect_main(runtime.clone(), seen);
-                // The last two before what makes work for them.
-                redirect(c"pthread_mutex_unlock", handoff::unlock as *const c_void)
-                    && redirect(c"pthread_mutex_lock", handoff::lock as *const c_void)
-                    && redirect(c"pthread_cond_wait", handoff::wait as *const c_void)
-                    && redirect(c"pthread_cond_init", cond::init as *const c_void)
-                    && redirect(c"pthread_cond_timedwait", cond::timedwait as *const c_void)
-                    && redirect(c"pthread_cond_signal", cond::signal as *const c_void)
-            }
-            Make::Semaphore => {
-                sem::find_ticker();
-                redirect(c"sem_init", sem::init as *const c_void)
-                    && redirect(c"sem_wait", sem::wait as *const c_void)
-                    && redirect(c"sem_post", sem::post as *const c_void)
-            }
-            Make::PyPy | Make::Unknown => false,
+            Make::Conditions { runtime } => gil::expect_main(runtime.clone(), seen),
+            Make::Semaphore => sem::find_ticker(),
+            Make::PyPy | Make::Unknown => return,
+        }
+        // Not what a GIL is made of, so they need not be there.
+        image.redirect(c"_exit", process::exit_at_once as *const c_void);
+        image.redirect(c"clock_nanosleep", cond::nanosleep as *const c_void);
+        for &(name, replacement) in self.calls() {
+            image.redirect(name, replacement.0);
         }
     }
+
+    /// Whether this build makes the calls that its GIL is said to be made of.
+    fn makes_its_calls(&self) -> bool {
+        let calls = self.calls();
+        !calls.is_empty()
+            && image().is_some_and(|image| calls.iter().all(|(name, _)| image.calls(name)))
+    }
+
+    /// The calls that the GIL is made of, and what stands in for each.
+    fn calls(&self) -> &'static [(&'static CStr, Replacement)] {
+        match self.make {
+            Make::Conditions { .. } => &CONDITION_CALLS,
+            Make::Semaphore => &SEMAPHORE_CALLS,
+            Make::PyPy | Make::Unknown => &[],
+        }
+    }
+}
+
+/// Redirects only what is called before there is a second thread and cannot be made up for: takes
+/// note of where the GILs are, and of an end without `exit`.
+pub fn hook_beginnings() {
+    let Some(image) = image() else { return };
+    image.redirect(c"_exit", process::exit_at_once as *const c_void);
+    image.redirect(c"pthread_cond_init", cond::init as *const c_void);
+}
+
+/// The image that makes the calls.
+fn image() -> Option<Image> {
+    // The address of any function leads there; that of data may lie in the executable, if it
+    // holds a copy.
+    image::symbol(c"Py_GetVersion").and_then(Image::containing)
 }
 
 /// `Py_GetVersion()`, which may be called before the interpreter is initialised.

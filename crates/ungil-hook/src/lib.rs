@@ -11,6 +11,7 @@
 
 mod cond;
 mod control;
+mod first_thread;
 mod gil;
 mod handoff;
 mod image;
@@ -54,14 +55,18 @@ extern "C" fn on_load() {
     if leave_children {
         session::leave_environment();
     }
-    let status = match interpreter.unsupported() {
-        Some(status) => status,
-        None if interpreter.hook(gil::Seen::FromTheStart) => interpreter.status(),
-        None => Status::UnknownInterpreter,
-    };
+    let status = interpreter.status();
+    let settings = settings.filter(|_| interpreter.can_be_scheduled());
+    if session.is_some() {
+        interpreter.hook(gil::Seen::FromTheStart);
+    } else if settings.is_some() {
+        first_thread::await_it(&interpreter);
+    } else {
+        return;
+    }
     INSTALLED.store(status != Status::UnknownInterpreter, Ordering::Relaxed);
     process::prepare();
-    if let Some(settings) = settings.filter(|_| interpreter.can_be_scheduled()) {
+    if let Some(settings) = settings {
         control::start(settings, leave_children);
     }
     if let Some(session) = session {
@@ -77,21 +82,20 @@ extern "C" fn on_load() {
 #[unsafe(no_mangle)]
 pub extern "C" fn ungil_install_v1() -> c_int {
     let Some(interpreter) = Interpreter::find() else { return 4 };
-    match interpreter.unsupported() {
-        Some(Status::FreeThreaded) => return 1,
-        Some(Status::PyPy) => return 2,
-        Some(_) => return 3,
-        None => {}
-    }
-    if interpreter.status() == Status::FreeThreaded {
-        return 1;
+    match interpreter.status() {
+        Status::FreeThreaded => return 1,
+        Status::PyPy => return 2,
+        Status::UnknownInterpreter => return 3,
+        Status::Hooked => {}
     }
     if process::table_start().is_null() && !process::count_only(interpreter::version()) {
         return 5;
     }
     // A child after fork has inherited the redirection, but not the table.
-    if !INSTALLED.swap(true, Ordering::AcqRel) && !interpreter.hook(gil::Seen::WhileHeldHere) {
-        return 3;
+    if INSTALLED.swap(true, Ordering::AcqRel) {
+        first_thread::anticipate();
+    } else {
+        interpreter.hook(gil::Seen::WhileHeldHere);
     }
     0
 }

@@ -1,0 +1,106 @@
+//! Waiting for the first thread beside the main one.
+//!
+//! A program of one thread has nobody to schedule, so a policy is to cost it nothing: unless
+//! something is recorded, the interpreter's calls are redirected when a second thread is about to
+//! be created. Every library's call of `pthread_create` comes here, because a preloaded library
+//! is searched before libc; `dlopen` has no such effect, and there nothing waits.
+//!
+//! A thread created in another way (by a bare `clone`) is not noticed, and is then scheduled by
+//! CPython itself until the program creates one in the usual way.
+
+use crate::gil;
+use crate::interpreter::{self, Interpreter};
+use libc::{c_char, c_int, c_void, pthread_attr_t, pthread_t};
+use std::mem::transmute;
+use std::ptr::null_mut;
+use std::sync::atomic::{
+    AtomicPtr, AtomicU8,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
+
+/// There is one thread, and nobody asked to be told of the second.
+const ALONE: u8 = 0;
+/// The calls are to be redirected when a second thread is created.
+const AWAITED: u8 = 1;
+/// There has been a second thread, or it is no longer waited for.
+const NOT_ALONE: u8 = 2;
+
+static STATE: AtomicU8 = AtomicU8::new(ALONE);
+
+/// Redirects the calls of `interpreter` when this process creates a thread, or now if it has
+/// already. Only for the constructor.
+pub fn await_it(interpreter: &Interpreter) {
+    if STATE.compare_exchange(ALONE, AWAITED, AcqRel, Acquire).is_ok() {
+        interpreter::hook_beginnings();
+    } else {
+        interpreter.hook(gil::Seen::FromTheStart);
+    }
+}
+
+/// Redirects them now, if that is still to be done.
+pub fn anticipate() {
+    if STATE.load(Relaxed) != NOT_ALONE
+        && STATE.swap(NOT_ALONE, AcqRel) == AWAITED
+        && let Some(interpreter) = Interpreter::find()
+    {
+        interpreter.hook(gil::Seen::FromTheStart);
+    }
+}
+
+type Start = extern "C" fn(*mut c_void) -> *mut c_void;
+type CreatePosix = unsafe extern "C" fn(
+    *mut pthread_t,
+    *const pthread_attr_t,
+    Option<Start>,
+    *mut c_void,
+) -> c_int;
+type StartC11 = extern "C" fn(*mut c_void) -> c_int;
+type CreateC11 = unsafe extern "C" fn(*mut pthread_t, Option<StartC11>, *mut c_void) -> c_int;
+
+/// Stands in for POSIX's function of this name.
+///
+/// # Safety
+/// As for the function itself.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_create(
+    thread: *mut pthread_t,
+    attributes: *const pthread_attr_t,
+    start: Option<Start>,
+    argument: *mut c_void,
+) -> c_int {
+    static NEXT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    anticipate();
+    let Some(next) = next(&NEXT, c"pthread_create".as_ptr()) else { return libc::EAGAIN };
+    // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
+    unsafe { transmute::<*mut c_void, CreatePosix>(next)(thread, attributes, start, argument) }
+}
+
+/// Stands in for C11's function of this name, which glibc does not build on the other one.
+///
+/// # Safety
+/// As for the function itself.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn thrd_create(
+    thread: *mut pthread_t,
+    start: Option<StartC11>,
+    argument: *mut c_void,
+) -> c_int {
+    static NEXT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    /// `thrd_error` of glibc's `<threads.h>`.
+    const ERROR: c_int = 2;
+    anticipate();
+    let Some(next) = next(&NEXT, c"thrd_create".as_ptr()) else { return ERROR };
+    // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
+    unsafe { transmute::<*mut c_void, CreateC11>(next)(thread, start, argument) }
+}
+
+/// The function `name` of the library that is searched after this one, kept in `known`.
+fn next(known: &AtomicPtr<c_void>, name: *const c_char) -> Option<*mut c_void> {
+    let mut address = known.load(Relaxed);
+    if address.is_null() {
+        // SAFETY: `name` is NUL-terminated.
+        address = unsafe { libc::dlsym(libc::RTLD_NEXT, name) };
+        known.store(address, Relaxed);
+    }
+    (!address.is_null()).then_some(address)
+}
