@@ -43,7 +43,7 @@ model: needs-cargo ## the lock-free parts under every interleaving (loom)
 
 .PHONY: python-test
 python-test: $(DEVELOPED) ## end to end tests (PYTEST='-k name' selects some)
-	$(BIN)/pytest $(PYTEST)
+	$(BIN)/pytest --numprocesses auto --dist worksteal $(PYTEST)
 
 .PHONY: lint
 lint: $(DEVELOPED) ## formatting, clippy, types, and rules that no tool knows
