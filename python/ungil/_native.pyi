@@ -1,7 +1,8 @@
 """The native part: the recorder, the reader of traces, and what the hook can be loaded into."""
 
+from collections.abc import Iterable
 from os import PathLike
-from typing import final
+from typing import Any, Literal, Self, SupportsIndex, final, overload
 
 from typing_extensions import disjoint_base
 
@@ -11,8 +12,10 @@ __all__ = [
     "Held",
     "Recorder",
     "SharedDict",
+    "SharedDictWalk",
     "SharedHeap",
     "SharedList",
+    "SharedListIterator",
     "__version__",
     "after_fork_in_child",
     "after_fork_in_parent",

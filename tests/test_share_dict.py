@@ -1,0 +1,348 @@
+"""The shared dict: what it adds to a builtin one, and where it has to differ."""
+
+import collections.abc
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+
+import cpython_suites
+import pytest
+
+from ungil import share
+
+# Why a test of CPython's cannot pass.
+FOREIGN = "it shares objects of a class of its own"
+DERIVED = "a proxy is made by its heap, not by calling a class derived from it"
+RESIZES = "a dict may change during an iteration: each that stays is seen once"
+COPIES = "copies are ordinary dicts"
+NO_HEAP = "fromkeys needs a heap, which a class has not"
+REPR = "the repr says that it is shared"
+PICKLES = "iterators are not pickled"
+CPYTHON = "about the insides of CPython's dict"
+
+MAPPING = {
+    "test_copy": COPIES,
+    "test_fromkeys": NO_HEAP,
+}
+IN_HEAP = cpython_suites.shared_in_own_heap(dict, share.dict)
+
+TestMapping = cpython_suites.suite(
+    "test.mapping_tests",
+    "TestMappingProtocol",
+    attributes={"type2test": IN_HEAP},
+    omitted=MAPPING,
+)
+TestHashMapping = cpython_suites.suite(
+    "test.mapping_tests",
+    "TestHashMappingProtocol",
+    attributes={"type2test": IN_HEAP},
+    omitted=MAPPING
+    | {
+        "test_eq": FOREIGN,
+        "test_getitem": FOREIGN,
+        "test_mutatingiteration": RESIZES,
+        "test_pop": FOREIGN,
+        "test_repr": REPR,
+        "test_setdefault": FOREIGN,
+    },
+)
+TestDict = cpython_suites.suite(
+    "test.test_dict",
+    "DictTest",
+    names={"dict": IN_HEAP},
+    displays=(dict,),
+    omitted={},
+)
+
+
+@pytest.fixture
+def heap() -> share.Heap:
+    return share.Heap(max_size=1 << 27)
+
+
+def shared(heap: share.Heap, items: dict[object, object]) -> share.dict:
+    made = heap.share(items)
+    assert isinstance(made, share.dict)
+    return made
+
+
+@contextmanager
+def child(work: Callable[[], None]) -> Iterator[None]:
+    """Runs `work` in a forked process beside the body, and expects it to succeed."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    try:
+        yield
+    finally:
+        assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_it_is_a_mutable_mapping_that_cannot_be_hashed(heap: share.Heap) -> None:
+    root = heap.root
+    assert isinstance(root, collections.abc.MutableMapping)
+    with pytest.raises(TypeError, match="unhashable type: 'dict'"):
+        hash(root)
+    assert share.dict[str, int].__origin__ is share.dict
+
+
+@pytest.mark.parametrize("key", [[], {}, {1: []}, ([],), (1, (set(), 2))], ids=repr)
+def test_what_cannot_be_hashed_is_no_key_in_any_method(heap: share.Heap, key: object) -> None:
+    made = shared(heap, {})
+    uses: list[Callable[[], object]] = [
+        lambda: made[key],
+        lambda: made.get(key),
+        lambda: made.__setitem__(key, 1),
+        lambda: made.__delitem__(key),
+        lambda: key in made,
+        lambda: made.pop(key, None),
+        lambda: made.setdefault(key, 1),
+        lambda: made.incr(key),
+        lambda: made.cas(key, 1, 2),
+        lambda: made.update([(key, 1)]),
+    ]
+    for use in uses:
+        with pytest.raises(TypeError, match="unhashable type"):
+            use()
+    assert made == {}
+
+
+def test_a_shared_container_is_no_key_either(heap: share.Heap) -> None:
+    made = shared(heap, {"list": []})
+    for key in made, made["list"], (made["list"],):
+        with pytest.raises(TypeError, match="unhashable type: '(dict|list)'"):
+            made[key] = 1
+
+
+def test_shared_objects_keep_their_identity_through_every_method(heap: share.Heap) -> None:
+    made = shared(heap, {})
+    inner = made.setdefault("inner", [])
+    assert isinstance(inner, share.list)
+    assert made.setdefault("inner", {}) is inner
+    assert made["inner"] is made.get("inner") is inner
+    assert made.copy()["inner"] is inner
+    assert next(iter(made.values())) is inner
+    assert list(made.items()) == [("inner", inner)]
+    made["pair"] = (1, inner)
+    pair = made.pop("pair")
+    assert isinstance(pair, tuple)
+    assert pair[1] is inner
+    key, value = made.popitem()
+    assert key == "inner"
+    assert value is inner
+    inner.append("still there")
+    heap.gc()
+    assert inner == ["still there"]
+
+
+def test_what_pop_returns_survives_the_removal(heap: share.Heap) -> None:
+    made = shared(heap, {number: {"number": number} for number in range(3)})
+    for number in range(2):
+        popped = made.pop(number)
+        heap.gc()
+        assert popped == {"number": number}
+    _, last = made.popitem()
+    heap.gc()
+    assert last == {"number": 2}
+
+
+def test_pop_tells_none_from_no_default(heap: share.Heap) -> None:
+    assert heap.root.pop("missing", None) is None
+    assert heap.root.pop("missing", default=1) == 1
+    with pytest.raises(KeyError, match=r"^\(1, 2\)$"):
+        heap.root.pop((1, 2))
+
+
+def test_objects_nested_too_deeply_raise_recursion_error(heap: share.Heap) -> None:
+    deep: object = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(RecursionError):
+        heap.root["deep"] = deep
+    assert len(heap.root) == 0
+    while isinstance(deep, list) and deep:
+        # The interpreter's own destructor would recurse as deeply.
+        deep = deep.pop()  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+
+
+def test_a_dict_that_contains_itself_can_be_printed(heap: share.Heap) -> None:
+    made = shared(heap, {})
+    made["self"] = made
+    made["list"] = [made]
+    inside = "share.dict({...})"
+    assert repr(made) == f"share.dict({{'self': {inside}, 'list': share.list([{inside}])}})"
+
+
+def test_it_equals_every_dict_of_the_same_contents(heap: share.Heap) -> None:
+    contents: dict[object, object] = {"a": [1, {"b": (2, None)}], "c": {}}
+    made = shared(heap, contents)
+    assert made == contents
+    assert contents == made
+    assert made == shared(heap, contents)
+    assert made != {**contents, "a": [1]}
+    assert made != [*contents]
+
+
+def test_merging_makes_an_ordinary_dict_and_merging_in_place_does_not(heap: share.Heap) -> None:
+    made = shared(heap, {1: 1, 2: 2})
+    for merged in made | {2: 3}, made | shared(heap, {2: 3}):
+        assert type(merged) is dict
+        assert merged == {1: 1, 2: 3}
+    merged = {2: 3} | made
+    assert type(merged) is dict
+    assert merged == {1: 1, 2: 2}
+    same = made
+    same |= [(3, 3)]
+    assert same is made
+    assert made == {1: 1, 2: 2, 3: 3}
+
+
+def test_cas_sets_what_is_there_only(heap: share.Heap) -> None:
+    made = shared(heap, {"number": 1, "inner": {}})
+    assert made.cas("number", 1.0, [2])
+    inner = made["number"]
+    assert not made.cas("number", 1, 3)
+    assert not made.cas("missing", None, 3)
+    assert "missing" not in made
+    assert made.cas("number", inner, None)
+    assert made["number"] is None
+    with pytest.raises(TypeError, match="this dict is not a shared one"):
+        made.cas("inner", {}, None)
+
+
+def test_keys_that_are_deleted_while_they_are_iterated_over_are_all_seen(heap: share.Heap) -> None:
+    made = shared(heap, {number: str(number) for number in range(1_000)})
+    seen: list[object] = []
+    for key in made:
+        seen.append(key)
+        del made[key]
+    assert seen == list(range(1_000))
+    assert not made
+
+
+def test_an_iteration_ends_though_each_step_inserts(heap: share.Heap) -> None:
+    made = shared(heap, {0: 0})
+    for number, key in enumerate(made):
+        assert isinstance(key, int)
+        made[key + 1] = number
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize("part", ["keys", "values", "items"])
+def test_views_go_both_ways_through_many_batches(heap: share.Heap, part: str) -> None:
+    ordinary: dict[object, object] = {number: f"value {number}" for number in range(1_000)}
+    made = shared(heap, ordinary)
+    view, expected = getattr(made, part)(), getattr(ordinary, part)()
+    assert list(view) == list(expected)
+    assert list(reversed(view)) == list(reversed(expected))
+    assert len(view) == 1_000
+    assert list(islice(view, 3)) == list(islice(expected, 3))
+
+
+def test_views_of_keys_and_items_are_sets(heap: share.Heap) -> None:
+    made = shared(heap, {1: "one", 2: "two"})
+    assert made.keys() & {2, 3} == {2}
+    assert made.keys() | [3] == {1, 2, 3}
+    assert {2, 3} - made.keys() == {3}
+    assert made.keys() == {1, 2}
+    assert made.keys() < {1, 2, 3}
+    assert made.keys().isdisjoint([3])
+    assert made.items() ^ {(1, "one")} == {(2, "two")}
+    assert (1, "one") in made.items()
+    assert 1 not in made.items()
+    made[3] = "three"
+    assert made.keys() == {1, 2, 3}
+
+
+def test_an_update_is_seen_whole_or_not_at_all(heap: share.Heap) -> None:
+    root = heap.root
+    keys = [str(number) for number in range(50)]
+    root.update(dict.fromkeys(keys, 0))
+
+    def write() -> None:
+        for generation in range(1, 300):
+            root.update(dict.fromkeys(keys, generation))
+        root["done"] = True
+
+    with child(write):
+        while not root.get("done"):
+            values = root.copy()
+            values.pop("done", None)
+            assert len(set(values.values())) == 1
+    assert set(root.values()) == {299, True}
+
+
+def test_one_process_alone_wins_each_setdefault_pop_and_cas(heap: share.Heap) -> None:
+    root = heap.root
+    rounds = range(2_000)
+    root["balance"] = 0
+    root["wins"] = {"parent": 0, "child": 0}
+
+    def contend(name: str) -> None:
+        wins = root["wins"]
+        assert isinstance(wins, share.dict)
+        for number in rounds:
+            if root.setdefault(number, name) == name:
+                wins.incr(name)
+            while not root.cas("balance", balance := root["balance"], balance + 1):  # pyright: ignore
+                pass
+        for number in rounds:
+            if root.pop(number, None) is not None:
+                root.incr("popped")
+
+    with child(lambda: contend("child")):
+        contend("parent")
+    wins = root["wins"]
+    assert isinstance(wins, share.dict)
+    assert sum(wins.copy().values()) == len(rounds)  # pyright: ignore
+    assert root["balance"] == 2 * len(rounds)
+    assert root["popped"] == len(rounds)
+
+
+def test_iterating_while_another_process_changes_everything_sees_what_stays(
+    heap: share.Heap,
+) -> None:
+    root = heap.root
+    root.update({f"stays {number}": {"number": number} for number in range(300)})
+    stays = set(root)
+
+    def change() -> None:
+        for round_ in range(60):
+            root.update({f"goes {number}": [round_] for number in range(100)})
+            for number in range(100):
+                del root[f"goes {number}"]
+        root["done"] = True
+
+    with child(change):
+        while "done" not in root:
+            keys = [key for key, value in root.items() if isinstance(value, share.dict)]
+            assert len(keys) == len(stays)
+            assert set(keys) == stays
+
+
+def test_threads_iterate_and_change_without_harm(heap: share.Heap) -> None:
+    root = heap.root
+    root.update({number: [number] for number in range(100)})
+    stop = threading.Event()
+
+    def change() -> None:
+        while not stop.is_set():
+            for number in range(100):
+                root[number] = [number]
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        for _ in range(100):
+            for key, value in root.items():
+                assert value == [key]
+    finally:
+        stop.set()
+        thread.join()
