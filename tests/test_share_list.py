@@ -11,6 +11,14 @@ import pytest
 
 from ungil import share
 
+# Why a test of CPython's cannot pass.
+FOREIGN = "it shares objects of a class of its own"
+DERIVED = "a proxy is made by its heap, not by calling its class or one derived from it"
+REPR = "the repr says that it is shared"
+PICKLES = "iterators are not pickled"
+HANDLES = "what is pickled is a handle of the same list, not a copy"
+CPYTHON = "about the insides of CPython's list"
+
 IN_HEAP = cpython_suites.shared_in_own_heap(list, share.list)
 
 TestList = cpython_suites.suite(
@@ -19,7 +27,23 @@ TestList = cpython_suites.suite(
     names={"list": IN_HEAP},
     attributes={"type2test": IN_HEAP},
     displays=(list,),
-    omitted={},
+    omitted={
+        "test_contains_fake": FOREIGN,
+        "test_contains_order": FOREIGN,
+        "test_count": FOREIGN,
+        "test_count_index_remove_crashes": FOREIGN,
+        "test_equal_operator_modifying_operand": FOREIGN,
+        "test_free_after_iterating": DERIVED,
+        "test_index": FOREIGN,
+        "test_init": DERIVED,
+        "test_iterator_pickle": PICKLES,
+        "test_keywords_in_subclass": DERIVED,
+        "test_pickle": HANDLES,
+        "test_preallocation": CPYTHON,
+        "test_remove": FOREIGN,
+        "test_repr": REPR,
+        "test_reversed_pickle": PICKLES,
+    },
 )
 
 

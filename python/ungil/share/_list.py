@@ -24,7 +24,7 @@ from typing import Any, SupportsIndex
 from ungil import _native
 
 # How often a sort is tried.
-_TRIES = 16
+_TRIES = 4
 
 
 class list(_native.SharedList, MutableSequence[object]):

@@ -60,9 +60,9 @@ impl Dict {
 #[pymethods]
 impl Dict {
     #[new]
-    #[pyo3(signature = (held, /))]
-    fn new(held: &Held) -> PyResult<Self> {
-        held.take().map(Self)
+    #[pyo3(signature = (held = None, /))]
+    fn new(held: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        Held::given(held).map(Self)
     }
 
     fn __len__(&self) -> PyResult<usize> {

@@ -18,14 +18,14 @@ use super::proxy::{Held, Hold};
 pub struct List(pub Hold);
 
 /// How often what has to find the list unchanged is tried.
-const TRIES: usize = 16;
+const TRIES: usize = 4;
 
 #[pymethods]
 impl List {
     #[new]
-    #[pyo3(signature = (held, /))]
-    fn new(held: &Held) -> PyResult<Self> {
-        held.take().map(Self)
+    #[pyo3(signature = (held = None, /))]
+    fn new(held: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        Held::given(held).map(Self)
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -35,7 +35,9 @@ impl List {
     #[inline]
     fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = key.py();
-        if let Ok(slice) = key.cast::<PySlice>() {
+        if !key.is_exact_instance_of::<PyInt>()
+            && let Ok(slice) = key.cast::<PySlice>()
+        {
             return Ok(PyList::new(py, self.values(py, unpacked(slice)?)?)?.into_any());
         }
         self.item(py, index(key)?)?.ok_or_else(|| PyIndexError::new_err("list index out of range"))
@@ -43,7 +45,9 @@ impl List {
 
     #[inline]
     fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        if let Ok(slice) = key.cast::<PySlice>() {
+        if !key.is_exact_instance_of::<PyInt>()
+            && let Ok(slice) = key.cast::<PySlice>()
+        {
             return self.set_slice(unpacked(slice)?, value);
         }
         let index = index(key)?;
@@ -302,8 +306,11 @@ impl List {
     /// Removes the first item that Python says equals `value`; false: there is none.
     fn remove_by_python(&self, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (heap, at) = (&self.0.shared.heap, self.0.at);
+        // Proxies that stay alive are not made again, for which the list would be locked.
+        let mut items;
         for _ in 0..TRIES {
-            let (items, version) = self.snapshot(value.py())?;
+            let version;
+            (items, version) = self.snapshot(value.py())?;
             let mut found = None;
             for (index, item) in items.iter().enumerate() {
                 if equal(item, value)? {
@@ -342,22 +349,31 @@ fn ordinary<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
     if let Ok(list) = given.cast::<List>() {
         return PyList::new(py, list.get().values(py, Slice::ALL)?);
     }
-    Ok(py.get_type::<PyList>().call1((given,))?.cast_into()?)
+    // Not by the class: it would believe a length that the iterable only claims.
+    PyList::new(py, given.try_iter()?.collect::<PyResult<Vec<_>>>()?)
 }
 
 /// An index as Python's own lists take it.
 #[inline]
 fn index(given: &Bound<'_, PyAny>) -> PyResult<isize> {
-    let py = given.py();
+    if given.is_exact_instance_of::<PyInt>() {
+        // SAFETY: an integer.
+        let index = unsafe { ffi::PyLong_AsSsize_t(given.as_ptr()) };
+        if index != -1 {
+            return Ok(index);
+        }
+        // It is -1, or too large.
+        drop(PyErr::take(given.py()));
+    }
     // SAFETY: an object.
-    if !given.is_exact_instance_of::<PyInt>() && unsafe { ffi::PyIndex_Check(given.as_ptr()) } == 0 {
+    if unsafe { ffi::PyIndex_Check(given.as_ptr()) } == 0 {
         let name = given.get_type().name()?;
         let why = format!("list indices must be integers or slices, not {name}");
         return Err(PyTypeError::new_err(why));
     }
     // SAFETY: an object, and an exception class for what is too large.
     let index = unsafe { ffi::PyNumber_AsSsize_t(given.as_ptr(), ffi::PyExc_IndexError) };
-    unless_raised(py, index)
+    unless_raised(given.py(), index)
 }
 
 /// An index beyond the ends of any list means its end.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyFrozenSet, PyTuple, PyType, PyWeakrefMethods, PyWeakrefReference};
@@ -38,6 +38,19 @@ pub struct Hold {
 }
 
 impl Held {
+    /// For the proxy that is being made of what its class was called with.
+    ///
+    /// # Errors
+    /// `TypeError` that says how to do it if that is anything else, as when a user calls the class.
+    pub fn given(held: Option<&Bound<'_, PyAny>>) -> PyResult<Hold> {
+        match held.and_then(|held| held.cast::<Self>().ok()) {
+            Some(held) => held.get().take(),
+            None => Err(PyTypeError::new_err(
+                "a shared object is made by heap.share(...), or by putting one into another",
+            )),
+        }
+    }
+
     /// For the proxy that is being made; each can be used once.
     pub fn take(&self) -> PyResult<Hold> {
         let root = self.root.lock().unwrap_or_else(PoisonError::into_inner).take();
