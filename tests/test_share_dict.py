@@ -165,7 +165,7 @@ def test_what_cannot_be_hashed_is_no_key_in_any_method(heap: share.Heap, key: ob
 def test_a_shared_container_is_no_key_either(heap: share.Heap) -> None:
     made = shared(heap, {"list": []})
     for key in made, made["list"], (made["list"],):
-        with pytest.raises(TypeError, match="unhashable type: '(dict|list)'"):
+        with pytest.raises(TypeError, match=r"unhashable type: '(dict|list)'"):
             made[key] = 1
 
 

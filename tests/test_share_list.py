@@ -3,7 +3,7 @@
 import collections.abc
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import cpython_suites
@@ -85,7 +85,8 @@ def test_it_is_a_mutable_sequence_that_cannot_be_hashed(heap: share.Heap) -> Non
 
 def test_slices_and_sums_are_ordinary_and_changes_in_place_are_not(heap: share.Heap) -> None:
     made = shared(heap, [1, 2])
-    copies = [made[:], made.copy(), made + [], [] + made, made * 1, 1 * made]
+    nothing: list[Any] = []
+    copies = [made[:], made.copy(), made + nothing, nothing + made, made * 1, 1 * made]
     for copy in copies:
         assert type(copy) is list
         assert copy == [1, 2]
@@ -96,7 +97,7 @@ def test_slices_and_sums_are_ordinary_and_changes_in_place_are_not(heap: share.H
     assert made == [1, 2, 1, 2] * 2
     assert made < [1, 3]
     assert made >= shared(heap, [1, 2])
-    assert [0] < made
+    assert made > [0]
 
 
 def test_shared_objects_keep_their_identity_through_every_method(heap: share.Heap) -> None:
@@ -211,10 +212,9 @@ def test_a_sort_loses_nothing_that_another_process_appends(heap: share.Heap) -> 
 
     with child(append):
         while len(made) < 2_000:
-            try:
+            # It gives up if it is overtaken again and again.
+            with suppress(ValueError):
                 made.sort()
-            except ValueError as error:
-                assert str(error) == "list modified during sort"
     made.sort()
     assert made == list(range(1, 2_001))
 

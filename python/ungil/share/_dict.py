@@ -8,10 +8,10 @@ It behaves as a builtin one does, but:
   objects in it stay shared.
 * Each method is one step for all other threads and processes: they see all of an `update` or
   nothing, and `setdefault`, `pop`, `popitem`, `incr` and `cas` take effect once.
-* It may change during an iteration, which reads it in batches. Each key is seen exactly once that is
-  there from the first step to the last; what is put in after the first step is not seen, so that the
-  iteration ends; what is deleted or changed meanwhile may be seen as it was. For one moment's keys
-  iterate over a `copy()`.
+* It may change during an iteration, which reads it in batches. Each key is seen exactly once that
+  is there from the first step to the last; what is put in after the first step is not seen, so that
+  the iteration ends; what is deleted or changed meanwhile may be seen as it was. For the keys of one
+  moment iterate over a `copy()`.
 * Values that cannot change are copied both ways, so that only shared objects keep their identity;
   a NaN is never found again.
 """
@@ -102,9 +102,7 @@ def _copied(mapping: Mapping[object, object]) -> builtins.dict[object, object]:
     return mapping.copy() if isinstance(mapping, dict) else builtins.dict(mapping)
 
 
-def _ordinary(
-    pairs: _Pairs, others: builtins.dict[str, object]
-) -> builtins.dict[object, object]:
+def _ordinary(pairs: _Pairs, others: builtins.dict[str, object]) -> builtins.dict[object, object]:
     # Unlike a view of it, the copy of a shared dict is of one moment.
     given = pairs.copy() if isinstance(pairs, dict) else pairs
     return builtins.dict(given, **others)  # type: ignore[arg-type]
