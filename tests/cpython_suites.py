@@ -6,7 +6,6 @@ the builtin's name, and its displays (`{...}`, `[...]`) in the wanted class, mea
 
 import ast
 import importlib
-import importlib.util
 import inspect
 import traceback
 import types

@@ -2,7 +2,7 @@
 
 import collections.abc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -59,7 +59,7 @@ def shared(heap: share.Heap, items: list[Any]) -> share.list:
 
 
 @contextmanager
-def child(work: Callable[[], None]) -> Iterator[None]:
+def child(work: Callable[[], None]) -> Generator[None]:
     """Runs `work` in a forked process beside the body, and expects it to succeed."""
     pid = os.fork()
     if pid == 0:
@@ -80,7 +80,8 @@ def test_it_is_a_mutable_sequence_that_cannot_be_hashed(heap: share.Heap) -> Non
     assert isinstance(made, collections.abc.MutableSequence)
     with pytest.raises(TypeError, match="unhashable type: 'list'"):
         hash(made)
-    assert share.list[int].__origin__ is share.list
+    generic: Any = share.list
+    assert generic[int].__origin__ is share.list
 
 
 def test_slices_and_sums_are_ordinary_and_changes_in_place_are_not(heap: share.Heap) -> None:
@@ -222,7 +223,8 @@ def test_a_sort_loses_nothing_that_another_process_appends(heap: share.Heap) -> 
 def test_each_item_is_popped_by_one_process(heap: share.Heap) -> None:
     made = shared(heap, [[number] for number in range(2_000)])
     counts = shared(heap, [0, 0])
-    heap.root.update(list=made, counts=counts)
+    heap.root["list"] = made
+    heap.root["counts"] = counts
 
     def drain() -> None:
         while True:

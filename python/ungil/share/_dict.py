@@ -10,8 +10,8 @@ It behaves as a builtin one does, but:
   nothing, and `setdefault`, `pop`, `popitem`, `incr` and `cas` take effect once.
 * It may change during an iteration, which reads it in batches. Each key is seen exactly once that
   is there from the first step to the last; what is put in after the first step is not seen, so that
-  the iteration ends; what is deleted or changed meanwhile may be seen as it was. For the keys of one
-  moment iterate over a `copy()`.
+  the iteration ends; what is deleted or changed meanwhile may be seen as it was. For one moment's
+  keys iterate over a `copy()`.
 * Values that cannot change are copied both ways, so that only shared objects keep their identity;
   a NaN is never found again.
 """
@@ -36,12 +36,12 @@ from ungil import _native
 
 
 class _Keyed(Protocol):
-    def keys(self) -> Iterable[object]: ...
-    def __getitem__(self, key: object, /) -> object: ...
+    def keys(self) -> Iterable[Any]: ...
+    def __getitem__(self, key: Any, /) -> object: ...
 
 
 _Part: TypeAlias = Literal["keys", "values", "items"]
-_Pairs: TypeAlias = _Keyed | Mapping[str, object] | Iterable[Iterable[object]]
+_Pairs: TypeAlias = _Keyed | Iterable[Iterable[object]]
 
 
 class dict(_native.SharedDict, MutableMapping[object, object]):
@@ -74,16 +74,17 @@ class dict(_native.SharedDict, MutableMapping[object, object]):
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if isinstance(other, (dict, builtins.dict)):
-            return self.copy() == _copied(other)
-        return NotImplemented
+        if not isinstance(other, (dict, builtins.dict)):
+            return NotImplemented
+        mapping: Mapping[Any, Any] = other
+        return self.copy() == _copied(mapping)
 
-    def __or__(self, other: Mapping[object, object]) -> builtins.dict[object, object]:
+    def __or__(self, other: Mapping[Any, Any]) -> builtins.dict[object, object]:
         if not isinstance(other, (dict, builtins.dict)):
             return NotImplemented
         return self.copy() | _copied(other)
 
-    def __ror__(self, other: builtins.dict[object, object]) -> builtins.dict[object, object]:
+    def __ror__(self, other: builtins.dict[Any, Any]) -> builtins.dict[object, object]:
         # pyright takes it for granted; Python does not.
         if not isinstance(other, builtins.dict):  # pyright: ignore[reportUnnecessaryIsInstance]
             return NotImplemented
@@ -98,7 +99,7 @@ class dict(_native.SharedDict, MutableMapping[object, object]):
         return f"share.dict({self.copy()!r})"
 
 
-def _copied(mapping: Mapping[object, object]) -> builtins.dict[object, object]:
+def _copied(mapping: Mapping[Any, Any]) -> builtins.dict[object, object]:
     return mapping.copy() if isinstance(mapping, dict) else builtins.dict(mapping)
 
 
@@ -147,7 +148,9 @@ class _Items(_View, ItemsView[object, object]):
     _part = "items"
 
     def __contains__(self, item: object) -> bool:
-        return isinstance(item, tuple) and len(item) == 2 and super().__contains__(item)
+        # The class would take any other item apart, and fail.
+        pair: Any = item
+        return isinstance(item, tuple) and len(pair) == 2 and super().__contains__(pair)
 
 
 _native.set_proxy("dict", dict)
