@@ -30,7 +30,7 @@ from collections.abc import (
 from itertools import chain
 from reprlib import recursive_repr
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast
 
 from ungil import _native
 
@@ -74,10 +74,9 @@ class dict(_native.SharedDict, MutableMapping[object, object]):
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not isinstance(other, (dict, builtins.dict)):
-            return NotImplemented
-        mapping: Mapping[Any, Any] = other
-        return self.copy() == _copied(mapping)
+        if isinstance(other, (dict, builtins.dict)):
+            return self.copy() == _copied(cast(Mapping[Any, Any], other))
+        return NotImplemented
 
     def __or__(self, other: Mapping[Any, Any]) -> builtins.dict[object, object]:
         if not isinstance(other, (dict, builtins.dict)):
