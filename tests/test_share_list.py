@@ -38,6 +38,7 @@ TestList = cpython_suites.suite(
         "test_init": DERIVED,
         "test_iterator_pickle": PICKLES,
         "test_keywords_in_subclass": DERIVED,
+        "test_lt_operator_modifying_operand": FOREIGN,
         "test_pickle": HANDLES,
         "test_preallocation": CPYTHON,
         "test_remove": FOREIGN,

@@ -151,10 +151,7 @@ impl<'a, 'py> Drafts<'a, 'py> {
     }
 
     /// The drafts of the keys and values of a dict.
-    pub fn pairs(
-        &mut self,
-        items: &Bound<'py, PyDict>,
-    ) -> PyResult<Vec<(Draft<'a>, Draft<'a>)>> {
+    pub fn pairs(&mut self, items: &Bound<'py, PyDict>) -> PyResult<Vec<(Draft<'a>, Draft<'a>)>> {
         let mut drafts = Vec::with_capacity(items.len());
         // A copy, because the hash of a key is code that could change the dict.
         for pair in items.items() {
@@ -209,7 +206,9 @@ impl<'a, 'py> Drafts<'a, 'py> {
     fn place(&self) -> String {
         let step = |step: &Step<'_>| match step {
             Step::Index(index) => format!("[{index}]"),
-            Step::Key(key) => key.repr().map_or_else(|_| "[?]".to_owned(), |key| format!("[{key}]")),
+            Step::Key(key) => {
+                key.repr().map_or_else(|_| "[?]".to_owned(), |key| format!("[{key}]"))
+            }
         };
         self.path.iter().map(step).collect()
     }

@@ -3,9 +3,9 @@
 use pyo3::exceptions::{PyReferenceError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
+use ungil_heap::dict::Pair;
 use ungil_heap::table::Cursor;
 use ungil_heap::value::Value;
-use ungil_heap::dict::Pair;
 use ungil_heap::{Error, dict};
 
 use super::dict::Dict;
