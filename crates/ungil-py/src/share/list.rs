@@ -105,20 +105,16 @@ impl List {
 
     /// Adds an item before an index.
     #[pyo3(signature = (index, value, /))]
-    fn insert(&self, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let index = clamped(index)?;
+    fn insert(&self, index: Border, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Border(index) = index;
         let (heap, at) = (&self.0.shared.heap, self.0.at);
         put(&self.0.shared, value, |value| list::insert(heap, at, index, value))
     }
 
     /// Takes an item out.
-    #[pyo3(signature = (index = None, /))]
-    fn pop<'py>(
-        &self,
-        py: Python<'py>,
-        index: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let index = index.map_or(Ok(-1), self::index)?;
+    #[pyo3(signature = (index = Index(-1), /))]
+    fn pop<'py>(&self, py: Python<'py>, index: Index) -> PyResult<Bound<'py, PyAny>> {
+        let Index(index) = index;
         match self.0.change(py, |op| list::pop(op.heap(), self.0.at, index))? {
             Some(item) => Ok(item),
             None if self.length()? == 0 => Err(PyIndexError::new_err("pop from empty list")),
@@ -139,16 +135,9 @@ impl List {
     }
 
     /// The index of the first item in a part of the list that equals `value`.
-    #[pyo3(signature = (value, start = None, stop = None, /))]
-    fn index(
-        &self,
-        value: &Bound<'_, PyAny>,
-        start: Option<&Bound<'_, PyAny>>,
-        stop: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<usize> {
-        let start = start.map_or(Ok(0), clamped)?;
-        let stop = stop.map_or(Ok(isize::MAX), clamped)?;
-        self.position(value, start, stop)?
+    #[pyo3(signature = (value, start = Border(0), stop = Border(isize::MAX), /))]
+    fn index(&self, value: &Bound<'_, PyAny>, start: Border, stop: Border) -> PyResult<usize> {
+        self.position(value, start.0, stop.0)?
             .ok_or_else(|| PyValueError::new_err("list.index(x): x not in list"))
     }
 
@@ -376,11 +365,28 @@ fn index(given: &Bound<'_, PyAny>) -> PyResult<isize> {
     unless_raised(given.py(), index)
 }
 
-/// An index beyond the ends of any list means its end.
-fn clamped(given: &Bound<'_, PyAny>) -> PyResult<isize> {
-    // SAFETY: an object; no exception class means that what is too large is clamped.
-    let index = unsafe { ffi::PyNumber_AsSsize_t(given.as_ptr(), std::ptr::null_mut()) };
-    unless_raised(given.py(), index)
+/// An index of an item, as an argument.
+struct Index(isize);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Index {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        index(&given).map(Self)
+    }
+}
+
+/// An index as a border between items: beyond the ends of any list it means an end.
+struct Border(isize);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Border {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        // SAFETY: an object; no exception class means that what is too large is clamped.
+        let index = unsafe { ffi::PyNumber_AsSsize_t(given.as_ptr(), std::ptr::null_mut()) };
+        unless_raised(given.py(), index).map(Self)
+    }
 }
 
 #[inline]
