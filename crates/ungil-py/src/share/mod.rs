@@ -3,13 +3,17 @@
 mod convert;
 mod dict;
 mod errors;
+mod extension;
 mod fork;
 mod heap;
 mod list;
 mod proxy;
+mod transaction;
 
 pub use dict::Dict;
+pub use extension::set_values;
 pub use fork::{after_fork_in_child, after_fork_in_parent, before_fork};
 pub use heap::Heap;
 pub use list::List;
 pub use proxy::{Held, set_proxy};
+pub use transaction::Transaction;

@@ -85,7 +85,7 @@ impl Hold {
         let heap = &self.shared.heap;
         let mut roots = Vec::new();
         let seen = heap.change(|op| {
-            op.lock(self.at)?;
+            op.guard(self.at)?;
             for root in roots.drain(..) {
                 heap.release(root)?;
             }
@@ -204,6 +204,9 @@ impl Shared {
         if let Some(proxy) = self.known(py, at) {
             // The object is held once, by that.
             return Ok(proxy);
+        }
+        if matches!(kind, Ok(Kind::Gone)) {
+            return Err(raised(Error::Stale));
         }
         let class = class(kind.map_err(raised)?)
             .and_then(|class| class.get(py))
