@@ -18,6 +18,7 @@ use ungil_heap::{Error, dict, list};
 
 use super::dict::Dict;
 use super::errors::raised;
+use super::extension::{self, Taken};
 use super::list::List;
 use super::proxy::{Hold, Shared};
 
@@ -102,7 +103,10 @@ impl<'a, 'py> Drafts<'a, 'py> {
             self.begin(given, New::Dict(Vec::new()));
             self.new[number] = New::Dict(self.pairs(items)?);
         } else {
-            return Err(self.unfit(given));
+            return match extension::take(given)? {
+                Taken::Value(value) => Ok(Draft::Value(value)),
+                Taken::Unfit(reason) => Err(self.unfit_because(given, reason)),
+            };
         }
         Ok(Draft::New(number))
     }
@@ -211,6 +215,13 @@ impl<'a, 'py> Drafts<'a, 'py> {
             }
         };
         self.path.iter().map(step).collect()
+    }
+
+    fn unfit_because(&self, given: &Bound<'py, PyAny>, reason: Option<String>) -> PyErr {
+        let Some(reason) = reason else { return self.unfit(given) };
+        let place = self.place();
+        let what = if place.is_empty() { "the object" } else { &place };
+        PyTypeError::new_err(format!("{what} cannot be shared: {reason}"))
     }
 
     fn unfit(&self, given: &Bound<'py, PyAny>) -> PyErr {
@@ -379,7 +390,7 @@ fn integer<'a>(number: &Bound<'_, PyInt>) -> PyResult<Value<'a>> {
     Ok(Value::BigInt { negative: overflow < 0, magnitude: Cow::Owned(magnitude) })
 }
 
-/// The Python object of a value that has no shared object in it.
+/// The Python object of a value that has no others in it.
 #[inline]
 pub fn object<'py>(py: Python<'py>, value: &Value<'_>) -> PyResult<Option<Bound<'py, PyAny>>> {
     Ok(Some(match value {
@@ -408,8 +419,7 @@ pub fn object<'py>(py: Python<'py>, value: &Value<'_>) -> PyResult<Option<Bound<
             let number = py.get_type::<PyInt>().call_method1("from_bytes", (bytes, "little"))?;
             if *negative { number.neg()? } else { number }
         }
-        Value::Tuple(_) | Value::FrozenSet(_) | Value::Extension { .. } | Value::Object(_) => {
-            return Ok(None);
-        }
+        Value::Extension { kind, key, payload } => extension::object(py, *kind, key, payload)?,
+        Value::Tuple(_) | Value::FrozenSet(_) | Value::Object(_) => return Ok(None),
     }))
 }
