@@ -1,9 +1,10 @@
 """The shared list."""
 
 from ungil import _native
+from ungil.share._handle import Container
 
 
-class list(_native.SharedList):
+class list(Container, _native.SharedList):
     """A list that every process with its heap sees and changes."""
 
     __slots__ = ()
