@@ -35,7 +35,8 @@ def find_all() -> Iterator[Found]:
         if (identity := _identity(path)) is not None:
             seen.add(identity)
             yield Found(name, path, is_named=True)
-    for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdecimal()):
+    folders = (folder.name for folder in Path("/proc").iterdir())
+    for pid in sorted(int(name) for name in folders if name.isdecimal()):
         yield from _open_in(pid, seen)
 
 
@@ -75,11 +76,10 @@ def _open_in(pid: int, seen: set[tuple[int, int]]) -> Iterator[Found]:
     """The heaps that a process has open and that are not among those seen."""
     folder = Path(f"/proc/{pid}/fd")
     try:
-        files = sorted(os.listdir(folder), key=int)
+        files = sorted(folder.iterdir(), key=lambda file: int(file.name))
     except OSError:
         return  # It is another user's, or has ended.
-    for file in files:
-        path = folder / file
+    for path in files:
         try:
             if not _is_heap(path):
                 continue
@@ -89,12 +89,12 @@ def _open_in(pid: int, seen: set[tuple[int, int]]) -> Iterator[Found]:
         identity = (stat.st_dev, stat.st_ino)
         if stat.st_uid == os.geteuid() and identity not in seen:
             seen.add(identity)
-            yield Found(f"{pid}/{file}", path, is_named=False)
+            yield Found(f"{pid}/{path.name}", path, is_named=False)
 
 
 def _is_heap(path: Path) -> bool:
     """Whether an open file is a heap, be it one whose name was taken away."""
-    target = os.readlink(path)
+    target = str(path.readlink())
     if target.startswith(_ANONYMOUS):
         return True
     if not target.startswith(f"{_names.FOLDER}/") or not path.is_file():

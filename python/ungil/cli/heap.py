@@ -224,19 +224,18 @@ def _print_statistics(name: str, told: dict[str, Any]) -> None:
 def _print(table: Any) -> None:
     from rich.console import Console
 
-    Console(file=sys.stdout, highlight=False, soft_wrap=not sys.stdout.isatty()).print(table)
+    # Programs that read this look for lines, however long.
+    width = None if sys.stdout.isatty() else 1000
+    Console(file=sys.stdout, highlight=False, width=width).print(table)
 
 
 def _size(size: int) -> str:
     """A number of bytes as people read it: 1.5 MiB."""
     if size < 1024:
         return _count(size, "byte")
-    number, unit = float(size), "bytes"
-    for unit in ("KiB", "MiB", "GiB", "TiB"):
-        number /= 1024
-        if number < 1024:
-            break
-    return f"{number:.{0 if number >= 100 else 1}f} {unit}"
+    power = min((size.bit_length() - 1) // 10, 4)
+    number = size / 1024**power
+    return f"{number:.{0 if number >= 100 else 1}f} {'KMGT'[power - 1]}iB"
 
 
 def _count(number: int, what: str, plural: str = "s") -> str:

@@ -1,5 +1,7 @@
 """The shared list."""
 
+import builtins
+
 from ungil import _native
 from ungil.share._handle import Container
 
@@ -8,6 +10,10 @@ class list(Container, _native.SharedList):
     """A list that every process with its heap sees and changes."""
 
     __slots__ = ()
+
+    def copy(self) -> builtins.list[object]:
+        """Copy it into an ordinary list; shared objects in it stay shared."""
+        return builtins.list(self[:])
 
     def __repr__(self) -> str:
         return f"share.list({self[:]!r})"

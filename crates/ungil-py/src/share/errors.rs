@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use pyo3::exceptions::{
-    PyKeyboardInterrupt, PyMemoryError, PyOSError, PyPermissionError, PyReferenceError, PyRuntimeError, PyTypeError,
-    PyValueError,
+    PyKeyboardInterrupt, PyMemoryError, PyOSError, PyPermissionError, PyReferenceError,
+    PyRuntimeError, PyTypeError, PyValueError,
 };
 use pyo3::prelude::*;
 use ungil_heap::Error;

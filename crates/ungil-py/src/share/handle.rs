@@ -45,8 +45,8 @@ pub fn receive_handle<'py>(
     place: PathBuf,
     handle: &[u8],
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (uuid, pin) =
-        parse(handle).ok_or_else(|| PyValueError::new_err("this is no handle of a shared object"))?;
+    let (uuid, pin) = parse(handle)
+        .ok_or_else(|| PyValueError::new_err("this is no handle of a shared object"))?;
     let shared = attached::find(uuid, &place)?;
     match shared.heap.adopt(&pin) {
         Ok(root) => shared.proxy(py, root),
