@@ -32,25 +32,27 @@ def heap() -> share.Heap:
 
 @pytest.fixture(params=METHODS)
 def context(request: pytest.FixtureRequest) -> BaseContext:
-    return multiprocessing.get_context(request.param)
+    method: str = request.param
+    return multiprocessing.get_context(method)
 
 
 def shared_dict(heap: share.Heap, **items: object) -> share.dict:
-    made = heap.share(items)
+    made: object = heap.share(items)
     assert isinstance(made, share.dict)
     return made
 
 
 def contents(given: object) -> list[object]:
     assert isinstance(given, share.list)
-    return list(given[:])
+    return given.copy()
 
 
-def python(code: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+def python(code: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[Any]:
     """Run `code` in a Python that knows nothing of this one."""
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, check=False, **options
-    )
+    words = [sys.executable, "-c", code, *arguments]
+    outcome: subprocess.CompletedProcess[Any]
+    outcome = subprocess.run(words, capture_output=True, check=False, **options)
+    return outcome
 
 
 def test_arguments_and_queues_of_processes_carry_objects(heap: share.Heap, context: Any) -> None:
@@ -100,7 +102,7 @@ def test_loky_takes_objects_and_returns_them(heap: share.Heap) -> None:
     executor: Any = loky.ProcessPoolExecutor(1)
     with executor:
         assert all(it is target for it in executor.map(share_workers.count, [target] * 40))
-        assert contents(executor.submit(lambda heap: heap.share([1]), heap).result()) == [1]
+        assert contents(executor.submit(share_workers.made, heap, 7).result()) == [7]
     assert target["count"] == 40
 
 
@@ -193,15 +195,14 @@ def test_another_file_with_the_number_of_the_heap_is_not_taken_for_it(heap: shar
 def test_a_copy_is_an_ordinary_object(heap: share.Heap) -> None:
     items: dict[str, Any] = {"list": [1, {"inner": ()}]}
     items["itself"] = items
-    target = heap.share(items)
+    target: Any = heap.share(items)
     shallow = copy.copy(target)
     assert type(shallow) is dict
     assert shallow["itself"] is target
-    deep = copy.deepcopy(target)
-    assert type(deep) is dict
+    deep: Any = copy.deepcopy(target)
+    assert [type(it) for it in (deep, deep["list"], deep["list"][1])] == [dict, list, dict]
     assert deep["itself"] is deep
     assert deep["list"] == [1, {"inner": ()}]
-    assert type(deep["list"][1]) is dict
 
 
 def test_a_thousand_processes_attach_and_a_hundred_at_a_time(heap: share.Heap) -> None:

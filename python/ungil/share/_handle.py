@@ -8,9 +8,8 @@ unpickles what another one wrote into a heap.
 
 from __future__ import annotations
 
-import builtins
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from ungil import _native
@@ -47,17 +46,16 @@ class Container(Handled):
     def __copy__(self) -> Any:
         return self.copy()
 
-    def __deepcopy__(self, memo: builtins.dict[int, Any]) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         copied = self.copy()
         # Before what is in it, which it may be itself.
         memo[id(self)] = copied
-        if isinstance(copied, builtins.dict):
-            pairs: Iterable[tuple[object, object]] = copied.items()  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-            deep = [(copy.deepcopy(key, memo), copy.deepcopy(value, memo)) for key, value in pairs]
-            copied.clear()
-            copied.update(deep)
+        if hasattr(copied, "keys"):
+            deep = [(copy.deepcopy(k, memo), copy.deepcopy(v, memo)) for k, v in copied.items()]
         else:
-            items = [copy.deepcopy(item, memo) for item in copied]
-            copied.clear()
-            (copied.update if isinstance(copied, builtins.set) else copied.extend)(items)
+            deep = [copy.deepcopy(item, memo) for item in copied]
+        copied.clear()
+        # Lists and deques are extended, dicts and sets updated.
+        add = copied.extend if hasattr(copied, "extend") else copied.update
+        add(deep)
         return copied

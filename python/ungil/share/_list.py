@@ -1,6 +1,7 @@
 """The shared list."""
 
 import builtins
+from typing import cast
 
 from ungil import _native
 from ungil.share._handle import Container
@@ -13,7 +14,7 @@ class list(Container, _native.SharedList):
 
     def copy(self) -> builtins.list[object]:
         """Copy it into an ordinary list; shared objects in it stay shared."""
-        return builtins.list(self[:])
+        return cast("builtins.list[object]", self[:])
 
     def __repr__(self) -> str:
         return f"share.list({self[:]!r})"
