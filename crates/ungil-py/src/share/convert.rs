@@ -192,13 +192,7 @@ impl<'a, 'py> Drafts<'a, 'py> {
 
     /// Where an object of this heap is, if `given` is its proxy.
     fn object(&self, given: &Bound<'py, PyAny>) -> PyResult<Option<Offset>> {
-        let hold: &Hold = if let Ok(dict) = given.cast::<Dict>() {
-            &dict.get().0
-        } else if let Ok(list) = given.cast::<List>() {
-            &list.get().0
-        } else {
-            return Ok(None);
-        };
+        let Some(hold) = hold(given) else { return Ok(None) };
         if Arc::ptr_eq(&hold.shared, self.shared) {
             return Ok(Some(hold.at));
         }
@@ -283,6 +277,17 @@ impl Drop for Deeper {
         // SAFETY: it was entered, by this thread: drafts do not leave it.
         unsafe { ffi::Py_LeaveRecursiveCall() };
     }
+}
+
+/// What a proxy consists of, if `given` is one.
+pub fn hold<'g>(given: &'g Bound<'_, PyAny>) -> Option<&'g Hold> {
+    Some(if let Ok(dict) = given.cast::<Dict>() {
+        &dict.get().0
+    } else if let Ok(list) = given.cast::<List>() {
+        &list.get().0
+    } else {
+        return None;
+    })
 }
 
 /// Calls `put` with the value of a Python object, in one operation with the making of what has to be
