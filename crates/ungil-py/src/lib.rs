@@ -52,6 +52,11 @@ mod _native {
         Dict, Heap, Held, List, after_fork_in_child, after_fork_in_parent, before_fork, set_proxy,
     };
     #[pymodule_export]
+    use super::share::{
+        Attribute, Barrier, Condition, Event, Lock, Monitor, Schema, Semaphore, Struct, owner_died,
+        struct_cas, struct_incr,
+    };
+    #[pymodule_export]
     use super::{hook_path, hookable};
 
     #[pymodule_export]

@@ -13,5 +13,31 @@ shared list is an ordinary list.
 from ungil.share._dict import dict
 from ungil.share._heap import Heap
 from ungil.share._list import list
+from ungil.share._monitor import owner_died
+from ungil.share._struct import cas, incr, struct
+from ungil.share._sync import (
+    Barrier,
+    BoundedSemaphore,
+    Condition,
+    Event,
+    Lock,
+    RLock,
+    Semaphore,
+)
 
-__all__ = ["Heap", "dict", "list"]
+__all__ = [
+    "Barrier",
+    "BoundedSemaphore",
+    "Condition",
+    "Event",
+    "Heap",
+    "Lock",
+    "RLock",
+    "Semaphore",
+    "cas",
+    "dict",
+    "incr",
+    "list",
+    "owner_died",
+    "struct",
+]

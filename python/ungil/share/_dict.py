@@ -4,9 +4,10 @@ import builtins
 from collections.abc import Iterator, MutableMapping
 
 from ungil import _native
+from ungil.share._monitor import Monitor
 
 
-class dict(_native.SharedDict, MutableMapping[object, object]):
+class dict(_native.SharedDict, Monitor, MutableMapping[object, object]):
     """A dict that every process with its heap sees and changes."""
 
     __slots__ = ()

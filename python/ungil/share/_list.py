@@ -1,9 +1,10 @@
 """The shared list."""
 
 from ungil import _native
+from ungil.share._monitor import Monitor
 
 
-class list(_native.SharedList):
+class list(_native.SharedList, Monitor):
     """A list that every process with its heap sees and changes."""
 
     __slots__ = ()

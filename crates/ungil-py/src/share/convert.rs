@@ -20,6 +20,8 @@ use super::dict::Dict;
 use super::errors::raised;
 use super::list::List;
 use super::proxy::{Hold, Shared};
+use super::structs::{self, Struct};
+use super::sync;
 
 /// A value that is not in the heap yet, with the objects that have to be made for it.
 pub enum Draft<'a> {
@@ -35,6 +37,10 @@ pub enum Draft<'a> {
 enum New<'a> {
     Dict(Vec<(Draft<'a>, Draft<'a>)>),
     List(Vec<Draft<'a>>),
+    /// With the values of its fields.
+    Struct(structs::Making, Vec<Draft<'a>>),
+    /// With the lock of a condition.
+    Sync(sync::Making, Option<Draft<'a>>),
 }
 
 /// Python objects on their way into a heap.
@@ -68,6 +74,8 @@ impl<'a, 'py> Drafts<'a, 'py> {
             return Ok(Draft::Value(value));
         }
         if let Some(at) = self.object(given)? {
+            // Its proxy, because nobody else may have the object.
+            self.kept.push(given.clone());
             return Ok(Draft::Value(Value::Object(at)));
         }
         if let Some(&number) = self.seen.get(&given.as_ptr()) {
@@ -105,6 +113,14 @@ impl<'a, 'py> Drafts<'a, 'py> {
                 self.path.pop();
             }
             self.new[number] = New::Dict(drafts);
+        } else if let Ok(object) = given.cast::<Struct>() {
+            return self.structure(given, object);
+        } else if let Some((making, lock)) = sync::wanted(given) {
+            // The lock is the first to be made.
+            let lock = lock.map(|lock| self.draft(&lock)).transpose()?;
+            let number = self.new.len();
+            self.begin(given, New::Sync(making, lock));
+            return Ok(Draft::New(number));
         } else {
             return Err(self.unfit(given));
         }
@@ -122,6 +138,26 @@ impl<'a, 'py> Drafts<'a, 'py> {
         }
         let name = given.get_type().name()?;
         Err(PyTypeError::new_err(format!("unhashable type: '{name}'")))
+    }
+
+    fn structure(
+        &mut self,
+        given: &Bound<'py, PyAny>,
+        object: &Bound<'py, Struct>,
+    ) -> PyResult<Draft<'a>> {
+        let number = self.new.len();
+        let (making, values) = structs::Making::begin(self.shared, object)?;
+        self.begin(given, New::Struct(making, Vec::new()));
+        let mut drafts = Vec::with_capacity(values.len());
+        for (name, value) in values {
+            self.path.push(format!(".{name}"));
+            drafts.push(self.draft(&value)?);
+            self.path.pop();
+        }
+        if let New::Struct(_, fields) = &mut self.new[number] {
+            *fields = drafts;
+        }
+        Ok(Draft::New(number))
     }
 
     fn begin(&mut self, given: &Bound<'py, PyAny>, new: New<'a>) {
@@ -149,13 +185,7 @@ impl<'a, 'py> Drafts<'a, 'py> {
 
     /// Where an object of this heap is, if `given` is its proxy.
     fn object(&self, given: &Bound<'py, PyAny>) -> PyResult<Option<Offset>> {
-        let hold: &Hold = if let Ok(dict) = given.cast::<Dict>() {
-            &dict.get().0
-        } else if let Ok(list) = given.cast::<List>() {
-            &list.get().0
-        } else {
-            return Ok(None);
-        };
+        let Some(hold) = hold(given) else { return Ok(None) };
         if Arc::ptr_eq(&hold.shared, self.shared) {
             return Ok(Some(hold.at));
         }
@@ -180,6 +210,21 @@ impl<'a, 'py> Drafts<'a, 'py> {
             made.push(match new {
                 New::Dict(_) => dict::create(op)?,
                 New::List(_) => list::create(op)?,
+                New::Struct(making, fields) => {
+                    let known = |field: &Draft<'a>| match field {
+                        Draft::Value(value) => Some(value.clone()),
+                        Draft::New(_) | Draft::Tuple(_) => None,
+                    };
+                    making.create(op, fields.iter().map(known))?
+                }
+                New::Sync(making, lock) => {
+                    let lock = lock.as_ref().map(|lock| finished(lock, &made));
+                    let lock = lock.and_then(|lock| match lock {
+                        Value::Object(at) => Some(at),
+                        _ => None,
+                    });
+                    making.create(op, lock)?
+                }
             });
         }
         for (new, &at) in self.new.iter().zip(&made) {
@@ -195,9 +240,30 @@ impl<'a, 'py> Drafts<'a, 'py> {
                     let items: Vec<_> = items.iter().map(|item| finished(item, &made)).collect();
                     list::extend(op.heap(), at, &items)?;
                 }
+                New::Struct(making, fields) => {
+                    for (index, field) in fields.iter().enumerate() {
+                        if !matches!(field, Draft::Value(_)) {
+                            making.complete(op.heap(), at, index, &finished(field, &made))?;
+                        }
+                    }
+                }
+                New::Sync(..) => {}
             }
         }
         Ok(made)
+    }
+}
+
+/// What the proxy `given` consists of, if it is one.
+pub fn hold<'a>(given: &'a Bound<'_, PyAny>) -> Option<&'a Hold> {
+    if let Ok(dict) = given.cast::<Dict>() {
+        Some(&dict.get().0)
+    } else if let Ok(list) = given.cast::<List>() {
+        Some(&list.get().0)
+    } else if let Ok(object) = given.cast::<Struct>() {
+        object.get().hold()
+    } else {
+        sync::hold(given)
     }
 }
 
