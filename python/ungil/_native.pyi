@@ -21,7 +21,6 @@ __all__ = [
     "SharedMonitor",
     "SharedSemaphore",
     "SharedStruct",
-    "StructField",
     "StructSchema",
     "__version__",
     "after_fork_in_child",
@@ -285,14 +284,8 @@ class StructSchema:
     def declare(self, class_: type) -> None:
         """Declare the class of this schema, instead of one that had the same before."""
 
-@final
-class StructField:
-    """The attribute by which a class has the field with this index."""
-
-    def __new__(cls, index: int) -> StructField: ...
-    def __get__(self, instance: object, owner: object = None, /) -> Any: ...
-    def __set__(self, instance: Any, value: Any, /) -> None: ...
-    def __delete__(self, instance: Any, /) -> None: ...
+    def attribute(self, class_: type, index: int) -> object:
+        """Make the attribute by which a class, and those derived from it, have a field."""
 
 @disjoint_base
 class SharedStruct:
@@ -350,6 +343,9 @@ class SharedCondition:
 
     def notify_all(self) -> None:
         """Wake all who wait."""
+
+    def locked(self) -> bool:
+        """Whether somebody has its lock."""
 
     @property
     def owner_died(self) -> bool:

@@ -53,7 +53,7 @@ mod _native {
     };
     #[pymodule_export]
     use super::share::{
-        Attribute, Barrier, Condition, Event, Lock, Monitor, Schema, Semaphore, Struct, owner_died,
+        Barrier, Condition, Event, Lock, Monitor, Schema, Semaphore, Struct, owner_died,
         struct_cas, struct_incr,
     };
     #[pymodule_export]

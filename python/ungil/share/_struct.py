@@ -5,7 +5,7 @@ import dataclasses
 import hashlib
 import typing
 from collections.abc import Callable, Iterator
-from types import CellType, FunctionType, NoneType, UnionType
+from types import CellType, FunctionType, GetSetDescriptorType, NoneType, UnionType
 from typing import Any, TypeVar, Union, cast, dataclass_transform, overload
 
 from ungil import _native
@@ -79,18 +79,19 @@ def _declared(class_: type, options: builtins.dict[str, bool]) -> type:
     fields = dataclasses.fields(made)
     hints = _hints(made, class_)
     described: builtins.list[tuple[str, str, tuple[type, ...]]] = []
-    for index, field in enumerate(fields):
+    for field in fields:
         accepted = _accepted(made, field.name, hints[field.name])
         classes = {class_ for classes in accepted.values() for class_ in classes}
         described.append((field.name, " | ".join(accepted), tuple(classes)))
-        if field.name in made.__dict__.get("__annotations__", ()):
-            setattr(made, field.name, _native.StructField(index))
     module = _module(made)
     names = [module, made.__qualname__, *(text for field in described for text in field[:2])]
     digest = hashlib.blake2b("\0".join(names).encode(), digest_size=8).digest()
     schema = _native.StructSchema(
         int.from_bytes(digest, "little"), module, made.__qualname__, described
     )
+    for index, field in enumerate(fields):
+        if field.name in made.__dict__.get("__annotations__", ()):
+            setattr(made, field.name, schema.attribute(made, index))
     made.__struct__ = schema  # pyright: ignore[reportAttributeAccessIssue]
     schema.declare(made)
     return made
@@ -104,13 +105,17 @@ def _rebuilt(class_: type) -> type:
     bases = tuple(base for base in class_.__bases__ if base is not object)
     if not structs:
         bases = (*bases, _Struct)
-    members = {
+    members: builtins.dict[str, Any] = {
         name: value
         for name, value in class_.__dict__.items()
         if name not in ("__dict__", "__weakref__")
     }
     if members.get("__slots__", ()) != ():
         raise TypeError(f"{class_.__name__} has __slots__: its fields would not be shared")
+    for name in members.get("__annotations__", ()):
+        # Or a field that is declared again would have the attribute of the base as its default.
+        if isinstance(getattr(class_, name, None), GetSetDescriptorType):
+            members[name] = dataclasses.field()
     made = type(class_)(class_.__name__, bases, {**members, "__slots__": ()})
     if made.__dictoffset__:
         ways = [base.__name__ for base in bases if base.__dictoffset__]

@@ -66,6 +66,9 @@ class Condition(_native.SharedCondition):
             return super().__new__(cls, lock)
         return super().__new__(cls, lock=lock)
 
+    def __repr__(self) -> str:
+        return _described(self, lambda: "locked" if self.locked() else "unlocked")
+
     def wait_for(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
         """Wait until `predicate` is true; return what it returned last."""
         end = None if timeout is None else time.monotonic() + timeout
@@ -135,7 +138,7 @@ class Barrier(_native.SharedBarrier):
         return super().__new__(cls, parties=parties)
 
     def __repr__(self) -> str:
-        return _described(self, lambda: f"{self.n_waiting} of {self.parties} wait")
+        return _described(self, lambda: f"waiters={self.n_waiting}/{self.parties}")
 
 
 def _described(obj: object, state: Callable[[], str]) -> str:
@@ -143,7 +146,7 @@ def _described(obj: object, state: Callable[[], str]) -> str:
         text = state()
     except RuntimeError:
         text = "unshared"
-    return f"<{text} share.{type(obj).__name__} object at {id(obj):#x}>"
+    return f"<share.{type(obj).__name__} at {id(obj):#x}: {text}>"
 
 
 _native.set_proxy("Lock", Lock)

@@ -17,5 +17,5 @@ pub use heap::Heap;
 pub use list::List;
 pub use monitor::{Monitor, owner_died};
 pub use proxy::{Held, set_proxy};
-pub use structs::{Attribute, Schema, Struct, struct_cas, struct_incr};
+pub use structs::{Schema, Struct, struct_cas, struct_incr};
 pub use sync::{Barrier, Condition, Event, Lock, Semaphore};

@@ -8,9 +8,11 @@
 //! is never decided by it.
 
 use std::collections::HashMap;
+use std::ffi::{CString, c_int, c_long, c_void};
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::{PyAttributeError, PyRuntimeError, PyTypeError};
+use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -83,6 +85,31 @@ impl Schema {
         drop(old);
         Ok(())
     }
+
+    /// The attribute by which a class, and those derived from it, have the field with this index.
+    fn attribute<'py>(
+        &self,
+        class: &Bound<'py, PyType>,
+        index: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = class.py();
+        if !class.is_subclass_of::<Struct>()? {
+            return Err(PyTypeError::new_err("only a struct has fields"));
+        }
+        let name = CString::new(self.field(index)?.name.bind(py).to_str()?)?;
+        // Classes that are declared stay, and so do their attributes.
+        let definition = Box::leak(Box::new(ffi::PyGetSetDef {
+            name: name.into_raw(),
+            get: Some(get),
+            set: Some(set),
+            doc: std::ptr::null(),
+            closure: std::ptr::without_provenance_mut(index),
+        }));
+        // SAFETY: the type lives during the call, and the definition always does.
+        let attribute = unsafe { ffi::PyDescr_NewGetSet(class.as_type_ptr(), definition) };
+        // SAFETY: it is a new reference, or there is an exception.
+        unsafe { Bound::from_owned_ptr_or_err(py, attribute) }
+    }
 }
 
 impl Schema {
@@ -109,6 +136,17 @@ impl Schema {
 
     fn field(&self, index: usize) -> PyResult<&Field> {
         self.fields.get(index).ok_or_else(|| raised(Error::Unfit("the object has no such field")))
+    }
+
+    /// Why a field is not deleted.
+    fn lasting(&self, py: Python<'_>, index: usize) -> PyErr {
+        match self.field(index) {
+            Ok(field) => {
+                let (name, field) = (&self.name, field.name.bind(py));
+                PyAttributeError::new_err(format!("{name}.{field} cannot be deleted"))
+            }
+            Err(error) => error,
+        }
     }
 
     fn index(&self, name: &Bound<'_, PyString>) -> PyResult<usize> {
@@ -193,6 +231,31 @@ impl Struct {
         }
     }
 
+    /// The value of a field that is quickly had, as a reference for the caller.
+    #[inline]
+    fn glance(&self, index: usize) -> Option<*mut ffi::PyObject> {
+        let Place::Shared(hold) = &self.place else { return None };
+        Some(match structs::get(&hold.shared.heap, hold.at, self.hash, index + 1) {
+            // SAFETY: here and below, the thread is attached, because only such a one has an
+            // instance, and a null pointer with an exception is what the caller may return too.
+            Ok(Value::Int(number)) => unsafe { ffi::PyLong_FromLongLong(number) },
+            // SAFETY: as above.
+            Ok(Value::Float(number)) => unsafe { ffi::PyFloat_FromDouble(number) },
+            // SAFETY: as above.
+            Ok(Value::Bool(flag)) => unsafe { ffi::PyBool_FromLong(c_long::from(flag)) },
+            Ok(Value::Str(text)) => {
+                let (bytes, length) = (text.as_ptr().cast(), text.len().cast_signed());
+                // SAFETY: as above, and the bytes live during the call.
+                unsafe { ffi::PyUnicode_DecodeUTF8(bytes, length, c"surrogatepass".as_ptr()) }
+            }
+            Ok(_) => return None,
+            Err(error) => {
+                Python::attach(|py| raised(error).restore(py));
+                std::ptr::null_mut()
+            }
+        })
+    }
+
     #[inline]
     fn get<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>> {
         match &self.place {
@@ -246,42 +309,65 @@ fn local<T>(
     with(&mut values.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The attribute by which a class has a field: the index that it has in all derived classes.
-#[pyclass(frozen, module = "ungil._native", name = "StructField")]
-pub struct Attribute {
-    index: usize,
+/// What an attribute of a class calls: the class is one of structs, and `index` that of a field.
+///
+/// There is nothing between this and the interpreter, because a field is read in less time than
+/// PyO3 takes to call a method.
+unsafe extern "C" fn get(object: *mut ffi::PyObject, index: *mut c_void) -> *mut ffi::PyObject {
+    // SAFETY: the interpreter calls this with an instance of the class, which it keeps.
+    let object = unsafe { instance(&object) };
+    if let Some(value) = object.glance(index.addr()) {
+        return value;
+    }
+    Python::attach(|py| match object.get(py, index.addr()) {
+        Ok(value) => value.into_ptr(),
+        Err(error) => {
+            error.restore(py);
+            std::ptr::null_mut()
+        }
+    })
 }
 
-#[pymethods]
-impl Attribute {
-    #[new]
-    fn new(index: usize) -> Self {
-        Self { index }
-    }
-
-    #[inline]
-    fn __get__<'py>(
-        &self,
-        instance: &Bound<'py, PyAny>,
-        _owner: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        match instance.cast::<Struct>() {
-            Ok(object) => object.get().get(instance.py(), self.index),
-            // As for a dataclass: the class has no such attribute.
-            Err(_) => Err(PyAttributeError::new_err("only an instance has a value of the field")),
+/// As above; without a value, the attribute is to be deleted.
+unsafe extern "C" fn set(
+    object: *mut ffi::PyObject,
+    value: *mut ffi::PyObject,
+    index: *mut c_void,
+) -> c_int {
+    // SAFETY: the interpreter calls this with an instance of the class, which it keeps.
+    let object = unsafe { instance(&object) };
+    Python::attach(|py| {
+        // SAFETY: the interpreter keeps the value during the call, or there is none.
+        let value = unsafe { Bound::from_borrowed_ptr_or_opt(py, value) };
+        let done = match value {
+            Some(value) => object.set(index.addr(), &value),
+            None => Err(object.schema.get().lasting(py, index.addr())),
+        };
+        match done {
+            Ok(()) => 0,
+            Err(error) => {
+                error.restore(py);
+                -1
+            }
         }
-    }
+    })
+}
 
-    fn __set__(&self, instance: &Bound<'_, Struct>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        instance.get().set(self.index, value)
-    }
-
-    fn __delete__(&self, instance: &Bound<'_, Struct>) -> PyResult<()> {
-        let schema = instance.get().schema.get();
-        let field = schema.field(self.index)?;
-        let (name, field) = (&schema.name, field.name.bind(instance.py()));
-        Err(PyAttributeError::new_err(format!("{name}.{field} cannot be deleted")))
-    }
+/// The instance of a class of structs.
+///
+/// # Safety
+/// It is one, and the calling thread is attached to the interpreter and has a reference to it.
+#[inline]
+unsafe fn instance(object: &*mut ffi::PyObject) -> &Struct {
+    // SAFETY: as the caller says.
+    let py = unsafe { Python::assume_attached() };
+    // SAFETY: as the caller says.
+    let object = unsafe { Borrowed::from_ptr(py, *object) };
+    // SAFETY: as the caller says, and what is borrowed of it lives as long.
+    let object = unsafe { object.cast_unchecked::<Struct>() };
+    let object: *const Struct = object.get();
+    // SAFETY: it was a reference.
+    unsafe { &*object }
 }
 
 /// Adds `by` to the number in a field, in one step; the sum.
