@@ -65,7 +65,7 @@ def shared(heap: share.Heap, obj: object) -> Any:
     return heap.share(obj)
 
 
-def in_child(work: Callable[[], None]) -> int:
+def in_child(work: Callable[[], object]) -> int:
     """Runs `work` in a forked child; what waitpid says of its end."""
     child = os.fork()
     if child == 0:
@@ -325,7 +325,8 @@ def test_a_frozen_struct_stays_as_it_is(heap: share.Heap) -> None:
         x: int
         y: int
 
-    for point in (Point(1, 2), shared(heap, Point(1, 2))):
+    points: list[Any] = [Point(1, 2), heap.share(Point(1, 2))]
+    for point in points:
         assert (point.x, point.y) == (1, 2)
         with pytest.raises(AttributeError):
             point.x = 3

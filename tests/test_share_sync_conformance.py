@@ -3,12 +3,14 @@
 Left out is what a test's place says: what needs a lock of `threading`, or names that are private.
 """
 
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUntypedBaseClass=false, reportMissingTypeStubs=false
 
 from collections.abc import Callable
-from test import lock_tests
 from typing import Any
+
+from test import lock_tests  # pyright: ignore[reportMissingImports]
 
 from ungil import share
 
@@ -64,7 +66,7 @@ class TestBoundedSemaphore(lock_tests.BoundedSemaphoreTests):
 
 
 class TestBarrier(lock_tests.BarrierTests):
-    barriertype = made(lambda parties, timeout=None: share.Barrier(parties))
-    # A shared barrier has neither: both are given to wait().
+    barriertype = made(lambda parties, **_timeout: share.Barrier(parties))
+    # A shared barrier has neither an action nor a timeout: both are given to wait().
     test_action = None
     test_default_timeout = None

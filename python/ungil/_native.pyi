@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from os import PathLike
-from typing import Any, Self, final
+from typing import Self, final
 
 from typing_extensions import disjoint_base
 
@@ -304,7 +304,7 @@ class SharedLock:
     """A lock, re-entrant or not."""
 
     def __new__(cls, held: Held | None = None, /, *, reentrant: bool = False) -> Self: ...
-    def acquire(self, blocking: bool = True, timeout: float = -1.0) -> bool:
+    def acquire(self, blocking: bool = True, timeout: float = ...) -> bool:
         """Take the lock, and return whether it was got."""
 
     def release(self) -> None:
@@ -324,7 +324,7 @@ class SharedCondition:
     """A condition, with a lock of its own or another one's."""
 
     def __new__(cls, held: Held | None = None, /, *, lock: SharedLock | None = None) -> Self: ...
-    def acquire(self, blocking: bool = True, timeout: float = -1.0) -> bool:
+    def acquire(self, blocking: bool = True, timeout: float = ...) -> bool:
         """Take its lock, and return whether it was got."""
 
     def release(self) -> None:

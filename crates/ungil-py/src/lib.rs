@@ -49,12 +49,12 @@ mod _native {
     use super::scheduled::{preload_value, restore_signals, unscheduled};
     #[pymodule_export]
     use super::share::{
-        Dict, Heap, Held, List, after_fork_in_child, after_fork_in_parent, before_fork, set_proxy,
+        Barrier, Condition, Event, Lock, Monitor, Schema, Semaphore, Struct, owner_died,
+        struct_cas, struct_incr,
     };
     #[pymodule_export]
     use super::share::{
-        Barrier, Condition, Event, Lock, Monitor, Schema, Semaphore, Struct, owner_died,
-        struct_cas, struct_incr,
+        Dict, Heap, Held, List, after_fork_in_child, after_fork_in_parent, before_fork, set_proxy,
     };
     #[pymodule_export]
     use super::{hook_path, hookable};

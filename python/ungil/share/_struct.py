@@ -2,7 +2,9 @@
 
 import builtins
 import dataclasses
+import functools
 import hashlib
+import inspect
 import typing
 from collections.abc import Callable, Iterator
 from types import CellType, FunctionType, GetSetDescriptorType, NoneType, UnionType
@@ -57,7 +59,7 @@ def struct(class_: type[T] | None = None, /, **options: bool) -> Any:
     Raises TypeError for an annotation that says nothing about values; Any fits everything.
     """
     if class_ is None:
-        return lambda class_: _declared(class_, options)
+        return functools.partial(_declared, options=options)
     return _declared(class_, options)
 
 
@@ -75,8 +77,9 @@ def cas(obj: object, field: str, old: object, new: object, /) -> bool:
 
 
 def _declared(class_: type, options: builtins.dict[str, bool]) -> type:
-    made = dataclasses.dataclass(_rebuilt(class_), **options)
-    fields = dataclasses.fields(made)
+    made = _rebuilt(class_)
+    cast(Any, dataclasses.dataclass)(made, **options)
+    fields = dataclasses.fields(cast(Any, made))
     hints = _hints(made, class_)
     described: builtins.list[tuple[str, str, tuple[type, ...]]] = []
     for field in fields:
@@ -89,8 +92,9 @@ def _declared(class_: type, options: builtins.dict[str, bool]) -> type:
     schema = _native.StructSchema(
         int.from_bytes(digest, "little"), module, made.__qualname__, described
     )
+    own = inspect.get_annotations(made)
     for index, field in enumerate(fields):
-        if field.name in made.__dict__.get("__annotations__", ()):
+        if field.name in own:
             setattr(made, field.name, schema.attribute(made, index))
     made.__struct__ = schema  # pyright: ignore[reportAttributeAccessIssue]
     schema.declare(made)
@@ -112,7 +116,7 @@ def _rebuilt(class_: type) -> type:
     }
     if members.get("__slots__", ()) != ():
         raise TypeError(f"{class_.__name__} has __slots__: its fields would not be shared")
-    for name in members.get("__annotations__", ()):
+    for name in inspect.get_annotations(class_):
         # Or a field that is declared again would have the attribute of the base as its default.
         if isinstance(getattr(class_, name, None), GetSetDescriptorType):
             members[name] = dataclasses.field()
@@ -162,13 +166,13 @@ def _accepted(made: type, field: str, hint: object) -> builtins.dict[str, tuple[
         return {name: classes for part in parts for name, classes in part.items()}
     if origin is typing.Literal:
         return {_name(type(value)): (type(value),) for value in typing.get_args(hint)}
-    class_ = origin or hint
+    class_: object = origin or hint
     if not isinstance(class_, type):
         raise TypeError(f"{made.__name__}.{field}: {hint!r} does not say what fits; Any would do")
     for plain, shared in _CONTAINERS.items():
         if class_ in (plain, shared):
             return {plain.__name__: (plain, shared)}
-    return {_name(class_): (class_, *_NUMBERS.get(class_, ()))}
+    return {_name(cast(type, class_)): (class_, *_NUMBERS.get(class_, ()))}
 
 
 def _name(class_: type) -> str:

@@ -18,7 +18,9 @@ fn hold<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a Hold> {
         return Ok(hold);
     }
     let name = object.get_type().name()?;
-    Err(PyRuntimeError::new_err(format!("this {name} is in no heap: only what is shared is locked")))
+    Err(PyRuntimeError::new_err(format!(
+        "this {name} is in no heap: only what is shared is locked"
+    )))
 }
 
 #[pymethods]

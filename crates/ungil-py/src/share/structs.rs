@@ -125,7 +125,8 @@ impl Schema {
         let field = self.field(index)?;
         let classes = field.classes.bind(py);
         let class = given.get_type();
-        if classes.iter_borrowed().any(|fitting| fitting.is(&class)) || given.is_instance(classes)?
+        if classes.iter_borrowed().any(|fitting| fitting.is(&class))
+            || given.is_instance(classes)?
         {
             return Ok(());
         }
@@ -540,7 +541,9 @@ fn class<'py>(py: Python<'py>, shared: &Shared, at: Offset) -> PyResult<Bound<'p
     let [module, name, there] = [module, name, there].map(|text| String::from_utf8_lossy(text));
     let here = declared(py, &module, &name);
     Err(PyTypeError::new_err(if here.is_empty() {
-        format!("the shared object is a {there}, which this process has not declared: import {module}")
+        format!(
+            "the shared object is a {there}, which this process has not declared: import {module}"
+        )
     } else {
         let here = here.join(" and ");
         format!("the shared object is a {there}, and this process has declared {here}")

@@ -23,7 +23,9 @@ impl Barrier {
             let fits = |parties: &u32| (1..=barrier::MOST).contains(parties);
             u32::try_from(parties).ok().filter(fits).ok_or_else(|| {
                 let most = barrier::MOST;
-                PyValueError::new_err(format!("a barrier is for 1 to {most} parties, not {parties}"))
+                PyValueError::new_err(format!(
+                    "a barrier is for 1 to {most} parties, not {parties}"
+                ))
             })
         };
         Place::new(held, wanted).map(Self)

@@ -74,7 +74,9 @@ impl Condition {
     #[getter]
     fn owner_died(&self) -> PyResult<bool> {
         let (heap, at) = self.0.found()?;
-        condition::lock(heap, at).and_then(|(lock, _)| monitor::owner_died(heap, lock)).map_err(raised)
+        condition::lock(heap, at)
+            .and_then(|(lock, _)| monitor::owner_died(heap, lock))
+            .map_err(raised)
     }
 }
 
