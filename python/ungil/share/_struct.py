@@ -165,17 +165,18 @@ def _accepted(made: type, field: str, hint: object) -> builtins.dict[str, tuple[
         parts = [_accepted(made, field, part) for part in typing.get_args(hint)]
         return {name: classes for part in parts for name, classes in part.items()}
     if origin is typing.Literal:
-        return {_name(type(value)): (type(value),) for value in typing.get_args(hint)}
+        values: tuple[object, ...] = typing.get_args(hint)
+        return {_name(type(value)): (type(value),) for value in values}
     class_: object = origin or hint
     if not isinstance(class_, type):
         raise TypeError(f"{made.__name__}.{field}: {hint!r} does not say what fits; Any would do")
     for plain, shared in _CONTAINERS.items():
         if class_ in (plain, shared):
             return {plain.__name__: (plain, shared)}
-    return {_name(cast(type, class_)): (class_, *_NUMBERS.get(class_, ()))}
+    return {_name(class_): (class_, *_NUMBERS.get(class_, ()))}
 
 
-def _name(class_: type) -> str:
+def _name(class_: type[Any]) -> str:
     if class_ is NoneType:
         return "None"
     if class_.__module__ == "builtins":

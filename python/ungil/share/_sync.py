@@ -138,7 +138,10 @@ class Barrier(_native.SharedBarrier):
         return super().__new__(cls, parties=parties)
 
     def __repr__(self) -> str:
-        return _described(self, lambda: f"waiters={self.n_waiting}/{self.parties}")
+        def state() -> str:
+            return "broken" if self.broken else f"waiters={self.n_waiting}/{self.parties}"
+
+        return _described(self, state)
 
 
 def _described(obj: object, state: Callable[[], str]) -> str:

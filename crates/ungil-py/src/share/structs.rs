@@ -196,12 +196,12 @@ impl Struct {
                 PyTypeError::new_err(format!("{name} is not declared by @share.struct itself"))
             })?;
         let held = args.get_borrowed_item(0).ok();
-        let place = match held.as_ref().and_then(|held| held.cast::<Held>().ok()) {
-            Some(held) => Place::Shared(held.get().take()?),
-            None => {
-                let count = schema.get().fields.len();
-                Place::Local(Mutex::new((0..count).map(|_| None).collect()))
-            }
+        let held = held.as_ref().and_then(|held| held.cast::<Held>().ok());
+        let place = if let Some(held) = held {
+            Place::Shared(held.get().take()?)
+        } else {
+            let count = schema.get().fields.len();
+            Place::Local(Mutex::new((0..count).map(|_| None).collect()))
         };
         Ok(Self { hash: schema.get().hash, schema: schema.unbind(), place })
     }
@@ -439,6 +439,9 @@ pub fn struct_cas(
     }
 }
 
+/// A value with the name of its field.
+type Named<'py> = (String, Bound<'py, PyAny>);
+
 /// A local instance on its way into a heap, its values drafted one by one.
 pub struct Making {
     schema: u64,
@@ -450,7 +453,7 @@ impl Making {
     pub fn begin<'py>(
         shared: &Shared,
         object: &Bound<'py, Struct>,
-    ) -> PyResult<(Self, Vec<(String, Bound<'py, PyAny>)>)> {
+    ) -> PyResult<(Self, Vec<Named<'py>>)> {
         let py = object.py();
         let object = object.get();
         let schema = object.schema.get();
@@ -512,7 +515,7 @@ impl Labels {
 }
 
 /// The proxy of a shared struct that was just held.
-pub fn proxy<'py>(py: Python<'py>, held: Held, at: Offset) -> PyResult<Bound<'py, PyAny>> {
+pub fn proxy(py: Python<'_>, held: Held, at: Offset) -> PyResult<Bound<'_, PyAny>> {
     let class = class(py, &held.shared, at)?;
     // Not by calling the class, which would initialise it.
     py.get_type::<Struct>().getattr(pyo3::intern!(py, "__new__"))?.call1((class, held))
