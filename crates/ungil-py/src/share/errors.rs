@@ -37,6 +37,12 @@ pub fn raised(error: Error) -> PyErr {
     }
 }
 
+/// The error for an exception that ends a wait; [`raised`] makes it the exception again.
+pub fn interrupted(error: PyErr) -> Error {
+    RAISED.set(Some(error));
+    Error::Interrupted
+}
+
 /// Lets the program's other threads run during a wait, and signal handlers after it.
 pub struct WithoutGil;
 
@@ -59,9 +65,6 @@ impl Pause for WithoutGil {
             py.detach(|| wait.call());
             py.check_signals()
         })
-        .map_err(|error| {
-            RAISED.set(Some(error));
-            Error::Interrupted
-        })
+        .map_err(interrupted)
     }
 }

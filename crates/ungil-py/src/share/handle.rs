@@ -16,14 +16,24 @@ use ungil_heap::pin::Pin;
 use super::errors::raised;
 use super::{attached, convert};
 
+/// Why something has no handle.
+const NOT_SHARED: &str =
+    "this is not a shared object: put it into a heap, and pickle what the heap returns";
 /// Bytes of a handle: the heap's uuid, and the fields of a [`Pin`] in their order.
 const SIZE: usize = 16 + 8 + 4 + 4 + 4 + 8;
+
+/// Whether something is a proxy: a struct or a lock may not be shared yet.
+#[pyfunction]
+#[pyo3(signature = (given, /))]
+pub fn is_shared(given: &Bound<'_, PyAny>) -> bool {
+    convert::hold(given).is_some()
+}
 
 /// Makes a handle of the object that a proxy stands for: where the heap is, and which object it is.
 #[pyfunction]
 pub fn send_handle<'py>(proxy: &Bound<'py, PyAny>) -> PyResult<(OsString, Bound<'py, PyBytes>)> {
     let held = convert::hold(proxy).and_then(|hold| Some((&hold.shared, hold.root()?)));
-    let (shared, root) = held.ok_or_else(|| PyTypeError::new_err("this is no shared object"))?;
+    let (shared, root) = held.ok_or_else(|| PyTypeError::new_err(NOT_SHARED))?;
     let place = shared.place()?.into_os_string();
     let pin = shared.heap.pin(root).map_err(raised)?;
     attached::stay(shared);
