@@ -298,6 +298,37 @@ pub fn rotate(heap: &Heap, at: Offset, steps: isize) -> Result<()> {
     Ok(())
 }
 
+/// Repeats the values so often in all; for 0, takes everything out. If there are too many then, those
+/// at the left end go.
+pub fn repeat(heap: &Heap, at: Offset, times: usize) -> Result<()> {
+    let limit = limit(heap, at)?;
+    edit(heap, at, |op, all| {
+        let segment = op.heap().segment();
+        let count = all.len();
+        let total = count.saturating_mul(times).min(limit.unwrap_or(usize::MAX));
+        if total == count {
+            return Ok(None);
+        }
+        if times == 0 {
+            all.drain(..).try_for_each(|cell| value::discard(op, cell))?;
+            return Ok(Some(()));
+        }
+        if !cells::fits(segment, total) {
+            return Err(cells::too_many(count, times));
+        }
+        let values = cells::load(segment, all)?;
+        // The values there stay, at the right end, where counting backwards needs no knowledge of
+        // how many there would be without a limit.
+        let mut new = Vec::with_capacity(total.saturating_sub(count));
+        for place in (count..total).rev() {
+            new.push(value::store(op, &values[count - 1 - place % count])?);
+        }
+        all.splice(..0, new);
+        Ok(Some(()))
+    })?;
+    Ok(())
+}
+
 /// The index of the first value in a part of the deque that equals `value`. The bounds are clamped.
 pub fn index(
     heap: &Heap,

@@ -5,13 +5,15 @@
     os.fork()
     heap.root["counts"].incr("seen")  # in both processes, none lost
 
-Dicts and lists that are put into a shared object become shared, with all that is in them; str,
-bytes, int, float, complex, bool, None, tuple and frozenset are copied both ways. A slice of a
-shared list is an ordinary list.
+Dicts, lists, sets and deques that are put into a shared object become shared, with all that is in
+them; str, bytes, int, float, complex, bool, None, tuple and frozenset are copied both ways. A slice
+of a shared list is an ordinary list.
 """
 
+from ungil.share._deque import deque
 from ungil.share._dict import dict
 from ungil.share._heap import Heap
 from ungil.share._list import list
+from ungil.share._set import set
 
-__all__ = ["Heap", "dict", "list"]
+__all__ = ["Heap", "deque", "dict", "list", "set"]

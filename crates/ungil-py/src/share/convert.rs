@@ -7,19 +7,23 @@ use std::sync::Arc;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{
     PyBool, PyBytes, PyComplex, PyComplexMethods, PyDict, PyFloat, PyFrozenSet, PyInt, PyList,
-    PyString, PyTuple,
+    PySet, PyString, PyTuple, PyType,
 };
+use ungil_heap::deque::End;
 use ungil_heap::op::Op;
 use ungil_heap::segment::Offset;
 use ungil_heap::value::Value;
-use ungil_heap::{dict, list};
+use ungil_heap::{deque, dict, list, set};
 
+use super::deque::Deque;
 use super::dict::Dict;
 use super::errors::raised;
 use super::list::List;
 use super::proxy::{Hold, Shared};
+use super::set::Set;
 
 /// A value that is not in the heap yet, with the objects that have to be made for it.
 pub enum Draft<'a> {
@@ -35,6 +39,9 @@ pub enum Draft<'a> {
 enum New<'a> {
     Dict(Vec<(Draft<'a>, Draft<'a>)>),
     List(Vec<Draft<'a>>),
+    Set(Vec<Draft<'a>>),
+    /// With the number of items that it can have.
+    Deque(Vec<Draft<'a>>, Option<usize>),
 }
 
 /// Python objects on their way into a heap.
@@ -48,7 +55,14 @@ pub struct Drafts<'a, 'py> {
     seen: HashMap<*mut ffi::PyObject, usize>,
     /// Keeps alive what the drafts borrow from.
     kept: Vec<Bound<'py, PyAny>>,
-    path: Vec<String>,
+    path: Vec<Step<'py>>,
+}
+
+/// From a container to what is in it.
+enum Step<'py> {
+    Index(usize),
+    Key(Bound<'py, PyAny>),
+    Member(Bound<'py, PyAny>),
 }
 
 impl<'a, 'py> Drafts<'a, 'py> {
@@ -74,6 +88,7 @@ impl<'a, 'py> Drafts<'a, 'py> {
             return Ok(Draft::New(number));
         }
         if let Ok(tuple) = given.cast_exact::<PyTuple>() {
+            let _deeper = Deeper::new(given.py())?;
             return self.tuple(tuple);
         }
         if let Ok(members) = given.cast_exact::<PyFrozenSet>() {
@@ -86,25 +101,22 @@ impl<'a, 'py> Drafts<'a, 'py> {
             }
             return Ok(Draft::Value(Value::FrozenSet(values)));
         }
+        let _deeper = Deeper::new(given.py())?;
         let number = self.new.len();
         if let Ok(items) = given.cast_exact::<PyList>() {
             self.begin(given, New::List(Vec::new()));
-            let mut drafts = Vec::with_capacity(items.len());
-            for (index, item) in items.iter().enumerate() {
-                self.path.push(format!("[{index}]"));
-                drafts.push(self.draft(&item)?);
-                self.path.pop();
-            }
-            self.new[number] = New::List(drafts);
+            self.new[number] = New::List(self.items(items)?);
         } else if let Ok(items) = given.cast_exact::<PyDict>() {
             self.begin(given, New::Dict(Vec::new()));
-            let mut drafts = Vec::with_capacity(items.len());
-            for (key, value) in items.iter() {
-                self.path.push(format!("[{}]", key.repr()?));
-                drafts.push((self.draft(&key)?, self.draft(&value)?));
-                self.path.pop();
-            }
-            self.new[number] = New::Dict(drafts);
+            self.new[number] = New::Dict(self.pairs(items)?);
+        } else if let Ok(members) = given.cast_exact::<PySet>() {
+            self.begin(given, New::Set(Vec::new()));
+            self.new[number] = New::Set(self.members(members)?);
+        } else if is_deque(given)? {
+            let limit = given.getattr("maxlen")?.extract()?;
+            self.begin(given, New::Deque(Vec::new(), limit));
+            let items = PyList::new(given.py(), given.try_iter()?.collect::<PyResult<Vec<_>>>()?)?;
+            self.new[number] = New::Deque(self.items(&items)?, limit);
         } else {
             return Err(self.unfit(given));
         }
@@ -116,12 +128,83 @@ impl<'a, 'py> Drafts<'a, 'py> {
     /// # Errors
     /// `TypeError` for what is not hashable.
     pub fn draft_key(&mut self, given: &Bound<'py, PyAny>) -> PyResult<Draft<'a>> {
+        if let Some(value) = simple(given)? {
+            self.kept.push(given.clone());
+            return Ok(Draft::Value(value));
+        }
+        // Python says so of its own containers, and their proxies of theirs.
+        given.hash()?;
+        let made = self.new.len();
         let draft = self.draft(given)?;
-        if self.new.is_empty() {
+        if self.new.len() == made { Ok(draft) } else { Err(self.unfit(given)) }
+    }
+
+    /// As [`Self::draft_key`], of what is only looked for. `None`: it cannot be shared.
+    ///
+    /// # Errors
+    /// `TypeError` for what is not hashable.
+    pub fn draft_known(&mut self, given: &Bound<'py, PyAny>) -> PyResult<Option<Draft<'a>>> {
+        let depth = self.path.len();
+        match self.draft_key(given) {
+            Err(error) if error.is_instance_of::<PyTypeError>(given.py()) => {
+                given.hash()?;
+                self.path.truncate(depth);
+                Ok(None)
+            }
+            draft => draft.map(Some),
+        }
+    }
+
+    /// The draft of a value that one in the heap is to be compared with, in which nothing can be
+    /// made.
+    ///
+    /// # Errors
+    /// `TypeError` for what only a new object could be.
+    pub fn draft_old(&mut self, given: &Bound<'py, PyAny>) -> PyResult<Draft<'a>> {
+        let made = self.new.len();
+        let draft = self.draft(given)?;
+        if self.new.len() == made {
             return Ok(draft);
         }
         let name = given.get_type().name()?;
-        Err(PyTypeError::new_err(format!("unhashable type: '{name}'")))
+        let why = format!("cas compares containers by identity: this {name} is not a shared one");
+        Err(PyTypeError::new_err(why))
+    }
+
+    /// The drafts of what a list has in it.
+    pub fn items(&mut self, items: &Bound<'py, PyList>) -> PyResult<Vec<Draft<'a>>> {
+        let mut drafts = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            self.path.push(Step::Index(index));
+            drafts.push(self.draft(&item)?);
+            self.path.pop();
+        }
+        Ok(drafts)
+    }
+
+    /// The drafts of the keys and values of a dict.
+    pub fn pairs(&mut self, items: &Bound<'py, PyDict>) -> PyResult<Vec<(Draft<'a>, Draft<'a>)>> {
+        let mut drafts = Vec::with_capacity(items.len());
+        // A copy, because the hash of a key is code that could change the dict.
+        for pair in items.items() {
+            let (key, value): (Bound<'py, PyAny>, Bound<'py, PyAny>) = pair.extract()?;
+            self.path.push(Step::Key(key.clone()));
+            drafts.push((self.draft_key(&key)?, self.draft(&value)?));
+            self.path.pop();
+        }
+        Ok(drafts)
+    }
+
+    /// The drafts of the members of a set.
+    fn members(&mut self, members: &Bound<'py, PySet>) -> PyResult<Vec<Draft<'a>>> {
+        let mut drafts = Vec::with_capacity(members.len());
+        // A copy, because the hash of a member is code that could change the set.
+        for member in members.iter().collect::<Vec<_>>() {
+            self.path.push(Step::Member(member.clone()));
+            drafts.push(self.draft_key(&member)?);
+            self.path.pop();
+        }
+        Ok(drafts)
     }
 
     fn begin(&mut self, given: &Bound<'py, PyAny>, new: New<'a>) {
@@ -133,7 +216,7 @@ impl<'a, 'py> Drafts<'a, 'py> {
     fn tuple(&mut self, tuple: &Bound<'py, PyTuple>) -> PyResult<Draft<'a>> {
         let mut drafts = Vec::with_capacity(tuple.len());
         for (index, item) in tuple.iter().enumerate() {
-            self.path.push(format!("[{index}]"));
+            self.path.push(Step::Index(index));
             drafts.push(self.draft(&item)?);
             self.path.pop();
         }
@@ -153,18 +236,36 @@ impl<'a, 'py> Drafts<'a, 'py> {
             &dict.get().0
         } else if let Ok(list) = given.cast::<List>() {
             &list.get().0
+        } else if let Ok(set) = given.cast::<Set>() {
+            &set.get().0
+        } else if let Ok(deque) = given.cast::<Deque>() {
+            &deque.get().0
         } else {
             return Ok(None);
         };
         if Arc::ptr_eq(&hold.shared, self.shared) {
             return Ok(Some(hold.at));
         }
-        let place = self.path.concat();
+        let place = self.place();
         Err(PyTypeError::new_err(format!("{place} is an object of another heap")))
     }
 
+    /// Where in what was given the draft is, as Python would write it.
+    fn place(&self) -> String {
+        let step = |step: &Step<'_>| match step {
+            Step::Index(index) => format!("[{index}]"),
+            Step::Key(key) => {
+                key.repr().map_or_else(|_| "[?]".to_owned(), |key| format!("[{key}]"))
+            }
+            Step::Member(member) => {
+                member.repr().map_or_else(|_| "{?}".to_owned(), |member| format!("{{{member}}}"))
+            }
+        };
+        self.path.iter().map(step).collect()
+    }
+
     fn unfit(&self, given: &Bound<'py, PyAny>) -> PyErr {
-        let place = self.path.concat();
+        let place = self.place();
         let name = given.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
         PyTypeError::new_err(if place.is_empty() {
             format!("an object of type {name} cannot be shared")
@@ -180,6 +281,8 @@ impl<'a, 'py> Drafts<'a, 'py> {
             made.push(match new {
                 New::Dict(_) => dict::create(op)?,
                 New::List(_) => list::create(op)?,
+                New::Set(_) => set::create(op)?,
+                New::Deque(_, limit) => deque::create(op, *limit)?,
             });
         }
         for (new, &at) in self.new.iter().zip(&made) {
@@ -195,10 +298,48 @@ impl<'a, 'py> Drafts<'a, 'py> {
                     let items: Vec<_> = items.iter().map(|item| finished(item, &made)).collect();
                     list::extend(op.heap(), at, &items)?;
                 }
+                New::Set(members) => {
+                    let members: Vec<_> =
+                        members.iter().map(|member| finished(member, &made)).collect();
+                    set::update_in(op, at, &members)?;
+                }
+                New::Deque(items, _) => {
+                    let items: Vec<_> = items.iter().map(|item| finished(item, &made)).collect();
+                    deque::extend(op.heap(), at, End::Right, &items)?;
+                }
             }
         }
         Ok(made)
     }
+}
+
+/// One step deeper in what nests, as long as this lives.
+struct Deeper;
+
+impl Deeper {
+    /// # Errors
+    /// `RecursionError` where Python would raise it too.
+    fn new(py: Python<'_>) -> PyResult<Self> {
+        // SAFETY: the GIL is held, and the text ends with a zero.
+        if unsafe { ffi::Py_EnterRecursiveCall(c" while sharing an object".as_ptr()) } == 0 {
+            Ok(Self)
+        } else {
+            Err(PyErr::fetch(py))
+        }
+    }
+}
+
+impl Drop for Deeper {
+    fn drop(&mut self) {
+        // SAFETY: it was entered, by this thread: drafts do not leave it.
+        unsafe { ffi::Py_LeaveRecursiveCall() };
+    }
+}
+
+/// Whether this is a `collections.deque`, and of no subclass.
+fn is_deque(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    Ok(given.get_type().is(CLASS.import(given.py(), "collections", "deque")?))
 }
 
 /// Calls `put` with the value of a Python object, in one operation with the making of what has to be

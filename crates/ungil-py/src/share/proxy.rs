@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyReferenceError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyFrozenSet, PyTuple, PyType, PyWeakrefMethods, PyWeakrefReference};
 use ungil_heap::object::Kind;
+use ungil_heap::op::Op;
 use ungil_heap::roots::Root;
 use ungil_heap::segment::Offset;
 use ungil_heap::value::Value;
@@ -63,17 +64,29 @@ impl Hold {
         if let Some(object) = convert::object(py, value)? {
             return Ok(object);
         }
-        if let Value::Object(at) = value
-            && let Some(proxy) = self.shared.known(py, *at)
-        {
-            return Ok(proxy);
+        match self.built(py, value, &mut Vec::new().into_iter()) {
+            Err(error) if error.is_instance_of::<PyReferenceError>(py) => self.held(py, again),
+            built => built,
         }
-        self.held(py, again)
+    }
+
+    /// The Python objects of values that were read from this object; see [`Self::object`].
+    pub fn objects<'py>(
+        &self,
+        py: Python<'py>,
+        values: &[Value<'_>],
+        mut again: impl FnMut() -> ungil_heap::Result<Vec<Value<'static>>>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        if values.iter().any(has_objects) {
+            // As one tuple, all of whose objects are held at once.
+            return self.held(py, || again().map(Value::Tuple))?.extract();
+        }
+        values.iter().map(|value| self.value(py, value)).collect()
     }
 
     /// The Python object of a value whose objects cannot go away: it has none, or they are held.
     pub fn value<'py>(&self, py: Python<'py>, value: &Value<'_>) -> PyResult<Bound<'py, PyAny>> {
-        self.built(py, value, &mut Vec::new())
+        self.built(py, value, &mut Vec::new().into_iter())
     }
 
     #[cold]
@@ -82,23 +95,49 @@ impl Hold {
         py: Python<'py>,
         mut again: impl FnMut() -> ungil_heap::Result<Value<'static>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let heap = &self.shared.heap;
-        let mut roots = Vec::new();
-        let seen = heap.change(|op| {
+        let object = self.change(py, |op| {
             op.lock(self.at)?;
+            again().map(Some)
+        })?;
+        object.ok_or_else(|| raised(Error::Stale))
+    }
+
+    /// Changes the heap, and the Python object of the value that `work` took out of a container or
+    /// found in one that it has locked: the shared objects in it are held before others could take
+    /// the last reference.
+    ///
+    /// # Errors
+    /// Those of `work`, which may be called twice.
+    pub fn change<'h, 'py>(
+        &'h self,
+        py: Python<'py>,
+        mut work: impl FnMut(&mut Op<'h>) -> ungil_heap::Result<Option<Value<'static>>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let heap = &*self.shared.heap;
+        let mut roots = Vec::new();
+        let found = heap.change(|op| {
             for root in roots.drain(..) {
                 heap.release(root)?;
             }
-            let value = again()?;
+            let Some(value) = work(op)? else { return Ok(None) };
             let mut objects = Vec::new();
             objects_of(&value, &mut objects);
             for at in objects {
                 roots.extend(heap.hold(None, || Ok(Some(at)))?);
             }
-            Ok(value)
+            Ok(Some(value))
         });
-        let value = seen.map_err(raised)?;
-        self.built(py, &value, &mut roots)
+        match found.map_err(raised)? {
+            Some(value) => {
+                let mut roots = roots.into_iter();
+                let object = self.built(py, &value, &mut roots);
+                for unused in roots {
+                    heap.release(unused).map_err(raised)?;
+                }
+                object.map(Some)
+            }
+            None => Ok(None),
+        }
     }
 
     /// Builds a value, whose shared objects are held by `roots` in the order of their occurrence.
@@ -106,7 +145,7 @@ impl Hold {
         &self,
         py: Python<'py>,
         value: &Value<'_>,
-        roots: &mut Vec<Root>,
+        roots: &mut std::vec::IntoIter<Root>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if let Some(object) = convert::object(py, value)? {
             return Ok(object);
@@ -117,15 +156,21 @@ impl Hold {
         match value {
             Value::Tuple(items) => Ok(PyTuple::new(py, all(items)?)?.into_any()),
             Value::FrozenSet(members) => Ok(PyFrozenSet::new(py, all(members)?)?.into_any()),
-            Value::Object(at) => {
-                let index = roots.iter().position(|root| root.at() == *at);
-                match index {
-                    Some(index) => self.shared.proxy(py, roots.swap_remove(index)),
-                    None => self.shared.known(py, *at).ok_or_else(|| raised(Error::Stale)),
-                }
-            }
+            Value::Object(at) => match roots.next() {
+                Some(root) => self.shared.proxy(py, root),
+                None => self.shared.known(py, *at).ok_or_else(|| raised(Error::Stale)),
+            },
             _ => Err(raised(Error::Corrupt("a value of an unknown type"))),
         }
+    }
+}
+
+/// Whether there are shared objects in a value.
+fn has_objects(value: &Value<'_>) -> bool {
+    match value {
+        Value::Object(_) => true,
+        Value::Tuple(values) | Value::FrozenSet(values) => values.iter().any(has_objects),
+        _ => false,
     }
 }
 
@@ -161,21 +206,29 @@ impl Drop for Hold {
 }
 
 /// The classes of proxies, by kind. Python declares them, because most methods are Python's.
-static CLASSES: [PyOnceLock<Py<PyType>>; 2] = [const { PyOnceLock::new() }; 2];
+static CLASSES: [PyOnceLock<Py<PyType>>; 4] = [const { PyOnceLock::new() }; 4];
 
 fn class(kind: Kind) -> Option<&'static PyOnceLock<Py<PyType>>> {
     match kind {
         Kind::Dict => Some(&CLASSES[0]),
         Kind::List => Some(&CLASSES[1]),
+        Kind::Set => Some(&CLASSES[2]),
+        Kind::Deque => Some(&CLASSES[3]),
         _ => None,
     }
 }
 
-/// Declares the class of the proxies of a kind: `"dict"` or `"list"`.
+/// Declares the class of the proxies of a kind: `"dict"`, `"list"`, `"set"` or `"deque"`.
 #[pyfunction]
 pub fn set_proxy(py: Python<'_>, kind: &str, class_: Py<PyType>) -> PyResult<()> {
-    let kind = if kind == "dict" { Kind::Dict } else { Kind::List };
-    self::class(kind)
+    let kind = match kind {
+        "dict" => Some(Kind::Dict),
+        "list" => Some(Kind::List),
+        "set" => Some(Kind::Set),
+        "deque" => Some(Kind::Deque),
+        _ => None,
+    };
+    kind.and_then(self::class)
         .and_then(|place| place.set(py, class_).ok())
         .ok_or_else(|| PyRuntimeError::new_err("the class of these proxies is declared already"))
 }
