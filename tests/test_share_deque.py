@@ -194,16 +194,18 @@ def test_python_says_what_equals_an_object(heap: share.Heap) -> None:
 
         __hash__ = None  # pyright: ignore
 
-    mixed = shared(heap, [1, [2], (3,), {4}, [2], float("nan")])
-    assert [2] in mixed
-    assert mixed.index([2]) == 1
-    assert mixed.count([2]) == 2
+    two = deque([2])
+    mixed = shared(heap, [1, two, (3,), {4}, two.copy(), float("nan")])
+    assert two in mixed
+    assert mixed.index(two) == 1
+    assert mixed.count(two) == 2
     assert (3,) in mixed
     assert {4} in mixed
+    assert frozenset({4}) in mixed
     assert mixed[1] in mixed
     assert object() not in mixed
-    mixed.remove([2])
-    assert mixed.index([2]) == 3
+    mixed.remove(two)
+    assert mixed.index(two) == 3
     mixed.remove({4})
     for _ in range(3):
         mixed.remove(Anything())
@@ -220,7 +222,7 @@ def test_what_fails_changes_nothing(abc: share.deque) -> None:
     for change in (abc.extend, abc.extendleft):
         with pytest.raises(ZeroDivisionError):
             change(failing())
-        with pytest.raises(TypeError, match="^an object of type object cannot be shared$"):
+        with pytest.raises(TypeError, match=r"^an object of type object cannot be shared$"):
             change(["d", object()])
         with pytest.raises(TypeError, match="not iterable"):
             change(1)  # pyright: ignore

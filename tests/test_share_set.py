@@ -3,6 +3,7 @@
 import copy
 import os
 import signal
+from collections import deque
 from collections.abc import Callable, Iterator, MutableSet
 
 import pytest
@@ -63,8 +64,9 @@ def test_members_come_and_go(abc: share.set) -> None:
     assert {abc.pop(), abc.pop()} == {"c", "d"}
     with pytest.raises(KeyError, match="pop from an empty set"):
         abc.pop()
-    with pytest.raises(KeyError, match=r"^\('missing', 1\)$"):
+    with pytest.raises(KeyError) as caught:
         abc.remove(("missing", 1))
+    assert caught.value.args == (("missing", 1),)
     abc.update("xyz")
     abc.clear()
     assert abc == set()
@@ -103,7 +105,7 @@ def test_comparisons_are_those_of_sets(heap: share.Heap, abc: share.set) -> None
     for same in [{"a", "b", "c"}, frozenset("abc"), shared(heap, "c", "b", "a"), abc]:
         assert abc == same
         assert same == abc
-        assert not abc != same
+        assert (abc != same) is False
         assert abc <= same <= abc
         assert not abc < same
     for more in [{"a", "b", "c", "d"}, frozenset("abcd"), shared(heap, *"abcd")]:
@@ -164,13 +166,15 @@ def test_an_iterable_that_fails_changes_nothing(abc: share.set) -> None:
 
 
 def test_what_cannot_change_alone_is_a_member(heap: share.Heap, abc: share.set) -> None:
-    containers = [heap.share([]), heap.share({}), heap.share(set()), [1], {}, {1}]
+    containers: list[object] = [{}, {1}, deque("a")]
+    containers += [heap.share(each) for each in containers]
+    containers.append([])
     for container in containers:
         with pytest.raises(TypeError, match="unhashable type"):
             abc.add(container)
         with pytest.raises(TypeError, match="unhashable type"):
             abc.add((1, container))
-    with pytest.raises(TypeError, match="^an object of type object cannot be shared$"):
+    with pytest.raises(TypeError, match=r"^an object of type object cannot be shared$"):
         abc.add(object())
     with pytest.raises(TypeError, match=r"^\['x'\]\{<object .*>\} is of type object, which"):
         heap.root["d"] = {"x": {object()}}

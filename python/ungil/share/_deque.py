@@ -5,17 +5,18 @@ import collections
 import copy
 from collections.abc import Iterable, MutableSequence
 from reprlib import recursive_repr
-from typing import Self, SupportsIndex, TypeGuard
+from typing import Any, Self, SupportsIndex, TypeGuard
 
 from ungil import _native
 
 
-class deque(_native.SharedDeque):
+# As of a builtin deque, `pop` takes no index.
+class deque(_native.SharedDeque, MutableSequence[object]):  # pyright: ignore[reportIncompatibleMethodOverride]
     """A deque that every process with its heap sees and changes.
 
-    Each method that changes it, and each operator with `=`, is one step, seen by others whole or not
-    at all; the items to add are read before. What only computes (`+`, `*`, `<`, `copy`) does so with
-    the items of one moment, and makes builtin deques.
+    Each method that changes it, and each operator with `=`, is one step, seen by others whole or
+    not at all; the items to add are read before. What only computes (`+`, `*`, `<`, `copy`) does so
+    with the items of one moment, and makes builtin deques.
 
     Iterating goes through the items that were there when it began, whatever others do meanwhile.
     `append`, `appendleft`, `pop`, `popleft`, and reading or replacing an item take a constant time;
@@ -49,7 +50,7 @@ class deque(_native.SharedDeque):
         items.extend(other)
         return items
 
-    def __radd__(self, other: collections.deque[object]) -> collections.deque[object]:
+    def __radd__(self, other: collections.deque[Any]) -> collections.deque[object]:
         if not is_deque(other):
             return NotImplemented
         items = other.copy()
@@ -83,7 +84,7 @@ class deque(_native.SharedDeque):
         return self.copy() >= plain(other) if is_deque(other) else NotImplemented
 
 
-AnyDeque = deque | collections.deque[object]
+AnyDeque = deque | collections.deque[Any]
 
 
 def is_deque(other: object) -> TypeGuard[AnyDeque]:
@@ -96,5 +97,4 @@ def plain(other: AnyDeque) -> collections.deque[object]:
     return other.copy() if isinstance(other, deque) else other
 
 
-MutableSequence.register(deque)
 _native.set_proxy("deque", deque)

@@ -13,10 +13,10 @@ from ungil import _native
 class set(_native.SharedSet, MutableSet[object]):
     """A set that every process with its heap sees and changes.
 
-    Each method that changes it, and each operator with `=`, is one step, seen by others whole or not
-    at all, also if it has several arguments. What they give is read before, another shared set as of
-    one moment. What only computes (`|`, `union`, `<=`, `copy`) does so with the members of one
-    moment, and makes builtin sets.
+    Each method that changes it, and each operator with `=`, is one step, seen by others whole or
+    not at all, also if it has several arguments. What they give is read before, another shared set
+    as of one moment. What only computes (`|`, `union`, `<=`, `copy`) does so with the members of
+    one moment, and makes builtin sets.
 
     Iterating goes through the members that were there when it began, whatever others do meanwhile.
 
@@ -138,7 +138,7 @@ class set(_native.SharedSet, MutableSet[object]):
 
 
 def is_set(other: object) -> TypeGuard[AbstractSet[object]]:
-    """Tell whether operators of sets take this; as builtin ones do, they take no other iterables."""
+    """Tell whether operators of sets take this. As builtin ones, they take no other iterables."""
     return isinstance(other, (builtins.set, frozenset, set))
 
 

@@ -69,7 +69,8 @@ impl Set {
         if self.take_out(member)? {
             Ok(())
         } else {
-            Err(PyKeyError::new_err(member.clone().unbind()))
+            // In a tuple, because one alone would be taken for the arguments.
+            Err(PyKeyError::new_err((member.clone().unbind(),)))
         }
     }
 
