@@ -229,9 +229,9 @@ def test_its_representation_names_it(heap: share.Heap) -> None:
 def test_it_has_no_hash_and_no_constructor(abc: share.set) -> None:
     with pytest.raises(TypeError, match="unhashable type: 'set'"):
         hash(abc)
-    with pytest.raises(TypeError, match=r"^a shared set is made of another: heap\.share"):
+    with pytest.raises(TypeError, match=r"^a shared object is made by heap\.share"):
         share.set([1, 2])  # pyright: ignore
-    with pytest.raises(TypeError, match="a shared set is made of another"):
+    with pytest.raises(TypeError, match="a shared object is made by"):
         share.set()
 
 

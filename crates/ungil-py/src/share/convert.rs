@@ -16,7 +16,7 @@ use ungil_heap::deque::End;
 use ungil_heap::op::Op;
 use ungil_heap::segment::Offset;
 use ungil_heap::value::Value;
-use ungil_heap::{deque, dict, list, set};
+use ungil_heap::{Error, deque, dict, list, set};
 
 use super::deque::Deque;
 use super::dict::Dict;
@@ -363,6 +363,19 @@ pub fn put<T>(
         put(&finished(&draft, &made))
     });
     done.map_err(raised)
+}
+
+/// What `incr` adds: 1 if nothing was given.
+///
+/// # Errors
+/// `TypeError` for what is no value that could be added.
+#[inline]
+pub fn summand(by: Option<&Bound<'_, PyAny>>) -> PyResult<Value<'static>> {
+    let Some(by) = by else { return Ok(Value::Int(1)) };
+    match simple(by)? {
+        Some(by) => Ok(by.into_owned()),
+        None => Err(raised(Error::Unfit("only numbers can be added to a value"))),
+    }
 }
 
 /// The value of a draft, when what had to be made has been.

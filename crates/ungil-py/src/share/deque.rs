@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use pyo3::exceptions::{
     PyIndexError, PyOverflowError, PyReferenceError, PyTypeError, PyValueError,
 };
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList};
 use ungil_heap::deque::{self, End};
@@ -14,6 +13,7 @@ use ungil_heap::{Error, slice};
 
 use super::convert::{Drafts, finished, put, simple};
 use super::errors::raised;
+use super::list::Border;
 use super::proxy::{Held, Hold};
 
 /// The proxy of a shared deque.
@@ -34,16 +34,6 @@ fn index(given: &Bound<'_, PyAny>) -> PyResult<isize> {
     })
 }
 
-/// The bound of a search, which may lie beyond all indices.
-fn bound(given: &Bound<'_, PyAny>) -> PyResult<isize> {
-    // SAFETY: the object is alive, and without an exception to raise large numbers are cut.
-    let bound = unsafe { ffi::PyNumber_AsSsize_t(given.as_ptr(), std::ptr::null_mut()) };
-    match PyErr::take(given.py()) {
-        Some(error) if bound == -1 => Err(error),
-        _ => Ok(bound),
-    }
-}
-
 fn out_of_range() -> PyErr {
     PyIndexError::new_err("deque index out of range")
 }
@@ -58,12 +48,7 @@ impl Deque {
     #[new]
     #[pyo3(signature = (held = None, /))]
     fn new(held: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let Some(Ok(held)) = held.map(|held| held.cast::<Held>()) else {
-            return Err(PyTypeError::new_err(
-                "a shared deque is made of another: heap.share(collections.deque([1, 2]))",
-            ));
-        };
-        held.get().take().map(Self)
+        Held::given(held).map(Self)
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -188,16 +173,9 @@ impl Deque {
     }
 
     /// The index of the first item that equals `item`.
-    #[pyo3(signature = (item, start = None, stop = None, /))]
-    fn index(
-        &self,
-        item: &Bound<'_, PyAny>,
-        start: Option<&Bound<'_, PyAny>>,
-        stop: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<usize> {
-        let start = start.map_or(Ok(0), bound)?;
-        let stop = stop.map_or(Ok(isize::MAX), bound)?;
-        match self.place(item, start, stop)? {
+    #[pyo3(signature = (item, start = Border(0), stop = Border(isize::MAX), /))]
+    fn index(&self, item: &Bound<'_, PyAny>, start: Border, stop: Border) -> PyResult<usize> {
+        match self.place(item, start.0, stop.0)? {
             Some(index) => Ok(index),
             None => Err(PyValueError::new_err(format!("{} is not in deque", item.repr()?))),
         }
@@ -242,8 +220,7 @@ impl Deque {
 impl Deque {
     /// All items, of one moment.
     fn items<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let read = || deque::all(&self.0.shared.heap, self.0.at);
-        self.0.objects(py, &read().map_err(raised)?, read)
+        self.0.snapshot(py, || deque::all(&self.0.shared.heap, self.0.at))
     }
 
     #[inline]

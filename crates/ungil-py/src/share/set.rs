@@ -1,6 +1,6 @@
 //! A shared set: what reads or changes it. What computes with copies is Python's (`ungil.share`).
 
-use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyFrozenSet, PyIterator, PyList, PySet, PyTuple};
 use ungil_heap::set;
@@ -20,12 +20,7 @@ impl Set {
     #[new]
     #[pyo3(signature = (held = None, /))]
     fn new(held: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let Some(Ok(held)) = held.map(|held| held.cast::<Held>()) else {
-            return Err(PyTypeError::new_err(
-                "a shared set is made of another: heap.share({1, 2})",
-            ));
-        };
-        held.get().take().map(Self)
+        Held::given(held).map(Self)
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -141,8 +136,7 @@ impl Set {
     /// All members, of one moment.
     fn members<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let (heap, at) = (&self.0.shared.heap, self.0.at);
-        let read = || set::batch(heap, at, &mut Cursor::default(), usize::MAX);
-        self.0.objects(py, &read().map_err(raised)?, read)
+        self.0.snapshot(py, || set::batch(heap, at, &mut Cursor::default(), usize::MAX))
     }
 
     fn take_out(&self, given: &Bound<'_, PyAny>) -> PyResult<bool> {
