@@ -1,6 +1,6 @@
 """The native part: the recorder, the reader of traces, and what the hook can be loaded into."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
 from typing import Any, Literal, Self, SupportsIndex, final, overload
 
@@ -18,6 +18,7 @@ __all__ = [
     "SharedList",
     "SharedListIterator",
     "SharedSet",
+    "SharedTransaction",
     "__version__",
     "after_fork_in_child",
     "after_fork_in_parent",
@@ -39,6 +40,7 @@ __all__ = [
     "restore_signals",
     "set_process_policy",
     "set_proxy",
+    "set_values",
     "unscheduled",
 ]
 
@@ -213,6 +215,9 @@ class SharedHeap:
 
         Raises TypeError that names the place of what cannot be shared.
         """
+
+    def atomic(self) -> SharedTransaction:
+        """Return what makes several changes one."""
 
     def gc(self, patience: float = 10.0) -> int | None:
         """Collect what nobody can reach, and return the bytes freed.
@@ -467,6 +472,26 @@ class SharedDeque:
 
     def clear(self) -> None:
         """Take all items out."""
+
+@final
+class SharedTransaction:
+    """Makes what is done in its `with` block one change."""
+
+    def __enter__(self) -> None:
+        """Begin it, or a part of the one that this thread has under way."""
+
+    def __exit__(self, kind: object, error: object, traceback: object, /) -> None:
+        """Make it happen, or undo it if the block raised an exception."""
+
+def set_values(
+    apart: Callable[[object], tuple[int, bool, object, object] | str | None],
+    together: Callable[[int, object, object], object],
+) -> None:
+    """Declare the functions that take values apart and put them together, once.
+
+    Objects with the same kind and key are equal; if `is_alias`, the second of the four, they equal
+    their key.
+    """
 
 def set_proxy(kind: str, class_: type) -> None:
     """Declare the class of the proxies of a kind, once.

@@ -6,8 +6,9 @@
     heap.root["counts"].incr("seen")  # in both processes, none lost
 
 Dicts, lists, sets and deques that are put into a shared object become shared, with all that is in
-them; str, bytes, int, float, complex, bool, None, tuple and frozenset are copied both ways. A slice
-of a shared list is an ordinary list.
+them; str, bytes, int, float, complex, bool, None, tuple and frozenset are copied both ways, and so
+are dates and times, Decimal, Fraction, UUID, range and members of enums. A slice of a shared list
+is an ordinary list. Nothing is pickled but what is wrapped in `Pickled`.
 """
 
 from ungil.share._deque import deque
@@ -15,5 +16,6 @@ from ungil.share._dict import dict
 from ungil.share._heap import Heap
 from ungil.share._list import list
 from ungil.share._set import set
+from ungil.share._values import Pickled
 
-__all__ = ["Heap", "deque", "dict", "list", "set"]
+__all__ = ["Heap", "Pickled", "deque", "dict", "list", "set"]

@@ -21,6 +21,7 @@ use ungil_heap::{Error, deque, dict, list, set};
 use super::deque::Deque;
 use super::dict::Dict;
 use super::errors::raised;
+use super::extension::{self, Taken};
 use super::list::List;
 use super::proxy::{Hold, Shared};
 use super::set::Set;
@@ -118,7 +119,10 @@ impl<'a, 'py> Drafts<'a, 'py> {
             let items = PyList::new(given.py(), given.try_iter()?.collect::<PyResult<Vec<_>>>()?)?;
             self.new[number] = New::Deque(self.items(&items)?, limit);
         } else {
-            return Err(self.unfit(given));
+            return match extension::take(given)? {
+                Taken::Value(value) => Ok(Draft::Value(value)),
+                Taken::Unfit(reason) => Err(self.unfit_because(given, reason)),
+            };
         }
         Ok(Draft::New(number))
     }
@@ -262,6 +266,13 @@ impl<'a, 'py> Drafts<'a, 'py> {
             }
         };
         self.path.iter().map(step).collect()
+    }
+
+    fn unfit_because(&self, given: &Bound<'py, PyAny>, reason: Option<String>) -> PyErr {
+        let Some(reason) = reason else { return self.unfit(given) };
+        let place = self.place();
+        let what = if place.is_empty() { "the object" } else { &place };
+        PyTypeError::new_err(format!("{what} cannot be shared: {reason}"))
     }
 
     fn unfit(&self, given: &Bound<'py, PyAny>) -> PyErr {
@@ -447,7 +458,7 @@ fn integer<'a>(number: &Bound<'_, PyInt>) -> PyResult<Value<'a>> {
     Ok(Value::BigInt { negative: overflow < 0, magnitude: Cow::Owned(magnitude) })
 }
 
-/// The Python object of a value that has no shared object in it.
+/// The Python object of a value that has no others in it.
 #[inline]
 pub fn object<'py>(py: Python<'py>, value: &Value<'_>) -> PyResult<Option<Bound<'py, PyAny>>> {
     Ok(Some(match value {
@@ -476,8 +487,7 @@ pub fn object<'py>(py: Python<'py>, value: &Value<'_>) -> PyResult<Option<Bound<
             let number = py.get_type::<PyInt>().call_method1("from_bytes", (bytes, "little"))?;
             if *negative { number.neg()? } else { number }
         }
-        Value::Tuple(_) | Value::FrozenSet(_) | Value::Extension { .. } | Value::Object(_) => {
-            return Ok(None);
-        }
+        Value::Extension { kind, key, payload } => extension::object(py, *kind, key, payload)?,
+        Value::Tuple(_) | Value::FrozenSet(_) | Value::Object(_) => return Ok(None),
     }))
 }

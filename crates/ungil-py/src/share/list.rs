@@ -366,6 +366,7 @@ fn index(given: &Bound<'_, PyAny>) -> PyResult<isize> {
 }
 
 /// An index of an item, as an argument.
+#[derive(Clone, Copy)]
 struct Index(isize);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Index {
@@ -377,6 +378,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Index {
 }
 
 /// An index as a border between items: beyond the ends of any list it means an end.
+#[derive(Clone, Copy)]
 pub struct Border(pub isize);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Border {
@@ -395,10 +397,9 @@ fn unless_raised(py: Python<'_>, index: isize) -> PyResult<isize> {
 }
 
 fn unpacked(slice: &Bound<'_, PySlice>) -> PyResult<Slice> {
-    let [mut start, mut stop, mut step] = [0; 3];
+    let [mut start, mut end, mut step] = [0; 3];
     // SAFETY: a slice, and three places for numbers; a failure is an exception.
-    let done = unsafe {
-        ffi::PySlice_Unpack(slice.as_ptr(), &raw mut start, &raw mut stop, &raw mut step)
-    };
-    if done < 0 { Err(PyErr::fetch(slice.py())) } else { Ok(Slice { start, stop, step }) }
+    let done =
+        unsafe { ffi::PySlice_Unpack(slice.as_ptr(), &raw mut start, &raw mut end, &raw mut step) };
+    if done < 0 { Err(PyErr::fetch(slice.py())) } else { Ok(Slice { start, stop: end, step }) }
 }

@@ -126,7 +126,7 @@ impl Hold {
         mut again: impl FnMut() -> ungil_heap::Result<Value<'static>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let object = self.change(py, |op| {
-            op.lock(self.at)?;
+            op.guard(self.at)?;
             again().map(Some)
         })?;
         object.ok_or_else(|| raised(Error::Stale))
@@ -281,6 +281,9 @@ impl Shared {
         if let Some(proxy) = self.known(py, at) {
             // The object is held once, by that.
             return Ok(proxy);
+        }
+        if matches!(kind, Ok(Kind::Gone)) {
+            return Err(raised(Error::Stale));
         }
         let class = class(kind.map_err(raised)?)
             .and_then(|class| class.get(py))
