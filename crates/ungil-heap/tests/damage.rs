@@ -1,5 +1,5 @@
-//! Dicts and deques in which somebody wrote what no ungil process writes: an error, or a wrong answer, but
-//! never a panic, and never without end.
+//! Dicts and deques in which somebody wrote what no ungil process writes: an error, or a wrong
+//! answer, but never a panic, and never without end.
 
 #[path = "support/damage.rs"]
 mod damage;
@@ -9,9 +9,10 @@ use damage::wounds;
 use proptest::prelude::*;
 use support::heap;
 use ungil_heap::deque::{self, End};
+use ungil_heap::segment::Offset;
 use ungil_heap::table::Cursor;
 use ungil_heap::value::{self, Cell, Text, Value};
-use ungil_heap::{dict, reclaim, set};
+use ungil_heap::{Heap, dict, reclaim, set};
 
 fn keys() -> Vec<Value<'static>> {
     let mut keys = Vec::new();
@@ -23,6 +24,9 @@ fn keys() -> Vec<Value<'static>> {
     }
     keys
 }
+
+/// Changes a deque, with a value if it takes one.
+type Change = fn(&Heap, Offset, &Value<'_>);
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
@@ -78,7 +82,6 @@ proptest! {
         let heap = heap(4 << 20);
         let values = keys();
         let long = Value::from("a value of more than fourteen bytes");
-        type Change = fn(&ungil_heap::Heap, usize, &Value<'_>);
         let changes: [Change; 12] = [
             |heap, at, value| drop(deque::push(heap, at, End::Left, value)),
             |heap, at, value| drop(deque::push(heap, at, End::Right, value)),
