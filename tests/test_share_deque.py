@@ -2,6 +2,7 @@
 
 import copy
 import os
+import pickle
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, MutableSequence
@@ -245,6 +246,10 @@ def test_a_deque_can_contain_itself(heap: share.Heap) -> None:
     assert copy.copy(ring)[1] is ring
     ring.append(ring.popleft())
     assert ring[0] is ring
+
+
+def test_a_pickle_leads_to_the_same_deque(abc: share.deque) -> None:
+    assert pickle.loads(pickle.dumps(abc)) is abc
 
 
 def test_an_object_that_was_taken_out_stays(heap: share.Heap) -> None:

@@ -2,6 +2,7 @@
 
 import copy
 import os
+import pickle
 import signal
 from collections import deque
 from collections.abc import Callable, Iterator, MutableSet
@@ -219,6 +220,10 @@ def test_copies_are_builtin_sets(abc: share.set) -> None:
     for made in [abc.copy(), copy.copy(abc), copy.deepcopy(abc)]:
         assert type(made) is set
         assert made == {"a", "b", "c"}
+
+
+def test_a_pickle_leads_to_the_same_set(abc: share.set) -> None:
+    assert pickle.loads(pickle.dumps(abc)) is abc
 
 
 def test_its_representation_names_it(heap: share.Heap) -> None:

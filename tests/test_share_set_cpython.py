@@ -27,8 +27,7 @@ def of_module(
         "test.test_set",
         name,
         names={"set": Set},
-        # Pickles are handles of the same set, which have tests of their own.
-        attributes={"test_pickling": None, **(attributes or {})},
+        attributes=attributes,
         displays=(set,),
         omitted=omitted,
     )
@@ -46,6 +45,7 @@ TestSet = of_module(
     test_gc=NOT_SHARED,
     test_init=NO_INIT,
     test_new_or_init=NO_INIT,
+    test_pickling="it gives the set attributes",
     test_subclass_with_custom_hash="it needs a subclass of the set with a __hash__",
 )
 

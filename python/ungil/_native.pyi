@@ -36,8 +36,10 @@ __all__ = [
     "preload_value",
     "process_policy",
     "read_trace",
+    "receive_handle",
     "remove_stale_pages",
     "restore_signals",
+    "send_handle",
     "set_process_policy",
     "set_proxy",
     "set_values",
@@ -203,8 +205,34 @@ class SharedHeap:
     def open(path: str | PathLike[str]) -> SharedHeap:
         """Attach to the heap in a file of another process; also /proc/PID/fd/N.
 
-        Raises ValueError if the file is no heap, or not only this user's.
+        Raises ValueError if the file is no heap, PermissionError if it is not this user's alone.
         """
+
+    @staticmethod
+    def find(uuid: bytes, place: str | PathLike[str]) -> SharedHeap:
+        """Return the heap with this uuid, opened at `place` unless the process is attached to it.
+
+        Raises FileNotFoundError if another heap, or nothing, is there, and as `open` does.
+        """
+
+    @property
+    def uuid(self) -> bytes:
+        """What tells the heap from all others."""
+
+    @property
+    def path(self) -> str | None:
+        """The file that it was made or opened as, if it has a name."""
+
+    @property
+    def place(self) -> str:
+        """Where other processes find it now: its name, or this process's open file."""
+
+    @property
+    def max_size(self) -> int:
+        """Bytes to which it can grow."""
+
+    def unlink(self) -> bool:
+        """Take its name away; False if it has none any more."""
 
     @property
     def root(self) -> SharedDict:
@@ -219,10 +247,17 @@ class SharedHeap:
     def atomic(self) -> SharedTransaction:
         """Return what makes several changes one."""
 
-    def gc(self, patience: float = 10.0) -> int | None:
-        """Collect what nobody can reach, and return the bytes freed.
+    def gc(self, patience: float = 10.0) -> tuple[int, int] | None:
+        """Collect what nobody can reach; return bytes freed and dead processes cleaned up behind.
 
         None: others were busy for `patience` seconds.
+        """
+
+    def statistics(self, patience: float | None = None) -> dict[str, Any]:
+        """Return what is in the heap and who uses it, apart from this process.
+
+        "contents", the objects by type, is None without `patience` and if others were busy for so
+        many seconds: to look at them stops all other processes for a moment.
         """
 
 @disjoint_base
@@ -491,6 +526,19 @@ def set_values(
 
     Objects with the same kind and key are equal; if `is_alias`, the second of the four, they equal
     their key.
+    """
+
+def send_handle(proxy: object) -> tuple[str, bytes]:
+    """Make a handle of a shared object: where its heap is, and which object it is.
+
+    The object lives until the handle was used, or this process has ended.
+    """
+
+def receive_handle(place: str, handle: bytes) -> object:
+    """Return the proxy of the object of a handle, attaching to its heap if need be.
+
+    Raises FileNotFoundError if the heap is not there any more, ReferenceError if the object is not,
+    ValueError for what is no handle, and as `SharedHeap.open` does.
     """
 
 def set_proxy(kind: str, class_: type) -> None:

@@ -50,7 +50,7 @@ mod _native {
     #[pymodule_export]
     use super::share::{
         Deque, Dict, Heap, Held, List, ListIterator, Set, Transaction, Walk, after_fork_in_child,
-        after_fork_in_parent, before_fork, set_proxy, set_values,
+        after_fork_in_parent, before_fork, receive_handle, send_handle, set_proxy, set_values,
     };
     #[pymodule_export]
     use super::{hook_path, hookable};

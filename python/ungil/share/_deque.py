@@ -2,16 +2,16 @@
 
 import builtins
 import collections
-import copy
 from collections.abc import Iterable, MutableSequence
 from reprlib import recursive_repr
 from typing import Any, Self, SupportsIndex, TypeGuard
 
 from ungil import _native
+from ungil.share._handle import Container
 
 
 # As of a builtin deque, `pop` takes no index.
-class deque(_native.SharedDeque, MutableSequence[object]):  # pyright: ignore[reportIncompatibleMethodOverride]
+class deque(Container, _native.SharedDeque, MutableSequence[object]):  # pyright: ignore[reportIncompatibleMethodOverride]
     """A deque that every process with its heap sees and changes.
 
     Each method that changes it, and each operator with `=`, is one step, seen by others whole or
@@ -28,15 +28,6 @@ class deque(_native.SharedDeque, MutableSequence[object]):  # pyright: ignore[re
     def copy(self) -> collections.deque[object]:
         """Copy it into a builtin deque; shared objects in it stay shared."""
         return collections.deque(self, self.maxlen)
-
-    __copy__ = copy
-
-    def __deepcopy__(self, memo: dict[int, object]) -> collections.deque[object]:
-        copied: collections.deque[object] = collections.deque(maxlen=self.maxlen)
-        # For the case that it is one of its own items.
-        memo[id(self)] = copied
-        copied.extend(copy.deepcopy(item, memo) for item in self)
-        return copied
 
     @recursive_repr("[...]")
     def __repr__(self) -> str:

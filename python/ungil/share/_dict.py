@@ -33,6 +33,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast
 
 from ungil import _native
+from ungil.share._handle import Container
 
 
 class _Keyed(Protocol):
@@ -44,7 +45,7 @@ _Part: TypeAlias = Literal["keys", "values", "items"]
 _Pairs: TypeAlias = _Keyed | Iterable[Iterable[object]]
 
 
-class dict(_native.SharedDict, MutableMapping[object, object]):
+class dict(Container, _native.SharedDict, MutableMapping[object, object]):
     """A dict that every process with its heap sees and changes."""
 
     __slots__ = ()

@@ -1,16 +1,16 @@
 """The shared set."""
 
 import builtins
-import copy
 from collections.abc import Iterable, MutableSet
 from collections.abc import Set as AbstractSet
 from reprlib import recursive_repr
 from typing import Self, TypeGuard
 
 from ungil import _native
+from ungil.share._handle import Container
 
 
-class set(_native.SharedSet, MutableSet[object]):
+class set(Container, _native.SharedSet, MutableSet[object]):
     """A set that every process with its heap sees and changes.
 
     Each method that changes it, and each operator with `=`, is one step, seen by others whole or
@@ -29,11 +29,6 @@ class set(_native.SharedSet, MutableSet[object]):
     def copy(self) -> builtins.set[object]:
         """Copy it into a builtin set."""
         return builtins.set(self)
-
-    __copy__ = copy
-
-    def __deepcopy__(self, memo: dict[int, object]) -> builtins.set[object]:
-        return builtins.set(copy.deepcopy(builtins.list(self), memo))
 
     @recursive_repr("share.set(...)")
     def __repr__(self) -> str:

@@ -236,17 +236,7 @@ impl<'a, 'py> Drafts<'a, 'py> {
 
     /// Where an object of this heap is, if `given` is its proxy.
     fn object(&self, given: &Bound<'py, PyAny>) -> PyResult<Option<Offset>> {
-        let hold: &Hold = if let Ok(dict) = given.cast::<Dict>() {
-            &dict.get().0
-        } else if let Ok(list) = given.cast::<List>() {
-            &list.get().0
-        } else if let Ok(set) = given.cast::<Set>() {
-            &set.get().0
-        } else if let Ok(deque) = given.cast::<Deque>() {
-            &deque.get().0
-        } else {
-            return Ok(None);
-        };
+        let Some(hold) = hold(given) else { return Ok(None) };
         if Arc::ptr_eq(&hold.shared, self.shared) {
             return Ok(Some(hold.at));
         }
@@ -351,6 +341,21 @@ impl Drop for Deeper {
 fn is_deque(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     Ok(given.get_type().is(CLASS.import(given.py(), "collections", "deque")?))
+}
+
+/// What a proxy consists of, if `given` is one.
+pub fn hold<'g>(given: &'g Bound<'_, PyAny>) -> Option<&'g Hold> {
+    Some(if let Ok(dict) = given.cast::<Dict>() {
+        &dict.get().0
+    } else if let Ok(list) = given.cast::<List>() {
+        &list.get().0
+    } else if let Ok(set) = given.cast::<Set>() {
+        &set.get().0
+    } else if let Ok(deque) = given.cast::<Deque>() {
+        &deque.get().0
+    } else {
+        return None;
+    })
 }
 
 /// Calls `put` with the value of a Python object, in one operation with the making of what has to be

@@ -1,6 +1,7 @@
 //! `ungil.share`: objects of a shared heap as Python objects.
 
 mod argument;
+mod attached;
 mod convert;
 mod deque;
 mod dict;
@@ -8,11 +9,13 @@ mod dict_walk;
 mod errors;
 mod extension;
 mod fork;
+mod handle;
 mod heap;
 mod list;
 mod list_iterator;
 mod proxy;
 mod set;
+mod statistics;
 mod transaction;
 
 pub use deque::Deque;
@@ -20,6 +23,7 @@ pub use dict::Dict;
 pub use dict_walk::Walk;
 pub use extension::set_values;
 pub use fork::{after_fork_in_child, after_fork_in_parent, before_fork};
+pub use handle::{receive_handle, send_handle};
 pub use heap::Heap;
 pub use list::List;
 pub use list_iterator::ListIterator;

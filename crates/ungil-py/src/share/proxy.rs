@@ -1,6 +1,8 @@
 //! One Python object for each shared object that a process has in hand.
 
 use std::collections::HashMap;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -20,6 +22,8 @@ use super::errors::raised;
 /// A heap, and the proxies of its objects in this process.
 pub struct Shared {
     pub heap: Arc<Heap>,
+    /// The file that it was made or opened as, if it has a name.
+    pub path: Option<PathBuf>,
     proxies: Mutex<HashMap<Offset, Py<PyWeakrefReference>>>,
 }
 
@@ -60,6 +64,11 @@ impl Held {
 }
 
 impl Hold {
+    /// With what this process holds the object; `None` while it lets go.
+    pub fn root(&self) -> Option<&Root> {
+        self.root.as_ref()
+    }
+
     /// The Python object of a value that was read from this object.
     ///
     /// If it is, or has in it, a shared object that this process does not hold yet, `again` reads
@@ -251,8 +260,18 @@ pub fn set_proxy(py: Python<'_>, kind: &str, class_: Py<PyType>) -> PyResult<()>
 
 impl Shared {
     /// A heap without proxies.
-    pub fn new(heap: Arc<Heap>) -> Arc<Self> {
-        Arc::new(Self { heap, proxies: Mutex::default() })
+    pub fn new(heap: Arc<Heap>, path: Option<PathBuf>) -> Arc<Self> {
+        Arc::new(Self { heap, path, proxies: Mutex::default() })
+    }
+
+    /// Where other processes find the heap: at its name, or at this process as long as it lives.
+    pub fn place(&self) -> PyResult<PathBuf> {
+        let segment = self.heap.segment();
+        if let Some(path) = self.path.as_deref().filter(|path| segment.is_at(path)) {
+            return Ok(path.to_owned());
+        }
+        let descriptor = segment.file().map_err(raised)?.as_raw_fd();
+        Ok(format!("/proc/{}/fd/{descriptor}", std::process::id()).into())
     }
 
     /// The living proxy of an object, if this process has one.
