@@ -283,7 +283,11 @@ impl Heap {
         let gate = &self.segment.header().gate;
         loop {
             let seen = gate.load(SeqCst);
-            let Some(holder) = Holder::of(seen) else { return Ok(()) };
+            let Some(holder) = Holder::of(seen) else {
+                // A damaged word can be neither 0 nor anybody's, and would keep everybody out.
+                let _ = gate.compare_exchange(seen, 0, SeqCst, Relaxed);
+                return Ok(());
+            };
             if holder == self.me()? {
                 return Err(Error::Corrupt("the gate was closed by one who waits for it"));
             }

@@ -127,3 +127,13 @@ fn spoil(heap: &Heap, place: Place, word: Word, objects: &[usize]) {
     };
     old.store(new, Relaxed);
 }
+
+#[test]
+fn a_gate_that_is_closed_by_nobody_keeps_nobody_out() {
+    let heap = heap();
+    let dict = heap.make(|op| dict::create(op)).unwrap();
+    // Only the bit that says, in the words of locks, that somebody waits.
+    heap.segment().header().gate.store(1 << 31, Relaxed);
+    dict::set(&heap, dict.at(), &Value::Int(1), &Value::None).unwrap();
+    assert_eq!(dict::len(&heap, dict.at()).unwrap(), 1);
+}
