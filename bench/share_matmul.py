@@ -67,7 +67,15 @@ def _table(runs: Runs) -> Table:
     """Seconds and weighted times, beside those of the paper."""
     table = columns(
         f"{runs.setting} on {os.cpu_count()} cores: one thread is 100",
-        *("workers", "threads s", "processes s", "threads", "processes", "threads 2003", "POSH 2003"),
+        *(
+            "workers",
+            "threads s",
+            "processes s",
+            "threads",
+            "processes",
+            "threads 2003",
+            "POSH 2003",
+        ),
     )
     for threads, processes in zip(CREWS[::2], CREWS[1::2], strict=True):
         number = threads.workers
@@ -81,9 +89,7 @@ def _table(runs: Runs) -> Table:
             ratios = runs.ratios(crew, ONE_THREAD, _seconds)
             weighted.append(f"{100 * statistics.median(ratios):.1f}")
         then = 100 * POSH_SECONDS_OF_THREADS[number - 1] / POSH_SECONDS_OF_THREADS[0]
-        table.add_row(
-            str(number), *seconds, *weighted, f"{then:.1f}", f"{POSH[number - 1]:.1f}"
-        )
+        table.add_row(str(number), *seconds, *weighted, f"{then:.1f}", f"{POSH[number - 1]:.1f}")
     return table
 
 
@@ -101,6 +107,7 @@ def _targets(taken: list[Runs]) -> Iterator[Target]:
         )
         two = runs.ratios(TWO_PROCESSES, ONE_PROCESS, _seconds)
         yield at_most("two workers: of one worker's time", MOST_OF_ONE_WORKER, two)
+
 
 if __name__ == "__main__":
     main()

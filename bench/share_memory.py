@@ -23,7 +23,7 @@ from surroundings import spread
 PLAIN = Way("plain dict")
 WAYS = [UNGIL, PLAIN, MANAGER]
 # Some 500 MB in a shared dict.
-ROWS = 3_000_000
+ROWS = 2_000_000
 MOST_GROWTH = 0.10
 
 
@@ -36,7 +36,6 @@ def main() -> None:
     if options.quick:
         options.rows = min(options.rows, 100_000)
     report(options, ["ungil"], _sections(options), _targets)
-
 
 
 def _sections(options: argparse.Namespace) -> Iterator[tuple[Runs, Table]]:

@@ -6,12 +6,12 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from interleaving import Measured, Runs, Target
+from interleaving import Measured, Runs, Target, Variant
 from peers import FOLDER
 from surroundings import spread
 
 # Against programs that hang, as some peers do; none takes a tenth of it.
-PATIENCE_S = 120
+PATIENCE_S = 600
 # Their versions are printed.
 PACKAGES = ["ungil", "UltraDict", "shared-memory-dict", "lmdb"]
 
@@ -50,7 +50,7 @@ def run(python: str, program: str, *arguments: object) -> Measured:
     return {"broke": said[-1]}
 
 
-def broke(runs: Runs, way: Way) -> str | None:
+def broke(runs: Runs, way: Variant) -> str | None:
     """Why there are no figures of `way`, if there are none."""
     for round_ in runs.rounds:
         if "broke" in round_[way.name]:
@@ -68,9 +68,7 @@ def at_most(claim: str, limit: float, seen: Sequence[float]) -> Target:
     return Target(f"{claim} at most {limit:g}", statistics.median(seen) <= limit, spread(seen))
 
 
-def times_faster(
-    runs: Runs, peer: Way, limit: float, rate: Callable[[Measured], float]
-) -> Target:
+def times_faster(runs: Runs, peer: Way, limit: float, rate: Callable[[Measured], float]) -> Target:
     """A target for ungil's rate as a multiple of a peer's in the same round."""
     claim = f"{runs.setting}: at least {limit:g} times {peer.name}'s rate"
     for way in (UNGIL, peer):

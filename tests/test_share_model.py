@@ -21,7 +21,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from ungil import share
 
@@ -61,9 +67,11 @@ KEYS: Strategy = st.sampled_from([0, 1, 1.0, True, "a", "b", b"a", None, (), (1,
 FLAT: Strategy = KEYS | st.floats(allow_nan=False) | st.complex_numbers(allow_nan=False)
 VALUES: Strategy = st.recursive(
     FLAT,
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(KEYS, inner, max_size=3)
-    | st.tuples(inner, inner),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(KEYS, inner, max_size=3)
+        | st.tuples(inner, inner)
+    ),
     max_leaves=4,
 )
 # No equal ones of several types: which of them is in an intersection depends on the sizes.
@@ -232,7 +240,9 @@ KINDS: dict[str, tuple[Callable[[], Any], Operations]] = {
 }
 
 
-def outcome(container: Any, operations: Operations, name: str, arguments: tuple[Any, ...]) -> object:
+def outcome(
+    container: Any, operations: Operations, name: str, arguments: tuple[Any, ...]
+) -> object:
     """What an operation returns or raises."""
     try:
         return shown(operations[name][0](container, *arguments))
@@ -332,15 +342,14 @@ class Model(RuleBasedStateMachine):
         assert self._heap.gc() is not None
         self._all_see_the_same()
 
+    @precondition(lambda self: self._others)
     @rule(data=st.data())
     def kill(self, data: st.DataObject) -> None:
         """One of the others is killed, and another takes its place."""
-        if self._others:
-            victim = data.draw(st.sampled_from(self._others))
-            self._others.remove(victim)
-            victim.kill()
-            self._fork()
-            self._all_see_the_same()
+        victim = self._others.pop(data.draw(st.integers(0, len(self._others) - 1)))
+        victim.kill()
+        self._fork()
+        self._all_see_the_same()
 
     def _all_see_the_same(self) -> None:
         expected = shown(self._model)

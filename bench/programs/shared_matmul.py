@@ -1,6 +1,6 @@
 """Runs examples/matmul.py once.
 
-    shared_matmul.py HOW WORKERS SIZE
+shared_matmul.py HOW WORKERS SIZE
 """
 
 import sys

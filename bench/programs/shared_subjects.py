@@ -7,6 +7,7 @@ process that uses the subject, and returns it there.
 import multiprocessing
 import multiprocessing.shared_memory
 import os
+import pickle
 import shutil
 import tempfile
 import threading
@@ -58,9 +59,10 @@ def ultradict(content: "dict[str, int]") -> Iterator[Attach]:
     """A copy in each process, and a stream of changes."""
     from UltraDict import UltraDict
 
-    first, creator = UltraDict(content, buffer_size=ROOM), os.getpid()
-    yield lambda: first if os.getpid() == creator else UltraDict(name=first.name)
-    first.close(unlink=True) if hasattr(first, "close") else first.unlink()
+    # Inherited by forks, with its lock: who attaches by name gets a lock of its own. It removes its
+    # memory itself, at exit.
+    shared = UltraDict(content, buffer_size=ROOM)
+    yield lambda: shared
 
 
 @contextmanager
@@ -68,7 +70,8 @@ def shared_memory_dict(content: "dict[str, int]") -> Iterator[Attach]:
     """Pickled whole for each access."""
     from shared_memory_dict import SharedMemoryDict
 
-    shared = SharedMemoryDict(name=f"bench{os.getpid()}", size=ROOM)
+    # Each access copies all of the memory, used or not.
+    shared = SharedMemoryDict(name=f"bench{os.getpid()}", size=2 * len(pickle.dumps(content)))
     shared.update(content)
     yield lambda: shared
     shared.shm.close()
@@ -263,7 +266,10 @@ def value_counter(content: "dict[str, int]") -> Iterator[Attach]:
 COUNTERS = {
     "builtin": (Subject(builtin, "subject['hits'] += 1"), "subject['hits']"),
     "ungil": (Subject(ungil, "subject.incr('hits')"), "subject['hits']"),
-    "mp.Value": (Subject(value_counter, "with subject.get_lock(): subject.value += 1"), "subject.value"),
+    "mp.Value": (
+        Subject(value_counter, "with subject.get_lock(): subject.value += 1"),
+        "subject.value",
+    ),
     "Manager": (
         Subject(manager_counter, "with subject[1]: subject[0]['hits'] += 1"),
         "subject[0]['hits']",

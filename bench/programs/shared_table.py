@@ -26,7 +26,7 @@ SAMPLE = 100
 def rows(count: int) -> "Any":
     """The table."""
     for number in range(count):
-        yield f"name {number}", (number, f"some text about {number}", number / 7)
+        yield f"name {number}", (number, f"some text about {number}, " * 5, number / 7)
 
 
 def megabytes(process: int, file: str, field: str) -> float:
