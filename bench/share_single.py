@@ -1,10 +1,10 @@
-"""What an operation on a shared object costs one process, beside its builtin and other ways to share.
+"""What an operation on a shared object costs, beside its builtin and other ways to share.
 
     python bench/share_single.py [--rounds N] [--python PATH] [--json FILE] [--quick]
 
 Each is measured in a process of its own together with the builtin, in turns and in the same loop
-(bench/programs/shared_operation.py). `ratio` is what the operation adds to an empty loop, divided by
-what the builtin's adds: the stricter of two ratios, and the one that targets are held to;
+(bench/programs/shared_operation.py). `ratio` is what the operation adds to an empty loop, divided
+by what the builtin's adds: the stricter of two ratios, and the one that targets are held to;
 `of the loops` is that of the loops as they are. The builtin always wins: a plain dict or list is
 what to use where nobody shares. `UltraDict` reads a copy that each process has for itself, `lmdb`
 keeps bytes, and its user converts.

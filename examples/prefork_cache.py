@@ -3,9 +3,9 @@
 Ordinarily each worker of such a server computes everything for itself, or asks a cache server. Here
 a page that one worker computed is found by all, also after the worker that computed it was killed.
 
-A client, in a process of its own, keeps a connection to each worker and asks all for the same pages;
-then it kills one of them with SIGKILL, is served by the worker that takes its place, and prints what
-it saw:
+A client, in a process of its own, keeps a connection to each worker and asks all for the same
+pages; then it kills one of them with SIGKILL, is served by the worker that takes its place, and
+prints what it saw:
 
     python examples/prefork_cache.py
 """

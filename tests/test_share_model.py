@@ -38,7 +38,7 @@ Operations = Mapping[str, tuple[Callable[..., object], tuple[Strategy, ...]]]
 
 
 def shown(value: Any) -> object:
-    """What a value consists of: equal for a shared and an ordinary one, and only for equal types."""
+    """What a value consists of: equal for shared and ordinary ones, not for different types."""
     if isinstance(value, (dict, share.dict)):
         items: Any = value.items()
         return ["dict", *((shown(key), shown(one)) for key, one in items)]

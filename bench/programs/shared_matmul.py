@@ -1,7 +1,4 @@
-"""Runs examples/matmul.py once.
-
-shared_matmul.py HOW WORKERS SIZE
-"""
+"""Runs examples/matmul.py once: `shared_matmul.py HOW WORKERS SIZE`."""
 
 import sys
 from pathlib import Path

@@ -100,7 +100,7 @@ def lmdb(content: "dict[str, int]") -> Iterator[Attach]:
 
 @contextmanager
 def shareable_list(content: "list[int]") -> Iterator[Attach]:
-    """multiprocessing's."""
+    """Of multiprocessing: of a fixed length."""
     shared = multiprocessing.shared_memory.ShareableList(content)
     yield lambda: shared
     shared.shm.close()
@@ -109,14 +109,14 @@ def shareable_list(content: "list[int]") -> Iterator[Attach]:
 
 @contextmanager
 def locked_array(content: "list[int]") -> Iterator[Attach]:
-    """multiprocessing's, with its lock."""
+    """Of multiprocessing, with its lock."""
     shared = FORK.Array("q", content)
     yield lambda: shared
 
 
 @contextmanager
 def raw_array(content: "list[int]") -> Iterator[Attach]:
-    """multiprocessing's, without a lock."""
+    """Of multiprocessing, without a lock."""
     shared = FORK.RawArray("q", content)
     yield lambda: shared
 
@@ -186,14 +186,14 @@ def manager_namespace(content: int) -> Iterator[Attach]:
 
 @contextmanager
 def locked_value(content: int) -> Iterator[Attach]:
-    """multiprocessing's, with its lock."""
+    """Of multiprocessing, with its lock."""
     shared = FORK.Value("q", content)
     yield lambda: shared
 
 
 @contextmanager
 def raw_value(content: int) -> Iterator[Attach]:
-    """multiprocessing's, without a lock."""
+    """Of multiprocessing, without a lock."""
     shared = FORK.RawValue("q", content)
     yield lambda: shared
 
@@ -257,7 +257,7 @@ def manager_counter(content: "dict[str, int]") -> Iterator[Attach]:
 
 @contextmanager
 def value_counter(content: "dict[str, int]") -> Iterator[Attach]:
-    """multiprocessing's value with its lock."""
+    """A value of multiprocessing, with its lock."""
     shared = FORK.Value("q", content["hits"])
     yield lambda: shared
 
@@ -281,7 +281,8 @@ COUNTERS = {
     "lmdb": (
         Subject(
             lmdb,
-            "with subject.begin(write=True) as t: t.put(b'hits', b'%d' % (int(t.get(b'hits')) + 1))",
+            "with subject.begin(write=True) as t: "
+            "t.put(b'hits', b'%d' % (int(t.get(b'hits')) + 1))",
         ),
         "int(subject.begin().get(b'hits'))",
     ),
