@@ -3,8 +3,8 @@
     python bench/share_two_processes.py [--rounds N] [--python PATH] [--json FILE] [--quick]
 
 `count`: both increment the same number all the time, which must be the sum at the end. `get`,
-`set`, `get and set`: random keys of one dict of 1,000. Operations of both together, per second. `builtin`
-is a dict of each process's own, which shares nothing: what sharing costs at most.
+`set`, `get and set`: random keys of one dict of 1,000. Operations of both together, per second.
+`builtin` is a dict of each process's own, which shares nothing: what sharing costs at most.
 """
 
 import argparse
