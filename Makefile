@@ -43,7 +43,7 @@ model: needs-cargo ## the lock-free parts under every interleaving (loom)
 
 .PHONY: python-test
 python-test: $(DEVELOPED) ## end to end tests (PYTEST='-k name' selects some)
-	$(BIN)/pytest $(PYTEST)
+	$(BIN)/pytest --numprocesses auto --dist worksteal $(PYTEST)
 
 .PHONY: lint
 lint: $(DEVELOPED) ## formatting, clippy, types, and rules that no tool knows
@@ -76,6 +76,15 @@ soak: $(DEVELOPED) ## random threads, processes and signals under every policy, 
 		for policy in interactive fair batch priority changing; do \
 			$(BIN)/python tests/soak.py --seconds $(SOAK_SECONDS) --policy $$policy \
 				--seed "$$RANDOM" --python "$$(command -v $$python)"; done; done
+
+FUZZ_SECONDS ?= 600
+
+.PHONY: fuzz
+fuzz: needs-cargo ## a heap of arbitrary bytes: errors, never a crash (long; a nightly Rust, cargo-fuzz)
+	@cargo +nightly fuzz --version >/dev/null 2>&1 || { echo "make fuzz needs cargo-fuzz and a" \
+		"nightly toolchain: cargo install cargo-fuzz; rustup toolchain install nightly" >&2; exit 1; }
+	cd crates/ungil-heap && cargo +nightly fuzz run segment -- -max_total_time=$(FUZZ_SECONDS) \
+		-timeout=20 -len_control=0 -max_len=416
 
 .PHONY: wheel
 wheel: $(DEVELOPED) ## build a wheel into dist/

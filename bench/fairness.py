@@ -2,16 +2,18 @@
 
     python bench/fairness.py [--rounds N] [--python PATH] [--json FILE] [--quick]
 
-Equal threads compute for a fixed time. `unfair` is the most that a thread did less the least, over
-the mean; the target is that no thread is further than 5 % from the mean. Work is calls of a fixed
+Equal threads compute for a fixed time. `unfair` is the most that a thread had, or did, less the
+least, over the mean. The target is that no thread's CPU time, which is what a scheduler can share
+out, is further than 5 % from the mean; how much a thread gets done in it also depends on how fast
+its processor was just then. Work is calls of a fixed
 function, by the CPU time and by the wall time of the run, as a ratio to stock's of the same round.
 Handoffs are counted by the threads themselves.
 """
 
 import argparse
-import functools
 import statistics
 from collections.abc import Iterator
+from functools import partial
 
 from interleaving import Measured, Runs, Target, columns, interleave, parse, parser, report
 from peers import BATCH, FAIR, INTERACTIVE, INTERVALS, STOCK, Variant, run
@@ -48,16 +50,16 @@ def _sections(options: argparse.Namespace) -> Iterator[tuple[Runs, Table]]:
         yield runs, _table(runs)
 
 
-def _unfair(measured: Measured) -> float:
-    """The range of what the threads did over its mean."""
-    calls = measured["calls"]
-    return (max(calls) - min(calls)) / statistics.mean(calls)
+def _unfair(measured: Measured, *, of: str) -> float:
+    """The range of what the threads had or did over its mean, in percent."""
+    each = measured[of]
+    return 100 * (max(each) - min(each)) / statistics.mean(each)
 
 
 def _off(measured: Measured) -> float:
     """How far the thread that is furthest from the mean is from it, as a part of it."""
-    mean = statistics.mean(measured["calls"])
-    return max(abs(calls - mean) for calls in measured["calls"]) / mean
+    mean = statistics.mean(measured["held_s"])
+    return max(abs(held_s - mean) for held_s in measured["held_s"]) / mean
 
 
 def _per_second(measured: Measured, *, of: str) -> float:
@@ -75,21 +77,21 @@ def _pace(measured: Measured) -> float:
     return sum(measured["calls"]) / measured["wall_s"]
 
 
-_handoffs = functools.partial(_per_second, of="handoffs")
-_switches = functools.partial(_per_second, of="context_switches")
+_handoffs = partial(_per_second, of="handoffs")
+_switches = partial(_per_second, of="context_switches")
 
 
 def _table(runs: Runs) -> Table:
     """Fairness, work, and what it took."""
     table = columns(
         f"{runs.setting}: work as a ratio to stock's",
-        *("", "unfair %", "work per CPU second", "work per second"),
+        *("", "unfair % (CPU time)", "(work)", "work per CPU second", "work per second"),
         *("handoffs/s", "context switches/s"),
     )
     for variant in VARIANTS:
         table.add_row(
             variant.name,
-            spread([100 * unfair for unfair in runs.each(variant, _unfair)]),
+            *(spread(runs.each(variant, partial(_unfair, of=of))) for of in ("held_s", "calls")),
             *(spread(runs.ratios(variant, STOCK, of)) for of in (_work, _pace)),
             *(f"{runs.median(variant, of):.0f}" for of in (_handoffs, _switches)),
         )

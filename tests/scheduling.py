@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pythons import Python
 
 from ungil import _native
 
 PROGRAMS = Path(__file__).with_name("programs")
+OBEYING = PROGRAMS / "obeying.py"
 POLICIES = ("interactive", "fair", "batch", "priority")
 # As they travel in shared memory.
 NUMBERS = {name: number for number, name in enumerate(("stock", *POLICIES))}
@@ -72,3 +74,29 @@ def read_line(process: subprocess.Popen[str]) -> str:
     """The next line that the program prints."""
     assert process.stdout
     return process.stdout.readline().rstrip("\n")
+
+
+class Obeying:
+    """`tests/programs/obeying.py`, running."""
+
+    def __init__(
+        self, start: Callable[..., subprocess.Popen[str]], *arguments: str, **options: Any
+    ) -> None:
+        self.process = start(*arguments, stdin=subprocess.PIPE, stderr=None, **options)
+        self.pid = int(self.line())
+
+    def policy(self) -> tuple[str, float] | None:
+        """The policy that it obeys, and its quantum in milliseconds; None without the hook."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("?\n")
+        self.process.stdin.flush()
+        answer = self.line()
+        if answer == "no hook":
+            return None
+        number, quantum_ms = answer.split()
+        return _native.POLICIES[int(number)], float(quantum_ms)
+
+    def line(self) -> str:
+        """The next line that it prints."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().rstrip("\n")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from pythons import Python, pythons
-from scheduled import OBEYING, Obeying
+from scheduling import OBEYING, Obeying
 
 from ungil import _native
 

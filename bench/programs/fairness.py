@@ -28,6 +28,11 @@ class Worker:
         self._over = over
         self.thread = threading.Thread(target=self._compute)
 
+    def cpu_s(self) -> float:
+        """CPU time that it has used."""
+        assert self.thread.ident is not None
+        return time.clock_gettime(time.pthread_getcpuclockid(self.thread.ident))
+
     def _compute(self) -> None:
         total, is_over = 0, self._over.is_set
         while not is_over():
@@ -47,6 +52,7 @@ class Reading:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         self.wall_s, self.cpu_s = time.perf_counter(), time.process_time()
         self.calls = [worker.calls for worker in workers]
+        self.held_s = [worker.cpu_s() for worker in workers]
         self.handoffs = sum(worker.handoffs for worker in workers)
         self.context_switches = usage.ru_nvcsw + usage.ru_nivcsw
 
@@ -74,6 +80,9 @@ def main() -> None:
         {
             "wall_s": after.wall_s - before.wall_s,
             "cpu_s": after.cpu_s - before.cpu_s,
+            "held_s": [
+                late - early for early, late in zip(before.held_s, after.held_s, strict=True)
+            ],
             "calls": [late - early for early, late in zip(before.calls, after.calls, strict=True)],
             "handoffs": after.handoffs - before.handoffs,
             "context_switches": after.context_switches - before.context_switches,

@@ -1,7 +1,8 @@
 """The native part: the recorder, the reader of traces, and what the hook can be loaded into."""
 
+from collections.abc import Callable, Iterable
 from os import PathLike
-from typing import final
+from typing import Any, Literal, Self, SupportsIndex, final, overload
 
 from typing_extensions import disjoint_base
 
@@ -11,8 +12,11 @@ __all__ = [
     "Held",
     "Recorder",
     "SharedDict",
+    "SharedDictWalk",
     "SharedHeap",
     "SharedList",
+    "SharedListIterator",
+    "SharedTransaction",
     "__version__",
     "after_fork_in_child",
     "after_fork_in_parent",
@@ -34,6 +38,7 @@ __all__ = [
     "restore_signals",
     "set_process_policy",
     "set_proxy",
+    "set_values",
     "unscheduled",
 ]
 
@@ -209,6 +214,9 @@ class SharedHeap:
         Raises TypeError that names the place of what cannot be shared.
         """
 
+    def atomic(self) -> SharedTransaction:
+        """Return what makes several changes one."""
+
     def gc(self, patience: float = 10.0) -> int | None:
         """Collect what nobody can reach, and return the bytes freed.
 
@@ -219,7 +227,7 @@ class SharedHeap:
 class SharedDict:
     """The proxy of a shared dict: what is fast about it."""
 
-    def __new__(cls, held: Held, /) -> SharedDict: ...
+    def __new__(cls, held: Held | None = None, /) -> SharedDict: ...
     def __len__(self) -> int: ...
     def __contains__(self, key: object, /) -> bool: ...
     def __getitem__(self, key: object, /) -> object: ...
@@ -234,22 +242,149 @@ class SharedDict:
         A missing value counts as 0. Raises TypeError if it is no number.
         """
 
+    def cas(self, key: object, old: object, new: object, /) -> bool:
+        """Set `key` to `new` if its value equals `old`, in one step; return whether it did.
+
+        A shared object equals only itself. False if the key is not there.
+        """
+
     def clear(self) -> None:
         """Remove everything."""
 
-    def pairs(self) -> list[tuple[object, object]]:
-        """Copy the keys and values that are there, each that stays exactly once."""
+    def copy(self) -> dict[object, object]:
+        """Copy it as it is at one moment into an ordinary dict; shared objects stay shared."""
+
+    def pop(self, key: object, /, default: object = ...) -> object:
+        """Remove `key` and return its value, or `default`. Raises KeyError without one."""
+
+    def popitem(self) -> tuple[object, object]:
+        """Remove the key that was put in last; return it and its value.
+
+        Raises KeyError if it is empty.
+        """
+
+    def set_all(self, pairs: dict[object, object], /) -> None:
+        """Take over the values of an ordinary dict, in one step."""
+
+    def setdefault(self, key: object, default: object = None, /) -> object:
+        """Return the value of `key`, which is set to `default` if it has none."""
+
+    def walk(
+        self, part: Literal["keys", "values", "items"], step: Literal[1, -1], /
+    ) -> SharedDictWalk:
+        """Iterate over what is in it, in the order of insertion or from the end.
+
+        Others may change it meanwhile.
+        """
+
+@final
+class SharedDictWalk:
+    """An iterator over lists of what is in a dict."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> list[Any]: ...
 
 @disjoint_base
 class SharedList:
     """The proxy of a shared list: what is fast about it."""
 
-    def __new__(cls, held: Held, /) -> SharedList: ...
+    def __new__(cls, held: Held | None = None, /) -> SharedList: ...
     def __len__(self) -> int: ...
-    def __getitem__(self, key: object, /) -> object: ...
-    def __setitem__(self, key: object, value: object, /) -> None: ...
+    @overload
+    def __getitem__(self, key: SupportsIndex, /) -> object: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> list[object]: ...
+    @overload
+    def __setitem__(self, key: SupportsIndex, value: object, /) -> None: ...
+    @overload
+    def __setitem__(self, key: slice, value: Iterable[object], /) -> None: ...
+    def __delitem__(self, key: SupportsIndex | slice, /) -> None: ...
+    def __contains__(self, value: object, /) -> bool: ...
+    def __iter__(self) -> SharedListIterator: ...
+    def __reversed__(self) -> SharedListIterator: ...
     def append(self, value: object, /) -> None:
         """Add `value` at the end."""
+
+    def cas(self, index: SupportsIndex, old: object, new: object, /) -> bool:
+        """Put `new` at `index` if the item there equals `old`, in one step; return whether it did.
+
+        A shared object equals only itself. Raises IndexError.
+        """
+
+    def clear(self) -> None:
+        """Remove everything."""
+
+    def count(self, value: object, /) -> int:
+        """Return how many items equal `value`."""
+
+    def extend(self, values: Iterable[object], /) -> None:
+        """Add `values` at the end, in one step."""
+
+    def incr(self, index: SupportsIndex, by: object = None, /) -> object:
+        """Add `by` (1) to the item at `index` in one step, and return the sum.
+
+        Raises IndexError, and TypeError if it is no number.
+        """
+
+    def index(
+        self,
+        value: object,
+        start: SupportsIndex = ...,
+        stop: SupportsIndex = ...,
+        /,
+    ) -> int:
+        """Return the index of the first item that equals `value`.
+
+        Raises ValueError if there is none.
+        """
+
+    def insert(self, index: SupportsIndex, value: object, /) -> None:
+        """Add `value` before `index`."""
+
+    def pop(self, index: SupportsIndex = ..., /) -> object:
+        """Remove an item, the last one by default, and return it. Raises IndexError."""
+
+    def remove(self, value: object, /) -> None:
+        """Remove the first item that equals `value`. Raises ValueError if there is none."""
+
+    def reorder(self, version: int, order: list[int], /) -> bool:
+        """Put item `order[i]` at place i; False if the list has another version by now."""
+
+    def repeat(self, times: SupportsIndex, /) -> None:
+        """Put so many copies of the items, one after the other, in the place of them."""
+
+    def reverse(self) -> None:
+        """Turn the order around."""
+
+    def snapshot(self) -> tuple[list[object], int]:
+        """Return all items of one moment, and the version of the list that they are from."""
+
+@final
+class SharedListIterator:
+    """An iterator over a list, by index."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> object: ...
+
+@final
+class SharedTransaction:
+    """Makes what is done in its `with` block one change."""
+
+    def __enter__(self) -> None:
+        """Begin it, or a part of the one that this thread has under way."""
+
+    def __exit__(self, kind: object, error: object, traceback: object, /) -> None:
+        """Make it happen, or undo it if the block raised an exception."""
+
+def set_values(
+    apart: Callable[[object], tuple[int, bool, object, object] | str | None],
+    together: Callable[[int, object, object], object],
+) -> None:
+    """Declare the functions that take values apart and put them together, once.
+
+    Objects with the same kind and key are equal; if `is_alias`, the second of the four, they equal
+    their key.
+    """
 
 def set_proxy(kind: str, class_: type) -> None:
     """Declare the class of the proxies of a kind, "dict" or "list", once."""

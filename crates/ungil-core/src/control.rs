@@ -12,6 +12,8 @@ pub const CONTROL_BYTES: usize = 4096;
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"ungilctl");
 /// Version of this layout.
 pub const CONTROL_ABI: u32 = 1;
+/// Where the pages of all processes lie: in memory, and emptied when the machine starts.
+pub const CONTROL_FOLDER: &str = "/dev/shm/";
 /// The file's name begins with this; user, PID namespace and process id follow, with dashes between.
 pub const CONTROL_PREFIX: &str = "ungil-policy-";
 /// Longer quanta cannot be written down.

@@ -49,7 +49,11 @@ impl Heap {
     /// Collects garbage; fails as it would without if there is none, or inside of an operation.
     #[cold]
     fn make_room(&self, wanted: usize, limit: &'static str) -> Result<()> {
-        if !self.thread()?.is_busy()
+        let thread = self.thread()?;
+        if thread.transactions.get() > 0 {
+            thread.is_collection_wanted.set(true);
+        }
+        if !thread.is_busy()
             && let Some(collected) = self.collect(PATIENCE)?
             && collected.freed > 0
         {

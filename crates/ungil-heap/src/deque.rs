@@ -58,7 +58,7 @@ impl Ring {
 #[inline]
 fn head(segment: &Segment, at: Offset) -> Result<&Head> {
     let head = object::head(segment, at)?;
-    if head.is(Kind::Deque) { Ok(head) } else { Err(Error::Corrupt("an object is no deque")) }
+    if head.is(Kind::Deque) { Ok(head) } else { Err(head.mistaken("an object is no deque")) }
 }
 
 #[inline]

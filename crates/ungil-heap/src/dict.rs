@@ -304,9 +304,12 @@ pub fn clear_in(op: &mut Op, at: Offset) -> Result<()> {
     lock(op, at)?.clear(op)
 }
 
+fn key(table: &Table<'_>, number: usize) -> Result<Value<'static>> {
+    value::load(table.segment(), table.key(number)?)
+}
+
 fn pair(table: &Table<'_>, number: usize) -> Result<Pair<'static>> {
-    let segment = table.segment();
-    Ok((value::load(segment, table.key(number)?)?, value::load(segment, table.value(number)?)?))
+    Ok((key(table, number)?, value::load(table.segment(), table.value(number)?)?))
 }
 
 /// The next keys and values of a walk in the order of insertion, at most `max`; none: it has ended.
@@ -319,6 +322,26 @@ pub fn batch(
     max: usize,
 ) -> Result<Vec<Pair<'static>>> {
     table::batch(heap, at, Kind::Dict, cursor, max, pair)
+}
+
+/// As [`batch`], without the values.
+pub fn keys(
+    heap: &Heap,
+    at: Offset,
+    cursor: &mut Cursor,
+    max: usize,
+) -> Result<Vec<Value<'static>>> {
+    table::batch(heap, at, Kind::Dict, cursor, max, key)
+}
+
+/// As [`keys`], from the key that was put in last to the first one.
+pub fn keys_back(
+    heap: &Heap,
+    at: Offset,
+    cursor: &mut Cursor,
+    max: usize,
+) -> Result<Vec<Value<'static>>> {
+    table::batch_back(heap, at, Kind::Dict, cursor, max, key)
 }
 
 /// As [`batch`], from the key that was put in last to the first one.

@@ -35,6 +35,8 @@ pub struct Heap {
     life: Mutex<Option<Life>>,
     /// Which heap of which process: threads find their lanes by it.
     id: AtomicU64,
+    /// How many threads of this process are in a transaction.
+    pub(crate) transactions: AtomicUsize,
     pause: Box<dyn Pause>,
     itself: Weak<Heap>,
 }
@@ -115,6 +117,7 @@ impl Heap {
             slot: AtomicUsize::new(slot),
             life: Mutex::new(Some(life)),
             id: AtomicU64::new(NEXT_ID.fetch_add(1, Relaxed)),
+            transactions: AtomicUsize::new(0),
             pause,
             itself: itself.clone(),
         }))
@@ -168,7 +171,7 @@ impl Heap {
     pub fn glance<T>(&self, at: Offset, look: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
         let head = object::head(&self.segment, at)?;
         let before = head.version.load(Acquire);
-        if before & 1 == 1 {
+        if before & 1 == 1 || self.is_in_transaction() {
             return Ok(None);
         }
         let seen = look();
@@ -181,10 +184,21 @@ impl Heap {
     #[inline]
     pub fn read<T>(&self, at: Offset, mut look: impl FnMut() -> Result<T>) -> Result<T> {
         let head = object::head(&self.segment, at)?;
+        if self.is_in_transaction() {
+            self.keep(at)?;
+        }
         match version::glance(&head.version, &mut look) {
             Some(seen) => seen,
             None => self.read_busy(at, head, &mut look),
         }
+    }
+
+    /// Sees to it that what a transaction reads is not changed by others before it ends.
+    #[cold]
+    fn keep(&self, at: Offset) -> Result<()> {
+        let mut op = self.op()?;
+        op.guard(at)?;
+        op.commit()
     }
 
     /// As above, where somebody changes the object: maybe this thread, or a dead one.
@@ -261,6 +275,11 @@ impl Heap {
         }
     }
 
+    /// Another reference to it.
+    pub(crate) fn itself(&self) -> Arc<Self> {
+        self.itself.upgrade().expect("somebody asks it")
+    }
+
     pub(crate) fn id(&self) -> u64 {
         self.id.load(Relaxed)
     }
@@ -312,10 +331,16 @@ impl Heap {
     /// thread, also if there is no child. Other threads hold and release nothing meanwhile.
     ///
     /// No other thread should fork before it is dropped: its child would keep the place taken.
+    ///
+    /// Inside of a transaction there is no place for a child: [`Self::forked`] refuses it.
     pub fn before_fork(&self) -> Result<Reserved> {
+        let heap = self.itself.clone();
+        if self.is_in_transaction() {
+            return Ok(Reserved { membership: None, heap, is_refused: true });
+        }
         let membership = Membership::take(&self.segment)?;
         self.duplicate_roots(&membership)?;
-        Ok(Reserved { membership: Some(membership), heap: self.itself.clone() })
+        Ok(Reserved { membership: Some(membership), heap, is_refused: false })
     }
 
     /// Makes this process, which was just forked, one of its own: its threads get lanes of their
@@ -332,13 +357,19 @@ impl Heap {
             }
         });
         self.slot.store(NOWHERE, Relaxed);
+        self.transactions.store(0, Relaxed);
         self.hints.clear();
         // Nobody else uses it: a fork has one thread, and the parent's others did not either.
         let mut life = self.life.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(life) = life.take() {
             life.was_not_inherited();
         }
-        let membership = match reserved.into().and_then(|mut reserved| reserved.membership.take()) {
+        let reserved: Option<Reserved> = reserved.into();
+        if reserved.as_ref().is_some_and(|reserved| reserved.is_refused) {
+            let why = "a process that was forked inside of a transaction cannot use the heap";
+            return Err(Error::Refused(why.to_owned()));
+        }
+        let membership = match reserved.and_then(|mut reserved| reserved.membership.take()) {
             Some(membership) => membership,
             None => Membership::take(&self.segment)?,
         };
@@ -352,8 +383,10 @@ impl Heap {
 /// A place for a child that is about to be forked.
 #[derive(Debug)]
 pub struct Reserved {
-    /// `None` in the child that has taken it.
+    /// `None` in the child that has taken it, and where there is none.
     membership: Option<Membership>,
+    /// Whether there is none because the parent is in a transaction.
+    is_refused: bool,
     heap: Weak<Heap>,
 }
 

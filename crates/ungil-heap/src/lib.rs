@@ -6,8 +6,9 @@
 //! is dead) → [`lane`] (what a thread is changing, and how to undo it) → [`lock`] → [`chunk`],
 //! [`slab`], [`memory`] → [`object`] → [`op`] (a change, whole or not at all) → [`heap`] → [`value`]
 //! (what containers hold) → [`dict`], [`set`], [`list`], [`deque`], [`structs`], [`sync`] →
-//! [`reclaim`] (what objects own) → [`roots`] and [`pin`] (what processes hold) → [`collect`],
-//! [`verify`], [`statistics`] (the whole heap, while the world stands still).
+//! [`reclaim`] (what objects own) → [`roots`] and [`pin`] (what processes hold) → [`transaction`]
+//! (many changes as one) → [`collect`], [`verify`], [`statistics`] (the whole heap, while the world
+//! stands still).
 //!
 //! What must hold for every interleaving of threads is in [`lock`], `bitmap` (blocks of a slab),
 //! `version` (reading without a lock) and `gate` (stopping the world). They know nothing of the
@@ -78,6 +79,8 @@ pub mod structs;
 pub mod sync;
 #[cfg(not(loom))]
 pub mod table;
+#[cfg(not(loom))]
+pub mod transaction;
 #[cfg(not(loom))]
 pub mod value;
 #[cfg(not(loom))]

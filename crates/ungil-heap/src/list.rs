@@ -77,6 +77,12 @@ pub fn get_slice(heap: &Heap, at: Offset, slice: Slice) -> Result<Vec<Value<'sta
     Ok(values)
 }
 
+/// The version of the list, by which it is known whether somebody changed it: see [`snapshot`].
+/// Read in an operation that has locked the list.
+pub fn version(heap: &Heap, at: Offset) -> Result<u32> {
+    Ok(head(heap.segment(), at)?.version.load(Relaxed) & !1)
+}
+
 /// All values, and the version of the list that they are from: see [`reorder`].
 pub fn snapshot(heap: &Heap, at: Offset) -> Result<(Vec<Value<'static>>, u32)> {
     let segment = heap.segment();
@@ -275,8 +281,7 @@ pub fn reverse(heap: &Heap, at: Offset) -> Result<()> {
 pub fn reorder(heap: &Heap, at: Offset, version: u32, order: &[usize]) -> Result<bool> {
     heap.change(|op| {
         let row = lock(op, at)?;
-        let now = head(op.heap().segment(), at)?.version.load(Relaxed) & !1;
-        if now != version || order.len() != row.length {
+        if self::version(op.heap(), at)? != version || order.len() != row.length {
             return Ok(false);
         }
         let mut all = Vec::new();

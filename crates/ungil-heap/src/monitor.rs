@@ -9,7 +9,9 @@
 //! and is told ([`Acquired::Abandoned`], and [`owner_died`] as long as it holds it). Such a
 //! takeover happens within some 20 ms of a wait, or at once for who does not wait.
 //!
-//! All of it is outside of operations: a transaction that is rolled back gives no lock back.
+//! All of it is outside of operations: a transaction that is rolled back gives no lock back. Inside
+//! of one, [`enter`] and [`acquire`] are refused if they could wait: who holds the lock may be waiting
+//! for what the transaction has changed.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -48,6 +50,9 @@ pub enum Owner {
 pub fn enter(heap: &Heap, at: Offset, deadline: Option<Instant>) -> Result<Option<Acquired>> {
     let head = object::head(heap.segment(), at)?;
     let me = heap.me()?;
+    if Holder::of(head.monitor.load(Relaxed)) != Some(me) {
+        heap.may_wait(deadline)?;
+    }
     let mut got = Some(Acquired::Free);
     if !lock::try_acquire(&head.monitor, me) {
         if Holder::of(head.monitor.load(Relaxed)) == Some(me) {
@@ -84,6 +89,7 @@ pub fn leave(heap: &Heap, at: Offset) -> Result<()> {
 pub fn acquire(heap: &Heap, at: Offset, deadline: Option<Instant>) -> Result<Option<Acquired>> {
     let head = object::head(heap.segment(), at)?;
     let me = heap.me()?;
+    heap.may_wait(deadline)?;
     if lock::try_acquire(&head.monitor, me) {
         return Ok(Some(Acquired::Free));
     }

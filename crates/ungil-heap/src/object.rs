@@ -18,6 +18,7 @@ use std::sync::atomic::{
     Ordering::{Relaxed, SeqCst},
 };
 
+use crate::reclaim::{Owned, Visit};
 use crate::segment::{Offset, Segment};
 use crate::{Error, Result};
 
@@ -42,12 +43,15 @@ pub enum Kind {
     Struct = 5,
     /// What threads and processes wait for: locks, events, and so on.
     Sync = 6,
+    /// No more: it was made in a transaction that failed, and somebody holds it still. The flags are
+    /// its size in bytes.
+    Gone = 7,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 6] =
-        [Self::Dict, Self::List, Self::Set, Self::Deque, Self::Struct, Self::Sync];
+    pub const ALL: [Self; 7] =
+        [Self::Dict, Self::List, Self::Set, Self::Deque, Self::Struct, Self::Sync, Self::Gone];
 
     /// From what is stored.
     pub fn from_byte(byte: u8) -> Result<Self> {
@@ -95,6 +99,12 @@ impl Head {
     #[inline]
     pub fn is(&self, kind: Kind) -> bool {
         self.identity.load(Relaxed) & 0xff == kind as u32
+    }
+
+    /// What to say to who takes it for another kind, in the words of that kind.
+    #[cold]
+    pub(crate) fn mistaken(&self, what: &'static str) -> Error {
+        if self.is(Kind::Gone) { Error::Stale } else { Error::Corrupt(what) }
     }
 
     /// The flags of its kind: 24 bits.
@@ -197,6 +207,19 @@ pub fn forgo_if_alive(segment: &Segment, at: Offset, serial: u32) -> Result<bool
 pub fn forget(segment: &Segment, at: Offset) -> Result<()> {
     head(segment, at)?.life.store(0, SeqCst);
     Ok(())
+}
+
+/// Makes an object of so many bytes one that is no more, and that has nothing but its own memory:
+/// who holds it, or reads it at this moment, finds nothing else in its place.
+pub(crate) fn bury(segment: &Segment, at: Offset, bytes: usize) -> Result<()> {
+    let bytes = u32::try_from(bytes).unwrap_or(0);
+    head(segment, at)?.identity.store(bytes << 8 | Kind::Gone as u32, SeqCst);
+    Ok(())
+}
+
+/// The memory of an object that is no more.
+pub(crate) fn owned(segment: &Segment, at: Offset, visit: &mut Visit<'_>) -> Result<()> {
+    visit(Owned::Block { at, bytes: head(segment, at)?.flags() as usize })
 }
 
 /// The half of [`Head::life`] with the references.

@@ -23,14 +23,23 @@ pub struct Thread {
     is_foreign: Cell<bool>,
     /// Whether the operation under way is begun once more if it fails with [`Error::Due`].
     can_begin_again: Cell<bool>,
+    /// How many transactions are under way, one inside of the other.
+    pub(crate) transactions: Cell<u32>,
+    /// In a transaction: the heap has grown, or could not, where garbage could have been collected.
+    pub(crate) is_collection_wanted: Cell<bool>,
     work: RefCell<Work>,
 }
 
 /// What the operation under way has done. Its room is used again by the next one.
 #[derive(Debug, Default)]
 struct Work {
-    /// Objects that are locked.
+    /// Objects that are locked, and whose version is odd.
     locked: Vec<Offset>,
+    /// Objects that are locked, but may be read. Those that were changed later are among the locked
+    /// ones, too.
+    guarded: Vec<Offset>,
+    /// Objects that were made in a transaction, and their sizes.
+    made: Vec<(Offset, usize)>,
     /// Memory that was taken: freed if the operation fails.
     taken: Vec<(Offset, usize)>,
     /// Memory that is to be freed when the operation has succeeded.
@@ -49,18 +58,22 @@ struct Work {
 
 impl Work {
     /// What was made since `start` is no more: its memory is freed at the end, and the references
-    /// that were added are lost.
+    /// that were added are lost. There is less than at `start` if the whole was undone before a part.
     fn unmake(&mut self, segment: &Segment, start: &Savepoint) -> Result<()> {
         self.doomed.truncate(start.doomed);
         self.forgone.truncate(start.forgone);
-        for (at, bytes) in self.taken.drain(start.taken..) {
+        for (at, bytes) in self.taken.drain(start.taken.min(self.taken.len())..) {
             // References to objects that were made lead nowhere from now on.
             if bytes >= object::SIZE {
                 object::forget(segment, at)?;
             }
             self.undone.push((at, bytes));
         }
-        self.released.extend(self.retained.drain(start.retained..));
+        let retained = start.retained.min(self.retained.len());
+        self.released.extend(self.retained.drain(retained..));
+        for (at, bytes) in self.made.drain(start.made.min(self.made.len())..) {
+            object::bury(segment, at, bytes)?;
+        }
         Ok(())
     }
 
@@ -70,6 +83,7 @@ impl Work {
         self.forgone.truncate(start.forgone);
         self.taken.truncate(start.taken);
         self.retained.truncate(start.retained);
+        self.made.truncate(start.made);
     }
 
     /// Gives back what nobody needs any more. Goes on after an error, and returns the first: what
@@ -78,6 +92,7 @@ impl Work {
     fn clear(&mut self, heap: &Heap) -> Result<()> {
         self.taken.clear();
         self.retained.clear();
+        self.made.clear();
         let is_clear = self.doomed.is_empty()
             && self.forgone.is_empty()
             && self.undone.is_empty()
@@ -126,13 +141,26 @@ struct Savepoint {
     doomed: usize,
     forgone: usize,
     retained: usize,
+    made: usize,
 }
 
 impl Thread {
     pub(crate) fn new(heap: Weak<Heap>, id: u64, lane: usize, me: Holder) -> Self {
         let (depth, is_foreign) = (Cell::new(0), Cell::new(false));
         let (can_begin_again, work) = (Cell::new(false), RefCell::default());
-        Self { heap, id, lane, me, depth, is_foreign, can_begin_again, work }
+        let (transactions, is_collection_wanted) = (Cell::new(0), Cell::new(false));
+        Self {
+            heap,
+            id,
+            lane,
+            me,
+            depth,
+            is_foreign,
+            can_begin_again,
+            transactions,
+            is_collection_wanted,
+            work,
+        }
     }
 
     /// Whether an operation is under way.
@@ -150,7 +178,7 @@ impl Thread {
         self.is_foreign.set(true);
     }
 
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if self.is_foreign.get() {
             let why = "the change was begun before the fork: it is the parent's to finish";
             return Err(Error::Refused(why.to_owned()));
@@ -197,6 +225,7 @@ impl<'h> Op<'h> {
                 doomed: work.doomed.len(),
                 forgone: work.forgone.len(),
                 retained: work.retained.len(),
+                made: work.made.len(),
             }
         };
         thread.depth.set(thread.depth.get() + 1);
@@ -237,13 +266,36 @@ impl<'h> Op<'h> {
             if Holder::of(head.lock.load(Relaxed)) != Some(self.thread.me) {
                 // However it was got, the version says whether the last holder finished.
                 let _ = self.heap.acquire(&head.lock, self.thread.me)?;
-            } else if self.thread.work.borrow().locked.contains(&at) {
+            } else if head.version.load(Relaxed) & 1 == 1 {
+                // An even one is only guarded.
                 return Ok(());
             }
         }
         self.thread.work.borrow_mut().locked.push(at);
         version::begin(&head.version);
         fault::point("op: object locked");
+        Ok(())
+    }
+
+    /// Keeps others from changing an object until the outermost operation ends. They can still read
+    /// it, until this one changes it, too.
+    pub fn guard(&mut self, at: Offset) -> Result<()> {
+        self.thread.check()?;
+        let head = object::head(&self.heap.segment, at)?;
+        if !lock::try_acquire(&head.lock, self.thread.me) {
+            if Holder::of(head.lock.load(Relaxed)) == Some(self.thread.me) {
+                return Ok(());
+            }
+            let _ = self.heap.acquire(&head.lock, self.thread.me)?;
+        }
+        if head.version.load(Relaxed) & 1 == 1 {
+            // The last holder died while it changed it: readers wait until somebody has finished.
+            self.thread.work.borrow_mut().locked.push(at);
+            version::begin(&head.version);
+        } else {
+            self.thread.work.borrow_mut().guarded.push(at);
+        }
+        fault::point("op: object guarded");
         Ok(())
     }
 
@@ -258,8 +310,29 @@ impl<'h> Op<'h> {
 
     /// A new object, with nothing in it, that nobody refers to.
     pub fn create(&mut self, kind: object::Kind, bytes: usize) -> Result<Offset> {
-        let at = self.take(bytes.max(object::SIZE))?;
+        let bytes = bytes.max(object::SIZE);
+        if self.thread.transactions.get() > 0 {
+            return self.create_for_now(kind, bytes);
+        }
+        let at = self.take(bytes)?;
         object::initialise(&self.heap.segment, at, kind)?;
+        Ok(at)
+    }
+
+    /// As above, in a transaction: the program gets it in hand before it is sure that it stays, and
+    /// may even give it to another thread. So that one must not change it yet, and its memory is no
+    /// other object's until nobody holds it.
+    fn create_for_now(&mut self, kind: object::Kind, bytes: usize) -> Result<Offset> {
+        self.thread.check()?;
+        let segment = &self.heap.segment;
+        let at = take(self.heap, self.thread.me, bytes)?;
+        object::initialise(segment, at, kind)?;
+        object::head(segment, at)?.lock.store(self.thread.me.word(), Relaxed);
+        let serial = object::retain(segment, at)?;
+        let mut work = self.thread.work.borrow_mut();
+        work.guarded.push(at);
+        work.made.push((at, bytes));
+        work.released.push((at, serial));
         Ok(at)
     }
 
@@ -352,6 +425,12 @@ impl<'h> Op<'h> {
         if self.thread.leave() { self.finish(&mut self.thread.work.borrow_mut()) } else { Ok(()) }
     }
 
+    /// Lets go of the heap, and leaves the operation under way.
+    pub(crate) fn pause(mut self) -> Paused {
+        self.is_over = true;
+        Paused { thread: self.thread.clone(), start: self.start }
+    }
+
     /// Ends the outermost operation, whose changes are made or undone.
     #[inline]
     fn finish(&self, work: &mut Work) -> Result<()> {
@@ -361,6 +440,14 @@ impl<'h> Op<'h> {
         // From here on it has happened, whoever dies.
         lane.state.store(DONE, Release);
         fault::point("op: ended");
+        while let Some(at) = work.guarded.pop() {
+            let Ok(head) = object::head(segment, at) else { continue };
+            // Otherwise it is among the locked ones.
+            if head.version.load(Relaxed) & 1 == 0 {
+                lock::release(&head.lock);
+                fault::point("op: object not guarded");
+            }
+        }
         while let Some(at) = work.locked.pop() {
             // It was there when it was locked, and offsets do not cease to be inside.
             let Ok(head) = object::head(segment, at) else { continue };
@@ -372,6 +459,20 @@ impl<'h> Op<'h> {
         let result = work.clear(self.heap);
         lane.state.store(IDLE, Release);
         result
+    }
+}
+
+/// An operation that is under way though nobody has it in hand.
+#[derive(Debug)]
+pub(crate) struct Paused {
+    pub(crate) thread: Rc<Thread>,
+    start: Savepoint,
+}
+
+impl Paused {
+    /// Goes on with it. `heap` is the one that it changes.
+    pub(crate) fn resume(self, heap: &Heap) -> Op<'_> {
+        Op { heap, thread: self.thread, start: self.start, is_over: false }
     }
 }
 
@@ -426,8 +527,16 @@ pub(crate) fn take(heap: &Heap, me: Holder, bytes: usize) -> Result<Offset> {
         return Ok(at);
     }
     let before_growing = || {
-        let can_wait = heap.thread()?.can_begin_again.get();
-        if can_wait && heap.is_collection_due()? { Err(Error::Due) } else { Ok(()) }
+        let thread = heap.thread()?;
+        let is_atomic = thread.transactions.get() > 0;
+        if !(is_atomic || thread.can_begin_again.get()) || !heap.is_collection_due()? {
+            return Ok(());
+        }
+        if !is_atomic {
+            return Err(Error::Due);
+        }
+        thread.is_collection_wanted.set(true);
+        Ok(())
     };
     with_chunks(heap, me, || memory::take(segment, hints, bytes, &before_growing))
 }

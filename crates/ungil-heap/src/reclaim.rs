@@ -40,6 +40,7 @@ pub fn owned(segment: &Segment, at: Offset, visit: &mut Visit<'_>) -> Result<()>
         Kind::Deque => deque::owned(segment, at, visit),
         Kind::Struct => structs::owned(segment, at, visit),
         Kind::Sync => sync::owned(segment, at, visit),
+        Kind::Gone => object::owned(segment, at, visit),
     }
 }
 

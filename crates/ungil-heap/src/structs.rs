@@ -25,7 +25,7 @@ const fn size(fields: usize) -> usize {
 #[inline]
 fn head(segment: &Segment, at: Offset) -> Result<&Head> {
     let head = object::head(segment, at)?;
-    if head.is(Kind::Struct) { Ok(head) } else { Err(Error::Corrupt("an object has no fields")) }
+    if head.is(Kind::Struct) { Ok(head) } else { Err(head.mistaken("an object has no fields")) }
 }
 
 /// Where a field is, for who knows the object by this schema.

@@ -170,7 +170,7 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
     pub(crate) fn open(segment: &'s Segment, object: Offset, kind: Kind) -> Result<Self> {
         let head = object::head(segment, object)?;
         if head.identity.load(Relaxed).to_le_bytes()[0] != kind as u8 {
-            return Err(Error::Corrupt("an object is of another type than its handle says"));
+            return Err(head.mistaken("an object is of another type than its handle says"));
         }
         let [place, counts, stamps, _] = &head.body;
         let counts = Counts::from_words(counts.load(Relaxed), stamps.load(Relaxed));

@@ -9,15 +9,15 @@ use std::ptr::null_mut;
 use std::sync::atomic::{
     AtomicBool, AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
-use ungil_core::control::{CONTROL_ABI, CONTROL_BYTES, CONTROL_MAGIC, CONTROL_PREFIX, Control};
+use ungil_core::control::{
+    CONTROL_ABI, CONTROL_BYTES, CONTROL_FOLDER, CONTROL_MAGIC, CONTROL_PREFIX, Control,
+};
 use ungil_core::schedule::{Policy, Settings};
 
 /// Environment variable that names the policy.
 pub const POLICY: &CStr = c"UNGIL_POLICY";
 /// Environment variable that holds the quantum in milliseconds.
 pub const QUANTUM: &CStr = c"UNGIL_QUANTUM";
-/// Where the pages of all processes lie: in memory, and emptied when the machine starts.
-const FOLDER: &str = "/dev/shm/";
 
 /// Obeyed where there is no shared page, and the start of every page.
 static OWN: Control = Control::new();
@@ -162,7 +162,7 @@ fn path() -> [u8; 64] {
     let user = unsafe { libc::geteuid() };
     let (mut first, mut second, mut third) = ([0u8; 10], [0u8; 10], [0u8; 10]);
     let parts: [&[u8]; 7] = [
-        FOLDER.as_bytes(),
+        CONTROL_FOLDER.as_bytes(),
         CONTROL_PREFIX.as_bytes(),
         decimal(user, &mut first),
         b"-",

@@ -2,7 +2,7 @@
 
 use crate::gil::Gil;
 use crate::process::{self, keeping_errno};
-use libc::{c_void, pthread_key_t, timespec};
+use libc::{c_void, clockid_t, pthread_key_t, timespec};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use ungil_core::table::{Counters, Slot, Table, store_text};
@@ -127,9 +127,16 @@ pub fn token() -> u32 {
 /// Now, in nanoseconds of `CLOCK_MONOTONIC`.
 #[inline]
 pub fn now_ns() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// What a clock says, in nanoseconds; 0 if there is none.
+#[inline]
+pub fn clock_ns(clock: clockid_t) -> u64 {
     let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is valid for writing. Served by the vDSO: no system call, errno untouched.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    // SAFETY: `now` is valid for writing. The vDSO serves the clocks used here, but for those of
+    // CPU time; neither way fails or touches errno.
+    unsafe { libc::clock_gettime(clock, &raw mut now) };
     timespec_ns(&now)
 }
 

@@ -111,16 +111,13 @@ impl Host for Here {
     }
 
     fn thread_cpu_ns(&self) -> u64 {
-        let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `time` is valid for writing.
-        unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-        thread::timespec_ns(&time)
+        thread::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
     }
 
     fn sleep(&self, word: &AtomicU32, expected: u32, timeout_ns: Option<u64>) -> bool {
         let timeout = timeout_ns.unwrap_or(LONGEST_SLEEP_NS).min(LONGEST_SLEEP_NS);
         let timeout = timespec {
-            tv_sec: 0.max((timeout / 1_000_000_000).cast_signed()),
+            tv_sec: (timeout / 1_000_000_000).cast_signed(),
             tv_nsec: (timeout % 1_000_000_000).cast_signed(),
         };
         let errno = last_errno();

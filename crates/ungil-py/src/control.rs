@@ -16,11 +16,11 @@ use std::sync::atomic::Ordering;
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use ungil_core::control::{CONTROL_ABI, CONTROL_BYTES, CONTROL_MAGIC, CONTROL_PREFIX, Control};
+use ungil_core::control::{
+    CONTROL_ABI, CONTROL_BYTES, CONTROL_FOLDER, CONTROL_MAGIC, CONTROL_PREFIX, Control,
+};
 use ungil_core::schedule::{Policy, Settings};
 
-/// Where control pages are made.
-const FOLDER: &str = "/dev/shm";
 /// Name of the hook library's file.
 const HOOK: &str = "libungil_hook.so";
 
@@ -53,7 +53,7 @@ pub fn set_process_policy(
 pub fn remove_stale_pages() {
     // Of other PID namespaces, which may share the folder, nobody here can tell who has ended.
     let Ok(namespace) = fs::metadata("/proc/self/ns/pid") else { return };
-    let Ok(entries) = fs::read_dir(FOLDER) else { return };
+    let Ok(entries) = fs::read_dir(CONTROL_FOLDER) else { return };
     // SAFETY: geteuid has no preconditions.
     let user = unsafe { libc::geteuid() };
     let ours = format!("{CONTROL_PREFIX}{user}-{}-", namespace.ino());

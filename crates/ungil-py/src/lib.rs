@@ -49,7 +49,8 @@ mod _native {
     use super::scheduled::{preload_value, restore_signals, unscheduled};
     #[pymodule_export]
     use super::share::{
-        Dict, Heap, Held, List, after_fork_in_child, after_fork_in_parent, before_fork, set_proxy,
+        Dict, Heap, Held, List, ListIterator, Transaction, Walk, after_fork_in_child,
+        after_fork_in_parent, before_fork, set_proxy, set_values,
     };
     #[pymodule_export]
     use super::{hook_path, hookable};

@@ -6,12 +6,14 @@
     heap.root["counts"].incr("seen")  # in both processes, none lost
 
 Dicts and lists that are put into a shared object become shared, with all that is in them; str,
-bytes, int, float, complex, bool, None, tuple and frozenset are copied both ways. A slice of a
-shared list is an ordinary list.
+bytes, int, float, complex, bool, None, tuple and frozenset are copied both ways, and so are dates
+and times, Decimal, Fraction, UUID, range and members of enums. A slice of a shared list is an
+ordinary list. Nothing is pickled but what is wrapped in `Pickled`.
 """
 
 from ungil.share._dict import dict
 from ungil.share._heap import Heap
 from ungil.share._list import list
+from ungil.share._values import Pickled
 
-__all__ = ["Heap", "dict", "list"]
+__all__ = ["Heap", "Pickled", "dict", "list"]

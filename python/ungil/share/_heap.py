@@ -27,6 +27,15 @@ class Heap:
         """
         return self._heap.share(given)
 
+    def atomic(self) -> _native.SharedTransaction:
+        """Return what makes all changes in a `with` block one: others see all of them or none.
+
+        If the block raises an exception, or the process is killed, nothing of it has happened.
+        What the block reads is not changed by others until it ends. There is one such block at a
+        time; others that begin wait. One inside of another is a part of it that can fail alone.
+        """
+        return self._heap.atomic()
+
     def gc(self) -> int | None:
         """Collect cycles and what killed processes left; return the bytes freed.
 

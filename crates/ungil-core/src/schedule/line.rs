@@ -190,9 +190,7 @@ impl Line {
                         return Answer::LookAgain; // Its standing is of another policy.
                     }
                     now = host.now_ns();
-                    let mut own = account.get();
-                    own.is_overtaken = true;
-                    account.set(own);
+                    modify(account, |own| own.is_overtaken = true);
                     waiter.set_standing(self.enter(account, now, urgent));
                     // SAFETY: it was popped when the GIL was granted.
                     unsafe { self.queue.insert(&waiter) };
@@ -244,9 +242,7 @@ impl Line {
         if let Some(first) = self.queue.first()
             && self.granted.get().is_null()
         {
-            let mut scheduler = self.scheduler.get();
-            scheduler.acquired(&holder, &first.standing());
-            self.scheduler.set(scheduler);
+            modify(&self.scheduler, |scheduler| scheduler.acquired(&holder, &first.standing()));
         }
         let timer = if self.timekeeper.get().is_null() { u64::MAX } else { self.timer_ns.get() };
         if self.ask_at_ns(host).saturating_add(WORTH_WAKING_NS) < timer {
@@ -282,9 +278,9 @@ impl Line {
             let hold = Hold { until_ns: now, wall_ns, used_ns, forced: host.drop_requested() };
             let mut own = self.holder_account.get();
             own.level = account.get().level;
-            let mut scheduler = self.scheduler.get();
-            scheduler.released(&mut own, hold, self.queue.weight());
-            self.scheduler.set(scheduler);
+            modify(&self.scheduler, |scheduler| {
+                scheduler.released(&mut own, hold, self.queue.weight());
+            });
             account.set(own);
             self.alone_since_ns.set(now);
             self.taken_alone.set(0);
@@ -312,12 +308,10 @@ impl Line {
 
     /// Decides by `settings` from now on. Everybody who queued before does so anew.
     pub fn adopt(&self, host: &impl Host, settings: Settings) {
-        let mut scheduler = self.scheduler.get();
-        if scheduler.settings() == settings {
+        if self.scheduler.get().settings() == settings {
             return;
         }
-        scheduler.change(settings);
-        self.scheduler.set(scheduler);
+        modify(&self.scheduler, |scheduler| scheduler.change(settings));
         self.timekeeper.set(null());
         while let Some(waiter) = self.queue.pop() {
             waiter.word.store(DISMISSED, Relaxed);
@@ -326,10 +320,7 @@ impl Line {
     }
 
     fn enter(&self, account: &Cell<Account>, now: u64, urgent: bool) -> Standing {
-        let mut own = account.get();
-        let standing = self.scheduler.get().enter(&mut own, now, urgent);
-        account.set(own);
-        standing
+        modify(account, |own| self.scheduler.get().enter(own, now, urgent))
     }
 
     /// Whether anything here points to the waiter that sleeps on `word`.
@@ -361,14 +352,13 @@ impl Line {
             // All holds since then took this long on average; one that computes took just one.
             let alone_ns = now.saturating_sub(self.alone_since_ns.get());
             let alone_ns = alone_ns / self.taken_alone.get().max(1);
-            let (mut scheduler, mut own) = (self.scheduler.get(), self.holder_account.get());
             let ran_ns = match self.held_since_ns.get() {
                 0 => 0,
                 since => now.saturating_sub(since),
             };
-            self.holder.set(scheduler.was_alone(&mut own, now, alone_ns, ran_ns));
-            self.scheduler.set(scheduler);
-            self.holder_account.set(own);
+            self.holder.set(modify(&self.scheduler, |scheduler| {
+                modify(&self.holder_account, |own| scheduler.was_alone(own, now, alone_ns, ran_ns))
+            }));
         }
     }
 
@@ -410,4 +400,12 @@ impl Line {
     fn may_pass_over(&self, now: u64) -> bool {
         self.granted.get().is_null() || now >= self.granted_ns.get() + OVERDUE_NS
     }
+}
+
+/// Calls `change` with what is in `cell`, and returns what that returns.
+fn modify<T: Copy, R>(cell: &Cell<T>, change: impl FnOnce(&mut T) -> R) -> R {
+    let mut value = cell.get();
+    let result = change(&mut value);
+    cell.set(value);
+    result
 }

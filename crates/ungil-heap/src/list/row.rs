@@ -31,7 +31,7 @@ pub(super) struct Row {
 #[inline]
 pub(super) fn head(segment: &Segment, at: Offset) -> Result<&Head> {
     let head = object::head(segment, at)?;
-    if head.is(Kind::List) { Ok(head) } else { Err(Error::Corrupt("an object is no list")) }
+    if head.is(Kind::List) { Ok(head) } else { Err(head.mistaken("an object is no list")) }
 }
 
 /// The body of a list, as it may be changing.

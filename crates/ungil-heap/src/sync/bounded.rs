@@ -86,6 +86,7 @@ pub fn holders(heap: &Heap, at: Offset) -> Result<Vec<Owner>> {
 /// Takes a unit, one of a dead owner if need be; `None`: there was none before the deadline.
 pub fn acquire(heap: &Heap, at: Offset, deadline: Option<Instant>) -> Result<Option<Acquired>> {
     let me = heap.me()?;
+    heap.may_wait(deadline)?;
     for _ in 0..SPINS {
         if take(heap, at, me)? {
             return Ok(Some(Acquired::Free));

@@ -68,6 +68,7 @@ pub fn wait(heap: &Heap, at: Offset, deadline: Option<Instant>) -> Result<bool> 
         if seen & SET != 0 || (seen ^ first) & !(WAITED | SET) != 0 {
             return Ok(true);
         }
+        heap.may_wait(deadline)?;
         if seen & WAITED == 0
             && word.compare_exchange(seen, seen | WAITED, SeqCst, Relaxed).is_err()
         {

@@ -70,7 +70,7 @@ impl Sort {
 pub fn sort(segment: &Segment, at: Offset) -> Result<Sort> {
     let head = object::head(segment, at)?;
     if head.kind()? != Kind::Sync {
-        return Err(Error::Corrupt("an object is nothing to wait for"));
+        return Err(head.mistaken("an object is nothing to wait for"));
     }
     let flags = head.flags();
     let sort = Sort::ALL.into_iter().find(|sort| *sort as u32 == flags);

@@ -48,6 +48,7 @@ pub fn value(heap: &Heap, at: Offset) -> Result<u32> {
 /// Takes a unit; false: there was none before the deadline.
 pub fn acquire(heap: &Heap, at: Offset, deadline: Option<Instant>) -> Result<bool> {
     let word = word(heap, at)?;
+    heap.may_wait(deadline)?;
     for _ in 0..SPINS {
         let seen = word.load(Relaxed);
         if seen & !WAITED == 0 {

@@ -14,10 +14,11 @@ use pyo3::types::{
 use ungil_heap::op::Op;
 use ungil_heap::segment::Offset;
 use ungil_heap::value::Value;
-use ungil_heap::{dict, list};
+use ungil_heap::{Error, dict, list};
 
 use super::dict::Dict;
 use super::errors::raised;
+use super::extension::{self, Taken};
 use super::list::List;
 use super::proxy::{Hold, Shared};
 
@@ -48,7 +49,13 @@ pub struct Drafts<'a, 'py> {
     seen: HashMap<*mut ffi::PyObject, usize>,
     /// Keeps alive what the drafts borrow from.
     kept: Vec<Bound<'py, PyAny>>,
-    path: Vec<String>,
+    path: Vec<Step<'py>>,
+}
+
+/// From a container to what is in it.
+enum Step<'py> {
+    Index(usize),
+    Key(Bound<'py, PyAny>),
 }
 
 impl<'a, 'py> Drafts<'a, 'py> {
@@ -74,6 +81,7 @@ impl<'a, 'py> Drafts<'a, 'py> {
             return Ok(Draft::New(number));
         }
         if let Ok(tuple) = given.cast_exact::<PyTuple>() {
+            let _deeper = Deeper::new(given.py())?;
             return self.tuple(tuple);
         }
         if let Ok(members) = given.cast_exact::<PyFrozenSet>() {
@@ -86,27 +94,19 @@ impl<'a, 'py> Drafts<'a, 'py> {
             }
             return Ok(Draft::Value(Value::FrozenSet(values)));
         }
+        let _deeper = Deeper::new(given.py())?;
         let number = self.new.len();
         if let Ok(items) = given.cast_exact::<PyList>() {
             self.begin(given, New::List(Vec::new()));
-            let mut drafts = Vec::with_capacity(items.len());
-            for (index, item) in items.iter().enumerate() {
-                self.path.push(format!("[{index}]"));
-                drafts.push(self.draft(&item)?);
-                self.path.pop();
-            }
-            self.new[number] = New::List(drafts);
+            self.new[number] = New::List(self.items(items)?);
         } else if let Ok(items) = given.cast_exact::<PyDict>() {
             self.begin(given, New::Dict(Vec::new()));
-            let mut drafts = Vec::with_capacity(items.len());
-            for (key, value) in items.iter() {
-                self.path.push(format!("[{}]", key.repr()?));
-                drafts.push((self.draft(&key)?, self.draft(&value)?));
-                self.path.pop();
-            }
-            self.new[number] = New::Dict(drafts);
+            self.new[number] = New::Dict(self.pairs(items)?);
         } else {
-            return Err(self.unfit(given));
+            return match extension::take(given)? {
+                Taken::Value(value) => Ok(Draft::Value(value)),
+                Taken::Unfit(reason) => Err(self.unfit_because(given, reason)),
+            };
         }
         Ok(Draft::New(number))
     }
@@ -116,12 +116,55 @@ impl<'a, 'py> Drafts<'a, 'py> {
     /// # Errors
     /// `TypeError` for what is not hashable.
     pub fn draft_key(&mut self, given: &Bound<'py, PyAny>) -> PyResult<Draft<'a>> {
+        if let Some(value) = simple(given)? {
+            self.kept.push(given.clone());
+            return Ok(Draft::Value(value));
+        }
+        // Python says so of its own containers, and their proxies of theirs.
+        given.hash()?;
+        let made = self.new.len();
         let draft = self.draft(given)?;
-        if self.new.is_empty() {
+        if self.new.len() == made { Ok(draft) } else { Err(self.unfit(given)) }
+    }
+
+    /// The draft of a value that one in the heap is to be compared with, in which nothing can be
+    /// made.
+    ///
+    /// # Errors
+    /// `TypeError` for what only a new object could be.
+    pub fn draft_old(&mut self, given: &Bound<'py, PyAny>) -> PyResult<Draft<'a>> {
+        let made = self.new.len();
+        let draft = self.draft(given)?;
+        if self.new.len() == made {
             return Ok(draft);
         }
         let name = given.get_type().name()?;
-        Err(PyTypeError::new_err(format!("unhashable type: '{name}'")))
+        let why = format!("cas compares containers by identity: this {name} is not a shared one");
+        Err(PyTypeError::new_err(why))
+    }
+
+    /// The drafts of what a list has in it.
+    pub fn items(&mut self, items: &Bound<'py, PyList>) -> PyResult<Vec<Draft<'a>>> {
+        let mut drafts = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            self.path.push(Step::Index(index));
+            drafts.push(self.draft(&item)?);
+            self.path.pop();
+        }
+        Ok(drafts)
+    }
+
+    /// The drafts of the keys and values of a dict.
+    pub fn pairs(&mut self, items: &Bound<'py, PyDict>) -> PyResult<Vec<(Draft<'a>, Draft<'a>)>> {
+        let mut drafts = Vec::with_capacity(items.len());
+        // A copy, because the hash of a key is code that could change the dict.
+        for pair in items.items() {
+            let (key, value): (Bound<'py, PyAny>, Bound<'py, PyAny>) = pair.extract()?;
+            self.path.push(Step::Key(key.clone()));
+            drafts.push((self.draft_key(&key)?, self.draft(&value)?));
+            self.path.pop();
+        }
+        Ok(drafts)
     }
 
     fn begin(&mut self, given: &Bound<'py, PyAny>, new: New<'a>) {
@@ -133,7 +176,7 @@ impl<'a, 'py> Drafts<'a, 'py> {
     fn tuple(&mut self, tuple: &Bound<'py, PyTuple>) -> PyResult<Draft<'a>> {
         let mut drafts = Vec::with_capacity(tuple.len());
         for (index, item) in tuple.iter().enumerate() {
-            self.path.push(format!("[{index}]"));
+            self.path.push(Step::Index(index));
             drafts.push(self.draft(&item)?);
             self.path.pop();
         }
@@ -159,12 +202,30 @@ impl<'a, 'py> Drafts<'a, 'py> {
         if Arc::ptr_eq(&hold.shared, self.shared) {
             return Ok(Some(hold.at));
         }
-        let place = self.path.concat();
+        let place = self.place();
         Err(PyTypeError::new_err(format!("{place} is an object of another heap")))
     }
 
+    /// Where in what was given the draft is, as Python would write it.
+    fn place(&self) -> String {
+        let step = |step: &Step<'_>| match step {
+            Step::Index(index) => format!("[{index}]"),
+            Step::Key(key) => {
+                key.repr().map_or_else(|_| "[?]".to_owned(), |key| format!("[{key}]"))
+            }
+        };
+        self.path.iter().map(step).collect()
+    }
+
+    fn unfit_because(&self, given: &Bound<'py, PyAny>, reason: Option<String>) -> PyErr {
+        let Some(reason) = reason else { return self.unfit(given) };
+        let place = self.place();
+        let what = if place.is_empty() { "the object" } else { &place };
+        PyTypeError::new_err(format!("{what} cannot be shared: {reason}"))
+    }
+
     fn unfit(&self, given: &Bound<'py, PyAny>) -> PyErr {
-        let place = self.path.concat();
+        let place = self.place();
         let name = given.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
         PyTypeError::new_err(if place.is_empty() {
             format!("an object of type {name} cannot be shared")
@@ -201,6 +262,29 @@ impl<'a, 'py> Drafts<'a, 'py> {
     }
 }
 
+/// One step deeper in what nests, as long as this lives.
+struct Deeper;
+
+impl Deeper {
+    /// # Errors
+    /// `RecursionError` where Python would raise it too.
+    fn new(py: Python<'_>) -> PyResult<Self> {
+        // SAFETY: the GIL is held, and the text ends with a zero.
+        if unsafe { ffi::Py_EnterRecursiveCall(c" while sharing an object".as_ptr()) } == 0 {
+            Ok(Self)
+        } else {
+            Err(PyErr::fetch(py))
+        }
+    }
+}
+
+impl Drop for Deeper {
+    fn drop(&mut self) {
+        // SAFETY: it was entered, by this thread: drafts do not leave it.
+        unsafe { ffi::Py_LeaveRecursiveCall() };
+    }
+}
+
 /// Calls `put` with the value of a Python object, in one operation with the making of what has to be
 /// made for it. May be called twice, if garbage had to be collected.
 ///
@@ -222,6 +306,19 @@ pub fn put<T>(
         put(&finished(&draft, &made))
     });
     done.map_err(raised)
+}
+
+/// What `incr` adds: 1 if nothing was given.
+///
+/// # Errors
+/// `TypeError` for what is no value that could be added.
+#[inline]
+pub fn summand(by: Option<&Bound<'_, PyAny>>) -> PyResult<Value<'static>> {
+    let Some(by) = by else { return Ok(Value::Int(1)) };
+    match simple(by)? {
+        Some(by) => Ok(by.into_owned()),
+        None => Err(raised(Error::Unfit("only numbers can be added to a value"))),
+    }
 }
 
 /// The value of a draft, when what had to be made has been.
@@ -293,7 +390,7 @@ fn integer<'a>(number: &Bound<'_, PyInt>) -> PyResult<Value<'a>> {
     Ok(Value::BigInt { negative: overflow < 0, magnitude: Cow::Owned(magnitude) })
 }
 
-/// The Python object of a value that has no shared object in it.
+/// The Python object of a value that has no others in it.
 #[inline]
 pub fn object<'py>(py: Python<'py>, value: &Value<'_>) -> PyResult<Option<Bound<'py, PyAny>>> {
     Ok(Some(match value {
@@ -322,8 +419,7 @@ pub fn object<'py>(py: Python<'py>, value: &Value<'_>) -> PyResult<Option<Bound<
             let number = py.get_type::<PyInt>().call_method1("from_bytes", (bytes, "little"))?;
             if *negative { number.neg()? } else { number }
         }
-        Value::Tuple(_) | Value::FrozenSet(_) | Value::Extension { .. } | Value::Object(_) => {
-            return Ok(None);
-        }
+        Value::Extension { kind, key, payload } => extension::object(py, *kind, key, payload)?,
+        Value::Tuple(_) | Value::FrozenSet(_) | Value::Object(_) => return Ok(None),
     }))
 }

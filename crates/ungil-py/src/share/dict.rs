@@ -1,22 +1,22 @@
-//! What is fast about a shared dict; the rest of its methods are Python's (`ungil.share`).
+//! What a shared dict does inside of operations; the rest of its methods are Python's
+//! (`ungil.share`).
 
-use pyo3::exceptions::PyKeyError;
+use pyo3::exceptions::{PyKeyError, PyReferenceError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::PyDict;
 use ungil_heap::table::Cursor;
 use ungil_heap::value::Value;
 use ungil_heap::{Error, dict};
 
-use super::convert::{Drafts, finished, put, simple};
+use super::argument::Given;
+use super::convert::{self, Drafts, finished, put, simple};
+use super::dict_walk::Walk;
 use super::errors::raised;
 use super::proxy::{Held, Hold};
 
 /// The proxy of a shared dict.
 #[pyclass(frozen, mapping, subclass, weakref, module = "ungil._native", name = "SharedDict")]
 pub struct Dict(pub Hold);
-
-/// Pairs that an iteration copies at a time.
-const BATCH: usize = 256;
 
 impl Dict {
     /// Calls `with` with a key.
@@ -46,7 +46,11 @@ impl Dict {
                 None => Ok(None),
                 Some(value) => {
                     let again = || dict::get(heap, at, key)?.ok_or(Error::Stale);
-                    self.0.object(py, &value, again).map(Some)
+                    match self.0.object(py, &value, again) {
+                        // It was deleted meanwhile.
+                        Err(error) if error.is_instance_of::<PyReferenceError>(py) => Ok(None),
+                        object => object.map(Some),
+                    }
                 }
             }
         })
@@ -56,9 +60,9 @@ impl Dict {
 #[pymethods]
 impl Dict {
     #[new]
-    #[pyo3(signature = (held, /))]
-    fn new(held: &Held) -> PyResult<Self> {
-        held.take().map(Self)
+    #[pyo3(signature = (held = None, /))]
+    fn new(held: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        Held::given(held).map(Self)
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -73,7 +77,7 @@ impl Dict {
 
     #[inline]
     fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.find(key.py(), key)?.ok_or_else(|| PyKeyError::new_err(key.clone().unbind()))
+        self.find(key.py(), key)?.ok_or_else(|| missing(key))
     }
 
     /// The value of a key, or `default`.
@@ -98,7 +102,70 @@ impl Dict {
         let deleted = self.with_key(key, |key| {
             dict::delete(&self.0.shared.heap, self.0.at, key).map_err(raised)
         })?;
-        if deleted { Ok(()) } else { Err(PyKeyError::new_err(key.clone().unbind())) }
+        if deleted { Ok(()) } else { Err(missing(key)) }
+    }
+
+    /// Deletes a key; its value, or `default`.
+    #[pyo3(signature = (key, /, default = Given::Nothing))]
+    fn pop<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        default: Given<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let at = self.0.at;
+        let value =
+            self.with_key(key, |value| self.0.change(key.py(), |op| dict::pop_in(op, at, value)))?;
+        value.or(default.into()).ok_or_else(|| missing(key))
+    }
+
+    /// Deletes the key that was put in last; it and its value.
+    fn popitem<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let at = self.0.at;
+        let pair = self.0.change(py, |op| {
+            let pair = dict::pop_item_in(op, at)?;
+            Ok(pair.map(|(key, value)| Value::Tuple(vec![key, value])))
+        })?;
+        pair.ok_or_else(|| PyKeyError::new_err("popitem(): dictionary is empty"))
+    }
+
+    /// The value of a key, which is given `default` if it has none.
+    #[pyo3(signature = (key, default = None, /))]
+    fn setdefault<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyAny>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(found) = self.find(py, key)? {
+            return Ok(found);
+        }
+        let default = default.unwrap_or_else(|| py.None().into_bound(py));
+        let mut drafts = Drafts::new(&self.0.shared);
+        let (key, draft) = (drafts.draft_key(key)?, drafts.draft(&default)?);
+        let is_kept = simple(&default)?.is_some();
+        let value = self.0.change(py, |op| {
+            let made = drafts.make(op)?;
+            let value = finished(&draft, &made);
+            let old = dict::set_default_in(op, self.0.at, &finished(&key, &made), &value)?;
+            Ok(old.or_else(|| (!is_kept).then(|| value.into_owned())))
+        })?;
+        Ok(value.unwrap_or(default))
+    }
+
+    /// Gives all keys of an ordinary dict the values that they have there, in one step.
+    #[pyo3(signature = (pairs, /))]
+    fn set_all(&self, pairs: &Bound<'_, PyDict>) -> PyResult<()> {
+        let mut drafts = Drafts::new(&self.0.shared);
+        let pairs = drafts.pairs(pairs)?;
+        let changed = self.0.shared.heap.change(|op| {
+            let made = drafts.make(op)?;
+            let pairs: Vec<_> = pairs
+                .iter()
+                .map(|(key, value)| (finished(key, &made), finished(value, &made)))
+                .collect();
+            dict::update_in(op, self.0.at, &pairs)
+        });
+        changed.map_err(raised)
     }
 
     /// Adds `by` to the value of a key in one step, a missing one counting as 0; the sum.
@@ -109,15 +176,31 @@ impl Dict {
         key: &Bound<'py, PyAny>,
         by: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let by = match by {
-            None => Value::Int(1),
-            Some(by) => simple(by)?
-                .ok_or_else(|| raised(Error::Unfit("only numbers can be added to a value")))?,
-        };
+        let by = convert::summand(by)?;
         self.with_key(key, |key| {
             let sum = dict::increment(&self.0.shared.heap, self.0.at, key, &by).map_err(raised)?;
             self.0.value(py, &sum)
         })
+    }
+
+    /// Gives a key the value `new` if its value is `old`, in one step; whether it was.
+    #[pyo3(signature = (key, old, new, /))]
+    fn cas<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        old: &Bound<'py, PyAny>,
+        new: &Bound<'py, PyAny>,
+    ) -> PyResult<bool> {
+        let mut drafts = Drafts::new(&self.0.shared);
+        let (key, old) = (drafts.draft_key(key)?, drafts.draft_old(old)?);
+        let new = drafts.draft(new)?;
+        let (key, old) = (finished(&key, &[]), finished(&old, &[]));
+        let changed = self.0.shared.heap.change(|op| {
+            let made = drafts.make(op)?;
+            let new = finished(&new, &made);
+            dict::compare_and_set_in(op, self.0.at, &key, Some(&old), Some(&new))
+        });
+        changed.map_err(raised)
     }
 
     /// Removes everything.
@@ -125,29 +208,28 @@ impl Dict {
         dict::clear(&self.0.shared.heap, self.0.at).map_err(raised)
     }
 
-    /// The pairs of key and value that are there now, as a list of tuples.
-    fn pairs<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+    /// An ordinary dict of the keys and values that are there at one moment.
+    fn copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (heap, at) = (&self.0.shared.heap, self.0.at);
-        let mut cursor = Cursor::default();
-        let mut all = Vec::new();
-        loop {
-            let batch = dict::batch(heap, at, &mut cursor, BATCH).map_err(raised)?;
-            if batch.is_empty() {
-                return Ok(all);
-            }
-            for (key, value) in batch {
-                let again = || dict::get(heap, at, &key)?.ok_or(Error::Stale);
-                let value = match self.0.object(py, &value, again) {
-                    Err(error)
-                        if error.is_instance_of::<pyo3::exceptions::PyReferenceError>(py) =>
-                    {
-                        continue;
-                    }
-                    value => value?,
-                };
-                let key = self.0.value(py, &key)?;
-                all.push(PyTuple::new(py, [key, value])?);
-            }
+        let all = || dict::batch(heap, at, &mut Cursor::default(), usize::MAX);
+        let flat = |(key, value)| [key, value];
+        let objects = self.0.snapshot(py, || Ok(all()?.into_iter().flat_map(flat).collect()))?;
+        let copy = PyDict::new(py);
+        for pair in objects.chunks_exact(2) {
+            copy.set_item(&pair[0], &pair[1])?;
         }
+        Ok(copy)
     }
+
+    /// Lists of what is in it, a few at a time: of `"keys"`, `"values"` or `"items"`; in the order of
+    /// insertion for a `step` of 1, from the end for -1.
+    #[pyo3(signature = (part, step, /))]
+    fn walk(slf: &Bound<'_, Self>, part: &str, step: i8) -> PyResult<Walk> {
+        Walk::new(slf.clone().unbind(), part, step)
+    }
+}
+
+fn missing(key: &Bound<'_, PyAny>) -> PyErr {
+    // In a tuple of its own, or the items of a key that is a tuple would be the arguments.
+    PyKeyError::new_err((key.clone().unbind(),))
 }

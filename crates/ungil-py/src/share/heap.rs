@@ -12,6 +12,7 @@ use super::convert::{Draft, Drafts, finished};
 use super::errors::{WithoutGil, raised};
 use super::fork;
 use super::proxy::Shared;
+use super::transaction::Transaction;
 
 /// Shared memory that this process is attached to.
 #[pyclass(frozen, subclass, weakref, module = "ungil._native", name = "SharedHeap")]
@@ -62,6 +63,11 @@ impl Heap {
             }
         });
         self.0.proxy(given.py(), made.map_err(raised)?)
+    }
+
+    /// What makes several changes one.
+    fn atomic(&self) -> Transaction {
+        Transaction(self.0.clone())
     }
 
     /// Collects what nobody can reach; bytes that were freed, or None if others were busy for

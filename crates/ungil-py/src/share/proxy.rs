@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyFrozenSet, PyTuple, PyType, PyWeakrefMethods, PyWeakrefReference};
 use ungil_heap::object::Kind;
+use ungil_heap::op::Op;
 use ungil_heap::roots::Root;
 use ungil_heap::segment::Offset;
 use ungil_heap::value::Value;
@@ -37,6 +38,19 @@ pub struct Hold {
 }
 
 impl Held {
+    /// For the proxy that is being made of what its class was called with.
+    ///
+    /// # Errors
+    /// `TypeError` that says how to do it if that is anything else, as when a user calls the class.
+    pub fn given(held: Option<&Bound<'_, PyAny>>) -> PyResult<Hold> {
+        match held.and_then(|held| held.cast::<Self>().ok()) {
+            Some(held) => held.get().take(),
+            None => Err(PyTypeError::new_err(
+                "a shared object is made by heap.share(...), or by putting one into another",
+            )),
+        }
+    }
+
     /// For the proxy that is being made; each can be used once.
     pub fn take(&self) -> PyResult<Hold> {
         let root = self.root.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -63,69 +77,116 @@ impl Hold {
         if let Some(object) = convert::object(py, value)? {
             return Ok(object);
         }
-        if let Value::Object(at) = value
-            && let Some(proxy) = self.shared.known(py, *at)
-        {
-            return Ok(proxy);
+        match self.shared.known_in(py, value) {
+            Some(known) => built(py, value, &mut known.into_iter()),
+            None => self.held(py, again),
         }
-        self.held(py, again)
     }
 
     /// The Python object of a value whose objects cannot go away: it has none, or they are held.
     pub fn value<'py>(&self, py: Python<'py>, value: &Value<'_>) -> PyResult<Bound<'py, PyAny>> {
-        self.built(py, value, &mut Vec::new())
+        let known = self.shared.known_in(py, value).ok_or_else(|| raised(Error::Stale))?;
+        built(py, value, &mut known.into_iter())
     }
 
+    /// The Python objects of values that were just read; `None` for each that has a shared object
+    /// in it which this process does not hold.
+    pub fn values<'py>(
+        &self,
+        py: Python<'py>,
+        values: &[Value<'_>],
+    ) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
+        // All before the first is built, which may let other threads run: what is not held could
+        // become another object at the same place.
+        let known: Vec<_> = values.iter().map(|value| self.shared.known_in(py, value)).collect();
+        let built = |(value, known): (&Value<'_>, Option<Vec<_>>)| {
+            known.map(|known| built(py, value, &mut known.into_iter())).transpose()
+        };
+        values.iter().zip(known).map(built).collect()
+    }
+
+    /// The Python objects of the values that `read` reads from this object, all of one moment.
+    pub fn snapshot<'py>(
+        &self,
+        py: Python<'py>,
+        mut read: impl FnMut() -> ungil_heap::Result<Vec<Value<'static>>>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let objects = self.values(py, &read().map_err(raised)?)?;
+        match objects.into_iter().collect::<Option<Vec<_>>>() {
+            Some(objects) => Ok(objects),
+            None => self.held(py, || read().map(Value::Tuple))?.extract(),
+        }
+    }
+
+    /// The Python object of the value that `again` reads while this object is locked.
     #[cold]
-    fn held<'py>(
+    pub fn held<'py>(
         &self,
         py: Python<'py>,
         mut again: impl FnMut() -> ungil_heap::Result<Value<'static>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let heap = &self.shared.heap;
+        let object = self.change(py, |op| {
+            op.guard(self.at)?;
+            again().map(Some)
+        })?;
+        object.ok_or_else(|| raised(Error::Stale))
+    }
+
+    /// Changes the heap, and the Python object of the value that `work` took out of a container or
+    /// found in one that it has locked: the shared objects in it are held before others could take
+    /// the last reference.
+    ///
+    /// # Errors
+    /// Those of `work`, which may be called twice.
+    pub fn change<'h, 'py>(
+        &'h self,
+        py: Python<'py>,
+        mut work: impl FnMut(&mut Op<'h>) -> ungil_heap::Result<Option<Value<'static>>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let heap = &*self.shared.heap;
         let mut roots = Vec::new();
-        let seen = heap.change(|op| {
-            op.lock(self.at)?;
+        let found = heap.change(|op| {
             for root in roots.drain(..) {
                 heap.release(root)?;
             }
-            let value = again()?;
+            let Some(value) = work(op)? else { return Ok(None) };
             let mut objects = Vec::new();
             objects_of(&value, &mut objects);
             for at in objects {
                 roots.extend(heap.hold(None, || Ok(Some(at)))?);
             }
-            Ok(value)
+            Ok(Some(value))
         });
-        let value = seen.map_err(raised)?;
-        self.built(py, &value, &mut roots)
-    }
-
-    /// Builds a value, whose shared objects are held by `roots` in the order of their occurrence.
-    fn built<'py>(
-        &self,
-        py: Python<'py>,
-        value: &Value<'_>,
-        roots: &mut Vec<Root>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(object) = convert::object(py, value)? {
-            return Ok(object);
-        }
-        let mut all = |values: &[Value<'_>]| -> PyResult<Vec<_>> {
-            values.iter().map(|value| self.built(py, value, roots)).collect()
-        };
-        match value {
-            Value::Tuple(items) => Ok(PyTuple::new(py, all(items)?)?.into_any()),
-            Value::FrozenSet(members) => Ok(PyFrozenSet::new(py, all(members)?)?.into_any()),
-            Value::Object(at) => {
-                let index = roots.iter().position(|root| root.at() == *at);
-                match index {
-                    Some(index) => self.shared.proxy(py, roots.swap_remove(index)),
-                    None => self.shared.known(py, *at).ok_or_else(|| raised(Error::Stale)),
-                }
+        match found.map_err(raised)? {
+            Some(value) => {
+                let held = roots.into_iter().map(|root| self.shared.proxy(py, root));
+                // All of them, also if one fails: those that have a proxy are released by it.
+                let held: Vec<PyResult<_>> = held.collect();
+                let held: Vec<_> = held.into_iter().collect::<PyResult<_>>()?;
+                built(py, &value, &mut held.into_iter()).map(Some)
             }
-            _ => Err(raised(Error::Corrupt("a value of an unknown type"))),
+            None => Ok(None),
         }
+    }
+}
+
+/// Builds the Python object of a value; `objects` are those in it, in the order of their occurrence.
+fn built<'py>(
+    py: Python<'py>,
+    value: &Value<'_>,
+    objects: &mut std::vec::IntoIter<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if let Some(object) = convert::object(py, value)? {
+        return Ok(object);
+    }
+    let mut all = |values: &[Value<'_>]| -> PyResult<Vec<_>> {
+        values.iter().map(|value| built(py, value, objects)).collect()
+    };
+    match value {
+        Value::Tuple(items) => Ok(PyTuple::new(py, all(items)?)?.into_any()),
+        Value::FrozenSet(members) => Ok(PyFrozenSet::new(py, all(members)?)?.into_any()),
+        Value::Object(_) => objects.next().ok_or_else(|| raised(Error::Stale)),
+        _ => Err(raised(Error::Corrupt("a value of an unknown type"))),
     }
 }
 
@@ -192,6 +253,14 @@ impl Shared {
         proxies.get(&at)?.bind(py).upgrade()
     }
 
+    /// The living proxies of all objects in a value, in the order of their occurrence, if this
+    /// process has all of them.
+    fn known_in<'py>(&self, py: Python<'py>, value: &Value<'_>) -> Option<Vec<Bound<'py, PyAny>>> {
+        let mut objects = Vec::new();
+        objects_of(value, &mut objects);
+        objects.into_iter().map(|at| self.known(py, at)).collect()
+    }
+
     /// The proxy of an object that this process holds.
     pub fn proxy<'py>(
         self: &Arc<Self>,
@@ -204,6 +273,9 @@ impl Shared {
         if let Some(proxy) = self.known(py, at) {
             // The object is held once, by that.
             return Ok(proxy);
+        }
+        if matches!(kind, Ok(Kind::Gone)) {
+            return Err(raised(Error::Stale));
         }
         let class = class(kind.map_err(raised)?)
             .and_then(|class| class.get(py))

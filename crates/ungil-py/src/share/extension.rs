@@ -1,0 +1,95 @@
+//! Immutable values of types that only Python knows: `ungil.share` takes them apart into numbers and
+//! strings, and puts them together again.
+
+use std::borrow::Cow;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyString, PyTuple};
+use ungil_heap::Error;
+use ungil_heap::value::{self, ALIAS, Value};
+
+use super::convert::{self, simple};
+use super::errors::raised;
+
+/// What takes values apart, and what puts them together.
+static FUNCTIONS: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
+
+/// Declares the functions that take values apart and put them together, once.
+///
+/// `apart` gets an object and returns `(kind, is_alias, key, payload)`, or a sentence that says why
+/// not, or None if it does not know the type. Objects with the same kind and key are equal; one that
+/// is an alias equals its key. `together` gets `(kind, key, payload)`. Keys and payloads are numbers,
+/// strings and tuples of such.
+#[pyfunction]
+pub fn set_values(py: Python<'_>, apart: Py<PyAny>, together: Py<PyAny>) -> PyResult<()> {
+    FUNCTIONS
+        .set(py, (apart, together))
+        .map_err(|_| PyRuntimeError::new_err("these functions are declared already"))
+}
+
+fn functions(py: Python<'_>) -> PyResult<&(Py<PyAny>, Py<PyAny>)> {
+    FUNCTIONS.get(py).ok_or_else(|| PyRuntimeError::new_err("import ungil.share first"))
+}
+
+/// What became of an object that is none of the simple ones.
+pub enum Taken {
+    /// It has a value.
+    Value(Value<'static>),
+    /// It has none, for this reason if there is one to give.
+    Unfit(Option<String>),
+}
+
+/// The value of an object.
+pub fn take(given: &Bound<'_, PyAny>) -> PyResult<Taken> {
+    let parts = functions(given.py())?.0.bind(given.py()).call1((given,))?;
+    if parts.is_none() {
+        return Ok(Taken::Unfit(None));
+    }
+    if let Ok(reason) = parts.cast::<PyString>() {
+        return Ok(Taken::Unfit(Some(reason.to_string())));
+    }
+    let (kind, is_alias, key, payload): (u8, bool, Bound<'_, PyAny>, Bound<'_, PyAny>) =
+        parts.extract()?;
+    let kind = if is_alias { kind | ALIAS } else { kind };
+    Ok(Taken::Value(Value::Extension {
+        kind,
+        key: Cow::Owned(value::encode(&plain(&key)?).map_err(raised)?),
+        payload: Cow::Owned(value::encode(&plain(&payload)?).map_err(raised)?),
+    }))
+}
+
+fn plain(part: &Bound<'_, PyAny>) -> PyResult<Value<'static>> {
+    if let Ok(items) = part.cast_exact::<PyTuple>() {
+        return Ok(Value::Tuple(items.iter().map(|item| plain(&item)).collect::<PyResult<_>>()?));
+    }
+    let value = simple(part)?.ok_or_else(|| raised(Error::Unfit("a part is not plain")))?;
+    Ok(value.into_owned())
+}
+
+/// The object of a value.
+#[cold]
+pub fn object<'py>(
+    py: Python<'py>,
+    kind: u8,
+    key: &[u8],
+    payload: &[u8],
+) -> PyResult<Bound<'py, PyAny>> {
+    let part = |code: &[u8]| whole(py, &value::decode(code).map_err(raised)?);
+    functions(py)?.1.bind(py).call1((kind & !ALIAS, part(key)?, part(payload)?))
+}
+
+fn whole<'py>(py: Python<'py>, value: &Value<'_>) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        Value::Tuple(items) => {
+            let items = items.iter().map(|item| whole(py, item)).collect::<PyResult<Vec<_>>>()?;
+            Ok(PyTuple::new(py, items)?.into_any())
+        }
+        // An extension has none in it; one that somebody forged could be nested without end.
+        Value::Extension { .. } => Err(raised(Error::Corrupt("a part is not plain"))),
+        other => {
+            convert::object(py, other)?.ok_or_else(|| raised(Error::Corrupt("a part is not plain")))
+        }
+    }
+}
