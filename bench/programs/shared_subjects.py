@@ -39,6 +39,25 @@ def ungil(content: Any) -> Iterator[Attach]:
 
 
 @contextmanager
+def ungil_struct(content: int) -> Iterator[Attach]:
+    """An object of a shared class."""
+    from shared_struct import Shared
+    from ungil import share
+
+    shared = share.Heap(max_size=1 << 30).share(Shared(content))
+    yield lambda: shared
+
+
+@contextmanager
+def ungil_lock(_: None) -> Iterator[Attach]:
+    """A lock in a heap, which outlives who holds it."""
+    from ungil import share
+
+    shared = share.Heap(max_size=1 << 30).share(share.Lock())
+    yield lambda: shared
+
+
+@contextmanager
 def manager_dict(content: "dict[str, int]") -> Iterator[Attach]:
     """In the manager's process."""
     with FORK.Manager() as manager:
@@ -223,6 +242,7 @@ def thread_lock(_: None) -> Iterator[Attach]:
 def _attributes(statement: str) -> "dict[str, Subject]":
     makers = {
         "builtin": slots,
+        "ungil": ungil_struct,
         "Manager": manager_namespace,
         "mp.Value": locked_value,
         "mp.RawValue": raw_value,
@@ -241,6 +261,7 @@ OPERATIONS = {
     "attribute set": _attributes("subject.value = 12345"),
     "lock and unlock": {
         "builtin": Subject(thread_lock, LOCK),
+        "ungil": Subject(ungil_lock, LOCK),
         "mp.Lock": Subject(mp_lock, LOCK),
         "Manager": Subject(manager_lock, LOCK),
     },
