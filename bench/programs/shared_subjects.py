@@ -42,6 +42,7 @@ def ungil(content: Any) -> Iterator[Attach]:
 def ungil_struct(content: int) -> Iterator[Attach]:
     """An object of a shared class."""
     from shared_struct import Shared
+
     from ungil import share
 
     shared = share.Heap(max_size=1 << 30).share(Shared(content))
