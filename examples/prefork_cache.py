@@ -77,17 +77,19 @@ def request_pages(port: int, workers: int) -> None:
     for path in PAGES[1:]:
         seen = [ask(connection, path) for connection in connections.values()]
         others = sum(author != worker for author, worker in seen)
-        print(f"{path}: asked {len(seen)} workers, {others} had it from another one")
+        print(f"{path}: asked {len(seen)} workers, {others} had it from another one", flush=True)
 
     victim, connection = next(iter(connections.items()))
     os.kill(victim, signal.SIGKILL)
     connection.close()
-    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection = connections[None] = http.client.HTTPConnection("127.0.0.1", port)
     for path in PAGES:
         author, worker = ask(connection, path)
         if author == worker or worker in connections:
             raise RuntimeError(f"{path} was computed again")
-    print(f"a worker was killed; the one in its place had all {len(PAGES)} pages at once")
+    print(f"a worker was killed; its successor had all {len(PAGES)} pages at once", flush=True)
+    for connection in connections.values():
+        connection.close()
 
 
 def start(serve, *arguments: object) -> int:
@@ -123,6 +125,7 @@ def main() -> None:
     for worker in workers:
         os.kill(worker, signal.SIGTERM)
         os.waitpid(worker, 0)
+    server.server_close()
     if status != 0:
         raise SystemExit("the client failed")
     print(f"{Handler.cache['misses']} misses, {Handler.cache['hits']} hits")

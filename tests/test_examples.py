@@ -50,7 +50,7 @@ def test_web_workers_find_what_others_computed_also_those_that_were_killed() -> 
     printed = run("prefork_cache", "--workers", "3")
     for path in ("/second", "/third"):
         assert f"{path}: asked 3 workers, 2 had it from another one\n" in printed
-    assert "a worker was killed; the one in its place had all 3 pages at once\n" in printed
+    assert "a worker was killed; its successor had all 3 pages at once\n" in printed
     # Three pages asked for by three workers, and once more after the death.
     assert printed.endswith("3 misses, 9 hits\n")
 

@@ -370,8 +370,8 @@ def test_what_is_done_to_a_shared_container_does_what_it_does_to_a_builtin(
         lambda: Model(kind, others),
         settings=settings(
             # Forks, and pipes, take most of the time.
-            max_examples=10 if others else 25,
-            stateful_step_count=25,
+            max_examples=12 if others else 40,
+            stateful_step_count=30,
             deadline=None,
             derandomize=True,
             database=None,
