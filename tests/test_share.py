@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -93,12 +94,13 @@ def test_a_missing_key_and_a_wrong_index_are_what_they_are_for_builtins(heap: sh
         del heap.root["missing"]
     shared = heap.share([1])
     assert isinstance(shared, share.list)
+    wrong: Any = "a"
     with pytest.raises(IndexError, match="list index out of range"):
         shared[1]
     with pytest.raises(IndexError, match="list assignment index out of range"):
         shared[-2] = 0
     with pytest.raises(TypeError, match="list indices must be integers or slices, not str"):
-        shared["a"]
+        shared[wrong]
 
 
 def test_parent_and_child_lose_no_increment(heap: share.Heap) -> None:

@@ -11,7 +11,7 @@ from datetime import date, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
-from uuid import UUID, uuid4
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -74,7 +74,7 @@ VALUES: list[object] = [
         Decimal, ("0", "-0", "1.10", "0.1", "1E+3", "1E-9999", "-Infinity", "1E+999999", "3" * 60)
     ),
     *(Fraction(1, 3), Fraction(-4), Fraction(10**40, 7)),
-    *(UUID(int=0), uuid4()),
+    *(UUID(int=0), UUID(int=0x1234567890ABCDEF1234567890ABCDEF)),
     *(range(0), range(10), range(5, -5, -2), range(10**30)),
     *(Color.RED, Color.GREEN, Level.HIGH, Name.FIRST, Modes.READ | Modes.WRITE, Modes(0)),
     *(Bits.ONE | Bits.TWO, Bits(8)),

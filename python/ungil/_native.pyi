@@ -11,12 +11,20 @@ __all__ = [
     "POLICIES",
     "Held",
     "Recorder",
+    "SharedBarrier",
+    "SharedCondition",
     "SharedDict",
     "SharedDictWalk",
+    "SharedEvent",
     "SharedHeap",
     "SharedList",
     "SharedListIterator",
+    "SharedLock",
+    "SharedMonitor",
+    "SharedSemaphore",
+    "SharedStruct",
     "SharedTransaction",
+    "StructSchema",
     "__version__",
     "after_fork_in_child",
     "after_fork_in_parent",
@@ -31,14 +39,20 @@ __all__ = [
     "gil_thread_stats",
     "hook_path",
     "hookable",
+    "is_shared",
+    "owner_died",
     "preload_value",
     "process_policy",
     "read_trace",
+    "receive_handle",
     "remove_stale_pages",
     "restore_signals",
+    "send_handle",
     "set_process_policy",
     "set_proxy",
     "set_values",
+    "struct_cas",
+    "struct_incr",
     "unscheduled",
 ]
 
@@ -201,8 +215,34 @@ class SharedHeap:
     def open(path: str | PathLike[str]) -> SharedHeap:
         """Attach to the heap in a file of another process; also /proc/PID/fd/N.
 
-        Raises ValueError if the file is no heap, or not only this user's.
+        Raises ValueError if the file is no heap, PermissionError if it is not this user's alone.
         """
+
+    @staticmethod
+    def find(uuid: bytes, place: str | PathLike[str]) -> SharedHeap:
+        """Return the heap with this uuid, opened at `place` unless the process is attached to it.
+
+        Raises FileNotFoundError if another heap, or nothing, is there, and as `open` does.
+        """
+
+    @property
+    def uuid(self) -> bytes:
+        """What tells the heap from all others."""
+
+    @property
+    def path(self) -> str | None:
+        """The file that it was made or opened as, if it has a name."""
+
+    @property
+    def place(self) -> str:
+        """Where other processes find it now: its name, or this process's open file."""
+
+    @property
+    def max_size(self) -> int:
+        """Bytes to which it can grow."""
+
+    def unlink(self) -> bool:
+        """Take its name away; False if it has none any more."""
 
     @property
     def root(self) -> SharedDict:
@@ -217,10 +257,17 @@ class SharedHeap:
     def atomic(self) -> SharedTransaction:
         """Return what makes several changes one."""
 
-    def gc(self, patience: float = 10.0) -> int | None:
-        """Collect what nobody can reach, and return the bytes freed.
+    def gc(self, patience: float = 10.0) -> tuple[int, int] | None:
+        """Collect what nobody can reach; return bytes freed and dead processes cleaned up behind.
 
         None: others were busy for `patience` seconds.
+        """
+
+    def statistics(self, patience: float | None = None) -> dict[str, Any]:
+        """Return what is in the heap and who uses it, apart from this process.
+
+        "contents", the objects by type, is None without `patience` and if others were busy for so
+        many seconds: to look at them stops all other processes for a moment.
         """
 
 @disjoint_base
@@ -386,8 +433,183 @@ def set_values(
     their key.
     """
 
+def send_handle(proxy: object) -> tuple[str, bytes]:
+    """Make a handle of a shared object: where its heap is, and which object it is.
+
+    The object lives until the handle was used, or this process has ended.
+    """
+
+def is_shared(given: object, /) -> bool:
+    """Return whether it is a proxy: a struct or a lock may not be shared yet."""
+
+def receive_handle(place: str, handle: bytes) -> object:
+    """Return the proxy of the object of a handle, attaching to its heap if need be.
+
+    Raises FileNotFoundError if the heap is not there any more, ReferenceError if the object is not,
+    ValueError for what is no handle, and as `SharedHeap.open` does.
+    """
+
+class SharedMonitor:
+    """What the classes of shared objects inherit to be monitors."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_exception: object) -> None: ...
+
+def owner_died(object: object, /) -> bool:
+    """Whether the thread in the monitor of an object followed one that died in it."""
+
+@final
+class StructSchema:
+    """Which fields a class has, and what fits them."""
+
+    def __new__(
+        cls, hash: int, module: str, name: str, fields: list[tuple[str, str, tuple[type, ...]]]
+    ) -> StructSchema:
+        """Describe the fields: a name, what fits it for a person, and the classes that do."""
+
+    def declare(self, class_: type) -> None:
+        """Declare the class of this schema, instead of one that had the same before."""
+
+    def attribute(self, class_: type, index: int) -> object:
+        """Make the attribute by which a class, and those derived from it, have a field."""
+
+@disjoint_base
+class SharedStruct:
+    """An instance of a class that was declared, local or shared."""
+
+    def __new__(cls, *args: object, **_kwargs: object) -> Self: ...
+
+def struct_incr(object: SharedStruct, field: str, by: object = None, /) -> object:
+    """Add `by` (1) to the number in a field in one step, and return the sum."""
+
+def struct_cas(object: SharedStruct, field: str, old: object, new: object, /) -> bool:
+    """Give a field the value `new` if it equals `old`, in one step; return whether it did."""
+
+@disjoint_base
+class SharedLock:
+    """A lock, re-entrant or not."""
+
+    def __new__(cls, held: Held | None = None, /, *, reentrant: bool = False) -> Self: ...
+    def acquire(self, blocking: bool = True, timeout: float = ...) -> bool:
+        """Take the lock, and return whether it was got."""
+
+    def release(self) -> None:
+        """Let go of it. Raises RuntimeError if it is not held, a re-entrant one by this thread."""
+
+    def __enter__(self) -> bool: ...
+    def __exit__(self, *_exception: object) -> None: ...
+    def locked(self) -> bool:
+        """Whether somebody has it."""
+
+    @property
+    def owner_died(self) -> bool:
+        """Whether its holder followed one that died with it."""
+
+@disjoint_base
+class SharedCondition:
+    """A condition, with a lock of its own or another one's."""
+
+    def __new__(cls, held: Held | None = None, /, *, lock: SharedLock | None = None) -> Self: ...
+    def acquire(self, blocking: bool = True, timeout: float = ...) -> bool:
+        """Take its lock, and return whether it was got."""
+
+    def release(self) -> None:
+        """Let go of its lock."""
+
+    def __enter__(self) -> bool: ...
+    def __exit__(self, *_exception: object) -> None: ...
+    def wait(self, timeout: float | None = None) -> bool:
+        """Let go of the lock until there is a notification; return whether there was one in time.
+
+        Raises RuntimeError if this thread does not hold the lock.
+        """
+
+    def notify(self, n: int = 1) -> None:
+        """Wake up to `n` of those who wait. Raises RuntimeError as `wait`."""
+
+    def notify_all(self) -> None:
+        """Wake all who wait."""
+
+    def locked(self) -> bool:
+        """Whether somebody has its lock."""
+
+    @property
+    def owner_died(self) -> bool:
+        """Whether the holder of its lock followed one that died with it."""
+
+@disjoint_base
+class SharedSemaphore:
+    """A number of units: without owners, or bounded, each with its owner."""
+
+    def __new__(
+        cls, held: Held | None = None, /, *, value: int = 1, bounded: bool = False
+    ) -> Self: ...
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        """Take a unit, and return whether there was one in time."""
+
+    def release(self, n: int = 1) -> None:
+        """Give `n` units back. Raises ValueError for more than a bounded one has."""
+
+    def __enter__(self) -> bool: ...
+    def __exit__(self, *_exception: object) -> None: ...
+    @property
+    def value(self) -> int:
+        """How many units nobody has."""
+
+@disjoint_base
+class SharedEvent:
+    """Set or not."""
+
+    def __new__(cls, held: Held | None = None, /) -> Self: ...
+    def is_set(self) -> bool:
+        """Whether it is set."""
+
+    def set(self) -> None:
+        """Set it, and wake all who wait."""
+
+    def clear(self) -> None:
+        """Make it not set."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is set; return whether that was in time."""
+
+@disjoint_base
+class SharedBarrier:
+    """Parties that go on together."""
+
+    def __new__(cls, held: Held | None = None, /, *, parties: int = 1) -> Self: ...
+    def wait(
+        self, timeout: float | None = None, *, action: Callable[[], object] | None = None
+    ) -> int:
+        """Wait for the other parties, and return as which one this came.
+
+        The last one to come calls its `action` before all go on.
+        Raises threading.BrokenBarrierError.
+        """
+
+    def abort(self) -> None:
+        """Break it: all who wait or come later are sent away."""
+
+    def reset(self) -> None:
+        """Make it as new: who waits is sent away, who comes later is not."""
+
+    @property
+    def parties(self) -> int:
+        """How many must come."""
+
+    @property
+    def n_waiting(self) -> int:
+        """How many have come and wait."""
+
+    @property
+    def broken(self) -> bool:
+        """Whether it is broken."""
+
 def set_proxy(kind: str, class_: type) -> None:
-    """Declare the class of the proxies of a kind, "dict" or "list", once."""
+    """Declare the class of the proxies of a kind once.
+
+    "dict" or "list", or the name of a class of `threading`.
+    """
 
 def before_fork() -> None:
     """Prepare a place for the child in every heap of this process."""

@@ -20,7 +20,7 @@ impl Heap {
             // As a part of another one, it is for that one to be begun again.
             Err(Error::Due) if !self.thread()?.is_busy() => {
                 // If others are busy, the heap grows.
-                self.collect(Duration::ZERO)?;
+                self.collect_patiently(Duration::ZERO)?;
                 self.attempt(&mut work, false)
             }
             Err(Error::Full { wanted, limit }) => {

@@ -13,7 +13,7 @@ use crate::header::CHUNK;
 use crate::mark::{Reached, Use};
 use crate::segment::Segment;
 use crate::world::Stillness;
-use crate::{Heap, Result, fault, memory, object, op, slab};
+use crate::{Heap, Result, fault, memory, object, op, pin, slab};
 
 /// What a collection did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,8 @@ pub struct Collected {
 const WORTH_COLLECTING: u64 = 256;
 
 impl Heap {
-    /// Frees what nobody can reach. All other operations wait meanwhile.
+    /// Frees what nobody can reach. All other operations wait meanwhile. Handles on their way whose
+    /// sender has ended are given up.
     ///
     /// `None`: somebody was busy, with a transaction for example, all through `patience`; nothing
     /// was done.
@@ -49,10 +50,20 @@ impl Heap {
     /// [`crate::Error::Corrupt`] if the heap is damaged; it is as it was then.
     /// [`crate::Error::Refused`] inside of a transaction.
     pub fn collect(&self, patience: Duration) -> Result<Option<Collected>> {
+        self.collect_since(patience, Duration::ZERO)
+    }
+
+    /// As above, but waiting longer for handles whose sender has ended.
+    pub(crate) fn collect_patiently(&self, patience: Duration) -> Result<Option<Collected>> {
+        self.collect_since(patience, pin::LATE)
+    }
+
+    fn collect_since(&self, patience: Duration, ended: Duration) -> Result<Option<Collected>> {
         let Some(_still) = Stillness::begin(self, patience)? else { return Ok(None) };
         let begun = Instant::now();
         let deaths = self.segment.header().deaths.load(SeqCst);
         let mut done = Collected { dead: self.clean()?, ..Collected::default() };
+        pin::give_up(&self.segment, ended)?;
         let reached = Reached::walk(&self.segment)?;
         fault::point("collect: walked");
         correct(&self.segment, &reached, &mut done)?;

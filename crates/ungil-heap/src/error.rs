@@ -20,8 +20,10 @@ pub enum Error {
     Due,
     /// The segment holds something that no ungil process writes.
     Corrupt(&'static str),
-    /// The segment must not be used: another owner, another mode, another version.
+    /// The segment must not be used: another version, something else, or cut off.
     Refused(String),
+    /// The segment belongs to somebody else, or others can use it.
+    Untrusted(String),
     /// All places of the table are taken by living processes or threads.
     Crowded {
         /// What there are too many of.
@@ -61,7 +63,7 @@ impl fmt::Display for Error {
             }
             Self::Due => f.write_str("garbage is to be collected before the heap grows"),
             Self::Corrupt(what) => write!(f, "the heap is damaged: {what}"),
-            Self::Refused(why) => f.write_str(why),
+            Self::Refused(why) | Self::Untrusted(why) => f.write_str(why),
             Self::Unfit(why) | Self::Misuse(why) => f.write_str(why),
             Self::Crowded { what, limit } => {
                 write!(f, "a heap serves at most {limit} {what} at a time")

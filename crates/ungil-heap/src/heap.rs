@@ -10,15 +10,16 @@ use std::sync::atomic::{
     fence,
 };
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use crate::header::{LANES, MAGIC, PROCESSES, VERSION};
 use crate::lane::{self, BUSY, IDLE, Mark};
 use crate::lock::{self, Acquired, GENERATIONS, Holder, Liveness, Pause};
 use crate::memory::Hints;
 use crate::op::{Op, Thread};
-use crate::process::{self, Claim, FREE, Life, Membership, Slot, TAKEN};
+use crate::process::{self, Claim, FREE, LEFT, Life, Membership, Slot, TAKEN};
 use crate::segment::{Offset, Segment};
-use crate::{Error, Result, fault, object, version};
+use crate::{Error, Result, fault, object, pin, roots, version};
 
 /// No slot of the process table.
 const NOWHERE: usize = usize::MAX;
@@ -101,14 +102,7 @@ impl Heap {
     }
 
     fn attach(segment: Segment, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
-        let membership = match Membership::take(&segment) {
-            Err(Error::Crowded { .. }) => {
-                // Some of those in the table may be dead.
-                clean_all(&segment)?;
-                Membership::take(&segment)?
-            }
-            other => other?,
-        };
+        let membership = join(&segment)?;
         let slot = membership.slot;
         let life = membership.settle(&segment)?;
         Ok(Arc::new_cyclic(|itself| Self {
@@ -338,7 +332,7 @@ impl Heap {
         if self.is_in_transaction() {
             return Ok(Reserved { membership: None, heap, is_refused: true });
         }
-        let membership = Membership::take(&self.segment)?;
+        let membership = join(&self.segment)?;
         self.duplicate_roots(&membership)?;
         Ok(Reserved { membership: Some(membership), heap, is_refused: false })
     }
@@ -371,7 +365,7 @@ impl Heap {
         }
         let membership = match reserved.and_then(|mut reserved| reserved.membership.take()) {
             Some(membership) => membership,
-            None => Membership::take(&self.segment)?,
+            None => join(&self.segment)?,
         };
         let slot = membership.slot;
         *life = Some(membership.settle(&self.segment)?);
@@ -443,6 +437,25 @@ impl Liveness for Heap {
     }
 }
 
+/// Takes a slot for one more process.
+fn join(segment: &Segment) -> Result<Membership> {
+    match Membership::take(segment) {
+        Err(Error::Crowded { .. }) => {
+            // Some of those in the table may be dead.
+            clean_all(segment)?;
+            pin::give_up(segment, pin::LATE)?;
+            match Membership::take(segment) {
+                Err(Error::Crowded { .. }) => {
+                    pin::give_up(segment, Duration::ZERO)?;
+                    Membership::take(segment)
+                }
+                other => other,
+            }
+        }
+        other => other,
+    }
+}
+
 /// Cleans up behind all dead processes, for one that is none yet.
 fn clean_all(segment: &Segment) -> Result<()> {
     for index in 0..PROCESSES {
@@ -486,9 +499,15 @@ fn leave(segment: &Segment, index: usize, slot: &Slot) -> Result<()> {
         fault::point("heap: lane undone");
         lane::give_back(lane);
     }
-    slot.roots.store(0, Relaxed);
     fault::point("heap: lanes freed");
-    slot.state.store(FREE, Release);
+    if roots::has_pins(segment, slot) {
+        // What it held is nobody's any more, but its handles are waited for.
+        slot.since.store(process::now(), Relaxed);
+        slot.state.store(LEFT, Release);
+    } else {
+        slot.roots.store(0, Relaxed);
+        slot.state.store(FREE, Release);
+    }
     Ok(())
 }
 

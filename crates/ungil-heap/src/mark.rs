@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use crate::chunk::{self, State};
 use crate::header::{BITMAP_SIZE, CHUNK, PROCESSES};
 use crate::object::{self, Kind};
-use crate::process::{self, TAKEN};
+use crate::process::{self, LEFT, TAKEN};
 use crate::reclaim::{self, Owned};
 use crate::segment::{Offset, Segment};
 use crate::{Error, Result, memory, roots, slab};
@@ -76,8 +76,10 @@ impl Reached {
         }
         for index in 0..PROCESSES {
             let slot = process::slot(segment, index)?;
-            if slot.state.load(Acquire) == TAKEN {
-                reached.enter_table(segment, slot)?;
+            match slot.state.load(Acquire) {
+                TAKEN => reached.enter_table(segment, slot, |_| true)?,
+                LEFT => reached.enter_table(segment, slot, |entry| entry.nonce != 0)?,
+                _ => {}
             }
         }
         let mut next = 0;
@@ -107,13 +109,18 @@ impl Reached {
         Ok(reached)
     }
 
-    /// Marks a process's table, and refers to what is in it.
-    fn enter_table(&mut self, segment: &Segment, slot: &process::Slot) -> Result<()> {
+    /// Marks a process's table, and refers to what is in it and counts.
+    fn enter_table(
+        &mut self,
+        segment: &Segment,
+        slot: &process::Slot,
+        counts: impl Fn(&roots::Entry) -> bool,
+    ) -> Result<()> {
         let Some((at, bytes)) = roots::table(slot) else { return Ok(()) };
         self.mark(at, bytes)?;
         for entry in roots::entries(segment, slot)? {
             // An object that was made in a transaction and held there is no more if that failed.
-            if entry.is_alive(segment)? {
+            if counts(&entry) && entry.is_alive(segment)? {
                 self.refer(entry.at)?;
             }
         }

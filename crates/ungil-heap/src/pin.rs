@@ -2,20 +2,26 @@
 //!
 //! A handle that is pickled is a [`Pin`]: where the object is, and a reference to it that the
 //! sender's table keeps until somebody takes it over. The nonce tells that it is this pin and not a
-//! later one in the same place. If the sender dies before, the next collection finds the reference
-//! gone.
+//! later one in the same place. When the sender has ended, its table stays for its pins, until they
+//! were all taken over; but not for ever, because nobody may ever come for them: the next collection
+//! that somebody asks for gives them up, one that happens by itself after [`LATE`], and so does a
+//! process that finds the process table full.
 //!
 //! The same pickle can be unpickled many times. Later ones find the object while it is alive.
 
-use std::sync::atomic::Ordering::Acquire;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
 
 use crate::chunk::{self, State};
 use crate::header::{CHUNK, PROCESSES};
 use crate::op::Op;
-use crate::process::{self, TAKEN};
+use crate::process::{self, FREE, LEFT};
 use crate::roots::{Entry, Root, Table};
 use crate::segment::{Offset, Segment};
-use crate::{Error, Heap, Result, fault, object, slab};
+use crate::{Error, Heap, Result, fault, object, roots, slab};
+
+/// How long the handles of a process that has ended are waited for.
+pub(crate) const LATE: Duration = Duration::from_secs(600);
 
 /// A handle as it is sent: plain numbers, which the receiver does not trust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,11 +62,21 @@ impl Heap {
         })
     }
 
+    /// Whether handles that this process made were not adopted by anybody yet.
+    pub fn has_pins(&self) -> Result<bool> {
+        let op = self.op()?;
+        let table = Table::lock(&op, self.slot())?;
+        let has = roots::has_pins(&self.segment, table.slot);
+        drop(table);
+        op.commit()?;
+        Ok(has)
+    }
+
     /// Holds the object of a handle from another process, or from this one.
     ///
     /// # Errors
-    /// [`Error::Stale`] if the handle was adopted before, or its sender is dead, and the object is no
-    /// more.
+    /// [`Error::Stale`] if the handle was adopted before, or given up after its sender's end, and the
+    /// object is no more.
     pub fn adopt(&self, pin: &Pin) -> Result<Root> {
         self.change(|op| {
             // A pin that was taken over cannot be put back, so nothing is to fail after that.
@@ -79,7 +95,7 @@ impl Heap {
     /// Makes the reference of a pin the caller's, if nobody else has done so.
     fn take_over(&self, op: &Op<'_>, pin: &Pin) -> Result<bool> {
         let slot = pin.slot as usize;
-        if slot >= PROCESSES || process::slot(&self.segment, slot)?.state.load(Acquire) != TAKEN {
+        if slot >= PROCESSES || process::slot(&self.segment, slot)?.state.load(Acquire) == FREE {
             return Ok(false);
         }
         let table = Table::lock(op, slot)?;
@@ -93,6 +109,24 @@ impl Heap {
         table.remove_foreign(pin.index)?;
         Ok(true)
     }
+}
+
+/// Gives up the handles of processes that ended longer ago than this, and the slots of those whose
+/// handles were all used.
+pub(crate) fn give_up(segment: &Segment, ended: Duration) -> Result<()> {
+    for index in 0..PROCESSES {
+        let slot = process::slot(segment, index)?;
+        if slot.state.load(Acquire) != LEFT {
+            continue;
+        }
+        let since = process::now().saturating_sub(slot.since.load(Relaxed));
+        if since >= ended.as_secs() || !roots::has_pins(segment, slot) {
+            slot.roots.store(0, Relaxed);
+            fault::point("pin: table given up");
+            slot.state.store(FREE, Release);
+        }
+    }
+    Ok(())
 }
 
 /// Whether an object can begin at `at`, which somebody else says: nothing else is written to.

@@ -28,12 +28,15 @@ use crate::{Error, Result, fault};
 pub const FREE: u32 = 0;
 /// A process, if the kernel's lock is held; else a dead one, to be cleaned up.
 pub const TAKEN: u32 = 1;
+/// A process that has ended, of which handles are on their way ([`crate::pin`]): of its table, the
+/// pins count.
+pub const LEFT: u32 = 2;
 
 /// An entry of the process table.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Slot {
-    /// [`FREE`] or [`TAKEN`].
+    /// [`FREE`], [`TAKEN`] or [`LEFT`].
     pub state: AtomicU32,
     /// Its number in its own namespace, for people; 0 if it is about to be forked.
     pub pid: AtomicU32,
@@ -41,7 +44,7 @@ pub struct Slot {
     pub roots: AtomicU64,
     /// Bytes of that table.
     pub roots_size: AtomicU64,
-    /// Seconds since the epoch when it attached.
+    /// Seconds since the epoch when it attached, or ended.
     pub since: AtomicU64,
     /// The first free entry of the table, plus 1, or 0. Guarded by the lock, as the table is.
     pub roots_free: AtomicU32,

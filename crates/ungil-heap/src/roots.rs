@@ -1,8 +1,8 @@
 //! What a process holds: a reference for each object that it has something in hand for.
 //!
 //! Each process has a table in the heap, written by itself alone, under a lock of its own that
-//! serves its threads. If the process dies, its table counts for nothing: the next collection finds
-//! the references gone. So nothing here needs to be undone, and the order of steps does not matter.
+//! serves its threads. If the process dies, its table counts for nothing but its pins: the next
+//! collection finds the references gone. So nothing here needs to be undone, and the order of steps does not matter.
 //!
 //! An entry has three words:
 //!
@@ -20,12 +20,14 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release, SeqCst},
 };
 
+use crate::chunk::State;
+use crate::header::CHUNK;
 use crate::lock;
 use crate::object::{self, Kind};
 use crate::op::{self, Op};
 use crate::process::{self, Membership, Slot};
 use crate::segment::{Offset, Segment};
-use crate::{Error, Heap, Result, fault, memory};
+use crate::{Error, Heap, Result, chunk, fault, memory, slab};
 
 /// Words of an entry.
 const ENTRY: usize = 3;
@@ -104,6 +106,21 @@ pub(crate) fn entries<'s>(
 ) -> Result<impl Iterator<Item = Entry> + use<'s>> {
     let words = words(segment, slot)?;
     Ok(words.chunks_exact(ENTRY).map(Entry::read).filter(|entry| entry.at != 0))
+}
+
+/// Whether handles of a process are on their way, which has ended or is looked at by itself. One that
+/// died while it published a new table has lost them.
+pub(crate) fn has_pins(segment: &Segment, slot: &Slot) -> bool {
+    let Some((at, bytes)) = table(slot) else { return false };
+    let size = chunk::number(segment, at)
+        .and_then(|chunk| State::from_word(chunk::state(segment, chunk)?.load(Acquire)))
+        .map(|state| match state {
+            State::Slab(class) => slab::SIZES[usize::from(class)],
+            State::Run(chunks) => chunks * CHUNK,
+            _ => 0,
+        });
+    size.is_ok_and(|size| size == bytes)
+        && entries(segment, slot).is_ok_and(|mut held| held.any(|entry| entry.nonce != 0))
 }
 
 /// All words of a process's table.
@@ -349,17 +366,23 @@ impl Heap {
         op.commit()
     }
 
-    /// Holds nothing any more: the process leaves.
+    /// Holds nothing any more: the process leaves. Handles of it that are on their way stay.
     pub(crate) fn release_all(&self) -> Result<()> {
         let mut op = self.op()?;
         let table = Table::lock(&op, self.slot())?;
         if let Some((at, bytes)) = self::table(table.slot) {
-            for entry in entries(&self.segment, table.slot)? {
-                op.release(entry.at, entry.serial);
+            for words in words(&self.segment, table.slot)?.chunks_exact(ENTRY) {
+                let entry = Entry::read(words);
+                if entry.at != 0 && entry.nonce == 0 {
+                    words[0].store(0, Relaxed);
+                    op.release(entry.at, entry.serial);
+                }
             }
-            table.slot.roots.store(0, Release);
-            fault::point("roots: table withdrawn");
-            op::give(self, at, bytes)?;
+            if !has_pins(&self.segment, table.slot) {
+                table.slot.roots.store(0, Release);
+                fault::point("roots: table withdrawn");
+                op::give(self, at, bytes)?;
+            }
         }
         drop(table);
         op.commit()

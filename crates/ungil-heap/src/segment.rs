@@ -25,6 +25,9 @@ pub type Offset = usize;
 /// arrives, so that a longer one might never succeed under a profiler's timer.
 const PIECE: usize = 1 << 20;
 
+/// The limit that is also in force for files that are memory.
+const TOO_LARGE: &str = "files may not be so large here (RLIMIT_FSIZE, ulimit -f)";
+
 /// A mapped file.
 #[derive(Debug)]
 pub struct Segment {
@@ -104,8 +107,8 @@ impl Segment {
     /// The file of another process, by its path; also `/proc/PID/fd/N`.
     ///
     /// # Errors
-    /// [`Error::Refused`] if it is not a regular file of this user that others cannot use, or if it
-    /// has not the size that its header tells.
+    /// [`Error::Untrusted`] if it is not this user's, or others can use it; [`Error::Refused`] if it is
+    /// no regular file, or has not the size that its header tells.
     pub fn open(path: &Path) -> Result<Self> {
         // What stands under /proc are links, to files that need no name.
         let follow = if path.starts_with("/proc") { 0 } else { libc::O_NOFOLLOW };
@@ -118,13 +121,13 @@ impl Segment {
             return Err(Error::Refused(format!("{shown} is no regular file")));
         }
         if stat.st_uid != user {
-            return Err(Error::Refused(format!(
+            return Err(Error::Untrusted(format!(
                 "{shown} belongs to user {}, not to you ({user})",
                 stat.st_uid
             )));
         }
         if stat.st_mode & 0o077 != 0 {
-            return Err(Error::Refused(format!(
+            return Err(Error::Untrusted(format!(
                 "{shown} has mode {:o}: others than you can use it, so it is not trusted",
                 stat.st_mode & 0o777
             )));
@@ -159,7 +162,11 @@ impl Segment {
         let end = Layout::new(max_size).end.cast_signed() as libc::off_t;
         // SAFETY: takes integers.
         if unsafe { libc::ftruncate(file.as_raw_fd(), end) } != 0 {
-            return Err(Error::last("ftruncate"));
+            let error = std::io::Error::last_os_error();
+            return Err(match error.raw_os_error() {
+                Some(libc::EFBIG) => Error::Full { wanted: max_size, limit: TOO_LARGE },
+                _ => Error::Io { what: "ftruncate", error },
+            });
         }
         let segment = Self::mapped(file, max_size)?;
         segment.provide(0, PAGE)?;
@@ -196,6 +203,12 @@ impl Segment {
             return Ok(self.file.as_fd());
         }
         Err(Error::Refused("the program has closed the file of the heap".to_owned()))
+    }
+
+    /// Whether the file has this name.
+    pub fn is_at(&self, path: &Path) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        path.symlink_metadata().is_ok_and(|file| (file.dev(), file.ino()) == self.identity)
     }
 
     /// A second, independent open file of the same memory.
@@ -308,6 +321,7 @@ impl Segment {
                 }
                 Some(libc::ENOSPC | libc::EDQUOT) => "its file system is full",
                 Some(libc::ENOMEM) => "there is no memory",
+                Some(libc::EFBIG) => TOO_LARGE,
                 _ => return Err(Error::Io { what: "fallocate", error }),
             };
             if done >= PIECE {

@@ -93,8 +93,14 @@ impl Heap {
     /// # Errors
     /// [`crate::Error::Corrupt`] if the heap is damaged.
     pub fn statistics(&self, patience: Duration) -> Result<Statistics> {
+        // What is locked is looked at before this stops the world itself.
+        let overview = self.overview()?;
+        Ok(Statistics { contents: self.contents(patience)?, ..overview })
+    }
+
+    /// What can be said without walking the heap: [`Statistics::contents`] is `None`.
+    pub fn overview(&self) -> Result<Statistics> {
         let header = self.segment.header();
-        // Before this stops the world itself.
         let locks = [
             (Guarded::Gate, &header.gate),
             (Guarded::Chunks, &header.chunk_lock),
@@ -109,7 +115,7 @@ impl Heap {
             collections: header.collections.load(Relaxed),
             processes: self.processes()?,
             locks,
-            contents: self.contents(patience)?,
+            contents: None,
         })
     }
 

@@ -11,7 +11,7 @@ use crate::object::{self, Head, Kind};
 use crate::op::Op;
 use crate::reclaim::{Owned, Visit};
 use crate::segment::{Offset, Segment};
-use crate::value::{Cell, Value};
+use crate::value::{self, Cell, Value};
 use crate::{Error, Heap, Result, fault};
 
 /// The largest number of fields.
@@ -73,6 +73,12 @@ pub fn schema(heap: &Heap, at: Offset) -> Result<(u64, usize)> {
 pub fn get(heap: &Heap, at: Offset, schema: u64, field: usize) -> Result<Value<'static>> {
     let segment = heap.segment();
     let place = self::field(head(segment, at)?, at, schema, field)?;
+    if let Some(cell) = heap.glance(at, || Cell::read(segment, place))?
+        && !cell.is_nothing()
+        && !cell.has_block()
+    {
+        return value::load(segment, cell);
+    }
     cells::get(heap, at, || Ok(Some(place)))?.ok_or(Error::Corrupt("a field with no value"))
 }
 

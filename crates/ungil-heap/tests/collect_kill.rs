@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use support::{Child, End, every_step};
+use ungil_heap::lock::Sleep;
 use ungil_heap::pin::Pin;
 use ungil_heap::roots::Root;
 use ungil_heap::value::Value;
@@ -160,6 +161,50 @@ fn whoever_dies_while_it_sends_a_handle_leaves_nothing() {
             state.end(heap);
         },
         |heap, state| state.has_ended(heap, 0),
+    );
+    assert!(steps.unseen > 5, "{steps:?}");
+}
+
+/// Sends an object that nobody else has, and leaves the heap.
+fn send_and_leave(heap: &Heap) -> Pin {
+    let path = format!("/proc/self/fd/{}", heap.descriptor());
+    let own = Heap::open(path.as_ref(), Box::new(Sleep)).unwrap();
+    let (sent, _held) = (node(&own, 2), node(&own, 3));
+    let pin = own.pin(&sent).unwrap();
+    own.release(sent).unwrap();
+    pin
+}
+
+#[test]
+fn whoever_dies_while_it_leaves_with_handles_on_their_way_leaves_nothing() {
+    let steps = every_step(
+        SIZE,
+        |heap| Marked::new(heap),
+        |heap, state| {
+            send_and_leave(heap);
+            state.end(heap);
+        },
+        |heap, state| state.has_ended(heap, 0),
+    );
+    assert!(steps.unseen > 20, "{steps:?}");
+}
+
+#[test]
+fn whoever_dies_while_it_gives_handles_up_leaves_nothing() {
+    let steps = every_step(
+        SIZE,
+        |heap: &Arc<Heap>| {
+            let state = Marked::new(heap);
+            assert_eq!(number(heap, heap.adopt(&send_and_leave(heap)).unwrap().at()), 2);
+            send_and_leave(heap);
+            state
+        },
+        |heap, state| {
+            collect(heap);
+            state.end(heap);
+        },
+        // The one that was received is still held.
+        |heap, state| state.has_ended(heap, 1),
     );
     assert!(steps.unseen > 5, "{steps:?}");
 }

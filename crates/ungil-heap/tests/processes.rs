@@ -15,7 +15,7 @@ use ungil_heap::lane;
 use ungil_heap::lock::{Acquired, Holder, Sleep, acquire};
 use ungil_heap::object::{self, BODY, Kind};
 use ungil_heap::op::Op;
-use ungil_heap::process::{self, FREE, TAKEN};
+use ungil_heap::process::{self, FREE, LEFT, TAKEN};
 use ungil_heap::segment::Offset;
 use ungil_heap::{Error, Heap};
 
@@ -207,6 +207,19 @@ fn a_place_for_a_child_that_was_never_forked_becomes_free_and_is_no_death() {
     assert_eq!(heap.segment().header().deaths.load(Relaxed), 0);
     let state = &process::slot(heap.segment(), slot).unwrap().state;
     assert_eq!(state.load(SeqCst), FREE);
+}
+
+#[test]
+fn a_table_full_of_dead_processes_has_room_for_a_child() {
+    let heap = heap(SIZE);
+    for index in 1..PROCESSES {
+        let slot = process::slot(heap.segment(), index).unwrap();
+        slot.state.store(if index % 2 == 0 { TAKEN } else { LEFT }, SeqCst);
+    }
+    let child = Child::fork(&heap, || {
+        object(&heap);
+    });
+    assert_eq!(child.wait(), End::Done);
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn open(path: &Path) -> Result<Arc<Heap>> {
 /// The sentence with which a file is refused.
 fn refusal(path: &Path) -> String {
     match open(path) {
-        Err(Error::Refused(why)) => why,
+        Err(Error::Refused(why) | Error::Untrusted(why)) => why,
         other => panic!("not refused: {other:?}"),
     }
 }

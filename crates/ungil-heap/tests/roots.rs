@@ -4,15 +4,16 @@ mod support;
 #[path = "support/whole.rs"]
 mod whole;
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Sender, channel};
 
 use support::{Child, End, heap};
-use ungil_heap::lock::Pause;
+use ungil_heap::lock::{Pause, Sleep};
 use ungil_heap::pin::Pin;
 use ungil_heap::roots::Root;
 use ungil_heap::segment::Offset;
 use ungil_heap::{Error, Heap, list};
-use whole::{collect, hear, link, node, number, pipe, say, settled, verify};
+use whole::{collect, hear, link, node, number, pipe, say, settled, text, verify};
 
 const SIZE: usize = 8 << 20;
 
@@ -165,7 +166,9 @@ fn a_sent_handle_keeps_its_object_until_it_is_received() {
     let pin = heap.pin(&sent).unwrap();
     heap.release(sent).unwrap();
     assert_eq!(settled(&heap).objects, 1);
+    assert!(heap.has_pins().unwrap());
     let received = heap.adopt(&pin).unwrap();
+    assert!(!heap.has_pins().unwrap());
     assert_eq!(number(&heap, received.at()), 1);
     // The same pickle, once more, while the object is alive.
     let twice = heap.adopt(&pin).unwrap();
@@ -198,6 +201,51 @@ fn a_handle_goes_to_a_child_that_was_forked_before() {
     assert_eq!(child.wait(), End::Done);
     assert_eq!(verify(&heap).objects, 0);
     assert_eq!(settled(&heap).objects, 0);
+}
+
+#[test]
+fn the_handles_of_a_sender_that_has_left_are_waited_for() {
+    let heap = heap(SIZE);
+    let (from, to) = pipe();
+    let child = Child::fork(&heap, || {
+        let path = format!("/proc/self/fd/{}", heap.descriptor());
+        let own = Heap::open(path.as_ref(), Box::new(Sleep)).unwrap();
+        let _held = node(&own, 1);
+        for number in [2, 3] {
+            let sent = node(&own, number);
+            send(to, own.pin(&sent).unwrap());
+            own.release(sent).unwrap();
+        }
+    });
+    let pins = [receive(from), receive(from)];
+    assert_eq!(child.wait(), End::Done);
+    heap.clean().unwrap();
+    assert_eq!(heap.processes().unwrap().len(), 1);
+    // What it only held is garbage, what it sent is not.
+    assert_eq!(verify(&heap).objects, 2);
+    for (pin, expected) in pins.iter().zip([2, 3]) {
+        let received = heap.adopt(pin).unwrap();
+        assert_eq!(number(&heap, received.at()), expected);
+        heap.release(received).unwrap();
+    }
+    assert_eq!(verify(&heap).objects, 0);
+    assert_eq!(settled(&heap).objects, 0);
+}
+
+#[test]
+fn a_handle_whose_sender_died_survives_collections_that_nobody_asked_for() {
+    let heap = heap(SIZE);
+    let (from, to) = pipe();
+    let child = Child::fork(&heap, || send(to, heap.pin(&node(&heap, 1)).unwrap()));
+    let pin = receive(from);
+    assert_eq!(child.wait(), End::Done);
+    let list = node(&heap, 2);
+    let collections = || heap.segment().header().collections.load(Relaxed);
+    while collections() == 0 {
+        list::append(&heap, list.at(), &text(3)).unwrap();
+    }
+    let received = heap.adopt(&pin).unwrap();
+    assert_eq!(number(&heap, received.at()), 1);
 }
 
 #[test]

@@ -124,6 +124,7 @@ fn the_statistics_say_what_there_is_and_who_holds_which_lock() {
         (count(Kind::List), count(Kind::Dict), count(Kind::Set)),
         (Some(2), Some(1), Some(0))
     );
+    assert!(heap.overview().unwrap().contents.is_none());
     assert_eq!(contents.lost_bytes, 0);
     assert_eq!(contents.taken_bytes, verify(&heap).taken_bytes);
     assert!(contents.taken_bytes < told.grown_bytes && told.grown_bytes <= told.max_bytes);

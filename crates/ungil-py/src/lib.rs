@@ -49,8 +49,14 @@ mod _native {
     use super::scheduled::{preload_value, restore_signals, unscheduled};
     #[pymodule_export]
     use super::share::{
+        Barrier, Condition, Event, Lock, Monitor, Schema, Semaphore, Struct, owner_died,
+        struct_cas, struct_incr,
+    };
+    #[pymodule_export]
+    use super::share::{
         Dict, Heap, Held, List, ListIterator, Transaction, Walk, after_fork_in_child,
-        after_fork_in_parent, before_fork, set_proxy, set_values,
+        after_fork_in_parent, before_fork, is_shared, receive_handle, send_handle, set_proxy,
+        set_values,
     };
     #[pymodule_export]
     use super::{hook_path, hookable};

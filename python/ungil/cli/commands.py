@@ -8,13 +8,14 @@ import click
 
 from ungil.cli.command import SETTINGS, fail
 
-COMMANDS = ("trace", "report", "run", "policy", "doctor")
+COMMANDS = ("trace", "report", "run", "policy", "heap", "doctor")
 
 EXAMPLES = """\
   ungil trace app.py --port 8000       what does the GIL cost this program?
   ungil report ungil-app.pftrace       read it again
   ungil run app.py --port 8000         run it with its GIL scheduled
   ungil policy 4711 batch              change the policy of a running process
+  ungil heap ls                        which shared heaps are there, and who uses them?
   ungil doctor                         does it work on this machine?
 """
 

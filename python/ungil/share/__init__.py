@@ -14,6 +14,33 @@ ordinary list. Nothing is pickled but what is wrapped in `Pickled`.
 from ungil.share._dict import dict
 from ungil.share._heap import Heap
 from ungil.share._list import list
+from ungil.share._monitor import owner_died
+from ungil.share._struct import cas, incr, struct
+from ungil.share._sync import (
+    Barrier,
+    BoundedSemaphore,
+    Condition,
+    Event,
+    Lock,
+    RLock,
+    Semaphore,
+)
 from ungil.share._values import Pickled
 
-__all__ = ["Heap", "Pickled", "dict", "list"]
+__all__ = [
+    "Barrier",
+    "BoundedSemaphore",
+    "Condition",
+    "Event",
+    "Heap",
+    "Lock",
+    "Pickled",
+    "RLock",
+    "Semaphore",
+    "cas",
+    "dict",
+    "incr",
+    "list",
+    "owner_died",
+    "struct",
+]

@@ -33,6 +33,8 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast
 
 from ungil import _native
+from ungil.share._handle import Container
+from ungil.share._monitor import Monitor
 
 
 class _Keyed(Protocol):
@@ -44,7 +46,7 @@ _Part: TypeAlias = Literal["keys", "values", "items"]
 _Pairs: TypeAlias = _Keyed | Iterable[Iterable[object]]
 
 
-class dict(_native.SharedDict, MutableMapping[object, object]):
+class dict(Container, _native.SharedDict, Monitor, MutableMapping[object, object]):
     """A dict that every process with its heap sees and changes."""
 
     __slots__ = ()

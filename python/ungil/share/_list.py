@@ -22,12 +22,14 @@ from reprlib import recursive_repr
 from typing import Any, SupportsIndex
 
 from ungil import _native
+from ungil.share._handle import Container
+from ungil.share._monitor import Monitor
 
 # How often a sort is tried.
 _TRIES = 4
 
 
-class list(_native.SharedList, MutableSequence[object]):
+class list(Container, _native.SharedList, Monitor, MutableSequence[object]):
     """A list that every process with its heap sees and changes."""
 
     __slots__ = ()

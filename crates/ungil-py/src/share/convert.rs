@@ -21,6 +21,8 @@ use super::errors::raised;
 use super::extension::{self, Taken};
 use super::list::List;
 use super::proxy::{Hold, Shared};
+use super::structs::{self, Struct};
+use super::sync;
 
 /// A value that is not in the heap yet, with the objects that have to be made for it.
 pub enum Draft<'a> {
@@ -36,6 +38,10 @@ pub enum Draft<'a> {
 enum New<'a> {
     Dict(Vec<(Draft<'a>, Draft<'a>)>),
     List(Vec<Draft<'a>>),
+    /// With the values of its fields.
+    Struct(structs::Making, Vec<Draft<'a>>),
+    /// With the lock of a condition.
+    Sync(sync::Making, Option<Draft<'a>>),
 }
 
 /// Python objects on their way into a heap.
@@ -56,6 +62,7 @@ pub struct Drafts<'a, 'py> {
 enum Step<'py> {
     Index(usize),
     Key(Bound<'py, PyAny>),
+    Field(String),
 }
 
 impl<'a, 'py> Drafts<'a, 'py> {
@@ -75,6 +82,8 @@ impl<'a, 'py> Drafts<'a, 'py> {
             return Ok(Draft::Value(value));
         }
         if let Some(at) = self.object(given)? {
+            // Its proxy, because nobody else may have the object.
+            self.kept.push(given.clone());
             return Ok(Draft::Value(Value::Object(at)));
         }
         if let Some(&number) = self.seen.get(&given.as_ptr()) {
@@ -102,6 +111,14 @@ impl<'a, 'py> Drafts<'a, 'py> {
         } else if let Ok(items) = given.cast_exact::<PyDict>() {
             self.begin(given, New::Dict(Vec::new()));
             self.new[number] = New::Dict(self.pairs(items)?);
+        } else if let Ok(object) = given.cast::<Struct>() {
+            return self.structure(given, object);
+        } else if let Some((making, lock)) = sync::wanted(given) {
+            // The lock is the first to be made.
+            let lock = lock.map(|lock| self.draft(&lock)).transpose()?;
+            let number = self.new.len();
+            self.begin(given, New::Sync(making, lock));
+            return Ok(Draft::New(number));
         } else {
             return match extension::take(given)? {
                 Taken::Value(value) => Ok(Draft::Value(value)),
@@ -167,6 +184,26 @@ impl<'a, 'py> Drafts<'a, 'py> {
         Ok(drafts)
     }
 
+    fn structure(
+        &mut self,
+        given: &Bound<'py, PyAny>,
+        object: &Bound<'py, Struct>,
+    ) -> PyResult<Draft<'a>> {
+        let number = self.new.len();
+        let (making, values) = structs::Making::begin(self.shared, object)?;
+        self.begin(given, New::Struct(making, Vec::new()));
+        let mut drafts = Vec::with_capacity(values.len());
+        for (name, value) in values {
+            self.path.push(Step::Field(name));
+            drafts.push(self.draft(&value)?);
+            self.path.pop();
+        }
+        if let New::Struct(_, fields) = &mut self.new[number] {
+            *fields = drafts;
+        }
+        Ok(Draft::New(number))
+    }
+
     fn begin(&mut self, given: &Bound<'py, PyAny>, new: New<'a>) {
         self.seen.insert(given.as_ptr(), self.new.len());
         self.kept.push(given.clone());
@@ -192,13 +229,7 @@ impl<'a, 'py> Drafts<'a, 'py> {
 
     /// Where an object of this heap is, if `given` is its proxy.
     fn object(&self, given: &Bound<'py, PyAny>) -> PyResult<Option<Offset>> {
-        let hold: &Hold = if let Ok(dict) = given.cast::<Dict>() {
-            &dict.get().0
-        } else if let Ok(list) = given.cast::<List>() {
-            &list.get().0
-        } else {
-            return Ok(None);
-        };
+        let Some(hold) = hold(given) else { return Ok(None) };
         if Arc::ptr_eq(&hold.shared, self.shared) {
             return Ok(Some(hold.at));
         }
@@ -210,6 +241,7 @@ impl<'a, 'py> Drafts<'a, 'py> {
     fn place(&self) -> String {
         let step = |step: &Step<'_>| match step {
             Step::Index(index) => format!("[{index}]"),
+            Step::Field(name) => format!(".{name}"),
             Step::Key(key) => {
                 key.repr().map_or_else(|_| "[?]".to_owned(), |key| format!("[{key}]"))
             }
@@ -241,6 +273,21 @@ impl<'a, 'py> Drafts<'a, 'py> {
             made.push(match new {
                 New::Dict(_) => dict::create(op)?,
                 New::List(_) => list::create(op)?,
+                New::Struct(making, fields) => {
+                    let known = |field: &Draft<'a>| match field {
+                        Draft::Value(value) => Some(value.clone()),
+                        Draft::New(_) | Draft::Tuple(_) => None,
+                    };
+                    making.create(op, fields.iter().map(known))?
+                }
+                New::Sync(making, lock) => {
+                    let lock = lock.as_ref().map(|lock| finished(lock, &made));
+                    let lock = lock.and_then(|lock| match lock {
+                        Value::Object(at) => Some(at),
+                        _ => None,
+                    });
+                    making.create(op, lock)?
+                }
             });
         }
         for (new, &at) in self.new.iter().zip(&made) {
@@ -256,6 +303,14 @@ impl<'a, 'py> Drafts<'a, 'py> {
                     let items: Vec<_> = items.iter().map(|item| finished(item, &made)).collect();
                     list::extend(op.heap(), at, &items)?;
                 }
+                New::Struct(making, fields) => {
+                    for (index, field) in fields.iter().enumerate() {
+                        if !matches!(field, Draft::Value(_)) {
+                            making.complete(op.heap(), at, index, &finished(field, &made))?;
+                        }
+                    }
+                }
+                New::Sync(..) => {}
             }
         }
         Ok(made)
@@ -282,6 +337,19 @@ impl Drop for Deeper {
     fn drop(&mut self) {
         // SAFETY: it was entered, by this thread: drafts do not leave it.
         unsafe { ffi::Py_LeaveRecursiveCall() };
+    }
+}
+
+/// What the proxy `given` consists of, if it is one.
+pub fn hold<'a>(given: &'a Bound<'_, PyAny>) -> Option<&'a Hold> {
+    if let Ok(dict) = given.cast::<Dict>() {
+        Some(&dict.get().0)
+    } else if let Ok(list) = given.cast::<List>() {
+        Some(&list.get().0)
+    } else if let Ok(object) = given.cast::<Struct>() {
+        object.get().hold()
+    } else {
+        sync::hold(given)
     }
 }
 

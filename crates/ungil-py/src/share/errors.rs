@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use pyo3::exceptions::{
-    PyKeyboardInterrupt, PyMemoryError, PyOSError, PyReferenceError, PyRuntimeError, PyTypeError,
-    PyValueError,
+    PyKeyboardInterrupt, PyMemoryError, PyOSError, PyPermissionError, PyReferenceError,
+    PyRuntimeError, PyTypeError, PyValueError,
 };
 use pyo3::prelude::*;
 use ungil_heap::Error;
@@ -21,14 +21,26 @@ pub fn raised(error: Error) -> PyErr {
     match error {
         Error::Full { .. } | Error::Due => PyMemoryError::new_err(text),
         Error::Refused(_) => PyValueError::new_err(text),
+        Error::Untrusted(_) => PyPermissionError::new_err((libc::EACCES, text)),
         Error::Stale => PyReferenceError::new_err(text),
         Error::Unfit(_) => PyTypeError::new_err(text),
         Error::Interrupted => RAISED.take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(text)),
+        Error::Io { error, .. }
+            if matches!(error.raw_os_error(), Some(libc::ENOMEM | libc::ENOSPC | libc::EDQUOT)) =>
+        {
+            PyMemoryError::new_err(text)
+        }
         Error::Io { error, .. } if error.raw_os_error().is_some() => {
             PyOSError::new_err((error.raw_os_error(), text))
         }
         _ => PyRuntimeError::new_err(text),
     }
+}
+
+/// The error for an exception that ends a wait; [`raised`] makes it the exception again.
+pub fn interrupted(error: PyErr) -> Error {
+    RAISED.set(Some(error));
+    Error::Interrupted
 }
 
 /// Lets the program's other threads run during a wait, and signal handlers after it.
@@ -53,9 +65,6 @@ impl Pause for WithoutGil {
             py.detach(|| wait.call());
             py.check_signals()
         })
-        .map_err(|error| {
-            RAISED.set(Some(error));
-            Error::Interrupted
-        })
+        .map_err(interrupted)
     }
 }

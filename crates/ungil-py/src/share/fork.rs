@@ -1,41 +1,35 @@
 //! A forked child becomes a process of its own in every heap of its parent.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
-use ungil_heap::Heap;
 use ungil_heap::heap::Reserved;
 
+use super::attached;
 use super::errors::raised;
-
-/// The heaps that this process is attached to.
-static HEAPS: Mutex<Vec<Weak<Heap>>> = Mutex::new(Vec::new());
+use super::proxy::Shared;
 
 thread_local! {
     /// What this thread prepared for the child that it is about to fork.
-    static PREPARED: RefCell<Vec<(Arc<Heap>, Reserved)>> = const { RefCell::new(Vec::new()) };
+    static PREPARED: RefCell<Vec<(Reserved, Arc<Shared>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Remembers a heap that was opened.
-pub fn remember(heap: &Arc<Heap>) {
-    let mut heaps = HEAPS.lock().unwrap_or_else(PoisonError::into_inner);
-    heaps.retain(|heap| heap.strong_count() > 0);
-    heaps.push(Arc::downgrade(heap));
-}
-
-/// Prepares a place in every heap for the child. An error leaves the child without that heap.
+/// Prepares a place in every heap for the child.
+///
+/// Raises the error of a heap that has none: the child has to look for one itself.
 #[pyfunction]
 pub fn before_fork() -> PyResult<()> {
-    let heaps: Vec<_> = {
-        let heaps = HEAPS.lock().unwrap_or_else(PoisonError::into_inner);
-        heaps.iter().filter_map(Weak::upgrade).collect()
-    };
-    for heap in heaps {
-        let reserved = heap.before_fork().map_err(raised)?;
-        PREPARED.with_borrow_mut(|prepared| prepared.push((heap, reserved)));
+    let mut done = Ok(());
+    for shared in attached::all() {
+        match shared.heap.before_fork() {
+            Ok(reserved) => {
+                PREPARED.with_borrow_mut(|prepared| prepared.push((reserved, shared)));
+            }
+            Err(error) => done = Err(raised(error)),
+        }
     }
-    Ok(())
+    done
 }
 
 /// Gives up what was prepared: the child has it, or there is none.
@@ -44,11 +38,20 @@ pub fn after_fork_in_parent() {
     drop(PREPARED.take());
 }
 
-/// Takes the prepared places.
+/// Takes the prepared places. In a heap without one, whatever this process does must not happen in
+/// the name of its parent, so it takes one now.
 #[pyfunction]
 pub fn after_fork_in_child() -> PyResult<()> {
-    for (heap, reserved) in PREPARED.take() {
-        heap.forked(reserved).map_err(raised)?;
+    let mut prepared = PREPARED.take();
+    let mut done = Ok(());
+    for shared in attached::all() {
+        let place = prepared.iter().position(|(_, heap)| Arc::ptr_eq(heap, &shared));
+        let reserved = place.map(|place| prepared.swap_remove(place).0);
+        if let Err(error) = shared.heap.forked(reserved) {
+            done = Err(raised(error));
+        }
     }
-    Ok(())
+    // Handles on their way are the parent's.
+    attached::release_senders();
+    done
 }

@@ -1,24 +1,34 @@
 //! `ungil.share`: objects of a shared heap as Python objects.
 
 mod argument;
+mod attached;
 mod convert;
 mod dict;
 mod dict_walk;
 mod errors;
 mod extension;
 mod fork;
+mod handle;
 mod heap;
 mod list;
 mod list_iterator;
+mod monitor;
 mod proxy;
+mod statistics;
+mod structs;
+mod sync;
 mod transaction;
 
 pub use dict::Dict;
 pub use dict_walk::Walk;
 pub use extension::set_values;
 pub use fork::{after_fork_in_child, after_fork_in_parent, before_fork};
+pub use handle::{is_shared, receive_handle, send_handle};
 pub use heap::Heap;
 pub use list::List;
 pub use list_iterator::ListIterator;
+pub use monitor::{Monitor, owner_died};
 pub use proxy::{Held, set_proxy};
+pub use structs::{Schema, Struct, struct_cas, struct_incr};
+pub use sync::{Barrier, Condition, Event, Lock, Semaphore};
 pub use transaction::Transaction;

@@ -1,6 +1,8 @@
 //! One Python object for each shared object that a process has in hand.
 
 use std::collections::HashMap;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -16,11 +18,15 @@ use ungil_heap::{Error, Heap, object};
 
 use super::convert;
 use super::errors::raised;
+use super::{structs, sync};
 
 /// A heap, and the proxies of its objects in this process.
 pub struct Shared {
     pub heap: Arc<Heap>,
+    /// The file that it was made or opened as, if it has a name.
+    pub path: Option<PathBuf>,
     proxies: Mutex<HashMap<Offset, Py<PyWeakrefReference>>>,
+    pub labels: structs::Labels,
 }
 
 /// An object that this process holds until the proxy that was made with it is gone.
@@ -60,6 +66,11 @@ impl Held {
 }
 
 impl Hold {
+    /// With what this process holds the object; `None` while it lets go.
+    pub fn root(&self) -> Option<&Root> {
+        self.root.as_ref()
+    }
+
     /// The Python object of a value that was read from this object.
     ///
     /// If it is, or has in it, a shared object that this process does not hold yet, `again` reads
@@ -232,19 +243,34 @@ fn class(kind: Kind) -> Option<&'static PyOnceLock<Py<PyType>>> {
     }
 }
 
-/// Declares the class of the proxies of a kind: `"dict"` or `"list"`.
+/// Declares the class of the proxies of a kind: `"dict"` or `"list"`, or the name of a class of
+/// `threading`.
 #[pyfunction]
 pub fn set_proxy(py: Python<'_>, kind: &str, class_: Py<PyType>) -> PyResult<()> {
-    let kind = if kind == "dict" { Kind::Dict } else { Kind::List };
-    self::class(kind)
+    let place = match sync::named(kind) {
+        Some(sort) => Some(sync::class(sort)),
+        None => self::class(if kind == "dict" { Kind::Dict } else { Kind::List }),
+    };
+    place
         .and_then(|place| place.set(py, class_).ok())
         .ok_or_else(|| PyRuntimeError::new_err("the class of these proxies is declared already"))
 }
 
 impl Shared {
     /// A heap without proxies.
-    pub fn new(heap: Arc<Heap>) -> Arc<Self> {
-        Arc::new(Self { heap, proxies: Mutex::default() })
+    pub fn new(heap: Arc<Heap>, path: Option<PathBuf>) -> Arc<Self> {
+        let labels = structs::Labels::default();
+        Arc::new(Self { heap, path, proxies: Mutex::default(), labels })
+    }
+
+    /// Where other processes find the heap: at its name, or at this process as long as it lives.
+    pub fn place(&self) -> PyResult<PathBuf> {
+        let segment = self.heap.segment();
+        if let Some(path) = self.path.as_deref().filter(|path| segment.is_at(path)) {
+            return Ok(path.to_owned());
+        }
+        let descriptor = segment.file().map_err(raised)?.as_raw_fd();
+        Ok(format!("/proc/{}/fd/{descriptor}", std::process::id()).into())
     }
 
     /// The living proxy of an object, if this process has one.
@@ -274,13 +300,24 @@ impl Shared {
             // The object is held once, by that.
             return Ok(proxy);
         }
-        if matches!(kind, Ok(Kind::Gone)) {
-            return Err(raised(Error::Stale));
-        }
-        let class = class(kind.map_err(raised)?)
-            .and_then(|class| class.get(py))
-            .ok_or_else(|| PyRuntimeError::new_err("import ungil.share first"))?;
-        let proxy = class.bind(py).call1((held,))?;
+        let class = match kind.map_err(raised)? {
+            Kind::Struct => None,
+            Kind::Sync => {
+                let sort = ungil_heap::sync::sort(self.heap.segment(), at);
+                Some(sync::class(sort.map_err(raised)?))
+            }
+            Kind::Gone => return Err(raised(Error::Stale)),
+            kind => class(kind),
+        };
+        let proxy = match class {
+            Some(class) => {
+                let class = class.get(py);
+                let class =
+                    class.ok_or_else(|| PyRuntimeError::new_err("import ungil.share first"))?;
+                class.bind(py).call1((held,))?
+            }
+            None => structs::proxy(py, held, at)?,
+        };
         let weak = PyWeakrefReference::new(&proxy)?;
         let mut proxies = self.proxies.lock().unwrap_or_else(PoisonError::into_inner);
         let old = proxies.insert(at, weak.unbind());

@@ -1,0 +1,566 @@
+//! Structs: objects with the fields of a class that Python declared.
+//!
+//! An instance is local, and keeps the Python objects of its fields, or shared. Both are of the
+//! class itself: its methods cannot tell them apart, and what fits a field is the same for both.
+//!
+//! In a heap, the first field refers to a *label*: an object with what a person calls the class. It
+//! is read when a process does not know the schema, for the sentence that says so. What is imported
+//! is never decided by it.
+
+use std::collections::HashMap;
+use std::ffi::{CString, c_int, c_long, c_void};
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::exceptions::{PyAttributeError, PyRuntimeError, PyTypeError};
+use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use ungil_heap::op::Op;
+use ungil_heap::roots::Root;
+use ungil_heap::segment::Offset;
+use ungil_heap::value::Value;
+use ungil_heap::{Error, Heap, structs};
+
+use super::convert::{Drafts, finished, put};
+use super::errors::raised;
+use super::proxy::{Held, Hold, Shared};
+
+/// The schema of a label.
+const LABEL: u64 = 0;
+
+/// Which fields a class has, and what fits them.
+#[pyclass(frozen, module = "ungil._native", name = "StructSchema")]
+pub struct Schema {
+    hash: u64,
+    module: String,
+    /// Its qualified name.
+    name: String,
+    fields: Vec<Field>,
+    class: PyOnceLock<Py<PyType>>,
+}
+
+struct Field {
+    name: Py<PyString>,
+    /// What fits it, for a person.
+    expected: String,
+    /// An instance of one of these does.
+    classes: Py<PyTuple>,
+}
+
+/// The latest class of each schema.
+static CLASSES: Mutex<Option<HashMap<u64, Py<Schema>>>> = Mutex::new(None);
+
+#[pymethods]
+impl Schema {
+    /// Each field has a name, what fits it for a person, and the classes that do.
+    #[new]
+    fn new(
+        hash: u64,
+        module: String,
+        name: String,
+        fields: Vec<(Py<PyString>, String, Py<PyTuple>)>,
+    ) -> PyResult<Self> {
+        if fields.len() >= structs::MOST {
+            let most = structs::MOST - 1;
+            return Err(PyTypeError::new_err(format!("{name} has more than {most} fields")));
+        }
+        let fields = fields
+            .into_iter()
+            .map(|(name, expected, classes)| Field { name, expected, classes })
+            .collect();
+        Ok(Self { hash, module, name, fields, class: PyOnceLock::new() })
+    }
+
+    /// Declares the class of this schema, instead of one that had the same before.
+    fn declare(slf: &Bound<'_, Self>, class: Py<PyType>) -> PyResult<()> {
+        slf.get()
+            .class
+            .set(slf.py(), class)
+            .map_err(|_| PyRuntimeError::new_err("this schema has its class already"))?;
+        let mut classes = CLASSES.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = classes.get_or_insert_default().insert(slf.get().hash, slf.clone().unbind());
+        drop(classes);
+        drop(old);
+        Ok(())
+    }
+
+    /// The attribute by which a class, and those derived from it, have the field with this index.
+    fn attribute<'py>(
+        &self,
+        class: &Bound<'py, PyType>,
+        index: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = class.py();
+        if !class.is_subclass_of::<Struct>()? {
+            return Err(PyTypeError::new_err("only a struct has fields"));
+        }
+        let name = CString::new(self.field(index)?.name.bind(py).to_str()?)?;
+        // Classes that are declared stay, and so do their attributes.
+        let definition = Box::leak(Box::new(ffi::PyGetSetDef {
+            name: name.into_raw(),
+            get: Some(get),
+            set: Some(set),
+            doc: std::ptr::null(),
+            closure: std::ptr::without_provenance_mut(index),
+        }));
+        // SAFETY: the type lives during the call, and the definition always does.
+        let attribute = unsafe { ffi::PyDescr_NewGetSet(class.as_type_ptr(), definition) };
+        // SAFETY: it is a new reference, or there is an exception.
+        unsafe { Bound::from_owned_ptr_or_err(py, attribute) }
+    }
+}
+
+impl Schema {
+    /// What it looks like, for a person: `Point(x: int, y: int)`.
+    fn text(&self, py: Python<'_>) -> String {
+        let field = |field: &Field| format!("{}: {}", field.name.bind(py), field.expected);
+        let fields: Vec<_> = self.fields.iter().map(field).collect();
+        format!("{}({})", self.name, fields.join(", "))
+    }
+
+    fn check(&self, index: usize, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = given.py();
+        let field = self.field(index)?;
+        let classes = field.classes.bind(py);
+        let class = given.get_type();
+        if classes.iter_borrowed().any(|fitting| fitting.is(&class))
+            || given.is_instance(classes)?
+        {
+            return Ok(());
+        }
+        let (name, field, expected) = (&self.name, field.name.bind(py), &field.expected);
+        let given = class.name()?;
+        Err(PyTypeError::new_err(format!("{name}.{field} must be {expected}, not {given}")))
+    }
+
+    fn field(&self, index: usize) -> PyResult<&Field> {
+        self.fields.get(index).ok_or_else(|| raised(Error::Unfit("the object has no such field")))
+    }
+
+    /// Why a field is not deleted.
+    fn lasting(&self, py: Python<'_>, index: usize) -> PyErr {
+        match self.field(index) {
+            Ok(field) => {
+                let (name, field) = (&self.name, field.name.bind(py));
+                PyAttributeError::new_err(format!("{name}.{field} cannot be deleted"))
+            }
+            Err(error) => error,
+        }
+    }
+
+    fn index(&self, name: &Bound<'_, PyString>) -> PyResult<usize> {
+        let py = name.py();
+        for (index, field) in self.fields.iter().enumerate() {
+            if field.name.is(name) || field.name.bind(py).as_any().eq(name)? {
+                return Ok(index);
+            }
+        }
+        Err(PyAttributeError::new_err(format!("{} has no field '{name}'", self.name)))
+    }
+}
+
+/// An instance of a declared class.
+#[pyclass(frozen, subclass, weakref, module = "ungil._native", name = "SharedStruct")]
+pub struct Struct {
+    schema: Py<Schema>,
+    hash: u64,
+    place: Place,
+}
+
+/// Where the fields are.
+enum Place {
+    Shared(Hold),
+    Local(Mutex<Vec<Option<Py<PyAny>>>>),
+}
+
+#[pymethods]
+impl Struct {
+    /// A local instance without values, which `__init__` gives it, or the proxy of a shared one.
+    #[new]
+    #[classmethod]
+    #[pyo3(signature = (*args, **_kwargs))]
+    fn new(
+        class: &Bound<'_, PyType>,
+        args: &Bound<'_, PyTuple>,
+        _kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let py = class.py();
+        let schema = class.getattr_opt(pyo3::intern!(py, "__struct__"))?;
+        let schema = schema.and_then(|schema| schema.cast_into::<Schema>().ok());
+        let schema = schema
+            .filter(|schema| schema.get().class.get(py).is_some_and(|known| known.is(class)))
+            .ok_or_else(|| {
+                let name = class.name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+                PyTypeError::new_err(format!("{name} is not declared by @share.struct itself"))
+            })?;
+        let held = args.get_borrowed_item(0).ok();
+        let held = held.as_ref().and_then(|held| held.cast::<Held>().ok());
+        let place = if let Some(held) = held {
+            Place::Shared(held.get().take()?)
+        } else {
+            let count = schema.get().fields.len();
+            Place::Local(Mutex::new((0..count).map(|_| None).collect()))
+        };
+        Ok(Self { hash: schema.get().hash, schema: schema.unbind(), place })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        if let Place::Local(values) = &self.place
+            && let Ok(values) = values.try_lock()
+        {
+            values.iter().flatten().try_for_each(|value| visit.call(value))?;
+        }
+        visit.call(&self.schema)
+    }
+
+    fn __clear__(&self) {
+        if let Place::Local(values) = &self.place {
+            let taken = std::mem::take(&mut *values.lock().unwrap_or_else(PoisonError::into_inner));
+            drop(taken);
+        }
+    }
+}
+
+impl Struct {
+    /// What it consists of if it is shared.
+    pub fn hold(&self) -> Option<&Hold> {
+        match &self.place {
+            Place::Shared(hold) => Some(hold),
+            Place::Local(_) => None,
+        }
+    }
+
+    /// The value of a field that is quickly had, as a reference for the caller.
+    #[inline]
+    fn glance(&self, index: usize) -> Option<*mut ffi::PyObject> {
+        let Place::Shared(hold) = &self.place else { return None };
+        Some(match structs::get(&hold.shared.heap, hold.at, self.hash, index + 1) {
+            // SAFETY: here and below, the thread is attached, because only such a one has an
+            // instance, and a null pointer with an exception is what the caller may return too.
+            Ok(Value::Int(number)) => unsafe { ffi::PyLong_FromLongLong(number) },
+            // SAFETY: as above.
+            Ok(Value::Float(number)) => unsafe { ffi::PyFloat_FromDouble(number) },
+            // SAFETY: as above.
+            Ok(Value::Bool(flag)) => unsafe { ffi::PyBool_FromLong(c_long::from(flag)) },
+            Ok(Value::Str(text)) => {
+                let (bytes, length) = (text.as_ptr().cast(), text.len().cast_signed());
+                // SAFETY: as above, and the bytes live during the call.
+                unsafe { ffi::PyUnicode_DecodeUTF8(bytes, length, c"surrogatepass".as_ptr()) }
+            }
+            Ok(_) => return None,
+            Err(error) => {
+                Python::attach(|py| raised(error).restore(py));
+                std::ptr::null_mut()
+            }
+        })
+    }
+
+    #[inline]
+    fn get<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>> {
+        match &self.place {
+            Place::Shared(hold) => {
+                let read = || structs::get(&hold.shared.heap, hold.at, self.hash, index + 1);
+                hold.object(py, &read().map_err(raised)?, read)
+            }
+            Place::Local(values) => {
+                local(values, |values| values.get(index)?.as_ref().map(|value| value.clone_ref(py)))
+                    .map(|value| value.into_bound(py))
+                    .ok_or_else(|| self.unset(py, index))
+            }
+        }
+    }
+
+    #[inline]
+    fn set(&self, index: usize, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.schema.get().check(index, given)?;
+        match &self.place {
+            Place::Shared(hold) => put(&hold.shared, given, |value| {
+                structs::set(&hold.shared.heap, hold.at, self.hash, index + 1, value)
+            }),
+            Place::Local(values) => {
+                let new = Some(given.clone().unbind());
+                let old = local(values, |values| {
+                    values.get_mut(index).map(|place| std::mem::replace(place, new))
+                });
+                drop(old);
+                Ok(())
+            }
+        }
+    }
+
+    fn unset(&self, py: Python<'_>, index: usize) -> PyErr {
+        let schema = self.schema.get();
+        match schema.field(index) {
+            Ok(field) => {
+                let (name, field) = (&schema.name, field.name.bind(py));
+                PyAttributeError::new_err(format!("{name}.{field} has no value"))
+            }
+            Err(error) => error,
+        }
+    }
+}
+
+/// Calls `with` with the values of a local instance. It runs no Python code.
+fn local<T>(
+    values: &Mutex<Vec<Option<Py<PyAny>>>>,
+    with: impl FnOnce(&mut Vec<Option<Py<PyAny>>>) -> T,
+) -> T {
+    with(&mut values.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// What an attribute of a class calls: the class is one of structs, and `index` that of a field.
+///
+/// There is nothing between this and the interpreter, because a field is read in less time than
+/// PyO3 takes to call a method.
+unsafe extern "C" fn get(object: *mut ffi::PyObject, index: *mut c_void) -> *mut ffi::PyObject {
+    // SAFETY: the interpreter calls this with an instance of the class, which it keeps.
+    let object = unsafe { instance(&object) };
+    if let Some(value) = object.glance(index.addr()) {
+        return value;
+    }
+    Python::attach(|py| match object.get(py, index.addr()) {
+        Ok(value) => value.into_ptr(),
+        Err(error) => {
+            error.restore(py);
+            std::ptr::null_mut()
+        }
+    })
+}
+
+/// As above; without a value, the attribute is to be deleted.
+unsafe extern "C" fn set(
+    object: *mut ffi::PyObject,
+    value: *mut ffi::PyObject,
+    index: *mut c_void,
+) -> c_int {
+    // SAFETY: the interpreter calls this with an instance of the class, which it keeps.
+    let object = unsafe { instance(&object) };
+    Python::attach(|py| {
+        // SAFETY: the interpreter keeps the value during the call, or there is none.
+        let value = unsafe { Bound::from_borrowed_ptr_or_opt(py, value) };
+        let done = match value {
+            Some(value) => object.set(index.addr(), &value),
+            None => Err(object.schema.get().lasting(py, index.addr())),
+        };
+        match done {
+            Ok(()) => 0,
+            Err(error) => {
+                error.restore(py);
+                -1
+            }
+        }
+    })
+}
+
+/// The instance of a class of structs.
+///
+/// # Safety
+/// It is one, and the calling thread is attached to the interpreter and has a reference to it.
+#[inline]
+unsafe fn instance(object: &*mut ffi::PyObject) -> &Struct {
+    // SAFETY: as the caller says.
+    let py = unsafe { Python::assume_attached() };
+    // SAFETY: as the caller says.
+    let object = unsafe { Borrowed::from_ptr(py, *object) };
+    // SAFETY: as the caller says, and what is borrowed of it lives as long.
+    let object = unsafe { object.cast_unchecked::<Struct>() };
+    let object: *const Struct = object.get();
+    // SAFETY: it was a reference.
+    unsafe { &*object }
+}
+
+/// Adds `by` to the number in a field, in one step; the sum.
+#[pyfunction]
+#[pyo3(signature = (object, field, by = None, /))]
+pub fn struct_incr<'py>(
+    object: &Bound<'py, Struct>,
+    field: &Bound<'py, PyString>,
+    by: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (py, object) = (object.py(), object.get());
+    let index = object.schema.get().index(field)?;
+    // A bool is a number here, and the sum of two is none.
+    let by = by.map_or(Ok(None), |by| by.pos().map(Some))?;
+    let by = match by {
+        Some(by) => by,
+        None => 1_i64.into_pyobject(py)?.into_any(),
+    };
+    object.schema.get().check(index, &by)?;
+    match &object.place {
+        Place::Shared(hold) => put(&hold.shared, &by, |by| {
+            structs::increment(&hold.shared.heap, hold.at, object.hash, index + 1, by)
+        })
+        .and_then(|sum| hold.value(py, &sum)),
+        Place::Local(_) => {
+            let sum = object.get(py, index)?.add(by)?;
+            object.set(index, &sum)?;
+            Ok(sum)
+        }
+    }
+}
+
+/// Gives a field the value `new` if it equals `old`, in one step; whether it did.
+#[pyfunction]
+#[pyo3(signature = (object, field, old, new, /))]
+pub fn struct_cas(
+    object: &Bound<'_, Struct>,
+    field: &Bound<'_, PyString>,
+    old: &Bound<'_, PyAny>,
+    new: &Bound<'_, PyAny>,
+) -> PyResult<bool> {
+    let (py, object) = (object.py(), object.get());
+    let index = object.schema.get().index(field)?;
+    object.schema.get().check(index, new)?;
+    match &object.place {
+        Place::Shared(hold) => {
+            let mut drafts = Drafts::new(&hold.shared);
+            let old = drafts.draft_key(old)?;
+            let old = finished(&old, &[]);
+            put(&hold.shared, new, |new| {
+                structs::compare_and_set(
+                    &hold.shared.heap,
+                    hold.at,
+                    object.hash,
+                    index + 1,
+                    &old,
+                    new,
+                )
+            })
+        }
+        Place::Local(_) => {
+            let is_same = object.get(py, index)?.eq(old)?;
+            if is_same {
+                object.set(index, new)?;
+            }
+            Ok(is_same)
+        }
+    }
+}
+
+/// A value with the name of its field.
+type Named<'py> = (String, Bound<'py, PyAny>);
+
+/// A local instance on its way into a heap, its values drafted one by one.
+pub struct Making {
+    schema: u64,
+    label: Offset,
+}
+
+impl Making {
+    /// Prepares to make a shared instance of the same class; its values, with their names.
+    pub fn begin<'py>(
+        shared: &Shared,
+        object: &Bound<'py, Struct>,
+    ) -> PyResult<(Self, Vec<Named<'py>>)> {
+        let py = object.py();
+        let object = object.get();
+        let schema = object.schema.get();
+        let label = shared.labels.of(&shared.heap, py, schema).map_err(raised)?;
+        let named = |(index, field): (usize, &Field)| {
+            Ok((field.name.bind(py).to_string(), object.get(py, index)?))
+        };
+        let values = schema.fields.iter().enumerate().map(named).collect::<PyResult<_>>()?;
+        Ok((Self { schema: object.hash, label }, values))
+    }
+
+    /// Makes it, with those of its values that are known.
+    pub fn create<'v>(
+        &self,
+        op: &mut Op<'_>,
+        values: impl Iterator<Item = Option<Value<'v>>>,
+    ) -> ungil_heap::Result<Offset> {
+        let mut all = vec![Value::Object(self.label)];
+        all.extend(values.map(|value| value.unwrap_or(Value::None)));
+        structs::create(op, self.schema, &all)
+    }
+
+    /// Gives it a value that was not known when it was created.
+    pub fn complete(
+        &self,
+        heap: &Heap,
+        at: Offset,
+        index: usize,
+        value: &Value<'_>,
+    ) -> ungil_heap::Result<()> {
+        structs::set(heap, at, self.schema, index + 1, value)
+    }
+}
+
+/// The labels that this process has made in a heap, by schema. They stay as long as it is attached.
+#[derive(Default)]
+pub struct Labels(Mutex<HashMap<u64, Root>>);
+
+impl Labels {
+    fn of(&self, heap: &Heap, py: Python<'_>, schema: &Schema) -> ungil_heap::Result<Offset> {
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(root) = lock().get(&schema.hash)
+            // It is not if the transaction failed in which it was made.
+            && heap.is_alive(root)?
+        {
+            return Ok(root.at());
+        }
+        let text = schema.text(py);
+        let label = [&schema.module, &schema.name, &text].map(|text| Value::from(&**text));
+        // Unlocked, because this can wait for other threads of the program.
+        let root = heap.make(|op| structs::create(op, LABEL, &label))?;
+        let at = root.at();
+        match lock().insert(schema.hash, root) {
+            // Another thread's, or what is no more. Structs refer to theirs.
+            Some(old) => heap.release(old).map(|()| at),
+            None => Ok(at),
+        }
+    }
+}
+
+/// The proxy of a shared struct that was just held.
+pub fn proxy(py: Python<'_>, held: Held, at: Offset) -> PyResult<Bound<'_, PyAny>> {
+    let class = class(py, &held.shared, at)?;
+    // Not by calling the class, which would initialise it.
+    py.get_type::<Struct>().getattr(pyo3::intern!(py, "__new__"))?.call1((class, held))
+}
+
+/// The class of a shared struct, if this process has declared it.
+fn class<'py>(py: Python<'py>, shared: &Shared, at: Offset) -> PyResult<Bound<'py, PyType>> {
+    let (hash, fields) = structs::schema(&shared.heap, at).map_err(raised)?;
+    let known = {
+        let classes = CLASSES.lock().unwrap_or_else(PoisonError::into_inner);
+        classes.as_ref().and_then(|classes| classes.get(&hash)).map(|known| known.clone_ref(py))
+    };
+    if let Some(schema) = &known
+        && schema.get().fields.len() + 1 == fields
+        && let Some(class) = schema.get().class.get(py)
+    {
+        return Ok(class.bind(py).clone());
+    }
+    let label = match structs::get(&shared.heap, at, hash, 0).map_err(raised)? {
+        Value::Object(label) => structs::all(&shared.heap, label, LABEL).map_err(raised)?,
+        _ => Vec::new(),
+    };
+    let [Value::Str(module), Value::Str(name), Value::Str(there)] = &label[..] else {
+        return Err(raised(Error::Corrupt("a struct without a name")));
+    };
+    let [module, name, there] = [module, name, there].map(|text| String::from_utf8_lossy(text));
+    let here = declared(py, &module, &name);
+    Err(PyTypeError::new_err(if here.is_empty() {
+        format!(
+            "the shared object is a {there}, which this process has not declared: import {module}"
+        )
+    } else {
+        let here = here.join(" and ");
+        format!("the shared object is a {there}, and this process has declared {here}")
+    }))
+}
+
+/// The classes of this name in this process, with their fields.
+fn declared(py: Python<'_>, module: &str, name: &str) -> Vec<String> {
+    let classes = CLASSES.lock().unwrap_or_else(PoisonError::into_inner);
+    let all: Vec<_> = classes.iter().flatten().map(|(_, known)| known.clone_ref(py)).collect();
+    drop(classes);
+    all.iter()
+        .map(Py::get)
+        .filter(|schema| schema.module == module && schema.name == name)
+        .map(|schema| schema.text(py))
+        .collect()
+}

@@ -1,0 +1,111 @@
+"""Finding heaps from outside: those with a name, and those that some process has open.
+
+A heap without a name is called PID/FILE here, as it is found under /proc.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ungil.errors import UsageError
+from ungil.share import _names
+
+# As ungil-heap's segment.rs names its anonymous files, and what every heap begins with.
+_ANONYMOUS = "/memfd:ungil-heap"
+_MAGIC = b"ungil\0hp"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A heap, and where it can be opened."""
+
+    name: str
+    path: Path
+    is_named: bool
+
+
+def find_all() -> Iterator[Found]:
+    """Yield all heaps of this user, those with a name first; each once."""
+    seen: set[tuple[int, int]] = set()
+    for name in _names.names():
+        path = _names.path_of(name)
+        if (identity := _identity(path)) is not None:
+            seen.add(identity)
+            yield Found(name, path, is_named=True)
+    folders = (folder.name for folder in Path("/proc").iterdir())
+    for pid in sorted(int(name) for name in folders if name.isdecimal()):
+        yield from _open_in(pid, seen)
+
+
+def find(name: str) -> Found:
+    """Return the heap with that name, or PID/FILE; UsageError if there is none."""
+    pid, slash, file = name.partition("/")
+    if not slash:
+        return find_named(name)
+    if not (pid.isdecimal() and file.isdecimal()):
+        raise UsageError(f"{name!r} is neither the name of a heap nor PID/FILE of a process")
+    path = Path(f"/proc/{pid}/fd/{file}")
+    try:
+        is_heap = _is_heap(path)
+    except PermissionError:
+        raise UsageError(f"process {pid} cannot be looked into: permission denied") from None
+    except OSError:
+        is_heap = False
+    if not is_heap:
+        raise UsageError(f"process {pid} has no heap open as file {file}")
+    return Found(name, path, is_named=False)
+
+
+def find_named(name: str) -> Found:
+    """Return the heap with that name; UsageError if there is none."""
+    if "/" in name:
+        raise UsageError(f"{name!r} is no name: a heap without one goes with its last process")
+    try:
+        path = _names.path_of(name)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if _identity(path) is None:
+        raise UsageError(f"there is no heap named {name!r}")
+    return Found(name, path, is_named=True)
+
+
+def _open_in(pid: int, seen: set[tuple[int, int]]) -> Iterator[Found]:
+    """The heaps that a process has open and that are not among those seen."""
+    folder = Path(f"/proc/{pid}/fd")
+    try:
+        files = sorted(folder.iterdir(), key=lambda file: int(file.name))
+    except OSError:
+        return  # It is another user's, or has ended.
+    for path in files:
+        try:
+            if not _is_heap(path):
+                continue
+            stat = path.stat()
+        except OSError:
+            continue
+        identity = (stat.st_dev, stat.st_ino)
+        if stat.st_uid == os.geteuid() and identity not in seen:
+            seen.add(identity)
+            yield Found(f"{pid}/{path.name}", path, is_named=False)
+
+
+def _is_heap(path: Path) -> bool:
+    """Whether an open file is a heap, be it one whose name was taken away."""
+    target = str(path.readlink())
+    if target.startswith(_ANONYMOUS):
+        return True
+    if not target.startswith(f"{_names.FOLDER}/") or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        stat = path.lstat()
+    except OSError:
+        return None
+    return stat.st_dev, stat.st_ino

@@ -1,0 +1,40 @@
+"""Where the heaps with a name are: files in /dev/shm, each user's names being their own.
+
+The heap `cache` of the user with the number 1000 is /dev/shm/ungil-heap-1000-cache.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+FOLDER = Path("/dev/shm")
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
+
+
+def path_of(name: str) -> Path:
+    """Return the path of this user's heap of that name; ValueError if it can be no name."""
+    if not _NAME.fullmatch(name):
+        raise ValueError(
+            f"{name!r} cannot be the name of a heap: it has 1 to 200 letters (a to z), digits, "
+            "'.', '_' and '-'"
+        )
+    return FOLDER / f"{_prefix()}{name}"
+
+
+def name_of(path: str) -> str | None:
+    """Return the name of the heap of this user with that path, if it has one."""
+    file = Path(path)
+    if file.parent != FOLDER or not file.name.startswith(_prefix()):
+        return None
+    return file.name.removeprefix(_prefix())
+
+
+def names() -> Iterator[str]:
+    """The names of this user's heaps, sorted."""
+    found = (name_of(str(path)) for path in FOLDER.iterdir())
+    yield from sorted(name for name in found if name is not None)
+
+
+def _prefix() -> str:
+    return f"ungil-heap-{os.geteuid()}-"
