@@ -60,7 +60,6 @@ TestDict = cpython_suites.suite(
         "test_copy_maintains_tracking": FOREIGN,
         "test_dict_contain_use_after_free": FOREIGN,
         "test_dict_copy_order": DERIVED,
-        "test_dictitems_contains_use_after_free": FOREIGN,
         "test_eq": FOREIGN,
         "test_equal_operator_modifying_operand": FOREIGN,
         "test_errors_in_view_containment_check": FOREIGN,

@@ -1,6 +1,6 @@
 """The native part: the recorder, the reader of traces, and what the hook can be loaded into."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
 from typing import Any, Literal, Self, SupportsIndex, final, overload
 
@@ -13,6 +13,7 @@ __all__ = [
     "Recorder",
     "SharedBarrier",
     "SharedCondition",
+    "SharedDeque",
     "SharedDict",
     "SharedDictWalk",
     "SharedEvent",
@@ -22,6 +23,7 @@ __all__ = [
     "SharedLock",
     "SharedMonitor",
     "SharedSemaphore",
+    "SharedSet",
     "SharedStruct",
     "SharedTransaction",
     "StructSchema",
@@ -413,6 +415,111 @@ class SharedListIterator:
     def __iter__(self) -> Self: ...
     def __next__(self) -> object: ...
 
+@disjoint_base
+class SharedSet:
+    """The proxy of a shared set: what reads or changes it."""
+
+    def __new__(cls, held: Held | None = None, /) -> SharedSet: ...
+    def __len__(self) -> int: ...
+    def __contains__(self, given: object, /) -> bool: ...
+    def __iter__(self) -> Iterator[object]:
+        """Go through the members of this moment."""
+
+    def add(self, member: object, /) -> None:
+        """Make `member` a member. Raises TypeError if it cannot be hashed or shared."""
+
+    def discard(self, member: object, /) -> None:
+        """Make `member` no member."""
+
+    def remove(self, member: object, /) -> None:
+        """Take `member` out. Raises KeyError if it is none."""
+
+    def pop(self) -> object:
+        """Take any member out. Raises KeyError if there is none."""
+
+    def clear(self) -> None:
+        """Take all members out."""
+
+    def update(self, *others: Iterable[object]) -> None:
+        """Make all of these members, in one step."""
+
+    def intersection_update(self, *others: Iterable[object]) -> None:
+        """Keep only members that are in all of these, in one step."""
+
+    def difference_update(self, *others: Iterable[object]) -> None:
+        """Take all of these out, in one step."""
+
+    def symmetric_difference_update(self, other: Iterable[object], /) -> None:
+        """Take those of these out that are members and make the others members, in one step."""
+
+@disjoint_base
+class SharedDeque:
+    """The proxy of a shared deque: what reads or changes it."""
+
+    def __new__(cls, held: Held | None = None, /) -> SharedDeque: ...
+    @property
+    def maxlen(self) -> int | None:
+        """How many items it can have; None: any number."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, key: SupportsIndex, /) -> object: ...
+    def __setitem__(self, key: SupportsIndex, item: object, /) -> None: ...
+    def __delitem__(self, key: SupportsIndex, /) -> None: ...
+    def __contains__(self, item: object, /) -> bool: ...
+    def __iter__(self) -> Iterator[object]:
+        """Go through the items of this moment."""
+
+    def __reversed__(self) -> Iterator[object]:
+        """Go through the items of this moment from right to left."""
+
+    def __imul__(self, times: SupportsIndex, /) -> Self:
+        """Repeat the items, in one step."""
+
+    def append(self, item: object, /) -> None:
+        """Add `item` at the right end; if there are too many then, the leftmost goes."""
+
+    def appendleft(self, item: object, /) -> None:
+        """Add `item` at the left end; if there are too many then, the rightmost goes."""
+
+    def extend(self, items: Iterable[object], /) -> None:
+        """Add items at the right end, in one step."""
+
+    def extendleft(self, items: Iterable[object], /) -> None:
+        """Add items at the left end one after the other, in one step."""
+
+    def pop(self) -> object:
+        """Take the item at the right end. Raises IndexError if there is none."""
+
+    def popleft(self) -> object:
+        """Take the item at the left end. Raises IndexError if there is none."""
+
+    def insert(self, index: SupportsIndex, item: object, /) -> None:
+        """Add `item` before an index. Raises IndexError if there is no room for one more."""
+
+    def remove(self, item: object, /) -> None:
+        """Take the first item out that equals `item`. Raises ValueError if there is none."""
+
+    def index(
+        self,
+        item: object,
+        start: SupportsIndex = ...,
+        stop: SupportsIndex = ...,
+        /,
+    ) -> int:
+        """Find the first item that equals `item`. Raises ValueError if there is none."""
+
+    def count(self, item: object, /) -> int:
+        """Count the items that equal `item`."""
+
+    def rotate(self, steps: SupportsIndex = 1, /) -> None:
+        """Take `steps` items from the right end and add them at the left; the other way below 0."""
+
+    def reverse(self) -> None:
+        """Turn the order around."""
+
+    def clear(self) -> None:
+        """Take all items out."""
+
 @final
 class SharedTransaction:
     """Makes what is done in its `with` block one change."""
@@ -606,9 +713,9 @@ class SharedBarrier:
         """Whether it is broken."""
 
 def set_proxy(kind: str, class_: type) -> None:
-    """Declare the class of the proxies of a kind once.
+    """Declare the class of the proxies of a kind, once.
 
-    "dict" or "list", or the name of a class of `threading`.
+    The kinds are "dict", "list", "set", "deque", and the names of the classes of `threading`.
     """
 
 def before_fork() -> None:

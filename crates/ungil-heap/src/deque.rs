@@ -21,6 +21,8 @@ const SPAN: usize = BODY + 16;
 const MOST: usize = 1 << 31;
 /// Rings of fewer cells stay as large as they are.
 const SMALL: usize = 64;
+/// So many values are added one by one.
+const FEW: usize = 8;
 
 /// One of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,6 +165,9 @@ pub fn push(heap: &Heap, at: Offset, end: End, value: &Value<'_>) -> Result<()> 
 
 /// Adds values at an end, one after the other.
 pub fn extend(heap: &Heap, at: Offset, end: End, values: &[Value<'_>]) -> Result<()> {
+    if values.len() > FEW && values.len() > len(heap, at)? {
+        return extend_by_many(heap, at, end, values);
+    }
     heap.change(|op| {
         for value in values {
             let ring = lock(op, at)?;
@@ -170,6 +175,30 @@ pub fn extend(heap: &Heap, at: Offset, end: End, values: &[Value<'_>]) -> Result
         }
         Ok(())
     })
+}
+
+/// As above, where a new ring costs less than remembering each step.
+fn extend_by_many(heap: &Heap, at: Offset, end: End, values: &[Value<'_>]) -> Result<()> {
+    let limit = limit(heap, at)?.unwrap_or(usize::MAX);
+    edit(heap, at, |op, all| {
+        let new = cells::store(op, values)?;
+        let surplus = (all.len() + new.len()).saturating_sub(limit);
+        let surplus = match end {
+            End::Left => {
+                all.splice(..0, new.into_iter().rev());
+                all.drain(all.len() - surplus..)
+            }
+            End::Right => {
+                all.extend(new);
+                all.drain(..surplus)
+            }
+        };
+        for cell in surplus {
+            value::discard(op, cell)?;
+        }
+        Ok(Some(()))
+    })?;
+    Ok(())
 }
 
 fn push_in(op: &mut Op<'_>, at: Offset, ring: Ring, end: End, value: &Value<'_>) -> Result<()> {
@@ -293,6 +322,37 @@ pub fn rotate(heap: &Heap, at: Offset, steps: isize) -> Result<()> {
     edit(heap, at, |_, all| {
         let Ok(length @ 1..) = isize::try_from(all.len()) else { return Ok(None) };
         all.rotate_right(steps.rem_euclid(length).unsigned_abs());
+        Ok(Some(()))
+    })?;
+    Ok(())
+}
+
+/// Repeats the values so often in all; for 0, takes everything out. If there are too many then, those
+/// at the left end go.
+pub fn repeat(heap: &Heap, at: Offset, times: usize) -> Result<()> {
+    let limit = limit(heap, at)?;
+    edit(heap, at, |op, all| {
+        let segment = op.heap().segment();
+        let count = all.len();
+        let total = count.saturating_mul(times).min(limit.unwrap_or(usize::MAX));
+        if total == count {
+            return Ok(None);
+        }
+        if times == 0 {
+            all.drain(..).try_for_each(|cell| value::discard(op, cell))?;
+            return Ok(Some(()));
+        }
+        if !cells::fits(segment, total) {
+            return Err(cells::too_many(count, times));
+        }
+        let values = cells::load(segment, all)?;
+        // The values there stay, at the right end, where counting backwards needs no knowledge of
+        // how many there would be without a limit.
+        let mut new = Vec::with_capacity(total.saturating_sub(count));
+        for place in (count..total).rev() {
+            new.push(value::store(op, &values[count - 1 - place % count])?);
+        }
+        all.splice(..0, new);
         Ok(Some(()))
     })?;
     Ok(())

@@ -12,7 +12,8 @@
 //! The hash has 32 bits. The lowest b of them say at which slot the search begins; the slot holds
 //! the others, and in their place the number of the entry plus 1, or it is 0. So a search rarely
 //! looks at an entry that it does not want. It goes on slot by slot until it finds a 0. Deleting
-//! leaves the slot to a dead entry; a table whose entries are used up is rebuilt without dead ones.
+//! leaves the slot to a dead entry, until a key of the same hash is inserted, so that a key which
+//! comes and goes has one slot; a table whose entries are used up is rebuilt without dead ones.
 //!
 //! | word of the object's body | what |
 //! |---|---|
@@ -149,7 +150,7 @@ impl<'p> Probe<'p> {
 pub(crate) enum Found {
     /// At the entry of this number.
     Entry(usize),
-    /// At this slot, which is free: the key is not there.
+    /// The key is not there, and belongs into this slot: it is free, or that of a dead entry.
     Slot(u32),
 }
 
@@ -251,15 +252,18 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
     /// Looks for a key.
     #[inline]
     pub(crate) fn find(&self, probe: &Probe) -> Result<Found> {
+        let mut dead = None;
         for (slot, content) in self.index.search(probe.hash) {
             if content == 0 {
-                return Ok(Found::Slot(slot));
+                return Ok(Found::Slot(dead.unwrap_or(slot)));
             }
             let Some(number) = self.index.number(content, probe.hash) else { continue };
             let entry = self.entry(number)?;
             if hash_of(entry) == probe.hash {
                 let key = cell_of(entry, KEY);
-                if !key.is_nothing() && (key == probe.cell || self.is_equal(key, probe)?) {
+                if key.is_nothing() {
+                    dead = Some(slot);
+                } else if key == probe.cell || self.is_equal(key, probe)? {
                     return Ok(Found::Entry(number));
                 }
             }
@@ -334,6 +338,9 @@ pub(crate) fn check<const WIDTH: usize>(segment: &Segment, at: Offset, kind: Kin
             return Err(Error::Corrupt("the entries of a table are out of order"));
         }
         stamps = Some(word >> 32);
+        if table.key(number)?.is_nothing() {
+            continue;
+        }
         let hash = hash_of(table.entry(number)?);
         let mut passed = table.index.search(hash).take_while(|(_, content)| *content != 0);
         if !passed.any(|(_, content)| table.index.number(content, hash) == Some(number)) {
@@ -344,7 +351,7 @@ pub(crate) fn check<const WIDTH: usize>(segment: &Segment, at: Offset, kind: Kin
         return Err(Error::Corrupt("a table does not have as many entries as it says"));
     }
     let filled = table.index.search(0).filter(|(_, content)| *content != 0).count();
-    if filled != table.counts.used as usize {
+    if filled > table.counts.used as usize {
         return Err(Error::Corrupt("an index has slots without an entry"));
     }
     Ok(())

@@ -1,33 +1,18 @@
-//! Dicts in which somebody wrote what no ungil process writes: an error, or a wrong answer, but
-//! never a panic, and never without end.
+//! Dicts and deques in which somebody wrote what no ungil process writes: an error, or a wrong
+//! answer, but never a panic, and never without end.
 
+#[path = "support/damage.rs"]
+mod damage;
 mod support;
 
-use std::sync::atomic::Ordering::Relaxed;
-
+use damage::wounds;
 use proptest::prelude::*;
 use support::heap;
-use ungil_heap::object::BODY;
-use ungil_heap::reclaim::Owned;
+use ungil_heap::deque::{self, End};
 use ungil_heap::segment::Offset;
 use ungil_heap::table::Cursor;
 use ungil_heap::value::{self, Cell, Text, Value};
-use ungil_heap::{Heap, dict, set};
-
-/// Words that a dict is made of: those of its body, its table and its values.
-fn words(heap: &Heap, at: Offset) -> Vec<Offset> {
-    let mut words: Vec<Offset> = (0..4).map(|word| at + BODY + word * 8).collect();
-    dict::owned(heap.segment(), at, &mut |owned| {
-        if let Owned::Block { at: block, bytes } = owned
-            && block != at
-        {
-            words.extend((0..bytes / 8).map(|word| block + word * 8));
-        }
-        Ok(())
-    })
-    .unwrap();
-    words
-}
+use ungil_heap::{Heap, dict, reclaim, set};
 
 fn keys() -> Vec<Value<'static>> {
     let mut keys = Vec::new();
@@ -40,31 +25,15 @@ fn keys() -> Vec<Value<'static>> {
     keys
 }
 
-/// A word that is wrong, or wrong in few bits only.
-#[derive(Clone, Debug)]
-enum Damage {
-    Random(u64),
-    Flipped(u32),
-    /// What another word of the dict is.
-    Copied(prop::sample::Index),
-    Small(i8),
-}
-
-fn damage() -> impl Strategy<Value = Damage> {
-    prop_oneof![
-        any::<u64>().prop_map(Damage::Random),
-        (0..64_u32).prop_map(Damage::Flipped),
-        any::<prop::sample::Index>().prop_map(Damage::Copied),
-        any::<i8>().prop_map(Damage::Small),
-    ]
-}
+/// Changes a deque, with a value if it takes one.
+type Change = fn(&Heap, Offset, &Value<'_>);
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
     #[test]
     fn no_operation_panics_over_a_damaged_dict(
-        wounds in prop::collection::vec((any::<prop::sample::Index>(), damage()), 1..6),
+        wounds in wounds(),
     ) {
         let heap = heap(4 << 20);
         let at = heap.change(dict::create).unwrap();
@@ -72,19 +41,7 @@ proptest! {
         for key in &keys {
             dict::set(&heap, at, key, key).unwrap();
         }
-        let words = words(&heap, at);
-        for (place, damage) in &wounds {
-            let word = heap.segment().word(*place.get(&words)).unwrap();
-            let new = match damage {
-                Damage::Random(new) => *new,
-                Damage::Flipped(bit) => word.load(Relaxed) ^ 1 << bit,
-                Damage::Copied(from) => {
-                    heap.segment().word(*from.get(&words)).unwrap().load(Relaxed)
-                }
-                Damage::Small(new) => i64::from(*new).cast_unsigned(),
-            };
-            word.store(new, Relaxed);
-        }
+        wounds.inflict(&heap, at);
         let long = Value::from("a value of more than fourteen bytes");
         drop(dict::check(heap.segment(), at));
         drop(dict::owned(heap.segment(), at, &mut |_| Ok(())));
@@ -114,6 +71,48 @@ proptest! {
         drop(dict::update(&heap, at, &pairs));
         drop(dict::clear(&heap, at));
         // Who takes it for something else is told so.
+        prop_assert!(set::len(&heap, at).is_err());
+    }
+
+    #[test]
+    fn no_operation_panics_over_a_damaged_deque(
+        wounds in wounds(),
+        limit in prop::option::of(30..50_usize),
+    ) {
+        let heap = heap(4 << 20);
+        let values = keys();
+        let long = Value::from("a value of more than fourteen bytes");
+        let changes: [Change; 12] = [
+            |heap, at, value| drop(deque::push(heap, at, End::Left, value)),
+            |heap, at, value| drop(deque::push(heap, at, End::Right, value)),
+            |heap, at, value| drop(deque::extend(heap, at, End::Left, &vec![value.clone(); 9])),
+            |heap, at, value| drop(deque::set(heap, at, 3, value)),
+            |heap, at, value| drop(deque::insert(heap, at, 3, value)),
+            |heap, at, value| drop(deque::remove(heap, at, value)),
+            |heap, at, _| drop(deque::pop(heap, at, End::Left)),
+            |heap, at, _| drop(deque::pop(heap, at, End::Right)),
+            |heap, at, _| drop(deque::delete(heap, at, 3)),
+            |heap, at, _| drop(deque::rotate(heap, at, 3)),
+            |heap, at, _| drop(deque::repeat(heap, at, 3)),
+            |heap, at, _| drop(deque::reverse(heap, at)),
+        ];
+        let at = heap.change(|op| deque::create(op, limit)).unwrap();
+        deque::extend(&heap, at, End::Right, &values).unwrap();
+        // The ring is not at the beginning of its cells.
+        deque::pop(&heap, at, End::Left).unwrap();
+        wounds.inflict(&heap, at);
+        drop(reclaim::owned(heap.segment(), at, &mut |_| Ok(())));
+        for value in values.iter().take(3).chain([&long]) {
+            drop(deque::all(&heap, at));
+            drop((-40..40).map(|index| deque::get(&heap, at, index)).collect::<Vec<_>>());
+            drop((deque::len(&heap, at), deque::limit(&heap, at)));
+            drop(deque::index(&heap, at, value, 2, -2));
+            drop(deque::count(&heap, at, value));
+            for change in changes {
+                change(&heap, at, value);
+            }
+        }
+        drop(deque::clear(&heap, at));
         prop_assert!(set::len(&heap, at).is_err());
     }
 

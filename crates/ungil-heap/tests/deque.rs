@@ -30,6 +30,7 @@ enum Action {
     Remove(Value<'static>),
     Rotate(isize),
     Reverse,
+    Repeat(usize),
     Clear,
     Find(Value<'static>, isize, isize),
     /// All of these in a transaction, which fails.
@@ -53,6 +54,7 @@ fn actions() -> impl Strategy<Value = Action> {
         1 => values().prop_map(Action::Remove),
         2 => (-50..50_isize).prop_map(Action::Rotate),
         1 => Just(Action::Reverse),
+        1 => (0..3_usize).prop_map(Action::Repeat),
         1 => Just(Action::Clear),
         2 => (values(), index(), index()).prop_map(|(value, a, b)| Action::Find(value, a, b)),
     ];
@@ -138,6 +140,18 @@ fn run(
         Action::Reverse => {
             deque::reverse(heap, at).unwrap();
             model.make_contiguous().reverse();
+        }
+        Action::Repeat(times) => {
+            deque::repeat(heap, at, times).unwrap();
+            let values = model.clone();
+            if times == 0 {
+                model.clear();
+            }
+            for _ in 1..times {
+                for value in &values {
+                    push(model, limit, End::Right, value.clone());
+                }
+            }
         }
         Action::Clear => {
             deque::clear(heap, at).unwrap();

@@ -67,17 +67,21 @@ fn whole_or_not_at_all(
 }
 
 fn on_a_list(length: i64, change: impl Fn(&Heap, Offset)) {
-    let steps = whole_or_not_at_all(
+    let values: Vec<_> = (0..length).map(long).collect();
+    let steps = on_a_list_of(&values, change);
+    assert!(steps.unseen > 3 && steps.unseen < steps.all, "{steps:?}");
+}
+
+fn on_a_list_of(values: &[Value<'_>], change: impl Fn(&Heap, Offset)) -> Steps {
+    whole_or_not_at_all(
         |op| {
             let at = list::create(op)?;
-            let values: Vec<_> = (0..length).map(long).collect();
-            list::extend(op.heap(), at, &values)?;
+            list::extend(op.heap(), at, values)?;
             Ok(at)
         },
         |heap, at| list::get_slice(heap, at, Slice::ALL).unwrap(),
         change,
-    );
-    assert!(steps.unseen > 3 && steps.unseen < steps.all, "{steps:?}");
+    )
 }
 
 #[test]
@@ -133,6 +137,33 @@ fn reversing_ordering_repeating_and_clearing() {
 }
 
 #[test]
+fn removing() {
+    on_a_list(5, |heap, at| assert!(list::remove(heap, at, &long(1)).unwrap()));
+    on_a_list(100, |heap, at| assert!(list::remove(heap, at, &long(1)).unwrap()));
+}
+
+#[test]
+fn comparing_and_setting() {
+    on_a_list(3, |heap, at| {
+        let done = list::compare_and_set(heap, at, 1, &long(1), &long(9)).unwrap();
+        assert_eq!(done, Some(true));
+    });
+}
+
+#[test]
+fn adding_to_a_number() {
+    // The first sum stays in its cell, the second needs a block, and the third gives it back.
+    let beyond = Value::integer(false, &[0, 0, 0, 0, 0, 0, 0, 0x80]);
+    let numbers = [Value::Int(1), Value::Int(i64::MAX), beyond];
+    for (index, by) in [(0, 1), (1, 1), (2, -1)] {
+        let steps = on_a_list_of(&numbers, |heap, at| {
+            assert!(list::increment(heap, at, index, &Value::Int(by)).unwrap().is_some());
+        });
+        assert!(steps.unseen > 2 && steps.unseen < steps.all, "{steps:?}");
+    }
+}
+
+#[test]
 fn several_changes_in_a_transaction() {
     on_a_list(5, |heap, at| {
         let op = heap.op().unwrap();
@@ -167,10 +198,27 @@ fn changing_a_deque() {
         on_a_deque(Some(4), 4, |heap, at| deque::push(heap, at, end, &long(9)).unwrap());
         on_a_deque(None, 4, |heap, at| assert!(deque::pop(heap, at, end).unwrap().is_some()));
     }
+    on_a_deque(None, 5, |heap, at| assert!(deque::set(heap, at, 1, &long(9)).unwrap()));
+    on_a_deque(None, 5, |heap, at| assert!(deque::remove(heap, at, &long(3)).unwrap()));
+    on_a_deque(None, 5, |heap, at| deque::reverse(heap, at).unwrap());
     on_a_deque(None, 5, |heap, at| deque::rotate(heap, at, 2).unwrap());
     on_a_deque(None, 5, |heap, at| assert!(deque::insert(heap, at, 2, &long(9)).unwrap()));
     on_a_deque(None, 5, |heap, at| assert!(deque::delete(heap, at, 2).unwrap()));
     on_a_deque(None, 5, |heap, at| deque::clear(heap, at).unwrap());
+}
+
+#[test]
+fn extending_and_repeating_a_deque() {
+    let new: Vec<_> = (10..16).map(long).collect();
+    for end in [End::Left, End::Right] {
+        on_a_deque(None, 2, |heap, at| deque::extend(heap, at, end, &new[..2]).unwrap());
+        on_a_deque(None, 3, |heap, at| deque::extend(heap, at, end, &new).unwrap());
+        // More than there is room for, so that values come and go in one operation.
+        on_a_deque(Some(4), 3, |heap, at| deque::extend(heap, at, end, &new).unwrap());
+    }
+    on_a_deque(None, 3, |heap, at| deque::repeat(heap, at, 3).unwrap());
+    on_a_deque(Some(5), 3, |heap, at| deque::repeat(heap, at, 3).unwrap());
+    on_a_deque(None, 3, |heap, at| deque::repeat(heap, at, 0).unwrap());
 }
 
 #[test]

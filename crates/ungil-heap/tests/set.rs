@@ -154,3 +154,18 @@ fn what_two_processes_pop_from_one_set_is_all_of_it_once() {
     seen.sort_unstable();
     assert_eq!(seen, (0..COUNT).collect::<Vec<_>>());
 }
+
+#[test]
+fn a_member_that_comes_and_goes_leaves_the_others_alone() {
+    let heap = heap(SIZE);
+    let at = new(&heap);
+    let many: Members = (0..10_000).map(Value::Int).collect();
+    set::update(&heap, at, &many).unwrap();
+    // So often that the table is rebuilt a few times.
+    for _ in 0..50_000 {
+        assert!(set::add(&heap, at, &Value::Int(-1)).unwrap());
+        assert!(set::discard(&heap, at, &Value::Int(-1)).unwrap());
+    }
+    set::check(heap.segment(), at).unwrap();
+    assert_eq!(members(&heap, at), many);
+}

@@ -54,7 +54,7 @@ mod _native {
     };
     #[pymodule_export]
     use super::share::{
-        Dict, Heap, Held, List, ListIterator, Transaction, Walk, after_fork_in_child,
+        Deque, Dict, Heap, Held, List, ListIterator, Set, Transaction, Walk, after_fork_in_child,
         after_fork_in_parent, before_fork, is_shared, receive_handle, send_handle, set_proxy,
         set_values,
     };

@@ -5,16 +5,18 @@
     os.fork()
     heap.root["counts"].incr("seen")  # in both processes, none lost
 
-Dicts and lists that are put into a shared object become shared, with all that is in them; str,
-bytes, int, float, complex, bool, None, tuple and frozenset are copied both ways, and so are dates
-and times, Decimal, Fraction, UUID, range and members of enums. A slice of a shared list is an
-ordinary list. Nothing is pickled but what is wrapped in `Pickled`.
+Dicts, lists, sets and deques that are put into a shared object become shared, with all that is in
+them; str, bytes, int, float, complex, bool, None, tuple and frozenset are copied both ways, and so
+are dates and times, Decimal, Fraction, UUID, range and members of enums. A slice of a shared list
+is an ordinary list. Nothing is pickled but what is wrapped in `Pickled`.
 """
 
+from ungil.share._deque import deque
 from ungil.share._dict import dict
 from ungil.share._heap import Heap
 from ungil.share._list import list
 from ungil.share._monitor import owner_died
+from ungil.share._set import set
 from ungil.share._struct import cas, incr, struct
 from ungil.share._sync import (
     Barrier,
@@ -38,9 +40,11 @@ __all__ = [
     "RLock",
     "Semaphore",
     "cas",
+    "deque",
     "dict",
     "incr",
     "list",
     "owner_died",
+    "set",
     "struct",
 ]

@@ -1,6 +1,7 @@
 """Classes whose instances can be shared."""
 
 import builtins
+import collections
 import copy
 import dataclasses
 import functools
@@ -12,15 +13,22 @@ from types import CellType, FunctionType, GetSetDescriptorType, NoneType, UnionT
 from typing import Any, TypeVar, Union, cast, dataclass_transform, overload
 
 from ungil import _native
+from ungil.share._deque import deque as shared_deque
 from ungil.share._dict import dict as shared_dict
 from ungil.share._handle import Handled
 from ungil.share._list import list as shared_list
 from ungil.share._monitor import Monitor
+from ungil.share._set import set as shared_set
 
 T = TypeVar("T")
 
 # What is written in an annotation, and what can be in the field before and after it is shared.
-_CONTAINERS: builtins.dict[type, type] = {builtins.dict: shared_dict, builtins.list: shared_list}
+_CONTAINERS: builtins.dict[type, type] = {
+    builtins.dict: shared_dict,
+    builtins.list: shared_list,
+    builtins.set: shared_set,
+    collections.deque: shared_deque,
+}
 # The numbers that fit where others are expected, as for every type checker.
 _NUMBERS: builtins.dict[type, tuple[type, ...]] = {float: (int,), complex: (float, int)}
 

@@ -7,20 +7,24 @@ use std::sync::Arc;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{
     PyBool, PyBytes, PyComplex, PyComplexMethods, PyDict, PyFloat, PyFrozenSet, PyInt, PyList,
-    PyString, PyTuple,
+    PySet, PyString, PyTuple, PyType,
 };
+use ungil_heap::deque::End;
 use ungil_heap::op::Op;
 use ungil_heap::segment::Offset;
 use ungil_heap::value::Value;
-use ungil_heap::{Error, dict, list};
+use ungil_heap::{Error, deque, dict, list, set};
 
+use super::deque::Deque;
 use super::dict::Dict;
 use super::errors::raised;
 use super::extension::{self, Taken};
 use super::list::List;
 use super::proxy::{Hold, Shared};
+use super::set::Set;
 use super::structs::{self, Struct};
 use super::sync;
 
@@ -42,6 +46,9 @@ enum New<'a> {
     Struct(structs::Making, Vec<Draft<'a>>),
     /// With the lock of a condition.
     Sync(sync::Making, Option<Draft<'a>>),
+    Set(Vec<Draft<'a>>),
+    /// With the number of items that it can have.
+    Deque(Vec<Draft<'a>>, Option<usize>),
 }
 
 /// Python objects on their way into a heap.
@@ -63,6 +70,7 @@ enum Step<'py> {
     Index(usize),
     Key(Bound<'py, PyAny>),
     Field(String),
+    Member(Bound<'py, PyAny>),
 }
 
 impl<'a, 'py> Drafts<'a, 'py> {
@@ -119,6 +127,14 @@ impl<'a, 'py> Drafts<'a, 'py> {
             let number = self.new.len();
             self.begin(given, New::Sync(making, lock));
             return Ok(Draft::New(number));
+        } else if let Ok(members) = given.cast_exact::<PySet>() {
+            self.begin(given, New::Set(Vec::new()));
+            self.new[number] = New::Set(self.members(members)?);
+        } else if is_deque(given)? {
+            let limit = given.getattr("maxlen")?.extract()?;
+            self.begin(given, New::Deque(Vec::new(), limit));
+            let items = PyList::new(given.py(), given.try_iter()?.collect::<PyResult<Vec<_>>>()?)?;
+            self.new[number] = New::Deque(self.items(&items)?, limit);
         } else {
             return match extension::take(given)? {
                 Taken::Value(value) => Ok(Draft::Value(value)),
@@ -142,6 +158,22 @@ impl<'a, 'py> Drafts<'a, 'py> {
         let made = self.new.len();
         let draft = self.draft(given)?;
         if self.new.len() == made { Ok(draft) } else { Err(self.unfit(given)) }
+    }
+
+    /// As [`Self::draft_key`], of what is only looked for. `None`: it cannot be shared.
+    ///
+    /// # Errors
+    /// `TypeError` for what is not hashable.
+    pub fn draft_known(&mut self, given: &Bound<'py, PyAny>) -> PyResult<Option<Draft<'a>>> {
+        let depth = self.path.len();
+        match self.draft_key(given) {
+            Err(error) if error.is_instance_of::<PyTypeError>(given.py()) => {
+                given.hash()?;
+                self.path.truncate(depth);
+                Ok(None)
+            }
+            draft => draft.map(Some),
+        }
     }
 
     /// The draft of a value that one in the heap is to be compared with, in which nothing can be
@@ -204,6 +236,18 @@ impl<'a, 'py> Drafts<'a, 'py> {
         Ok(Draft::New(number))
     }
 
+    /// The drafts of the members of a set.
+    fn members(&mut self, members: &Bound<'py, PySet>) -> PyResult<Vec<Draft<'a>>> {
+        let mut drafts = Vec::with_capacity(members.len());
+        // A copy, because the hash of a member is code that could change the set.
+        for member in members.iter().collect::<Vec<_>>() {
+            self.path.push(Step::Member(member.clone()));
+            drafts.push(self.draft_key(&member)?);
+            self.path.pop();
+        }
+        Ok(drafts)
+    }
+
     fn begin(&mut self, given: &Bound<'py, PyAny>, new: New<'a>) {
         self.seen.insert(given.as_ptr(), self.new.len());
         self.kept.push(given.clone());
@@ -244,6 +288,9 @@ impl<'a, 'py> Drafts<'a, 'py> {
             Step::Field(name) => format!(".{name}"),
             Step::Key(key) => {
                 key.repr().map_or_else(|_| "[?]".to_owned(), |key| format!("[{key}]"))
+            }
+            Step::Member(member) => {
+                member.repr().map_or_else(|_| "{?}".to_owned(), |member| format!("{{{member}}}"))
             }
         };
         self.path.iter().map(step).collect()
@@ -288,6 +335,8 @@ impl<'a, 'py> Drafts<'a, 'py> {
                     });
                     making.create(op, lock)?
                 }
+                New::Set(_) => set::create(op)?,
+                New::Deque(_, limit) => deque::create(op, *limit)?,
             });
         }
         for (new, &at) in self.new.iter().zip(&made) {
@@ -311,6 +360,15 @@ impl<'a, 'py> Drafts<'a, 'py> {
                     }
                 }
                 New::Sync(..) => {}
+                New::Set(members) => {
+                    let members: Vec<_> =
+                        members.iter().map(|member| finished(member, &made)).collect();
+                    set::update_in(op, at, &members)?;
+                }
+                New::Deque(items, _) => {
+                    let items: Vec<_> = items.iter().map(|item| finished(item, &made)).collect();
+                    deque::extend(op.heap(), at, End::Right, &items)?;
+                }
             }
         }
         Ok(made)
@@ -340,12 +398,22 @@ impl Drop for Deeper {
     }
 }
 
+/// Whether this is a `collections.deque`, and of no subclass.
+fn is_deque(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    Ok(given.get_type().is(CLASS.import(given.py(), "collections", "deque")?))
+}
+
 /// What the proxy `given` consists of, if it is one.
 pub fn hold<'a>(given: &'a Bound<'_, PyAny>) -> Option<&'a Hold> {
     if let Ok(dict) = given.cast::<Dict>() {
         Some(&dict.get().0)
     } else if let Ok(list) = given.cast::<List>() {
         Some(&list.get().0)
+    } else if let Ok(set) = given.cast::<Set>() {
+        Some(&set.get().0)
+    } else if let Ok(deque) = given.cast::<Deque>() {
+        Some(&deque.get().0)
     } else if let Ok(object) = given.cast::<Struct>() {
         object.get().hold()
     } else {

@@ -379,7 +379,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Index {
 
 /// An index as a border between items: beyond the ends of any list it means an end.
 #[derive(Clone, Copy)]
-struct Border(isize);
+pub struct Border(pub isize);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Border {
     type Error = PyErr;

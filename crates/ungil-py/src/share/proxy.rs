@@ -233,23 +233,28 @@ impl Drop for Hold {
 }
 
 /// The classes of proxies, by kind. Python declares them, because most methods are Python's.
-static CLASSES: [PyOnceLock<Py<PyType>>; 2] = [const { PyOnceLock::new() }; 2];
+static CLASSES: [PyOnceLock<Py<PyType>>; 4] = [const { PyOnceLock::new() }; 4];
 
 fn class(kind: Kind) -> Option<&'static PyOnceLock<Py<PyType>>> {
     match kind {
         Kind::Dict => Some(&CLASSES[0]),
         Kind::List => Some(&CLASSES[1]),
+        Kind::Set => Some(&CLASSES[2]),
+        Kind::Deque => Some(&CLASSES[3]),
         _ => None,
     }
 }
 
-/// Declares the class of the proxies of a kind: `"dict"` or `"list"`, or the name of a class of
-/// `threading`.
+/// Declares the class of the proxies of a kind: `"dict"`, `"list"`, `"set"`, `"deque"`, or the name of
+/// a class of `threading`.
 #[pyfunction]
 pub fn set_proxy(py: Python<'_>, kind: &str, class_: Py<PyType>) -> PyResult<()> {
-    let place = match sync::named(kind) {
-        Some(sort) => Some(sync::class(sort)),
-        None => self::class(if kind == "dict" { Kind::Dict } else { Kind::List }),
+    let place = match kind {
+        "dict" => self::class(Kind::Dict),
+        "list" => self::class(Kind::List),
+        "set" => self::class(Kind::Set),
+        "deque" => self::class(Kind::Deque),
+        name => sync::named(name).map(sync::class),
     };
     place
         .and_then(|place| place.set(py, class_).ok())

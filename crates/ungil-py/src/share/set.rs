@@ -1,0 +1,201 @@
+//! A shared set: what reads or changes it. What computes with copies is Python's (`ungil.share`).
+
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::{PyFrozenSet, PyIterator, PyList, PySet, PyTuple};
+use ungil_heap::set;
+use ungil_heap::table::Cursor;
+use ungil_heap::value::Value;
+
+use super::convert::{Draft, Drafts, finished, simple};
+use super::errors::raised;
+use super::proxy::{Held, Hold};
+
+/// The proxy of a shared set.
+#[pyclass(frozen, subclass, weakref, module = "ungil._native", name = "SharedSet")]
+pub struct Set(pub Hold);
+
+#[pymethods]
+impl Set {
+    #[new]
+    #[pyo3(signature = (held = None, /))]
+    fn new(held: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        Held::given(held).map(Self)
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        set::len(&self.0.shared.heap, self.0.at).map_err(raised)
+    }
+
+    #[inline]
+    fn __contains__(&self, given: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.with_member(given, |member| set::contains(&self.0.shared.heap, self.0.at, member))
+    }
+
+    /// Goes through the members of this moment.
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        PyList::new(py, self.members(py)?)?.try_iter()
+    }
+
+    /// Makes something a member.
+    #[inline]
+    #[pyo3(signature = (member, /))]
+    fn add(&self, member: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (heap, at) = (&self.0.shared.heap, self.0.at);
+        let added = if let Some(value) = simple(member)? {
+            set::add(heap, at, &value)
+        } else {
+            let mut drafts = Drafts::new(&self.0.shared);
+            let draft = drafts.draft_key(member)?;
+            set::add(heap, at, &finished(&draft, &[]))
+        };
+        added.map(|_| ()).map_err(raised)
+    }
+
+    /// Makes something no member.
+    #[pyo3(signature = (member, /))]
+    fn discard(&self, member: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.take_out(member).map(|_| ())
+    }
+
+    /// Makes a member none.
+    #[pyo3(signature = (member, /))]
+    fn remove(&self, member: &Bound<'_, PyAny>) -> PyResult<()> {
+        if self.take_out(member)? {
+            Ok(())
+        } else {
+            // In a tuple, because one alone would be taken for the arguments.
+            Err(PyKeyError::new_err((member.clone().unbind(),)))
+        }
+    }
+
+    /// Takes any member out.
+    fn pop<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let member = self.0.change(py, |op| set::pop_in(op, self.0.at))?;
+        member.ok_or_else(|| PyKeyError::new_err("pop from an empty set"))
+    }
+
+    /// Takes all members out.
+    fn clear(&self) -> PyResult<()> {
+        set::clear(&self.0.shared.heap, self.0.at).map_err(raised)
+    }
+
+    /// Makes all of these members, in one step.
+    #[pyo3(signature = (*others))]
+    fn update(&self, others: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let mut drafts = Drafts::new(&self.0.shared);
+        let mut members = Vec::new();
+        for other in others {
+            for member in other.try_iter()? {
+                members.push(finished(&drafts.draft_key(&member?)?, &[]));
+            }
+        }
+        set::update(&self.0.shared.heap, self.0.at, &members).map_err(raised)
+    }
+
+    /// Keeps only members that are in all of these, in one step.
+    #[pyo3(signature = (*others))]
+    fn intersection_update(&self, others: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let py = others.py();
+        let Ok(first) = others.get_item(0) else { return Ok(()) };
+        let kept = if others.len() == 1 {
+            first
+        } else {
+            let rest = others.get_slice(1, others.len());
+            py.get_type::<PySet>().call1((first,))?.call_method1("intersection", rest)?
+        };
+        let mut drafts = Drafts::new(&self.0.shared);
+        let kept = self.known(&mut drafts, &kept)?;
+        set::intersection_update(&self.0.shared.heap, self.0.at, &kept).map_err(raised)
+    }
+
+    /// Takes all of these out, in one step.
+    #[pyo3(signature = (*others))]
+    fn difference_update(&self, others: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let mut drafts = Drafts::new(&self.0.shared);
+        let mut gone = Vec::new();
+        for other in others {
+            gone.extend(self.known(&mut drafts, &other)?);
+        }
+        set::difference_update(&self.0.shared.heap, self.0.at, &gone).map_err(raised)
+    }
+
+    /// Takes those of these out that are members and makes the others members, in one step.
+    #[pyo3(signature = (other, /))]
+    fn symmetric_difference_update(&self, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut drafts = Drafts::new(&self.0.shared);
+        let mut members = Vec::new();
+        for member in other.try_iter()? {
+            members.push(finished(&drafts.draft_key(&member?)?, &[]));
+        }
+        set::symmetric_difference_update(&self.0.shared.heap, self.0.at, &members).map_err(raised)
+    }
+}
+
+impl Set {
+    /// All members, of one moment.
+    fn members<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let (heap, at) = (&self.0.shared.heap, self.0.at);
+        self.0.snapshot(py, || set::batch(heap, at, &mut Cursor::default(), usize::MAX))
+    }
+
+    fn take_out(&self, given: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.with_member(given, |member| set::discard(&self.0.shared.heap, self.0.at, member))
+    }
+
+    /// Calls `with` with the value of what may be a member; false: it can be none.
+    #[inline]
+    fn with_member(
+        &self,
+        given: &Bound<'_, PyAny>,
+        with: impl FnOnce(&Value<'_>) -> ungil_heap::Result<bool>,
+    ) -> PyResult<bool> {
+        if let Some(value) = simple(given)? {
+            return with(&value).map_err(raised);
+        }
+        let mut drafts = Drafts::new(&self.0.shared);
+        let draft = if given.is_instance_of::<PySet>() || given.is_instance_of::<Self>() {
+            // As for a builtin set, the frozenset is meant that equals it.
+            let frozen = given.py().get_type::<PyFrozenSet>().call1((given,))?;
+            self.look(&mut drafts, &frozen)?
+        } else {
+            self.look(&mut drafts, given)?
+        };
+        match draft {
+            Some(draft) => with(&finished(&draft, &[])).map_err(raised),
+            None => Ok(false),
+        }
+    }
+
+    /// The values of those that may be members.
+    fn known<'a, 'py>(
+        &'a self,
+        drafts: &mut Drafts<'a, 'py>,
+        given: &Bound<'py, PyAny>,
+    ) -> PyResult<Vec<Value<'a>>> {
+        let mut values = Vec::new();
+        for given in given.try_iter()? {
+            values.extend(self.look(drafts, &given?)?.map(|draft| finished(&draft, &[])));
+        }
+        Ok(values)
+    }
+
+    /// The draft of what may be a member. An object that cannot be shared may still equal a member
+    /// (as one of a subclass of `str` does), and then stands for it.
+    fn look<'a, 'py>(
+        &'a self,
+        drafts: &mut Drafts<'a, 'py>,
+        given: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Draft<'a>>> {
+        if let Some(draft) = drafts.draft_known(given)? {
+            return Ok(Some(draft));
+        }
+        let hash = given.hash()?;
+        for member in self.members(given.py())? {
+            if member.hash()? == hash && member.eq(given)? {
+                return drafts.draft_key(&member).map(Some);
+            }
+        }
+        Ok(None)
+    }
+}
