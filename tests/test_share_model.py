@@ -377,7 +377,7 @@ def test_what_is_done_to_a_shared_container_does_what_it_does_to_a_builtin(
         OfThisKind,
         settings=settings(
             # Forks, and pipes, take most of the time.
-            max_examples=12 if others else 40,
+            max_examples=15 if others else 80,
             stateful_step_count=30,
             deadline=None,
             derandomize=True,
