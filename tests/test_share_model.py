@@ -377,7 +377,7 @@ def test_what_is_done_to_a_shared_container_does_what_it_does_to_a_builtin(
         OfThisKind,
         settings=settings(
             # Forks, and pipes, take most of the time.
-            max_examples=15 if others else 80,
+            max_examples=10 if others else 30,
             stateful_step_count=30,
             deadline=None,
             derandomize=True,

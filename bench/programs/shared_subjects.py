@@ -107,7 +107,8 @@ def lmdb(content: "dict[str, int]") -> Iterator[Attach]:
     folder = tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 
     def attach() -> lmdb.Environment:
-        return lmdb.open(folder, map_size=ROOM, sync=False, metasync=False)
+        # Pages that a reader may still look at are not reused, so it needs more than it holds.
+        return lmdb.open(folder, map_size=64 * ROOM, sync=False, metasync=False)
 
     try:
         with attach() as environment, environment.begin(write=True) as transaction:
