@@ -12,9 +12,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-from peers import Variant
 from rich.console import Console
 from rich.table import Table
 from sampling import adopt_orphans, children_cpu, disturbance, machine, wait_for_quiet
@@ -26,6 +25,17 @@ PATIENCE_S = 2.0
 WIDTH = 160
 
 Measured = dict[str, Any]
+
+
+class Variant(Protocol):
+    """One of the things that are compared."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in the tables."""
+
+
+V = TypeVar("V", bound=Variant)
 
 
 @dataclass
@@ -70,8 +80,8 @@ class Runs:
 
 def interleave(
     setting: str,
-    variants: Sequence[Variant],
-    measure: Callable[[Variant], Measured],
+    variants: Sequence[V],
+    measure: Callable[[V], Measured],
     options: argparse.Namespace,
 ) -> Runs:
     """Measure all variants in each round. Progress goes to stderr."""
@@ -87,7 +97,7 @@ def interleave(
 
 
 def _undisturbed(
-    runs: Runs, variant: Variant, measure: Callable[[Variant], Measured], repetitions: int
+    runs: Runs, variant: V, measure: Callable[[V], Measured], repetitions: int
 ) -> Measured:
     """A measurement, taken again if it was disturbed and `repetitions` are left."""
     while True:

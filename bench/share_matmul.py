@@ -1,0 +1,113 @@
+"""The experiment of the POSH paper: matrices multiplied by 1 to 8 workers, threads and processes.
+
+    python bench/share_matmul.py [--rounds N] [--python PATH] [--json FILE] [--quick]
+
+examples/matmul.py, with the same worker code for both; rows are read whole. Times include starting
+the workers and waiting for them. They are weighted as in the paper: one thread, which uses ordinary
+lists, is 100. The paper had eight processors; here, more workers than processors cannot be faster.
+"""
+
+import argparse
+import os
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from interleaving import Measured, Runs, Target, columns, interleave, parse, parser, report
+from rich.table import Table
+from sharing import at_most, broke, run
+
+# Table 2 of Viegas, "POSH: Python Object Sharing" (2003): 8 processors of 200 MHz, Python 2.2.
+POSH = [101.3, 52.0, 36.0, 26.9, 21.7, 18.6, 16.0, 14.2]
+POSH_SECONDS_OF_THREADS = [433.4, 466.5, 468.3, 471.0, 472.8, 473.2, 473.4, 474.2]
+MOST_OF_THE_PLAIN_PROGRAM = 1.3
+MOST_OF_ONE_WORKER = 0.52
+
+
+@dataclass(frozen=True)
+class Crew:
+    """Workers of one kind."""
+
+    how: str
+    workers: int
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return f"{self.workers} {self.how}"
+
+
+CREWS = [Crew(how, workers) for workers in range(1, 9) for how in ("threads", "processes")]
+ONE_THREAD, ONE_PROCESS, TWO_PROCESSES = CREWS[0], CREWS[1], CREWS[3]
+
+
+def main() -> None:
+    """Measures and prints."""
+    made = parser(__doc__, rounds=11)
+    made.add_argument("--size", type=int, default=200, help="of the matrices [200]")
+    options = parse(made)
+    report(options, ["ungil"], _sections(options), _targets)
+
+
+def _sections(options: argparse.Namespace) -> Iterator[tuple[Runs, Table]]:
+    """One setting."""
+
+    def measure(crew: Crew) -> Measured:
+        return run(options.python, "shared_matmul", crew.how, crew.workers, options.size)
+
+    runs = interleave(f"{options.size}x{options.size}", CREWS, measure, options)
+    yield runs, _table(runs)
+
+
+def _seconds(measured: Measured) -> float:
+    return measured["wall_s"]
+
+
+def _table(runs: Runs) -> Table:
+    """Seconds and weighted times, beside those of the paper."""
+    table = columns(
+        f"{runs.setting} on {os.cpu_count()} cores: one thread is 100",
+        *(
+            "workers",
+            "threads s",
+            "processes s",
+            "threads",
+            "processes",
+            "threads 2003",
+            "POSH 2003",
+        ),
+    )
+    for threads, processes in zip(CREWS[::2], CREWS[1::2], strict=True):
+        number = threads.workers
+        seconds, weighted = [], []
+        for crew in (threads, processes):
+            if (why := broke(runs, crew) or broke(runs, ONE_THREAD)) is not None:
+                seconds.append(f"broke: {why}")
+                weighted.append("")
+                continue
+            seconds.append(f"{runs.median(crew, _seconds):.3f}")
+            ratios = runs.ratios(crew, ONE_THREAD, _seconds)
+            weighted.append(f"{100 * statistics.median(ratios):.1f}")
+        then = 100 * POSH_SECONDS_OF_THREADS[number - 1] / POSH_SECONDS_OF_THREADS[0]
+        table.add_row(str(number), *seconds, *weighted, f"{then:.1f}", f"{POSH[number - 1]:.1f}")
+    return table
+
+
+def _targets(taken: list[Runs]) -> Iterator[Target]:
+    """What issue 4 asks for."""
+    for runs in taken:
+        why = [broke(runs, crew) for crew in (ONE_THREAD, ONE_PROCESS, TWO_PROCESSES)]
+        if any(why):
+            yield Target(runs.setting, False, f"cannot be measured: {why}")
+            continue
+        yield at_most(
+            "one worker: of the plain list program's time",
+            MOST_OF_THE_PLAIN_PROGRAM,
+            runs.ratios(ONE_PROCESS, ONE_THREAD, _seconds),
+        )
+        two = runs.ratios(TWO_PROCESSES, ONE_PROCESS, _seconds)
+        yield at_most("two workers: of one worker's time", MOST_OF_ONE_WORKER, two)
+
+
+if __name__ == "__main__":
+    main()

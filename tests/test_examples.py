@@ -1,0 +1,65 @@
+"""The programs in examples/, run as their reader would."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+# Against hangs: far more than any of them takes on the slowest machine.
+PATIENCE_S = 120
+
+
+def run(name: str, *arguments: str) -> str:
+    """What an example prints."""
+    words = [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py"), *arguments]
+    ended = subprocess.run(
+        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    return ended.stdout
+
+
+def numbers(text: str, pattern: str) -> list[int]:
+    """The groups of a pattern that the text must contain once, as numbers."""
+    (found,) = re.finditer(pattern, text)
+    return [int(group) for group in found.groups()]
+
+
+@pytest.mark.parametrize("how", ["threads", "processes"])
+def test_threads_and_processes_multiply_matrices_with_the_same_code(how: str) -> None:
+    printed = run("matmul", "--workers", "3", "--size", "40", "--how", how)
+    assert re.fullmatch(rf"40x40 by 3 {how}: [\d.]+ s, and the product is right\n", printed)
+
+
+def test_a_counter_loses_nothing_but_what_a_killed_worker_did_not_do() -> None:
+    printed = run("shared_counter", "--workers", "3", "--times", "5000")
+    assert re.findall(r"worker \d counted (\d+)", printed) == ["5000"] * 3
+    (killed,) = numbers(printed, r"killed after it had counted (\d+)")
+    together, missing = numbers(printed, r"all together (\d+): (\d) lost to the death")
+    assert killed >= 1_000
+    assert missing <= 1
+    assert together == 3 * 5000 + killed - missing
+
+
+def test_web_workers_find_what_others_computed_also_those_that_were_killed() -> None:
+    printed = run("prefork_cache", "--workers", "3")
+    for path in ("/second", "/third"):
+        assert f"{path}: asked 3 workers, 2 had it from another one\n" in printed
+    assert "a worker was killed; its successor had all 3 pages at once\n" in printed
+    # Three pages asked for by three workers, and once more after the death.
+    assert printed.endswith("3 misses, 9 hits\n")
+
+
+def test_reading_a_shared_table_copies_nothing_and_reading_a_plain_one_does() -> None:
+    printed = run("read_mostly_table", "--rows", "50000", "--workers", "3")
+    grown: dict[str, int] = {}
+    for kind in ("dict", "share.dict"):
+        pattern = rf"(?m)^{kind}: 4 processes have (\d+) MB together, and (\d+) MB after"
+        before, after = numbers(printed, pattern)
+        grown[kind] = after - before
+    assert grown["share.dict"] < grown["dict"] / 2
