@@ -130,7 +130,7 @@ fn spoil(heap: &Heap, place: Place, word: Word, objects: &[usize]) {
 
 #[test]
 fn a_gate_that_is_closed_by_nobody_keeps_nobody_out() {
-    let heap = heap();
+    let heap = heap(4 << 20);
     let dict = heap.make(|op| dict::create(op)).unwrap();
     // Only the bit that says, in the words of locks, that somebody waits.
     heap.segment().header().gate.store(1 << 31, Relaxed);
