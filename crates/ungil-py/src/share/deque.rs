@@ -11,7 +11,8 @@ use ungil_heap::deque::{self, End};
 use ungil_heap::value::Value;
 use ungil_heap::{Error, slice};
 
-use super::convert::{Drafts, finished, put, simple};
+use super::convert::simple;
+use super::draft::{Drafts, finished, put};
 use super::errors::raised;
 use super::list::Border;
 use super::proxy::{Held, Hold};

@@ -9,8 +9,9 @@ use ungil_heap::value::Value;
 use ungil_heap::{Error, dict};
 
 use super::argument::Given;
-use super::convert::{self, Drafts, finished, put, simple};
+use super::convert::{self, simple};
 use super::dict_walk::Walk;
+use super::draft::{Drafts, finished, put};
 use super::errors::raised;
 use super::proxy::{Held, Hold};
 

@@ -14,7 +14,7 @@ use ungil_heap::Error;
 use ungil_heap::pin::Pin;
 
 use super::errors::raised;
-use super::{attached, convert};
+use super::{attached, proxy};
 
 /// Why something has no handle.
 const NOT_SHARED: &str =
@@ -26,13 +26,13 @@ const SIZE: usize = 16 + 8 + 4 + 4 + 4 + 8;
 #[pyfunction]
 #[pyo3(signature = (given, /))]
 pub fn is_shared(given: &Bound<'_, PyAny>) -> bool {
-    convert::hold(given).is_some()
+    proxy::hold(given).is_some()
 }
 
 /// Makes a handle of the object that a proxy stands for: where the heap is, and which object it is.
 #[pyfunction]
 pub fn send_handle<'py>(proxy: &Bound<'py, PyAny>) -> PyResult<(OsString, Bound<'py, PyBytes>)> {
-    let held = convert::hold(proxy).and_then(|hold| Some((&hold.shared, hold.root()?)));
+    let held = proxy::hold(proxy).and_then(|hold| Some((&hold.shared, hold.root()?)));
     let (shared, root) = held.ok_or_else(|| PyTypeError::new_err(NOT_SHARED))?;
     let place = shared.place()?.into_os_string();
     let pin = shared.heap.pin(root).map_err(raised)?;

@@ -13,7 +13,7 @@ use ungil_heap::collect::Collected;
 use ungil_heap::value::Value;
 use ungil_heap::{Error, Heap as Core};
 
-use super::convert::{Draft, Drafts, finished};
+use super::draft::{Draft, Drafts, finished};
 use super::errors::{WithoutGil, raised};
 use super::proxy::Shared;
 use super::transaction::Transaction;

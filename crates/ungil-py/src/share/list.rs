@@ -8,7 +8,8 @@ use pyo3::types::{PyInt, PyList, PySlice};
 use ungil_heap::slice::Slice;
 use ungil_heap::{Error, list};
 
-use super::convert::{self, Drafts, finished, put, simple};
+use super::convert::{self, simple};
+use super::draft::{Drafts, finished, put};
 use super::errors::raised;
 use super::list_iterator::ListIterator;
 use super::proxy::{Held, Hold};

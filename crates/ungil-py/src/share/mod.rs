@@ -6,6 +6,7 @@ mod convert;
 mod deque;
 mod dict;
 mod dict_walk;
+mod draft;
 mod errors;
 mod extension;
 mod fork;

@@ -5,16 +5,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use ungil_heap::monitor;
 
-use super::convert;
 use super::errors::raised;
-use super::proxy::Hold;
+use super::proxy::{self, Hold};
 
 /// What the classes of proxies inherit to be monitors. It has no data, so any of them can.
 #[pyclass(frozen, subclass, module = "ungil._native", name = "SharedMonitor")]
 pub struct Monitor;
 
 fn hold<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a Hold> {
-    if let Some(hold) = convert::hold(object) {
+    if let Some(hold) = proxy::hold(object) {
         return Ok(hold);
     }
     let name = object.get_type().name()?;
@@ -44,7 +43,7 @@ impl Monitor {
 #[pyfunction]
 #[pyo3(signature = (object, /))]
 pub fn owner_died(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let Some(hold) = convert::hold(object) else {
+    let Some(hold) = proxy::hold(object) else {
         let name = object.get_type().name()?;
         return Err(PyTypeError::new_err(format!("an object of type {name} is not shared")));
     };

@@ -17,8 +17,13 @@ use ungil_heap::value::Value;
 use ungil_heap::{Error, Heap, object};
 
 use super::convert;
+use super::deque::Deque;
+use super::dict::Dict;
 use super::errors::raised;
-use super::{structs, sync};
+use super::list::List;
+use super::set::Set;
+use super::structs::{self, Struct};
+use super::sync;
 
 /// A heap, and the proxies of its objects in this process.
 pub struct Shared {
@@ -178,6 +183,23 @@ impl Hold {
             }
             None => Ok(None),
         }
+    }
+}
+
+/// What the proxy `given` consists of, if it is one.
+pub fn hold<'a>(given: &'a Bound<'_, PyAny>) -> Option<&'a Hold> {
+    if let Ok(dict) = given.cast::<Dict>() {
+        Some(&dict.get().0)
+    } else if let Ok(list) = given.cast::<List>() {
+        Some(&list.get().0)
+    } else if let Ok(set) = given.cast::<Set>() {
+        Some(&set.get().0)
+    } else if let Ok(deque) = given.cast::<Deque>() {
+        Some(&deque.get().0)
+    } else if let Ok(object) = given.cast::<Struct>() {
+        object.get().hold()
+    } else {
+        sync::hold(given)
     }
 }
 

@@ -7,7 +7,8 @@ use ungil_heap::set;
 use ungil_heap::table::Cursor;
 use ungil_heap::value::Value;
 
-use super::convert::{Draft, Drafts, finished, simple};
+use super::convert::simple;
+use super::draft::{Draft, Drafts, finished};
 use super::errors::raised;
 use super::proxy::{Held, Hold};
 

@@ -7,159 +7,28 @@
 //! is read when a process does not know the schema, for the sentence that says so. What is imported
 //! is never decided by it.
 
-use std::collections::HashMap;
-use std::ffi::{CString, c_int, c_long, c_void};
+mod label;
+mod schema;
+
+use std::ffi::{c_int, c_long, c_void};
 use std::sync::{Mutex, PoisonError};
 
-use pyo3::exceptions::{PyAttributeError, PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use ungil_heap::op::Op;
-use ungil_heap::roots::Root;
 use ungil_heap::segment::Offset;
 use ungil_heap::value::Value;
-use ungil_heap::{Error, Heap, structs};
+use ungil_heap::{Heap, structs};
 
-use super::convert::{Drafts, finished, put};
+pub use self::label::{Labels, proxy};
+use self::schema::Field;
+pub use self::schema::Schema;
+use super::draft::{Drafts, finished, put};
 use super::errors::raised;
 use super::proxy::{Held, Hold, Shared};
-
-/// The schema of a label.
-const LABEL: u64 = 0;
-
-/// Which fields a class has, and what fits them.
-#[pyclass(frozen, module = "ungil._native", name = "StructSchema")]
-pub struct Schema {
-    hash: u64,
-    module: String,
-    /// Its qualified name.
-    name: String,
-    fields: Vec<Field>,
-    class: PyOnceLock<Py<PyType>>,
-}
-
-struct Field {
-    name: Py<PyString>,
-    /// What fits it, for a person.
-    expected: String,
-    /// An instance of one of these does.
-    classes: Py<PyTuple>,
-}
-
-/// The latest class of each schema.
-static CLASSES: Mutex<Option<HashMap<u64, Py<Schema>>>> = Mutex::new(None);
-
-#[pymethods]
-impl Schema {
-    /// Each field has a name, what fits it for a person, and the classes that do.
-    #[new]
-    fn new(
-        hash: u64,
-        module: String,
-        name: String,
-        fields: Vec<(Py<PyString>, String, Py<PyTuple>)>,
-    ) -> PyResult<Self> {
-        if fields.len() >= structs::MOST {
-            let most = structs::MOST - 1;
-            return Err(PyTypeError::new_err(format!("{name} has more than {most} fields")));
-        }
-        let fields = fields
-            .into_iter()
-            .map(|(name, expected, classes)| Field { name, expected, classes })
-            .collect();
-        Ok(Self { hash, module, name, fields, class: PyOnceLock::new() })
-    }
-
-    /// Declares the class of this schema, instead of one that had the same before.
-    fn declare(slf: &Bound<'_, Self>, class: Py<PyType>) -> PyResult<()> {
-        slf.get()
-            .class
-            .set(slf.py(), class)
-            .map_err(|_| PyRuntimeError::new_err("this schema has its class already"))?;
-        let mut classes = CLASSES.lock().unwrap_or_else(PoisonError::into_inner);
-        let old = classes.get_or_insert_default().insert(slf.get().hash, slf.clone().unbind());
-        drop(classes);
-        drop(old);
-        Ok(())
-    }
-
-    /// The attribute by which a class, and those derived from it, have the field with this index.
-    fn attribute<'py>(
-        &self,
-        class: &Bound<'py, PyType>,
-        index: usize,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = class.py();
-        if !class.is_subclass_of::<Struct>()? {
-            return Err(PyTypeError::new_err("only a struct has fields"));
-        }
-        let name = CString::new(self.field(index)?.name.bind(py).to_str()?)?;
-        // Classes that are declared stay, and so do their attributes.
-        let definition = Box::leak(Box::new(ffi::PyGetSetDef {
-            name: name.into_raw(),
-            get: Some(get),
-            set: Some(set),
-            doc: std::ptr::null(),
-            closure: std::ptr::without_provenance_mut(index),
-        }));
-        // SAFETY: the type lives during the call, and the definition always does.
-        let attribute = unsafe { ffi::PyDescr_NewGetSet(class.as_type_ptr(), definition) };
-        // SAFETY: it is a new reference, or there is an exception.
-        unsafe { Bound::from_owned_ptr_or_err(py, attribute) }
-    }
-}
-
-impl Schema {
-    /// What it looks like, for a person: `Point(x: int, y: int)`.
-    fn text(&self, py: Python<'_>) -> String {
-        let field = |field: &Field| format!("{}: {}", field.name.bind(py), field.expected);
-        let fields: Vec<_> = self.fields.iter().map(field).collect();
-        format!("{}({})", self.name, fields.join(", "))
-    }
-
-    fn check(&self, index: usize, given: &Bound<'_, PyAny>) -> PyResult<()> {
-        let py = given.py();
-        let field = self.field(index)?;
-        let classes = field.classes.bind(py);
-        let class = given.get_type();
-        if classes.iter_borrowed().any(|fitting| fitting.is(&class))
-            || given.is_instance(classes)?
-        {
-            return Ok(());
-        }
-        let (name, field, expected) = (&self.name, field.name.bind(py), &field.expected);
-        let given = class.name()?;
-        Err(PyTypeError::new_err(format!("{name}.{field} must be {expected}, not {given}")))
-    }
-
-    fn field(&self, index: usize) -> PyResult<&Field> {
-        self.fields.get(index).ok_or_else(|| raised(Error::Unfit("the object has no such field")))
-    }
-
-    /// Why a field is not deleted.
-    fn lasting(&self, py: Python<'_>, index: usize) -> PyErr {
-        match self.field(index) {
-            Ok(field) => {
-                let (name, field) = (&self.name, field.name.bind(py));
-                PyAttributeError::new_err(format!("{name}.{field} cannot be deleted"))
-            }
-            Err(error) => error,
-        }
-    }
-
-    fn index(&self, name: &Bound<'_, PyString>) -> PyResult<usize> {
-        let py = name.py();
-        for (index, field) in self.fields.iter().enumerate() {
-            if field.name.is(name) || field.name.bind(py).as_any().eq(name)? {
-                return Ok(index);
-            }
-        }
-        Err(PyAttributeError::new_err(format!("{} has no field '{name}'", self.name)))
-    }
-}
 
 /// An instance of a declared class.
 #[pyclass(frozen, subclass, weakref, module = "ungil._native", name = "SharedStruct")]
@@ -486,81 +355,4 @@ impl Making {
     ) -> ungil_heap::Result<()> {
         structs::set(heap, at, self.schema, index + 1, value)
     }
-}
-
-/// The labels that this process has made in a heap, by schema. They stay as long as it is attached.
-#[derive(Default)]
-pub struct Labels(Mutex<HashMap<u64, Root>>);
-
-impl Labels {
-    fn of(&self, heap: &Heap, py: Python<'_>, schema: &Schema) -> ungil_heap::Result<Offset> {
-        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(root) = lock().get(&schema.hash)
-            // It is not if the transaction failed in which it was made.
-            && heap.is_alive(root)?
-        {
-            return Ok(root.at());
-        }
-        let text = schema.text(py);
-        let label = [&schema.module, &schema.name, &text].map(|text| Value::from(&**text));
-        // Unlocked, because this can wait for other threads of the program.
-        let root = heap.make(|op| structs::create(op, LABEL, &label))?;
-        let at = root.at();
-        match lock().insert(schema.hash, root) {
-            // Another thread's, or what is no more. Structs refer to theirs.
-            Some(old) => heap.release(old).map(|()| at),
-            None => Ok(at),
-        }
-    }
-}
-
-/// The proxy of a shared struct that was just held.
-pub fn proxy(py: Python<'_>, held: Held, at: Offset) -> PyResult<Bound<'_, PyAny>> {
-    let class = class(py, &held.shared, at)?;
-    // Not by calling the class, which would initialise it.
-    py.get_type::<Struct>().getattr(pyo3::intern!(py, "__new__"))?.call1((class, held))
-}
-
-/// The class of a shared struct, if this process has declared it.
-fn class<'py>(py: Python<'py>, shared: &Shared, at: Offset) -> PyResult<Bound<'py, PyType>> {
-    let (hash, fields) = structs::schema(&shared.heap, at).map_err(raised)?;
-    let known = {
-        let classes = CLASSES.lock().unwrap_or_else(PoisonError::into_inner);
-        classes.as_ref().and_then(|classes| classes.get(&hash)).map(|known| known.clone_ref(py))
-    };
-    if let Some(schema) = &known
-        && schema.get().fields.len() + 1 == fields
-        && let Some(class) = schema.get().class.get(py)
-    {
-        return Ok(class.bind(py).clone());
-    }
-    let label = match structs::get(&shared.heap, at, hash, 0).map_err(raised)? {
-        Value::Object(label) => structs::all(&shared.heap, label, LABEL).map_err(raised)?,
-        _ => Vec::new(),
-    };
-    let [Value::Str(module), Value::Str(name), Value::Str(there)] = &label[..] else {
-        return Err(raised(Error::Corrupt("a struct without a name")));
-    };
-    let [module, name, there] = [module, name, there].map(|text| String::from_utf8_lossy(text));
-    let here = declared(py, &module, &name);
-    Err(PyTypeError::new_err(if here.is_empty() {
-        format!(
-            "the shared object is a {there}, which this process has not declared: import {module}"
-        )
-    } else {
-        let here = here.join(" and ");
-        format!("the shared object is a {there}, and this process has declared {here}")
-    }))
-}
-
-/// The classes of this name in this process, with their fields.
-fn declared(py: Python<'_>, module: &str, name: &str) -> Vec<String> {
-    let classes = CLASSES.lock().unwrap_or_else(PoisonError::into_inner);
-    let all: Vec<_> = classes.iter().flatten().map(|(_, known)| known.clone_ref(py)).collect();
-    drop(classes);
-    all.iter()
-        .map(Py::get)
-        .filter(|schema| schema.module == module && schema.name == name)
-        .map(|schema| schema.text(py))
-        .collect()
 }

@@ -1,0 +1,430 @@
+//! Python objects on their way into a heap, with all that has to be made for them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyFrozenSet, PyList, PySet, PyTuple, PyType};
+use ungil_heap::deque::End;
+use ungil_heap::op::Op;
+use ungil_heap::segment::Offset;
+use ungil_heap::value::Value;
+use ungil_heap::{deque, dict, list, set};
+
+use super::convert::simple;
+use super::errors::raised;
+use super::extension::{self, Taken};
+use super::proxy::{Shared, hold};
+use super::structs::{self, Struct};
+use super::sync;
+
+/// A value that is not in the heap yet, with the objects that have to be made for it.
+pub enum Draft<'a> {
+    /// Nothing has to be made.
+    Value(Value<'a>),
+    /// The object with this number among those to be made.
+    New(usize),
+    /// A tuple with something to be made in it.
+    Tuple(Vec<Draft<'a>>),
+}
+
+/// An object that has to be made.
+enum New<'a> {
+    Dict(Vec<(Draft<'a>, Draft<'a>)>),
+    List(Vec<Draft<'a>>),
+    /// With the values of its fields.
+    Struct(structs::Making, Vec<Draft<'a>>),
+    /// With the lock of a condition.
+    Sync(sync::Making, Option<Draft<'a>>),
+    Set(Vec<Draft<'a>>),
+    /// With the number of items that it can have.
+    Deque(Vec<Draft<'a>>, Option<usize>),
+}
+
+/// Python objects on their way into a heap.
+///
+/// Everything is taken from Python first, and the heap is changed afterwards: no Python code runs
+/// inside of an operation.
+pub struct Drafts<'a, 'py> {
+    shared: &'a Arc<Shared>,
+    new: Vec<New<'a>>,
+    /// By their addresses: what occurs twice is shared once.
+    seen: HashMap<*mut ffi::PyObject, usize>,
+    /// Keeps alive what the drafts borrow from.
+    kept: Vec<Bound<'py, PyAny>>,
+    path: Vec<Step<'py>>,
+}
+
+/// From a container to what is in it.
+enum Step<'py> {
+    Index(usize),
+    Key(Bound<'py, PyAny>),
+    Field(String),
+    Member(Bound<'py, PyAny>),
+}
+
+impl<'a, 'py> Drafts<'a, 'py> {
+    /// For values that go to this heap.
+    pub fn new(shared: &'a Arc<Shared>) -> Self {
+        Self { shared, new: Vec::new(), seen: HashMap::new(), kept: Vec::new(), path: Vec::new() }
+    }
+
+    /// The draft of a Python object, which stays alive as long as the drafts do.
+    ///
+    /// # Errors
+    /// `TypeError` that names the place of what cannot be shared.
+    pub fn draft(&mut self, given: &Bound<'py, PyAny>) -> PyResult<Draft<'a>> {
+        if let Some(value) = simple(given)? {
+            // What it borrows from.
+            self.kept.push(given.clone());
+            return Ok(Draft::Value(value));
+        }
+        if let Some(at) = self.object(given)? {
+            // Its proxy, because nobody else may have the object.
+            self.kept.push(given.clone());
+            return Ok(Draft::Value(Value::Object(at)));
+        }
+        if let Some(&number) = self.seen.get(&given.as_ptr()) {
+            return Ok(Draft::New(number));
+        }
+        if let Ok(tuple) = given.cast_exact::<PyTuple>() {
+            let _deeper = Deeper::new(given.py())?;
+            return self.tuple(tuple);
+        }
+        if let Ok(members) = given.cast_exact::<PyFrozenSet>() {
+            let mut values = Vec::with_capacity(members.len());
+            for member in members.try_iter()? {
+                match self.draft(&member?)? {
+                    Draft::Value(value) => values.push(value),
+                    _ => return Err(self.unfit(given)),
+                }
+            }
+            return Ok(Draft::Value(Value::FrozenSet(values)));
+        }
+        let _deeper = Deeper::new(given.py())?;
+        let number = self.new.len();
+        if let Ok(items) = given.cast_exact::<PyList>() {
+            self.begin(given, New::List(Vec::new()));
+            self.new[number] = New::List(self.items(items)?);
+        } else if let Ok(items) = given.cast_exact::<PyDict>() {
+            self.begin(given, New::Dict(Vec::new()));
+            self.new[number] = New::Dict(self.pairs(items)?);
+        } else if let Ok(object) = given.cast::<Struct>() {
+            return self.structure(given, object);
+        } else if let Some((making, lock)) = sync::wanted(given) {
+            // The lock is the first to be made.
+            let lock = lock.map(|lock| self.draft(&lock)).transpose()?;
+            let number = self.new.len();
+            self.begin(given, New::Sync(making, lock));
+            return Ok(Draft::New(number));
+        } else if let Ok(members) = given.cast_exact::<PySet>() {
+            self.begin(given, New::Set(Vec::new()));
+            self.new[number] = New::Set(self.members(members)?);
+        } else if is_deque(given)? {
+            let limit = given.getattr("maxlen")?.extract()?;
+            self.begin(given, New::Deque(Vec::new(), limit));
+            let items = PyList::new(given.py(), given.try_iter()?.collect::<PyResult<Vec<_>>>()?)?;
+            self.new[number] = New::Deque(self.items(&items)?, limit);
+        } else {
+            return match extension::take(given)? {
+                Taken::Value(value) => Ok(Draft::Value(value)),
+                Taken::Unfit(reason) => Err(self.unfit_because(given, reason)),
+            };
+        }
+        Ok(Draft::New(number))
+    }
+
+    /// The draft of a key of a dict or a member of a set, in which nothing can be made.
+    ///
+    /// # Errors
+    /// `TypeError` for what is not hashable.
+    pub fn draft_key(&mut self, given: &Bound<'py, PyAny>) -> PyResult<Draft<'a>> {
+        if let Some(value) = simple(given)? {
+            self.kept.push(given.clone());
+            return Ok(Draft::Value(value));
+        }
+        // Python says so of its own containers, and their proxies of theirs.
+        given.hash()?;
+        let made = self.new.len();
+        let draft = self.draft(given)?;
+        if self.new.len() == made { Ok(draft) } else { Err(self.unfit(given)) }
+    }
+
+    /// As [`Self::draft_key`], of what is only looked for. `None`: it cannot be shared.
+    ///
+    /// # Errors
+    /// `TypeError` for what is not hashable.
+    pub fn draft_known(&mut self, given: &Bound<'py, PyAny>) -> PyResult<Option<Draft<'a>>> {
+        let depth = self.path.len();
+        match self.draft_key(given) {
+            Err(error) if error.is_instance_of::<PyTypeError>(given.py()) => {
+                given.hash()?;
+                self.path.truncate(depth);
+                Ok(None)
+            }
+            draft => draft.map(Some),
+        }
+    }
+
+    /// The draft of a value that one in the heap is to be compared with, in which nothing can be
+    /// made.
+    ///
+    /// # Errors
+    /// `TypeError` for what only a new object could be.
+    pub fn draft_old(&mut self, given: &Bound<'py, PyAny>) -> PyResult<Draft<'a>> {
+        let made = self.new.len();
+        let draft = self.draft(given)?;
+        if self.new.len() == made {
+            return Ok(draft);
+        }
+        let name = given.get_type().name()?;
+        let why = format!("cas compares containers by identity: this {name} is not a shared one");
+        Err(PyTypeError::new_err(why))
+    }
+
+    /// The drafts of what a list has in it.
+    pub fn items(&mut self, items: &Bound<'py, PyList>) -> PyResult<Vec<Draft<'a>>> {
+        let mut drafts = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            self.path.push(Step::Index(index));
+            drafts.push(self.draft(&item)?);
+            self.path.pop();
+        }
+        Ok(drafts)
+    }
+
+    /// The drafts of the keys and values of a dict.
+    pub fn pairs(&mut self, items: &Bound<'py, PyDict>) -> PyResult<Vec<(Draft<'a>, Draft<'a>)>> {
+        let mut drafts = Vec::with_capacity(items.len());
+        // A copy, because the hash of a key is code that could change the dict.
+        for pair in items.items() {
+            let (key, value): (Bound<'py, PyAny>, Bound<'py, PyAny>) = pair.extract()?;
+            self.path.push(Step::Key(key.clone()));
+            drafts.push((self.draft_key(&key)?, self.draft(&value)?));
+            self.path.pop();
+        }
+        Ok(drafts)
+    }
+
+    fn structure(
+        &mut self,
+        given: &Bound<'py, PyAny>,
+        object: &Bound<'py, Struct>,
+    ) -> PyResult<Draft<'a>> {
+        let number = self.new.len();
+        let (making, values) = structs::Making::begin(self.shared, object)?;
+        self.begin(given, New::Struct(making, Vec::new()));
+        let mut drafts = Vec::with_capacity(values.len());
+        for (name, value) in values {
+            self.path.push(Step::Field(name));
+            drafts.push(self.draft(&value)?);
+            self.path.pop();
+        }
+        if let New::Struct(_, fields) = &mut self.new[number] {
+            *fields = drafts;
+        }
+        Ok(Draft::New(number))
+    }
+
+    /// The drafts of the members of a set.
+    fn members(&mut self, members: &Bound<'py, PySet>) -> PyResult<Vec<Draft<'a>>> {
+        let mut drafts = Vec::with_capacity(members.len());
+        // A copy, because the hash of a member is code that could change the set.
+        for member in members.iter().collect::<Vec<_>>() {
+            self.path.push(Step::Member(member.clone()));
+            drafts.push(self.draft_key(&member)?);
+            self.path.pop();
+        }
+        Ok(drafts)
+    }
+
+    fn begin(&mut self, given: &Bound<'py, PyAny>, new: New<'a>) {
+        self.seen.insert(given.as_ptr(), self.new.len());
+        self.kept.push(given.clone());
+        self.new.push(new);
+    }
+
+    fn tuple(&mut self, tuple: &Bound<'py, PyTuple>) -> PyResult<Draft<'a>> {
+        let mut drafts = Vec::with_capacity(tuple.len());
+        for (index, item) in tuple.iter().enumerate() {
+            self.path.push(Step::Index(index));
+            drafts.push(self.draft(&item)?);
+            self.path.pop();
+        }
+        if drafts.iter().any(|draft| !matches!(draft, Draft::Value(_))) {
+            return Ok(Draft::Tuple(drafts));
+        }
+        let values = drafts.into_iter().map(|draft| match draft {
+            Draft::Value(value) => value,
+            Draft::New(_) | Draft::Tuple(_) => Value::None,
+        });
+        Ok(Draft::Value(Value::Tuple(values.collect())))
+    }
+
+    /// Where an object of this heap is, if `given` is its proxy.
+    fn object(&self, given: &Bound<'py, PyAny>) -> PyResult<Option<Offset>> {
+        let Some(hold) = hold(given) else { return Ok(None) };
+        if Arc::ptr_eq(&hold.shared, self.shared) {
+            return Ok(Some(hold.at));
+        }
+        let place = self.place();
+        Err(PyTypeError::new_err(format!("{place} is an object of another heap")))
+    }
+
+    /// Where in what was given the draft is, as Python would write it.
+    fn place(&self) -> String {
+        let step = |step: &Step<'_>| match step {
+            Step::Index(index) => format!("[{index}]"),
+            Step::Field(name) => format!(".{name}"),
+            Step::Key(key) => {
+                key.repr().map_or_else(|_| "[?]".to_owned(), |key| format!("[{key}]"))
+            }
+            Step::Member(member) => {
+                member.repr().map_or_else(|_| "{?}".to_owned(), |member| format!("{{{member}}}"))
+            }
+        };
+        self.path.iter().map(step).collect()
+    }
+
+    fn unfit_because(&self, given: &Bound<'py, PyAny>, reason: Option<String>) -> PyErr {
+        let Some(reason) = reason else { return self.unfit(given) };
+        let place = self.place();
+        let what = if place.is_empty() { "the object" } else { &place };
+        PyTypeError::new_err(format!("{what} cannot be shared: {reason}"))
+    }
+
+    fn unfit(&self, given: &Bound<'py, PyAny>) -> PyErr {
+        let place = self.place();
+        let name = given.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+        PyTypeError::new_err(if place.is_empty() {
+            format!("an object of type {name} cannot be shared")
+        } else {
+            format!("{place} is of type {name}, which cannot be shared")
+        })
+    }
+
+    /// Makes what has to be made, as part of an operation; where the objects are, by their numbers.
+    pub fn make(&self, op: &mut Op<'_>) -> ungil_heap::Result<Vec<Offset>> {
+        let mut made = Vec::with_capacity(self.new.len());
+        for new in &self.new {
+            made.push(match new {
+                New::Dict(_) => dict::create(op)?,
+                New::List(_) => list::create(op)?,
+                New::Struct(making, fields) => {
+                    let known = |field: &Draft<'a>| match field {
+                        Draft::Value(value) => Some(value.clone()),
+                        Draft::New(_) | Draft::Tuple(_) => None,
+                    };
+                    making.create(op, fields.iter().map(known))?
+                }
+                New::Sync(making, lock) => {
+                    let lock = lock.as_ref().map(|lock| finished(lock, &made));
+                    let lock = lock.and_then(|lock| match lock {
+                        Value::Object(at) => Some(at),
+                        _ => None,
+                    });
+                    making.create(op, lock)?
+                }
+                New::Set(_) => set::create(op)?,
+                New::Deque(_, limit) => deque::create(op, *limit)?,
+            });
+        }
+        for (new, &at) in self.new.iter().zip(&made) {
+            match new {
+                New::Dict(pairs) => {
+                    let pairs: Vec<_> = pairs
+                        .iter()
+                        .map(|(key, value)| (finished(key, &made), finished(value, &made)))
+                        .collect();
+                    dict::update_in(op, at, &pairs)?;
+                }
+                New::List(items) => {
+                    let items: Vec<_> = items.iter().map(|item| finished(item, &made)).collect();
+                    list::extend(op.heap(), at, &items)?;
+                }
+                New::Struct(making, fields) => {
+                    for (index, field) in fields.iter().enumerate() {
+                        if !matches!(field, Draft::Value(_)) {
+                            making.complete(op.heap(), at, index, &finished(field, &made))?;
+                        }
+                    }
+                }
+                New::Sync(..) => {}
+                New::Set(members) => {
+                    let members: Vec<_> =
+                        members.iter().map(|member| finished(member, &made)).collect();
+                    set::update_in(op, at, &members)?;
+                }
+                New::Deque(items, _) => {
+                    let items: Vec<_> = items.iter().map(|item| finished(item, &made)).collect();
+                    deque::extend(op.heap(), at, End::Right, &items)?;
+                }
+            }
+        }
+        Ok(made)
+    }
+}
+
+/// One step deeper in what nests, as long as this lives.
+struct Deeper;
+
+impl Deeper {
+    /// # Errors
+    /// `RecursionError` where Python would raise it too.
+    fn new(py: Python<'_>) -> PyResult<Self> {
+        // SAFETY: the GIL is held, and the text ends with a zero.
+        if unsafe { ffi::Py_EnterRecursiveCall(c" while sharing an object".as_ptr()) } == 0 {
+            Ok(Self)
+        } else {
+            Err(PyErr::fetch(py))
+        }
+    }
+}
+
+impl Drop for Deeper {
+    fn drop(&mut self) {
+        // SAFETY: it was entered, by this thread: drafts do not leave it.
+        unsafe { ffi::Py_LeaveRecursiveCall() };
+    }
+}
+
+/// Whether this is a `collections.deque`, and of no subclass.
+fn is_deque(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    Ok(given.get_type().is(CLASS.import(given.py(), "collections", "deque")?))
+}
+/// Calls `put` with the value of a Python object, in one operation with the making of what has to be
+/// made for it. May be called twice, if garbage had to be collected.
+///
+/// # Errors
+/// Those of `put`; `TypeError` that names the place of what cannot be shared.
+#[inline]
+pub fn put<T>(
+    shared: &Arc<Shared>,
+    given: &Bound<'_, PyAny>,
+    mut put: impl FnMut(&Value<'_>) -> ungil_heap::Result<T>,
+) -> PyResult<T> {
+    if let Some(value) = simple(given)? {
+        return put(&value).map_err(raised);
+    }
+    let mut drafts = Drafts::new(shared);
+    let draft = drafts.draft(given)?;
+    let done = shared.heap.change(|op| {
+        let made = drafts.make(op)?;
+        put(&finished(&draft, &made))
+    });
+    done.map_err(raised)
+}
+/// The value of a draft, when what had to be made has been.
+pub fn finished<'a>(draft: &Draft<'a>, made: &[Offset]) -> Value<'a> {
+    match draft {
+        Draft::Value(value) => value.clone(),
+        Draft::New(number) => Value::Object(made[*number]),
+        Draft::Tuple(items) => {
+            Value::Tuple(items.iter().map(|item| finished(item, made)).collect())
+        }
+    }
+}
