@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use crate::chunk;
 use crate::header::CHUNK;
+use crate::lock::Holder;
 use crate::mark::{Reached, Use};
 use crate::segment::Segment;
 use crate::world::Stillness;
-use crate::{Heap, Result, fault, memory, object, op, pin, slab};
+use crate::{Heap, Result, fault, lane, memory, object, op, pin, slab};
 
 /// What a collection did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,8 +91,8 @@ impl Heap {
     }
 }
 
-/// Makes the counts of all objects true. What dead holders left in lock words goes too: while the
-/// world stands still, nobody alive has an object locked.
+/// Makes the counts of all objects true. What dead holders left in lock words goes too. While the
+/// world stands still, nobody alive has an object locked but for a moment: see [`crate::poke`].
 fn correct(segment: &Segment, reached: &Reached, done: &mut Collected) -> Result<()> {
     for (index, &at) in reached.objects.iter().enumerate() {
         if let Some(&later) = reached.objects.get(index + crate::mark::AHEAD) {
@@ -106,11 +107,15 @@ fn correct(segment: &Segment, reached: &Reached, done: &mut Collected) -> Result
             head.life.store(u64::from(head.serial()) << 32 | u64::from(truth), SeqCst);
             fault::point("collect: count corrected");
         }
+        let lock = head.lock.load(Relaxed);
+        if Holder::of(lock).is_some_and(|holder| lane::is_taken(segment, holder)) {
+            continue;
+        }
         let version = head.version.load(Relaxed);
         if version & 1 == 1 {
             head.version.store(version.wrapping_add(1), SeqCst);
         }
-        if head.lock.load(Relaxed) != 0 {
+        if lock != 0 {
             head.lock.store(0, SeqCst);
         }
     }

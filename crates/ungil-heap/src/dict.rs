@@ -93,9 +93,25 @@ pub fn contains(heap: &Heap, at: Offset, key: &Value) -> Result<bool> {
     heap.read(at, || Ok(matches!(open(heap.segment(), at)?.find(&probe)?, Found::Entry(_))))
 }
 
+/// Where the cell with the value of a key is, if the key is there.
+#[inline]
+fn find(heap: &Heap, at: Offset, probe: &Probe) -> Result<Option<Offset>> {
+    let table = open(heap.segment(), at)?;
+    Ok(match table.find(probe)? {
+        Found::Entry(number) => Some(table.value_at(number)),
+        Found::Slot(_) => None,
+    })
+}
+
 /// Gives a key a value.
 #[inline]
 pub fn set(heap: &Heap, at: Offset, key: &Value, value: &Value) -> Result<()> {
+    if let Some(new) = Cell::inline(value).filter(|new| new.is_number()) {
+        let probe = Probe::new(heap, key);
+        if heap.poke(at, || find(heap, at, &probe), |_| Some(new))?.is_some() {
+            return Ok(());
+        }
+    }
     heap.change(|op| set_in(op, at, key, value))
 }
 
@@ -158,6 +174,10 @@ pub fn set_default_in(
 /// # Errors
 /// [`crate::Error::Unfit`] if the value or `by` is no number.
 pub fn increment(heap: &Heap, at: Offset, key: &Value, by: &Value) -> Result<Value<'static>> {
+    let probe = Probe::new(heap, key);
+    if let Some(sum) = heap.poke(at, || find(heap, at, &probe), |old| old.plus(by))? {
+        return value::load(heap.segment(), sum);
+    }
     let mut large = Value::None;
     let small = heap.change(|op| add(op, at, key, by, &mut large))?;
     Ok(small.map_or(large, Value::Int))

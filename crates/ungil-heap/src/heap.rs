@@ -274,6 +274,18 @@ impl Heap {
         self.itself.upgrade().expect("somebody asks it")
     }
 
+    /// Who this thread is, unless it has an operation under way or has had none yet.
+    #[inline]
+    pub(crate) fn idle(&self) -> Option<Holder> {
+        let id = self.id.load(Relaxed);
+        let known = THREADS.try_with(|threads| {
+            let threads = threads.borrow();
+            let mine = threads.iter().find(|thread| thread.id == id)?;
+            (!mine.is_busy()).then_some(mine.me)
+        });
+        known.ok().flatten()
+    }
+
     pub(crate) fn id(&self) -> u64 {
         self.id.load(Relaxed)
     }

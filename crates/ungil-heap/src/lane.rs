@@ -22,6 +22,7 @@ use std::sync::atomic::{
 
 pub use crate::gate::{BUSY, DONE, IDLE};
 use crate::header::{LANE_SIZE, LANES, LOG_SIZE};
+use crate::lock::Holder;
 pub use crate::lock::{GENERATION_BITS, GENERATIONS};
 use crate::segment::{Offset, Segment};
 use crate::{Error, Result, fault};
@@ -64,6 +65,15 @@ pub fn lane(segment: &Segment, index: usize) -> Result<&Lane> {
     let words = segment.words(segment.layout().lanes + index * LANE_SIZE, LANE_SIZE / 8)?;
     // SAFETY: a lane is made of atomics, as large as these words and aligned like them.
     Ok(unsafe { &*words.as_ptr().cast::<Lane>() })
+}
+
+/// Whether a lane is still somebody's in the generation of `holder`. Who died and was not noticed yet
+/// counts.
+pub(crate) fn is_taken(segment: &Segment, holder: Holder) -> bool {
+    lane(segment, holder.lane()).is_ok_and(|lane| {
+        lane.owner.load(SeqCst) != 0
+            && lane.generation.load(SeqCst) % GENERATIONS == holder.generation()
+    })
 }
 
 /// Where the log of a lane begins.

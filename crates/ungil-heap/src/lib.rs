@@ -4,7 +4,7 @@
 //! The order of the modules is the order of the dependencies:
 //! [`segment`] (a file, mapped once, addressed by offsets) → [`process`] (who is attached and who
 //! is dead) → [`lane`] (what a thread is changing, and how to undo it) → [`lock`] → [`chunk`],
-//! [`slab`], [`memory`] → [`object`] → [`op`] (a change, whole or not at all) → [`heap`] → [`value`]
+//! [`slab`], [`memory`] → [`object`] → [`op`] (a change, whole or not at all; `poke`, a short one) → [`heap`] → [`value`]
 //! (what containers hold) → [`dict`], [`set`], [`list`], [`deque`], [`structs`], [`sync`] →
 //! [`reclaim`] (what objects own) → [`roots`] and [`pin`] (what processes hold) → [`transaction`]
 //! (many changes as one) → [`collect`], [`verify`], [`statistics`] (the whole heap, while the world
@@ -55,6 +55,8 @@ pub mod object;
 pub mod op;
 #[cfg(not(loom))]
 pub mod pin;
+#[cfg(not(loom))]
+mod poke;
 #[cfg(not(loom))]
 pub mod process;
 #[cfg(not(loom))]

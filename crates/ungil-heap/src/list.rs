@@ -96,9 +96,19 @@ pub fn snapshot(heap: &Heap, at: Offset) -> Result<(Vec<Value<'static>>, u32)> {
     })
 }
 
+/// Where the cell with an index is, if there is one.
+#[inline]
+fn place_of(heap: &Heap, at: Offset, index: isize) -> Result<Option<Offset>> {
+    let row = row(head(heap.segment(), at)?)?;
+    Ok(slice::index(index, row.length).map(|index| place(row.cells, index)))
+}
+
 /// Puts another value in the place of one; false: there is no such index.
 #[inline]
 pub fn set(heap: &Heap, at: Offset, index: isize, value: &Value<'_>) -> Result<bool> {
+    if heap.poke(at, || place_of(heap, at, index), |_| Cell::inline(value))?.is_some() {
+        return Ok(true);
+    }
     heap.change(|op| {
         let row = lock(op, at)?;
         let Some(index) = slice::index(index, row.length) else { return Ok(false) };
@@ -117,6 +127,9 @@ pub fn increment(
     index: isize,
     by: &Value<'_>,
 ) -> Result<Option<Value<'static>>> {
+    if let Some(sum) = heap.poke(at, || place_of(heap, at, index), |old| old.plus(by))? {
+        return value::load(heap.segment(), sum).map(Some);
+    }
     heap.change(|op| {
         let row = lock(op, at)?;
         let Some(index) = slice::index(index, row.length) else { return Ok(None) };

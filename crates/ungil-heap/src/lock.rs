@@ -105,6 +105,18 @@ pub fn try_acquire(word: &AtomicU32, me: Holder) -> bool {
     word.compare_exchange(0, me.word(), SeqCst, Relaxed).is_ok()
 }
 
+/// Takes a lock, if it becomes free while a change takes: without a sleep.
+pub fn acquire_soon(word: &AtomicU32, me: Holder) -> bool {
+    for _ in 0..SPINS {
+        // Looking before trying leaves the word to its holder's processor.
+        if word.load(Relaxed) == 0 && try_acquire(word, me) {
+            return true;
+        }
+        std::hint::spin_loop();
+    }
+    false
+}
+
 /// Takes a lock, and waits for it until `deadline`; `None`: it was not got in time.
 pub fn acquire(
     word: &AtomicU32,
@@ -113,12 +125,8 @@ pub fn acquire(
     pause: &dyn Pause,
     deadline: Option<Instant>,
 ) -> Result<Option<Acquired>> {
-    for _ in 0..SPINS {
-        // Looking before trying leaves the word to its holder's processor.
-        if word.load(Relaxed) == 0 && try_acquire(word, me) {
-            return Ok(Some(Acquired::Free));
-        }
-        std::hint::spin_loop();
+    if acquire_soon(word, me) {
+        return Ok(Some(Acquired::Free));
     }
     // The first look comes soon: a dead holder is not worth a wait.
     let mut patience = PATIENCE / 20;

@@ -118,6 +118,10 @@ fn change<T>(
 /// Gives a field another value.
 #[inline]
 pub fn set(heap: &Heap, at: Offset, schema: u64, field: usize, value: &Value<'_>) -> Result<()> {
+    let place = self::field(head(heap.segment(), at)?, at, schema, field)?;
+    if heap.poke(at, || Ok(Some(place)), |_| Cell::inline(value))?.is_some() {
+        return Ok(());
+    }
     change(heap, at, schema, field, |op, place| cells::set(op, place, value))
 }
 
@@ -132,6 +136,10 @@ pub fn increment(
     field: usize,
     by: &Value<'_>,
 ) -> Result<Value<'static>> {
+    let place = self::field(head(heap.segment(), at)?, at, schema, field)?;
+    if let Some(sum) = heap.poke(at, || Ok(Some(place)), |old| old.plus(by))? {
+        return value::load(heap.segment(), sum);
+    }
     change(heap, at, schema, field, |op, place| cells::increment(op, place, by))
 }
 

@@ -242,6 +242,12 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
         self.cell(number, KEY)
     }
 
+    /// Where the cell of an entry's value is, in a dict.
+    #[inline]
+    pub(crate) fn value_at(&self, number: usize) -> Offset {
+        self.entry_at(number) + VALUE * 8
+    }
+
     /// The cell of an entry's value, in a dict.
     #[inline]
     pub(crate) fn value(&self, number: usize) -> Result<Cell> {

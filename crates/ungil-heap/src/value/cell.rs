@@ -66,6 +66,15 @@ impl Cell {
         Ok(Self(first.load(Relaxed), second.load(Relaxed)))
     }
 
+    /// The sum of two small integers, if it is one too.
+    #[inline]
+    pub(crate) fn plus(self, by: &Value) -> Option<Self> {
+        match (self.int(), by) {
+            (Some(number), Value::Int(by)) => number.checked_add(*by).map(Self::from),
+            _ => None,
+        }
+    }
+
     /// As it is stored.
     #[inline]
     pub const fn words(self) -> [u64; 2] {
@@ -82,6 +91,12 @@ impl Cell {
     #[inline]
     pub const fn has_block(self) -> bool {
         self.tag() >= Tag::STR
+    }
+
+    /// Whether it holds a number, or a bool, whose second word is all of it.
+    #[inline]
+    pub(crate) const fn is_number(self) -> bool {
+        matches!(self.tag(), Tag::BOOL | Tag::INT | Tag::FLOAT)
     }
 
     /// The integer of at most 64 bits that it holds, if it holds one.
