@@ -141,7 +141,7 @@ class Outcomes:
         self.close()
 
     def raise_for_failures(self) -> "list[Any]":
-        """Runs everything. Gives the values in order, or raises an ExceptionGroup of all failures."""
+        """Runs everything; as the function `raise_for_failures`."""
         return raise_for_failures(self)
 
 

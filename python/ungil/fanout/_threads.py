@@ -7,8 +7,9 @@ time is over is reported as abandoned, its thread is left alone, and another tak
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from itertools import count
+from types import CoroutineType
 from typing import Any
 
 from ungil._native import Dispatcher, Outcome
@@ -18,8 +19,9 @@ BATCH_SECONDS = 0.005
 
 
 class Slots:
-    """The threads of one fan-out. `arrived` is called in any of them when something has finished,
-    at most once until `collected`.
+    """The threads of one fan-out.
+
+    `arrived` is called in any of them when something has finished, at most once until `collected`.
     """
 
     def __init__(
@@ -127,7 +129,7 @@ class Slots:
             value = self._fn(attempt.item)
         except BaseException as raised:  # SystemExit, too, is only this item's end
             error = raised
-        if isinstance(value, Coroutine):
+        if type(value) is CoroutineType:
             value.close()
             error = TypeError(
                 "the function has returned a coroutine, which a thread cannot run: "
