@@ -123,18 +123,14 @@ class Slots:
 
     def run(self, attempt: Outcome) -> Outcome | None:
         """Runs an item; gives the next one for this thread."""
-        error: BaseException | None = None
         value: Any = None
+        error: BaseException | None
         try:
             value = self._fn(attempt.item)
         except BaseException as raised:  # SystemExit, too, is only this item's end
             error = raised
-        if type(value) is CoroutineType:
-            value.close()
-            error = TypeError(
-                "the function has returned a coroutine, which a thread cannot run: "
-                'make it an async def, or pass mode="asyncio"'
-            )
+        else:
+            error = _refused(value)
         with self._lock:
             if attempt not in self._running:
                 return None  # abandoned meanwhile
@@ -151,6 +147,16 @@ class Slots:
                     self._open()
             self._announce()
         return following
+
+
+def _refused(value: Any) -> TypeError | None:
+    if type(value) is not CoroutineType:
+        return None
+    value.close()
+    return TypeError(
+        "the function has returned a coroutine, which a thread cannot run: "
+        'make it an async def, or pass mode="asyncio"'
+    )
 
 
 class _Slot(threading.Thread):
