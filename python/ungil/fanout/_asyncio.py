@@ -87,9 +87,8 @@ class Slots:
             if timer is not None:
                 timer.cancel()
         for task in self._tasks:
-            if task.done():
-                # Of a Ctrl-C: it has been raised, and need not be logged.
-                task.cancelled() or task.exception()
+            if task.done() and not task.cancelled():
+                task.exception()  # a Ctrl-C, which was raised, and need not be logged as well
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=GRACE_SECONDS)
