@@ -105,6 +105,11 @@ impl<T> Dispatch<T> {
         self.pulled - self.taken
     }
 
+    /// Whether starts are counted by time.
+    pub fn has_rate(&self) -> bool {
+        self.bucket.is_some()
+    }
+
     /// Whether an item is finished and may be taken.
     pub fn is_ready(&self) -> bool {
         self.finished.is_ready()

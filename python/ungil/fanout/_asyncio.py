@@ -5,6 +5,7 @@ at once, not for each item. Time-outs share one timer, as they all take equally 
 """
 
 import asyncio
+import functools
 import sys
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -12,15 +13,18 @@ from typing import Any
 
 from ungil._native import Dispatcher, Outcome
 
-type_of_task = asyncio.Task[None]
-
 # How long finished items are gathered before they are handed out: waking up costs.
 BATCH_SECONDS = 0.01
 
 # How long a coroutine that was cancelled may take to end, before it is left to itself.
 GRACE_SECONDS = 1.0
 
-_EAGER = sys.version_info >= (3, 12)
+Task = asyncio.Task[None]
+if sys.version_info >= (3, 12):
+    # It begins here and now, which saves a turn of the loop.
+    _task = functools.partial(Task, eager_start=True)
+else:
+    _task = Task
 
 
 class Slots:
@@ -37,18 +41,20 @@ class Slots:
         timeout: float | None,
         arrived: Callable[[], None],
     ) -> None:
+        self._waits_for_time = dispatcher.waits_for_time
         self._loop = loop
         self._fn = fn
         self._dispatcher = dispatcher
         self._timeout = timeout
         self._arrived = arrived
         self._announced = False
-        self._tasks: set[type_of_task] = set()
-        self._deadlines: deque[tuple[float, Outcome, type_of_task]] = deque()
+        self._tasks: list[Task] = []
+        self._deadlines: deque[tuple[float, Outcome, Task]] = deque()
         self._running: set[Outcome] = set()  # only of those that can time out
         self._overdue: set[Outcome] = set()
         self._sweep: asyncio.TimerHandle | None = None
         self._pause: asyncio.TimerHandle | None = None
+        self._announcement: asyncio.TimerHandle | None = None
         self._room = asyncio.Event()
         self.closing = False
 
@@ -77,45 +83,32 @@ class Slots:
     async def close(self) -> None:
         """Cancels what runs, and waits for it."""
         self.closing = True
-        for timer in (self._sweep, self._pause):
+        for timer in (self._sweep, self._pause, self._announcement):
             if timer is not None:
                 timer.cancel()
-        tasks = list(self._tasks)
-        for task in tasks:
+        for task in self._tasks:
+            if task.done() and not task.cancelled():
+                task.exception()  # a Ctrl-C, which was raised, and need not be logged as well
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=GRACE_SECONDS)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=GRACE_SECONDS)
 
     def _launch(self, attempt: Outcome) -> None:
-        slot = self._slot(attempt)
-        if _EAGER:
-            # Begins here and now, which saves a turn of the loop.
-            task = asyncio.Task(slot, loop=self._loop, eager_start=True)
-            if task.done():
-                self._end(task)
-                return
-        else:
-            task = asyncio.Task(slot, loop=self._loop)
-        self._tasks.add(task)
-        task.add_done_callback(self._end)
-
-    def _end(self, task: type_of_task) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            # Of the input, of `group` or of `retry_if`: it goes to whoever consumes.
-            self._dispatcher.close(error)
-        self._room.set()
-        self._rest()
+        # The loop itself keeps no task alive.
+        self._tasks.append(_task(self._slot(attempt), loop=self._loop))
+        if len(self._tasks) > 2 * self._dispatcher.running + 1000:
+            self._tasks = [task for task in self._tasks if not task.done()]
 
     def _rest(self) -> None:
-        """A slot has nothing to run: say so if that is all, else come back in time."""
+        """Nothing may start now: come back in time, or say so if nothing runs either."""
         dispatcher = self._dispatcher
         pause = dispatcher.pause
-        if dispatcher.running == 0 and pause is None:
+        if pause is not None:
+            if self._pause is None:
+                self._pause = self._loop.call_later(pause, self._resume)
+        elif dispatcher.ended or (dispatcher.ready and not dispatcher.running):
             self._announced = True
             self._arrived()
-        elif self._pause is None and pause is not None:
-            self._pause = self._loop.call_later(pause, self._resume)
 
     def _resume(self) -> None:
         self._pause = None
@@ -123,33 +116,39 @@ class Slots:
 
     def _announce(self) -> None:
         self._announced = True
-        self._loop.call_later(BATCH_SECONDS, self._arrived)
+        self._announcement = self._loop.call_later(BATCH_SECONDS, self._arrived)
 
     async def _slot(self, first: Outcome) -> None:
         attempt: Outcome | None = first
         fn, dispatcher, timeout = self._fn, self._dispatcher, self._timeout
-        while attempt is not None:
-            if timeout is not None:
-                self._watch(attempt, timeout)
-            try:
-                value = await fn(attempt.item)
-            except asyncio.CancelledError as error:
-                following = self._cancelled(attempt, error)
-            except KeyboardInterrupt as error:
-                dispatcher.failed(attempt, error)
-                raise
-            except BaseException as error:
-                following = self._failed(attempt, error)
-            else:
-                if timeout is None:
-                    following = dispatcher.succeeded(attempt, value)
+        try:
+            while attempt is not None:
+                if timeout is not None:
+                    self._watch(attempt, timeout)
+                try:
+                    value = await fn(attempt.item)
+                except asyncio.CancelledError as error:
+                    attempt = self._cancelled(attempt, error)
+                except KeyboardInterrupt as error:
+                    dispatcher.failed(attempt, error)
+                    raise
+                except BaseException as error:
+                    attempt = self._failed(attempt, error)
                 else:
-                    following = self._in_time(attempt, value)
-            attempt = following
-            if not self._announced:
-                self._announce()
-            if attempt is not None and dispatcher.room:
-                self._loop.call_soon(self.open)
+                    if timeout is None:
+                        attempt = dispatcher.succeeded(attempt, value)
+                    else:
+                        attempt = self._in_time(attempt, value)
+                if not self._announced:
+                    self._announce()
+                if attempt is not None and dispatcher.room:
+                    self._loop.call_soon(self.open)
+        except Exception as error:
+            # Of `group` or `retry_if`, which are the caller's: it goes to whoever consumes.
+            dispatcher.close(error)
+        if not self.closing and (self._waits_for_time or not dispatcher.running):
+            self._rest()
+        self._room.set()
 
     def _failed(self, attempt: Outcome, error: BaseException) -> Outcome | None:
         self._running.discard(attempt)

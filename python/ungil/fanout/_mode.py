@@ -19,7 +19,7 @@ def is_async(fn: "Callable[..., Any]") -> bool:
         fn = inner  # functools.partial, bound methods
     code = getattr(fn, "__code__", None)
     if code is None and not isinstance(fn, type):
-        code = getattr(getattr(type(fn), "__call__", None), "__code__", None)
+        code = getattr(type(fn).__call__, "__code__", None)
     # inspect.markcoroutinefunction, for a function that only returns a coroutine.
     marked = getattr(fn, "_is_coroutine_mark", None)
     return marked is not None or (code is not None and bool(code.co_flags & _CO_COROUTINE))

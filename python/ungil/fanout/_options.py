@@ -49,7 +49,7 @@ class Backoff:
 
 
 class Options:
-    """What `fanout` and `Fanout` take, in the form in which the dispatcher and the modes need it."""
+    """What `fanout` and `Fanout` take, checked."""
 
     __slots__ = (
         "backoff",

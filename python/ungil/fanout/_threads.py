@@ -7,8 +7,9 @@ time is over is reported as abandoned, its thread is left alone, and another tak
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from itertools import count
+from types import CoroutineType
 from typing import Any
 
 from ungil._native import Dispatcher, Outcome
@@ -18,8 +19,9 @@ BATCH_SECONDS = 0.005
 
 
 class Slots:
-    """The threads of one fan-out. `arrived` is called in any of them when something has finished,
-    at most once until `collected`.
+    """The threads of one fan-out.
+
+    `arrived` is called in any of them when something has finished, at most once until `collected`.
     """
 
     def __init__(
@@ -36,7 +38,7 @@ class Slots:
         # The input is an iterator, and only one thread may ask it at once.
         self._lock = threading.Lock()
         self._announced = False
-        self._running: set[Outcome] = set()
+        self._running: dict[Outcome, _Slot] = {}
         self._deadlines: deque[tuple[float, Outcome]] = deque()
         self._unstarted: deque[Outcome] = deque()
         self._numbers = count(1)
@@ -60,13 +62,12 @@ class Slots:
         """Starts nothing more, and comes back when no thread runs but the abandoned ones."""
         self.closing = True
         while True:
+            left = self.abandon_overdue()
             with self._lock:
-                threads = [t for t in threading.enumerate() if getattr(t, "slots", None) is self]
-                waited_for = [t for t in threads if t.attempt in self._running]  # pyright: ignore
-            if not waited_for:
+                thread = next(iter(self._running.values()), None)
+            if thread is None:
                 return
-            waited_for[0].join(0.1 if self._timeout is not None else None)
-            self.abandon_overdue()
+            thread.join(left)
 
     def abandon_overdue(self) -> float | None:
         """Gives up what should have ended by now; gives the seconds until the next should have."""
@@ -77,7 +78,7 @@ class Slots:
                 if attempt in self._running:
                     if deadline > now:
                         return deadline - now
-                    self._running.discard(attempt)
+                    del self._running[attempt]
                     error = TimeoutError(f"not done within {self._timeout} s; its thread goes on")
                     following = self._dispatcher.failed(attempt, error, abandoned=True)
                     self._announce()
@@ -93,12 +94,12 @@ class Slots:
 
     def _launch(self, attempt: Outcome) -> None:
         thread = _Slot(self, attempt, next(self._numbers))
-        self._watch(attempt)
+        self._watch(attempt, thread)
         try:
             thread.start()
         except RuntimeError:
             # The system gives no more threads: those that there are do the rest.
-            self._running.discard(attempt)
+            del self._running[attempt]
             if not self._running:
                 self._dispatcher.failed(attempt, RuntimeError("the system gives no thread at all"))
                 self._announce()
@@ -106,8 +107,8 @@ class Slots:
             self._dispatcher.lower_limit(len(self._running))
             self._unstarted.append(attempt)
 
-    def _watch(self, attempt: Outcome) -> None:
-        self._running.add(attempt)
+    def _watch(self, attempt: Outcome, thread: "_Slot") -> None:
+        self._running[attempt] = thread
         if self._timeout is not None:
             self._deadlines.append((time.monotonic() + self._timeout, attempt))
             if len(self._deadlines) > 2 * len(self._running) + 1000:
@@ -121,22 +122,18 @@ class Slots:
 
     def run(self, attempt: Outcome) -> Outcome | None:
         """Runs an item; gives the next one for this thread."""
-        error: BaseException | None = None
         value: Any = None
+        error: BaseException | None
         try:
             value = self._fn(attempt.item)
         except BaseException as raised:  # SystemExit, too, is only this item's end
             error = raised
-        if isinstance(value, Coroutine):
-            value.close()
-            error = TypeError(
-                "the function has returned a coroutine, which a thread cannot run: "
-                'make it an async def, or pass mode="asyncio"'
-            )
+        else:
+            error = _refused(value)
         with self._lock:
-            if attempt not in self._running:
+            thread = self._running.pop(attempt, None)
+            if thread is None:
                 return None  # abandoned meanwhile
-            self._running.discard(attempt)
             if error is None:
                 following = self._dispatcher.succeeded(attempt, value)
             else:
@@ -144,11 +141,21 @@ class Slots:
             if following is None and self._unstarted:
                 following = self._unstarted.popleft()
             if following is not None:
-                self._watch(following)
+                self._watch(following, thread)
                 if self._dispatcher.room:
                     self._open()
             self._announce()
         return following
+
+
+def _refused(value: Any) -> TypeError | None:
+    if type(value) is not CoroutineType:
+        return None
+    value.close()
+    return TypeError(
+        "the function has returned a coroutine, which a thread cannot run: "
+        'make it an async def, or pass mode="asyncio"'
+    )
 
 
 class _Slot(threading.Thread):
@@ -156,12 +163,12 @@ class _Slot(threading.Thread):
 
     def __init__(self, slots: Slots, attempt: Outcome, number: int) -> None:
         super().__init__(name=f"fanout-{number}", daemon=True)
-        self.slots = slots
-        self.attempt: Outcome | None = attempt
+        self._slots = slots
+        self._attempt: Outcome | None = attempt
 
     def run(self) -> None:
-        while self.attempt is not None:
-            self.attempt = self.slots.run(self.attempt)
+        while self._attempt is not None:
+            self._attempt = self._slots.run(self._attempt)
 
 
 class Threads:

@@ -313,6 +313,12 @@ impl Dispatcher {
         }
     }
 
+    /// Whether `pause` may ever be a time.
+    #[getter]
+    fn waits_for_time(&self) -> bool {
+        self.retries > 0 || self.state().dispatch.has_rate()
+    }
+
     /// Whether an item has finished that can be taken.
     #[getter]
     fn ready(&self) -> bool {
