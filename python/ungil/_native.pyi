@@ -326,6 +326,9 @@ class SharedDict:
         Others may change it meanwhile.
         """
 
+class QuickDict(SharedDict):
+    """The same, with subscripts that make no detour by PyO3."""
+
 @final
 class SharedDictWalk:
     """An iterator over lists of what is in a dict."""
@@ -407,6 +410,9 @@ class SharedList:
 
     def snapshot(self) -> tuple[list[object], int]:
         """Return all items of one moment, and the version of the list that they are from."""
+
+class QuickList(SharedList):
+    """The same, with subscripts that make no detour by PyO3."""
 
 @final
 class SharedListIterator:
@@ -611,6 +617,9 @@ class SharedLock:
     @property
     def owner_died(self) -> bool:
         """Whether its holder followed one that died with it."""
+
+class QuickLock(SharedLock):
+    """The same, without a detour by PyO3."""
 
 @disjoint_base
 class SharedCondition:

@@ -41,6 +41,21 @@ pub fn len(heap: &Heap, at: Offset) -> Result<usize> {
     heap.read(at, || Ok(open(heap.segment(), at)?.len()))
 }
 
+/// The cell with the value of a key, if it can be had at once and is all of the value. `None`: ask
+/// [`get`].
+#[inline]
+pub fn glance(heap: &Heap, at: Offset, key: &Value) -> Result<Option<Cell>> {
+    let (segment, probe) = (heap.segment(), Probe::new(heap, key));
+    let cell = heap.glance(at, || {
+        let table = open(segment, at)?;
+        match table.find(&probe)? {
+            Found::Entry(number) => table.value(number),
+            Found::Slot(_) => Ok(Cell::NOTHING),
+        }
+    })?;
+    Ok(cell.filter(|cell| cell.is_whole()))
+}
+
 /// The value of a key.
 #[inline]
 pub fn get(heap: &Heap, at: Offset, key: &Value) -> Result<Option<Value<'static>>> {

@@ -32,6 +32,21 @@ pub fn len(heap: &Heap, at: Offset) -> Result<usize> {
     heap.read(at, || Ok(row(head)?.length))
 }
 
+/// The cell with a value, if it can be had at once and is all of the value. `None`: ask [`get`].
+#[inline]
+pub fn glance(heap: &Heap, at: Offset, index: isize) -> Result<Option<Cell>> {
+    let segment = heap.segment();
+    let head = head(segment, at)?;
+    let cell = heap.glance(at, || {
+        let row = row(head)?;
+        match slice::index(index, row.length) {
+            Some(index) => Cell::read(segment, place(row.cells, index)),
+            None => Ok(Cell::NOTHING),
+        }
+    })?;
+    Ok(cell.filter(|cell| cell.is_whole()))
+}
+
 /// A value; `None`: there is no such index.
 #[inline]
 pub fn get(heap: &Heap, at: Offset, index: isize) -> Result<Option<Value<'static>>> {

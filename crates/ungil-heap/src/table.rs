@@ -34,7 +34,7 @@ use crate::object::{self, Kind};
 use crate::reclaim::{Owned, Visit};
 use crate::segment::{Offset, Segment};
 use crate::value::{self, Cell, Value};
-use crate::{Error, Heap, Result, chunk};
+use crate::{Error, Heap, Result};
 use index::Index;
 
 pub use walk::Cursor;
@@ -188,12 +188,8 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
         let (index, entries): (&[AtomicU64], &[AtomicU64]) = match place {
             None => (&[], &[]),
             Some(place) => {
-                let bytes = place.bytes(WIDTH);
-                // Beyond the last chunk there is no memory yet, and touching it could fail.
-                if place.at + bytes > segment.layout().chunk(chunk::count(segment)) {
-                    return Err(Error::Corrupt("a table reaches beyond the heap"));
-                }
-                segment.words(place.at, bytes / 8)?.split_at((4 << place.bits) / 8)
+                let words = segment.words(place.at, place.bytes(WIDTH) / 8)?;
+                words.split_at((4 << place.bits) / 8)
             }
         };
         if counts.used as usize * WIDTH > entries.len() || counts.live > counts.used {

@@ -69,6 +69,7 @@ mod _native {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("POLICIES", PyTuple::new(module.py(), super::scheduled::policies())?)?;
-        module.add("LEVELS", PyTuple::new(module.py(), super::scheduled::levels())?)
+        module.add("LEVELS", PyTuple::new(module.py(), super::scheduled::levels())?)?;
+        super::share::add_classes(module)
     }
 }

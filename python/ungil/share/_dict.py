@@ -46,7 +46,7 @@ _Part: TypeAlias = Literal["keys", "values", "items"]
 _Pairs: TypeAlias = _Keyed | Iterable[Iterable[object]]
 
 
-class dict(Container, _native.SharedDict, Monitor, MutableMapping[object, object]):
+class dict(Container, _native.QuickDict, Monitor, MutableMapping[object, object]):
     """A dict that every process with its heap sees and changes."""
 
     __slots__ = ()

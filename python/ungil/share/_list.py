@@ -29,7 +29,7 @@ from ungil.share._monitor import Monitor
 _TRIES = 4
 
 
-class list(Container, _native.SharedList, Monitor, MutableSequence[object]):
+class list(Container, _native.QuickList, Monitor, MutableSequence[object]):
     """A list that every process with its heap sees and changes."""
 
     __slots__ = ()

@@ -1,9 +1,13 @@
 //! What a shared dict does inside of operations; the rest of its methods are Python's
 //! (`ungil.share`).
 
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
 use pyo3::exceptions::{PyKeyError, PyReferenceError};
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyType};
 use ungil_heap::table::Cursor;
 use ungil_heap::value::Value;
 use ungil_heap::{Error, dict};
@@ -14,6 +18,7 @@ use super::dict_walk::Walk;
 use super::draft::{Drafts, finished, put};
 use super::errors::raised;
 use super::proxy::{Held, Hold};
+use super::{recent, slots};
 
 /// The proxy of a shared dict.
 #[pyclass(frozen, mapping, subclass, weakref, module = "ungil._native", name = "SharedDict")]
@@ -228,6 +233,68 @@ impl Dict {
     fn walk(slf: &Bound<'_, Self>, part: &str, step: i8) -> PyResult<Walk> {
         Walk::new(slf.clone().unbind(), part, step)
     }
+}
+
+impl Dict {
+    /// The value of a key that is quickly had, as a reference for the caller.
+    #[inline]
+    fn glance(&self, key: &Bound<'_, PyAny>) -> Option<*mut ffi::PyObject> {
+        let value = simple(key).ok()??;
+        let cell = dict::glance(&self.0.shared.heap, self.0.at, &value).ok()??;
+        recent::object(key.py(), cell)
+    }
+}
+
+/// The class whose subscripts take no detour.
+pub fn quick(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
+    slots::class::<Dict>(
+        py,
+        c"ungil._native.QuickDict",
+        &mut [
+            ffi::PyType_Slot { slot: ffi::Py_mp_subscript, pfunc: get_item as *mut c_void },
+            ffi::PyType_Slot { slot: ffi::Py_mp_ass_subscript, pfunc: set_item as *mut c_void },
+            ffi::PyType_Slot::default(),
+        ],
+    )
+}
+
+unsafe extern "C" fn get_item(
+    object: *mut ffi::PyObject,
+    key: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    let work = |py: Python<'_>| {
+        // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
+        let dict = unsafe { slots::instance::<Dict>(&object) };
+        // SAFETY: it keeps the key as well.
+        let key = unsafe { Borrowed::from_ptr(py, key) };
+        match dict.glance(&key) {
+            Some(value) => Ok(value),
+            None => Python::attach(|_| dict.__getitem__(&key).map(Bound::into_ptr)),
+        }
+    };
+    // SAFETY: this is a slot.
+    unsafe { slots::answer(ptr::null_mut(), work) }
+}
+
+unsafe extern "C" fn set_item(
+    object: *mut ffi::PyObject,
+    key: *mut ffi::PyObject,
+    value: *mut ffi::PyObject,
+) -> c_int {
+    let work = |py: Python<'_>| {
+        // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
+        let dict = unsafe { slots::instance::<Dict>(&object) };
+        // SAFETY: it keeps the key as well.
+        let key = unsafe { Borrowed::from_ptr(py, key) };
+        // SAFETY: and the value, if there is one.
+        match unsafe { Bound::from_borrowed_ptr_or_opt(py, value) } {
+            Some(value) => dict.__setitem__(&key, &value),
+            None => Python::attach(|_| dict.__delitem__(&key)),
+        }
+        .map(|()| 0)
+    };
+    // SAFETY: this is a slot.
+    unsafe { slots::answer(-1, work) }
 }
 
 fn missing(key: &Bound<'_, PyAny>) -> PyErr {

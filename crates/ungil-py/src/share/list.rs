@@ -1,10 +1,13 @@
 //! What a shared list does inside of operations; the rest of its methods are Python's
 //! (`ungil.share`).
 
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyList, PySlice};
+use pyo3::types::{PyInt, PyList, PySlice, PyType};
 use ungil_heap::slice::Slice;
 use ungil_heap::{Error, list};
 
@@ -13,6 +16,7 @@ use super::draft::{Drafts, finished, put};
 use super::errors::raised;
 use super::list_iterator::ListIterator;
 use super::proxy::{Held, Hold};
+use super::{recent, slots};
 
 /// The proxy of a shared list.
 #[pyclass(frozen, sequence, subclass, weakref, module = "ungil._native", name = "SharedList")]
@@ -323,6 +327,71 @@ impl List {
         }
         Err(PyValueError::new_err("list modified during remove"))
     }
+}
+
+impl List {
+    /// An item that is quickly had, as a reference for the caller.
+    #[inline]
+    fn glance(&self, index: &Bound<'_, PyAny>) -> Option<*mut ffi::PyObject> {
+        if !index.is_exact_instance_of::<PyInt>() {
+            return None;
+        }
+        let number = self::index(index).ok()?;
+        let cell = list::glance(&self.0.shared.heap, self.0.at, number).ok()??;
+        recent::object(index.py(), cell)
+    }
+}
+
+/// The class whose subscripts take no detour.
+pub fn quick(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
+    slots::class::<List>(
+        py,
+        c"ungil._native.QuickList",
+        &mut [
+            ffi::PyType_Slot { slot: ffi::Py_mp_subscript, pfunc: get_item as *mut c_void },
+            ffi::PyType_Slot { slot: ffi::Py_mp_ass_subscript, pfunc: set_item as *mut c_void },
+            ffi::PyType_Slot::default(),
+        ],
+    )
+}
+
+unsafe extern "C" fn get_item(
+    object: *mut ffi::PyObject,
+    key: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    let work = |py: Python<'_>| {
+        // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
+        let list = unsafe { slots::instance::<List>(&object) };
+        // SAFETY: it keeps the key as well.
+        let key = unsafe { Borrowed::from_ptr(py, key) };
+        match list.glance(&key) {
+            Some(value) => Ok(value),
+            None => Python::attach(|_| list.__getitem__(&key).map(Bound::into_ptr)),
+        }
+    };
+    // SAFETY: this is a slot.
+    unsafe { slots::answer(ptr::null_mut(), work) }
+}
+
+unsafe extern "C" fn set_item(
+    object: *mut ffi::PyObject,
+    key: *mut ffi::PyObject,
+    value: *mut ffi::PyObject,
+) -> c_int {
+    let work = |py: Python<'_>| {
+        // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
+        let list = unsafe { slots::instance::<List>(&object) };
+        // SAFETY: it keeps the key as well.
+        let key = unsafe { Borrowed::from_ptr(py, key) };
+        // SAFETY: and the value, if there is one.
+        match unsafe { Bound::from_borrowed_ptr_or_opt(py, value) } {
+            Some(value) => list.__setitem__(&key, &value),
+            None => Python::attach(|_| list.__delitem__(&key)),
+        }
+        .map(|()| 0)
+    };
+    // SAFETY: this is a slot.
+    unsafe { slots::answer(-1, work) }
 }
 
 /// Whether Python finds one to be the other in a list.

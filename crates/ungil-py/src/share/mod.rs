@@ -16,11 +16,16 @@ mod list;
 mod list_iterator;
 mod monitor;
 mod proxy;
+mod recent;
 mod set;
+mod slots;
 mod statistics;
 mod structs;
 mod sync;
 mod transaction;
+
+use pyo3::prelude::*;
+use pyo3::types::PyTypeMethods;
 
 pub use deque::Deque;
 pub use dict::Dict;
@@ -37,3 +42,13 @@ pub use set::Set;
 pub use structs::{Schema, Struct, struct_cas, struct_incr};
 pub use sync::{Barrier, Condition, Event, Lock, Semaphore};
 pub use transaction::Transaction;
+
+/// Adds the classes that PyO3 does not make.
+pub fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    recent::prepare(py)?;
+    for class in [dict::quick(py)?, list::quick(py)?, sync::quick_lock(py)?] {
+        module.add(class.name()?, class)?;
+    }
+    Ok(())
+}

@@ -1,15 +1,19 @@
 //! `Lock` and `RLock`.
 
+use std::iter::once;
+use std::ptr;
 use std::time::Instant;
 
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyBool, PyDict, PyTuple, PyType};
 use ungil_heap::monitor;
 use ungil_heap::sync::Sort;
 
 use super::{Making, Place, deadline_of_lock};
 use crate::share::errors::raised;
 use crate::share::proxy::Held;
+use crate::share::slots;
 
 /// A lock, re-entrant or not.
 #[pyclass(frozen, subclass, weakref, module = "ungil._native", name = "SharedLock")]
@@ -80,4 +84,91 @@ impl Lock {
     pub(super) fn wanted(&self) -> Making {
         if self.is_reentrant { Making::RLock } else { Making::Lock }
     }
+}
+
+/// The methods of the class that take no detour. The last one is empty.
+struct Methods([ffi::PyMethodDef; 3]);
+
+// SAFETY: nobody writes to them.
+unsafe impl Sync for Methods {}
+
+static METHODS: Methods = Methods([
+    ffi::PyMethodDef {
+        ml_name: c"acquire".as_ptr(),
+        ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: acquire },
+        ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+        ml_doc: c"acquire($self, blocking=True, timeout=-1.0)\n--\n\n\
+            Takes the lock; whether it was got."
+            .as_ptr(),
+    },
+    ffi::PyMethodDef {
+        ml_name: c"release".as_ptr(),
+        ml_meth: ffi::PyMethodDefPointer { PyCFunction: release },
+        ml_flags: ffi::METH_NOARGS,
+        ml_doc: c"release($self)\n--\n\nLets go of it.".as_ptr(),
+    },
+    ffi::PyMethodDef::zeroed(),
+]);
+
+/// The class whose `acquire()` and `release()` take no detour.
+pub fn quick_lock(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
+    slots::class::<Lock>(
+        py,
+        c"ungil._native.QuickLock",
+        &mut [
+            ffi::PyType_Slot {
+                slot: ffi::Py_tp_methods,
+                pfunc: METHODS.0.as_ptr().cast_mut().cast(),
+            },
+            ffi::PyType_Slot::default(),
+        ],
+    )
+}
+
+unsafe extern "C" fn acquire(
+    object: *mut ffi::PyObject,
+    arguments: *const *mut ffi::PyObject,
+    count: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    let work = |py: Python<'_>| {
+        if count == 0 && names.is_null() {
+            // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
+            let lock = unsafe { slots::instance::<Lock>(&object) };
+            return Ok(PyBool::new(py, lock.take(None)?).to_owned().into_any().into_ptr());
+        }
+        // SAFETY: as above.
+        let lock = unsafe { Borrowed::from_ptr(py, object) };
+        // SAFETY: the interpreter keeps the names during the call, if there are any.
+        let names = unsafe { Bound::from_borrowed_ptr_or_opt(py, names) };
+        let names = names.map_or_else(|| Ok(PyTuple::empty(py)), Bound::cast_into)?;
+        // SAFETY: it keeps so many arguments, and behind them those with names.
+        let all = unsafe { std::slice::from_raw_parts(arguments, count.unsigned_abs() + names.len()) };
+        // SAFETY: each is an object.
+        let all = all.iter().map(|given| unsafe { Bound::from_borrowed_ptr(py, *given) });
+        Python::attach(|_| {
+            let method = py.get_type::<Lock>().getattr(pyo3::intern!(py, "acquire"))?;
+            let plain: Vec<_> = once(lock.to_owned()).chain(all.clone().take(count.unsigned_abs())).collect();
+            let named = PyDict::new(py);
+            for (name, value) in names.iter().zip(all.skip(count.unsigned_abs())) {
+                named.set_item(name, value)?;
+            }
+            method.call(PyTuple::new(py, plain)?, Some(&named)).map(Bound::into_ptr)
+        })
+    };
+    // SAFETY: this is called by the interpreter.
+    unsafe { slots::answer(ptr::null_mut(), work) }
+}
+
+unsafe extern "C" fn release(
+    object: *mut ffi::PyObject,
+    _: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    let work = |py: Python<'_>| {
+        // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
+        let lock = unsafe { slots::instance::<Lock>(&object) };
+        lock.release().map(|()| py.None().into_ptr())
+    };
+    // SAFETY: this is called by the interpreter.
+    unsafe { slots::answer(ptr::null_mut(), work) }
 }
