@@ -282,6 +282,12 @@ impl Heap {
         }
     }
 
+    /// The same if it was asked for lately.
+    #[inline]
+    pub(crate) fn lately_me(&self) -> Option<Holder> {
+        self.latest(|thread| thread.me)
+    }
+
     #[cold]
     fn me_again(&self) -> Result<Holder> {
         let thread = self.thread()?;

@@ -148,10 +148,10 @@ impl Cell {
         })
     }
 
-    /// The cell of a short `str` with these bytes.
+    /// The cell of a `str` with these bytes in UTF-8, if they are few enough.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "one half each")]
-    pub(super) fn short(text: &[u8]) -> Option<Self> {
+    pub fn short(text: &[u8]) -> Option<Self> {
         if text.len() > SHORT {
             return None;
         }
@@ -181,6 +181,13 @@ impl Cell {
         }
         let word = u128::from(self.1) << 64 | u128::from(self.0);
         Ok(Text::here(length, (word >> 16).to_le_bytes()))
+    }
+}
+
+impl From<f64> for Cell {
+    #[inline]
+    fn from(number: f64) -> Self {
+        Self(Tag::FLOAT.into(), number.to_bits())
     }
 }
 

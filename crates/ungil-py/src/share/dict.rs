@@ -235,16 +235,6 @@ impl Dict {
     }
 }
 
-impl Dict {
-    /// The value of a key that is quickly had, as a reference for the caller.
-    #[inline]
-    fn glance(&self, key: &Bound<'_, PyAny>) -> Option<*mut ffi::PyObject> {
-        let value = simple(key).ok()??;
-        let cell = dict::glance(&self.0.shared.heap, self.0.at, &value).ok()??;
-        recent::object(key.py(), cell)
-    }
-}
-
 /// The class whose subscripts take no detour.
 pub fn quick(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     slots::class::<Dict>(
@@ -262,18 +252,21 @@ unsafe extern "C" fn get_item(
     object: *mut ffi::PyObject,
     key: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    let work = |py: Python<'_>| {
-        // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
-        let dict = unsafe { slots::instance::<Dict>(&object) };
+    // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
+    let dict = unsafe { slots::instance::<Dict>(&object) };
+    let quick = |py: Python<'_>| {
         // SAFETY: it keeps the key as well.
         let key = unsafe { Borrowed::from_ptr(py, key) };
-        match dict.glance(&key) {
-            Some(value) => Ok(value),
-            None => Python::attach(|_| dict.__getitem__(&key).map(Bound::into_ptr)),
-        }
+        let cell = dict::glance(&dict.0.shared.heap, dict.0.at, convert::key_cell(&key)?)?;
+        recent::object(py, cell)
+    };
+    let slow = |py: Python<'_>| {
+        // SAFETY: as above.
+        let key = unsafe { Borrowed::from_ptr(py, key) };
+        dict.__getitem__(&key).map(Bound::into_ptr)
     };
     // SAFETY: this is a slot.
-    unsafe { slots::answer(ptr::null_mut(), work) }
+    unsafe { slots::answer(ptr::null_mut(), quick, slow) }
 }
 
 unsafe extern "C" fn set_item(
@@ -281,20 +274,29 @@ unsafe extern "C" fn set_item(
     key: *mut ffi::PyObject,
     value: *mut ffi::PyObject,
 ) -> c_int {
-    let work = |py: Python<'_>| {
-        // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
-        let dict = unsafe { slots::instance::<Dict>(&object) };
-        // SAFETY: it keeps the key as well.
+    // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
+    let dict = unsafe { slots::instance::<Dict>(&object) };
+    let quick = |py: Python<'_>| {
+        // SAFETY: it keeps the key as well, and the value, if there is one.
         let key = unsafe { Borrowed::from_ptr(py, key) };
-        // SAFETY: and the value, if there is one.
+        // SAFETY: as above.
+        let value = unsafe { Borrowed::from_ptr_or_opt(py, value) };
+        let value = value.as_deref()?;
+        let (key, new) = (convert::key_cell(&key)?, convert::number_cell(value)?);
+        dict::replace_number(&dict.0.shared.heap, dict.0.at, key, new).then_some(0)
+    };
+    let slow = |py: Python<'_>| {
+        // SAFETY: as above.
+        let key = unsafe { Borrowed::from_ptr(py, key) };
+        // SAFETY: as above.
         match unsafe { Bound::from_borrowed_ptr_or_opt(py, value) } {
             Some(value) => dict.__setitem__(&key, &value),
-            None => Python::attach(|_| dict.__delitem__(&key)),
+            None => dict.__delitem__(&key),
         }
         .map(|()| 0)
     };
     // SAFETY: this is a slot.
-    unsafe { slots::answer(-1, work) }
+    unsafe { slots::answer(-1, quick, slow) }
 }
 
 fn missing(key: &Bound<'_, PyAny>) -> PyErr {

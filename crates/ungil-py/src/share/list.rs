@@ -329,17 +329,10 @@ impl List {
     }
 }
 
-impl List {
-    /// An item that is quickly had, as a reference for the caller.
-    #[inline]
-    fn glance(&self, index: &Bound<'_, PyAny>) -> Option<*mut ffi::PyObject> {
-        if !index.is_exact_instance_of::<PyInt>() {
-            return None;
-        }
-        let number = self::index(index).ok()?;
-        let cell = list::glance(&self.0.shared.heap, self.0.at, number).ok()??;
-        recent::object(index.py(), cell)
-    }
+/// An index that is an exact integer.
+#[inline]
+fn quick_index(given: &Bound<'_, PyAny>) -> Option<isize> {
+    if given.is_exact_instance_of::<PyInt>() { index(given).ok() } else { None }
 }
 
 /// The class whose subscripts take no detour.
@@ -359,18 +352,21 @@ unsafe extern "C" fn get_item(
     object: *mut ffi::PyObject,
     key: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    let work = |py: Python<'_>| {
-        // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
-        let list = unsafe { slots::instance::<List>(&object) };
+    // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
+    let list = unsafe { slots::instance::<List>(&object) };
+    let quick = |py: Python<'_>| {
         // SAFETY: it keeps the key as well.
         let key = unsafe { Borrowed::from_ptr(py, key) };
-        match list.glance(&key) {
-            Some(value) => Ok(value),
-            None => Python::attach(|_| list.__getitem__(&key).map(Bound::into_ptr)),
-        }
+        let cell = list::glance(&list.0.shared.heap, list.0.at, quick_index(&key)?)?;
+        recent::object(py, cell)
+    };
+    let slow = |py: Python<'_>| {
+        // SAFETY: as above.
+        let key = unsafe { Borrowed::from_ptr(py, key) };
+        list.__getitem__(&key).map(Bound::into_ptr)
     };
     // SAFETY: this is a slot.
-    unsafe { slots::answer(ptr::null_mut(), work) }
+    unsafe { slots::answer(ptr::null_mut(), quick, slow) }
 }
 
 unsafe extern "C" fn set_item(
@@ -378,20 +374,29 @@ unsafe extern "C" fn set_item(
     key: *mut ffi::PyObject,
     value: *mut ffi::PyObject,
 ) -> c_int {
-    let work = |py: Python<'_>| {
-        // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
-        let list = unsafe { slots::instance::<List>(&object) };
-        // SAFETY: it keeps the key as well.
+    // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
+    let list = unsafe { slots::instance::<List>(&object) };
+    let quick = |py: Python<'_>| {
+        // SAFETY: it keeps the key as well, and the value, if there is one.
         let key = unsafe { Borrowed::from_ptr(py, key) };
-        // SAFETY: and the value, if there is one.
+        // SAFETY: as above.
+        let value = unsafe { Borrowed::from_ptr_or_opt(py, value) };
+        let value = value.as_deref()?;
+        let (index, new) = (quick_index(&key)?, convert::number_cell(value)?);
+        list::replace_number(&list.0.shared.heap, list.0.at, index, new).then_some(0)
+    };
+    let slow = |py: Python<'_>| {
+        // SAFETY: as above.
+        let key = unsafe { Borrowed::from_ptr(py, key) };
+        // SAFETY: as above.
         match unsafe { Bound::from_borrowed_ptr_or_opt(py, value) } {
             Some(value) => list.__setitem__(&key, &value),
-            None => Python::attach(|_| list.__delitem__(&key)),
+            None => list.__delitem__(&key),
         }
         .map(|()| 0)
     };
     // SAFETY: this is a slot.
-    unsafe { slots::answer(-1, work) }
+    unsafe { slots::answer(-1, quick, slow) }
 }
 
 /// Whether Python finds one to be the other in a list.

@@ -6,7 +6,7 @@
 //! takes to make and to delete one.
 
 use std::cell::UnsafeCell;
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pyo3::ffi;
@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use ungil_heap::value::{Cell, Value};
 
 /// How many there are, a power of two. Each costs up to 80 bytes of a process with its object.
-const PLACES: usize = 1024;
+const PLACES: usize = 256;
 
 /// Whether threads take turns, for which the interpreter must have a GIL.
 static IS_GUARDED: AtomicBool = AtomicBool::new(false);
@@ -27,7 +27,7 @@ unsafe impl Sync for Recent {}
 
 struct Place {
     cell: Cell,
-    /// Owned; null if there is none.
+    /// Owned; null as long as the cell was read once only: most are.
     object: *mut ffi::PyObject,
 }
 
@@ -49,10 +49,10 @@ pub fn object(py: Python<'_>, cell: Cell) -> Option<*mut ffi::PyObject> {
     let place = place(py, cell);
     // SAFETY: as `place` says; until this function returns nobody else has the GIL.
     let known = unsafe { &*place };
-    if known.cell != cell || cell.is_nothing() {
+    if known.cell != cell || known.object.is_null() {
         return make(cell, place);
     }
-    // SAFETY: a place with a cell owns its object, and the thread is attached.
+    // SAFETY: a place owns its object, and the thread is attached.
     unsafe { ffi::Py_INCREF(known.object) };
     Some(known.object)
 }
@@ -87,15 +87,19 @@ fn make(cell: Cell, place: *mut Place) -> Option<*mut ffi::PyObject> {
         Value::None => return Some(unsafe { ffi::Py_NewRef(ffi::Py_None()) }),
         _ => return None,
     };
-    if IS_GUARDED.load(Relaxed) && let Some(object) = NonNull::new(object) {
-        // SAFETY: as `place` says. Neither integers nor strings run code when they are deleted, so
-        // that nothing comes between.
-        let old = unsafe {
-            ffi::Py_INCREF(object.as_ptr());
-            ptr::replace(place, Place { cell, object: object.as_ptr() })
-        };
-        // SAFETY: the place owned it.
-        unsafe { ffi::Py_XDECREF(old.object) };
+    if object.is_null() || !IS_GUARDED.load(Relaxed) {
+        return Some(object);
+    }
+    // SAFETY: as `place` says. Neither integers nor strings run code when they are deleted, so that
+    // nothing comes between.
+    let place = unsafe { &mut *place };
+    let is_second = place.cell == cell;
+    let kept = if is_second { object } else { ptr::null_mut() };
+    let old = std::mem::replace(place, Place { cell, object: kept });
+    // SAFETY: a place owns its object.
+    unsafe {
+        ffi::Py_XINCREF(kept);
+        ffi::Py_XDECREF(old.object);
     }
     Some(object)
 }

@@ -38,25 +38,40 @@ pub fn class<'py, T: PyClass>(
     Ok(class.cast_into()?)
 }
 
-/// What a slot returns: what `work` does, or `failed` with the exception that it raised.
+/// What a slot returns: what `quick` has at once, or what `slow` does, or `failed` with an exception.
+///
+/// `quick` returns few words, which stay in registers: a `PyResult` goes through memory, and takes
+/// longer than everything else.
 ///
 /// # Safety
 /// The interpreter called the slot, so that the thread is attached.
 #[inline]
-pub unsafe fn answer<T>(failed: T, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> T {
+pub unsafe fn answer<T: Copy>(
+    failed: T,
+    quick: impl FnOnce(Python<'_>) -> Option<T>,
+    slow: impl FnOnce(Python<'_>) -> PyResult<T>,
+) -> T {
     // SAFETY: as the caller says.
     let py = unsafe { Python::assume_attached() };
-    match catch_unwind(AssertUnwindSafe(|| work(py))) {
-        Ok(Ok(done)) => done,
-        Ok(Err(error)) => {
-            raise(error);
-            failed
-        }
+    match catch_unwind(AssertUnwindSafe(|| quick(py))) {
+        Ok(Some(done)) => done,
+        Ok(None) => answer_slowly(failed, slow),
         Err(panic) => {
             raise(panicked(&*panic));
             failed
         }
     }
+}
+
+#[cold]
+fn answer_slowly<T>(failed: T, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> T {
+    let error = match catch_unwind(AssertUnwindSafe(|| Python::attach(work))) {
+        Ok(Ok(done)) => return done,
+        Ok(Err(error)) => error,
+        Err(panic) => panicked(&*panic),
+    };
+    raise(error);
+    failed
 }
 
 #[cold]

@@ -103,14 +103,6 @@ impl Struct {
         }
     }
 
-    /// The value of a field that is quickly had, as a reference for the caller.
-    #[inline]
-    fn glance(&self, py: Python<'_>, index: usize) -> Option<*mut ffi::PyObject> {
-        let Place::Shared(hold) = &self.place else { return None };
-        let cell = structs::glance(&hold.shared.heap, hold.at, self.hash, index + 1);
-        recent::object(py, cell.ok()??)
-    }
-
     #[inline]
     fn get<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>> {
         match &self.place {
@@ -167,16 +159,16 @@ fn local<T>(
 /// What an attribute of a class calls: the class is one of structs, and `index` that of a field.
 ///
 unsafe extern "C" fn get(object: *mut ffi::PyObject, index: *mut c_void) -> *mut ffi::PyObject {
-    let work = |py: Python<'_>| {
-        // SAFETY: the interpreter calls this with an instance of the class, which it keeps.
-        let object = unsafe { slots::instance::<Struct>(&object) };
-        match object.glance(py, index.addr()) {
-            Some(value) => Ok(value),
-            None => Python::attach(|_| object.get(py, index.addr()).map(Bound::into_ptr)),
-        }
+    // SAFETY: the interpreter calls this with an instance of the class, which it keeps.
+    let object = unsafe { slots::instance::<Struct>(&object) };
+    let quick = |py: Python<'_>| {
+        let hold = object.hold()?;
+        let cell = structs::glance(&hold.shared.heap, hold.at, object.hash, index.addr() + 1)?;
+        recent::object(py, cell)
     };
+    let slow = |py: Python<'_>| object.get(py, index.addr()).map(Bound::into_ptr);
     // SAFETY: this is called by the interpreter.
-    unsafe { slots::answer(ptr::null_mut(), work) }
+    unsafe { slots::answer(ptr::null_mut(), quick, slow) }
 }
 
 /// As above; without a value, the attribute is to be deleted.
@@ -185,17 +177,17 @@ unsafe extern "C" fn set(
     value: *mut ffi::PyObject,
     index: *mut c_void,
 ) -> c_int {
-    let work = |py: Python<'_>| {
-        // SAFETY: the interpreter calls this with an instance of the class, which it keeps.
-        let object = unsafe { slots::instance::<Struct>(&object) };
+    // SAFETY: the interpreter calls this with an instance of the class, which it keeps.
+    let object = unsafe { slots::instance::<Struct>(&object) };
+    let slow = |py: Python<'_>| {
         // SAFETY: it keeps the value as well, if there is one.
         match unsafe { Bound::from_borrowed_ptr_or_opt(py, value) } {
-            Some(value) => Python::attach(|_| object.set(index.addr(), &value)).map(|()| 0),
+            Some(value) => object.set(index.addr(), &value).map(|()| 0),
             None => Err(object.schema.get().lasting(py, index.addr())),
         }
     };
     // SAFETY: this is called by the interpreter.
-    unsafe { slots::answer(-1, work) }
+    unsafe { slots::answer(-1, |_| None, slow) }
 }
 
 /// Adds `by` to the number in a field, in one step; the sum.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyTuple, PyType};
 use ungil_heap::monitor;
 use ungil_heap::sync::Sort;
 
@@ -131,44 +131,50 @@ unsafe extern "C" fn acquire(
     count: ffi::Py_ssize_t,
     names: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    let work = |py: Python<'_>| {
-        if count == 0 && names.is_null() {
-            // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
-            let lock = unsafe { slots::instance::<Lock>(&object) };
-            return Ok(PyBool::new(py, lock.take(None)?).to_owned().into_any().into_ptr());
-        }
+    // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
+    let lock = unsafe { slots::instance::<Lock>(&object) };
+    let quick = |_: Python<'_>| {
+        let hold = lock.place.hold().filter(|_| count == 0 && names.is_null())?;
+        // SAFETY: `True` is there for ever.
+        monitor::acquire_at_once(&hold.shared.heap, hold.at)
+            .then(|| unsafe { ffi::Py_NewRef(ffi::Py_True()) })
+    };
+    let slow = |py: Python<'_>| {
         // SAFETY: as above.
-        let lock = unsafe { Borrowed::from_ptr(py, object) };
+        let lock = unsafe { Bound::from_borrowed_ptr(py, object) };
         // SAFETY: the interpreter keeps the names during the call, if there are any.
         let names = unsafe { Bound::from_borrowed_ptr_or_opt(py, names) };
         let names = names.map_or_else(|| Ok(PyTuple::empty(py)), Bound::cast_into)?;
-        // SAFETY: it keeps so many arguments, and behind them those with names.
-        let all = unsafe { std::slice::from_raw_parts(arguments, count.unsigned_abs() + names.len()) };
-        // SAFETY: each is an object.
-        let all = all.iter().map(|given| unsafe { Bound::from_borrowed_ptr(py, *given) });
-        Python::attach(|_| {
-            let method = py.get_type::<Lock>().getattr(pyo3::intern!(py, "acquire"))?;
-            let plain: Vec<_> = once(lock.to_owned()).chain(all.clone().take(count.unsigned_abs())).collect();
-            let named = PyDict::new(py);
-            for (name, value) in names.iter().zip(all.skip(count.unsigned_abs())) {
-                named.set_item(name, value)?;
-            }
-            method.call(PyTuple::new(py, plain)?, Some(&named)).map(Bound::into_ptr)
-        })
+        let count = count.unsigned_abs();
+        let given = |number: usize| {
+            // SAFETY: it keeps so many arguments, and behind them those with names.
+            unsafe { Bound::from_borrowed_ptr(py, *arguments.add(number)) }
+        };
+        let plain: Vec<_> = once(lock).chain((0..count).map(given)).collect();
+        let named = PyDict::new(py);
+        for (number, name) in names.iter().enumerate() {
+            named.set_item(name, given(count + number))?;
+        }
+        let method = py.get_type::<Lock>().getattr(pyo3::intern!(py, "acquire"))?;
+        method.call(PyTuple::new(py, plain)?, Some(&named)).map(Bound::into_ptr)
     };
     // SAFETY: this is called by the interpreter.
-    unsafe { slots::answer(ptr::null_mut(), work) }
+    unsafe { slots::answer(ptr::null_mut(), quick, slow) }
 }
 
 unsafe extern "C" fn release(
     object: *mut ffi::PyObject,
     _: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    let work = |py: Python<'_>| {
-        // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
-        let lock = unsafe { slots::instance::<Lock>(&object) };
-        lock.release().map(|()| py.None().into_ptr())
+    // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
+    let lock = unsafe { slots::instance::<Lock>(&object) };
+    let quick = |_: Python<'_>| {
+        let hold = lock.place.hold()?;
+        // SAFETY: `None` is there for ever.
+        monitor::release_at_once(&hold.shared.heap, hold.at)
+            .then(|| unsafe { ffi::Py_NewRef(ffi::Py_None()) })
     };
+    let slow = |py: Python<'_>| lock.release().map(|()| py.None().into_ptr());
     // SAFETY: this is called by the interpreter.
-    unsafe { slots::answer(ptr::null_mut(), work) }
+    unsafe { slots::answer(ptr::null_mut(), quick, slow) }
 }
