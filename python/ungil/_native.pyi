@@ -2,14 +2,19 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
-from typing import Any, Literal, Self, SupportsIndex, final, overload
+from typing import Any, Final, Literal, Self, SupportsIndex, final, overload
 
 from typing_extensions import disjoint_base
 
 __all__ = [
+    "ABSENT",
     "LEVELS",
     "POLICIES",
+    "Absent",
     "Held",
+    "QuickDict",
+    "QuickList",
+    "QuickLock",
     "Recorder",
     "SharedBarrier",
     "SharedCondition",
@@ -272,6 +277,12 @@ class SharedHeap:
         many seconds: to look at them stops all other processes for a moment.
         """
 
+@final
+class Absent:
+    """What a dict's `cas` takes for the value of a key that is not there."""
+
+ABSENT: Final[Absent]
+
 @disjoint_base
 class SharedDict:
     """The proxy of a shared dict: what is fast about it."""
@@ -294,7 +305,8 @@ class SharedDict:
     def cas(self, key: object, old: object, new: object, /) -> bool:
         """Set `key` to `new` if its value equals `old`, in one step; return whether it did.
 
-        A shared object equals only itself. False if the key is not there.
+        A shared object equals only itself. Where `old` is ABSENT, the key must not be there; where
+        `new` is, it is deleted.
         """
 
     def clear(self) -> None:

@@ -8,7 +8,9 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use crate::lane::{self, DONE, IDLE, Lane, Mark};
 use crate::lock::{self, Holder};
 use crate::segment::{Offset, Segment};
-use crate::{Error, Heap, Result, chunk, fault, gate, heap, memory, object, reclaim, slab, version};
+use crate::{
+    Error, Heap, Result, chunk, fault, gate, heap, memory, object, reclaim, slab, version,
+};
 
 /// What this process knows of a thread's lane.
 #[derive(Debug)]

@@ -174,7 +174,10 @@ pub(crate) struct Table<'s, const WIDTH: usize> {
 impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
     /// The table of the object at `object`, which may be changing.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "returned through memory, it takes as long as a search")]
+    #[expect(
+        clippy::inline_always,
+        reason = "returned through memory, it takes as long as a search"
+    )]
     pub(crate) fn open(segment: &'s Segment, object: Offset, kind: Kind) -> Result<Self> {
         let head = object::head(segment, object)?;
         if head.identity.load(Relaxed).to_le_bytes()[0] != kind as u8 {

@@ -49,7 +49,7 @@ mod _native {
     use super::scheduled::{preload_value, restore_signals, unscheduled};
     #[pymodule_export]
     use super::share::{
-        Barrier, Condition, Event, Lock, Monitor, Schema, Semaphore, Struct, owner_died,
+        Absent, Barrier, Condition, Event, Lock, Monitor, Schema, Semaphore, Struct, owner_died,
         struct_cas, struct_incr,
     };
     #[pymodule_export]

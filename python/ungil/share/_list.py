@@ -49,7 +49,9 @@ class list(Container, _native.QuickList, Monitor, MutableSequence[object]):
             order = sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse)
             if self.reorder(version, order):
                 return
-        raise ValueError("list modified during sort")
+        raise ValueError(
+            f"list modified during sort: others changed it during each of {_TRIES} attempts"
+        )
 
     def __add__(self, other: Iterable[object]) -> builtins.list[object]:
         if not isinstance(other, (list, builtins.list)):

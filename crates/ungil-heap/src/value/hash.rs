@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::equal::{Number, alias, number};
 use super::cell::Tag;
+use super::equal::{Number, alias, number};
 use super::{Cell, DEPTH, Value};
 
 /// What is added to the hash of each type, so that values of different types differ.

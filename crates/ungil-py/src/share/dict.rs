@@ -12,6 +12,7 @@ use ungil_heap::table::Cursor;
 use ungil_heap::value::Value;
 use ungil_heap::{Error, dict};
 
+use super::absent::Absent;
 use super::argument::Given;
 use super::convert::{self, simple};
 use super::dict_walk::Walk;
@@ -189,7 +190,8 @@ impl Dict {
         })
     }
 
-    /// Gives a key the value `new` if its value is `old`, in one step; whether it was.
+    /// Gives a key the value `new` if its value is `old`, in one step; whether it was. Either can be
+    /// [`Absent`].
     #[pyo3(signature = (key, old, new, /))]
     fn cas<'py>(
         &self,
@@ -198,13 +200,13 @@ impl Dict {
         new: &Bound<'py, PyAny>,
     ) -> PyResult<bool> {
         let mut drafts = Drafts::new(&self.0.shared);
-        let (key, old) = (drafts.draft_key(key)?, drafts.draft_old(old)?);
-        let new = drafts.draft(new)?;
-        let (key, old) = (finished(&key, &[]), finished(&old, &[]));
+        let key = finished(&drafts.draft_key(key)?, &[]);
+        let old = Absent::or(old, || Ok(finished(&drafts.draft_old(old)?, &[])))?;
+        let new = Absent::or(new, || drafts.draft(new))?;
         let changed = self.0.shared.heap.change(|op| {
             let made = drafts.make(op)?;
-            let new = finished(&new, &made);
-            dict::compare_and_set_in(op, self.0.at, &key, Some(&old), Some(&new))
+            let new = new.as_ref().map(|new| finished(new, &made));
+            dict::compare_and_set_in(op, self.0.at, &key, old.as_ref(), new.as_ref())
         });
         changed.map_err(raised)
     }

@@ -325,7 +325,9 @@ impl List {
                 return Ok(true);
             }
         }
-        Err(PyValueError::new_err("list modified during remove"))
+        Err(PyValueError::new_err(format!(
+            "list modified during remove: others changed it during each of {TRIES} attempts"
+        )))
     }
 }
 

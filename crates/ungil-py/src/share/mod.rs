@@ -1,5 +1,6 @@
 //! `ungil.share`: objects of a shared heap as Python objects.
 
+mod absent;
 mod argument;
 mod attached;
 mod convert;
@@ -27,6 +28,7 @@ mod transaction;
 use pyo3::prelude::*;
 use pyo3::types::PyTypeMethods;
 
+pub use absent::Absent;
 pub use deque::Deque;
 pub use dict::Dict;
 pub use dict_walk::Walk;
@@ -47,6 +49,7 @@ pub use transaction::Transaction;
 pub fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     recent::prepare(py)?;
+    module.add("ABSENT", Absent)?;
     for class in [dict::quick(py)?, list::quick(py)?, sync::quick_lock(py)?] {
         module.add(class.name()?, class)?;
     }
