@@ -62,7 +62,7 @@ pub fn object(py: Python<'_>, cell: Cell) -> Option<*mut ffi::PyObject> {
 fn place(_: Python<'_>, cell: Cell) -> *mut Place {
     // Multiplied by the golden ratio, numbers in a row come to different places.
     let word = (cell.0 ^ cell.1.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let number = (word >> (u64::BITS - PLACES.ilog2())) as usize;
+    let number = usize::try_from(word >> (u64::BITS - PLACES.ilog2())).unwrap_or(0);
     // SAFETY: so many bits say the number of one of the array's places.
     unsafe { RECENT.0.get().cast::<Place>().add(number) }
 }

@@ -22,12 +22,14 @@ pub fn class<'py, T: PyClass>(
     slots: &mut [ffi::PyType_Slot],
 ) -> PyResult<Bound<'py, PyType>> {
     let bases = PyTuple::new(py, [py.get_type::<T>()])?;
+    #[expect(clippy::cast_possible_truncation, reason = "those of the stable ABI have 32 bits")]
+    let flags = (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_BASETYPE) as c_uint;
     let mut specification = ffi::PyType_Spec {
         name: name.as_ptr(),
         // That of the base.
         basicsize: 0,
         itemsize: 0,
-        flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_BASETYPE) as c_uint,
+        flags,
         slots: slots.as_mut_ptr(),
     };
     // SAFETY: the name is there for ever, the rest during the call; what the slots do is what their

@@ -129,12 +129,12 @@ unsafe extern "C" fn acquire(
     object: *mut ffi::PyObject,
     arguments: *const *mut ffi::PyObject,
     count: ffi::Py_ssize_t,
-    names: *mut ffi::PyObject,
+    keywords: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
     // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
     let lock = unsafe { slots::instance::<Lock>(&object) };
     let quick = |_: Python<'_>| {
-        let hold = lock.place.hold().filter(|_| count == 0 && names.is_null())?;
+        let hold = lock.place.hold().filter(|_| count == 0 && keywords.is_null())?;
         // SAFETY: `True` is there for ever.
         monitor::acquire_at_once(&hold.shared.heap, hold.at)
             .then(|| unsafe { ffi::Py_NewRef(ffi::Py_True()) })
@@ -142,21 +142,21 @@ unsafe extern "C" fn acquire(
     let slow = |py: Python<'_>| {
         // SAFETY: as above.
         let lock = unsafe { Bound::from_borrowed_ptr(py, object) };
-        // SAFETY: the interpreter keeps the names during the call, if there are any.
-        let names = unsafe { Bound::from_borrowed_ptr_or_opt(py, names) };
-        let names = names.map_or_else(|| Ok(PyTuple::empty(py)), Bound::cast_into)?;
+        // SAFETY: the interpreter keeps their names during the call, if there are any.
+        let keywords = unsafe { Bound::from_borrowed_ptr_or_opt(py, keywords) };
+        let keywords = keywords.map_or_else(|| Ok(PyTuple::empty(py)), Bound::cast_into)?;
         let count = count.unsigned_abs();
         let given = |number: usize| {
             // SAFETY: it keeps so many arguments, and behind them those with names.
             unsafe { Bound::from_borrowed_ptr(py, *arguments.add(number)) }
         };
         let plain: Vec<_> = once(lock).chain((0..count).map(given)).collect();
-        let named = PyDict::new(py);
-        for (number, name) in names.iter().enumerate() {
-            named.set_item(name, given(count + number))?;
+        let by_name = PyDict::new(py);
+        for (number, name) in keywords.iter().enumerate() {
+            by_name.set_item(name, given(count + number))?;
         }
         let method = py.get_type::<Lock>().getattr(pyo3::intern!(py, "acquire"))?;
-        method.call(PyTuple::new(py, plain)?, Some(&named)).map(Bound::into_ptr)
+        method.call(PyTuple::new(py, plain)?, Some(&by_name)).map(Bound::into_ptr)
     };
     // SAFETY: this is called by the interpreter.
     unsafe { slots::answer(ptr::null_mut(), quick, slow) }
