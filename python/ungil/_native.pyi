@@ -14,7 +14,6 @@ __all__ = [
     "Held",
     "QuickDict",
     "QuickList",
-    "QuickLock",
     "Recorder",
     "SharedBarrier",
     "SharedCondition",
@@ -629,9 +628,6 @@ class SharedLock:
     @property
     def owner_died(self) -> bool:
         """Whether its holder followed one that died with it."""
-
-class QuickLock(SharedLock):
-    """The same, without a detour by PyO3."""
 
 @disjoint_base
 class SharedCondition:

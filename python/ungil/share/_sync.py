@@ -30,7 +30,7 @@ from ungil.share._handle import Handled
 T = TypeVar("T")
 
 
-class Lock(Handled, _native.QuickLock):
+class Lock(Handled, _native.SharedLock):
     """A lock like `threading.Lock`: any thread of any process can release it."""
 
     __slots__ = ()
@@ -42,7 +42,7 @@ class Lock(Handled, _native.QuickLock):
         return _described(self, lambda: "locked" if self.locked() else "unlocked")
 
 
-class RLock(Handled, _native.QuickLock):
+class RLock(Handled, _native.SharedLock):
     """A lock like `threading.RLock`: its holder can take it again, and alone can release it."""
 
     __slots__ = ()

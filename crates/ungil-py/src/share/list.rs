@@ -334,7 +334,13 @@ impl List {
 /// An index that is an exact integer.
 #[inline]
 fn quick_index(given: &Bound<'_, PyAny>) -> Option<isize> {
-    if given.is_exact_instance_of::<PyInt>() { index(given).ok() } else { None }
+    if !given.is_exact_instance_of::<PyInt>() {
+        return None;
+    }
+    // SAFETY: an integer.
+    let index = unsafe { ffi::PyLong_AsSsize_t(given.as_ptr()) };
+    // It is -1, or too large.
+    (index != -1 || PyErr::take(given.py()).is_none()).then_some(index)
 }
 
 /// The class whose subscripts take no detour.

@@ -50,7 +50,7 @@ pub fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     recent::prepare(py)?;
     module.add("ABSENT", Absent)?;
-    for class in [dict::quick(py)?, list::quick(py)?, sync::quick_lock(py)?] {
+    for class in [dict::quick(py)?, list::quick(py)?] {
         module.add(class.name()?, class)?;
     }
     Ok(())

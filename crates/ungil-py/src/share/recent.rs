@@ -69,23 +69,25 @@ fn place(_: Python<'_>, cell: Cell) -> *mut Place {
 
 #[inline(never)]
 fn make(cell: Cell, place: *mut Place) -> Option<*mut ffi::PyObject> {
-    // SAFETY: here and below, the caller is attached, and a null pointer with an exception is what
-    // it may get.
-    let object = match cell.whole()? {
-        // SAFETY: as above.
-        Value::Int(number) => unsafe { ffi::PyLong_FromLongLong(number) },
-        Value::Str(text) => {
-            let (bytes, length) = (text.as_ptr().cast(), text.len().cast_signed());
-            // SAFETY: as above, and the bytes live during the call.
-            unsafe { ffi::PyUnicode_DecodeUTF8(bytes, length, c"surrogatepass".as_ptr()) }
-        }
-        // SAFETY: as above.
-        Value::Float(number) => return Some(unsafe { ffi::PyFloat_FromDouble(number) }),
-        // SAFETY: as above.
-        Value::Bool(flag) => return Some(unsafe { ffi::PyBool_FromLong(flag.into()) }),
-        // SAFETY: as above.
-        Value::None => return Some(unsafe { ffi::Py_NewRef(ffi::Py_None()) }),
-        _ => return None,
+    // Integers first, and past what goes through memory: most are read once only.
+    let object = match cell.int() {
+        // SAFETY: here and below, the caller is attached, and a null pointer with an exception is
+        // what it may get.
+        Some(number) => unsafe { ffi::PyLong_FromLongLong(number) },
+        None => match cell.whole()? {
+            Value::Str(text) => {
+                let (bytes, length) = (text.as_ptr().cast(), text.len().cast_signed());
+                // SAFETY: as above, and the bytes live during the call.
+                unsafe { ffi::PyUnicode_DecodeUTF8(bytes, length, c"surrogatepass".as_ptr()) }
+            }
+            // SAFETY: as above.
+            Value::Float(number) => return Some(unsafe { ffi::PyFloat_FromDouble(number) }),
+            // SAFETY: as above.
+            Value::Bool(flag) => return Some(unsafe { ffi::PyBool_FromLong(flag.into()) }),
+            // SAFETY: as above.
+            Value::None => return Some(unsafe { ffi::Py_NewRef(ffi::Py_None()) }),
+            _ => return None,
+        },
     };
     if object.is_null() || !IS_GUARDED.load(Relaxed) {
         return Some(object);
@@ -93,13 +95,17 @@ fn make(cell: Cell, place: *mut Place) -> Option<*mut ffi::PyObject> {
     // SAFETY: as `place` says. Neither integers nor strings run code when they are deleted, so that
     // nothing comes between.
     let place = unsafe { &mut *place };
-    let is_second = place.cell == cell;
-    let kept = if is_second { object } else { ptr::null_mut() };
-    let old = std::mem::replace(place, Place { cell, object: kept });
-    // SAFETY: a place owns its object.
-    unsafe {
-        ffi::Py_XINCREF(kept);
-        ffi::Py_XDECREF(old.object);
+    let old = place.object;
+    if place.cell == cell {
+        place.object = object;
+        // SAFETY: the thread is attached, and this is an object.
+        unsafe { ffi::Py_INCREF(object) };
+    } else {
+        *place = Place { cell, object: ptr::null_mut() };
+    }
+    if !old.is_null() {
+        // SAFETY: the place owned it.
+        unsafe { ffi::Py_DECREF(old) };
     }
     Some(object)
 }

@@ -4,9 +4,10 @@ use std::iter::once;
 use std::ptr;
 use std::time::Instant;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use ungil_heap::monitor;
 use ungil_heap::sync::Sort;
 
@@ -86,8 +87,8 @@ impl Lock {
     }
 }
 
-/// The methods of the class that take no detour. The last one is empty.
-struct Methods([ffi::PyMethodDef; 3]);
+/// The methods that take no detour.
+struct Methods([ffi::PyMethodDef; 2]);
 
 // SAFETY: nobody writes to them.
 unsafe impl Sync for Methods {}
@@ -107,22 +108,24 @@ static METHODS: Methods = Methods([
         ml_flags: ffi::METH_NOARGS,
         ml_doc: c"release($self)\n--\n\nLets go of it.".as_ptr(),
     },
-    ffi::PyMethodDef::zeroed(),
 ]);
 
-/// The class whose `acquire()` and `release()` take no detour.
-pub fn quick_lock(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
-    slots::class::<Lock>(
-        py,
-        c"ungil._native.QuickLock",
-        &mut [
-            ffi::PyType_Slot {
-                slot: ffi::Py_tp_methods,
-                pfunc: METHODS.0.as_ptr().cast_mut().cast(),
-            },
-            ffi::PyType_Slot::default(),
-        ],
-    )
+/// Gives a class of locks methods that take no detour. They are its own: the interpreter has a
+/// short way to call those, which are not inherited.
+pub fn quicken(class: &Bound<'_, PyType>) -> PyResult<()> {
+    if !class.is_subclass_of::<Lock>()? {
+        return Err(PyTypeError::new_err("only a class of locks has the methods of one"));
+    }
+    for method in &METHODS.0 {
+        let definition = ptr::from_ref(method).cast_mut();
+        // SAFETY: the class lives during the call, and the definition always does; nobody writes to
+        // it.
+        let made = unsafe { ffi::PyDescr_NewMethod(class.as_type_ptr(), definition) };
+        // SAFETY: a new reference, or an exception.
+        let made = unsafe { Bound::from_owned_ptr_or_err(class.py(), made)? };
+        class.setattr(made.getattr("__name__")?.cast::<PyString>()?, &made)?;
+    }
+    Ok(())
 }
 
 unsafe extern "C" fn acquire(
