@@ -66,7 +66,7 @@ impl std::fmt::Debug for Heap {
 thread_local! {
     /// This thread's lanes, by the heap's id.
     static THREADS: RefCell<Vec<Rc<Thread>>> = const { RefCell::new(Vec::new()) };
-    /// That of them which was wanted last: found in a third of the time. Null if it is no more.
+    /// That of them which was wanted last, found without a search. Null if it is no more.
     static LATEST: Cell<*const Thread> = const { Cell::new(std::ptr::null()) };
 }
 
