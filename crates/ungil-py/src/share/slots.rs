@@ -1,8 +1,9 @@
 //! Methods with nothing between them and the interpreter.
 //!
 //! PyO3 counts attachments, takes arguments apart, looks at the class of `self` and hands results on
-//! through memory, which together takes about as long as to read a number. So the classes here do what is frequent and short by themselves,
-//! and leave everything else to PyO3's classes, from which they are derived.
+//! through memory, which together takes about as long as to read a number. So the classes here do
+//! what is frequent and short by themselves, and leave everything else to PyO3's classes, from which
+//! they are derived.
 
 use std::any::Any;
 use std::ffi::{CStr, c_uint};
