@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Iterator
 from os import PathLike
-from typing import Any, Generic, Literal, Protocol, Self, SupportsIndex, TypeVar, final, overload
+from typing import Any, Generic, Literal, NoReturn, Protocol, Self, SupportsIndex, TypeVar, final, overload
 
 from typing_extensions import Buffer, disjoint_base
 
@@ -831,6 +831,10 @@ class Operation(Generic[_T_co]):
 
     def __await__(self) -> Generator[Any, Any, _T_co]: ...
     def __next__(self) -> Any: ...
+    def throw(
+        self, exception: object, value: object = None, _traceback: object = None
+    ) -> NoReturn: ...
+    def close(self) -> None: ...
     def _advance(self) -> tuple[str | None, Any]: ...
 
 @final
@@ -862,7 +866,7 @@ class Connection:
 def connect(host: str, port: int) -> Connecting:
     """A TCP connection to a name or an address."""
 
-def connect_unix(path: str | bytes | PathLike[str]) -> Connecting:
+def connect_unix(path: str | PathLike[str]) -> Connecting:
     """A connection to a UNIX socket."""
 
 def sleep(seconds: float) -> Operation[None]:

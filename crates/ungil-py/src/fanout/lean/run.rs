@@ -33,7 +33,7 @@ const GRACE: u64 = 1_000_000_000;
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 /// Drives the coroutines of one fan-out: `Lean(function, dispatcher, timeout)`.
-#[pyclass(subclass, module = "ungil._native")]
+#[pyclass(subclass, weakref, module = "ungil._native")]
 pub struct Lean {
     number: u64,
     /// The process that it is of: a forked child has the coroutines, but they are not its own.
@@ -142,6 +142,7 @@ impl Lean {
                     waiting: Waiting::Nothing,
                     pending: None,
                     cancelled: None,
+                    is_closing: false,
                     birth,
                 };
                 self.stepped(py, birth, task, step, time)?;
@@ -307,6 +308,7 @@ impl Lean {
             waiting: Waiting::Nothing,
             pending: None,
             cancelled: None,
+            is_closing: true,
             birth,
         };
         self.ready.push_back(self.tasks.next_key(birth));
@@ -319,10 +321,13 @@ impl Lean {
         let generators = self.generators.clone();
         let _watched = generators.watch(py)?;
         for birth in self.tasks.births() {
-            self.cancel(py, birth, Why::Closed);
+            // What closes a generator is cleaning up already.
+            if self.tasks.born(birth).is_some_and(|(_, task)| !task.is_closing) {
+                self.cancel(py, birth, Why::Closed);
+            }
         }
         let end = now() + GRACE;
-        while self.tasks.len() > 0 && now() < end {
+        while !(self.tasks.len() == 0 && self.generators.is_empty()) && now() < end {
             self.go_on(py)?;
             if self.ready.is_empty() && self.tasks.len() > 0 {
                 self.wait(py, Some(end))?;
@@ -385,7 +390,8 @@ impl Lean {
             mem::forget(this.tasks.drain());
             return Ok(());
         }
-        let cancelled = if this.tasks.len() == 0 { Ok(()) } else { this.cancel_all(py) };
+        let nothing_is_left = this.tasks.len() == 0 && this.generators.is_empty();
+        let cancelled = if nothing_is_left { Ok(()) } else { this.cancel_all(py) };
         let left = this.tasks.drain();
         // What ends with them may come here.
         drop(this);
