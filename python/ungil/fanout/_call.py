@@ -100,7 +100,11 @@ class Outcomes:
         return self
 
     def __next__(self) -> "Outcome":
-        outcome = self._take()
+        try:
+            outcome = self._take()
+        except BaseException:  # the input's own
+            self.close()
+            raise
         if outcome is None:
             outcome = self._advance()
         return outcome

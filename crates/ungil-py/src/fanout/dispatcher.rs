@@ -150,7 +150,12 @@ impl Dispatcher {
         let ended = outcome.get();
         let (membership, index, failures) =
             (ended.membership, ended.index, ended.attempts_so_far());
-        let again = failures <= self.retries && self.is_worth_another(py, &exception)?;
+        let again = failures <= self.retries
+            && self.is_worth_another(py, &exception).unwrap_or_else(|error| {
+                // As with `group`: the item itself has come to its end all the same.
+                self.ended_by(error);
+                false
+            });
         if !again {
             ended.fail(exception, abandoned, now);
         }
