@@ -108,7 +108,7 @@ def test_a_hundred_thousand_sleep_at_once() -> None:
         running += 1
         most = max(most, running)
         while most < 100_000:
-            await sleep(0.05)
+            await sleep(0.4)
         running -= 1
 
     assert len(values(lean(task, range(100_000), limit=100_000))) == 100_000

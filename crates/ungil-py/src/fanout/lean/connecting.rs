@@ -5,8 +5,8 @@ use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::sync::Arc;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::vec;
 
 use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};

@@ -1,7 +1,5 @@
 //! `Operation`: what a primitive returns, and `await` takes.
 
-use std::mem;
-
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -10,8 +8,8 @@ use ungil_fanout::reactor::Direction;
 use super::connecting::Connect;
 use super::hand::{self, Want};
 use super::resolver;
-use crate::fanout::clock::seconds;
 use super::transfer::{Read, Write};
+use crate::fanout::clock::seconds;
 
 /// How far an operation has come.
 pub enum Progress {
@@ -168,9 +166,7 @@ impl Operation {
                 };
                 (Some(name), fd.into_pyobject(py)?.into_any())
             }
-            Progress::Wait(Want::Lookup(lookup)) => {
-                (Some("call"), resolver::function(py, lookup)?)
-            }
+            Progress::Wait(Want::Lookup(lookup)) => (Some("call"), resolver::function(py, lookup)?),
         })
     }
 }

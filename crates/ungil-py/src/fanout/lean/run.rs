@@ -21,8 +21,8 @@ use crate::fanout::clock::{now, seconds};
 use crate::fanout::dispatcher::Dispatcher;
 use crate::fanout::outcome::Outcome;
 
-/// How many items begin before those that run have a turn.
-const STARTS: usize = 128;
+/// How long items begin before those that run have a turn.
+const STARTS: u64 = 1_000_000;
 
 /// So many outcomes are handed out although more could be done first.
 const MANY: usize = 1000;
@@ -107,12 +107,10 @@ impl Lean {
     /// Begins some of the items that may begin. Whether there may be more.
     fn start(&mut self, py: Python<'_>) -> PyResult<bool> {
         let mut time = now();
-        for _ in 0..STARTS {
+        let end = time + STARTS;
+        while time < end {
             let Some(outcome) = self.dispatcher.get().start(py, time)? else { return Ok(false) };
             time = self.begin(py, outcome)?;
-            if self.waits.next().is_some_and(|due| due <= time) {
-                break;
-            }
         }
         Ok(true)
     }
