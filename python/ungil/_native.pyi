@@ -7,6 +7,7 @@ from typing import (
     Final,
     Generic,
     Literal,
+    NoReturn,
     Protocol,
     Self,
     SupportsIndex,
@@ -859,6 +860,10 @@ class Operation(Generic[_T_co]):
 
     def __await__(self) -> Generator[Any, Any, _T_co]: ...
     def __next__(self) -> Any: ...
+    def throw(
+        self, exception: object, value: object = None, _traceback: object = None
+    ) -> NoReturn: ...
+    def close(self) -> None: ...
     def _advance(self) -> tuple[str | None, Any]: ...
 
 @final
@@ -890,7 +895,7 @@ class Connection:
 def connect(host: str, port: int) -> Connecting:
     """A TCP connection to a name or an address."""
 
-def connect_unix(path: str | bytes | PathLike[str]) -> Connecting:
+def connect_unix(path: str | PathLike[str]) -> Connecting:
     """A connection to a UNIX socket."""
 
 def sleep(seconds: float) -> Operation[None]:
