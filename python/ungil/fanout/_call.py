@@ -171,6 +171,10 @@ def _engine(
         from ungil.fanout._asyncio import Loop
 
         return Loop(fn, dispatcher, timeout)
+    if mode == "lean":
+        from ungil.fanout._lean import Loop
+
+        return Loop(fn, dispatcher, timeout)
     from ungil.fanout._threads import Threads
 
     return Threads(fn, dispatcher, timeout)

@@ -79,6 +79,19 @@ impl Dispatcher {
         }
     }
 
+    /// Whether something can be taken.
+    pub fn is_ready(&self) -> bool {
+        self.state().dispatch.is_ready()
+    }
+
+    /// When time alone lets something start, if that does.
+    pub fn pauses_until(&self, now: u64) -> Option<u64> {
+        match self.state().dispatch.look(now) {
+            Next::Wait(until) => Some(until),
+            _ => None,
+        }
+    }
+
     fn ended_by(&self, error: PyErr) {
         let mut state = self.state();
         state.dispatch.exhausted();
