@@ -151,6 +151,7 @@ impl Dispatcher {
         let (membership, index, failures) =
             (ended.membership, ended.index, ended.attempts_so_far());
         let again = failures <= self.retries
+            && !self.state().dispatch.is_stopped()
             && self.is_worth_another(py, &exception).unwrap_or_else(|error| {
                 // As with `group`: the item itself has come to its end all the same.
                 self.ended_by(error);
