@@ -25,7 +25,6 @@ from ungil.fanout._nornir_task import (
     AsyncTaskOnSyncRunnerError,
     HostTask,
     SyncTaskOnAsyncRunnerError,
-    name_of,
 )
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ _AS_MANY_AS_HOSTS = 1_000_000
 
 
 class UngilRunner:
-    """Runs tasks by `ungil.fanout`. All options may come from a configuration file:
+    """Runs tasks by `ungil.fanout`. All of its options may come from a configuration file.
 
     - `num_workers`: for how many hosts at once at most; "auto" finds out.
     - `mode`: "asyncio" or "lean" for tasks that are an `async def`, "threads" or "green" for the
@@ -95,18 +94,16 @@ class UngilRunner:
             raise ValueError(
                 f'num_workers={num_workers!r} is neither "auto" nor a number from 1 up'
             )
-        if per_group is not None:
-            group = _grouping(group, per_group)
         self._options = Options(
             limit=num_workers,
             mode=mode,
             timeout=timeout,
             retries=retries,
-            retry_if=None,
+            retry_if=_is_of_the_host,
             backoff=Backoff(**(backoff or {})),
             rate=rate,
             per_group=per_group,
-            group=group,
+            group=_grouping(group, per_group),
         )
 
     def run(self, task: Task, hosts: "list[Host]") -> AggregatedResult:
@@ -178,8 +175,9 @@ class _Run:
     def _start(self, host: "Host") -> MultiResult:
         try:
             results = self._begin(host).start(host)
-            if type(results[0].result) is CoroutineType:
-                results[0].result.close()
+            returned = results[0].result
+            if type(returned) is CoroutineType:
+                returned.close()
                 raise AsyncTaskOnSyncRunnerError(
                     f"the task {self._task.name} has returned a coroutine: make it an async def"
                 )
@@ -224,6 +222,10 @@ class _Run:
         return results
 
 
+def _is_of_the_host(error: Exception) -> bool:
+    return isinstance(error, TaskFailed | TimeoutError)
+
+
 def _succeeded(results: MultiResult) -> MultiResult:
     for result in results:
         if result.failed:
@@ -232,13 +234,15 @@ def _succeeded(results: MultiResult) -> MultiResult:
 
 
 def _grouping(
-    group: "str | Callable[[Host], Hashable] | None", per_group: "int | Mapping[Any, int]"
-) -> "Callable[[Host], Hashable]":
+    group: "str | Callable[[Host], Hashable] | None", per_group: "int | Mapping[Any, int] | None"
+) -> "Callable[[Host], Hashable] | None":
+    if per_group is None and group is None:
+        return None
     if callable(group):
         return group
     if group is not None and group != "groups":
         return lambda host: host.get(group)
-    named = None if isinstance(per_group, int) else per_group
+    named = None if per_group is None or isinstance(per_group, int) else per_group
 
     def of_inventory(host: "Host") -> str | None:
         names = [group.name for group in host.extended_groups()]
