@@ -73,14 +73,6 @@ pub fn glance(heap: &Heap, at: Offset, schema: u64, field: usize) -> Option<Cell
     heap.glance(at, || Cell::read(segment, place)).ok()?.filter(|cell| cell.is_whole())
 }
 
-/// Puts a number in the place of one of the same kind, if that can be done at once. False: ask
-/// [`set`].
-#[inline]
-pub fn replace_number(heap: &Heap, at: Offset, schema: u64, field: usize, new: Cell) -> bool {
-    let find = || self::field(head(heap.segment(), at)?, at, schema, field).map(Some);
-    heap.poke(at, find, |_| Some(new)).is_ok_and(|poked| poked.is_some())
-}
-
 /// The value of a field.
 ///
 /// # Errors
