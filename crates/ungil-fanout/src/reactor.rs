@@ -318,6 +318,7 @@ mod tests {
     use std::fs::File;
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
+    use std::os::fd::IntoRawFd;
     use std::os::unix::net::UnixStream;
     use std::thread;
 
@@ -428,12 +429,11 @@ mod tests {
     fn a_number_that_comes_back_is_another_descriptor() {
         let mut reactor = Reactor::new().unwrap();
         let (ours, _theirs) = pair();
-        let fd = ours.as_raw_fd();
+        let fd = ours.into_raw_fd();
         reactor.keep(fd).unwrap();
         reactor.wait_for_kept(fd, Direction::Read, 1).unwrap();
-        drop(ours);
         let (again, mut theirs) = pair();
-        // SAFETY: both are open, and the number of the first is free.
+        // SAFETY: both are open, and nobody else has the number of the first, which this closes.
         let again = unsafe { OwnedFd::from_raw_fd(libc::dup2(again.as_raw_fd(), fd)) };
         reactor.wait_for(again.as_raw_fd(), Direction::Read, 2).unwrap();
         theirs.write_all(b"x").unwrap();

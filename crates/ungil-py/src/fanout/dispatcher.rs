@@ -15,6 +15,7 @@ use ungil_fanout::bucket::Bucket;
 use ungil_fanout::dispatch::{Dispatch, Membership, Next};
 
 use super::clock::{now, seconds};
+use super::cycles;
 use super::outcome::Outcome;
 
 struct State {
@@ -109,7 +110,10 @@ impl Dispatcher {
             }
         };
         let index = self.state().dispatch.pulled();
-        let outcome = Py::new(py, Outcome::new(item.unbind(), index, now, membership))?;
+        let outcome = Outcome::new(item.clone().unbind(), index, now, membership);
+        let outcome = Bound::new(py, outcome)?;
+        cycles::leave_out(&outcome, &item);
+        let outcome = outcome.unbind();
         Ok(self.state().dispatch.entered(outcome, membership))
     }
 
@@ -130,7 +134,8 @@ impl Dispatcher {
         Ok(Some((number, most)))
     }
 
-    pub fn end_well(&self, outcome: Py<Outcome>, value: Py<PyAny>, now: u64) {
+    pub fn end_well(&self, py: Python<'_>, outcome: Py<Outcome>, value: Py<PyAny>, now: u64) {
+        cycles::watch(outcome.bind(py), value.bind(py));
         let ended = outcome.get();
         ended.succeed(value, now);
         let (membership, index) = (ended.membership, ended.index);
@@ -158,6 +163,7 @@ impl Dispatcher {
                 false
             });
         if !again {
+            cycles::watch(outcome.bind(py), exception.bind(py).as_any());
             ended.fail(exception, abandoned, now);
         }
         let mut state = self.state();
@@ -230,7 +236,7 @@ impl Dispatcher {
         value: Py<PyAny>,
     ) -> PyResult<Option<Py<Outcome>>> {
         let now = now();
-        self.end_well(outcome, value, now);
+        self.end_well(py, outcome, value, now);
         self.start(py, now)
     }
 
@@ -289,6 +295,7 @@ impl Dispatcher {
         let now = now();
         let rest = self.state().dispatch.stop();
         for outcome in rest {
+            cycles::watch(outcome.bind(py), exception.bind(py).as_any());
             outcome.get().fail(exception.clone_ref(py), false, now);
             let index = outcome.get().index;
             let mut state = self.state();

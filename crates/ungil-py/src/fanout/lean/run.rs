@@ -253,7 +253,7 @@ impl Lean {
         let exception = match (cancelled, end) {
             (Some(Why::TimedOut), end) => ending::timed_out(py, self.patience(), Some(end)),
             (_, Ok(value)) => {
-                dispatcher.end_well(outcome, value, time);
+                dispatcher.end_well(py, outcome, value, time);
                 return Ok(());
             }
             (_, Err(error)) => {
