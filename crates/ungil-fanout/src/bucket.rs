@@ -1,0 +1,1 @@
+//! A token bucket: so many starts a second, and so many at once after a pause.
