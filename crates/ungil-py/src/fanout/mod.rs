@@ -4,6 +4,7 @@ mod clock;
 mod cycles;
 mod dispatcher;
 mod lean;
+mod limiter;
 mod outcome;
 
 pub use dispatcher::Dispatcher;
