@@ -85,9 +85,7 @@ impl Address {
 
     fn of<T: Copy>(address: &T) -> Self {
         // SAFETY: a socket address of the system, and its size.
-        let copied = unsafe {
-            Self::copied((&raw const *address).cast(), socklen(size_of::<T>()))
-        };
+        let copied = unsafe { Self::copied((&raw const *address).cast(), socklen(size_of::<T>())) };
         copied.expect("there is room for every kind of address")
     }
 
