@@ -175,6 +175,10 @@ def _engine(
         from ungil.fanout._lean import Loop
 
         return Loop(fn, dispatcher, timeout)
+    if mode == "green":
+        from ungil.fanout._green import Green
+
+        return Green(fn, dispatcher, timeout)
     from ungil.fanout._threads import Threads
 
     return Threads(fn, dispatcher, timeout)
