@@ -104,7 +104,9 @@ async def main() -> None:
     """Starts the server and announces it."""
     loopback.as_many_descriptors_as_allowed()
     listening = loopback.listening()
-    server = await asyncio.start_server(Hosts().connected, sock=listening)
+    server = await asyncio.start_server(
+        Hosts().connected, sock=listening, backlog=loopback.BACKLOG
+    )
     await loopback.announced_until_the_end({"port": server.sockets[0].getsockname()[1]})
 
 

@@ -217,6 +217,7 @@ async def main(folder: Path) -> None:
         everybody.append(
             await asyncssh.listen(
                 sock=socket_of(name),
+                backlog=loopback.BACKLOG,
                 server_factory=lambda: Server(hosts),
                 server_host_keys=[host_key],
                 process_factory=process_factory,
@@ -226,13 +227,17 @@ async def main(folder: Path) -> None:
     everybody.append(
         await asyncssh.listen(
             sock=socket_of("crowded"),
+            backlog=loopback.BACKLOG,
             server_factory=lambda: CrowdedServer(hosts),
             server_host_keys=[host_key],
             process_factory=shell,
         )
     )
     for name, handler in (("silent", silent), ("hangs_up", hangs_up)):
-        everybody.append(await asyncio.start_server(handler, sock=socket_of(name)))
+        made = socket_of(name)
+        everybody.append(
+            await asyncio.start_server(handler, sock=made, backlog=loopback.BACKLOG)
+        )
     refusing = loopback.bound()
     ports["refuses"] = refusing.getsockname()[1]
 
