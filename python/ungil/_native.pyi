@@ -1,6 +1,6 @@
 """The native part: the recorder, the reader of traces, and what the hook can be loaded into."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from os import PathLike
 from typing import Any, Literal, Self, SupportsIndex, final, overload
 
@@ -9,7 +9,9 @@ from typing_extensions import disjoint_base
 __all__ = [
     "LEVELS",
     "POLICIES",
+    "Dispatcher",
     "Held",
+    "Outcome",
     "Recorder",
     "SharedBarrier",
     "SharedCondition",
@@ -726,3 +728,81 @@ def after_fork_in_parent() -> None:
 
 def after_fork_in_child() -> None:
     """Take the places that the parent prepared."""
+
+@final
+class Outcome:
+    """What became of one item: the value that the function returned, or the exception it raised."""
+
+    @property
+    def item(self) -> Any: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def value(self) -> Any: ...
+    @property
+    def exception(self) -> BaseException | None: ...
+    @property
+    def attempts(self) -> int: ...
+    @property
+    def queued(self) -> float: ...
+    @property
+    def started(self) -> float: ...
+    @property
+    def finished(self) -> float: ...
+    @property
+    def abandoned(self) -> bool: ...
+    @property
+    def ok(self) -> bool: ...
+    def unwrap(self) -> Any: ...
+    @staticmethod
+    def _of(
+        what: tuple[object, int, object, BaseException | None],
+        when: tuple[int, int, int, int, bool],
+    ) -> Outcome: ...
+
+@final
+class Dispatcher:
+    """Which items run when. One for each fan-out; the modes ask it."""
+
+    def __new__(
+        cls,
+        input: Iterator[Any] | None,
+        *,
+        limit: int,
+        window: int,
+        in_order: bool,
+        rate: tuple[float, float] | None = None,
+        retries: int = 0,
+        backoff: tuple[float, float, float, float] = (0.0, 1.0, 0.0, 0.0),
+        retry_if: Callable[[Exception], object] | None = None,
+        group: Callable[[Any], tuple[Hashable, int] | None] | None = None,
+        seed: int = 1,
+    ) -> Dispatcher: ...
+    def next(self) -> Outcome | None: ...
+    def succeeded(self, outcome: Outcome, value: object) -> Outcome | None: ...
+    def failed(
+        self, outcome: Outcome, exception: BaseException, *, abandoned: bool = False
+    ) -> Outcome | None: ...
+    def take(self) -> Outcome | None: ...
+    def put(self, item: object) -> Outcome | None: ...
+    @property
+    def wants(self) -> bool: ...
+    def close(self, error: BaseException | None = None) -> None: ...
+    def stop(self, exception: BaseException) -> None: ...
+    def lower_limit(self, limit: int) -> None: ...
+    @property
+    def running(self) -> int: ...
+    @property
+    def limit(self) -> int: ...
+    @property
+    def room(self) -> int: ...
+    @property
+    def pause(self) -> float | None: ...
+    @property
+    def waits_for_time(self) -> bool: ...
+    @property
+    def ready(self) -> bool: ...
+    @property
+    def ended(self) -> bool: ...
+    @property
+    def counts(self) -> tuple[int, int, int, int]: ...

@@ -1,6 +1,7 @@
 //! `ungil._native`: conversions between Python and the Rust parts, and nothing else.
 
 mod control;
+mod fanout;
 mod hook;
 mod in_process;
 mod recording;
@@ -38,6 +39,8 @@ mod _native {
 
     #[pymodule_export]
     use super::control::{process_policy, remove_stale_pages, set_process_policy};
+    #[pymodule_export]
+    use super::fanout::{Dispatcher, Outcome};
     #[pymodule_export]
     use super::in_process::{
         gil_install, gil_installed, gil_level, gil_policy, gil_set_level, gil_set_policy,

@@ -1,0 +1,10 @@
+//! The engine of a fan-out, without Python: what may start now, and what is handed out.
+//!
+//! Nothing here reads a clock: times are nanoseconds that the caller gives, on one clock that never
+//! goes back.
+
+pub mod backoff;
+pub mod bucket;
+pub mod dispatch;
+mod groups;
+mod order;
