@@ -1,6 +1,7 @@
 """How the programs that fan out are run and measured, whole processes."""
 
 import os
+import resource
 import shutil
 import signal
 import statistics
@@ -21,6 +22,8 @@ BUILT = Path(__file__).parents[1] / "target" / "bench"
 PATIENCE_S = 120.0
 # What takes longer by its own arithmetic is only run with --all.
 LONGEST_S = 12.0
+# A descriptor for each connection, and some for everything else.
+SPARE_DESCRIPTORS = 100
 
 
 class Missing(Exception):
@@ -53,6 +56,14 @@ class Tools:
         run = subprocess.run(["go", "version"], capture_output=True, text=True, check=True)
         version = run.stdout.split()[2]
         return cls(python, BUILT / "goroutines", BUILT / "devices", gornir, version)
+
+
+def allow_descriptors(items: int) -> None:
+    """As many as the machine lets us have: the peers do not look after that themselves."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    if most != resource.RLIM_INFINITY and most < items + SPARE_DESCRIPTORS:
+        sys.exit(f"{items} connections need {items + SPARE_DESCRIPTORS} descriptors, not {most}")
 
 
 @dataclass(frozen=True)
@@ -135,6 +146,8 @@ def _used(case: Case, load: Load, words: list[str]) -> Measured:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
             return {"broke": f"no end after {patience_s:.0f} s"}
+    if not output:
+        return {"broke": errors.strip().rpartition("\n")[2]}
     *lines, last = output.splitlines()
     wall_s, cpu_s, rss_kib, status = last.split()
     if status != "0":

@@ -28,9 +28,7 @@ such a program, to be built in a copy of gornir.
 """
 
 import argparse
-import resource
 import statistics
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -40,6 +38,7 @@ from fanning import (
     Case,
     Load,
     Tools,
+    allow_descriptors,
     cpu,
     inner_cpu,
     inner_wall,
@@ -61,8 +60,6 @@ SHORT_S = 0.01
 LONG_S = 5.0
 AT_ONCE = 1000
 TIMES = 6
-# A descriptor for each connection, and some for everything else.
-SPARE_DESCRIPTORS = 100
 
 
 def main() -> None:
@@ -74,22 +71,16 @@ def main() -> None:
     made.add_argument("--all", action="store_true", help="also what takes minutes each time")
     options = parse(made)
     options.items, options.many, options.concurrent = 10_000, 1_000_000, 100_000
+    options.long_s = LONG_S
     if options.quick:
         options.items, options.many, options.concurrent = 500, 20_000, 2000
         options.rtt = options.rtt or RTTS_S[:1]
+        options.long_s = 1.0
     options.rtt = options.rtt or RTTS_S
-    _allow_descriptors(options.items)
+    allow_descriptors(options.items)
     tools = Tools.found(options.python)
     print(f"go        {tools.go}; gornir {tools.gornir or 'not named'}")
     report(options, PACKAGES, _sections(options, tools), targets)
-
-
-def _allow_descriptors(items: int) -> None:
-    """As many as the machine lets us have: the peers do not look after that themselves."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    if most != resource.RLIM_INFINITY and most < items + SPARE_DESCRIPTORS:
-        sys.exit(f"{items} connections need {items + SPARE_DESCRIPTORS} descriptors, not {most}")
 
 
 def _sections(options: argparse.Namespace, tools: Tools) -> Iterator[tuple[Runs, Table]]:
@@ -97,22 +88,25 @@ def _sections(options: argparse.Namespace, tools: Tools) -> Iterator[tuple[Runs,
         yield from SETTINGS[setting](options, tools)
 
 
-def _taken(
-    name: str,
-    all_cases: Sequence[Case],
-    load: Load,
-    options: argparse.Namespace,
-    take: Callable[[Case], Measured],
-) -> tuple[Runs, list[Case]]:
-    """Measure those that are asked for, and those which were not run."""
-    wanted = [
-        case
-        for case in all_cases
-        if not options.case or any(text in case.name for text in options.case)
-    ]
-    patient = [case for case in wanted if options.all or case.least_s(load) <= LONGEST_S]
-    runs = interleave(name, patient, take, options)
-    return runs, [case for case in wanted if case not in patient]
+def _wanted(all_cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
+    """Those that are asked for."""
+    texts = options.case or [""]
+    return [case for case in all_cases if any(text in case.name for text in texts)]
+
+
+def _patient(wanted: Sequence[Case], load: Load, options: argparse.Namespace) -> list[Case]:
+    """Those which are run."""
+    return [case for case in wanted if options.all or case.least_s(load) <= LONGEST_S]
+
+
+def _whole(
+    name: str, all_cases: Sequence[Case], load: Load, options: argparse.Namespace, tools: Tools
+) -> tuple[Runs, Table]:
+    """A setting that looks at whole processes only."""
+    wanted = _wanted(all_cases, options)
+    take = partial(measure, tools=tools, load=load)
+    runs = interleave(name, _patient(wanted, load, options), take, options)
+    return runs, _table(runs, load, wanted)
 
 
 def _waits(kind: str, options: argparse.Namespace, tools: Tools) -> Iterator[tuple[Runs, Table]]:
@@ -120,67 +114,42 @@ def _waits(kind: str, options: argparse.Namespace, tools: Tools) -> Iterator[tup
     for rtt_s in options.rtt:
         load = Load(options.items, rtt_s, tcp=kind == "tcp")
         all_cases = (cases.talking if load.tcp else cases.sleeping)(load.items)
-        name = _setting(kind, rtt_s)
-        take = partial(measure, tools=tools, load=load)
-        runs, left_out = _taken(name, all_cases, load, options, take)
-        table = _table(runs, load, [case for case in all_cases if case not in left_out])
-        for case in left_out:
-            table.add_row(case.name, f"not run: {case.least_s(load):.0f} s at least")
-        yield runs, table
-
-
-def _setting(kind: str, rtt_s: float) -> str:
-    return f"{kind}, RTT {1000 * rtt_s:g} ms"
+        yield _whole(f"{kind}, RTT {1000 * rtt_s:g} ms", all_cases, load, options, tools)
 
 
 def _warm(options: argparse.Namespace, tools: Tools) -> Iterator[tuple[Runs, Table]]:
-    rtt_s = options.rtt[0]
-    load = Load(options.items, rtt_s, times=TIMES)
-    runs, _ = _taken(
-        _setting("warm", rtt_s),
-        cases.warm(load.items),
-        load,
-        options,
-        partial(measure, tools=tools, load=load),
-    )
-    yield runs, _warm_table(runs, load)
+    load = Load(options.items, options.rtt[0], times=TIMES)
+    wanted = _wanted(cases.warm(load.items), options)
+    take = partial(measure, tools=tools, load=load)
+    runs = interleave(f"warm, RTT {1000 * load.rtt_s:g} ms", wanted, take, options)
+    yield runs, _warm_table(runs, load, wanted)
 
 
 def _memory(options: argparse.Namespace, tools: Tools) -> Iterator[tuple[Runs, Table]]:
     little, much = Load(options.items, SHORT_S), Load(options.many, SHORT_S)
 
     def both(case: Case) -> Measured:
-        return {
-            name: measured[name]
-            for load, size in ((little, "little"), (much, "much"))
-            for measured in [_named(measure(case, tools, load), size)]
-            for name in measured
-        }
+        few, many = measure(case, tools, little), measure(case, tools, much)
+        for measured in (few, many):
+            if "broke" in measured:
+                return measured
+        return {"few_rss_mb": few["rss_mb"], **many}
 
-    name = f"memory, {little.items:,} and {much.items:,} items"
-    runs, _ = _taken(name, cases.many(min(AT_ONCE, little.items)), little, options, both)
-    yield runs, _memory_table(runs, much)
-
-
-def _named(measured: Measured, size: str) -> Measured:
-    """Figures that say which size they are of; why it broke is the same for both."""
-    return {name if name == "broke" else f"{size}_{name}": of for name, of in measured.items()}
+    wanted = _wanted(cases.many(min(AT_ONCE, little.items)), options)
+    runs = interleave(f"memory, {little.items:,} and {much.items:,}", wanted, both, options)
+    yield runs, _memory_table(runs, much, wanted)
 
 
 def _concurrent(options: argparse.Namespace, tools: Tools) -> Iterator[tuple[Runs, Table]]:
-    load = Load(options.concurrent, LONG_S)
-    all_cases = cases.concurrent(load.items)
-    name = f"concurrent, {load.items:,} sleeps of {LONG_S:g} s"
-    runs, _ = _taken(name, all_cases, load, options, partial(measure, tools=tools, load=load))
-    yield runs, _table(runs, load, all_cases)
+    load = Load(options.concurrent, options.long_s)
+    name = f"concurrent, {load.items:,} sleeps of {load.rtt_s:g} s"
+    yield _whole(name, cases.concurrent(load.items), load, options, tools)
 
 
 def _few(options: argparse.Namespace, tools: Tools) -> Iterator[tuple[Runs, Table]]:
     load = Load(10, options.rtt[0])
-    all_cases = cases.few(load.items)
-    name = f"few, {load.items} items, RTT {1000 * load.rtt_s:g} ms"
-    runs, _ = _taken(name, all_cases, load, options, partial(measure, tools=tools, load=load))
-    yield runs, _table(runs, load, all_cases)
+    name = f"few, RTT {1000 * load.rtt_s:g} ms"
+    yield _whole(name, cases.few(load.items), load, options, tools)
 
 
 SETTINGS: dict[str, Callable[[argparse.Namespace, Tools], Iterator[tuple[Runs, Table]]]] = {
@@ -193,25 +162,31 @@ SETTINGS: dict[str, Callable[[argparse.Namespace, Tools], Iterator[tuple[Runs, T
 }
 
 
-def _shown(runs: Runs, all_cases: Sequence[Case], table: Table) -> Iterator[Case]:
-    """Those with figures; the others get a row which says why they have none."""
-    for case in all_cases:
+def _shown(runs: Runs, wanted: Sequence[Case], load: Load, table: Table) -> Iterator[Case]:
+    """Those with figures; of the others it says below the table why they have none."""
+    for case in wanted:
         if case.name not in runs.rounds[0]:
-            continue
-        if (why := broke(runs, case)) is None:
-            yield case
+            _remark(table, f"{case.name} was not run: {case.least_s(load):.0f} s at least")
+        elif (why := broke(runs, case)) is not None:
+            _remark(table, f"{case.name} broke: {why}")
         else:
-            table.add_row(case.name, f"broke: {why}")
+            yield case
 
 
-def _table(runs: Runs, load: Load, all_cases: Sequence[Case]) -> Table:
+def _remark(table: Table, words: str) -> None:
+    """A line below the table."""
+    table.caption = f"{table.caption}\n{words}" if table.caption else words
+    table.caption_justify = "left"
+
+
+def _table(runs: Runs, load: Load, wanted: Sequence[Case]) -> Table:
     """Wall time, CPU time and memory of whole processes."""
     table = columns(
         f"{runs.setting}, {load.items:,} items: whole processes",
         *("", "wall s", "to Go's", "CPU s", "CPU us an item", "peak MB"),
     )
     go_works = cases.GOROUTINES.name in runs.rounds[0] and broke(runs, cases.GOROUTINES) is None
-    for case in _shown(runs, all_cases, table):
+    for case in _shown(runs, wanted, load, table):
         to_go = runs.ratios(case, cases.GOROUTINES, wall) if go_works else None
         table.add_row(
             case.name,
@@ -223,17 +198,17 @@ def _table(runs: Runs, load: Load, all_cases: Sequence[Case]) -> Table:
         )
         if case == cases.SERIAL and load.rtt_s * load.items > LONGEST_S:
             would_s = runs.median(case, wall) + load.rtt_s * load.items
-            table.add_row("", f"would be {would_s:,.1f} with real tasks")
+            _remark(table, f"{case.name}: with tasks that wait, it would be {would_s:,.0f} s")
     return table
 
 
-def _warm_table(runs: Runs, load: Load) -> Table:
+def _warm_table(runs: Runs, load: Load, wanted: Sequence[Case]) -> Table:
     """What the work takes inside of a process."""
     table = columns(
         f"{runs.setting}, {load.items:,} items: the work alone, but whole processes of Go",
         *("", "wall s", "beyond the RTT, us an item", "CPU us an item"),
     )
-    for case in _shown(runs, cases.warm(load.items), table):
+    for case in _shown(runs, wanted, load, table):
         inside = case.times(load) > 1
         seconds = runs.each(case, inner_wall if inside else wall)
         beyond_s = statistics.median(seconds) - case.least_s(load) / case.times(load)
@@ -246,21 +221,21 @@ def _warm_table(runs: Runs, load: Load) -> Table:
     return table
 
 
-def _memory_table(runs: Runs, much: Load) -> Table:
+def _memory_table(runs: Runs, much: Load, wanted: Sequence[Case]) -> Table:
     """Peak memory with few and many items."""
     table = columns(
-        f"{runs.setting}: peak MB of whole processes, {AT_ONCE} at once where there is a limit",
+        f"{runs.setting} items: peak MB of whole processes, {AT_ONCE} at once if there is a limit",
         *("", "of few", "of many", "grows by", "wall s of many", "CPU us an item"),
     )
-    for case in _shown(runs, cases.many(AT_ONCE), table):
-        few, many = (runs.median(case, lambda m, s=s: m[f"{s}_rss_mb"]) for s in ("little", "much"))
+    for case in _shown(runs, wanted, much, table):
+        few_mb, many_mb = (runs.median(case, lambda m: m["few_rss_mb"]), runs.median(case, memory))
         table.add_row(
             case.name,
-            f"{few:.1f}",
-            f"{many:.1f}",
-            f"{100 * (many / few - 1):.0f} %",
-            f"{runs.median(case, lambda m: m['much_wall_s']):.2f}",
-            f"{1e6 * runs.median(case, lambda m: m['much_cpu_s']) / much.items:.1f}",
+            f"{few_mb:.1f}",
+            f"{many_mb:.1f}",
+            f"{100 * (many_mb / few_mb - 1):.0f} %",
+            spread(runs.each(case, wall)),
+            f"{1e6 * runs.median(case, cpu) / much.items:.1f}",
         )
     return table
 

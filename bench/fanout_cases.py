@@ -24,7 +24,6 @@ def _pools(items: int) -> list[Case]:
     workers = sorted({min(number, items) for number in WORKERS})
     return [
         *(Case(f"ThreadPoolExecutor {n}", "threads", "pool", n) for n in numbers),
-        SERIAL,
         *(Case(f"{THREADED} {n}", "nornir", "threaded", n) for n in workers),
         Case(f"{THREADED} {items}, monkey", "nornir", "threaded-monkey", items),
     ]
@@ -54,6 +53,7 @@ def sleeping(items: int) -> list[Case]:
         Case("aiometer", "aiometer", "run_all"),
         Case("trio", "trio", "nursery"),
         Case("gevent Pool", "gevent", "pool", items),
+        SERIAL,
         *_pools(items),
         Case(LEAN, "ungil", "lean", items),
         LEAN_AUTO,

@@ -130,7 +130,7 @@ def _memory(runs: Runs) -> Iterator[Target]:
         if (why := broke(runs, case)) is not None:
             yield Target(claim, False, f"cannot be measured: {why}")
             continue
-        seen = runs.each(case, lambda measured: measured["much_rss_mb"] / measured["little_rss_mb"])
+        seen = runs.each(case, lambda measured: measured["rss_mb"] / measured["few_rss_mb"])
         yield Target(claim, statistics.median(seen) <= FLAT, spread(seen))
 
 

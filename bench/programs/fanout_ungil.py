@@ -30,18 +30,20 @@ def own(mode: str) -> "Callable[[Work], int]":
     """With tasks that await ungil's own primitives."""
 
     def run(work: Work) -> int:
-        from ungil.fanout import connect, sleep
-
         rtt_s, port = work.rtt_s, work.port
+        if port:
+            from ungil.fanout import connect
+        else:
+            from ungil.fanout import sleep
 
         async def asleep(item: int) -> int:
             await sleep(rtt_s)
             return item
 
         async def talk(item: int) -> bytes:
-            async with await connect(host(item), port) as connection:
-                await connection.send(QUESTION)
-                return await connection.receive_until(b"\n")
+            async with connect(host(item), port) as connection:
+                await connection.write(QUESTION)
+                return await connection.read_until(b"\n")
 
         return count(work, mode, talk if port else asleep)
 
