@@ -36,6 +36,7 @@ def _nornir(items: int) -> list[Case]:
         Case(NORNIR_ASYNCIO, "nornir", "ungil-asyncio", items),
         Case(NORNIR_GREEN, "nornir", "ungil-green", items),
         Case(f"nornir ungil, threads {some}", "nornir", "ungil-threads", some),
+        Case("nornir ungil, no options", "nornir", "ungil"),
     ]
 
 
@@ -59,6 +60,7 @@ def sleeping(items: int) -> list[Case]:
         LEAN_AUTO,
         Case(ASYNCIO_STOCK, "ungil", "asyncio-stock", items),
         Case(ASYNCIO, "ungil", "asyncio", items),
+        Case("ungil Fanout.stream", "ungil", "stream", items),
         Case("ungil green", "ungil", "green", items),
         Case(f"ungil threads {some}", "ungil", "threads", some),
         Case("ungil threads, auto", "ungil", "threads"),
@@ -113,6 +115,7 @@ def warm(items: int) -> list[Case]:
         Case(LEAN, "ungil", "lean", items),
         Case(ASYNCIO_STOCK, "ungil", "asyncio-stock", items),
         Case(ASYNCIO, "ungil", "asyncio", items),
+        Case("ungil Fanout.stream", "ungil", "stream", items),
         Case("ungil green", "ungil", "green", items),
         Case(f"ungil threads {some}", "ungil", "threads", some),
         Case(NORNIR_LEAN, "nornir", "ungil-lean", items),
@@ -130,6 +133,7 @@ def many(limit: int) -> list[Case]:
         Case("ThreadPoolExecutor", "threads", "pool", limit),
         Case(LEAN, "ungil", "lean", limit),
         Case(ASYNCIO, "ungil", "asyncio", limit),
+        Case("ungil Fanout.stream", "ungil", "stream", limit),
         Case("ungil green", "ungil", "green", limit),
         Case("ungil threads", "ungil", "threads", limit),
     ]
@@ -144,6 +148,7 @@ def concurrent(items: int) -> list[Case]:
         Case("gevent Pool", "gevent", "pool", items),
         Case(LEAN, "ungil", "lean", items),
         Case(ASYNCIO, "ungil", "asyncio", items),
+        Case("ungil Fanout.stream", "ungil", "stream", items),
         Case("ungil green", "ungil", "green", items),
     ]
 

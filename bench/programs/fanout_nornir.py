@@ -2,8 +2,9 @@
 
 The inventory is in memory, a host for each item, and InitNornir is called as its documentation
 does. A way is a runner and a task: `threaded` and `serial` are nornir's own runners with a sync
-task, `threaded-monkey` after gevent's monkey patching; `ungil-threads` and `ungil-green` are the
-same task with ungil's runner, `ungil-lean` and `ungil-asyncio` a coroutine function.
+task, `threaded-monkey` after gevent's monkey patching; `ungil`, which leaves everything to it,
+`ungil-threads` and `ungil-green` are the same task with ungil's runner, `ungil-lean` and
+`ungil-asyncio` a coroutine function.
 """
 
 import sys
@@ -27,6 +28,7 @@ RUNNERS = {
     "serial": ("serial", {}),
     "threaded": ("threaded", {}),
     "threaded-monkey": ("threaded", {}),
+    "ungil": ("ungil", {}),
     "ungil-threads": ("ungil", {"mode": "threads"}),
     "ungil-green": ("ungil", {"mode": "green"}),
     "ungil-lean": ("ungil", {"mode": "lean"}),

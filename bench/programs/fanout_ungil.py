@@ -3,7 +3,8 @@
 A way is a mode, or one and a word: `lean` awaits ungil's own sleep and connections; `asyncio` and
 `asyncio protocol` await what the peer in fanout_asyncio.py does (its sleep or streams, its
 protocol) on uvloop, `asyncio-stock` as if uvloop were not installed; `asyncio own` awaits ungil's
-own in asyncio's event loop; `threads` and `green` call sync functions.
+own in asyncio's event loop; `stream` is Fanout.stream in a stock event loop of the caller's;
+`threads` and `green` call sync functions.
 """
 
 import sys
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 def count(work: Work, mode: str, function: "Callable[[int], Any]") -> int:
     """How many of all outcomes are good; none is kept."""
     limit = work.limit or "auto"
-    outcomes = fanout(function, range(work.items), limit=limit, mode=mode)
+    items = (item for item in range(work.items))
+    outcomes = fanout(function, items, limit=limit, mode=mode)
     return sum(1 for outcome in outcomes if outcome.ok)
 
 
@@ -56,16 +58,37 @@ def asyncio_(kind: str, stock: bool) -> "Callable[[Work], int]":
     def run(work: Work) -> int:
         if stock:
             sys.modules["uvloop"] = None  # type: ignore[assignment]
-        import fanout_asyncio
-
-        task = getattr(fanout_asyncio, kind if work.port else "sleep")
-
-        async def one(item: int) -> object:
-            return await task(work, item)
-
-        return count(work, "asyncio", one)
+        return count(work, "asyncio", peers_task(kind, work))
 
     return run
+
+
+def peers_task(kind: str, work: Work) -> "Callable[[int], Any]":
+    """The very coroutine function that asyncio.gather is given."""
+    import fanout_asyncio
+
+    task = getattr(fanout_asyncio, kind if work.port else "sleep")
+
+    async def one(item: int) -> object:
+        return await task(work, item)
+
+    return one
+
+
+def stream(work: Work) -> int:
+    """With the tasks of the peer, in a loop that is there already; outcomes as they come."""
+    import asyncio
+
+    from ungil.fanout import Fanout
+
+    async def everything() -> int:
+        done, items = 0, (item for item in range(work.items))
+        async with Fanout(limit=work.limit or "auto") as fan:
+            async for outcome in fan.stream(peers_task("streams", work), items):
+                done += outcome.ok
+        return done
+
+    return asyncio.run(everything())
 
 
 def sync(mode: str, modules: "Callable[[], tuple[Callable[[float], Any], ModuleType]]"):
@@ -111,6 +134,7 @@ if __name__ == "__main__":
             "asyncio protocol": asyncio_("protocol", stock=False),
             "asyncio-stock": asyncio_("streams", stock=True),
             "asyncio own": own("asyncio"),
+            "stream": stream,
             "threads": sync("threads", blocking),
             "green": sync("green", green),
         }
