@@ -54,6 +54,7 @@ class Slots:
         self._overdue: set[Outcome] = set()
         self._sweep: asyncio.TimerHandle | None = None
         self._pause: asyncio.TimerHandle | None = None
+        self._announcement: asyncio.TimerHandle | None = None
         self._room = asyncio.Event()
         self.closing = False
 
@@ -82,14 +83,15 @@ class Slots:
     async def close(self) -> None:
         """Cancels what runs, and waits for it."""
         self.closing = True
-        for timer in (self._sweep, self._pause):
+        for timer in (self._sweep, self._pause, self._announcement):
             if timer is not None:
                 timer.cancel()
-        tasks = [task for task in self._tasks if not task.done()]
-        for task in tasks:
+        for task in self._tasks:
+            if task.done() and not task.cancelled():
+                task.exception()  # a Ctrl-C, which was raised, and need not be logged as well
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=GRACE_SECONDS)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=GRACE_SECONDS)
 
     def _launch(self, attempt: Outcome) -> None:
         # The loop itself keeps no task alive.
@@ -104,7 +106,7 @@ class Slots:
         if pause is not None:
             if self._pause is None:
                 self._pause = self._loop.call_later(pause, self._resume)
-        elif not dispatcher.running:
+        elif dispatcher.ended or (dispatcher.ready and not dispatcher.running):
             self._announced = True
             self._arrived()
 
@@ -114,7 +116,7 @@ class Slots:
 
     def _announce(self) -> None:
         self._announced = True
-        self._loop.call_later(BATCH_SECONDS, self._arrived)
+        self._announcement = self._loop.call_later(BATCH_SECONDS, self._arrived)
 
     async def _slot(self, first: Outcome) -> None:
         attempt: Outcome | None = first
@@ -144,7 +146,7 @@ class Slots:
         except Exception as error:
             # Of `group` or `retry_if`, which are the caller's: it goes to whoever consumes.
             dispatcher.close(error)
-        if self._waits_for_time or not dispatcher.running:
+        if not self.closing and (self._waits_for_time or not dispatcher.running):
             self._rest()
         self._room.set()
 

@@ -140,6 +140,11 @@ class Outcomes:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __del__(self) -> None:
+        # Left by `break`: what runs ends, as with a generator.
+        if getattr(self, "_engine", None) is not None:
+            self.close()
+
     def raise_for_failures(self) -> "list[Any]":
         """Runs everything; as the function `raise_for_failures`."""
         return raise_for_failures(self)

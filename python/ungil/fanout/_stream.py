@@ -3,13 +3,16 @@
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Hashable, Iterable
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ungil._native import Dispatcher, Outcome
 from ungil.fanout import _threads as threads
 from ungil.fanout._asyncio import Slots as Tasks
 from ungil.fanout._mode import choose, is_async
-from ungil.fanout._options import Backoff, Options, PerGroup
+from ungil.fanout._options import Backoff, Options
+
+if TYPE_CHECKING:
+    from ungil.fanout._options import PerGroup
 
 # How many outcomes may wait for a slow consumer.
 _WINDOW = 1000

@@ -38,7 +38,7 @@ class Slots:
         # The input is an iterator, and only one thread may ask it at once.
         self._lock = threading.Lock()
         self._announced = False
-        self._running: set[Outcome] = set()
+        self._running: dict[Outcome, _Slot] = {}
         self._deadlines: deque[tuple[float, Outcome]] = deque()
         self._unstarted: deque[Outcome] = deque()
         self._numbers = count(1)
@@ -62,13 +62,12 @@ class Slots:
         """Starts nothing more, and comes back when no thread runs but the abandoned ones."""
         self.closing = True
         while True:
+            left = self.abandon_overdue()
             with self._lock:
-                threads = [t for t in threading.enumerate() if getattr(t, "slots", None) is self]
-                waited_for = [t for t in threads if t.attempt in self._running]  # pyright: ignore
-            if not waited_for:
+                thread = next(iter(self._running.values()), None)
+            if thread is None:
                 return
-            waited_for[0].join(0.1 if self._timeout is not None else None)
-            self.abandon_overdue()
+            thread.join(left)
 
     def abandon_overdue(self) -> float | None:
         """Gives up what should have ended by now; gives the seconds until the next should have."""
@@ -79,7 +78,7 @@ class Slots:
                 if attempt in self._running:
                     if deadline > now:
                         return deadline - now
-                    self._running.discard(attempt)
+                    del self._running[attempt]
                     error = TimeoutError(f"not done within {self._timeout} s; its thread goes on")
                     following = self._dispatcher.failed(attempt, error, abandoned=True)
                     self._announce()
@@ -95,12 +94,12 @@ class Slots:
 
     def _launch(self, attempt: Outcome) -> None:
         thread = _Slot(self, attempt, next(self._numbers))
-        self._watch(attempt)
+        self._watch(attempt, thread)
         try:
             thread.start()
         except RuntimeError:
             # The system gives no more threads: those that there are do the rest.
-            self._running.discard(attempt)
+            del self._running[attempt]
             if not self._running:
                 self._dispatcher.failed(attempt, RuntimeError("the system gives no thread at all"))
                 self._announce()
@@ -108,8 +107,8 @@ class Slots:
             self._dispatcher.lower_limit(len(self._running))
             self._unstarted.append(attempt)
 
-    def _watch(self, attempt: Outcome) -> None:
-        self._running.add(attempt)
+    def _watch(self, attempt: Outcome, thread: "_Slot") -> None:
+        self._running[attempt] = thread
         if self._timeout is not None:
             self._deadlines.append((time.monotonic() + self._timeout, attempt))
             if len(self._deadlines) > 2 * len(self._running) + 1000:
@@ -132,9 +131,9 @@ class Slots:
         else:
             error = _refused(value)
         with self._lock:
-            if attempt not in self._running:
+            thread = self._running.pop(attempt, None)
+            if thread is None:
                 return None  # abandoned meanwhile
-            self._running.discard(attempt)
             if error is None:
                 following = self._dispatcher.succeeded(attempt, value)
             else:
@@ -142,7 +141,7 @@ class Slots:
             if following is None and self._unstarted:
                 following = self._unstarted.popleft()
             if following is not None:
-                self._watch(following)
+                self._watch(following, thread)
                 if self._dispatcher.room:
                     self._open()
             self._announce()
@@ -164,12 +163,12 @@ class _Slot(threading.Thread):
 
     def __init__(self, slots: Slots, attempt: Outcome, number: int) -> None:
         super().__init__(name=f"fanout-{number}", daemon=True)
-        self.slots = slots
-        self.attempt: Outcome | None = attempt
+        self._slots = slots
+        self._attempt: Outcome | None = attempt
 
     def run(self) -> None:
-        while self.attempt is not None:
-            self.attempt = self.slots.run(self.attempt)
+        while self._attempt is not None:
+            self._attempt = self._slots.run(self._attempt)
 
 
 class Threads:
