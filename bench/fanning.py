@@ -120,10 +120,11 @@ class Case:
 def measure(case: Case, tools: Tools, load: Load) -> Measured:
     """What a whole process took, or why it `broke`."""
     try:
-        with _devices(tools, load) as port:
-            return _used(case, load, case.words(tools, load, port))
+        with _devices(tools, load) as devices:
+            measured = _used(case, load, case.words(tools, load, devices.port))
     except Missing as why:
         return {"broke": str(why)}
+    return {**measured, "devices_cpu_s": devices.cpu_s}
 
 
 def _used(case: Case, load: Load, words: list[str]) -> Measured:
@@ -165,15 +166,25 @@ def _used(case: Case, load: Load, words: list[str]) -> Measured:
     }
 
 
+@dataclass
+class Devices:
+    """Fake devices, of one process."""
+
+    port: int = 0
+    cpu_s: float = 0.0
+    """What they took, known when they have ended."""
+
+
 @contextmanager
-def _devices(tools: Tools, load: Load) -> Iterator[int]:
-    """Fake devices on their port, if the work needs some; else 0.
+def _devices(tools: Tools, load: Load) -> Iterator[Devices]:
+    """Fake devices, if the work needs some.
 
     New ones for each process, so that their CPU time is counted as this benchmark's own when it is
     over, and no connection meets the remains of an earlier one.
     """
+    devices = Devices()
     if not load.tcp:
-        yield 0
+        yield devices
         return
     words = [str(tools.devices)] if tools.devices else [tools.python, _python_devices()]
     with subprocess.Popen(
@@ -181,8 +192,14 @@ def _devices(tools: Tools, load: Load) -> Iterator[int]:
     ) as process:
         assert process.stdout is not None
         assert process.stdin is not None
-        yield int(process.stdout.readline())
-        process.stdin.close()
+        devices.port = int(process.stdout.readline())
+        try:
+            yield devices
+        finally:
+            process.stdin.close()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        devices.cpu_s = usage.ru_utime + usage.ru_stime
 
 
 def _python_devices() -> str:
@@ -212,3 +229,8 @@ def inner_wall(measured: Measured) -> float:
 def inner_cpu(measured: Measured) -> float:
     """CPU seconds of the same."""
     return statistics.median(cpu_s for _, cpu_s in measured["inner"][1:])
+
+
+def devices_cpu(measured: Measured) -> float:
+    """CPU seconds of the fake devices."""
+    return measured["devices_cpu_s"]

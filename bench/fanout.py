@@ -40,6 +40,7 @@ from fanning import (
     Tools,
     allow_descriptors,
     cpu,
+    devices_cpu,
     inner_cpu,
     inner_wall,
     measure,
@@ -184,6 +185,7 @@ def _table(runs: Runs, load: Load, wanted: Sequence[Case]) -> Table:
     table = columns(
         f"{runs.setting}, {load.items:,} items: whole processes",
         *("", "wall s", "to Go's", "CPU s", "CPU us an item", "peak MB"),
+        *(["devices' CPU s"] if load.tcp else []),
     )
     go_works = cases.GOROUTINES.name in runs.rounds[0] and broke(runs, cases.GOROUTINES) is None
     for case in _shown(runs, wanted, load, table):
@@ -195,6 +197,7 @@ def _table(runs: Runs, load: Load, wanted: Sequence[Case]) -> Table:
             spread(runs.each(case, cpu)),
             f"{1e6 * runs.median(case, cpu) / load.items:.1f}",
             f"{runs.median(case, memory):.0f}",
+            *([f"{runs.median(case, devices_cpu):.2f}"] if load.tcp else []),
         )
         if case == cases.SERIAL and load.rtt_s * load.items > LONGEST_S:
             would_s = runs.median(case, wall) + load.rtt_s * load.items
