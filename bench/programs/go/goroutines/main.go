@@ -73,8 +73,9 @@ func main() {
 	}
 
 	var everybody sync.WaitGroup
-	results := make(chan bool, max(limit, 1024))
+	results := make(chan bool, limit)
 	if limit == 0 {
+		results = make(chan bool, items)
 		everybody.Add(items)
 		for item := 0; item < items; item++ {
 			go func(item int) {
