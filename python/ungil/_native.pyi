@@ -1,16 +1,21 @@
 """The native part: the recorder, the reader of traces, and what the hook can be loaded into."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Iterator
 from os import PathLike
-from typing import Any, Literal, Self, SupportsIndex, final, overload
+from typing import Any, Generic, Literal, Protocol, Self, SupportsIndex, TypeVar, final, overload
 
-from typing_extensions import disjoint_base
+from typing_extensions import Buffer, disjoint_base
 
 __all__ = [
     "LEVELS",
     "POLICIES",
+    "Cancelled",
+    "Connecting",
+    "Connection",
     "Dispatcher",
     "Held",
+    "Lean",
+    "Operation",
     "Outcome",
     "Recorder",
     "SharedBarrier",
@@ -33,6 +38,8 @@ __all__ = [
     "after_fork_in_child",
     "after_fork_in_parent",
     "before_fork",
+    "connect",
+    "connect_unix",
     "gil_install",
     "gil_installed",
     "gil_level",
@@ -55,9 +62,12 @@ __all__ = [
     "set_process_policy",
     "set_proxy",
     "set_values",
+    "sleep",
     "struct_cas",
     "struct_incr",
     "unscheduled",
+    "wait_readable",
+    "wait_writable",
 ]
 
 __version__: str
@@ -806,3 +816,71 @@ class Dispatcher:
     def ended(self) -> bool: ...
     @property
     def counts(self) -> tuple[int, int, int, int]: ...
+
+class HasFileno(Protocol):
+    def fileno(self) -> int: ...
+
+class Cancelled(BaseException):
+    """Raised in a coroutine of a lean fan-out where it waits, when it shall end."""
+
+_T_co = TypeVar("_T_co", covariant=True)
+
+@disjoint_base
+class Operation(Generic[_T_co]):
+    """What a primitive of `ungil.fanout` returns, to be awaited once."""
+
+    def __await__(self) -> Generator[Any, Any, _T_co]: ...
+    def __next__(self) -> Any: ...
+    def _advance(self) -> tuple[str | None, Any]: ...
+
+@final
+@disjoint_base
+class Connecting(Operation[Connection]):
+    """A connection that is being made: `await` gives it, and `async with` also closes it."""
+
+    def __aenter__(self) -> Awaitable[Connection]: ...
+    def __aexit__(self, *_exception: object) -> Awaitable[None]: ...
+
+@final
+class Connection:
+    """A stream to another program. One item reads it at a time, and one writes it."""
+
+    def read(self, n: int | None = None, /) -> Operation[bytes]: ...
+    def read_exactly(self, n: int, /) -> Operation[bytes]: ...
+    def read_line(self, *, limit: int = 65536) -> Operation[bytes]: ...
+    def read_until(self, separator: bytes, /, *, limit: int = 65536) -> Operation[bytes]: ...
+    def write(self, data: Buffer, /) -> Operation[None]: ...
+    def close(self) -> None: ...
+    @property
+    def closed(self) -> bool: ...
+    def fileno(self) -> int: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_exception: object) -> None: ...
+    def __aenter__(self) -> Operation[Self]: ...
+    def __aexit__(self, *_exception: object) -> Operation[None]: ...
+
+def connect(host: str, port: int) -> Connecting:
+    """A TCP connection to a name or an address."""
+
+def connect_unix(path: str | bytes | PathLike[str]) -> Connecting:
+    """A connection to a UNIX socket."""
+
+def sleep(seconds: float) -> Operation[None]:
+    """Comes back after so many seconds."""
+
+def wait_readable(file: int | HasFileno) -> Operation[None]:
+    """Comes back when a descriptor can be read without waiting."""
+
+def wait_writable(file: int | HasFileno) -> Operation[None]:
+    """Comes back when a descriptor can be written without waiting."""
+
+@disjoint_base
+class Lean:
+    """Drives the coroutines of one fan-out."""
+
+    name: str
+    def __new__(
+        cls, function: Callable[[Any], Any], dispatcher: Dispatcher, timeout: float | None
+    ) -> Self: ...
+    def advance(self) -> None: ...
+    def close(self) -> None: ...

@@ -8,3 +8,5 @@ pub mod bucket;
 pub mod dispatch;
 mod groups;
 mod order;
+pub mod reactor;
+pub mod timers;

@@ -40,6 +40,11 @@ mod _native {
     #[pymodule_export]
     use super::control::{process_policy, remove_stale_pages, set_process_policy};
     #[pymodule_export]
+    use super::fanout::{
+        Connecting, Connection, Lean, Operation, connect, connect_unix, sleep, wait_readable,
+        wait_writable,
+    };
+    #[pymodule_export]
     use super::fanout::{Dispatcher, Outcome};
     #[pymodule_export]
     use super::in_process::{
@@ -71,6 +76,7 @@ mod _native {
     /// The names that the command line knows.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("Cancelled", module.py().get_type::<super::fanout::Cancelled>())?;
         module.add("POLICIES", PyTuple::new(module.py(), super::scheduled::policies())?)?;
         module.add("LEVELS", PyTuple::new(module.py(), super::scheduled::levels())?)
     }

@@ -12,20 +12,50 @@ has its own event loop: `async with Fanout(...) as f: async for outcome in f.str
 # typing and asyncio take longer to import than ten thousand tasks take to run.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ungil._native import Outcome
+    from ungil._native import (
+        Cancelled,
+        Connection,
+        Outcome,
+        connect,
+        connect_unix,
+        sleep,
+        wait_readable,
+        wait_writable,
+    )
     from ungil.fanout._call import Outcomes, fanout, raise_for_failures
     from ungil.fanout._options import Backoff
     from ungil.fanout._stream import Fanout
 
-__all__ = ["Backoff", "Fanout", "Outcome", "Outcomes", "fanout", "raise_for_failures"]
+__all__ = [
+    "Backoff",
+    "Cancelled",
+    "Connection",
+    "Fanout",
+    "Outcome",
+    "Outcomes",
+    "connect",
+    "connect_unix",
+    "fanout",
+    "raise_for_failures",
+    "sleep",
+    "wait_readable",
+    "wait_writable",
+]
 
 _HOME = {
     "Backoff": "ungil.fanout._options",
+    "Cancelled": "ungil._native",
+    "Connection": "ungil._native",
     "Fanout": "ungil.fanout._stream",
     "Outcome": "ungil._native",
     "Outcomes": "ungil.fanout._call",
+    "connect": "ungil._native",
+    "connect_unix": "ungil._native",
     "fanout": "ungil.fanout._call",
     "raise_for_failures": "ungil.fanout._call",
+    "sleep": "ungil._native",
+    "wait_readable": "ungil._native",
+    "wait_writable": "ungil._native",
 }
 
 

@@ -81,7 +81,10 @@ class Slots:
         await self._room.wait()
 
     async def close(self) -> None:
-        """Cancels what runs, and waits for it."""
+        """Cancels what runs, and waits for it. Doing it twice would also cancel the cleaning up."""
+        if self.closing:
+            await self._all_ended()
+            return
         self.closing = True
         for timer in (self._sweep, self._pause, self._announcement):
             if timer is not None:
@@ -90,6 +93,9 @@ class Slots:
             if task.done() and not task.cancelled():
                 task.exception()  # a Ctrl-C, which was raised, and need not be logged as well
             task.cancel()
+        await self._all_ended()
+
+    async def _all_ended(self) -> None:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=GRACE_SECONDS)
 
@@ -231,17 +237,26 @@ class Loop:
     ) -> None:
         self._dispatcher = dispatcher
         self._loop, self.name = _new_loop()
-        self._slots = Slots(self._loop, fn, dispatcher, timeout, self._loop.stop)
+        self._slots = Slots(self._loop, fn, dispatcher, timeout, self._stop)
+        self._stopping = True
 
     def advance(self) -> None:
         """Runs until something has finished."""
         self._slots.collected()
+        self._stopping = False
         self._loop.call_soon(self._slots.open)
         self._loop.run_forever()
+
+    def _stop(self) -> None:
+        """Once only: uvloop would keep a second stop for the next time it runs, and close() end."""
+        if not self._stopping:
+            self._stopping = True
+            self._loop.stop()
 
     def close(self) -> None:
         """Cancels what runs."""
         loop = self._loop
+        self._stopping = True
         try:
             loop.run_until_complete(self._slots.close())
             loop.run_until_complete(loop.shutdown_asyncgens())

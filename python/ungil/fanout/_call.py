@@ -100,7 +100,11 @@ class Outcomes:
         return self
 
     def __next__(self) -> "Outcome":
-        outcome = self._take()
+        try:
+            outcome = self._take()
+        except BaseException:  # the input's own
+            self.close()
+            raise
         if outcome is None:
             outcome = self._advance()
         return outcome
@@ -165,6 +169,10 @@ def _engine(
     # Each is imported only when it is needed: asyncio alone takes longer than 10,000 tasks.
     if mode == "asyncio":
         from ungil.fanout._asyncio import Loop
+
+        return Loop(fn, dispatcher, timeout)
+    if mode == "lean":
+        from ungil.fanout._lean import Loop
 
         return Loop(fn, dispatcher, timeout)
     from ungil.fanout._threads import Threads

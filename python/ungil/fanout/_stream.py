@@ -68,7 +68,7 @@ class Fanout:
         _error: BaseException | None,
         _traceback: TracebackType | None,
     ) -> None:
-        for stream in self._streams:
+        for stream in list(self._streams):
             await stream.close()
 
     async def stream(

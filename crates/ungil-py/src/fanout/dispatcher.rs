@@ -79,6 +79,19 @@ impl Dispatcher {
         }
     }
 
+    /// Whether something can be taken.
+    pub fn is_ready(&self) -> bool {
+        self.state().dispatch.is_ready()
+    }
+
+    /// When time alone lets something start, if that does.
+    pub fn pauses_until(&self, now: u64) -> Option<u64> {
+        match self.state().dispatch.look(now) {
+            Next::Wait(until) => Some(until),
+            _ => None,
+        }
+    }
+
     fn ended_by(&self, error: PyErr) {
         let mut state = self.state();
         state.dispatch.exhausted();
@@ -137,7 +150,12 @@ impl Dispatcher {
         let ended = outcome.get();
         let (membership, index, failures) =
             (ended.membership, ended.index, ended.attempts_so_far());
-        let again = failures <= self.retries && self.is_worth_another(py, &exception)?;
+        let again = failures <= self.retries
+            && self.is_worth_another(py, &exception).unwrap_or_else(|error| {
+                // As with `group`: the item itself has come to its end all the same.
+                self.ended_by(error);
+                false
+            });
         if !again {
             ended.fail(exception, abandoned, now);
         }

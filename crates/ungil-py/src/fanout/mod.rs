@@ -2,7 +2,12 @@
 
 mod clock;
 mod dispatcher;
+mod lean;
 mod outcome;
 
 pub use dispatcher::Dispatcher;
+pub use lean::{
+    Cancelled, Connecting, Connection, Lean, Operation, connect, connect_unix, sleep,
+    wait_readable, wait_writable,
+};
 pub use outcome::Outcome;

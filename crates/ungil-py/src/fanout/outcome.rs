@@ -26,7 +26,7 @@ struct End {
 pub struct Outcome {
     /// The item, as it came from the input.
     #[pyo3(get)]
-    item: Py<PyAny>,
+    pub item: Py<PyAny>,
     /// Its place in the input, from 0.
     #[pyo3(get)]
     pub index: u64,

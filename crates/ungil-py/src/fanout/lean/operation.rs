@@ -1,0 +1,138 @@
+//! `Operation`: what a primitive returns, and `await` takes.
+
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use ungil_fanout::reactor::Direction;
+
+use super::connecting::Connect;
+use super::connection::{Read, Write};
+use super::hand::{self, Want};
+use super::resolver;
+
+/// How far an operation has come.
+pub enum Progress {
+    /// To its end, with this value.
+    Done(Py<PyAny>),
+    /// It goes on when this has happened. To be asked earlier is legal.
+    Wait(Want),
+}
+
+/// What an operation does.
+pub enum Kind {
+    /// It waits for this, once.
+    Wait(Want),
+    /// Connects.
+    Connect(Box<Connect>),
+    /// Reads from a connection.
+    Read(Read),
+    /// Writes to a connection.
+    Write(Write),
+    /// Nothing is left to do but to give this value.
+    Value(Py<PyAny>),
+    /// Nothing, and the value was given.
+    Over,
+}
+
+/// What a primitive of `ungil.fanout` returns, to be awaited once.
+///
+/// The lean loop drives it directly; under asyncio, `ungil.fanout._primitives` does.
+#[pyclass(subclass, module = "ungil._native")]
+pub struct Operation {
+    kind: Kind,
+}
+
+static DRIVE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+impl Operation {
+    pub fn new(kind: Kind) -> Self {
+        Self { kind }
+    }
+
+    /// Does what can be done now.
+    fn advance(&mut self, py: Python<'_>) -> PyResult<Progress> {
+        let progress = match &mut self.kind {
+            Kind::Connect(connect) => connect.advance(py),
+            Kind::Read(read) => read.advance(py),
+            Kind::Write(write) => write.advance(py),
+            Kind::Wait(_) => {
+                let Kind::Wait(want) = std::mem::replace(&mut self.kind, Kind::Value(py.None()))
+                else {
+                    unreachable!("matched above");
+                };
+                return Ok(Progress::Wait(want));
+            }
+            Kind::Value(value) => Ok(Progress::Done(value.clone_ref(py))),
+            Kind::Over => Err(awaited_already()),
+        };
+        match progress {
+            Ok(Progress::Wait(_)) => {}
+            // Its connection is closed at the end of `async with`.
+            Ok(_) if matches!(self.kind, Kind::Connect(_)) => {}
+            _ => self.kind = Kind::Over,
+        }
+        progress
+    }
+
+    /// If that is what it does.
+    pub fn connect(&self) -> Option<&Connect> {
+        match &self.kind {
+            Kind::Connect(connect) => Some(connect),
+            _ => None,
+        }
+    }
+}
+
+/// For what can be awaited once.
+pub fn awaited_already() -> PyErr {
+    PyRuntimeError::new_err("this has been awaited already")
+}
+
+#[pymethods]
+impl Operation {
+    fn __await__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        if hand::driver().is_some() {
+            return Ok(slf.into_any());
+        }
+        let py = slf.py();
+        let drive = DRIVE.get_or_try_init(py, || {
+            py.import("ungil.fanout._primitives")?.getattr("drive").map(Bound::unbind)
+        })?;
+        drive.bind(py).call1((slf,))?.call_method0("__await__")
+    }
+
+    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        match self.advance(py)? {
+            Progress::Wait(want) => {
+                hand::ask(want);
+                Ok(Some(hand::asked(py)?.clone_ref(py).into_any()))
+            }
+            Progress::Done(value) if value.is_none(py) => Ok(None),
+            Progress::Done(value) => Err(PyStopIteration::new_err((value,))),
+        }
+    }
+
+    /// For other event loops: `(None, value)` at the end, else what has to happen before it is
+    /// called again. That is `("sleep", seconds)`, `("read", descriptor)`, `("write", descriptor)`
+    /// or `("call", function)`, a function that takes its time and lets other threads run.
+    fn _advance<'py>(
+        &mut self,
+        py: Python<'py>,
+    ) -> PyResult<(Option<&'static str>, Bound<'py, PyAny>)> {
+        Ok(match self.advance(py)? {
+            Progress::Done(value) => (None, value.into_bound(py)),
+            Progress::Wait(Want::Sleep(nanoseconds)) => {
+                let seconds = super::super::clock::seconds(nanoseconds);
+                (Some("sleep"), seconds.into_pyobject(py)?.into_any())
+            }
+            Progress::Wait(Want::Ready { fd, direction, .. }) => {
+                let name = match direction {
+                    Direction::Read => "read",
+                    Direction::Write => "write",
+                };
+                (Some(name), fd.into_pyobject(py)?.into_any())
+            }
+            Progress::Wait(Want::Lookup(lookup)) => (Some("call"), resolver::function(py, lookup)?),
+        })
+    }
+}
