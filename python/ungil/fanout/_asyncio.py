@@ -241,7 +241,7 @@ class Loop:
         timeout: float | None,
     ) -> None:
         self._dispatcher = dispatcher
-        self._loop, self.name = _new_loop()
+        self._loop, self.name = new_loop()
         self._slots = Slots(self._loop, fn, dispatcher, timeout, self._stop)
         self._stopping = True
 
@@ -270,7 +270,7 @@ class Loop:
             loop.close()
 
 
-def _new_loop() -> tuple[asyncio.AbstractEventLoop, str]:
+def new_loop() -> tuple[asyncio.AbstractEventLoop, str]:
     try:
         import uvloop  # pyright: ignore[reportMissingTypeStubs]
     except ImportError:

@@ -40,6 +40,7 @@ def fanout(
     rate: float | None = None,
     per_group: "PerGroup | None" = None,
     group: "Callable[[Any], Hashable] | None" = None,
+    engine: "Any" = None,
 ) -> "Outcomes":
     """Calls `fn` with each of the items, many at once; gives an outcome for each, in their order.
 
@@ -72,6 +73,7 @@ def fanout(
         rate=rate,
         per_group=per_group,
         group=group,
+        engine=engine,
     )
     return Outcomes(fn, items, options)
 
@@ -90,7 +92,7 @@ class Outcomes:
                 "use `async with Fanout() as f: async for outcome in f.stream(fn, items)`"
             )
         self._fn = fn
-        self._timeout = options.timeout
+        self._options = options
         self._dispatcher = options.dispatcher(items, in_order=True)
         self._take = self._dispatcher.take
         self._engine: Engine | None = None
@@ -116,7 +118,7 @@ class Outcomes:
         try:
             if engine is None:
                 engine = self._engine = _engine(
-                    self.mode, self._fn, self._dispatcher, self._timeout
+                    self.mode, self._fn, self._dispatcher, self._options
                 )
             while (outcome := self._take()) is None:
                 if self._dispatcher.ended:
@@ -164,8 +166,13 @@ def raise_for_failures(outcomes: "Iterable[Outcome]") -> "list[Any]":
 
 
 def _engine(
-    mode: str, fn: "Callable[[Any], Any]", dispatcher: "Dispatcher", timeout: float | None
+    mode: str, fn: "Callable[[Any], Any]", dispatcher: "Dispatcher", options: Options
 ) -> "Engine":
+    timeout = options.timeout
+    if options.engine is not None:
+        from ungil.fanout import _engine as engines
+
+        return engines.Engine(fn, mode, dispatcher, options)
     # Each is imported only when it is needed: asyncio alone takes longer than 10,000 tasks.
     if mode == "asyncio":
         from ungil.fanout._asyncio import Loop

@@ -55,6 +55,7 @@ class Options:
 
     __slots__ = (
         "backoff",
+        "engine",
         "group",
         "limit",
         "mode",
@@ -77,6 +78,7 @@ class Options:
         rate: float | None,
         per_group: "PerGroup | None",
         group: "Callable[[Any], Hashable] | None",
+        engine: "Any" = None,
     ) -> None:
         if limit != "auto" and not (isinstance(limit, int) and limit >= 1):
             raise ValueError(f'limit={limit!r} is neither "auto" nor a number from 1 up')
@@ -103,6 +105,7 @@ class Options:
         self.rate = rate
         self.per_group = per_group
         self.group = group
+        self.engine = engine
 
     def dispatcher(
         self, items: "Iterable[Any] | None", *, in_order: bool, window: int = WINDOW

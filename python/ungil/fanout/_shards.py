@@ -1,0 +1,282 @@
+"""Which worker has which items: the caller's half of an engine.
+
+Each worker runs a local fan-out (`_worker.Shard`). It is given items in batches, and keeps so many
+before it that it never waits for the next batch, but no more: what waits at one worker cannot run
+at another. The dispatcher is the caller's own, so order, groups, rate and retries hold for all
+workers together.
+
+When a worker dies, what it had is run again elsewhere, apart from everything else. If that worker
+dies as well, one of these items is the reason: they are run in eight parts, one after the other,
+and what remains of a part that kills its worker in eight parts again, until an item has killed a
+worker alone.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ungil._native import Dispatcher, Outcome
+from ungil.errors import EngineError, NotCarried, WorkerDied
+from ungil.fanout._worker import ABANDONED, VALUE, Batch, Reply
+
+# How many items wait at a worker at first; from then on as many as it uses up between two batches.
+_FIRST_DEPTH = 4
+_MOST_DEPTH = 1024
+
+_PARTS = 8
+
+# So many workers may die in a row, without one item that ended between, before it is given up.
+_MOST_DEATHS = 50
+
+# What a worker replied, or how it ended: WorkerDied if another one may do better.
+News = Reply | BaseException
+
+
+class Pool(Protocol):
+    """An engine: starts workers, and carries bytes to and from them.
+
+    What comes back, it puts into the function that it was made with: (worker, news).
+    """
+
+    # How many workers it can run at once.
+    workers: int
+
+    def dumps(self, item: Any, /) -> bytes:
+        """Anything in bytes."""
+        ...
+
+    def loads(self, blob: bytes, /) -> Any:
+        """What `dumps` made bytes of."""
+        ...
+
+    def open(self, limit: int | str, /) -> object:
+        """Starts a worker that runs so many items at once. Its first reply says that it is there."""
+        ...
+
+    def give(self, worker: Any, batch: Batch, /) -> None:
+        """Items for a worker. If they do not arrive, the worker is as good as dead."""
+        ...
+
+    def close(self) -> None:
+        """Ends all workers, and comes back when they have ended."""
+        ...
+
+
+class _Place:
+    """Where a worker runs, and after its death another one."""
+
+    __slots__ = (
+        "apart",
+        "begun",
+        "depth",
+        "filled",
+        "given",
+        "limit",
+        "ready",
+        "sent",
+        "worker",
+    )
+
+    def __init__(self, limit: int | str) -> None:
+        self.limit = limit
+        self.vacate()
+
+    def vacate(self) -> None:
+        """There is no worker."""
+        self.worker: object = None
+        self.ready = False
+        self.apart = False  # it has suspects, and must get nothing else
+        self.given: dict[int, Outcome] = {}
+        self.sent = 0
+        self.begun = 0
+        self.depth = _FIRST_DEPTH
+        self.filled = False
+
+    @property
+    def room(self) -> int:
+        """How many more items shall wait here."""
+        if not self.ready or self.apart:
+            return 0
+        return max(0, self.depth - (self.sent - self.begun))
+
+    def adapt(self, begun: int) -> None:
+        """Half of what waits should be used up until the next batch comes."""
+        self.begun = begun
+        waiting = self.sent - begun
+        if waiting == 0 and self.filled:
+            self.depth = min(self.depth * 4, _MOST_DEPTH)
+        elif self.depth // 2 < waiting <= self.depth:
+            self.depth = max(1, self.depth * 3 // 4)
+        self.filled = False
+
+
+class Shards:
+    """The items of one fan-out at the workers of one pool."""
+
+    def __init__(self, pool: Pool, dispatcher: Dispatcher, limit: int | str) -> None:
+        self._pool = pool
+        self._dispatcher = dispatcher
+        self._places = [_Place(share) for share in shares(limit, pool.workers)]
+        self._by_worker: dict[object, _Place] = {}
+        self._pending: deque[Outcome] = deque()
+        self._suspects: deque[list[Outcome]] = deque()
+        self._deaths = 0
+
+    def launch(self, attempt: Outcome) -> None:
+        """An item that came from elsewhere than the dispatcher's own input."""
+        self._pending.append(attempt)
+        self.fill()
+
+    def fill(self) -> None:
+        """Gives the workers what they have room for, and starts those that are needed."""
+        self._run_suspects()
+        self._pull()
+        self._spread()
+        self._open()
+
+    def handle(self, worker: object, news: News) -> None:
+        """What the pool has told."""
+        place = self._by_worker.get(worker)
+        if place is None:
+            return  # it was given up
+        try:
+            if isinstance(news, WorkerDied):
+                self._lost(place, news)
+            elif isinstance(news, BaseException):
+                self.give_up(news)
+            else:
+                self._replied(place, *news)
+        except Exception as error:  # the user's `retry_if`
+            self.give_up(error)
+
+    def give_up(self, error: BaseException) -> None:
+        """Ends everything; `error` comes to whoever takes the outcomes, after the last of them."""
+        failure = error if isinstance(error, EngineError) else EngineError(f"given up: {error}")
+        self._dispatcher.stop(failure)
+        left = [*self._pending, *(item for group in self._suspects for item in group)]
+        for place in self._places:
+            left += place.given.values()
+            place.given.clear()
+        self._pending.clear()
+        self._suspects.clear()
+        for attempt in left:
+            self._dispatcher.failed(attempt, failure)
+        self._dispatcher.close(error)
+
+    def _pull(self) -> None:
+        pending, dispatcher = self._pending, self._dispatcher
+        # A worker that has yet to start is promised one.
+        wanted = sum(place.room if place.ready else 1 for place in self._places)
+        while len(pending) < wanted and (attempt := dispatcher.next()) is not None:
+            pending.append(attempt)
+
+    def _spread(self) -> None:
+        """To each its share: at the end of the input all shall end at the same time."""
+        pending = self._pending
+        places = [place for place in self._places if place.room]
+        places.sort(key=lambda place: len(place.given))
+        for left in range(len(places), 0, -1):
+            place = places[-left]
+            share = min(place.room, -(-len(pending) // left))
+            self._send(place, [pending.popleft() for _ in range(share)])
+
+    def _open(self) -> None:
+        waiting = len(self._pending) + len(self._suspects)
+        waiting -= sum(place.worker is not None and not place.ready for place in self._places)
+        for place in self._places:
+            if waiting <= 0:
+                return
+            if place.worker is None:
+                place.worker = self._pool.open(place.limit)
+                self._by_worker[place.worker] = place
+                waiting -= 1
+
+    def _run_suspects(self) -> None:
+        for place in self._places:
+            if self._suspects and place.ready and not place.given:
+                place.apart = True
+                self._send(place, self._suspects.popleft())
+
+    def _send(self, place: _Place, attempts: list[Outcome]) -> None:
+        batch: Batch = []
+        for attempt in attempts:
+            try:
+                blob = self._pool.dumps(attempt.item)
+            except Exception as error:
+                why = f"the item cannot be pickled: {type(error).__qualname__}: {error}"
+                self._failed(attempt, NotCarried(why))
+            else:
+                place.given[place.sent] = attempt
+                batch.append((place.sent, blob))
+                place.sent += 1
+        if batch:
+            place.filled = place.sent - place.begun >= place.depth
+            self._pool.give(place.worker, batch)
+
+    def _replied(self, place: _Place, begun: int, ended: list[tuple[int, int, bytes]]) -> None:
+        place.ready = True
+        place.adapt(begun)
+        if ended:
+            self._deaths = 0
+        for number, how, blob in ended:
+            self._end(place.given.pop(number), how, blob)
+        if not place.given:
+            place.apart = False
+
+    def _end(self, attempt: Outcome, how: int, blob: bytes) -> None:
+        try:
+            result = self._pool.loads(blob)
+            if how != VALUE:
+                result, note = result
+                if note is not None:
+                    result.add_note(note)
+        except Exception as error:
+            what = "what the function has returned" if how == VALUE else "the exception"
+            why = f"{what} cannot be unpickled here: {type(error).__qualname__}: {error}"
+            self._failed(attempt, NotCarried(why))
+            return
+        if how == VALUE:
+            self._follow(self._dispatcher.succeeded(attempt, result))
+        else:
+            self._failed(attempt, result, abandoned=how == ABANDONED)
+
+    def _failed(
+        self, attempt: Outcome, error: BaseException, *, abandoned: bool = False
+    ) -> None:
+        try:
+            following = self._dispatcher.failed(attempt, error, abandoned=abandoned)
+        except Exception as raised:  # by the user's `retry_if`, which is asked about no EngineError
+            self._dispatcher.failed(attempt, EngineError(f"retry_if raised {raised!r}"))
+            raise
+        self._follow(following)
+
+    def _follow(self, attempt: Outcome | None) -> None:
+        if attempt is not None:
+            self._pending.append(attempt)
+
+    def _lost(self, place: _Place, why: WorkerDied) -> None:
+        suspects, apart = list(place.given.values()), place.apart
+        del self._by_worker[place.worker]
+        place.vacate()
+        self._deaths += 1
+        if self._deaths > _MOST_DEATHS:
+            self.give_up(
+                EngineError(f"{self._deaths} workers died and no item ended; the last one {why}")
+            )
+        elif len(suspects) == 1 and apart:
+            self._failed(suspects[0], WorkerDied(f"the worker died while it ran this item: it {why}"))
+        elif suspects:
+            size = -(-len(suspects) // _PARTS) if apart else len(suspects)
+            for start in range(0, len(suspects), size):
+                self._suspects.append(suspects[start : start + size])
+
+
+def shares(limit: int | str, workers: int) -> list[int | str]:
+    """The limit of each worker, so that all together keep it. Finding it out is each one's own."""
+    if isinstance(limit, str):
+        return [limit] * workers
+    workers = min(limit, workers)
+    return [limit // workers + (place < limit % workers) for place in range(workers)]
+
+
+Deliver = Callable[[tuple[object, News]], None]
