@@ -33,7 +33,7 @@ class EngineError(Error):
 
 
 class WorkerDied(EngineError):
-    """A worker died. As an item's outcome: it died while it ran this item, the second time alone."""
+    """A worker died. In the outcome of an item: while it ran this item, at last alone."""
 
 
 class NotCarried(EngineError):

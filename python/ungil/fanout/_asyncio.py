@@ -33,6 +33,8 @@ class Slots:
     `arrived` is called when something may have finished, at most once until `collected`.
     """
 
+    is_full = False  # whatever the dispatcher lets start can start
+
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,

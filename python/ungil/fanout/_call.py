@@ -2,7 +2,7 @@
 
 import sys
 
-from ungil.fanout._mode import choose
+from ungil.fanout._mode import choose, choose_beside
 from ungil.fanout._options import Backoff, Options
 
 TYPE_CHECKING = False
@@ -84,7 +84,8 @@ class Outcomes:
     def __init__(
         self, fn: "Callable[[Any], Any]", items: "Iterable[Any]", options: Options
     ) -> None:
-        self.mode, self.reason = choose(fn, options.mode)
+        chosen = choose if options.engine is None else choose_beside
+        self.mode, self.reason = chosen(fn, options.mode)
         asyncio = sys.modules.get("asyncio.events")
         if asyncio is not None and asyncio._get_running_loop() is not None:
             raise RuntimeError(

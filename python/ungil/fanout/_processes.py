@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from ungil.errors import EngineError, WorkerDied
-from ungil.fanout._shards import News
+from ungil.fanout._shards import Deliver, News
 from ungil.fanout._worker import Batch, Shard
 
 # How long a worker may take to cancel what it runs, before it is killed. Coroutines have a second.
@@ -38,10 +37,10 @@ class Processes:
 
     def __init__(
         self,
+        workers: int | None,
         fn: Callable[[Any], Any],
         options: dict[str, Any],
-        workers: int | None,
-        deliver: Callable[[tuple[object, News]], None],
+        deliver: Deliver,
     ) -> None:
         self.workers = workers or len(os.sched_getaffinity(0))
         self._function = _pickled(fn)
@@ -49,7 +48,9 @@ class Processes:
         self._deliver = deliver
         # A fork copies locks that other threads hold.
         method = multiprocessing.get_start_method(allow_none=True)
-        self._context = multiprocessing.get_context("spawn" if method in (None, "fork") else method)
+        self._context: Any = multiprocessing.get_context(
+            "spawn" if method in (None, "fork") else method
+        )
         self._opened: list[_Worker] = []
         self._has_begun = False
         self._closed = False
@@ -66,7 +67,7 @@ class Processes:
         """Starts a process."""
         inbox, to = self._context.Pipe(duplex=False)
         from_, outbox = self._context.Pipe(duplex=False)
-        process: Any = self._context.Process(
+        process = self._context.Process(
             target=serve,
             name="ungil-fanout",
             args=(self._function, {**self._options, "limit": limit}, inbox, outbox),
@@ -132,7 +133,7 @@ class Processes:
         else:
             news = EngineError(
                 f"a worker process {end} before it had begun; a program that starts processes "
-                "does so below `if __name__ == \"__main__\":`, as each of them imports it again"
+                'does so below `if __name__ == "__main__":`, as each of them imports it again'
             )
         self._deliver((worker, news))
 

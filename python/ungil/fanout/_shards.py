@@ -11,6 +11,7 @@ and what remains of a part that kills its worker in eight parts again, until an 
 worker alone.
 """
 
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -28,14 +29,20 @@ _PARTS = 8
 # So many workers may die in a row, without one item that ended between, before it is given up.
 _MOST_DEATHS = 50
 
+# How long suspects wait for a new worker in the place of the dead one.
+_PATIENCE_SECONDS = 1.0
+
 # What a worker replied, or how it ended: WorkerDied if another one may do better.
 News = Reply | BaseException
+
+# How a pool tells it, from whatever thread.
+Deliver = Callable[[tuple[object, News]], None]
 
 
 class Pool(Protocol):
     """An engine: starts workers, and carries bytes to and from them.
 
-    What comes back, it puts into the function that it was made with: (worker, news).
+    What comes back goes to the `Deliver` that it was made with: (worker, news).
     """
 
     # How many workers it can run at once.
@@ -50,7 +57,7 @@ class Pool(Protocol):
         ...
 
     def open(self, limit: int | str, /) -> object:
-        """Starts a worker that runs so many items at once. Its first reply says that it is there."""
+        """Starts a worker that runs so many items at once. Its first reply says it is there."""
         ...
 
     def give(self, worker: Any, batch: Batch, /) -> None:
@@ -69,6 +76,7 @@ class _Place:
         "apart",
         "begun",
         "depth",
+        "drains",
         "filled",
         "given",
         "limit",
@@ -86,6 +94,7 @@ class _Place:
         self.worker: object = None
         self.ready = False
         self.apart = False  # it has suspects, and must get nothing else
+        self.drains = False  # it gets nothing more, to be free for suspects
         self.given: dict[int, Outcome] = {}
         self.sent = 0
         self.begun = 0
@@ -95,7 +104,7 @@ class _Place:
     @property
     def room(self) -> int:
         """How many more items shall wait here."""
-        if not self.ready or self.apart:
+        if not self.ready or self.apart or self.drains:
             return 0
         return max(0, self.depth - (self.sent - self.begun))
 
@@ -120,12 +129,18 @@ class Shards:
         self._by_worker: dict[object, _Place] = {}
         self._pending: deque[Outcome] = deque()
         self._suspects: deque[list[Outcome]] = deque()
+        self._suspected = 0.0  # when there were last new ones
         self._deaths = 0
 
     def launch(self, attempt: Outcome) -> None:
         """An item that came from elsewhere than the dispatcher's own input."""
         self._pending.append(attempt)
         self.fill()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether another item would have to wait here, at the caller."""
+        return len(self._pending) >= self._wanted()
 
     def fill(self) -> None:
         """Gives the workers what they have room for, and starts those that are needed."""
@@ -164,11 +179,13 @@ class Shards:
         self._dispatcher.close(error)
 
     def _pull(self) -> None:
-        pending, dispatcher = self._pending, self._dispatcher
-        # A worker that has yet to start is promised one.
-        wanted = sum(place.room if place.ready else 1 for place in self._places)
+        pending, dispatcher, wanted = self._pending, self._dispatcher, self._wanted()
         while len(pending) < wanted and (attempt := dispatcher.next()) is not None:
             pending.append(attempt)
+
+    def _wanted(self) -> int:
+        # A worker that has yet to start is promised one.
+        return sum(place.room if place.ready else 1 for place in self._places)
 
     def _spread(self) -> None:
         """To each its share: at the end of the input all shall end at the same time."""
@@ -187,15 +204,26 @@ class Shards:
             if waiting <= 0:
                 return
             if place.worker is None:
-                place.worker = self._pool.open(place.limit)
+                try:
+                    place.worker = self._pool.open(place.limit)
+                except OSError as error:
+                    self.give_up(EngineError(f"a worker cannot be started: {error}"))
+                    return
                 self._by_worker[place.worker] = place
                 waiting -= 1
 
     def _run_suspects(self) -> None:
-        for place in self._places:
-            if self._suspects and place.ready and not place.given:
+        if not self._suspects:
+            return
+        ready = [place for place in self._places if place.ready]
+        for place in ready:
+            if self._suspects and not place.given:
                 place.apart = True
                 self._send(place, self._suspects.popleft())
+        # Nobody may come in the place of the dead, and the others always have something to do.
+        is_late = time.monotonic() > self._suspected + _PATIENCE_SECONDS
+        if is_late and ready and not any(place.apart or place.drains for place in ready):
+            min(ready, key=lambda place: len(place.given)).drains = True
 
     def _send(self, place: _Place, attempts: list[Outcome]) -> None:
         batch: Batch = []
@@ -221,7 +249,7 @@ class Shards:
         for number, how, blob in ended:
             self._end(place.given.pop(number), how, blob)
         if not place.given:
-            place.apart = False
+            place.apart = place.drains = False
 
     def _end(self, attempt: Outcome, how: int, blob: bytes) -> None:
         try:
@@ -240,9 +268,7 @@ class Shards:
         else:
             self._failed(attempt, result, abandoned=how == ABANDONED)
 
-    def _failed(
-        self, attempt: Outcome, error: BaseException, *, abandoned: bool = False
-    ) -> None:
+    def _failed(self, attempt: Outcome, error: BaseException, *, abandoned: bool = False) -> None:
         try:
             following = self._dispatcher.failed(attempt, error, abandoned=abandoned)
         except Exception as raised:  # by the user's `retry_if`, which is asked about no EngineError
@@ -264,8 +290,11 @@ class Shards:
                 EngineError(f"{self._deaths} workers died and no item ended; the last one {why}")
             )
         elif len(suspects) == 1 and apart:
-            self._failed(suspects[0], WorkerDied(f"the worker died while it ran this item: it {why}"))
+            self._failed(
+                suspects[0], WorkerDied(f"the worker died while it ran this item: it {why}")
+            )
         elif suspects:
+            self._suspected = time.monotonic()
             size = -(-len(suspects) // _PARTS) if apart else len(suspects)
             for start in range(0, len(suspects), size):
                 self._suspects.append(suspects[start : start + size])
@@ -277,6 +306,3 @@ def shares(limit: int | str, workers: int) -> list[int | str]:
         return [limit] * workers
     workers = min(limit, workers)
     return [limit // workers + (place < limit % workers) for place in range(workers)]
-
-
-Deliver = Callable[[tuple[object, News]], None]

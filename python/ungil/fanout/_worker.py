@@ -16,7 +16,7 @@ from traceback import walk_tb
 from typing import Any
 
 from ungil._native import Outcome
-from ungil.errors import NotCarried
+from ungil.errors import EngineError, NotCarried
 from ungil.fanout._asyncio import new_loop
 from ungil.fanout._stream import Fanout
 
@@ -199,14 +199,53 @@ class Shard:
                 taker.set_result(None)
             return
         self._taker = None
-        ended, size, count = self._ended, 0, 0
-        for count, (_, _, blob) in enumerate(ended, 1):
-            size += len(blob)
-            if size > _REPLY_BYTES:
-                break
+        ended, count, size = self._ended, 0, 0
+        while count < len(ended) and size < _REPLY_BYTES:
+            size += len(ended[count][2])
+            count += 1
         self._ended = ended[count:]
         self._is_news = bool(self._ended)
         taker.set_result((self._begun, ended[:count]))
+
+
+class Actor:
+    """A shard in a thread of its own, for engines that call an object's methods from afar."""
+
+    _shard: Shard | None = None
+    _error: EngineError | None = None
+
+    def __init__(
+        self, function: bytes, options: dict[str, Any], dumps: Dumps, loads: Loads
+    ) -> None:
+        try:
+            fn = loads(function)
+        except Exception as error:
+            self._error = EngineError(f"a worker cannot load the function: {_text(error)}")
+            return
+        self._shard = Shard(fn, dumps=dumps, loads=loads, **options)
+        threading.Thread(target=self._shard.run, name="fanout", daemon=True).start()
+
+    async def give(self, batch: Batch) -> None:
+        """As `Shard.give`."""
+        if self._shard is not None:
+            self._shard.give(batch)
+
+    async def take(self) -> Reply | None:
+        """As `Shard.take`."""
+        if self._shard is None:
+            assert self._error is not None, "there is one of both"
+            raise self._error
+        return await asyncio.wrap_future(self._shard.take())
+
+    async def close(self) -> None:
+        """As `Shard.close`."""
+        if self._shard is not None:
+            self._shard.close()
+
+    def __del__(self) -> None:
+        """The engine has forgotten it: its caller has ended without a word."""
+        if self._shard is not None:
+            self._shard.close()
 
 
 def _text(error: BaseException) -> str:
