@@ -77,7 +77,7 @@ class Engine:
         shards.fill()
         while not (dispatcher.ready or dispatcher.ended):
             try:
-                shards.handle(*news.get(timeout=dispatcher.pause))
+                shards.handle(*news.get(timeout=shards.pause))
                 while True:
                     shards.handle(*news.get_nowait())
             except Empty:
@@ -108,6 +108,7 @@ class Slots:
         self._room = asyncio.Event()
         self._pause: asyncio.TimerHandle | None = None
         self._shards: Shards | None = None
+        self._fills = False
         self._early: list[Outcome] = []
         self._pool: asyncio.Future[Pool] = loop.run_in_executor(
             None, open_pool, fn, mode, options, self._deliver
@@ -128,7 +129,7 @@ class Slots:
         shards.fill()
         if self._pause is not None:
             self._pause.cancel()
-        pause = dispatcher.pause
+        pause = shards.pause
         self._pause = None if pause is None else self._loop.call_later(pause, self.open)
         if dispatcher.ready or dispatcher.ended:
             self._arrived()
@@ -137,8 +138,16 @@ class Slots:
         """Starts an item that came from elsewhere than the dispatcher's own input."""
         if self._shards is None:
             self._early.append(attempt)
-        else:
-            self._shards.launch(attempt)
+            return
+        self._shards.add(attempt)
+        if not self._fills:
+            # What comes in the same turn of the loop goes in the same batch.
+            self._fills = True
+            self._loop.call_soon(self._fill)
+
+    def _fill(self) -> None:
+        self._fills = False
+        self.open()
 
     def collected(self) -> None:
         """What had finished has been taken."""
@@ -166,7 +175,7 @@ class Slots:
             weakref.finalize(self, pool.close)
             self._shards = Shards(pool, self._dispatcher, self._limit)
             for attempt in self._early:
-                self._shards.launch(attempt)
+                self._shards.add(attempt)
             self.open()
         else:
             self._dispatcher.stop(error)

@@ -11,6 +11,7 @@ and what remains of a part that kills its worker in eight parts again, until an 
 worker alone.
 """
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -29,8 +30,8 @@ _PARTS = 8
 # So many workers may die in a row, without one item that ended between, before it is given up.
 _MOST_DEATHS = 50
 
-# How long suspects wait for a new worker in the place of the dead one.
-_PATIENCE_SECONDS = 1.0
+# How long items wait for a worker that starts, or is to start in the place of a dead one.
+_PATIENCE_SECONDS = 3.0
 
 # What a worker replied, or how it ended: WorkerDied if another one may do better.
 News = Reply | BaseException
@@ -80,6 +81,7 @@ class _Place:
         "filled",
         "given",
         "limit",
+        "opened",
         "ready",
         "sent",
         "worker",
@@ -92,6 +94,7 @@ class _Place:
     def vacate(self) -> None:
         """There is no worker."""
         self.worker: object = None
+        self.opened = math.inf
         self.ready = False
         self.apart = False  # it has suspects, and must get nothing else
         self.drains = False  # it gets nothing more, to be free for suspects
@@ -100,6 +103,11 @@ class _Place:
         self.begun = 0
         self.depth = _FIRST_DEPTH
         self.filled = False
+
+    @property
+    def is_coming(self) -> bool:
+        """Whether a worker will soon be ready here."""
+        return not self.ready and time.monotonic() < self.opened + _PATIENCE_SECONDS
 
     @property
     def room(self) -> int:
@@ -132,10 +140,9 @@ class Shards:
         self._suspected = 0.0  # when there were last new ones
         self._deaths = 0
 
-    def launch(self, attempt: Outcome) -> None:
-        """An item that came from elsewhere than the dispatcher's own input."""
+    def add(self, attempt: Outcome) -> None:
+        """An item that came from elsewhere than the dispatcher's own input, for the next `fill`."""
         self._pending.append(attempt)
-        self.fill()
 
     @property
     def is_full(self) -> bool:
@@ -144,10 +151,27 @@ class Shards:
 
     def fill(self) -> None:
         """Gives the workers what they have room for, and starts those that are needed."""
-        self._run_suspects()
-        self._pull()
-        self._spread()
-        self._open()
+        try:
+            self._run_suspects()
+            self._pull()
+            self._spread()
+            self._open()
+        except Exception as error:  # the engine's own
+            self.give_up(error)
+
+    @property
+    def pause(self) -> float | None:
+        """In how many seconds time alone changes something."""
+        pause = self._dispatcher.pause
+        if not (self._pending or self._suspects):
+            return pause
+        now = time.monotonic()
+        since = [place.opened for place in self._places if place.is_coming]
+        since += [self._suspected] if self._suspects else []
+        waits = [at + _PATIENCE_SECONDS - now for at in since]
+        # A moment too late is better than one too early, after which nobody would come again.
+        waits = [wait + 0.01 for wait in waits if wait > 0]
+        return min(waits if pause is None else [*waits, pause], default=None)
 
     def handle(self, worker: object, news: News) -> None:
         """What the pool has told."""
@@ -184,17 +208,21 @@ class Shards:
             pending.append(attempt)
 
     def _wanted(self) -> int:
-        # A worker that has yet to start is promised one.
-        return sum(place.room if place.ready else 1 for place in self._places)
+        # Workers that have yet to start shall find as much as the others have.
+        most = max(len(place.given) for place in self._places) + _FIRST_DEPTH
+        return sum(most if place.is_coming else place.room for place in self._places)
 
     def _spread(self) -> None:
         """To each its share: at the end of the input all shall end at the same time."""
         pending = self._pending
         places = [place for place in self._places if place.room]
-        places.sort(key=lambda place: len(place.given))
-        for left in range(len(places), 0, -1):
-            place = places[-left]
-            share = min(place.room, -(-len(pending) // left))
+        if not places or not pending:
+            return
+        coming = sum(place.is_coming for place in self._places)
+        load = len(pending) + sum(len(place.given) for place in places)
+        level = -(-load // (len(places) + coming))
+        for place in places:
+            share = max(0, min(place.room, level - len(place.given), len(pending)))
             self._send(place, [pending.popleft() for _ in range(share)])
 
     def _open(self) -> None:
@@ -204,11 +232,8 @@ class Shards:
             if waiting <= 0:
                 return
             if place.worker is None:
-                try:
-                    place.worker = self._pool.open(place.limit)
-                except OSError as error:
-                    self.give_up(EngineError(f"a worker cannot be started: {error}"))
-                    return
+                place.opened = time.monotonic()
+                place.worker = self._pool.open(place.limit)
                 self._by_worker[place.worker] = place
                 waiting -= 1
 
@@ -278,26 +303,24 @@ class Shards:
 
     def _follow(self, attempt: Outcome | None) -> None:
         if attempt is not None:
-            self._pending.append(attempt)
+            self.add(attempt)
 
     def _lost(self, place: _Place, why: WorkerDied) -> None:
         suspects, apart = list(place.given.values()), place.apart
         del self._by_worker[place.worker]
         place.vacate()
         self._deaths += 1
-        if self._deaths > _MOST_DEATHS:
-            self.give_up(
-                EngineError(f"{self._deaths} workers died and no item ended; the last one {why}")
-            )
-        elif len(suspects) == 1 and apart:
-            self._failed(
-                suspects[0], WorkerDied(f"the worker died while it ran this item: it {why}")
-            )
+        if len(suspects) == 1 and apart:
+            why = WorkerDied(f"the worker died while it ran this item: it {why}")
+            self._failed(suspects[0], why)
         elif suspects:
             self._suspected = time.monotonic()
             size = -(-len(suspects) // _PARTS) if apart else len(suspects)
             for start in range(0, len(suspects), size):
                 self._suspects.append(suspects[start : start + size])
+        if self._deaths > _MOST_DEATHS:
+            what = f"{self._deaths} workers died and no item ended between; the last one"
+            self.give_up(EngineError(f"{what} {why}"))
 
 
 def shares(limit: int | str, workers: int) -> list[int | str]:

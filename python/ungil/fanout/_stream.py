@@ -175,6 +175,15 @@ class _Threads(threads.Slots):
         super().open()
         if self._timer is not None:
             self._timer.cancel()
+        self._come_back()
+
+    def launch(self, attempt: Outcome) -> None:
+        """Starts an item that came from elsewhere, and comes back when its time is over."""
+        super().launch(attempt)
+        if self._timer is None:
+            self._come_back()
+
+    def _come_back(self) -> None:
         waits = [w for w in (self.abandon_overdue(), self._dispatcher.pause) if w is not None]
         self._timer = self._loop.call_later(min(waits), self.open) if waits else None
 
