@@ -379,15 +379,18 @@ def test_the_mode_of_the_workers_is_told() -> None:
 
 
 def test_a_stream_gives_outcomes_as_they_finish(tmp_path: Path) -> None:
-    async def values() -> list[Any]:
-        seen: list[Any] = []
-        async with Fanout(engine=TWO, limit=4) as fan:
-            items = [(tmp_path, 2), (tmp_path, 1)]
-            async for outcome in fan.stream(functions.meet_after, items):
+    go, empty = folder(tmp_path, "go"), folder(tmp_path, "empty")
+
+    async def indices() -> list[int]:
+        seen: list[int] = []
+        async with Fanout(engine=TWO, limit=2) as fan:
+            items = [(go, 1), (empty, 0)]
+            async for outcome in fan.stream(functions.wait_for_files, items):
                 seen.append(outcome.index)
+                (go / "now").touch()
         return seen
 
-    assert asyncio.run(values()) == [1, 0]
+    assert asyncio.run(indices()) == [1, 0]
 
 
 def test_a_stream_takes_items_that_come_slowly() -> None:

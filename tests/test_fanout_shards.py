@@ -121,6 +121,15 @@ def test_a_worker_that_never_comes_gets_nothing_in_the_end(
         assert len(first.waiting) > before
 
 
+def test_a_worker_that_is_not_needed_is_not_waited_for() -> None:
+    world = World(range(1), workers=2)
+    [worker] = world.start()
+    assert len(worker.waiting) == 1
+    world.shards.handle(worker, WorkerDied("died"))
+    assert world.shards.pause is not None
+    assert world.shards.pause < 60
+
+
 def test_no_more_workers_start_than_there_are_items() -> None:
     assert len(World(range(3), workers=8).pool.opened) == 3
 

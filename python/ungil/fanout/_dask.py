@@ -34,7 +34,7 @@ class _Worker:
     """An actor, as its caller sees it."""
 
     actor: Any = None  # not yet
-    serving: "Future[None]"
+    serving: asyncio.Task[None] | None = None
 
 
 class Dask:
@@ -71,7 +71,7 @@ class Dask:
         """Starts an actor in a process that has none; if there is no such process, later."""
         worker = _Worker()
         self._workers.append(worker)
-        worker.serving = self._in_loop(self._serve(worker, limit))
+        self._in_loop(self._serve(worker, limit))
         return worker
 
     def give(self, worker: _Worker, batch: Batch) -> None:
@@ -105,11 +105,13 @@ class Dask:
 
     async def _serve(self, worker: _Worker, limit: int | str) -> None:
         """Everything an actor says, until it ends."""
+        worker.serving = asyncio.current_task()
         options = {**self._options, "limit": limit}
-        address = None
+        address = future = None
         try:
             with self._client.as_current():
-                address, worker.actor = await self._start(options)
+                address, future = await self._start(options)
+                worker.actor = await future
                 while (reply := await worker.actor.take()) is not None:
                     self._deliver((worker, reply))
         except EngineError as error:
@@ -120,9 +122,11 @@ class Dask:
             self._lost(worker, EngineError("its fan-out has ended"))
         finally:
             self._used.discard(address)
-            worker.actor = None  # and so the scheduler forgets it
+            worker.actor = None
             if not self._closed:
                 self._workers.remove(worker)
+            if future is not None:
+                await self._forget(future)
 
     async def _start(self, options: dict[str, Any]) -> tuple[str, Any]:
         """An actor in a process of its own: in one with another it would die of the other's items.
@@ -147,13 +151,20 @@ class Dask:
                     if not actor.done() and address not in await client.nthreads():
                         break
                 else:
-                    return address, actor.result()
+                    actor.result()
+                    return address, future
             except BaseException:
                 used.discard(address)
+                await self._forget(future)
                 raise
             finally:
                 actor.cancel()
             used.discard(address)
+            await self._forget(future)
+
+    async def _forget(self, future: Any) -> None:
+        with suppress(Exception):
+            await self._client.cancel([future])
 
     async def _give(self, worker: _Worker, batch: Batch) -> None:
         try:
@@ -172,20 +183,18 @@ class Dask:
 
     async def _close(self) -> None:
         workers, self._workers = self._workers, []
-        ending: list[asyncio.Task[None]] = []
+        serving = [worker.serving for worker in workers if worker.serving is not None]
         for worker in workers:
-            if worker.actor is None:
+            if worker.actor is not None:
+                worker.actor.close()
+            elif worker.serving is not None:
                 worker.serving.cancel()
-            elif not worker.serving.done():
-                ending.append(asyncio.create_task(self._end(worker)))
-        if ending:
-            await asyncio.wait(ending, timeout=_GRACE_SECONDS)
-        for worker in workers:
-            worker.serving.cancel()
-
-    async def _end(self, worker: _Worker) -> None:
-        await worker.actor.close()
-        await asyncio.wrap_future(worker.serving)
+        if serving:
+            # An actor's last word is that it has ended.
+            _, late = await asyncio.wait(serving, timeout=_GRACE_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*serving, return_exceptions=True)
 
 
 async def _result(future: Any) -> Any:

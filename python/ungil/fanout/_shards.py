@@ -94,7 +94,7 @@ class _Place:
     def vacate(self) -> None:
         """There is no worker."""
         self.worker: object = None
-        self.opened = math.inf
+        self.opened = math.inf  # it can be, at any time
         self.ready = False
         self.apart = False  # it has suspects, and must get nothing else
         self.drains = False  # it gets nothing more, to be free for suspects
@@ -166,7 +166,9 @@ class Shards:
         if not (self._pending or self._suspects):
             return pause
         now = time.monotonic()
-        since = [place.opened for place in self._places if place.is_coming]
+        since = [
+            place.opened for place in self._places if place.worker is not None and place.is_coming
+        ]
         since += [self._suspected] if self._suspects else []
         waits = [at + _PATIENCE_SECONDS - now for at in since]
         # A moment too late is better than one too early, after which nobody would come again.
