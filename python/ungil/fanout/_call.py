@@ -58,6 +58,10 @@ def fanout(
     - `group`, `per_group`: how many items of one group at once at most; `group` tells an item's
       group, `per_group` is a number or a mapping by group. Groups that it does not name have no
       limit of their own.
+    - `engine`: where it runs, if not here: "processes" on all cores ("processes:N" on N), "dask",
+      "ray", the address of a cluster, a `distributed.Client`. All options hold for all workers
+      together; with `limit="auto"` each finds its own. Items whose worker dies are run again: at
+      least once, not exactly once. One that kills its workers fails with `ungil.errors.WorkerDied`.
 
     Raises ValueError and TypeError for options that make no sense; RuntimeError inside a running
     event loop, where `Fanout` is the way. What `fn` raises is in the outcomes; what `items` raises

@@ -50,6 +50,8 @@ class Dask:
         self._own = None
         if not isinstance(client, distributed.Client):
             client, self._own = _connected(client)
+        if client.status == "closed":
+            raise EngineError(f"{client!r} is closed")
         self._client = client
         self._function = self.dumps(fn)
         self._options = options
@@ -116,6 +118,8 @@ class Dask:
                     self._deliver((worker, reply))
         except EngineError as error:
             self._deliver((worker, error))
+        except ImportError as error:
+            self._deliver((worker, EngineError(f"a dask worker lacks a module: {error}")))
         except Exception as error:
             self._lost(worker, error)
         else:

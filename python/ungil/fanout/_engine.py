@@ -169,6 +169,8 @@ class Slots:
         await asyncio.to_thread(pool.close)
 
     def _opened(self, opening: "asyncio.Future[Pool]") -> None:
+        if opening.cancelled():
+            return
         error = opening.exception()
         if error is None:
             pool = opening.result()

@@ -29,7 +29,6 @@ class _Worker:
     def __init__(self, process: Any, to: "Connection[Any, Any]") -> None:
         self.process = process
         self.to = to
-        self.has_replied = False
 
 
 class Processes:
@@ -46,11 +45,8 @@ class Processes:
         self._function = _pickled(fn)
         self._options = options
         self._deliver = deliver
-        # A fork copies locks that other threads hold.
-        method = multiprocessing.get_start_method(allow_none=True)
-        self._context: Any = multiprocessing.get_context(
-            "spawn" if method in (None, "fork") else method
-        )
+        # A fork would copy locks that other threads hold.
+        self._context = multiprocessing.get_context("spawn")
         self._opened: list[_Worker] = []
         self._has_begun = False
         self._closed = False
@@ -120,7 +116,7 @@ class Processes:
             try:
                 while True:
                     news: News = from_.recv()
-                    worker.has_replied = self._has_begun = True
+                    self._has_begun = True
                     self._deliver((worker, news))
             except (EOFError, OSError):
                 pass

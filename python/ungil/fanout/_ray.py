@@ -87,6 +87,8 @@ class Ray:
         if self._closed:
             return
         self._closed = True
+        if not ray.is_initialized():
+            return  # and so the actors have ended
         for worker in self._workers:
             worker.actor.close.remote()
         for worker in self._workers:

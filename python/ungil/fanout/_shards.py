@@ -139,6 +139,7 @@ class Shards:
         self._suspects: deque[list[Outcome]] = deque()
         self._suspected = 0.0  # when there were last new ones
         self._deaths = 0
+        self._is_over = False
 
     def add(self, attempt: Outcome) -> None:
         """An item that came from elsewhere than the dispatcher's own input, for the next `fill`."""
@@ -192,6 +193,9 @@ class Shards:
 
     def give_up(self, error: BaseException) -> None:
         """Ends everything; `error` comes to whoever takes the outcomes, after the last of them."""
+        if self._is_over:
+            return
+        self._is_over = True
         failure = error if isinstance(error, EngineError) else EngineError(f"given up: {error}")
         self._dispatcher.stop(failure)
         left = [*self._pending, *(item for group in self._suspects for item in group)]
@@ -245,8 +249,8 @@ class Shards:
         ready = [place for place in self._places if place.ready]
         for place in ready:
             if self._suspects and not place.given:
-                place.apart = True
                 self._send(place, self._suspects.popleft())
+                place.apart = bool(place.given)
         # Nobody may come in the place of the dead, and the others always have something to do.
         is_late = time.monotonic() > self._suspected + _PATIENCE_SECONDS
         if is_late and ready and not any(place.apart or place.drains for place in ready):
