@@ -2,13 +2,27 @@
 
 from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Iterator
 from os import PathLike
-from typing import Any, Generic, Literal, Protocol, Self, SupportsIndex, TypeVar, final, overload
+from typing import (
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NoReturn,
+    Protocol,
+    Self,
+    SupportsIndex,
+    TypeVar,
+    final,
+    overload,
+)
 
 from typing_extensions import Buffer, disjoint_base
 
 __all__ = [
+    "ABSENT",
     "LEVELS",
     "POLICIES",
+    "Absent",
     "Cancelled",
     "Connecting",
     "Connection",
@@ -17,6 +31,8 @@ __all__ = [
     "Lean",
     "Operation",
     "Outcome",
+    "QuickDict",
+    "QuickList",
     "Recorder",
     "SharedBarrier",
     "SharedCondition",
@@ -284,6 +300,12 @@ class SharedHeap:
         many seconds: to look at them stops all other processes for a moment.
         """
 
+@final
+class Absent:
+    """What a dict's `cas` takes for the value of a key that is not there."""
+
+ABSENT: Final[Absent]
+
 @disjoint_base
 class SharedDict:
     """The proxy of a shared dict: what is fast about it."""
@@ -306,7 +328,8 @@ class SharedDict:
     def cas(self, key: object, old: object, new: object, /) -> bool:
         """Set `key` to `new` if its value equals `old`, in one step; return whether it did.
 
-        A shared object equals only itself. False if the key is not there.
+        A shared object equals only itself. Where `old` is ABSENT, the key must not be there; where
+        `new` is, it is deleted.
         """
 
     def clear(self) -> None:
@@ -337,6 +360,9 @@ class SharedDict:
 
         Others may change it meanwhile.
         """
+
+class QuickDict(SharedDict):
+    """The same, with subscripts that make no detour by PyO3."""
 
 @final
 class SharedDictWalk:
@@ -419,6 +445,9 @@ class SharedList:
 
     def snapshot(self) -> tuple[list[object], int]:
         """Return all items of one moment, and the version of the list that they are from."""
+
+class QuickList(SharedList):
+    """The same, with subscripts that make no detour by PyO3."""
 
 @final
 class SharedListIterator:
@@ -787,6 +816,7 @@ class Dispatcher:
         retry_if: Callable[[Exception], object] | None = None,
         group: Callable[[Any], tuple[Hashable, int] | None] | None = None,
         seed: int = 1,
+        opening: str | None = None,
     ) -> Dispatcher: ...
     def next(self) -> Outcome | None: ...
     def succeeded(self, outcome: Outcome, value: object) -> Outcome | None: ...
@@ -808,6 +838,9 @@ class Dispatcher:
     def room(self) -> int: ...
     @property
     def pause(self) -> float | None: ...
+    def lagged(self, lag: float) -> None: ...
+    @property
+    def found(self) -> str | None: ...
     @property
     def waits_for_time(self) -> bool: ...
     @property
@@ -831,6 +864,10 @@ class Operation(Generic[_T_co]):
 
     def __await__(self) -> Generator[Any, Any, _T_co]: ...
     def __next__(self) -> Any: ...
+    def throw(
+        self, exception: object, value: object = None, _traceback: object = None
+    ) -> NoReturn: ...
+    def close(self) -> None: ...
     def _advance(self) -> tuple[str | None, Any]: ...
 
 @final
@@ -862,7 +899,7 @@ class Connection:
 def connect(host: str, port: int) -> Connecting:
     """A TCP connection to a name or an address."""
 
-def connect_unix(path: str | bytes | PathLike[str]) -> Connecting:
+def connect_unix(path: str | PathLike[str]) -> Connecting:
     """A connection to a UNIX socket."""
 
 def sleep(seconds: float) -> Operation[None]:

@@ -66,6 +66,7 @@ pub struct Dispatch<T> {
     pulled: u64,
     taken: u64,
     input_is_over: bool,
+    stopped: bool,
     bucket: Option<Bucket>,
     groups: Groups<T>,
     retries: BinaryHeap<Reverse<Retry<T>>>,
@@ -83,6 +84,7 @@ impl<T> Dispatch<T> {
             pulled: 0,
             taken: 0,
             input_is_over: false,
+            stopped: false,
             bucket,
             groups: Groups::new(),
             retries: BinaryHeap::new(),
@@ -224,6 +226,11 @@ impl<T> Dispatch<T> {
         self.finished.put(index, item);
     }
 
+    /// Whether all was stopped: what fails now is not to be retried.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
     /// Item `index` shall run again, not before `due`.
     pub fn retry(&mut self, index: u64, item: T, membership: Membership, due: u64) {
         self.retries.push(Reverse(Retry { due, index, item, membership }));
@@ -240,6 +247,7 @@ impl<T> Dispatch<T> {
     /// finishes each.
     pub fn stop(&mut self) -> Vec<T> {
         self.input_is_over = true;
+        self.stopped = true;
         let mut rest = self.groups.drain();
         rest.extend(self.retries.drain().map(|Reverse(retry)| retry.item));
         rest

@@ -7,6 +7,7 @@ pub mod backoff;
 pub mod bucket;
 pub mod dispatch;
 mod groups;
+pub mod limit;
 mod order;
 pub mod reactor;
 pub mod timers;

@@ -312,3 +312,192 @@ fn owned(fd: i32) -> io::Result<OwnedFd> {
 fn checked(result: i32) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+
+    use super::*;
+
+    fn pair() -> (UnixStream, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        (ours, theirs)
+    }
+
+    /// What is ready now.
+    fn ready(reactor: &mut Reactor) -> Vec<u64> {
+        let mut woken = Vec::new();
+        reactor.wait(Some(0), |key| woken.push(key)).unwrap();
+        woken.sort_unstable();
+        woken
+    }
+
+    #[test]
+    fn a_descriptor_that_is_ready_when_it_comes_is_announced() {
+        let mut reactor = Reactor::new().unwrap();
+        let (ours, mut theirs) = pair();
+        theirs.write_all(b"x").unwrap();
+        reactor.keep(ours.as_raw_fd()).unwrap();
+        reactor.wait_for_kept(ours.as_raw_fd(), Direction::Read, 1).unwrap();
+        reactor.wait_for_kept(ours.as_raw_fd(), Direction::Write, 2).unwrap();
+        assert_eq!(ready(&mut reactor), [1, 2]);
+    }
+
+    #[test]
+    fn who_read_everything_is_told_of_more() {
+        let mut reactor = Reactor::new().unwrap();
+        let (mut ours, mut theirs) = pair();
+        reactor.keep(ours.as_raw_fd()).unwrap();
+        for key in 0..3 {
+            reactor.wait_for_kept(ours.as_raw_fd(), Direction::Read, key).unwrap();
+            assert_eq!(ready(&mut reactor), []);
+            theirs.write_all(b"x").unwrap();
+            assert_eq!(ready(&mut reactor), [key]);
+            assert_eq!(ready(&mut reactor), []);
+            ours.read_exact(&mut [0]).unwrap();
+        }
+    }
+
+    #[test]
+    fn who_reads_learns_that_the_peer_has_closed() {
+        let mut reactor = Reactor::new().unwrap();
+        let (ours, theirs) = pair();
+        reactor.keep(ours.as_raw_fd()).unwrap();
+        reactor.wait_for_kept(ours.as_raw_fd(), Direction::Read, 1).unwrap();
+        assert_eq!(ready(&mut reactor), []);
+        drop(theirs);
+        assert_eq!(ready(&mut reactor), [1]);
+    }
+
+    #[test]
+    fn who_waits_for_a_foreign_descriptor_leaves_nothing_behind() {
+        let mut reactor = Reactor::new().unwrap();
+        let (mut ours, mut theirs) = pair();
+        let fd = ours.as_raw_fd();
+        theirs.write_all(b"x").unwrap();
+        reactor.wait_for(fd, Direction::Read, 1).unwrap();
+        assert_eq!(ready(&mut reactor), [1]);
+        assert_eq!(ready(&mut reactor), []);
+        // It is registered no more, so it can be registered anew.
+        reactor.control(EPOLL_CTL_ADD, fd, EPOLLIN, token(fd)).unwrap();
+        reactor.control(EPOLL_CTL_DEL, fd, 0, 0).unwrap();
+        ours.read_exact(&mut [0]).unwrap();
+        reactor.wait_for(fd, Direction::Read, 2).unwrap();
+        reactor.forget(fd, Direction::Read, 2);
+        theirs.write_all(b"x").unwrap();
+        assert_eq!(ready(&mut reactor), []);
+    }
+
+    #[test]
+    fn a_reader_and_a_writer_wait_for_one_descriptor_apart() {
+        let mut reactor = Reactor::new().unwrap();
+        let (ours, mut theirs) = pair();
+        let fd = ours.as_raw_fd();
+        reactor.wait_for(fd, Direction::Read, 1).unwrap();
+        reactor.wait_for(fd, Direction::Write, 2).unwrap();
+        assert_eq!(ready(&mut reactor), [2]);
+        assert_eq!(ready(&mut reactor), []);
+        theirs.write_all(b"x").unwrap();
+        assert_eq!(ready(&mut reactor), [1]);
+    }
+
+    #[test]
+    fn two_cannot_wait_for_the_same() {
+        let mut reactor = Reactor::new().unwrap();
+        let (ours, _theirs) = pair();
+        let fd = ours.as_raw_fd();
+        reactor.wait_for(fd, Direction::Read, 1).unwrap();
+        assert!(matches!(reactor.wait_for(fd, Direction::Read, 2), Err(Refused::Busy)));
+        reactor.forget(fd, Direction::Read, 2); // It never came to wait.
+        drop(_theirs);
+        assert_eq!(ready(&mut reactor), [1]);
+        let (ours, _theirs) = pair();
+        let fd = ours.as_raw_fd();
+        reactor.keep(fd).unwrap();
+        reactor.wait_for_kept(fd, Direction::Read, 1).unwrap();
+        assert!(matches!(reactor.wait_for_kept(fd, Direction::Read, 2), Err(Refused::Busy)));
+        assert!(matches!(reactor.wait_for(fd, Direction::Write, 2), Err(Refused::Kept)));
+    }
+
+    #[test]
+    fn a_number_that_comes_back_is_another_descriptor() {
+        let mut reactor = Reactor::new().unwrap();
+        let (ours, _theirs) = pair();
+        let fd = ours.as_raw_fd();
+        reactor.keep(fd).unwrap();
+        reactor.wait_for_kept(fd, Direction::Read, 1).unwrap();
+        drop(ours);
+        let (again, mut theirs) = pair();
+        // SAFETY: both are open, and the number of the first is free.
+        let again = unsafe { OwnedFd::from_raw_fd(libc::dup2(again.as_raw_fd(), fd)) };
+        reactor.wait_for(again.as_raw_fd(), Direction::Read, 2).unwrap();
+        theirs.write_all(b"x").unwrap();
+        assert_eq!(ready(&mut reactor), [2]);
+        reactor.keep(again.as_raw_fd()).unwrap();
+        reactor.wait_for_kept(again.as_raw_fd(), Direction::Read, 3).unwrap();
+        assert_eq!(ready(&mut reactor), [3]);
+    }
+
+    #[test]
+    fn what_is_always_ready_is_refused_as_such() {
+        let mut reactor = Reactor::new().unwrap();
+        let file = File::open("/proc/self/exe").unwrap();
+        let Err(Refused::Io(error)) = reactor.wait_for(file.as_raw_fd(), Direction::Read, 1) else {
+            panic!("epoll takes no regular files");
+        };
+        assert_eq!(error.raw_os_error(), Some(libc::EPERM));
+    }
+
+    #[test]
+    fn another_thread_ends_a_wait_without_end() {
+        let mut reactor = Reactor::new().unwrap();
+        let waker = reactor.waker();
+        let waking = thread::spawn(move || waker.wake());
+        reactor.wait(None, |_| panic!("nobody waits")).unwrap();
+        waking.join().unwrap();
+        // Once is once.
+        reactor.wait(Some(1), |_| panic!("nobody waits")).unwrap();
+    }
+
+    #[test]
+    fn an_older_kernel_waits_in_milliseconds() {
+        let mut reactor = Reactor::new().unwrap();
+        reactor.is_precise = false;
+        let (ours, mut theirs) = pair();
+        reactor.wait_for(ours.as_raw_fd(), Direction::Read, 1).unwrap();
+        assert_eq!(ready(&mut reactor), []);
+        theirs.write_all(b"x").unwrap();
+        reactor.wait(None, |key| assert_eq!(key, 1)).unwrap();
+    }
+
+    #[test]
+    fn a_thousand_connections_are_all_announced() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = thread::spawn(move || {
+            for stream in listener.incoming().take(1500) {
+                stream.unwrap().write_all(b"hello").unwrap();
+            }
+        });
+        let mut reactor = Reactor::new().unwrap();
+        let mut streams = Vec::new();
+        for key in 0..1500 {
+            let stream = TcpStream::connect(address).unwrap();
+            reactor.keep(stream.as_raw_fd()).unwrap();
+            reactor.wait_for_kept(stream.as_raw_fd(), Direction::Read, key).unwrap();
+            streams.push(stream);
+        }
+        let mut woken = Vec::new();
+        while woken.len() < streams.len() {
+            reactor.wait(None, |key| woken.push(key)).unwrap();
+        }
+        server.join().unwrap();
+        woken.sort_unstable();
+        assert!(woken.into_iter().eq(0..1500));
+    }
+}

@@ -57,7 +57,7 @@ mod _native {
     use super::scheduled::{preload_value, restore_signals, unscheduled};
     #[pymodule_export]
     use super::share::{
-        Barrier, Condition, Event, Lock, Monitor, Schema, Semaphore, Struct, owner_died,
+        Absent, Barrier, Condition, Event, Lock, Monitor, Schema, Semaphore, Struct, owner_died,
         struct_cas, struct_incr,
     };
     #[pymodule_export]
@@ -78,6 +78,7 @@ mod _native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("Cancelled", module.py().get_type::<super::fanout::Cancelled>())?;
         module.add("POLICIES", PyTuple::new(module.py(), super::scheduled::policies())?)?;
-        module.add("LEVELS", PyTuple::new(module.py(), super::scheduled::levels())?)
+        module.add("LEVELS", PyTuple::new(module.py(), super::scheduled::levels())?)?;
+        super::share::add_classes(module)
     }
 }

@@ -122,7 +122,12 @@ class Slots:
 
     def _announce(self) -> None:
         self._announced = True
-        self._announcement = self._loop.call_later(BATCH_SECONDS, self._arrived)
+        due = self._loop.time() + BATCH_SECONDS
+        self._announcement = self._loop.call_at(due, self._arrive, due)
+
+    def _arrive(self, due: float) -> None:
+        self._dispatcher.lagged(self._loop.time() - due)
+        self._arrived()
 
     async def _slot(self, first: Outcome) -> None:
         attempt: Outcome | None = first

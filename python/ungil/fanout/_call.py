@@ -134,7 +134,7 @@ class Outcomes:
         """Starts nothing more and ends what runs. Outcomes that were not taken are lost."""
         if not self._closed:
             self._closed = True
-            self._dispatcher.close()
+            self._dispatcher.stop(RuntimeError("not run: the fan-out was closed before"))
             if self._engine is not None:
                 self._engine.close()
 

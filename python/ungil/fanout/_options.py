@@ -1,5 +1,7 @@
 """The options of a fan-out, checked: each mistake is one sentence."""
 
+import sys
+
 from ungil._native import Dispatcher
 
 TYPE_CHECKING = False
@@ -90,8 +92,6 @@ class Options:
             raise ValueError(
                 f"per_group={per_group!r} needs group, a function that tells an item's group"
             )
-        if group is not None and per_group is None:
-            raise ValueError("group needs per_group, which says how many of one group may run")
         if isinstance(per_group, int) and per_group < 1:
             raise ValueError(f"per_group={per_group!r} is below 1")
         self.limit = limit
@@ -112,7 +112,8 @@ class Options:
         rate = self.rate
         return Dispatcher(
             None if items is None else iter(items),
-            limit=1_000_000 if self.limit == "auto" else self.limit,
+            limit=self.limit if isinstance(self.limit, int) else 1_000_000,
+            opening=None if isinstance(self.limit, int) else "unknown",
             window=window,
             in_order=in_order,
             rate=None if rate is None else (rate, max(1.0, rate * _BURST_SECONDS)),
@@ -124,8 +125,10 @@ class Options:
 
     def _membership(self) -> "Callable[[Any], tuple[Hashable, int] | None] | None":
         group, per_group = self.group, self.per_group
-        if group is None or per_group is None:
+        if group is None:
             return None
+        if per_group is None:
+            return lambda item: (group(item), sys.maxsize)  # only for limit="auto"
         if isinstance(per_group, int):
             return lambda item: (group(item), per_group)
 
@@ -133,7 +136,7 @@ class Options:
             name = group(item)
             most = per_group.get(name)
             if most is None:
-                return None
+                return name, sys.maxsize
             if most < 1:
                 raise ValueError(f"per_group[{name!r}]={most!r} is below 1: {item!r} cannot run")
             return name, most

@@ -7,8 +7,17 @@ from typing import Any
 from ungil._native import Operation
 
 
-async def drive(operation: Operation) -> Any:
+async def drive(operation: "Operation[Any]") -> Any:
     """Runs an operation to its end, and gives its value."""
+    try:
+        return await _drive(operation)
+    except BaseException:
+        # Its traceback refers to the operation, and may live long.
+        operation.close()
+        raise
+
+
+async def _drive(operation: "Operation[Any]") -> Any:
     loop = asyncio.get_running_loop()
     while True:
         wanted, what = operation._advance()  # pyright: ignore[reportPrivateUsage]

@@ -122,10 +122,11 @@ class _Stream:
             arrival.clear()
             slots.collected()
             slots.open()
-            await arrival.wait()
+            if not dispatcher.ended:
+                await arrival.wait()
 
     async def close(self) -> None:
-        self._dispatcher.close()
+        self._dispatcher.stop(RuntimeError("not run: the fan-out was closed before"))
         if self._feeder is not None:
             self._feeder.cancel()
             await asyncio.wait([self._feeder])

@@ -4,6 +4,7 @@ A slot is one thread, which runs one item after the other. A thread cannot be en
 time is over is reported as abandoned, its thread is left alone, and another takes its place.
 """
 
+import contextvars
 import threading
 import time
 from collections import deque
@@ -32,6 +33,7 @@ class Slots:
         arrived: Callable[[], None],
     ) -> None:
         self._fn = fn
+        self._context = contextvars.copy_context()
         self._dispatcher = dispatcher
         self._timeout = timeout
         self._arrived = arrived
@@ -125,7 +127,8 @@ class Slots:
         value: Any = None
         error: BaseException | None
         try:
-            value = self._fn(attempt.item)
+            # As in asyncio.to_thread, and what an item sets is seen by no other.
+            value = self._context.copy().run(self._fn, attempt.item)
         except BaseException as raised:  # SystemExit, too, is only this item's end
             error = raised
         else:

@@ -13,18 +13,65 @@ use pyo3::{PyTraverseError, PyVisit};
 use ungil_fanout::backoff::Backoff;
 use ungil_fanout::bucket::Bucket;
 use ungil_fanout::dispatch::{Dispatch, Membership, Next};
+use ungil_fanout::limit::{Opening, Outcome as Ended, Ticket};
 
 use super::clock::{now, seconds};
+use super::limiter::{Limiter, kind};
 use super::outcome::Outcome;
 
 struct State {
     dispatch: Dispatch<Py<Outcome>>,
+    /// Of `limit="auto"`.
+    limiter: Option<Box<Limiter>>,
     backoff: Backoff,
     /// What the input raised: it is told when everything that ran before has been handed out.
     input_error: Option<PyErr>,
     failed: u64,
     retried: u64,
     most_running: usize,
+}
+
+impl State {
+    /// An attempt begins.
+    fn begin(&mut self, outcome: &Outcome, now: u64) {
+        let mut ticket = Ticket::default();
+        if let Some(limiter) = &mut self.limiter {
+            ticket = limiter.started(now, outcome.membership.map(|(group, _)| group));
+            self.dispatch.limit = limiter.limit();
+        }
+        outcome.begin(now, ticket);
+        self.most_running = self.most_running.max(self.dispatch.running());
+    }
+
+    /// An attempt has ended.
+    fn end(&mut self, outcome: &Outcome, ended: Ended, now: u64) {
+        self.dispatch.ended(outcome.membership);
+        if let Some(limiter) = &mut self.limiter {
+            let group = outcome.membership.map(|(group, _)| group);
+            limiter.ended(outcome.ticket(), outcome.started_at(), now, group, ended);
+            self.dispatch.limit = limiter.limit();
+        }
+    }
+
+    /// What may start now, where time may have raised the limit.
+    fn next(&mut self, now: u64) -> Next<Py<Outcome>> {
+        if let Some(limiter) = &mut self.limiter {
+            limiter.tick(now);
+            self.dispatch.limit = limiter.limit();
+        }
+        self.dispatch.next(now)
+    }
+
+    /// When time alone lets something start.
+    fn pauses_until(&mut self, now: u64) -> Option<u64> {
+        let waits = match self.dispatch.look(now) {
+            Next::Wait(until) => Some(until),
+            Next::Blocked => None,
+            Next::Run(()) | Next::Pull => return None,
+        };
+        let due = self.limiter.as_mut().and_then(|limiter| limiter.due());
+        [waits, due].into_iter().flatten().min()
+    }
 }
 
 /// Which items run when. One for each fan-out; the modes ask it.
@@ -51,7 +98,7 @@ impl Dispatcher {
     /// What may run now, begun.
     pub fn start(&self, py: Python<'_>, now: u64) -> PyResult<Option<Py<Outcome>>> {
         loop {
-            let next = self.state().dispatch.next(now);
+            let next = self.state().next(now);
             let started = match next {
                 Next::Run(outcome) => Some(outcome),
                 Next::Wait(_) | Next::Blocked => return Ok(None),
@@ -71,9 +118,7 @@ impl Dispatcher {
                 },
             };
             if let Some(outcome) = started {
-                outcome.get().begin(now);
-                let mut state = self.state();
-                state.most_running = state.most_running.max(state.dispatch.running());
+                self.state().begin(outcome.get(), now);
                 return Ok(Some(outcome));
             }
         }
@@ -86,10 +131,15 @@ impl Dispatcher {
 
     /// When time alone lets something start, if that does.
     pub fn pauses_until(&self, now: u64) -> Option<u64> {
-        match self.state().dispatch.look(now) {
-            Next::Wait(until) => Some(until),
-            _ => None,
-        }
+        self.state().pauses_until(now)
+    }
+
+    /// The loop that drives the items has come late.
+    pub fn late(&self, lag: std::time::Duration) {
+        let mut state = self.state();
+        let State { limiter: Some(limiter), dispatch, .. } = &mut *state else { return };
+        limiter.lagged(now(), u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX));
+        dispatch.limit = limiter.limit();
     }
 
     fn ended_by(&self, error: PyErr) {
@@ -133,9 +183,9 @@ impl Dispatcher {
     pub fn end_well(&self, outcome: Py<Outcome>, value: Py<PyAny>, now: u64) {
         let ended = outcome.get();
         ended.succeed(value, now);
-        let (membership, index) = (ended.membership, ended.index);
+        let index = ended.index;
         let mut state = self.state();
-        state.dispatch.ended(membership);
+        state.end(ended, Ended::Completed, now);
         state.dispatch.finished(index, outcome);
     }
 
@@ -148,9 +198,10 @@ impl Dispatcher {
         now: u64,
     ) -> PyResult<()> {
         let ended = outcome.get();
-        let (membership, index, failures) =
-            (ended.membership, ended.index, ended.attempts_so_far());
+        let (index, failures) = (ended.index, ended.attempts_so_far());
+        let why = kind(exception.bind(py));
         let again = failures <= self.retries
+            && !self.state().dispatch.is_stopped()
             && self.is_worth_another(py, &exception).unwrap_or_else(|error| {
                 // As with `group`: the item itself has come to its end all the same.
                 self.ended_by(error);
@@ -160,10 +211,11 @@ impl Dispatcher {
             ended.fail(exception, abandoned, now);
         }
         let mut state = self.state();
-        state.dispatch.ended(membership);
+        state.end(ended, why, now);
         if again {
             let due = now.saturating_add(state.backoff.wait(failures));
             state.retried += 1;
+            let membership = ended.membership;
             state.dispatch.retry(index, outcome, membership, due);
         } else {
             state.failed += 1;
@@ -187,7 +239,7 @@ impl Dispatcher {
 #[pymethods]
 impl Dispatcher {
     #[new]
-    #[pyo3(signature = (input, *, limit, window, in_order, rate=None, retries=0, backoff=(0.0, 1.0, 0.0, 0.0), retry_if=None, group=None, seed=1))]
+    #[pyo3(signature = (input, *, limit, window, in_order, rate=None, retries=0, backoff=(0.0, 1.0, 0.0, 0.0), retry_if=None, group=None, seed=1, opening=None))]
     #[expect(clippy::too_many_arguments, reason = "they are the options of a fan-out, by name")]
     fn new(
         py: Python<'_>,
@@ -201,11 +253,23 @@ impl Dispatcher {
         retry_if: Option<Py<PyAny>>,
         group: Option<Py<PyAny>>,
         seed: u64,
+        opening: Option<&str>,
     ) -> Self {
+        // With an opening, `limit` is the ceiling of one that adapts.
+        let limiter = opening.map(|opening| {
+            let opening = match opening {
+                "hosts" => Opening::Hosts,
+                "service" => Opening::Service,
+                _ => Opening::Unknown,
+            };
+            Box::new(Limiter::new(limit, opening, now()))
+        });
+        let limit = limiter.as_ref().map_or(limit, |limiter| limiter.limit());
         let bucket = rate.map(|(per_second, burst)| Bucket::new(per_second, burst, now()));
         let (first, factor, most, jitter) = backoff;
         let state = State {
             dispatch: Dispatch::new(limit, window, in_order, bucket),
+            limiter,
             backoff: Backoff::new(first * 1e9, factor, most * 1e9, jitter, seed),
             input_error: None,
             failed: 0,
@@ -262,7 +326,7 @@ impl Dispatcher {
         let now = now();
         let started = self.enter(item, now)?;
         if let Some(outcome) = &started {
-            outcome.get().begin(now);
+            self.state().begin(outcome.get(), now);
         }
         Ok(started)
     }
@@ -311,6 +375,7 @@ impl Dispatcher {
     /// No more than so many can run at once: the system gives no more.
     fn lower_limit(&self, limit: usize) {
         let mut state = self.state();
+        state.limiter = None;
         state.dispatch.limit = state.dispatch.limit.min(limit.max(1));
     }
 
@@ -331,10 +396,22 @@ impl Dispatcher {
         }
     }
 
+    /// The event loop has come so many seconds late.
+    fn lagged(&self, lag: f64) {
+        self.late(std::time::Duration::try_from_secs_f64(lag).unwrap_or_default());
+    }
+
+    /// What `limit="auto"` has found, in sentences; `None` for a limit that is a number.
+    #[getter]
+    fn found(&self) -> Option<String> {
+        self.state().limiter.as_ref().map(|limiter| limiter.report())
+    }
+
     /// Whether `pause` may ever be a time.
     #[getter]
     fn waits_for_time(&self) -> bool {
-        self.retries > 0 || self.state().dispatch.has_rate()
+        let state = self.state();
+        self.retries > 0 || state.dispatch.has_rate() || state.limiter.is_some()
     }
 
     /// Whether an item has finished that can be taken.

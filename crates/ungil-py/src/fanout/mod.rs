@@ -3,6 +3,7 @@
 mod clock;
 mod dispatcher;
 mod lean;
+mod limiter;
 mod outcome;
 
 pub use dispatcher::Dispatcher;

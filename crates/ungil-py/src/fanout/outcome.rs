@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use pyo3::{PyTraverseError, PyVisit};
 use ungil_fanout::dispatch::Membership;
+use ungil_fanout::limit::Ticket;
 
 use super::clock::seconds;
 
@@ -19,6 +20,7 @@ struct End {
     started: u64,
     finished: u64,
     abandoned: bool,
+    ticket: Ticket,
 }
 
 /// What became of one item: the value that the function returned, or the exception it raised.
@@ -44,8 +46,9 @@ impl Outcome {
         self.end.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    pub fn begin(&self, now: u64) {
+    pub fn begin(&self, now: u64, ticket: Ticket) {
         let mut end = self.end();
+        end.ticket = ticket;
         end.started = now;
         end.attempts += 1;
     }
@@ -56,6 +59,10 @@ impl Outcome {
 
     pub fn started_at(&self) -> u64 {
         self.end().started
+    }
+
+    pub fn ticket(&self) -> Ticket {
+        self.end().ticket
     }
 
     pub fn succeed(&self, value: Py<PyAny>, now: u64) {
@@ -169,7 +176,15 @@ impl Outcome {
         let (attempts, queued, started, finished, abandoned) = when;
         // Without an exception, None is what the function returned.
         let value = exception.is_none().then_some(value);
-        let end = End { value, exception, attempts, started, finished, abandoned };
+        let end = End {
+            value,
+            exception,
+            attempts,
+            started,
+            finished,
+            abandoned,
+            ticket: Ticket::default(),
+        };
         Self { item, index, queued, membership: None, end: Mutex::new(end) }
     }
 

@@ -1,7 +1,7 @@
 //! Asynchronous generators that were not run to their end, and whose `finally` may have to wait.
 
 use std::mem;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -26,7 +26,16 @@ impl Generators {
 
     /// Those that were let go, once.
     pub fn take(&self) -> Vec<Py<PyAny>> {
-        mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        mem::take(&mut self.left())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.left().is_empty()
+    }
+
+    fn left(&self) -> MutexGuard<'_, Vec<Py<PyAny>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -55,6 +64,6 @@ struct Finalizer {
 #[pymethods]
 impl Finalizer {
     fn __call__(&self, generator: Py<PyAny>) {
-        self.left.0.lock().unwrap_or_else(PoisonError::into_inner).push(generator);
+        self.left.left().push(generator);
     }
 }

@@ -1,10 +1,11 @@
 //! `connect` and `connect_unix`.
 
-use std::ffi::{CStr, CString, OsString};
+use std::ffi::{CStr, CString};
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::vec;
 
@@ -25,7 +26,7 @@ const QUEUE_IS_FULL: u64 = 1_000_000;
 /// What a connection is to, as the user has called it.
 pub enum Place {
     Host(Py<PyString>, u16),
-    Path(OsString),
+    Path(PathBuf),
 }
 
 impl fmt::Display for Place {
@@ -39,7 +40,7 @@ impl fmt::Display for Place {
                     write!(f, "{host}:{port}")
                 }
             }
-            Self::Path(path) => write!(f, "{}", path.to_string_lossy().replace('\0', "@")),
+            Self::Path(path) => write!(f, "{}", path.display().to_string().replace('\0', "@")),
         }
     }
 }
@@ -220,7 +221,7 @@ impl Connecting {
         if let Some(connection) = slf.as_super().borrow().connect().and_then(Connect::connection) {
             connection.borrow_mut(py).close();
         }
-        Operation::new(Kind::Value(py.None()))
+        Operation::known(py.None())
     }
 }
 
@@ -262,8 +263,8 @@ pub fn connect<'py>(host: &Bound<'py, PyAny>, port: i64) -> PyResult<Bound<'py, 
 ///
 /// Raises the OSError that says why not (FileNotFoundError, ConnectionRefusedError...).
 #[pyfunction]
-pub fn connect_unix(py: Python<'_>, path: OsString) -> PyResult<Bound<'_, Connecting>> {
-    let Some(address) = Address::unix(&path) else {
+pub fn connect_unix(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, Connecting>> {
+    let Some(address) = Address::unix(path.as_os_str()) else {
         return Err(PyValueError::new_err(format!(
             "path={path:?} is empty, or longer than a socket's can be"
         )));

@@ -5,6 +5,8 @@ use std::ptr;
 use pyo3::exceptions::{PyBaseException, PyStopIteration, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
 
 use super::hand::{self, Want};
 
@@ -22,13 +24,22 @@ pub enum Step {
     Raised(PyErr),
 }
 
+static COROUTINE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
 /// What drives an awaitable: itself if it is a coroutine.
 pub fn iterator<'py>(
     function: &Bound<'py, PyAny>,
     made: Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let kind = made.get_type();
+    if let Some(coroutine) = COROUTINE.get(made.py())
+        && kind.is(coroutine)
+    {
+        return Ok(made);
+    }
     if kind.name()? == "coroutine" {
+        // Only the one type of the interpreter has this name and drives itself.
+        let _ = COROUTINE.set(made.py(), kind.unbind());
         return Ok(made);
     }
     match kind.getattr_opt("__await__")? {

@@ -18,7 +18,12 @@ thread_local! {
     /// The number of the loop that drives coroutines in this thread, or 0.
     static LOOP: Cell<u64> = const { Cell::new(0) };
     static WANT: RefCell<Option<Want>> = const { RefCell::new(None) };
+    /// How many operations the coroutine may do before others have their turn.
+    static LEFT: Cell<u32> = const { Cell::new(OPERATIONS) };
 }
+
+/// So many operations a coroutine may do without a wait.
+const OPERATIONS: u32 = 64;
 
 /// What has to happen before a coroutine goes on.
 pub enum Want {
@@ -52,14 +57,24 @@ pub fn driver() -> Option<u64> {
     (number != 0).then_some(number)
 }
 
-/// Leaves what the calling primitive wants.
-pub fn ask(want: Want) {
+/// Leaves what the calling primitive wants. Gives what it shall yield.
+pub fn ask(py: Python<'_>, want: Want) -> PyResult<Py<PyAny>> {
     WANT.set(Some(want));
+    Ok(asked(py)?.clone_ref(py).into_any())
 }
 
 /// What was left since the last time.
 pub fn take() -> Option<Want> {
+    LEFT.set(OPERATIONS);
     WANT.take()
+}
+
+/// Whether the coroutine may have the result of an operation at once, or has to yield first. A peer
+/// that always has more to say would otherwise keep all others waiting.
+pub fn may_go_on() -> bool {
+    let left = LEFT.get();
+    LEFT.set(left.checked_sub(1).unwrap_or(OPERATIONS));
+    left > 0
 }
 
 /// As long as it lives, the loop with this number drives coroutines in this thread.
@@ -96,8 +111,7 @@ impl Asked {
 
 static ASKED: PyOnceLock<Py<Asked>> = PyOnceLock::new();
 
-/// The object that stands for all wants.
-pub fn asked(py: Python<'_>) -> PyResult<&Py<Asked>> {
+fn asked(py: Python<'_>) -> PyResult<&Py<Asked>> {
     ASKED.get_or_try_init(py, || Py::new(py, Asked))
 }
 

@@ -17,6 +17,8 @@ mod run;
 
 mod socket;
 mod tasks;
+mod transfer;
+mod unread;
 mod wait_for;
 mod waits;
 

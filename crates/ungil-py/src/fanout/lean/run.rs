@@ -21,8 +21,8 @@ use crate::fanout::clock::{now, seconds};
 use crate::fanout::dispatcher::Dispatcher;
 use crate::fanout::outcome::Outcome;
 
-/// How many items begin before those that run have a turn.
-const STARTS: usize = 128;
+/// How long items begin before those that run have a turn.
+const STARTS: u64 = 1_000_000;
 
 /// So many outcomes are handed out although more could be done first.
 const MANY: usize = 1000;
@@ -33,7 +33,7 @@ const GRACE: u64 = 1_000_000_000;
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 /// Drives the coroutines of one fan-out: `Lean(function, dispatcher, timeout)`.
-#[pyclass(subclass, module = "ungil._native")]
+#[pyclass(subclass, weakref, module = "ungil._native")]
 pub struct Lean {
     number: u64,
     /// The process that it is of: a forked child has the coroutines, but they are not its own.
@@ -107,12 +107,10 @@ impl Lean {
     /// Begins some of the items that may begin. Whether there may be more.
     fn start(&mut self, py: Python<'_>) -> PyResult<bool> {
         let mut time = now();
-        for _ in 0..STARTS {
+        let end = time + STARTS;
+        while time < end {
             let Some(outcome) = self.dispatcher.get().start(py, time)? else { return Ok(false) };
             time = self.begin(py, outcome)?;
-            if self.waits.next().is_some_and(|due| due <= time) {
-                break;
-            }
         }
         Ok(true)
     }
@@ -142,6 +140,7 @@ impl Lean {
                     waiting: Waiting::Nothing,
                     pending: None,
                     cancelled: None,
+                    is_closing: false,
                     birth,
                 };
                 self.stepped(py, birth, task, step, time)?;
@@ -307,6 +306,7 @@ impl Lean {
             waiting: Waiting::Nothing,
             pending: None,
             cancelled: None,
+            is_closing: true,
             birth,
         };
         self.ready.push_back(self.tasks.next_key(birth));
@@ -319,10 +319,13 @@ impl Lean {
         let generators = self.generators.clone();
         let _watched = generators.watch(py)?;
         for birth in self.tasks.births() {
-            self.cancel(py, birth, Why::Closed);
+            // What closes a generator is cleaning up already.
+            if self.tasks.born(birth).is_some_and(|(_, task)| !task.is_closing) {
+                self.cancel(py, birth, Why::Closed);
+            }
         }
         let end = now() + GRACE;
-        while self.tasks.len() > 0 && now() < end {
+        while !(self.tasks.len() == 0 && self.generators.is_empty()) && now() < end {
             self.go_on(py)?;
             if self.ready.is_empty() && self.tasks.len() > 0 {
                 self.wait(py, Some(end))?;
@@ -385,7 +388,8 @@ impl Lean {
             mem::forget(this.tasks.drain());
             return Ok(());
         }
-        let cancelled = if this.tasks.len() == 0 { Ok(()) } else { this.cancel_all(py) };
+        let nothing_is_left = this.tasks.len() == 0 && this.generators.is_empty();
+        let cancelled = if nothing_is_left { Ok(()) } else { this.cancel_all(py) };
         let left = this.tasks.drain();
         // What ends with them may come here.
         drop(this);

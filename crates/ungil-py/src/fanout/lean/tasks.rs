@@ -19,6 +19,8 @@ pub struct Task {
     pub pending: Option<Py<PyBaseException>>,
     /// Why it was cancelled, if it was.
     pub cancelled: Option<Why>,
+    /// It closes an asynchronous generator.
+    pub is_closing: bool,
     /// The key that it had when it began, for its time-out.
     pub birth: u64,
 }

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use ungil_fanout::reactor::Direction;
 
 use super::hand::{Belongs, Want};
-use super::operation::{Kind, Operation};
+use super::operation::Operation;
 
 /// Comes back after so many seconds; at once, but after others had their turn, if that is not more
 /// than 0.
@@ -21,7 +21,7 @@ pub fn sleep(seconds: f64) -> PyResult<Operation> {
     // The conversion gives 0 for what is below it, and the greatest number for infinity.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they saturate")]
     let nanoseconds = (seconds * 1e9) as u64;
-    Ok(Operation::new(Kind::Wait(Want::Sleep(nanoseconds))))
+    Ok(Operation::wait(Want::Sleep(nanoseconds)))
 }
 
 /// Comes back when `file`, a descriptor or an object with `fileno()`, can be read without waiting.
@@ -51,5 +51,5 @@ fn wait(file: &Bound<'_, PyAny>, direction: Direction) -> PyResult<Operation> {
     if fd < 0 {
         return Err(PyValueError::new_err(format!("{fd} is no open descriptor")));
     }
-    Ok(Operation::new(Kind::Wait(Want::Ready { fd, direction, belongs: Belongs::User })))
+    Ok(Operation::wait(Want::Ready { fd, direction, belongs: Belongs::User }))
 }

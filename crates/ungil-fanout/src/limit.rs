@@ -1,0 +1,440 @@
+//! `limit="auto"`: how many items should run at once.
+//!
+//! With more in flight the throughput grows until something is busy: this process, or a service that
+//! the items share. From there on, the knee, more in flight only wait longer. [`Adaptive`] looks for
+//! the knee while the run goes on:
+//!
+//! * It opens with all that may run if the items go to hosts of their own, and with a few if they
+//!   share a service ([`Opening`]).
+//! * It grows by 1.8 a round as long as latencies do not, and beyond that in small steps, as
+//!   described at [`search`]. Rounds are compared as a whole, because every host may be visited but
+//!   once; hosts that are visited again are compared with themselves.
+//! * It never goes beyond what keeps a processor busy (Little's law), nor the ceiling.
+//! * It goes back when items are turned away or time out more than usual, and when the event loop
+//!   comes late.
+//!
+//! It has no clock and no randomness: the same calls lead to the same limits.
+
+mod hosts;
+mod jitter;
+mod opening;
+mod processor;
+mod release;
+mod report;
+mod round;
+mod search;
+mod story;
+mod trouble;
+
+pub use jitter::jitter;
+pub use opening::Opening;
+pub use report::{BackOff, Hold, Level, Reason, Report};
+
+use hosts::Hosts;
+use opening::{FEW, Start};
+use processor::Processor;
+use release::Release;
+use round::Round;
+use search::Search;
+use story::Story;
+use trouble::{Answer, Trouble};
+
+/// A late event loop is nothing below this.
+const LATE_NS: u64 = 20_000_000;
+
+/// What an item is taken to wait before one has come back.
+const WAIT_NS: f32 = 50_000_000.0;
+
+/// After how long without an end more are started, at least.
+const STALLED_NS: u64 = 2_000_000_000;
+
+/// What an adaptive limit is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The limit is never above this; zero counts as one.
+    pub ceiling: usize,
+    /// What the items are taken for before anything has come back.
+    pub opening: Opening,
+}
+
+/// Given out for each start, to be given back with its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ticket(u32);
+
+impl Ticket {
+    const fn outside(round: u32) -> Self {
+        Self(round << 1)
+    }
+
+    const fn member(round: u32) -> Self {
+        Self(round << 1 | 1)
+    }
+
+    /// The round that it was started in.
+    const fn round(self) -> u32 {
+        self.0 >> 1
+    }
+
+    /// Whether its latency counts in that round.
+    const fn is_member(self) -> bool {
+        self.0 & 1 == 1
+    }
+}
+
+/// How an attempt at an item ended, as far as a limit is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// With a value.
+    Completed,
+    /// With an error that has nothing to do with load.
+    Failed,
+    /// With an error that may come from load: a timeout, a refused or reset connection, no file
+    /// descriptor left, "too many requests".
+    Overloaded,
+}
+
+/// The end of an attempt. Times are nanoseconds of one clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// What [`Adaptive::started`] has returned.
+    pub ticket: Ticket,
+    /// When it started.
+    pub started: u64,
+    /// When it ended.
+    pub finished: u64,
+    /// Processor time that the process has used so far, as of any recent moment; zero if unknown.
+    pub cpu_so_far: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The host, site or service that it went to.
+    pub group: Option<u64>,
+}
+
+/// An adaptive limit. See the [module](self).
+#[derive(Debug)]
+pub struct Adaptive {
+    ceiling: usize,
+    slots: Release,
+    in_flight: usize,
+    /// Until the first round at the full limit has been judged.
+    opening: Option<Box<Start>>,
+    round: Round,
+    search: Search,
+    hosts: Hosts,
+    trouble: Trouble,
+    processor: Processor,
+    story: Story,
+    /// When an item ended last, and how often more were started since because none did.
+    last_end: u64,
+    stalls: u32,
+    /// How often in a row the event loop was late, and until when that is no news.
+    late: u32,
+    late_until: u64,
+}
+
+impl Adaptive {
+    /// A limit for a run that begins now.
+    pub fn new(settings: Settings, now: u64) -> Self {
+        let ceiling = settings.ceiling.max(1);
+        let limit = if settings.opening == Opening::Hosts { ceiling } else { FEW.min(ceiling) };
+        let first = FEW.min(ceiling);
+        let mut round = Round::default();
+        round.open(1, first as f32, Search::first(first), now);
+        Self {
+            ceiling,
+            slots: Release::at(limit),
+            in_flight: 0,
+            opening: Some(Box::new(Start::new(settings.opening, now))),
+            round,
+            search: Search::new(),
+            hosts: Hosts::default(),
+            trouble: Trouble::new(limit as f32, now),
+            processor: Processor::default(),
+            story: Story::new(limit),
+            last_end: now,
+            stalls: 0,
+            late: 0,
+            late_until: 0,
+        }
+    }
+
+    /// How many items may run now. Never zero.
+    pub fn limit(&self) -> usize {
+        self.slots.open
+    }
+
+    /// An item starts. The ticket belongs into the [`Sample`] of its end.
+    pub fn started(&mut self, now: u64, group: Option<u64>) -> Ticket {
+        if self.in_flight == 0 && self.story.finished == 0 {
+            // What was done before the first start is not waiting.
+            self.last_end = now;
+        }
+        self.in_flight += 1;
+        self.trouble.started();
+        self.processor.started();
+        self.slots.advance(now);
+        if self.opening.is_some() {
+            self.opens(now, group);
+        }
+        self.round.enter(self.in_flight, now)
+    }
+
+    /// An item starts while the limit opens.
+    #[cold]
+    fn opens(&mut self, now: u64, group: Option<u64>) {
+        let Some(start) = &mut self.opening else { return };
+        if start.started(group) == Some(Opening::Hosts) {
+            self.slots = Release::at(self.ceiling);
+        } else if start.doubles.is_some() {
+            self.slots = Release::at(start.doubled(self.slots.open, now).min(self.ceiling));
+        }
+        let limit = self.slots.open;
+        self.story.highest = self.story.highest.max(limit);
+        if self.in_flight as f32 > self.round.level {
+            self.trouble.changed(limit as f32, now);
+            start.rung(&mut self.round, limit, now);
+        }
+    }
+
+    /// An attempt has ended.
+    pub fn finished(&mut self, sample: Sample) {
+        let now = sample.finished;
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.story.finished += 1;
+        self.last_end = now;
+        self.stalls = 0;
+        self.slots.advance(now);
+        let latency_ns = now.saturating_sub(sample.started).max(1) as f32;
+        self.processor.finished(now, sample.cpu_so_far, latency_ns);
+        let (mut latency, mut own) = (None, None);
+        if sample.outcome != Outcome::Overloaded {
+            let root = latency_ns.sqrt();
+            latency = Some(root);
+            own = sample.group.and_then(|group| self.hosts.visit(group, root, self.round.number));
+            self.trouble.completed(latency_ns);
+        }
+        let round = sample.ticket.round();
+        if sample.ticket.is_member() && round == self.round.number {
+            self.round.returns(now, latency, own);
+        }
+        if let Some(start) = &mut self.opening {
+            start.doubles = None;
+            if sample.ticket.is_member() && round != self.round.number {
+                let rung = start.rungs.get_mut(round.saturating_sub(1) as usize);
+                rung.into_iter().for_each(|rung| rung.returns(now, latency, own));
+            }
+            self.judge_rungs(now);
+        }
+        if sample.outcome == Outcome::Overloaded {
+            if let Some(answer) = self.trouble.refused(round, latency_ns, now) {
+                self.answer(answer, now);
+                return;
+            }
+        }
+        if self.round.ready(now) {
+            self.judge(now);
+        }
+    }
+
+    /// Judges what is known of the opening's rounds, lowest first.
+    fn judge_rungs(&mut self, now: u64) {
+        while let Some(start) = &mut self.opening {
+            let Some(rung) = start.rungs.get_mut(start.judged) else { return };
+            if !rung.ready(now) {
+                return;
+            }
+            start.judged += 1;
+            let level = rung.level;
+            let Some(place) = rung.place() else { continue };
+            self.processor.round(now);
+            self.story.level(level, place.latency_ns());
+            let limit = self.slots.wanted;
+            if let Some(knee) = self.search.rung(place, level) {
+                self.opening = None;
+                self.set(knee, Reason::Latency, now);
+                self.next_round(Some(&place), now);
+            } else if self.processor.cap() < limit as f32 {
+                self.slots = Release::at(whole(self.processor.cap(), limit));
+            }
+        }
+    }
+
+    /// Judges the round that goes on, and begins the next.
+    fn judge(&mut self, now: u64) {
+        self.opening = None;
+        let place = self.round.place();
+        self.trouble.quiet(now);
+        let wait_ns = self.processor.round(now);
+        if let Some(place) = place {
+            self.story.level(place.level, wait_ns.unwrap_or(place.latency_ns()));
+            let cap = (self.ceiling as f32).min(self.trouble.fence()).min(self.processor.cap());
+            let level = self.slots.wanted as f32;
+            let next = self.search.judged(place, level, cap);
+            self.set(next, Reason::Latency, now);
+        }
+        self.next_round(place.as_ref(), now);
+    }
+
+    fn next_round(&mut self, place: Option<&round::Place>, now: u64) {
+        let level = self.slots.wanted as f32;
+        let sampling = self.search.sampling(place, level);
+        self.round.open(self.round.number + 1, level, sampling, now);
+    }
+
+    /// Sets the limit.
+    fn set(&mut self, level: f32, reason: Reason, now: u64) {
+        let (from, to) = (self.slots.wanted, whole(level, self.ceiling));
+        let spread_ns = match self.search.latency_ns() {
+            Some(latency) if !self.search.ramping() => latency,
+            _ => 0.0,
+        };
+        self.slots.set(to, whole_ns(spread_ns), now);
+        self.trouble.changed(to as f32, now);
+        self.story.highest = self.story.highest.max(to);
+        // A look at a lower level is no back-off.
+        if reason != Reason::Latency || self.search.backed_off() {
+            self.story.back_off(BackOff { at: now, from, to, reason });
+        }
+    }
+
+    /// Items fail, or it turned out that they fail anyway.
+    fn answer(&mut self, answer: Answer, now: u64) {
+        self.opening = None;
+        match answer {
+            Answer::Lower(level) => {
+                self.search.lowered();
+                self.set(level, Reason::Failures, now);
+            }
+            Answer::Restore(level) => {
+                self.search.restored();
+                self.set(level, Reason::Latency, now);
+            }
+        }
+        self.trouble.forget(self.round.number + 1);
+        self.next_round(None, now);
+    }
+
+    /// The event loop came `lag` nanoseconds late, or a thread got the GIL so late.
+    pub fn lagged(&mut self, now: u64, lag: u64) {
+        let wait = self.search.latency_ns().or(self.processor.wait_ns).unwrap_or(WAIT_NS);
+        if lag < LATE_NS || (lag as f32) < wait {
+            self.late = 0;
+            return;
+        }
+        self.late += 1;
+        let limit = self.slots.wanted as f32;
+        let mut lower = if self.story.finished == 0 {
+            // Nothing is known but that the starts alone are too much.
+            self.in_flight as f32
+        } else if self.late < 2 || now < self.late_until {
+            return;
+        } else {
+            limit * (1.2 * wait / (wait + lag as f32)).clamp(0.5, 0.9)
+        };
+        if let Some(little) = self.processor.little() {
+            // With fewer the processor would idle: then something else makes the loop late.
+            lower = lower.max(little / 2.0);
+        }
+        if lower < limit {
+            self.late_until = now.saturating_add(2 * (whole_ns(wait) + lag));
+            self.opening = None;
+            self.search.lowered();
+            self.set(lower, Reason::Lag(lag), now);
+            self.next_round(None, now);
+        }
+    }
+
+    /// When [`tick`](Self::tick) is due if nothing starts or ends before.
+    pub fn due(&self) -> Option<u64> {
+        let doubles = self.opening.as_ref().and_then(|start| start.doubles);
+        let full = self.in_flight >= self.slots.open;
+        let stalled = (full && self.in_flight > 0).then(|| self.stalled_at());
+        let stalled = stalled.filter(|_| self.slots.open < self.ceiling);
+        let doubles = doubles.filter(|_| full && self.slots.open < self.ceiling);
+        [self.slots.due(), doubles, stalled].into_iter().flatten().min()
+    }
+
+    fn stalled_at(&self) -> u64 {
+        let wait = self.search.latency_ns().unwrap_or(0.0);
+        let patience = STALLED_NS.max(whole_ns(8.0 * wait));
+        self.last_end.saturating_add(patience.saturating_mul(1 << self.stalls.min(20)))
+    }
+
+    /// Time has gone by. The limit may be higher than before.
+    pub fn tick(&mut self, now: u64) {
+        self.slots.advance(now);
+        if let Some(start) = &mut self.opening {
+            let limit = start.doubled(self.slots.open, now).min(self.ceiling);
+            if start.doubles.is_some() {
+                self.slots = Release::at(limit);
+                self.story.highest = self.story.highest.max(limit);
+            }
+        }
+        if self.in_flight >= self.slots.open && self.in_flight > 0 && now >= self.stalled_at() {
+            // Whatever runs may hang for good, and others must not wait for it.
+            self.stalls += 1;
+            let growth = if self.story.finished == 0 { 2.0 } else { 1.25 };
+            self.opening = None;
+            let limit = whole(self.slots.open as f32 * growth, self.ceiling);
+            self.slots = Release::at(limit.max(self.slots.open + 1).min(self.ceiling));
+            self.story.highest = self.story.highest.max(self.slots.open);
+            self.next_round(None, now);
+        }
+        if self.round.ready(now) {
+            self.judge(now);
+        }
+    }
+
+    /// What it has found so far.
+    pub fn report(&self) -> Report {
+        let limit = self.slots.wanted;
+        let level = limit as f32;
+        let (back_offs, back_offs_in_all) = self.story.back_offs();
+        let count = |value: f32| whole(value, usize::MAX);
+        let hold = if limit >= self.ceiling {
+            Hold::Ceiling
+        } else if level >= self.trouble.fence() * 0.9 {
+            Hold::Failures
+        } else if level >= self.processor.cap() * 0.9 {
+            Hold::Processor
+        } else if self.search.knee().is_some() {
+            Hold::Knee
+        } else {
+            Hold::Growing
+        };
+        Report {
+            limit,
+            hold,
+            highest: self.story.highest,
+            ceiling: self.ceiling,
+            finished: self.story.finished,
+            cpu_per_item_ns: self.processor.per_item_ns.map(f64::from),
+            wait_ns: self.processor.wait_ns.map(f64::from),
+            little: self.processor.little().map(count),
+            knee: self.search.knee().map(count),
+            usual_failures: f64::from(self.trouble.usual()),
+            levels: self.story.levels(),
+            back_offs,
+            back_offs_in_all,
+        }
+    }
+}
+
+/// A level as a limit, between one and `most`.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "levels are positive, and what is too large is cut off anyway"
+)]
+fn whole(level: f32, most: usize) -> usize {
+    (level.round() as usize).clamp(1, most)
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "times are positive, and beyond the range the conversion saturates"
+)]
+fn whole_ns(time: f32) -> u64 {
+    time as u64
+}

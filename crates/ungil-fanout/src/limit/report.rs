@@ -1,0 +1,149 @@
+//! What an adaptive limit has found and why it is what it is.
+
+use std::fmt;
+
+/// Why the limit was lowered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Latencies rose with the limit and fell with it: more would only have queued.
+    Latency,
+    /// Items were turned away or timed out, more than usual.
+    Failures,
+    /// The event loop or the GIL came late by this many nanoseconds: this process is the bottleneck.
+    Lag(u64),
+}
+
+/// One time that the limit was lowered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackOff {
+    /// When, ns of the clock that the limit is told the time of.
+    pub at: u64,
+    /// The limit until then.
+    pub from: usize,
+    /// The limit from then on.
+    pub to: usize,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// What was measured with so many items in flight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Level {
+    /// Items in flight.
+    pub in_flight: f64,
+    /// Items a second.
+    pub throughput: f64,
+    /// Mean latency, ns.
+    pub latency_ns: f64,
+}
+
+/// What holds the limit where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Nothing yet: it is still growing.
+    Growing,
+    /// The knee: beyond it throughput does not grow, but latency does.
+    Knee,
+    /// The ceiling that it was given.
+    Ceiling,
+    /// Little's law: more items than the processor can keep up with.
+    Processor,
+    /// Failures at a higher limit.
+    Failures,
+}
+
+/// What an adaptive limit has found. Its [`Display`](fmt::Display) is a few plain sentences.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// The limit now.
+    pub limit: usize,
+    /// What holds it there.
+    pub hold: Hold,
+    /// The highest that it has been.
+    pub highest: usize,
+    /// The highest that it was allowed to be.
+    pub ceiling: usize,
+    /// Items that have ended.
+    pub finished: u64,
+    /// Processor time of an item, ns, if it was told.
+    pub cpu_per_item_ns: Option<f64>,
+    /// Mean latency of an item while the processor was not the bottleneck, ns.
+    pub wait_ns: Option<f64>,
+    /// Little's law: twice the wait divided by the processor time of an item.
+    pub little: Option<usize>,
+    /// The level beyond which throughput does not grow, if it was seen.
+    pub knee: Option<usize>,
+    /// The share of items that fail whatever the limit is.
+    pub usual_failures: f64,
+    /// What was measured at which level, lowest first.
+    pub levels: Vec<Level>,
+    /// The latest times that the limit was lowered, at most [`Report::KEPT`].
+    pub back_offs: Vec<BackOff>,
+    /// How often it was lowered in all.
+    pub back_offs_in_all: u64,
+}
+
+impl Report {
+    /// Of how many back-offs there are details.
+    pub const KEPT: usize = 16;
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "limit {}: ", self.limit)?;
+        match (self.hold, self.knee) {
+            (Hold::Knee, Some(knee)) => {
+                write!(f, "more than about {knee} in flight only wait longer")?;
+            }
+            (Hold::Ceiling, _) => write!(f, "the ceiling, and nothing spoke against it")?,
+            (Hold::Processor, _) => write!(f, "as many as one processor can keep up with")?,
+            (Hold::Failures, _) => write!(f, "with more, items failed")?,
+            (Hold::Growing | Hold::Knee, _) => {
+                write!(f, "it was still growing, the ceiling was {}", self.ceiling)?;
+            }
+        }
+        if self.highest > self.limit {
+            write!(f, "; it has been {}", self.highest)?;
+        }
+        if let (Some(cpu), Some(wait), Some(little)) =
+            (self.cpu_per_item_ns, self.wait_ns, self.little)
+        {
+            let (cpu, wait) = (Duration(cpu), Duration(wait));
+            write!(f, ". An item takes {cpu} of processor and {wait} of waiting")?;
+            write!(f, ", so {little} are enough to keep a processor busy")?;
+        } else if let Some(wait) = self.wait_ns {
+            write!(f, ". An item takes {}", Duration(wait))?;
+        }
+        if let Some(last) = self.back_offs.last() {
+            let times = self.back_offs_in_all;
+            write!(f, ". Lowered {times} {}", if times == 1 { "time" } else { "times" })?;
+            write!(f, ", the last from {} to {} because ", last.from, last.to)?;
+            match last.reason {
+                Reason::Latency => write!(f, "latencies rose with it")?,
+                Reason::Failures => write!(f, "items were turned away or timed out")?,
+                Reason::Lag(ns) => write!(f, "the event loop came {} late", Duration(ns as f64))?,
+            }
+        }
+        if self.usual_failures >= 0.005 {
+            let percent = self.usual_failures * 100.0;
+            write!(f, ". {percent:.0} % of the items fail whatever the limit is")?;
+        }
+        Ok(())
+    }
+}
+
+/// Nanoseconds as a person writes them.
+struct Duration(f64);
+
+impl fmt::Display for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ns if ns < 1e3 => write!(f, "{ns:.0} ns"),
+            ns if ns < 1e5 => write!(f, "{:.1} \u{b5}s", ns / 1e3),
+            ns if ns < 1e6 => write!(f, "{:.0} \u{b5}s", ns / 1e3),
+            ns if ns < 1e8 => write!(f, "{:.1} ms", ns / 1e6),
+            ns if ns < 1e9 => write!(f, "{:.0} ms", ns / 1e6),
+            ns => write!(f, "{:.1} s", ns / 1e9),
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! A round: items that were started at one level of concurrency, and how long they took.
+//!
+//! Rounds are compared with each other, so a round is a sample of whoever was started while its
+//! level held. Its slow members are not waited for: that they are slow is known before they end.
+
+use super::Ticket;
+
+/// Members of a round at most. More would not make a comparison much better, only later.
+pub(super) const MOST: u32 = 256;
+
+/// The shares of a round whose quickest members are averaged. Comparisons use the first that both
+/// sides have; the second is for when time matters more, and for rounds whose members hang.
+const SHARES: [f32; 2] = [0.6, 0.3];
+
+/// Nothing is known to better than one percent.
+const SHARPEST: f32 = 0.01;
+
+/// Where the latencies of a round lie: the logarithm of a typical one, and by how much chance alone
+/// may have moved it (one standard error).
+#[derive(Clone, Copy, Debug)]
+struct Spot {
+    mean: f32,
+    error: f32,
+}
+
+type Spots = [Option<Spot>; SHARES.len()];
+
+/// What a round has found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// How many items were running, on average, when a member started.
+    pub level: f32,
+    /// How many members it is based on.
+    pub weight: f32,
+    all: Spots,
+    own: Spots,
+}
+
+/// By how much one place is slower than another, in units of natural logarithm.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gap {
+    pub rise: f32,
+    /// One standard error.
+    pub error: f32,
+}
+
+impl Place {
+    /// How much slower than `before` this place is.
+    ///
+    /// Latencies relative to what each host usually takes are preferred if they say more, as with
+    /// different hosts that are visited often; with one service they say the same.
+    pub fn since(&self, before: &Self) -> Gap {
+        match (gap(&self.all, &before.all), gap(&self.own, &before.own)) {
+            (Some(all), Some(own)) if own.error < 0.6 * all.error => own,
+            (Some(gap), _) | (None, Some(gap)) => gap,
+            (None, None) => Gap { rise: 0.0, error: f32::INFINITY },
+        }
+    }
+
+    /// The average of two places, by weight. Of `self` at most `memory` members count.
+    pub fn pooled(&self, other: &Self, memory: f32) -> Self {
+        let weight = self.weight.min(memory);
+        let sum = weight + other.weight;
+        let (a, b) = (weight / sum, other.weight / sum);
+        let pool = |mine: &Spots, others: &Spots| {
+            std::array::from_fn(|share| match (mine[share], others[share]) {
+                (Some(mine), Some(others)) => Some(Spot {
+                    mean: a * mine.mean + b * others.mean,
+                    error: (a * mine.error).hypot(b * others.error),
+                }),
+                (mine, others) => mine.or(others),
+            })
+        };
+        Self {
+            level: a * self.level + b * other.level,
+            weight: sum,
+            all: pool(&self.all, &other.all),
+            own: pool(&self.own, &other.own),
+        }
+    }
+
+    /// The standard error that a round of one member would have.
+    pub fn noise(&self) -> f32 {
+        let spot = match (self.all.iter().flatten().next(), self.own.iter().flatten().next()) {
+            (Some(all), Some(own)) if own.error < 0.6 * all.error => own,
+            (Some(all), _) => all,
+            (None, _) => return 1.0,
+        };
+        spot.error * self.weight.sqrt()
+    }
+
+    /// A typical latency, ns.
+    pub fn latency_ns(&self) -> f32 {
+        self.all.iter().flatten().next().map_or(0.0, |spot| spot.mean.exp())
+    }
+}
+
+fn gap(after: &Spots, before: &Spots) -> Option<Gap> {
+    after.iter().zip(before).find_map(|(after, before)| {
+        let (after, before) = (after.as_ref()?, before.as_ref()?);
+        Some(Gap { rise: after.mean - before.mean, error: after.error.hypot(before.error) })
+    })
+}
+
+/// A round that is going on. It never has more than [`MOST`] members, for which there is room.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    /// Zero before its first use.
+    pub number: u32,
+    /// The limit while it goes on.
+    pub level: f32,
+    opened: u64,
+    /// How many have to be in flight for a start to count.
+    from: f32,
+    wanted: u32,
+    /// Every how many starts one becomes a member.
+    stride: u32,
+    skipped: u32,
+    entered: u32,
+    levels: f32,
+    last_start: u64,
+    /// The share of the quickest that has to be known.
+    share: f32,
+    returned: u32,
+    last_return: u64,
+    /// Those of whom there is no latency, because they were refused.
+    refused: u32,
+    /// From when on nobody can come who belongs to the quickest; zero if that is not known yet.
+    certain: u64,
+    /// Square roots of latencies in ns.
+    all: Vec<f32>,
+    /// Square roots of latencies, relative to what is usual for the host.
+    own: Vec<f32>,
+}
+
+/// How a round is sampled.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sampling {
+    pub members: u32,
+    pub stride: u32,
+    /// Whether to judge by the quickest 30 % instead of 60 %: earlier, and not as well.
+    pub early: bool,
+    /// The share of the level that has to be in flight.
+    pub from: f32,
+}
+
+impl Round {
+    pub fn open(&mut self, number: u32, level: f32, sampling: Sampling, now: u64) {
+        let (mut all, mut own) = (std::mem::take(&mut self.all), std::mem::take(&mut self.own));
+        all.clear();
+        own.clear();
+        all.reserve(MOST as usize);
+        own.reserve(MOST as usize);
+        *self = Self {
+            number,
+            level,
+            opened: now,
+            from: level * sampling.from,
+            wanted: sampling.members.min(MOST),
+            stride: sampling.stride.max(1),
+            share: SHARES[usize::from(sampling.early)],
+            last_start: now,
+            last_return: now,
+            all,
+            own,
+            ..Self::default()
+        };
+    }
+
+    /// An item starts while `in_flight` run, itself included.
+    pub fn enter(&mut self, in_flight: usize, now: u64) -> Ticket {
+        if self.entered >= self.wanted || (in_flight as f32) < self.from {
+            return Ticket::outside(self.number);
+        }
+        self.skipped += 1;
+        if self.skipped < self.stride {
+            return Ticket::outside(self.number);
+        }
+        self.skipped = 0;
+        self.entered += 1;
+        self.levels += in_flight as f32;
+        self.last_start = now;
+        Ticket::member(self.number)
+    }
+
+    /// No more members: the level has changed.
+    pub fn close(&mut self) {
+        self.wanted = self.entered;
+    }
+
+    /// A member has ended. `latency` is the square root of what it took, `own` is relative to what
+    /// is usual for its host.
+    pub fn returns(&mut self, now: u64, latency: Option<f32>, own: Option<f32>) {
+        self.returned += 1;
+        self.last_return = now;
+        match latency {
+            Some(latency) => self.all.push(latency),
+            None => self.refused += 1,
+        }
+        self.own.extend(own);
+    }
+
+    /// Whether its quickest members are known, or the rest have kept everybody waiting.
+    pub fn ready(&mut self, now: u64) -> bool {
+        if self.entered < self.wanted {
+            return false;
+        }
+        if self.certain != 0 {
+            return now >= self.certain;
+        }
+        let members = self.entered - self.refused;
+        let kept = count(self.share, members);
+        if kept > 0 && self.all.len() >= kept {
+            // Who still runs when as much time has gone by since the last start is slower.
+            let (_, slowest, _) = self.all.select_nth_unstable_by(kept - 1, f32::total_cmp);
+            self.certain = self.last_start.saturating_add(nanoseconds(*slowest)).max(1);
+            return now >= self.certain;
+        }
+        let so_far = self.last_return.saturating_sub(self.opened);
+        self.returned * 4 >= self.entered
+            && now.saturating_sub(self.opened) >= so_far.saturating_mul(4)
+    }
+
+    /// What it has found, if that is anything.
+    pub fn place(&mut self) -> Option<Place> {
+        let members = self.entered - self.refused;
+        if self.all.is_empty() {
+            return None;
+        }
+        if self.own.len() * 10 < self.all.len() * 9 {
+            // Too many were at their host for the first time.
+            self.own.clear();
+        }
+        Some(Place {
+            level: self.levels / self.entered as f32,
+            weight: members as f32,
+            all: spots(&mut self.all, members),
+            own: spots(&mut self.own, members),
+        })
+    }
+}
+
+/// The time whose square root this is.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a time is positive, and beyond the range the conversion saturates"
+)]
+fn nanoseconds(root: f32) -> u64 {
+    (root * root) as u64
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "not more than the members"
+)]
+fn count(share: f32, members: u32) -> usize {
+    (share * members as f32).ceil() as usize
+}
+
+/// Averages over the quickest shares of `members`, of whom `values` have ended.
+///
+/// The average is of square roots: in a mean those would decide who are slow anyway, in a mean of
+/// logarithms those who are quick anyway.
+fn spots(values: &mut [f32], members: u32) -> Spots {
+    values.sort_unstable_by(f32::total_cmp);
+    let all = members as f32;
+    SHARES.map(|share| {
+        let kept = values.get(..count(share, members))?;
+        let slowest = *kept.last()?;
+        let number = kept.len() as f32;
+        let sum: f32 = kept.iter().sum();
+        let mean = sum / number;
+        // The error of a trimmed mean comes from the winsorized variance (Tukey and McLaughlin
+        // 1963): as if all who are slower had taken as long as the slowest of those kept.
+        let centre = (sum + (all - number) * slowest) / all;
+        let squares: f32 = kept.iter().map(|value| (value - centre).powi(2)).sum();
+        let squares = squares + (all - number) * (slowest - centre).powi(2);
+        let deviation = (squares / (all - 1.0).max(1.0)).sqrt();
+        let error = 2.0 * deviation / (share * all.sqrt() * mean);
+        // With a handful of members the error itself is hardly known.
+        let error = error.hypot(SHARPEST) + if all < 4.0 { 0.5 } else { 0.0 };
+        Some(Spot { mean: 2.0 * mean.ln(), error })
+    })
+}

@@ -1,0 +1,309 @@
+//! Where the knee is: at which level to look next, from what the rounds so far have found.
+//!
+//! Below the knee latencies do not depend on the level; beyond it they grow with it and the
+//! throughput does not (Little's law: throughput = level / latency). So every level is compared with
+//! a reference, what latencies are when nothing queues. That they are higher somewhere is congestion
+//! only if they fall when the level does; if they do not, it is the hosts, and the reference was
+//! wrong. Both cost a round at a lower level, which also keeps the reference fresh.
+
+use super::round::{MOST, Place, Sampling};
+
+/// By how much the level grows while nothing speaks against it. Less than two, so that from a level
+/// at which latencies rise by less than can be seen they never double.
+pub(super) const RAMP: f32 = 1.8;
+
+/// By how much it grows in the neighbourhood of the knee.
+const GENTLE: f32 = 1.15;
+
+/// By how much latencies may be above the reference (a logarithm). In the middle, so to speak,
+/// between three quarters of the throughput and twice the latency.
+const TARGET: f32 = 0.15;
+
+/// A rise that is never taken for one.
+const NOTHING: f32 = 0.06;
+
+/// The reference is made of about as many of the latest members.
+const MEMORY: f32 = 512.0;
+
+/// Odds at which something is taken as known, as a logarithm.
+const KNOWN: f32 = 1.5;
+
+/// How far down the round goes in which a level is doubted at least, as a logarithm.
+const LOWER: f32 = 0.3;
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// At a level.
+    Looking,
+    /// Below a level which was slow, or has not been doubted for long.
+    Doubting { high: Place, level: f32 },
+}
+
+/// The search for the knee.
+#[derive(Debug)]
+pub(super) struct Search {
+    phase: Phase,
+    /// What latencies are when nothing queues.
+    reference: Option<Place>,
+    /// The latest rounds, as far as they were at about the same level.
+    here: Option<Place>,
+    /// The factor by which the level grows next.
+    growth: f32,
+    /// Evidence that the level makes no difference: the logarithm of the odds.
+    flat: f32,
+    /// Rounds since the level was doubted, and after how many it is again.
+    undoubted: u32,
+    patience: u32,
+    /// The highest level known to be as quick as the reference.
+    safe: f32,
+    /// The level last known to be slow. Forgotten little by little.
+    slow: f32,
+    knee: Option<f32>,
+    /// The last round of the opening, if it was slow, and its level.
+    slower: Option<(Place, f32)>,
+    backed_off: bool,
+}
+
+impl Search {
+    pub fn new() -> Self {
+        Self {
+            phase: Phase::Looking,
+            reference: None,
+            here: None,
+            growth: RAMP,
+            flat: 0.0,
+            undoubted: 0,
+            patience: 2,
+            safe: 0.0,
+            slow: f32::INFINITY,
+            knee: None,
+            slower: None,
+            backed_off: false,
+        }
+    }
+
+    /// Whether the latest step was back because of latency, and not just to have a look.
+    pub fn backed_off(&self) -> bool {
+        self.backed_off
+    }
+
+    /// The level beyond which the throughput does not grow, if one was seen.
+    pub fn knee(&self) -> Option<f32> {
+        self.knee
+    }
+
+    /// A latency without queues, ns.
+    pub fn latency_ns(&self) -> Option<f32> {
+        self.reference.as_ref().map(Place::latency_ns)
+    }
+
+    pub fn ramping(&self) -> bool {
+        self.growth >= RAMP
+    }
+
+    /// The round at `level` has found `place`. At which level to go on; `cap` at most.
+    pub fn judged(&mut self, place: Place, level: f32, cap: f32) -> f32 {
+        self.backed_off = false;
+        let next = match (self.phase, self.reference) {
+            (_, None) => {
+                self.reference = Some(place);
+                self.safe = level;
+                level * self.growth
+            }
+            (Phase::Looking, Some(reference)) => self.looked(place, level, cap, &reference),
+            (Phase::Doubting { high, level: high_level }, Some(reference)) => {
+                self.phase = Phase::Looking;
+                self.doubted(place, level, &high, high_level, &reference)
+            }
+        };
+        next.clamp(1.0, cap)
+    }
+
+    fn looked(&mut self, place: Place, level: f32, cap: f32, reference: &Place) -> f32 {
+        let before = self.here.filter(|here| (here.level / place.level).ln().abs() < 0.12);
+        let here = before.map_or(place, |before| before.pooled(&place, 2.0 * place.weight));
+        self.here = Some(here);
+        self.slow *= 1.1;
+        self.undoubted += 1;
+        let (latest, gap) = (place.since(reference), here.since(reference));
+        if latest.rise > TARGET + 0.05 + 2.0 * latest.error
+            || gap.rise > TARGET + 0.05 + 1.5 * gap.error
+        {
+            return self.doubt(here, level, gap.rise);
+        }
+        let ramping = self.ramping();
+        let fine = if ramping {
+            (1.5 * gap.error).clamp(NOTHING, 0.25)
+        } else {
+            gap.error.clamp(NOTHING, TARGET)
+        };
+        if level <= self.safe * 1.02 || (ramping && gap.rise < fine) {
+            self.reference = Some(reference.pooled(&place, MEMORY));
+        }
+        if gap.rise < fine {
+            if ramping {
+                self.safe = self.safe.max(level);
+            }
+            if level < cap {
+                let halfway = (level * self.slow).sqrt().max(level * GENTLE);
+                let next = (level * self.growth).min(halfway);
+                self.growth = (self.growth * self.growth).min(RAMP);
+                return next;
+            }
+        } else if ramping {
+            if before.is_none() && gap.error > 0.1 {
+                // Once more, because this may be chance.
+                return level;
+            }
+            self.growth = GENTLE;
+            return self.doubt(here, level, gap.rise);
+        } else if gap.rise > TARGET {
+            self.growth = GENTLE;
+        }
+        if self.undoubted >= self.patience {
+            return self.doubt(here, level, 0.0);
+        }
+        if self.knee.is_some() {
+            self.knee = Some(level * (-gap.rise.max(0.0)).exp());
+        }
+        level * (0.7 * (TARGET - gap.rise).clamp(-0.3, 0.15)).exp()
+    }
+
+    /// Goes lower, to see whether it is the level.
+    fn doubt(&mut self, high: Place, level: f32, rise: f32) -> f32 {
+        self.phase = Phase::Doubting { high, level };
+        self.undoubted = 0;
+        level * (-rise.clamp(LOWER, RAMP.ln())).exp()
+    }
+
+    fn doubted(
+        &mut self,
+        place: Place,
+        level: f32,
+        high: &Place,
+        high_level: f32,
+        reference: &Place,
+    ) -> f32 {
+        let gap = place.since(reference);
+        if gap.rise < -(3.0 * gap.error).max(0.1) {
+            // What was taken for quick is slow, and where this ends is further down.
+            self.reference = Some(place);
+            (self.growth, self.safe) = (GENTLE, level);
+            return self.doubt(place, level, 0.0);
+        }
+        let quick = gap.rise < (1.5 * gap.error).max(NOTHING);
+        let pooled = reference.pooled(&place, MEMORY);
+        if quick {
+            self.reference = Some(pooled);
+            self.safe = self.safe.max(level);
+        }
+        // Either the higher level is slower by what it seems to be, or by nothing.
+        let pair = high.since(&place);
+        let apart = (high.level / place.level).ln().max(0.1);
+        let expected = high.since(reference).rise.clamp(0.1, apart);
+        let evidence = (expected / 2.0 - pair.rise) * expected / pair.error.powi(2);
+        self.flat = self.flat.clamp(-KNOWN, KNOWN) + evidence.clamp(-3.0, 3.0);
+        if self.flat > KNOWN {
+            self.flat = 0.0;
+            let base = if quick { pooled } else { place };
+            self.reference = Some(base.pooled(high, MEMORY));
+            self.safe = self.safe.max(high_level);
+            self.patience = 2;
+            self.knee = None;
+            self.growth = self.growth.max(1.35);
+            return high_level * self.growth;
+        }
+        let known = self.flat < -KNOWN;
+        if known {
+            self.patience = (self.patience * 2).min(64);
+        }
+        let rise = high.since(&pooled);
+        if !quick {
+            self.growth = GENTLE;
+            if !known {
+                return high_level;
+            }
+            self.safe = self.safe.min(level * 0.95);
+            return self.doubt(place, level, gap.rise);
+        }
+        if rise.rise <= TARGET + 0.05 + rise.error {
+            return high_level;
+        }
+        self.growth = GENTLE;
+        self.backed_off = true;
+        self.safe = self.safe.min(high_level * 0.95);
+        if known {
+            self.slow = high_level;
+            self.knee = Some((high_level * (-rise.rise).exp()).max(level));
+        }
+        (high_level * (TARGET - rise.rise).exp()).clamp((level * 1.05).min(high_level), high_level)
+    }
+
+    /// A round of the opening has found `place` when `level` had been started. Says where to go back
+    /// to if two in a row were slower than all before, and the second slower than the first.
+    pub fn rung(&mut self, place: Place, level: f32) -> Option<f32> {
+        let Some(reference) = self.reference else {
+            self.reference = Some(place);
+            self.safe = level;
+            return None;
+        };
+        let gap = place.since(&reference);
+        if gap.rise <= (2.5 * gap.error).max(0.25) {
+            self.reference = Some(reference.pooled(&place, MEMORY));
+            self.safe = level;
+            self.slower = None;
+            return None;
+        }
+        let first = self.slower.replace((place, level));
+        let (first, first_level) = first.filter(|(first, _)| place.since(first).rise > 0.25)?;
+        self.lowered();
+        self.backed_off = true;
+        self.slow = first_level;
+        let knee = (first_level * (-first.since(&reference).rise).exp()).max(self.safe);
+        self.knee = Some(knee);
+        Some(knee)
+    }
+
+    /// The level is lowered for another reason than latency.
+    pub fn lowered(&mut self) {
+        self.phase = Phase::Looking;
+        self.here = None;
+        self.growth = GENTLE;
+    }
+
+    /// The level goes back to what it was before it was lowered for no good reason.
+    pub fn restored(&mut self) {
+        self.phase = Phase::Looking;
+        self.here = None;
+        self.growth = RAMP;
+    }
+
+    /// How to sample the first round.
+    pub fn first(few: usize) -> Sampling {
+        Sampling { members: u32::try_from(few).unwrap_or(MOST), stride: 1, early: false, from: 0.0 }
+    }
+
+    /// How to sample the next round, which is at `level`, after one that has found `place`.
+    pub fn sampling(&self, place: Option<&Place>, level: f32) -> Sampling {
+        let needed = (place.map_or(1.0, Place::noise) / 0.15).powi(2);
+        let looking = matches!(self.phase, Phase::Looking);
+        // Where there is much in flight a large round costs no time.
+        let (members, early) = if self.ramping() && looking {
+            if level > 200.0 {
+                ((level / 4.0).max(100.0), true)
+            } else {
+                (needed.clamp(8.0, (level * 0.7).max(16.0)), false)
+            }
+        } else {
+            (needed.clamp(12.0, (12.0 + 4.0 * level).min(192.0)).max(level / 5.0), false)
+        };
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "between 8 and a few hundred"
+        )]
+        let members = members.min(MOST as f32) as u32;
+        // While the level rises only those count that were started near its top.
+        Sampling { members, stride: 1, early, from: 0.8 }
+    }
+}

@@ -1,0 +1,82 @@
+//! What is remembered for the report.
+
+use std::collections::VecDeque;
+
+use super::report::{BackOff, Level, Report};
+
+/// Levels are told apart by this logarithm.
+const APART: f32 = 0.2;
+
+/// Up to e to the 13th, 400,000 in flight; the last is for what is more.
+const LEVELS: usize = 64;
+
+/// A level, how often it was looked at, and the mean latency there.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    rounds: f32,
+    level: f32,
+    latency_ns: f32,
+}
+
+/// The back-offs and the levels of a run.
+#[derive(Debug)]
+pub(super) struct Story {
+    pub highest: usize,
+    pub finished: u64,
+    levels: [Seen; LEVELS],
+    back_offs: VecDeque<BackOff>,
+    in_all: u64,
+}
+
+impl Story {
+    pub fn new(limit: usize) -> Self {
+        Self {
+            highest: limit,
+            finished: 0,
+            levels: [Seen::default(); LEVELS],
+            back_offs: VecDeque::with_capacity(Report::KEPT),
+            in_all: 0,
+        }
+    }
+
+    /// With about `level` in flight items took `latency_ns` on average.
+    pub fn level(&mut self, level: f32, latency_ns: f32) {
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the logarithm of a count, limited just below"
+        )]
+        let place = (level.max(1.0).ln() / APART).round() as usize;
+        let seen = &mut self.levels[place.min(LEVELS - 1)];
+        // The latest rounds count most: services change.
+        seen.rounds = (seen.rounds + 1.0).min(4.0);
+        seen.level += (level - seen.level) / seen.rounds;
+        seen.latency_ns += (latency_ns - seen.latency_ns) / seen.rounds;
+    }
+
+    pub fn back_off(&mut self, back_off: BackOff) {
+        if back_off.to >= back_off.from {
+            return;
+        }
+        if self.back_offs.len() == Report::KEPT {
+            self.back_offs.pop_front();
+        }
+        self.back_offs.push_back(back_off);
+        self.in_all += 1;
+    }
+
+    pub fn back_offs(&self) -> (Vec<BackOff>, u64) {
+        (self.back_offs.iter().copied().collect(), self.in_all)
+    }
+
+    pub fn levels(&self) -> Vec<Level> {
+        let seen = self.levels.iter().filter(|seen| seen.rounds > 0.0 && seen.latency_ns > 0.0);
+        seen.map(|seen| Level {
+            in_flight: f64::from(seen.level),
+            // Little's law.
+            throughput: f64::from(seen.level) / f64::from(seen.latency_ns) * 1e9,
+            latency_ns: f64::from(seen.latency_ns),
+        })
+        .collect()
+    }
+}

@@ -1,0 +1,416 @@
+//! A service with a known knee, and a client in front of it, as a deterministic discrete-event
+//! simulation: what a limit is judged by, in the tests and in `examples/knee.rs`.
+
+#![allow(dead_code, reason = "each of those that include it uses a part")]
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use ungil_fanout::limit::{Adaptive, Outcome, Sample, Ticket};
+
+pub const MS: u64 = 1_000_000;
+pub const S: u64 = 1_000 * MS;
+
+/// SplitMix64.
+#[derive(Clone)]
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// In (0, 1].
+    pub fn unit(&mut self) -> f64 {
+        ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// How long an item takes that waits for nothing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Latency {
+    Constant(u64),
+    /// Of this mean.
+    Exponential(u64),
+    /// Pareto with shape 1.5: finite mean (this one), infinite variance.
+    HeavyTailed(u64),
+    /// Each host has its own, spread evenly in logarithm between these; a visit adds up to 5 %.
+    Hosts {
+        fastest: u64,
+        slowest: u64,
+    },
+}
+
+impl Latency {
+    fn draw(self, random: &mut Random, host: u64) -> u64 {
+        let ns = match self {
+            Self::Constant(ns) => ns as f64,
+            Self::Exponential(mean) => -random.unit().ln() * mean as f64,
+            // The mean of Pareto(1.5) is three times its minimum.
+            Self::HeavyTailed(mean) => mean as f64 / 3.0 * random.unit().powf(-1.0 / 1.5),
+            Self::Hosts { fastest, slowest } => {
+                let own = Random(host.wrapping_mul(0x2545_f491_4f6c_dd1d)).unit();
+                let ratio = slowest as f64 / fastest as f64;
+                fastest as f64 * ratio.powf(own) * (1.0 + 0.05 * random.unit())
+            }
+        };
+        (ns as u64).clamp(1_000, 1_000 * S)
+    }
+}
+
+/// What happens to those that the service has no room for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Discipline {
+    /// They wait in a line, in order.
+    Queue,
+    /// All are served at once, each slower in proportion.
+    Shared,
+    /// As shared, and the throughput falls with the square root of the excess.
+    Thrashing,
+}
+
+/// What items say of where they go.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Groups {
+    Unknown,
+    Service,
+    Hosts,
+}
+
+/// A service and what it is asked.
+#[derive(Clone, Debug)]
+pub struct World {
+    pub items: usize,
+    pub latency: Latency,
+    pub discipline: Discipline,
+    /// How many can be served at once.
+    pub knee: usize,
+    /// What the knee is multiplied by when half of the items are done.
+    pub moves: f64,
+    /// Turns items away, after a fifth of a typical latency, when more than this many times the
+    /// knee are inside.
+    pub refuses_beyond: Option<f64>,
+    /// The share of items whose host refuses, whatever the limit. They are not tried again.
+    pub dead: f64,
+    /// The different hosts that the items go to, in turn.
+    pub hosts: usize,
+    pub groups: Groups,
+    /// The client's processor time to start an item, and as much to finish it.
+    pub cpu_ns: u64,
+    pub seed: u64,
+}
+
+impl World {
+    pub fn new(items: usize, knee: usize, latency: Latency, seed: u64) -> Self {
+        Self {
+            items,
+            latency,
+            discipline: Discipline::Queue,
+            knee,
+            moves: 1.0,
+            refuses_beyond: None,
+            dead: 0.0,
+            hosts: items,
+            groups: Groups::Service,
+            cpu_ns: 0,
+            seed,
+        }
+    }
+}
+
+/// A limit, fixed or not.
+pub trait Limit {
+    fn limit(&self) -> usize;
+    fn started(&mut self, _now: u64, _group: Option<u64>) -> Ticket {
+        Ticket::default()
+    }
+    fn finished(&mut self, _sample: Sample) {}
+    fn due(&self) -> Option<u64> {
+        None
+    }
+    fn tick(&mut self, _now: u64) {}
+}
+
+pub struct Fixed(pub usize);
+
+impl Limit for Fixed {
+    fn limit(&self) -> usize {
+        self.0
+    }
+}
+
+impl Limit for Adaptive {
+    fn limit(&self) -> usize {
+        Adaptive::limit(self)
+    }
+    fn started(&mut self, now: u64, group: Option<u64>) -> Ticket {
+        Adaptive::started(self, now, group)
+    }
+    fn finished(&mut self, sample: Sample) {
+        Adaptive::finished(self, sample);
+    }
+    fn due(&self) -> Option<u64> {
+        Adaptive::due(self)
+    }
+    fn tick(&mut self, now: u64) {
+        Adaptive::tick(self, now);
+    }
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Run {
+    pub took_ns: u64,
+    /// Of those that were served, sorted.
+    pub latencies: Vec<u64>,
+    pub refused: usize,
+    pub most_in_flight: usize,
+    /// The limit whenever it changed, with the time.
+    pub limits: Vec<(u64, usize)>,
+    /// What each item's attempt took, in order of its end: when it ended, and the latency.
+    pub ends: Vec<(u64, u64)>,
+}
+
+impl Run {
+    /// Items a second.
+    pub fn throughput(&self) -> f64 {
+        self.latencies.len() as f64 * S as f64 / self.took_ns as f64
+    }
+
+    /// The latency that this share of the items stayed below.
+    pub fn quantile(&self, share: f64) -> u64 {
+        let last = self.latencies.len() - 1;
+        self.latencies[((self.latencies.len() as f64 * share) as usize).min(last)]
+    }
+}
+
+struct Item {
+    started: u64,
+    ticket: Ticket,
+    group: Option<u64>,
+    latency: u64,
+    host: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Served(usize),
+    Refused(usize),
+    /// The service shares its time and its load has changed since if the number is an old one.
+    Shared(u64),
+}
+
+struct Service<'a> {
+    world: &'a World,
+    knee: usize,
+    inside: usize,
+    busy: usize,
+    line: VecDeque<usize>,
+    /// When sharing: what each would have received at its end, in ns of service.
+    shared: BinaryHeap<Reverse<(u64, usize)>>,
+    received: f64,
+    received_at: u64,
+    generation: u64,
+}
+
+impl Service<'_> {
+    fn rate(&self) -> f64 {
+        let load = self.inside as f64 / self.knee as f64;
+        match self.world.discipline {
+            _ if load <= 1.0 => 1.0,
+            Discipline::Thrashing => load.powf(-1.5),
+            _ => 1.0 / load,
+        }
+    }
+
+    fn catch_up(&mut self, now: u64) {
+        self.received += (now - self.received_at) as f64 * self.rate();
+        self.received_at = now;
+    }
+
+    fn next_end(&mut self, events: &mut BinaryHeap<Reverse<(u64, Event)>>) {
+        self.generation += 1;
+        if let Some(Reverse((end, _))) = self.shared.peek() {
+            let rest = (*end as f64 - self.received).max(0.0) / self.rate();
+            let event = Event::Shared(self.generation);
+            events.push(Reverse((self.received_at + rest.ceil() as u64, event)));
+        }
+    }
+}
+
+/// Runs all items of `world` under `limit`.
+pub fn run(world: &World, limit: &mut impl Limit) -> Run {
+    let mut random = Random(world.seed);
+    let typical = match world.latency {
+        Latency::Constant(ns) | Latency::Exponential(ns) | Latency::HeavyTailed(ns) => ns,
+        Latency::Hosts { fastest, slowest } => ((fastest as f64 * slowest as f64).sqrt()) as u64,
+    };
+    let mut items: Vec<Item> = Vec::new();
+    let mut again: VecDeque<usize> = VecDeque::new();
+    let mut events: BinaryHeap<Reverse<(u64, Event)>> = BinaryHeap::new();
+    let mut service = Service {
+        world,
+        knee: world.knee,
+        inside: 0,
+        busy: 0,
+        line: VecDeque::new(),
+        shared: BinaryHeap::new(),
+        received: 0.0,
+        received_at: 0,
+        generation: 0,
+    };
+    let (mut now, mut cpu, mut in_flight, mut served, mut dead) = (0_u64, 0_u64, 0, 0, 0);
+    let mut out = Run {
+        took_ns: 0,
+        latencies: Vec::with_capacity(world.items),
+        refused: 0,
+        most_in_flight: 0,
+        limits: vec![(0, limit.limit())],
+        ends: Vec::with_capacity(world.items),
+    };
+    while served + dead < world.items {
+        let wanted = limit.limit();
+        if out.limits.last().is_none_or(|last| last.1 != wanted) {
+            out.limits.push((now, wanted));
+        }
+        let can_start = in_flight < wanted && (items.len() < world.items || !again.is_empty());
+        let next = events.peek().map(|Reverse((time, _))| *time);
+        if can_start && next.is_none_or(|time| time > now) {
+            let number = again.pop_front().unwrap_or_else(|| {
+                let host = (items.len() % world.hosts) as u64;
+                let group = match world.groups {
+                    Groups::Unknown => None,
+                    Groups::Service => Some(7),
+                    Groups::Hosts => Some(host),
+                };
+                let latency = world.latency.draw(&mut random, host);
+                items.push(Item { started: 0, ticket: Ticket::default(), group, latency, host });
+                items.len() - 1
+            });
+            now += world.cpu_ns;
+            cpu += world.cpu_ns;
+            in_flight += 1;
+            out.most_in_flight = out.most_in_flight.max(in_flight);
+            let item = &mut items[number];
+            item.started = now;
+            item.ticket = limit.started(now, item.group);
+            let room = world.refuses_beyond.map(|times| (service.knee as f64 * times) as usize);
+            let is_dead = (Random(item.host ^ world.seed).unit()) < world.dead;
+            if is_dead || room.is_some_and(|room| service.inside >= room) {
+                let event = Event::Refused(number);
+                events.push(Reverse((now + typical / 5, event)));
+                continue;
+            }
+            if world.discipline == Discipline::Queue {
+                service.inside += 1;
+                if service.busy < service.knee {
+                    service.busy += 1;
+                    events.push(Reverse((now + item.latency, Event::Served(number))));
+                } else {
+                    service.line.push_back(number);
+                }
+            } else {
+                service.catch_up(now);
+                service.inside += 1;
+                let end = service.received as u64 + item.latency;
+                service.shared.push(Reverse((end, number)));
+                service.next_end(&mut events);
+            }
+            continue;
+        }
+        if let Some(due) = limit.due().filter(|due| next.is_none_or(|time| *due < time)) {
+            if !can_start || due <= now {
+                now = now.max(due);
+                limit.tick(now);
+                continue;
+            }
+        }
+        let Some(Reverse((time, event))) = events.pop() else {
+            panic!("nothing runs, and the limit is {wanted}");
+        };
+        now = now.max(time);
+        let (number, outcome) = match event {
+            Event::Refused(number) => (number, Outcome::Overloaded),
+            Event::Served(number) => {
+                service.inside -= 1;
+                service.busy -= 1;
+                (number, Outcome::Completed)
+            }
+            Event::Shared(generation) if generation != service.generation => continue,
+            Event::Shared(_) => {
+                service.catch_up(now);
+                let Reverse((_, number)) = service.shared.pop().expect("it ends by this event");
+                service.inside -= 1;
+                service.next_end(&mut events);
+                (number, Outcome::Completed)
+            }
+        };
+        while service.busy < service.knee {
+            let Some(first) = service.line.pop_front() else { break };
+            service.busy += 1;
+            events.push(Reverse((time + items[first].latency, Event::Served(first))));
+        }
+        now += world.cpu_ns;
+        cpu += world.cpu_ns;
+        in_flight -= 1;
+        let item = &items[number];
+        limit.finished(Sample {
+            ticket: item.ticket,
+            started: item.started,
+            finished: now,
+            cpu_so_far: cpu,
+            outcome,
+            group: item.group,
+        });
+        if outcome == Outcome::Completed {
+            served += 1;
+            out.latencies.push(now - item.started);
+            out.ends.push((now, now - item.started));
+            if served == world.items / 2 && world.moves != 1.0 {
+                service.catch_up(now);
+                service.knee = ((service.knee as f64 * world.moves) as usize).max(1);
+                if world.discipline != Discipline::Queue {
+                    service.next_end(&mut events);
+                }
+            }
+        } else if (Random(item.host ^ world.seed).unit()) < world.dead {
+            dead += 1;
+        } else {
+            out.refused += 1;
+            again.push_back(number);
+        }
+    }
+    out.took_ns = now;
+    out.latencies.sort_unstable();
+    out
+}
+
+/// What the best fixed limit comes to.
+#[derive(Clone, Copy, Debug)]
+pub struct Best {
+    /// The smallest limit that reaches 99 % of the best throughput.
+    pub limit: usize,
+    /// The best throughput of any limit, items a second.
+    pub throughput: f64,
+    /// The 99th percentile of the latency at that smallest limit.
+    pub p99: u64,
+}
+
+/// Sweeps fixed limits from a third of the knee to three times as many.
+pub fn best_fixed(world: &World) -> Best {
+    let runs: Vec<(usize, f64, u64)> = (-5..=5)
+        .map(|step| ((world.knee as f64 * 1.25_f64.powi(step)).round() as usize).max(1))
+        .map(|limit| {
+            let run = run(world, &mut Fixed(limit));
+            (limit, run.throughput(), run.quantile(0.99))
+        })
+        .collect();
+    let throughput = runs.iter().map(|run| run.1).fold(0.0, f64::max);
+    let (limit, _, p99) =
+        *runs.iter().find(|run| run.1 >= 0.99 * throughput).expect("the best is one of them");
+    Best { limit, throughput, p99 }
+}
