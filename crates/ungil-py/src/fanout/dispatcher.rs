@@ -397,10 +397,7 @@ impl Dispatcher {
     #[getter]
     fn pause(&self) -> Option<f64> {
         let now = now();
-        match self.state().dispatch.look(now) {
-            Next::Wait(until) => Some(seconds(until.saturating_sub(now))),
-            _ => None,
-        }
+        self.pauses_until(now).map(|until| seconds(until.saturating_sub(now)))
     }
 
     /// The event loop has come so many seconds late.
