@@ -160,9 +160,9 @@ impl Dispatcher {
             }
         };
         let index = self.state().dispatch.pulled();
-        let outcome = Outcome::new(item.clone().unbind(), index, now, membership);
+        let outcome = Outcome::new(item.unbind(), index, now, membership);
         let outcome = Bound::new(py, outcome)?;
-        cycles::leave_out(&outcome, &item);
+        cycles::leave_out(&outcome, outcome.get().item.bind(py));
         let outcome = outcome.unbind();
         Ok(self.state().dispatch.entered(outcome, membership))
     }
