@@ -256,14 +256,15 @@ def test_a_peer_that_is_gone_is_an_error(run: Run, serve: Any) -> None:
         value(run(task))
 
 
-def test_a_name_is_resolved(run: Run, serve: Any) -> None:
+def test_names_are_resolved(run: Run, serve: Any) -> None:
     _, port = serve(says(b"hello\n"))
 
-    async def task(_: int) -> bytes:
-        async with connect("localhost", port) as connection:
+    async def task(host: str) -> bytes:
+        async with connect(host, port) as connection:
             return await connection.read_line()
 
-    assert [outcome.unwrap() for outcome in run(task, range(50))] == [b"hello\n"] * 50
+    outcomes = run(task, ["localhost", "127.1"] * 25)
+    assert [outcome.unwrap() for outcome in outcomes] == [b"hello\n"] * 50
 
 
 def test_version_6(run: Run, serve: Any) -> None:
