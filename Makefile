@@ -67,6 +67,10 @@ CONFORMANCE_PYTHONS ?= python3.11 python3.13
 conformance: $(DEVELOPED) ## CPython's own test suites, bare and under ungil, test by test (long)
 	$(BIN)/python tests/conformance.py --policy interactive,fair,batch $(CONFORMANCE_PYTHONS)
 
+.PHONY: nornir-suite
+nornir-suite: $(DEVELOPED) ## nornir's own test suite with our runner (NORNIR=a copy of its repository)
+	$(BIN)/python tests/nornir_suite.py $(NORNIR)
+
 SOAK_PYTHONS ?= $(CONFORMANCE_PYTHONS)
 SOAK_SECONDS ?= 600
 

@@ -1,7 +1,8 @@
 """What tasks get from the nornir runner as their `task`: nornir's own, and asynchronous subtasks.
 
-`HostTask.astart` and `arun` are to `async def` tasks what nornir's `start` and `run` are to others:
-the same results, failures, log lines and calls of processors, in the same order.
+What `Task.start` does for other tasks, `begin`, `failure` and `end` do for an `async def`: results,
+failures, log lines and calls of processors are the same, in the same order. No method goes around
+all of it, as it would be one more coroutine for each host.
 """
 
 import logging
@@ -35,7 +36,7 @@ class SyncTaskOnAsyncRunnerError(TypeError):
 class HostTask(Task):
     """The task of one host. The type to annotate with: `async def backup(task: HostTask)`."""
 
-    # Where `astart` runs it on an event loop: the thread that it may not block.
+    # Of an `async def`: the thread of its event loop, which it may not block.
     _loop_thread: int | None = None
 
     @classmethod
@@ -56,32 +57,33 @@ class HostTask(Task):
         """For another host."""
         return self.of(self)
 
-    async def astart(self, host: "Host") -> MultiResult:
-        """Runs an `async def` task for a host; gives its results and those of its subtasks."""
+    def begin(self, host: "Host") -> None:
+        """The first part of what `start` does, for an `async def`."""
         self.host = host
         self._loop_thread = get_ident()
-        processors = self.processors
-        if processors:
-            if self.parent_task is None:
-                processors.task_instance_started(self, host)
-            else:
-                processors.subtask_instance_started(self, host)
-        try:
-            logger.debug("Host %r: running task %r", host.name, self.name)
-            result = await self.task(self, **self.params)
-            if not isinstance(result, Result):
-                result = Result(host, result)
-        except Exception as error:
-            trace = traceback.format_exc()
-            logger.error("Host %r: task %r failed with traceback:\n%s", host.name, self.name, trace)
-            text = str(error) if isinstance(error, NornirSubTaskError) else trace
-            result = Result(host, text, exception=error, failed=True)
-        results = self._ended(result)
-        if processors:
-            if self.parent_task is None:
-                processors.task_instance_completed(self, host, results)
-            else:
-                processors.subtask_instance_completed(self, host, results)
+        if self.parent_task is None:
+            self.processors.task_instance_started(self, host)
+        else:
+            self.processors.subtask_instance_started(self, host)
+        logger.debug("Host %r: running task %r", host.name, self.name)
+
+    def failure(self, error: Exception) -> Result:
+        """The result of a task that has raised, told while the exception is handled."""
+        trace = traceback.format_exc()
+        logger.error(
+            "Host %r: task %r failed with traceback:\n%s", self.host.name, self.name, trace
+        )
+        text = str(error) if isinstance(error, NornirSubTaskError) else trace
+        return Result(self.host, text, exception=error, failed=True)
+
+    def end(self, value: Any) -> MultiResult:
+        """The last part of what `start` does: the results of a task and of its subtasks."""
+        host = self.host
+        results = self._ended(value if isinstance(value, Result) else Result(host, value))
+        if self.parent_task is None:
+            self.processors.task_instance_completed(self, host, results)
+        else:
+            self.processors.subtask_instance_completed(self, host, results)
         return results
 
     def run(self, task: "Callable[..., Any]", **kwargs: Any) -> MultiResult:
@@ -109,7 +111,12 @@ class HostTask(Task):
         if not is_async(task):
             raise _would_block(kwargs.get("name") or name_of(task))
         subtask = self._subtask(task, kwargs)
-        return self._ran(subtask, await subtask.astart(self.host))
+        subtask.begin(self.host)
+        try:
+            value = await task(subtask, **subtask.params)
+        except Exception as error:
+            value = subtask.failure(error)
+        return self._ran(subtask, subtask.end(value))
 
     def give_up(self, host: "Host", error: BaseException) -> MultiResult:
         """The results of a task that was ended, with those of the subtasks it had come to."""

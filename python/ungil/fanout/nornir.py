@@ -11,8 +11,10 @@ nornir loads this module whenever it starts, whichever runner it uses. So what o
 imported when it is made.
 """
 
+import gc
 import logging
 import sys
+from contextlib import contextmanager
 from copy import copy
 from types import CoroutineType
 from typing import TYPE_CHECKING
@@ -28,7 +30,7 @@ from ungil.fanout._nornir_task import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Hashable, Iterator, Mapping
     from typing import Any
 
     from nornir.core.inventory import Host
@@ -126,7 +128,7 @@ class UngilRunner:
 
         result = AggregatedResult(task.name)
         run = _Run(task, self._options)
-        with Outcomes(run.function, hosts, run.options) as outcomes:
+        with Outcomes(run.function, hosts, run.options) as outcomes, _inventory_left_alone():
             logger.debug("Task %r runs in mode %s: %s", task.name, outcomes.mode, outcomes.reason)
             for outcome in outcomes:
                 result[outcome.item.name] = run.results(outcome)
@@ -174,7 +176,7 @@ class _Run:
 
     def _start(self, host: "Host") -> MultiResult:
         try:
-            results = self._begin(host).start(host)
+            results = self._new(host).start(host)
             returned = results[0].result
             if type(returned) is CoroutineType:
                 returned.close()
@@ -188,13 +190,19 @@ class _Run:
 
     async def _astart(self, host: "Host") -> MultiResult:
         try:
-            results = await self._begin(host).astart(host)
+            task = self._new(host)
+            task.begin(host)
+            try:
+                value = await task.task(task, **task.params)
+            except Exception as error:
+                value = task.failure(error)
+            results = task.end(value)
         except Exception as error:
             self.errors.append(error)
             raise
         return _succeeded(results)
 
-    def _begin(self, host: "Host") -> HostTask:
+    def _new(self, host: "Host") -> HostTask:
         task = self._task.copy()
         if self.options.retries and task.processors:
             attempt = self._attempts[host.name] = self._attempts.get(host.name, 0) + 1
@@ -220,6 +228,23 @@ class _Run:
         except Exception as of_processor:
             self.errors.append(of_processor)
         return results
+
+
+@contextmanager
+def _inventory_left_alone() -> "Iterator[None]":
+    """The garbage collector looks only at what is made meanwhile.
+
+    Else it goes through all hosts again when as many tasks have been made for them: that takes
+    longer than running the tasks.
+    """
+    if gc.get_freeze_count():  # somebody else wants that, and for longer
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _is_of_the_host(error: Exception) -> bool:
