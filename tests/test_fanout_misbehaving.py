@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import signal
@@ -288,6 +289,38 @@ def test_input_that_asks_for_its_own_outcomes_gets_an_error_and_no_hang() -> Non
     outcomes = fanout(later, items(), limit=2)
     with pytest.raises((RuntimeError, ValueError)):
         list(outcomes)
+
+
+@pytest.mark.parametrize("mode", ["asyncio", "threads"])
+def test_a_function_that_asks_for_the_outcomes_gets_an_error_and_no_hang(mode: str) -> None:
+    def now(_: int) -> int:
+        return len(list(outcomes))
+
+    async def later(_: int) -> int:
+        await asyncio.sleep(0)
+        return now(0)
+
+    outcomes = fanout(later if mode == "asyncio" else now, [0], mode=mode)
+    error = next(outcomes).exception
+    assert isinstance(error, RuntimeError)
+    assert "its own outcomes" in str(error)
+
+
+@pytest.mark.parametrize("mode", ["asyncio", "threads"])
+def test_a_function_that_closes_the_fan_out_ends_it(mode: str) -> None:
+    def now(number: int) -> int:
+        if number == 3:
+            outcomes.close()
+        return number
+
+    async def later(number: int) -> int:
+        await asyncio.sleep(0)
+        return now(number)
+
+    outcomes = fanout(
+        later if mode == "asyncio" else now, itertools.count(), mode=mode, limit=1
+    )
+    assert [outcome.value for outcome in outcomes] == [0, 1, 2, 3]
 
 
 # Networks.
