@@ -58,6 +58,7 @@ class Options:
         "group",
         "limit",
         "mode",
+        "opening",
         "per_group",
         "rate",
         "retries",
@@ -96,6 +97,7 @@ class Options:
             raise ValueError(f"per_group={per_group!r} is below 1")
         self.limit = limit
         self.mode = mode
+        self.opening = "unknown"  # what the items of limit="auto" are: "hosts" or of a "service"
         self.timeout = timeout
         self.retries = retries
         self.retry_if = retry_if
@@ -113,7 +115,7 @@ class Options:
         return Dispatcher(
             None if items is None else iter(items),
             limit=self.limit if isinstance(self.limit, int) else 1_000_000,
-            opening=None if isinstance(self.limit, int) else "unknown",
+            opening=None if isinstance(self.limit, int) else self.opening,
             window=window,
             in_order=in_order,
             rate=None if rate is None else (rate, max(1.0, rate * _BURST_SECONDS)),
