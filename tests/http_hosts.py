@@ -9,6 +9,7 @@ It is as small as can be (asyncio's streams, HTTP/1.1 with keep-alive), in a pro
 | `/meet/N`       | the same, as soon as N requests wait for it: so many there were at once |
 | `/status/N`     | that status |
 | `/flaky/N/NAME` | status 503 the first N times that NAME is asked for, then 200 |
+| `/most`         | how many requests there were at once at this address, at most |
 | `/silence`      | none |
 | `/half`         | the first half, then the connection breaks |
 | `/garbage`      | what is not HTTP |
@@ -37,11 +38,13 @@ class Hosts:
     def __init__(self) -> None:
         self.meetings: dict[int, asyncio.Barrier] = {}
         self.asked: Counter[str] = Counter()
+        self.inside: Counter[str] = Counter()
+        self.most: Counter[str] = Counter()
 
     async def status(self, path: str) -> int:
         """The status of the answer, when it is time for it."""
         match path.strip("/").split("/"):
-            case [""]:
+            case ["" | "most"]:
                 return 200
             case ["pause", seconds]:
                 await asyncio.sleep(float(seconds))
@@ -82,8 +85,12 @@ class Hosts:
         if path == "/garbage":
             writer.write(b"\0\1\2 this is not HTTP\r\n\r\n")
             return False
+        address = writer.get_extra_info("sockname")[0]
+        self.inside[address] += 1
+        self.most[address] = max(self.most[address], self.inside[address])
         status = await self.status(path)
-        body = f"{writer.get_extra_info('sockname')[0]}\n".encode()
+        self.inside[address] -= 1
+        body = f"{self.most[address] if path == '/most' else address}\n".encode()
         head = f"HTTP/1.1 {status} Said so\r\nContent-Length: {len(body)}\r\n\r\n".encode()
         if path == "/half":
             writer.write(head.replace(b"404", b"200") + body[: len(body) // 2])
@@ -97,7 +104,9 @@ async def main() -> None:
     """Starts the server and announces it."""
     loopback.as_many_descriptors_as_allowed()
     listening = loopback.listening()
-    server = await asyncio.start_server(Hosts().connected, sock=listening)
+    server = await asyncio.start_server(
+        Hosts().connected, sock=listening, backlog=loopback.BACKLOG
+    )
     await loopback.announced_until_the_end({"port": server.sockets[0].getsockname()[1]})
 
 

@@ -26,6 +26,10 @@ def addresses(number: int, first: str = "127.1.0.1") -> list[str]:
     return [str(IPv4Address(address)) for address in range(start, start + number)]
 
 
+# How many connections may wait to be accepted; asyncio's servers set 100 if not told.
+BACKLOG = 4096
+
+
 def bound() -> socket.socket:
     """A socket at a free port of all loopback addresses; as long as nobody listens it refuses."""
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -36,9 +40,9 @@ def bound() -> socket.socket:
 
 
 def listening() -> socket.socket:
-    """A socket that accepts connections to all loopback addresses; its backlog is long."""
+    """A socket that accepts connections to all loopback addresses."""
     made = bound()
-    made.listen(4096)
+    made.listen(BACKLOG)
     made.setblocking(False)
     return made
 

@@ -86,7 +86,7 @@ class Hosts:
             case ["show", "version"]:
                 return f"Loopback OS, version 1.0\nhostname {address}\nuptime is 5 minutes\n", 0
             # What clients of network devices send before anything else.
-            case ["terminal", *_] | []:
+            case ["terminal" | "term", *_] | []:
                 return "", 0
             case _:
                 return f"% Invalid input: {command}\n", 127
@@ -182,16 +182,21 @@ async def main(folder: Path) -> None:
         process.get_extra_info("connection").abort()
 
     async def device(process: asyncssh.SSHServerProcess[str]) -> None:
-        prompt = "loopback#"
+        prompt, line = "loopback#", ""
         process.stdout.write(prompt)
-        async for line in process.stdin:
-            command = line.strip()
-            if command == "exit":
-                break
-            # As devices do, it echoes a command when it comes to it, not when it is typed.
-            output, _ = await hosts.answer(command, address_of(process))
-            process.stdout.write(f"{command}\n{output}{prompt}".replace("\n", "\r\n"))
-        process.exit(0)
+        # It echoes what it reads, and reads nothing while a command runs; clients rely on both.
+        while typed := await process.stdin.read(1000):
+            for part in typed.splitlines(keepends=True):
+                line += part.strip("\r\n")
+                process.stdout.write(part.replace("\n", "\r\n"))
+                if not part.endswith("\n"):
+                    continue
+                if line == "exit":
+                    process.exit(0)
+                    return
+                output, _ = await hosts.answer(line, address_of(process))
+                process.stdout.write(output.replace("\n", "\r\n") + prompt)
+                line = ""
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -212,6 +217,7 @@ async def main(folder: Path) -> None:
         everybody.append(
             await asyncssh.listen(
                 sock=socket_of(name),
+                backlog=loopback.BACKLOG,
                 server_factory=lambda: Server(hosts),
                 server_host_keys=[host_key],
                 process_factory=process_factory,
@@ -221,13 +227,17 @@ async def main(folder: Path) -> None:
     everybody.append(
         await asyncssh.listen(
             sock=socket_of("crowded"),
+            backlog=loopback.BACKLOG,
             server_factory=lambda: CrowdedServer(hosts),
             server_host_keys=[host_key],
             process_factory=shell,
         )
     )
     for name, handler in (("silent", silent), ("hangs_up", hangs_up)):
-        everybody.append(await asyncio.start_server(handler, sock=socket_of(name)))
+        made = socket_of(name)
+        everybody.append(
+            await asyncio.start_server(handler, sock=made, backlog=loopback.BACKLOG)
+        )
     refusing = loopback.bound()
     ports["refuses"] = refusing.getsockname()[1]
 

@@ -14,10 +14,12 @@ import time
 import traceback
 import weakref
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ungil._native import Dispatcher, Lean
 from ungil.fanout import Cancelled, Outcome, fanout, sleep
@@ -408,6 +410,94 @@ def test_the_same_coroutine_runs_on_asyncio() -> None:
     (took,) = values(fanout(task, [0.01], mode="asyncio"))
     assert took >= 0.01
     assert asyncio.run(task(0.01)) >= 0.01
+
+
+Program = str | tuple["str | Program", ...]
+
+
+def programs() -> st.SearchStrategy[Program]:
+    """What a coroutine may do, and do inside of that."""
+    steps: st.SearchStrategy[Program] = st.sampled_from(["sleep", "yield", "raise", "leave"])
+
+    def around(inner: st.SearchStrategy[Program]) -> st.SearchStrategy[Program]:
+        return st.one_of(
+            st.tuples(st.just("one after the other"), inner, inner),
+            st.tuples(st.sampled_from(["call", "catch", "manage", "iterate"]), inner),
+            st.tuples(st.just("finally"), inner, inner),
+        )
+
+    return st.recursive(steps, around, max_leaves=8)
+
+
+class Interpreter:
+    """Runs a program, and writes down what it does."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+
+    async def run(self, program: Program) -> None:
+        name, *inner = (program,) if isinstance(program, str) else program
+        self.log.append(str(name))
+        match name, inner:
+            case "sleep", _:
+                await sleep(0.0001)
+            case "yield", _:
+                await sleep(0)
+            case "raise", _:
+                raise ValueError(len(self.log))
+            case "leave", _:
+                async for _ in self.numbers("yield"):
+                    break
+            case "catch", [inside]:
+                with suppress(ValueError):
+                    await self.run(inside)
+            case "manage", [inside]:
+                async with self.manager():
+                    await self.run(inside)
+            case "iterate", [inside]:
+                async for number in self.numbers(inside):
+                    self.log.append(f"number {number}")
+            case "finally", [inside, last]:
+                try:
+                    await self.run(inside)
+                finally:
+                    await self.run(last)
+            case _:
+                for inside in inner:
+                    await self.run(inside)
+        self.log.append(f"end of {name}")
+
+    async def numbers(self, program: Program) -> AsyncIterator[int]:
+        try:
+            yield 1
+            await self.run(program)
+            yield 2
+        finally:
+            await sleep(0)
+
+    @asynccontextmanager
+    async def manager(self) -> AsyncIterator[None]:
+        await sleep(0)
+        try:
+            yield
+        finally:
+            await sleep(0.0001)
+            self.log.append("leave")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(programs(), max_size=4))
+def test_coroutines_do_the_same_as_on_asyncio(items: list[Program]) -> None:
+    async def task(program: Program) -> list[str]:
+        interpreter = Interpreter()
+        try:
+            await interpreter.run(program)
+        except ValueError as error:
+            interpreter.log.append(repr(error))
+        return interpreter.log
+
+    expected = values(fanout(task, items, mode="asyncio"))
+    assert values(lean(task, items)) == expected
 
 
 # Ends before their time

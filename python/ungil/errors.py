@@ -2,8 +2,11 @@
 
     ungil.Error
     ├── UsageError    what was asked for is wrong; the command line exits with 2
-    └── HookError     the GIL of an interpreter cannot be reached; the message says why
-        └── NotInstalled    this program asked for its GIL before `ungil.gil.install()`
+    ├── HookError     the GIL of an interpreter cannot be reached; the message says why
+    │   └── NotInstalled    this program asked for its GIL before `ungil.gil.install()`
+    └── EngineError   an engine of a fan-out has not run an item to its end
+        ├── WorkerDied      the worker died while it ran the item
+        └── NotCarried      the item, or what became of it, cannot go to another process
 
 A message says what happened, with which value, and what to do; it has no final dot.
 """
@@ -23,3 +26,15 @@ class HookError(Error):
 
 class NotInstalled(HookError):
     """The hook is not in this process: `ungil.gil.install()` has not been called."""
+
+
+class EngineError(Error):
+    """An engine has not run an item to its end; the item is not tried again."""
+
+
+class WorkerDied(EngineError):
+    """A worker died. In the outcome of an item: while it ran this item, at last alone."""
+
+
+class NotCarried(EngineError):
+    """An item, a value or an exception cannot go from one process to another."""

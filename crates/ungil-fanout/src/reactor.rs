@@ -257,8 +257,9 @@ impl Reactor {
             i32::try_from(nanoseconds.div_ceil(1_000_000)).unwrap_or(i32::MAX)
         });
         let (epoll, events) = (self.epoll.as_raw_fd(), self.events.as_mut_ptr());
+        let most = i32::try_from(self.events.len()).expect("EVENTS is small");
         // SAFETY: room for that many events.
-        checked(unsafe { libc::epoll_wait(epoll, events, EVENTS as i32, milliseconds) })
+        checked(unsafe { libc::epoll_wait(epoll, events, most, milliseconds) })
     }
 
     fn take_events_precisely(&mut self, timeout: Option<u64>) -> io::Result<usize> {
@@ -291,11 +292,10 @@ impl Waker {
 
 /// A span of nanoseconds for system calls.
 pub fn timespec(nanoseconds: u64) -> libc::timespec {
-    // SAFETY: numbers only, for which zeros are valid; some targets have padding fields.
-    let mut time: libc::timespec = unsafe { std::mem::zeroed() };
-    time.tv_sec = libc::time_t::try_from(nanoseconds / 1_000_000_000).expect("at most 2^64 / 10^9");
-    time.tv_nsec = (nanoseconds % 1_000_000_000) as libc::c_long;
-    time
+    libc::timespec {
+        tv_sec: (nanoseconds / 1_000_000_000).cast_signed(),
+        tv_nsec: (nanoseconds % 1_000_000_000).cast_signed(),
+    }
 }
 
 fn token(fd: RawFd) -> u64 {
@@ -318,6 +318,7 @@ mod tests {
     use std::fs::File;
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
+    use std::os::fd::IntoRawFd;
     use std::os::unix::net::UnixStream;
     use std::thread;
 
@@ -409,12 +410,12 @@ mod tests {
     #[test]
     fn two_cannot_wait_for_the_same() {
         let mut reactor = Reactor::new().unwrap();
-        let (ours, _theirs) = pair();
+        let (ours, theirs) = pair();
         let fd = ours.as_raw_fd();
         reactor.wait_for(fd, Direction::Read, 1).unwrap();
         assert!(matches!(reactor.wait_for(fd, Direction::Read, 2), Err(Refused::Busy)));
         reactor.forget(fd, Direction::Read, 2); // It never came to wait.
-        drop(_theirs);
+        drop(theirs);
         assert_eq!(ready(&mut reactor), [1]);
         let (ours, _theirs) = pair();
         let fd = ours.as_raw_fd();
@@ -428,12 +429,11 @@ mod tests {
     fn a_number_that_comes_back_is_another_descriptor() {
         let mut reactor = Reactor::new().unwrap();
         let (ours, _theirs) = pair();
-        let fd = ours.as_raw_fd();
+        let fd = ours.into_raw_fd();
         reactor.keep(fd).unwrap();
         reactor.wait_for_kept(fd, Direction::Read, 1).unwrap();
-        drop(ours);
         let (again, mut theirs) = pair();
-        // SAFETY: both are open, and the number of the first is free.
+        // SAFETY: both are open, and nobody else has the number of the first, which this closes.
         let again = unsafe { OwnedFd::from_raw_fd(libc::dup2(again.as_raw_fd(), fd)) };
         reactor.wait_for(again.as_raw_fd(), Direction::Read, 2).unwrap();
         theirs.write_all(b"x").unwrap();

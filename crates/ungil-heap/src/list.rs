@@ -74,19 +74,32 @@ pub fn each(
 ) -> Result<()> {
     let segment = heap.segment();
     let head = head(segment, at)?;
-    let copy = |cells: &mut Vec<Cell>| {
-        let row = row(head)?;
-        let part = slice.within(row.length);
-        if part.step == 1 {
-            return cells::read(segment, place(row.cells, part.start), part.count, cells);
-        }
-        cells::check(segment, row.cells, row.length)?;
-        for index in part.indices() {
-            cells.push(Cell::read(segment, place(row.cells, index))?);
-        }
-        Ok(())
-    };
-    cells::each(heap, at, copy, visit)
+    cells::each(heap, at, |cells| copy(segment, &row(head)?, slice, cells), visit)
+}
+
+/// Adds copies of the cells of a slice to `cells`.
+fn copy(segment: &Segment, row: &Row, slice: Slice, cells: &mut Vec<Cell>) -> Result<()> {
+    let part = slice.within(row.length);
+    if part.step == 1 {
+        return cells::read(segment, place(row.cells, part.start), part.count, cells);
+    }
+    cells::check(segment, row.cells, row.length)?;
+    for index in part.indices() {
+        cells.push(Cell::read(segment, place(row.cells, index))?);
+    }
+    Ok(())
+}
+
+/// The cells of a slice, all of one moment, if each is all of its value. `None`: ask [`each`].
+pub fn whole_cells(heap: &Heap, at: Offset, slice: Slice) -> Result<Option<Vec<Cell>>> {
+    let segment = heap.segment();
+    let head = head(segment, at)?;
+    let mut cells = Vec::new();
+    heap.read(at, || {
+        cells.clear();
+        copy(segment, &row(head)?, slice, &mut cells)
+    })?;
+    Ok(cells.iter().all(|cell| cell.is_whole()).then_some(cells))
 }
 
 /// The values of a slice.

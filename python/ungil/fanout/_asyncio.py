@@ -33,6 +33,8 @@ class Slots:
     `arrived` is called when something may have finished, at most once until `collected`.
     """
 
+    is_full = False  # whatever the dispatcher lets start can start
+
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
@@ -241,7 +243,7 @@ class Loop:
         timeout: float | None,
     ) -> None:
         self._dispatcher = dispatcher
-        self._loop, self.name = _new_loop()
+        self._loop, self.name = new_loop()
         self._slots = Slots(self._loop, fn, dispatcher, timeout, self._stop)
         self._stopping = True
 
@@ -270,7 +272,7 @@ class Loop:
             loop.close()
 
 
-def _new_loop() -> tuple[asyncio.AbstractEventLoop, str]:
+def new_loop() -> tuple[asyncio.AbstractEventLoop, str]:
     try:
         import uvloop  # pyright: ignore[reportMissingTypeStubs]
     except ImportError:

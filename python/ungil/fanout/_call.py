@@ -2,7 +2,7 @@
 
 import sys
 
-from ungil.fanout._mode import choose
+from ungil.fanout._mode import choose, choose_beside
 from ungil.fanout._options import Backoff, Options
 
 TYPE_CHECKING = False
@@ -40,6 +40,7 @@ def fanout(
     rate: float | None = None,
     per_group: "PerGroup | None" = None,
     group: "Callable[[Any], Hashable] | None" = None,
+    engine: "Any" = None,
 ) -> "Outcomes":
     """Calls `fn` with each of the items, many at once; gives an outcome for each, in their order.
 
@@ -57,6 +58,10 @@ def fanout(
     - `group`, `per_group`: how many items of one group at once at most; `group` tells an item's
       group, `per_group` is a number or a mapping by group. Groups that it does not name have no
       limit of their own.
+    - `engine`: where it runs, if not here: "processes" on all cores ("processes:N" on N), "dask",
+      "ray", the address of a cluster, a `distributed.Client`. All options hold for all workers
+      together; with `limit="auto"` each finds its own. Items whose worker dies are run again: at
+      least once, not exactly once. One that kills its workers fails with `ungil.errors.WorkerDied`.
 
     Raises ValueError and TypeError for options that make no sense; RuntimeError inside a running
     event loop, where `Fanout` is the way. What `fn` raises is in the outcomes; what `items` raises
@@ -72,6 +77,7 @@ def fanout(
         rate=rate,
         per_group=per_group,
         group=group,
+        engine=engine,
     )
     return Outcomes(fn, items, options)
 
@@ -82,7 +88,8 @@ class Outcomes:
     def __init__(
         self, fn: "Callable[[Any], Any]", items: "Iterable[Any]", options: Options
     ) -> None:
-        self.mode, self.reason = choose(fn, options.mode)
+        chosen = choose if options.engine is None else choose_beside
+        self.mode, self.reason = chosen(fn, options.mode)
         asyncio = sys.modules.get("asyncio.events")
         if asyncio is not None and asyncio._get_running_loop() is not None:
             raise RuntimeError(
@@ -90,7 +97,7 @@ class Outcomes:
                 "use `async with Fanout() as f: async for outcome in f.stream(fn, items)`"
             )
         self._fn = fn
-        self._timeout = options.timeout
+        self._options = options
         self._dispatcher = options.dispatcher(items, in_order=True)
         self._take = self._dispatcher.take
         self._engine: Engine | None = None
@@ -116,7 +123,7 @@ class Outcomes:
         try:
             if engine is None:
                 engine = self._engine = _engine(
-                    self.mode, self._fn, self._dispatcher, self._timeout
+                    self.mode, self._fn, self._dispatcher, self._options
                 )
             while (outcome := self._take()) is None:
                 if self._dispatcher.ended:
@@ -164,8 +171,13 @@ def raise_for_failures(outcomes: "Iterable[Outcome]") -> "list[Any]":
 
 
 def _engine(
-    mode: str, fn: "Callable[[Any], Any]", dispatcher: "Dispatcher", timeout: float | None
+    mode: str, fn: "Callable[[Any], Any]", dispatcher: "Dispatcher", options: Options
 ) -> "Engine":
+    timeout = options.timeout
+    if options.engine is not None:
+        from ungil.fanout import _engine as engines
+
+        return engines.Engine(fn, mode, dispatcher, options)
     # Each is imported only when it is needed: asyncio alone takes longer than 10,000 tasks.
     if mode == "asyncio":
         from ungil.fanout._asyncio import Loop

@@ -54,6 +54,13 @@ def choose(fn: "Callable[..., Any]", mode: str) -> tuple[str, str]:
     return mode, "asked for"
 
 
+def choose_beside(fn: "Callable[..., Any]", mode: str) -> tuple[str, str]:
+    """As `choose`, where an event loop runs already: in `Fanout`, and in an engine's workers."""
+    if mode != "auto" or not callable(fn):
+        return choose(fn, mode)
+    return ("asyncio", "an async def") if is_async(fn) else ("threads", "not an async def")
+
+
 def _automatic(asynchronous: bool) -> tuple[str, str]:
     if asynchronous:
         if "asyncio" in sys.modules:

@@ -16,6 +16,9 @@ MODES = ("auto", "lean", "asyncio", "threads", "green")
 # How many finished outcomes may wait for a slow one before them, or for a slow consumer.
 WINDOW = 10_000
 
+# How many items may have been given to an engine's workers and not have come back.
+_WITH_WORKERS = 100_000
+
 # A rate lets so many seconds' worth of starts go at once: timers are not finer than that.
 _BURST_SECONDS = 0.01
 
@@ -55,6 +58,7 @@ class Options:
 
     __slots__ = (
         "backoff",
+        "engine",
         "group",
         "limit",
         "mode",
@@ -78,6 +82,7 @@ class Options:
         rate: float | None,
         per_group: "PerGroup | None",
         group: "Callable[[Any], Hashable] | None",
+        engine: "Any" = None,
     ) -> None:
         if limit != "auto" and not (isinstance(limit, int) and limit >= 1):
             raise ValueError(f'limit={limit!r} is neither "auto" nor a number from 1 up')
@@ -95,6 +100,15 @@ class Options:
             )
         if isinstance(per_group, int) and per_group < 1:
             raise ValueError(f"per_group={per_group!r} is below 1")
+        if engine is not None:
+            from ungil.fanout._engine import named
+
+            named(engine)
+            if mode in ("lean", "green"):
+                raise ValueError(
+                    f"mode={mode!r} cannot be used with an engine: "
+                    "its workers run async functions on asyncio and others in threads"
+                )
         self.limit = limit
         self.mode = mode
         self.opening = "unknown"  # what the items of limit="auto" are: "hosts" or of a "service"
@@ -105,6 +119,7 @@ class Options:
         self.rate = rate
         self.per_group = per_group
         self.group = group
+        self.engine = engine
 
     def dispatcher(
         self, items: "Iterable[Any] | None", *, in_order: bool, window: int = WINDOW
@@ -112,15 +127,21 @@ class Options:
         """What says which of the items may run now; without items, they are put into it."""
         backoff = self.backoff
         rate = self.rate
+        limit = self.limit if isinstance(self.limit, int) else 1_000_000
+        opening = None if isinstance(self.limit, int) else self.opening
+        retry_if = self.retry_if
+        if self.engine is not None:
+            # The workers keep the limit, each its share, or find it.
+            limit, opening, retry_if = _WITH_WORKERS, None, _unless_of_engine(retry_if)
         return Dispatcher(
             None if items is None else iter(items),
-            limit=self.limit if isinstance(self.limit, int) else 1_000_000,
-            opening=None if isinstance(self.limit, int) else self.opening,
+            limit=limit,
+            opening=opening,
             window=window,
             in_order=in_order,
             rate=None if rate is None else (rate, max(1.0, rate * _BURST_SECONDS)),
             retries=self.retries,
-            retry_if=self.retry_if,
+            retry_if=retry_if,
             backoff=(backoff.first, backoff.factor, backoff.most, backoff.jitter),
             group=self._membership(),
         )
@@ -144,3 +165,15 @@ class Options:
             return name, most
 
         return membership
+
+
+def _unless_of_engine(
+    retry_if: "Callable[[Exception], object] | None",
+) -> "Callable[[Exception], object]":
+    from ungil.errors import EngineError
+
+    def worth_another(error: Exception) -> object:
+        # What kills its worker or cannot be pickled would do so again.
+        return not isinstance(error, EngineError) and (retry_if is None or retry_if(error))
+
+    return worth_another

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ungil._native import Dispatcher, Outcome
 from ungil.fanout import _threads as threads
 from ungil.fanout._asyncio import Slots as Tasks
-from ungil.fanout._mode import choose, is_async
+from ungil.fanout._mode import choose_beside
 from ungil.fanout._options import Backoff, Options
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class Fanout:
         rate: float | None = None,
         per_group: "PerGroup | None" = None,
         group: Callable[[Any], Hashable] | None = None,
+        engine: Any = None,
     ) -> None:
         self._options = Options(
             limit=limit,
@@ -52,6 +53,7 @@ class Fanout:
             rate=rate,
             per_group=per_group,
             group=group,
+            engine=engine,
         )
         if mode in ("lean", "green"):
             raise ValueError(
@@ -95,17 +97,20 @@ class _Stream:
         options: Options,
     ) -> None:
         loop = asyncio.get_running_loop()
-        mode = options.mode
-        if mode == "auto":
-            mode = "asyncio" if is_async(fn) else "threads"
-        choose(fn, mode)
+        mode, _ = choose_beside(fn, options.mode)
         self._arrival = asyncio.Event()
         self._feeder: asyncio.Task[None] | None = None
         comes_slowly = isinstance(items, AsyncIterable)
         self._dispatcher = options.dispatcher(
             None if comes_slowly else items, in_order=False, window=_WINDOW
         )
-        if mode == "asyncio":
+        if options.engine is not None:
+            from ungil.fanout import _engine as engines
+
+            self._slots = engines.Slots(
+                loop, fn, mode, self._dispatcher, options, self._arrival.set
+            )
+        elif mode == "asyncio":
             self._slots = Tasks(loop, fn, self._dispatcher, options.timeout, self._arrival.set)
         else:
             self._slots = _Threads(loop, fn, self._dispatcher, options.timeout, self._arrival.set)
@@ -137,7 +142,7 @@ class _Stream:
         dispatcher = self._dispatcher
         try:
             async for item in items:
-                while not dispatcher.wants:
+                while not dispatcher.wants or self._slots.is_full:
                     await self._slots.has_room()
                 if (attempt := dispatcher.put(item)) is not None:
                     self._slots.launch(attempt)
@@ -170,6 +175,15 @@ class _Threads(threads.Slots):
         super().open()
         if self._timer is not None:
             self._timer.cancel()
+        self._come_back()
+
+    def launch(self, attempt: Outcome) -> None:
+        """Starts an item that came from elsewhere, and comes back when its time is over."""
+        super().launch(attempt)
+        if self._timer is None:
+            self._come_back()
+
+    def _come_back(self) -> None:
         waits = [w for w in (self.abandon_overdue(), self._dispatcher.pause) if w is not None]
         self._timer = self._loop.call_later(min(waits), self.open) if waits else None
 

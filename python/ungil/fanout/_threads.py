@@ -25,6 +25,8 @@ class Slots:
     `arrived` is called in any of them when something has finished, at most once until `collected`.
     """
 
+    is_full = False  # whatever the dispatcher lets start can start
+
     def __init__(
         self,
         fn: Callable[[Any], Any],

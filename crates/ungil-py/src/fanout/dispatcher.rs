@@ -16,6 +16,7 @@ use ungil_fanout::dispatch::{Dispatch, Membership, Next};
 use ungil_fanout::limit::{Opening, Outcome as Ended, Ticket};
 
 use super::clock::{now, seconds};
+use super::cycles;
 use super::limiter::{Limiter, kind};
 use super::outcome::Outcome;
 
@@ -159,7 +160,10 @@ impl Dispatcher {
             }
         };
         let index = self.state().dispatch.pulled();
-        let outcome = Py::new(py, Outcome::new(item.unbind(), index, now, membership))?;
+        let outcome = Outcome::new(item.clone().unbind(), index, now, membership);
+        let outcome = Bound::new(py, outcome)?;
+        cycles::leave_out(&outcome, &item);
+        let outcome = outcome.unbind();
         Ok(self.state().dispatch.entered(outcome, membership))
     }
 
@@ -180,7 +184,8 @@ impl Dispatcher {
         Ok(Some((number, most)))
     }
 
-    pub fn end_well(&self, outcome: Py<Outcome>, value: Py<PyAny>, now: u64) {
+    pub fn end_well(&self, py: Python<'_>, outcome: Py<Outcome>, value: Py<PyAny>, now: u64) {
+        cycles::watch(outcome.bind(py), value.bind(py));
         let ended = outcome.get();
         ended.succeed(value, now);
         let index = ended.index;
@@ -208,6 +213,7 @@ impl Dispatcher {
                 false
             });
         if !again {
+            cycles::watch(outcome.bind(py), exception.bind(py).as_any());
             ended.fail(exception, abandoned, now);
         }
         let mut state = self.state();
@@ -293,7 +299,7 @@ impl Dispatcher {
         value: Py<PyAny>,
     ) -> PyResult<Option<Py<Outcome>>> {
         let now = now();
-        self.end_well(outcome, value, now);
+        self.end_well(py, outcome, value, now);
         self.start(py, now)
     }
 
@@ -352,6 +358,7 @@ impl Dispatcher {
         let now = now();
         let rest = self.state().dispatch.stop();
         for outcome in rest {
+            cycles::watch(outcome.bind(py), exception.bind(py).as_any());
             outcome.get().fail(exception.clone_ref(py), false, now);
             let index = outcome.get().index;
             let mut state = self.state();
@@ -390,10 +397,7 @@ impl Dispatcher {
     #[getter]
     fn pause(&self) -> Option<f64> {
         let now = now();
-        match self.state().dispatch.look(now) {
-            Next::Wait(until) => Some(seconds(until.saturating_sub(now))),
-            _ => None,
-        }
+        self.pauses_until(now).map(|until| seconds(until.saturating_sub(now)))
     }
 
     /// The event loop has come so many seconds late.

@@ -1,6 +1,7 @@
 //! `ungil.fanout`: a function run for many items at once.
 
 mod clock;
+mod cycles;
 mod dispatcher;
 mod lean;
 mod limiter;

@@ -216,7 +216,7 @@ impl Connecting {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __aexit__(slf: Bound<'_, Self>, _exception: &Bound<'_, PyTuple>) -> Operation {
+    fn __aexit__(slf: &Bound<'_, Self>, _exception: &Bound<'_, PyTuple>) -> Operation {
         let py = slf.py();
         if let Some(connection) = slf.as_super().borrow().connect().and_then(Connect::connection) {
             connection.borrow_mut(py).close();
@@ -266,7 +266,8 @@ pub fn connect<'py>(host: &Bound<'py, PyAny>, port: i64) -> PyResult<Bound<'py, 
 pub fn connect_unix(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, Connecting>> {
     let Some(address) = Address::unix(path.as_os_str()) else {
         return Err(PyValueError::new_err(format!(
-            "path={path:?} is empty, or longer than a socket's can be"
+            "path={:?} is empty, or longer than a socket's can be",
+            path.display()
         )));
     };
     connecting(py, Connect::to(Place::Path(path), vec![address]))

@@ -20,6 +20,14 @@ use super::unread::Unread;
 /// the memory.
 const LONGEST_LINE: usize = 1 << 16;
 
+/// Whether the system lets what is written wait for the answer to what was written before.
+enum Nagle {
+    /// There is nothing before. Most connections are written to once, and need no system call.
+    Idle,
+    On,
+    Off,
+}
+
 /// A stream to another program. One item reads it at a time, and one writes it.
 #[pyclass(weakref, module = "ungil.fanout")]
 pub struct Connection {
@@ -33,9 +41,7 @@ pub struct Connection {
     is_written: bool,
     /// Closed by the user; the socket stays until nobody waits for it.
     is_closed: bool,
-    /// Whether what is written next could wait for what was written before: that is Nagle's rule.
-    may_delay: bool,
-    was_written: bool,
+    nagle: Nagle,
 }
 
 impl Connection {
@@ -48,8 +54,7 @@ impl Connection {
             is_read: false,
             is_written: false,
             is_closed: false,
-            may_delay: is_internet,
-            was_written: false,
+            nagle: if is_internet { Nagle::Idle } else { Nagle::Off },
         }
     }
 
@@ -95,12 +100,14 @@ impl Connection {
     /// Sends what goes now; says how much of `bytes` that was.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Ok(fd) = self.fd() else { return Err(io::Error::from_raw_os_error(libc::EBADF)) };
-        // The first can wait for nothing, and most connections are written to once.
-        if self.may_delay && self.was_written {
-            socket::without_delay(fd);
-            self.may_delay = false;
+        match self.nagle {
+            Nagle::Idle => self.nagle = Nagle::On,
+            Nagle::On => {
+                socket::without_delay(fd);
+                self.nagle = Nagle::Off;
+            }
+            Nagle::Off => {}
         }
-        self.was_written = true;
         socket::send(fd, bytes)
     }
 

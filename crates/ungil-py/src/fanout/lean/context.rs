@@ -6,7 +6,6 @@
 //! alternative, `contextvars.Context.run`, costs a call of Python for each step.
 
 use std::ffi::{CStr, c_int, c_void};
-use std::ptr;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi::PyObject;
@@ -51,7 +50,7 @@ fn functions(py: Python<'_>) -> PyResult<&'static Functions> {
 fn symbol(name: &CStr) -> PyResult<*mut c_void> {
     // SAFETY: a name that ends with a zero.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-    if found == ptr::null_mut() {
+    if found.is_null() {
         let name = name.to_string_lossy();
         return Err(PyImportError::new_err(format!(
             "this Python has no {name}, which mode=\"lean\" needs: use mode=\"asyncio\""

@@ -77,23 +77,21 @@ pub fn may_go_on() -> bool {
     left > 0
 }
 
-/// As long as it lives, the loop with this number drives coroutines in this thread.
-pub struct Driving(());
+/// As long as it lives, a loop drives coroutines in this thread.
+pub struct Driving {
+    before: u64,
+}
 
 impl Driving {
-    /// None if a loop does so already.
-    pub fn begin(number: u64) -> Option<Self> {
-        if driver().is_some() {
-            return None;
-        }
-        LOOP.set(number);
-        Some(Self(()))
+    /// The loop with this number does so.
+    pub fn begin(number: u64) -> Self {
+        Self { before: LOOP.replace(number) }
     }
 }
 
 impl Drop for Driving {
     fn drop(&mut self) {
-        LOOP.set(0);
+        LOOP.set(self.before);
     }
 }
 

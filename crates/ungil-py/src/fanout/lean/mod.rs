@@ -11,11 +11,12 @@ mod context;
 mod coroutine;
 mod ending;
 mod hand;
+mod lag;
 mod operation;
 mod resolver;
 mod run;
-
 mod socket;
+mod steps;
 mod tasks;
 mod transfer;
 mod unread;

@@ -26,7 +26,7 @@ impl Address {
     fn version_4(host: Ipv4Addr, port: u16) -> Self {
         // SAFETY: numbers only, for which zeros are valid.
         let mut address: libc::sockaddr_in = unsafe { mem::zeroed() };
-        address.sin_family = libc::AF_INET as libc::sa_family_t;
+        address.sin_family = family(libc::AF_INET);
         address.sin_port = port.to_be();
         address.sin_addr.s_addr = u32::from_ne_bytes(host.octets());
         Self::of(&address)
@@ -35,7 +35,7 @@ impl Address {
     fn version_6(host: Ipv6Addr, port: u16) -> Self {
         // SAFETY: numbers only, for which zeros are valid.
         let mut address: libc::sockaddr_in6 = unsafe { mem::zeroed() };
-        address.sin6_family = libc::AF_INET6 as libc::sa_family_t;
+        address.sin6_family = family(libc::AF_INET6);
         address.sin6_port = port.to_be();
         address.sin6_addr.s6_addr = host.octets();
         Self::of(&address)
@@ -47,7 +47,7 @@ impl Address {
     pub fn unix(path: &OsStr) -> Option<Self> {
         // SAFETY: numbers only, for which zeros are valid.
         let mut address: libc::sockaddr_un = unsafe { mem::zeroed() };
-        address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+        address.sun_family = family(libc::AF_UNIX);
         let path = path.as_bytes();
         // One byte is left for the zero that ends a path.
         if path.is_empty() || path.len() >= address.sun_path.len() {
@@ -60,7 +60,7 @@ impl Address {
         if path[0] == 0 {
             // The name of an abstract socket is as long as is said here.
             let length = mem::offset_of!(libc::sockaddr_un, sun_path) + path.len();
-            whole.length = length as libc::socklen_t;
+            whole.length = socklen(length);
         }
         Some(whole)
     }
@@ -85,9 +85,7 @@ impl Address {
 
     fn of<T: Copy>(address: &T) -> Self {
         // SAFETY: a socket address of the system, and its size.
-        let copied = unsafe {
-            Self::copied((&raw const *address).cast(), size_of::<T>() as libc::socklen_t)
-        };
+        let copied = unsafe { Self::copied((&raw const *address).cast(), socklen(size_of::<T>())) };
         copied.expect("there is room for every kind of address")
     }
 
@@ -123,14 +121,22 @@ impl Address {
     }
 }
 
+fn family(number: i32) -> libc::sa_family_t {
+    libc::sa_family_t::try_from(number).expect("the numbers of families are small")
+}
+
+fn socklen(size: usize) -> libc::socklen_t {
+    libc::socklen_t::try_from(size).expect("addresses and options are small")
+}
+
 /// Takes what has arrived, at most as much as there is room for; nothing at the end.
 pub fn receive(fd: RawFd, room: &mut [mem::MaybeUninit<u8>]) -> io::Result<&[u8]> {
     loop {
         // SAFETY: as much room as is said. A descriptor that is not open is an error.
         let count = unsafe { libc::recv(fd, room.as_mut_ptr().cast(), room.len(), 0) };
         match usize::try_from(count) {
-            // SAFETY: so many bytes were written.
             Ok(count) => {
+                // SAFETY: so many bytes were written.
                 return Ok(unsafe { std::slice::from_raw_parts(room.as_ptr().cast(), count) });
             }
             Err(_) => match io::Error::last_os_error() {
@@ -168,7 +174,7 @@ pub fn without_delay(fd: RawFd) {
             libc::IPPROTO_TCP,
             libc::TCP_NODELAY,
             (&raw const on).cast(),
-            size_of_val(&on) as libc::socklen_t,
+            socklen(size_of_val(&on)),
         );
     }
 }

@@ -41,8 +41,16 @@ fn key(slot: u32, turn: u32) -> u64 {
     u64::from(slot) << 32 | u64::from(turn)
 }
 
+fn place_of(key: u64) -> u32 {
+    (key >> 32) as u32
+}
+
 fn slot_of(key: u64) -> usize {
-    (key >> 32) as usize
+    place_of(key) as usize
+}
+
+fn turn_of(key: u64) -> u32 {
+    (key & 0xffff_ffff) as u32
 }
 
 impl Tasks {
@@ -64,7 +72,7 @@ impl Tasks {
     /// Takes a task out of its place, to let it go on; None if the key is old.
     pub fn take(&mut self, key: u64) -> Option<Task> {
         let slot = &mut self.slots[slot_of(key)];
-        if slot.turn != key as u32 {
+        if slot.turn != turn_of(key) {
             return None;
         }
         slot.task.take()
@@ -72,7 +80,7 @@ impl Tasks {
 
     /// The key that [`Tasks::put`] will give to the task that was taken with this one.
     pub fn next_key(&self, old: u64) -> u64 {
-        key((old >> 32) as u32, self.slots[slot_of(old)].turn.wrapping_add(1))
+        key(place_of(old), self.slots[slot_of(old)].turn.wrapping_add(1))
     }
 
     /// Puts a task back into the place that it was taken from.
@@ -86,19 +94,19 @@ impl Tasks {
     pub fn release(&mut self, key: u64) {
         let slot = &mut self.slots[slot_of(key)];
         slot.turn = slot.turn.wrapping_add(1);
-        self.free.push((key >> 32) as u32);
+        self.free.push(place_of(key));
     }
 
     /// Whether a task waits with this key.
     pub fn is_current(&self, key: u64) -> bool {
         let slot = &self.slots[slot_of(key)];
-        slot.turn == key as u32 && slot.task.is_some()
+        slot.turn == turn_of(key) && slot.task.is_some()
     }
 
     /// The task that began with this key, and its key now.
     pub fn born(&mut self, birth: u64) -> Option<(u64, &mut Task)> {
         let slot = &mut self.slots[slot_of(birth)];
-        let current = key((birth >> 32) as u32, slot.turn);
+        let current = key(place_of(birth), slot.turn);
         slot.task.as_mut().filter(|task| task.birth == birth).map(|task| (current, task))
     }
 

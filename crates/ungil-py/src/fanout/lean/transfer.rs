@@ -13,11 +13,11 @@ use super::hand::{self, Want};
 use super::operation::Progress;
 use super::socket;
 
-/// How much is received at once.
-const PIECE: usize = 1 << 16;
+/// How much is received at once. It lies on the stack.
+const PIECE: usize = 1 << 14;
 
 /// So many pieces are received or sent before others have their turn.
-const PIECES: usize = 16;
+const PIECES: usize = 64;
 
 /// The right to be the one who waits for a connection in this direction.
 struct Turn {

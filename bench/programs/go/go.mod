@@ -1,0 +1,3 @@
+module ungil/bench
+
+go 1.21

@@ -1,0 +1,204 @@
+//! The steps of one item: it begins, goes on, ends or is ended.
+
+use std::mem;
+
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+
+use super::coroutine::{self, Step};
+use super::ending::{self, Cancelled, End, Why};
+use super::run::Lean;
+use super::tasks::Task;
+use super::waits::Waiting;
+use crate::fanout::clock::{now, seconds};
+use crate::fanout::outcome::Outcome;
+
+/// How long a coroutine that was cancelled may take to end, before it is left to itself.
+pub const GRACE: u64 = 1_000_000_000;
+
+impl Lean {
+    /// Begins an item. Gives the time after its first step.
+    pub(super) fn begin(&mut self, py: Python<'_>, outcome: Py<Outcome>) -> PyResult<u64> {
+        let context = self.contexts.copy(py)?;
+        let function = self.function.bind(py);
+        let first = || {
+            let made = function.call1((&outcome.get().item,))?;
+            let iterator = coroutine::iterator(function, made)?.unbind();
+            let step = coroutine::send(py, &iterator);
+            Ok((iterator, step))
+        };
+        let begun = self.contexts.run(py, &context, first)?;
+        let time = now();
+        match begun {
+            Ok((iterator, step)) => {
+                let birth = self.tasks.place();
+                if let Some(timeout) = self.timeout {
+                    self.timeouts.add(outcome.get().started_at().saturating_add(timeout), birth);
+                }
+                let task = Task {
+                    iterator,
+                    context,
+                    outcome: Some(outcome),
+                    waiting: Waiting::Nothing,
+                    pending: None,
+                    cancelled: None,
+                    is_closing: false,
+                    birth,
+                };
+                self.stepped(py, birth, task, step, time)?;
+            }
+            Err(error) => self.finish(py, outcome, None, Err(error), time)?,
+        }
+        Ok(time)
+    }
+
+    pub(super) fn resume(&mut self, py: Python<'_>, key: u64) -> PyResult<()> {
+        let Some(mut task) = self.tasks.take(key) else { return Ok(()) };
+        let pending = task.pending.take();
+        let step = self.contexts.run(py, &task.context, || match pending {
+            None => coroutine::send(py, &task.iterator),
+            Some(exception) => coroutine::throw(py, &task.iterator, exception),
+        })?;
+        self.stepped(py, key, task, step, now())
+    }
+
+    /// A task that was taken out of its place with `key` has made a step.
+    pub(super) fn stepped(
+        &mut self,
+        py: Python<'_>,
+        key: u64,
+        mut task: Task,
+        step: Step,
+        time: u64,
+    ) -> PyResult<()> {
+        let next = self.tasks.next_key(key);
+        task.waiting = match step {
+            Step::Asked(want) => match self.waits.begin(want, next, time) {
+                Ok(waiting) => waiting,
+                Err(error) => {
+                    task.pending = Some(error.into_value(py));
+                    Waiting::Nothing
+                }
+            },
+            Step::Passed => Waiting::Nothing,
+            Step::Foreign(yielded) => {
+                let name = coroutine::name(self.function.bind(py));
+                task.pending = Some(ending::foreign(&name, yielded.bind(py)));
+                Waiting::Nothing
+            }
+            Step::Returned(value) => return self.end(py, key, task, Ok(value), time),
+            Step::Raised(error) => return self.end(py, key, task, Err(error), time),
+        };
+        if let Waiting::Nothing = task.waiting {
+            self.ready.push_back(next);
+        }
+        self.tasks.put(key, task);
+        Ok(())
+    }
+
+    pub(super) fn end(
+        &mut self,
+        py: Python<'_>,
+        key: u64,
+        task: Task,
+        end: End,
+        time: u64,
+    ) -> PyResult<()> {
+        self.tasks.release(key);
+        if self.timeout.is_some() {
+            let tasks = &self.tasks;
+            self.timeouts.forget(|birth| tasks.is_running(birth));
+        }
+        match (task.outcome, end) {
+            (Some(outcome), end) => self.finish(py, outcome, task.cancelled, end, time),
+            // It goes on unwatched, or closes a generator.
+            (None, Err(error)) if !error.is_instance_of::<Cancelled>(py) => {
+                error.write_unraisable(py, Some(self.function.bind(py)));
+                Ok(())
+            }
+            (None, _) => Ok(()),
+        }
+    }
+
+    pub(super) fn finish(
+        &mut self,
+        py: Python<'_>,
+        outcome: Py<Outcome>,
+        cancelled: Option<Why>,
+        end: End,
+        time: u64,
+    ) -> PyResult<()> {
+        self.ended += 1;
+        let dispatcher = self.dispatcher.get();
+        let exception = match (cancelled, end) {
+            (Some(Why::TimedOut), end) => ending::timed_out(py, self.patience(), Some(end)),
+            (_, Ok(value)) => {
+                dispatcher.end_well(py, outcome, value, time);
+                return Ok(());
+            }
+            (_, Err(error)) => {
+                ending::advise(py, &error);
+                if error.is_instance_of::<PyKeyboardInterrupt>(py) {
+                    self.raised = Some(error.clone_ref(py));
+                }
+                error.into_value(py)
+            }
+        };
+        dispatcher.end_badly(py, outcome, exception, false, time)
+    }
+
+    pub(super) fn patience(&self) -> f64 {
+        self.timeout.map_or(f64::INFINITY, seconds)
+    }
+
+    /// A task has taken too long: the first time it is cancelled, the second time given up.
+    pub(super) fn is_over_time(&mut self, py: Python<'_>, birth: u64, time: u64) -> PyResult<()> {
+        let Some((_, task)) = self.tasks.born(birth) else { return Ok(()) };
+        match task.cancelled {
+            None => {
+                self.timeouts.add(time + GRACE, birth);
+                self.cancel(py, birth, Why::TimedOut);
+                return Ok(());
+            }
+            Some(Why::Closed) => return Ok(()),
+            Some(Why::TimedOut) => {}
+        }
+        let Some(outcome) = task.outcome.take() else { return Ok(()) };
+        self.ended += 1;
+        let exception = ending::timed_out(py, self.patience(), None);
+        self.dispatcher.get().end_badly(py, outcome, exception, true, time)
+    }
+
+    /// Raises [`Cancelled`] where a task waits.
+    pub(super) fn cancel(&mut self, py: Python<'_>, birth: u64, why: Why) {
+        let Some((key, task)) = self.tasks.born(birth) else { return };
+        task.cancelled = Some(why);
+        task.pending = Some(ending::cancellation(py));
+        let waiting = mem::replace(&mut task.waiting, Waiting::Nothing);
+        let tasks = &self.tasks;
+        self.waits.end(waiting, key, |key| tasks.is_current(key));
+        self.ready.push_back(key);
+    }
+
+    pub(super) fn close_generator(
+        &mut self,
+        py: Python<'_>,
+        generator: &Py<PyAny>,
+    ) -> PyResult<()> {
+        let closing = generator.call_method0(py, "aclose")?;
+        let birth = self.tasks.place();
+        let task = Task {
+            iterator: closing,
+            context: self.contexts.copy(py)?,
+            outcome: None,
+            waiting: Waiting::Nothing,
+            pending: None,
+            cancelled: None,
+            is_closing: true,
+            birth,
+        };
+        self.ready.push_back(self.tasks.next_key(birth));
+        self.tasks.put(birth, task);
+        Ok(())
+    }
+}
