@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -112,6 +114,29 @@ def test_a_loop_that_is_left_cancels_what_runs(client: Any, tmp_path: Path) -> N
         break
     names = [path.name.partition("-")[0] for path in tmp_path.iterdir()]
     assert names.count("begun") == names.count("cancelled")
+
+
+PROGRAM = """
+import sys
+sys.path[:0] = {path!r}
+import fanout_functions as functions
+from pathlib import Path
+from ungil.fanout import fanout
+
+list(fanout(functions.hang, [Path({folder!r})] * 2, engine={address!r}, limit=2))
+"""
+
+
+def test_what_runs_is_cancelled_when_its_caller_is_killed(cluster: Any, tmp_path: Path) -> None:
+    program = PROGRAM.format(
+        path=[str(Path(__file__).parent)], folder=str(tmp_path), address=cluster.scheduler_address
+    )
+    with subprocess.Popen([sys.executable, "-c", program]) as caller:
+        functions.wait_for(tmp_path, 2)
+        caller.kill()
+    functions.wait_for(tmp_path, 4)
+    names = [path.name.partition("-")[0] for path in tmp_path.iterdir()]
+    assert sorted(names) == ["begun", "begun", "cancelled", "cancelled"]
 
 
 def test_nothing_is_left_in_the_cluster(client: Any) -> None:
