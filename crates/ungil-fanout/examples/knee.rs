@@ -17,6 +17,14 @@ fn main() {
         ("shared-exp", Box::new(|w| w.discipline = Discipline::Shared), Latency::Exponential(50 * MS)),
         ("shared-const", Box::new(|w| w.discipline = Discipline::Shared), Latency::Constant(50 * MS)),
         ("thrash-exp", Box::new(|w| w.discipline = Discipline::Thrashing), Latency::Exponential(50 * MS)),
+        ("refuses-const", Box::new(|w| w.refuses_beyond = Some(1.25)), Latency::Constant(50 * MS)),
+        ("refuses-exp", Box::new(|w| w.refuses_beyond = Some(1.25)), Latency::Exponential(50 * MS)),
+        ("refuses-at-exp", Box::new(|w| w.refuses_beyond = Some(1.0)), Latency::Exponential(50 * MS)),
+        ("refuses-halves-exp", Box::new(|w| {w.refuses_beyond = Some(1.25); w.moves = 0.5}), Latency::Exponential(50 * MS)),
+        ("refuses-doubles-exp", Box::new(|w| {w.refuses_beyond = Some(1.25); w.moves = 2.0}), Latency::Exponential(50 * MS)),
+        ("refuses-hosts", Box::new(|w| {w.refuses_beyond = Some(1.25); w.groups = Groups::Hosts}), Latency::Hosts { fastest: 20 * MS, slowest: S }),
+        ("dead-hosts", Box::new(|w| {w.dead = 0.1; w.groups = Groups::Hosts}), Latency::Hosts { fastest: 20 * MS, slowest: S }),
+        ("dead-exp", Box::new(|w| {w.dead = 0.3; w.groups = Groups::Hosts}), Latency::Exponential(50 * MS)),
         ("halves-exp", Box::new(|w| w.moves = 0.5), Latency::Exponential(50 * MS)),
         ("doubles-exp", Box::new(|w| w.moves = 2.0), Latency::Exponential(50 * MS)),
         ("halves-const", Box::new(|w| w.moves = 0.5), Latency::Constant(50 * MS)),
@@ -50,7 +58,7 @@ fn main() {
                 let n = ratios.len();
                 let ok = ratios[n / 2] >= 0.75 && tails[n / 2] <= 2.0;
                 let all = ratios[0] >= 0.75 && tails[n - 1] <= 2.0;
-                println!("{name:>14} {knee:>6} {items:>7} | {bests} | {:.2} {:.2}   {:.2} {:.2} {} | {:?}", ratios[0], ratios[n / 2], tails[n / 2], tails[n - 1], if all { "ALL" } else if ok { "med" } else { " - " }, &finals[..finals.len().min(6)]);
+                println!("{name:>14} {knee:>6} {items:>7} | {bests} | {:.2} {:.2}   {:.2} {:.2} {} | {:?}", ratios[0], ratios[n / 2], tails[n / 2], tails[n - 1], if all { "ALL" }  else if ok { "med" } else { " - " }, &finals[..finals.len().min(6)]);
             }
         }
     }

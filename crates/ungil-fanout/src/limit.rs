@@ -115,6 +115,8 @@ pub struct Sample {
 pub struct Adaptive {
     ceiling: usize,
     slots: Release,
+    /// Whether the slots have been spread over the time that an item takes.
+    spread: bool,
     in_flight: usize,
     /// Until the first round at the full limit has been judged.
     opening: Option<Box<Start>>,
@@ -143,6 +145,7 @@ impl Adaptive {
         Self {
             ceiling,
             slots: Release::at(limit),
+            spread: false,
             in_flight: 0,
             opening: Some(Box::new(Start::new(settings.opening, now))),
             round,
@@ -263,7 +266,7 @@ impl Adaptive {
     fn judge(&mut self, now: u64) {
         self.opening = None;
         let place = self.round.place();
-        self.trouble.quiet(now);
+        self.trouble.judged(now);
         let wait_ns = self.processor.round(now);
         if let Some(place) = place {
             self.story.level(place.level, wait_ns.unwrap_or(place.latency_ns()));
@@ -286,8 +289,16 @@ impl Adaptive {
         let (from, to) = (self.slots.wanted, whole(level, self.ceiling));
         let spread_ns = match self.search.latency_ns() {
             Some(latency) if !self.search.ramping() => latency,
+            Some(latency) if self.search.in_step() => 0.25 * latency,
             _ => 0.0,
         };
+        if spread_ns > 0.0 && !self.spread && self.search.knee().is_some() {
+            // Once for all slots, because the ramp has opened them in bursts.
+            self.spread = true;
+            if self.search.in_step() {
+                self.slots = Release::at(1);
+            }
+        }
         self.slots.set(to, whole_ns(spread_ns), now);
         self.trouble.changed(to as f32, now);
         self.story.highest = self.story.highest.max(to);

@@ -97,6 +97,11 @@ impl Search {
         self.reference.as_ref().map(Place::latency_ns)
     }
 
+    /// Whether all items take about the same, so that those which start together end together.
+    pub fn in_step(&self) -> bool {
+        self.reference.is_some_and(|reference| reference.noise() < 0.3)
+    }
+
     pub fn ramping(&self) -> bool {
         self.growth >= RAMP
     }
