@@ -46,7 +46,7 @@ fn main() {
                     let mut world = World::new(items, knee, *latency, seed * 77 + 5);
                     change(&mut world);
                     let best = best_fixed(&world);
-                    let mut limit = Adaptive::new(Settings { ceiling: 20_000, opening: Opening::Service }, 0);
+                    let mut limit = Adaptive::new(Settings { ceiling: 20_000, opening: Opening::Service, cpu_so_far: 0 }, 0);
                     let run = run(&world, &mut limit);
                     ratios.push(run.throughput() / best.throughput);
                     tails.push(run.quantile(0.99) as f64 / best.p99 as f64);

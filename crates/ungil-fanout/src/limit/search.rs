@@ -82,6 +82,14 @@ impl Search {
         }
     }
 
+    /// The level that is doubted, while it is.
+    pub fn doubted_level(&self) -> Option<f32> {
+        match self.phase {
+            Phase::Doubting { level, .. } => Some(level),
+            Phase::Looking => None,
+        }
+    }
+
     /// Whether the latest step was back because of latency, and not just to have a look.
     pub fn backed_off(&self) -> bool {
         self.backed_off
@@ -232,6 +240,10 @@ impl Search {
             return self.doubt(place, level, gap.rise);
         }
         if rise.rise <= TARGET + 0.05 + rise.error {
+            if rise.rise < TARGET / 2.0 && !known {
+                // There was no doubt in the first place.
+                self.patience = (self.patience * 2).min(64);
+            }
             return high_level;
         }
         self.growth = GENTLE;
