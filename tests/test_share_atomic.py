@@ -54,6 +54,18 @@ def undone(heap: share.Heap) -> Generator[None]:
         raise Undo
 
 
+def test_a_transaction_of_another_heap_is_refused_in_one(heap: share.Heap) -> None:
+    other = share.Heap(max_size=1 << 20)
+    with heap.atomic():
+        with pytest.raises(RuntimeError, match="in a transaction of another heap"), other.atomic():
+            pass
+        # What is no transaction goes on.
+        other.root["n"] = 1
+    with other.atomic():
+        other.root["n"] = 2
+    assert other.root["n"] == 2
+
+
 def test_an_exception_undoes_everything_and_goes_on(heap: share.Heap) -> None:
     one, other = dicts(heap, {"n": 1}, {"n": 10})
     with undone(heap):

@@ -267,6 +267,46 @@ def test_cas_sets_what_is_there_only(heap: share.Heap) -> None:
         made.cas("inner", {}, None)
 
 
+def test_cas_puts_in_what_is_absent_and_deletes(heap: share.Heap) -> None:
+    made = shared(heap, {"there": None})
+    assert not made.cas("there", share.ABSENT, 1)
+    assert made.cas("new", share.ABSENT, {"inner": 1})
+    assert made["new"] == {"inner": 1}
+    assert not made.cas("there", 0, share.ABSENT)
+    assert made.cas("there", None, share.ABSENT)
+    assert made.cas("there", share.ABSENT, share.ABSENT)
+    assert [*made] == ["new"]
+    with pytest.raises(TypeError):
+        made["new"] = share.ABSENT
+    assert repr(share.ABSENT) == "share.ABSENT"
+
+
+def test_what_is_read_again_and_again_is_what_was_put_in(heap: share.Heap) -> None:
+    values = [1, 1.0, True, "1", b"1", None, "", 0, -0.0, 2**63 - 1, -(2**63), "\ud800", "é" * 7]
+    made = shared(heap, dict(enumerate(values)))
+    for _ in range(3):
+        for key, value in enumerate(values):
+            assert (type(made[key]), repr(made[key])) == (type(value), repr(value))
+    # More than are kept.
+    many = shared(heap, {f"key {n}": n + 1_000 for n in range(2_000)})
+    for _ in range(3):
+        assert all(many[f"key {n}"] == n + 1_000 for n in range(2_000))
+
+
+def test_a_number_replaces_a_number_or_anything_else(heap: share.Heap) -> None:
+    made = shared(heap, {"a": 1, 2: 1.5, "long key " * 9: 1, 3.0: "text", "t": (1,)})
+    for key in [*made]:
+        for value in (5, 2.5, 7, "text", 2**70, True, 9):
+            made[key] = value
+            assert (type(made[key]), made[key]) == (type(value), value)
+    assert len(made) == 5
+    # Equal to a key that is there.
+    made[2.0] = 11
+    assert made[2] == 11
+    made[3] = 12
+    assert (made[3.0], len(made)) == (12, 5)
+
+
 def test_keys_that_are_deleted_while_they_are_iterated_over_are_all_seen(heap: share.Heap) -> None:
     made = shared(heap, {number: str(number) for number in range(1_000)})
     seen: list[object] = []

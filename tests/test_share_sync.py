@@ -54,6 +54,38 @@ LOCKS = [share.Lock, share.RLock, share.Condition]
 
 
 @pytest.mark.parametrize("make", LOCKS)
+def test_a_lock_is_acquired_in_each_way_that_a_threads_lock_is(
+    heap: share.Heap, make: Callable[[], object]
+) -> None:
+    lock = shared(heap, make())
+    ways: list[Callable[[], bool]] = [
+        lambda: lock.acquire(),
+        lambda: lock.acquire(True),
+        lambda: lock.acquire(False),
+        lambda: lock.acquire(True, 1),
+        lambda: lock.acquire(True, timeout=1.5),
+        lambda: lock.acquire(timeout=1, blocking=True),
+    ]
+    for acquire in ways:
+        assert acquire() is True
+        lock.release()
+    with pytest.raises(TypeError):
+        lock.acquire(1, 2, 3)
+    with pytest.raises(TypeError):
+        lock.acquire(unknown=1)
+    with pytest.raises(ValueError, match="timeout"):
+        lock.acquire(False, 1)
+    with pytest.raises(RuntimeError):
+        lock.release()
+
+
+def test_a_lock_that_is_in_no_heap_says_so() -> None:
+    for use in (lambda: share.Lock().acquire(), lambda: share.RLock().release()):
+        with pytest.raises(RuntimeError, match="in no heap yet"):
+            use()
+
+
+@pytest.mark.parametrize("make", LOCKS)
 def test_the_lock_of_a_killed_holder_goes_to_the_next_who_is_told(
     heap: share.Heap, make: Callable[[], object]
 ) -> None:

@@ -1,15 +1,38 @@
 """The native part: the recorder, the reader of traces, and what the hook can be loaded into."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Iterator
 from os import PathLike
-from typing import Any, Literal, Self, SupportsIndex, final, overload
+from typing import (
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NoReturn,
+    Protocol,
+    Self,
+    SupportsIndex,
+    TypeVar,
+    final,
+    overload,
+)
 
-from typing_extensions import disjoint_base
+from typing_extensions import Buffer, disjoint_base
 
 __all__ = [
+    "ABSENT",
     "LEVELS",
     "POLICIES",
+    "Absent",
+    "Cancelled",
+    "Connecting",
+    "Connection",
+    "Dispatcher",
     "Held",
+    "Lean",
+    "Operation",
+    "Outcome",
+    "QuickDict",
+    "QuickList",
     "Recorder",
     "SharedBarrier",
     "SharedCondition",
@@ -31,6 +54,8 @@ __all__ = [
     "after_fork_in_child",
     "after_fork_in_parent",
     "before_fork",
+    "connect",
+    "connect_unix",
     "gil_install",
     "gil_installed",
     "gil_level",
@@ -53,9 +78,12 @@ __all__ = [
     "set_process_policy",
     "set_proxy",
     "set_values",
+    "sleep",
     "struct_cas",
     "struct_incr",
     "unscheduled",
+    "wait_readable",
+    "wait_writable",
 ]
 
 __version__: str
@@ -272,6 +300,12 @@ class SharedHeap:
         many seconds: to look at them stops all other processes for a moment.
         """
 
+@final
+class Absent:
+    """What a dict's `cas` takes for the value of a key that is not there."""
+
+ABSENT: Final[Absent]
+
 @disjoint_base
 class SharedDict:
     """The proxy of a shared dict: what is fast about it."""
@@ -294,7 +328,8 @@ class SharedDict:
     def cas(self, key: object, old: object, new: object, /) -> bool:
         """Set `key` to `new` if its value equals `old`, in one step; return whether it did.
 
-        A shared object equals only itself. False if the key is not there.
+        A shared object equals only itself. Where `old` is ABSENT, the key must not be there; where
+        `new` is, it is deleted.
         """
 
     def clear(self) -> None:
@@ -325,6 +360,9 @@ class SharedDict:
 
         Others may change it meanwhile.
         """
+
+class QuickDict(SharedDict):
+    """The same, with subscripts that make no detour by PyO3."""
 
 @final
 class SharedDictWalk:
@@ -407,6 +445,9 @@ class SharedList:
 
     def snapshot(self) -> tuple[list[object], int]:
         """Return all items of one moment, and the version of the list that they are from."""
+
+class QuickList(SharedList):
+    """The same, with subscripts that make no detour by PyO3."""
 
 @final
 class SharedListIterator:
@@ -726,3 +767,157 @@ def after_fork_in_parent() -> None:
 
 def after_fork_in_child() -> None:
     """Take the places that the parent prepared."""
+
+@final
+class Outcome:
+    """What became of one item: the value that the function returned, or the exception it raised."""
+
+    @property
+    def item(self) -> Any: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def value(self) -> Any: ...
+    @property
+    def exception(self) -> BaseException | None: ...
+    @property
+    def attempts(self) -> int: ...
+    @property
+    def queued(self) -> float: ...
+    @property
+    def started(self) -> float: ...
+    @property
+    def finished(self) -> float: ...
+    @property
+    def abandoned(self) -> bool: ...
+    @property
+    def ok(self) -> bool: ...
+    def unwrap(self) -> Any: ...
+    @staticmethod
+    def _of(
+        what: tuple[object, int, object, BaseException | None],
+        when: tuple[int, int, int, int, bool],
+    ) -> Outcome: ...
+
+@final
+class Dispatcher:
+    """Which items run when. One for each fan-out; the modes ask it."""
+
+    def __new__(
+        cls,
+        input: Iterator[Any] | None,
+        *,
+        limit: int,
+        window: int,
+        in_order: bool,
+        rate: tuple[float, float] | None = None,
+        retries: int = 0,
+        backoff: tuple[float, float, float, float] = (0.0, 1.0, 0.0, 0.0),
+        retry_if: Callable[[Exception], object] | None = None,
+        group: Callable[[Any], tuple[Hashable, int] | None] | None = None,
+        seed: int = 1,
+        opening: str | None = None,
+    ) -> Dispatcher: ...
+    def next(self) -> Outcome | None: ...
+    def succeeded(self, outcome: Outcome, value: object) -> Outcome | None: ...
+    def failed(
+        self, outcome: Outcome, exception: BaseException, *, abandoned: bool = False
+    ) -> Outcome | None: ...
+    def take(self) -> Outcome | None: ...
+    def put(self, item: object) -> Outcome | None: ...
+    @property
+    def wants(self) -> bool: ...
+    def close(self, error: BaseException | None = None) -> None: ...
+    def stop(self, exception: BaseException) -> None: ...
+    def lower_limit(self, limit: int) -> None: ...
+    @property
+    def running(self) -> int: ...
+    @property
+    def limit(self) -> int: ...
+    @property
+    def room(self) -> int: ...
+    @property
+    def pause(self) -> float | None: ...
+    def lagged(self, lag: float) -> None: ...
+    @property
+    def found(self) -> str | None: ...
+    @property
+    def waits_for_time(self) -> bool: ...
+    @property
+    def ready(self) -> bool: ...
+    @property
+    def ended(self) -> bool: ...
+    @property
+    def counts(self) -> tuple[int, int, int, int]: ...
+
+class HasFileno(Protocol):
+    def fileno(self) -> int: ...
+
+class Cancelled(BaseException):
+    """Raised in a coroutine of a lean fan-out where it waits, when it shall end."""
+
+_T_co = TypeVar("_T_co", covariant=True)
+
+@disjoint_base
+class Operation(Generic[_T_co]):
+    """What a primitive of `ungil.fanout` returns, to be awaited once."""
+
+    def __await__(self) -> Generator[Any, Any, _T_co]: ...
+    def __next__(self) -> Any: ...
+    def throw(
+        self, exception: object, value: object = None, _traceback: object = None
+    ) -> NoReturn: ...
+    def close(self) -> None: ...
+    def _advance(self) -> tuple[str | None, Any]: ...
+
+@final
+@disjoint_base
+class Connecting(Operation[Connection]):
+    """A connection that is being made: `await` gives it, and `async with` also closes it."""
+
+    def __aenter__(self) -> Awaitable[Connection]: ...
+    def __aexit__(self, *_exception: object) -> Awaitable[None]: ...
+
+@final
+class Connection:
+    """A stream to another program. One item reads it at a time, and one writes it."""
+
+    def read(self, n: int | None = None, /) -> Operation[bytes]: ...
+    def read_exactly(self, n: int, /) -> Operation[bytes]: ...
+    def read_line(self, *, limit: int = 65536) -> Operation[bytes]: ...
+    def read_until(self, separator: bytes, /, *, limit: int = 65536) -> Operation[bytes]: ...
+    def write(self, data: Buffer, /) -> Operation[None]: ...
+    def close(self) -> None: ...
+    @property
+    def closed(self) -> bool: ...
+    def fileno(self) -> int: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_exception: object) -> None: ...
+    def __aenter__(self) -> Operation[Self]: ...
+    def __aexit__(self, *_exception: object) -> Operation[None]: ...
+
+def connect(host: str, port: int) -> Connecting:
+    """A TCP connection to a name or an address."""
+
+def connect_unix(path: str | PathLike[str]) -> Connecting:
+    """A connection to a UNIX socket."""
+
+def sleep(seconds: float) -> Operation[None]:
+    """Comes back after so many seconds."""
+
+def wait_readable(file: int | HasFileno) -> Operation[None]:
+    """Comes back when a descriptor can be read without waiting."""
+
+def wait_writable(file: int | HasFileno) -> Operation[None]:
+    """Comes back when a descriptor can be written without waiting."""
+
+@disjoint_base
+class Lean:
+    """Drives the coroutines of one fan-out."""
+
+    name: str
+    def __new__(
+        cls, function: Callable[[Any], Any], dispatcher: Dispatcher, timeout: float | None
+    ) -> Self: ...
+    def advance(self) -> None: ...
+    def close(self) -> None: ...

@@ -41,6 +41,36 @@ pub fn len(heap: &Heap, at: Offset) -> Result<usize> {
     heap.read(at, || Ok(open(heap.segment(), at)?.len()))
 }
 
+/// The cell with the value of the key with the cell `key`, if it is easily found and is all of the
+/// value. `None`: ask [`get`].
+#[inline]
+pub fn glance(heap: &Heap, at: Offset, key: Cell) -> Option<Cell> {
+    let segment = heap.segment();
+    let hash = table::folded(value::hash_cell(heap.hash_key(), key)?);
+    let look = || {
+        let table = open(segment, at)?;
+        match table.find_cell(hash, key)? {
+            Some(number) => table.value(number),
+            None => Ok(Cell::NOTHING),
+        }
+    };
+    heap.glance(at, look).ok()?.filter(|cell| cell.is_whole())
+}
+
+/// Puts a number in the place of one, if the key with the cell `key` is easily found and has one of
+/// the same kind. False: ask [`set`].
+#[inline]
+pub fn replace_number(heap: &Heap, at: Offset, key: Cell, new: Cell) -> bool {
+    let Some(hash) = value::hash_cell(heap.hash_key(), key).map(table::folded) else {
+        return false;
+    };
+    let find = || {
+        let table = open(heap.segment(), at)?;
+        Ok(table.find_cell(hash, key)?.map(|number| table.value_at(number)))
+    };
+    heap.poke(at, find, |_| Some(new)).is_ok_and(|poked| poked.is_some())
+}
+
 /// The value of a key.
 #[inline]
 pub fn get(heap: &Heap, at: Offset, key: &Value) -> Result<Option<Value<'static>>> {

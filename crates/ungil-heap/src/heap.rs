@@ -1,6 +1,6 @@
 //! A heap that this process is attached to.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::os::fd::RawFd;
 use std::path::Path;
 use std::rc::Rc;
@@ -20,6 +20,21 @@ use crate::op::{Op, Thread};
 use crate::process::{self, Claim, FREE, LEFT, Life, Membership, Slot, TAKEN};
 use crate::segment::{Offset, Segment};
 use crate::{Error, Result, fault, object, pin, roots, version};
+
+/// Says that a lane of this thread is no more.
+pub(crate) fn forget_latest(thread: &Thread) {
+    if std::ptr::eq(LATEST.get(), thread) {
+        LATEST.set(std::ptr::null());
+    }
+}
+
+/// Whether this thread is in a transaction, of any heap.
+pub(crate) fn is_in_any_transaction() -> bool {
+    let any = |threads: &RefCell<Vec<Rc<Thread>>>| {
+        threads.borrow().iter().any(|thread| thread.transactions.get() > 0)
+    };
+    THREADS.try_with(any).unwrap_or(false)
+}
 
 /// No slot of the process table.
 const NOWHERE: usize = usize::MAX;
@@ -51,6 +66,8 @@ impl std::fmt::Debug for Heap {
 thread_local! {
     /// This thread's lanes, by the heap's id.
     static THREADS: RefCell<Vec<Rc<Thread>>> = const { RefCell::new(Vec::new()) };
+    /// That of them which was wanted last, found without a search. Null if it is no more.
+    static LATEST: Cell<*const Thread> = const { Cell::new(std::ptr::null()) };
 }
 
 impl Heap {
@@ -259,14 +276,31 @@ impl Heap {
     /// Who this thread is in the words of locks.
     #[inline]
     pub(crate) fn me(&self) -> Result<Holder> {
-        let id = self.id.load(Relaxed);
-        let known = THREADS.try_with(|threads| {
-            threads.borrow().iter().find(|thread| thread.id == id).map(|thread| thread.me)
-        });
-        match known {
-            Ok(Some(me)) => Ok(me),
-            _ => Ok(self.thread()?.me),
+        match self.latest(|thread| thread.me) {
+            Some(me) => Ok(me),
+            None => self.me_again(),
         }
+    }
+
+    /// The same if it was asked for lately.
+    #[inline]
+    pub(crate) fn lately_me(&self) -> Option<Holder> {
+        self.latest(|thread| thread.me)
+    }
+
+    #[cold]
+    fn me_again(&self) -> Result<Holder> {
+        let thread = self.thread()?;
+        LATEST.set(Rc::as_ptr(&thread));
+        Ok(thread.me)
+    }
+
+    /// Calls `with` with the lane of this thread, if it was the last one that was asked for.
+    #[inline]
+    fn latest<T>(&self, with: impl FnOnce(&Thread) -> T) -> Option<T> {
+        // SAFETY: null, or a lane of this thread, which is there until `forget_latest`.
+        let thread = unsafe { LATEST.get().as_ref()? };
+        (thread.id == self.id.load(Relaxed)).then(|| with(thread))
     }
 
     /// Another reference to it.
@@ -277,10 +311,17 @@ impl Heap {
     /// Who this thread is, unless it has an operation under way or has had none yet.
     #[inline]
     pub(crate) fn idle(&self) -> Option<Holder> {
+        let known = self.latest(|thread| (!thread.is_busy()).then_some(thread.me));
+        known.unwrap_or_else(|| self.idle_again())
+    }
+
+    #[cold]
+    fn idle_again(&self) -> Option<Holder> {
         let id = self.id.load(Relaxed);
         let known = THREADS.try_with(|threads| {
             let threads = threads.borrow();
             let mine = threads.iter().find(|thread| thread.id == id)?;
+            LATEST.set(Rc::as_ptr(mine));
             (!mine.is_busy()).then_some(mine.me)
         });
         known.ok().flatten()

@@ -32,6 +32,28 @@ pub fn len(heap: &Heap, at: Offset) -> Result<usize> {
     heap.read(at, || Ok(row(head)?.length))
 }
 
+/// The cell with a value, if it can be had at once and is all of the value. `None`: ask [`get`].
+#[inline]
+pub fn glance(heap: &Heap, at: Offset, index: isize) -> Option<Cell> {
+    let segment = heap.segment();
+    let head = head(segment, at).ok()?;
+    let look = || {
+        let row = row(head)?;
+        match slice::index(index, row.length) {
+            Some(index) => Cell::read(segment, place(row.cells, index)),
+            None => Ok(Cell::NOTHING),
+        }
+    };
+    heap.glance(at, look).ok()?.filter(|cell| cell.is_whole())
+}
+
+/// Puts a number in the place of one of the same kind, if that can be done at once. False: ask
+/// [`set`].
+#[inline]
+pub fn replace_number(heap: &Heap, at: Offset, index: isize, new: Cell) -> bool {
+    heap.poke(at, || place_of(heap, at, index), |_| Some(new)).is_ok_and(|poked| poked.is_some())
+}
+
 /// A value; `None`: there is no such index.
 #[inline]
 pub fn get(heap: &Heap, at: Offset, index: isize) -> Result<Option<Value<'static>>> {

@@ -43,6 +43,19 @@ pub enum Owner {
     Dead,
 }
 
+/// Takes the lock of an object that nobody has. False: ask [`acquire`], or [`enter`].
+#[inline]
+pub fn acquire_at_once(heap: &Heap, at: Offset) -> bool {
+    let (Ok(head), Some(me)) = (object::head(heap.segment(), at), heap.lately_me()) else {
+        return false;
+    };
+    let is_mine = !heap.is_in_transaction() && lock::try_acquire(&head.monitor, me);
+    if is_mine {
+        head.depth.store(1, Relaxed);
+    }
+    is_mine
+}
+
 /// Enters the monitor of an object; the thread that is in it already enters once more.
 ///
 /// `None`: not before `deadline`. Without a deadline it is waited for as long as it takes; with one
@@ -117,6 +130,19 @@ pub fn release(heap: &Heap, at: Offset) -> Result<()> {
     }
     let_go(head);
     Ok(())
+}
+
+/// Lets go of the lock of an object that this thread has taken once. False: ask [`release`], or
+/// [`leave`].
+#[inline]
+pub fn release_at_once(heap: &Heap, at: Offset) -> bool {
+    let Ok(head) = object::head(heap.segment(), at) else { return false };
+    let holder = Holder::of(head.monitor.load(Relaxed));
+    let is_mine = holder.is_some() && holder == heap.lately_me() && head.depth.load(Relaxed) <= 1;
+    if is_mine {
+        let_go(head);
+    }
+    is_mine
 }
 
 /// Whether the present holder took the lock over from one that ended or died with it.

@@ -8,7 +8,9 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use crate::lane::{self, DONE, IDLE, Lane, Mark};
 use crate::lock::{self, Holder};
 use crate::segment::{Offset, Segment};
-use crate::{Error, Heap, Result, chunk, fault, gate, memory, object, reclaim, slab, version};
+use crate::{
+    Error, Heap, Result, chunk, fault, gate, heap, memory, object, reclaim, slab, version,
+};
 
 /// What this process knows of a thread's lane.
 #[derive(Debug)]
@@ -189,6 +191,7 @@ impl Thread {
 
 impl Drop for Thread {
     fn drop(&mut self) {
+        heap::forget_latest(self);
         // With the heap, all lanes of the process were given back.
         let Some(heap) = self.heap.upgrade() else { return };
         if !self.is_foreign.get()

@@ -116,7 +116,7 @@ pub(crate) fn has_pins(segment: &Segment, slot: &Slot) -> bool {
         .and_then(|chunk| State::from_word(chunk::state(segment, chunk)?.load(Acquire)))
         .map(|state| match state {
             State::Slab(class) => slab::SIZES[usize::from(class)],
-            State::Run(chunks) => chunks * CHUNK,
+            State::Run(chunks) => chunks.saturating_mul(CHUNK),
             _ => 0,
         });
     size.is_ok_and(|size| size == bytes)

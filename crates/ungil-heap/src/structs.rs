@@ -65,20 +65,20 @@ pub fn schema(heap: &Heap, at: Offset) -> Result<(u64, usize)> {
     Ok((head.body[0].load(Relaxed), head.flags() as usize))
 }
 
+/// The cell of a field, if it can be had at once and is all of the value. `None`: ask [`get`].
+#[inline]
+pub fn glance(heap: &Heap, at: Offset, schema: u64, field: usize) -> Option<Cell> {
+    let segment = heap.segment();
+    let place = self::field(head(segment, at).ok()?, at, schema, field).ok()?;
+    heap.glance(at, || Cell::read(segment, place)).ok()?.filter(|cell| cell.is_whole())
+}
+
 /// The value of a field.
 ///
 /// # Errors
 /// [`Error::Unfit`] here and below if the object has another schema, or no such field.
-#[inline]
 pub fn get(heap: &Heap, at: Offset, schema: u64, field: usize) -> Result<Value<'static>> {
-    let segment = heap.segment();
-    let place = self::field(head(segment, at)?, at, schema, field)?;
-    if let Some(cell) = heap.glance(at, || Cell::read(segment, place))?
-        && !cell.is_nothing()
-        && !cell.has_block()
-    {
-        return value::load(segment, cell);
-    }
+    let place = self::field(head(heap.segment(), at)?, at, schema, field)?;
     cells::get(heap, at, || Ok(Some(place)))?.ok_or(Error::Corrupt("a field with no value"))
 }
 

@@ -34,7 +34,7 @@ use crate::object::{self, Kind};
 use crate::reclaim::{Owned, Visit};
 use crate::segment::{Offset, Segment};
 use crate::value::{self, Cell, Value};
-use crate::{Error, Heap, Result, chunk};
+use crate::{Error, Heap, Result};
 use index::Index;
 
 pub use walk::Cursor;
@@ -134,14 +134,20 @@ pub(crate) struct Probe<'p> {
     value: &'p Value<'p>,
 }
 
+/// The half of a hash that tables know.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "both halves are in it")]
+pub(crate) const fn folded(hash: u64) -> u32 {
+    (hash ^ hash >> 32) as u32
+}
+
 impl<'p> Probe<'p> {
     #[inline]
     pub(crate) fn new(heap: &Heap, value: &'p Value<'p>) -> Self {
         let hash = value::hash(heap.hash_key(), value);
         let is_nan = matches!(value, Value::Float(number) if number.is_nan());
         let cell = if is_nan { None } else { Cell::inline(value) };
-        #[expect(clippy::cast_possible_truncation, reason = "both halves are in it")]
-        Self { hash: (hash ^ hash >> 32) as u32, cell: cell.unwrap_or(Cell::NOTHING), value }
+        Self { hash: folded(hash), cell: cell.unwrap_or(Cell::NOTHING), value }
     }
 }
 
@@ -167,7 +173,11 @@ pub(crate) struct Table<'s, const WIDTH: usize> {
 
 impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
     /// The table of the object at `object`, which may be changing.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "returned through memory, it takes as long as a search"
+    )]
     pub(crate) fn open(segment: &'s Segment, object: Offset, kind: Kind) -> Result<Self> {
         let head = object::head(segment, object)?;
         if head.identity.load(Relaxed).to_le_bytes()[0] != kind as u8 {
@@ -178,7 +188,8 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
         Self::at(segment, object, Place::from_word(place.load(Relaxed))?, counts)
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as above")]
     fn at(
         segment: &'s Segment,
         object: Offset,
@@ -188,12 +199,8 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
         let (index, entries): (&[AtomicU64], &[AtomicU64]) = match place {
             None => (&[], &[]),
             Some(place) => {
-                let bytes = place.bytes(WIDTH);
-                // Beyond the last chunk there is no memory yet, and touching it could fail.
-                if place.at + bytes > segment.layout().chunk(chunk::count(segment)) {
-                    return Err(Error::Corrupt("a table reaches beyond the heap"));
-                }
-                segment.words(place.at, bytes / 8)?.split_at((4 << place.bits) / 8)
+                let words = segment.words(place.at, place.bytes(WIDTH) / 8)?;
+                words.split_at((4 << place.bits) / 8)
             }
         };
         if counts.used as usize * WIDTH > entries.len() || counts.live > counts.used {
@@ -276,6 +283,23 @@ impl<'s, const WIDTH: usize> Table<'s, WIDTH> {
         }
         // Without a table there is no slot, and none is needed before there is one.
         if self.place.is_none() { Ok(Found::Slot(0)) } else { Err(ENDLESS) }
+    }
+
+    /// Looks for the entry whose key has this cell. `None`: there is none, but there may be another
+    /// one whose key is equal.
+    #[inline]
+    pub(crate) fn find_cell(&self, hash: u32, key: Cell) -> Result<Option<usize>> {
+        for (_, content) in self.index.search(hash) {
+            if content == 0 {
+                break;
+            }
+            if let Some(number) = self.index.number(content, hash)
+                && self.key(number)? == key
+            {
+                return Ok(Some(number));
+            }
+        }
+        Ok(None)
     }
 
     /// Whether a key is the wanted one, though its cell is another. Not inlined, because the search

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use crate::lock::{self, Holder};
 use crate::op::{Op, Paused, Thread};
-use crate::{Error, Heap, Result, fault};
+use crate::{Error, Heap, Result, fault, heap};
 
 /// A transaction of this thread. Dropped without [`Transaction::commit`], it has not happened.
 ///
@@ -45,7 +45,9 @@ impl Heap {
     /// no other thread or process has one.
     ///
     /// # Errors
-    /// [`Error::Misuse`] inside of an operation that is none; those of [`crate::lock::Pause`].
+    /// [`Error::Misuse`] inside of an operation that is none, and in a transaction of another heap:
+    /// two threads that begin the same two in opposite order would wait for each other for ever.
+    /// Those of [`crate::lock::Pause`].
     pub fn begin(&self) -> Result<Transaction> {
         let thread = self.thread()?;
         thread.check()?;
@@ -53,6 +55,12 @@ impl Heap {
         if level == 0 {
             if thread.is_busy() {
                 return Err(Error::Misuse("a transaction cannot be part of a single change"));
+            }
+            if heap::is_in_any_transaction() {
+                return Err(Error::Misuse(
+                    "this thread is in a transaction of another heap: end it before, because two \
+                     that are begun in opposite order would wait for each other for ever",
+                ));
             }
             self.be_alone(thread.me)?;
         }

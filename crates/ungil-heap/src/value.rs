@@ -25,6 +25,7 @@ pub(crate) use cell::{copy_block, from_block};
 pub use code::{decode, encode};
 pub use equal::equal;
 pub use hash::hash;
+pub(crate) use hash::hash_cell;
 pub use sum::plus;
 
 /// Bytes of a string that fits in a cell.

@@ -137,3 +137,18 @@ fn a_gate_that_is_closed_by_nobody_keeps_nobody_out() {
     dict::set(&heap, dict.at(), &Value::Int(1), &Value::None).unwrap();
     assert_eq!(dict::len(&heap, dict.at()).unwrap(), 1);
 }
+
+#[test]
+fn a_table_in_a_run_that_is_longer_than_memory_has_no_pins() {
+    let heap = heap(4 << 20);
+    let root = node(&heap, 1);
+    let _ = heap.pin(&root).unwrap();
+    let layout = *heap.segment().layout();
+    for chunk in 0..layout.chunks {
+        heap.segment()
+            .word(layout.states + chunk * 8)
+            .unwrap()
+            .store(216_454_257_090_494_464, Relaxed);
+    }
+    assert!(!heap.has_pins().unwrap());
+}

@@ -632,3 +632,29 @@ fn processes_killed_at_any_moment_leave_everything_usable() {
         }
     }
 }
+
+#[test]
+fn what_is_not_taken_at_once_is_left_as_it_is() {
+    let heap = heap(SIZE);
+    let at = heap.make(|op| lock::create_reentrant(op)).unwrap().at();
+    // Who this thread is has to be known first.
+    assert_eq!(monitor::enter(&heap, at, None).unwrap(), Some(Acquired::Free));
+    assert!(!monitor::acquire_at_once(&heap, at), "it is held");
+    assert_eq!(monitor::enter(&heap, at, None).unwrap(), Some(Acquired::Free));
+    assert!(!monitor::release_at_once(&heap, at), "it was entered twice");
+    monitor::leave(&heap, at).unwrap();
+    let other = heap.clone();
+    let by_another = move || monitor::release_at_once(&other, at);
+    assert!(!std::thread::spawn(by_another).join().unwrap());
+    assert!(monitor::release_at_once(&heap, at));
+    assert!(!monitor::release_at_once(&heap, at), "it is free");
+    let transaction = heap.begin().unwrap();
+    assert!(!monitor::acquire_at_once(&heap, at), "in a transaction no lock is taken");
+    transaction.commit().unwrap();
+    assert!(monitor::acquire_at_once(&heap, at));
+    assert_eq!(monitor::enter(&heap, at, None).unwrap(), Some(Acquired::Free));
+    monitor::leave(&heap, at).unwrap();
+    assert!(monitor::is_mine(&heap, at).unwrap());
+    monitor::leave(&heap, at).unwrap();
+    assert_eq!(monitor::holder(&heap, at).unwrap(), None);
+}

@@ -538,3 +538,15 @@ proptest! {
         prop_assert_eq!((left.freed, left.lowered), (0, 0), "nothing was lost");
     }
 }
+
+#[test]
+fn a_thread_is_in_transactions_of_one_heap_at_a_time() {
+    let (one, other) = (heap(1 << 20), heap(1 << 20));
+    let outer = one.begin().unwrap();
+    assert!(matches!(other.begin(), Err(Error::Misuse(_))));
+    one.begin().unwrap().commit().unwrap();
+    let elsewhere = other.clone();
+    std::thread::spawn(move || elsewhere.begin().unwrap().commit().unwrap()).join().unwrap();
+    outer.commit().unwrap();
+    other.begin().unwrap().commit().unwrap();
+}

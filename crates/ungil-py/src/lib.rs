@@ -1,6 +1,7 @@
 //! `ungil._native`: conversions between Python and the Rust parts, and nothing else.
 
 mod control;
+mod fanout;
 mod hook;
 mod in_process;
 mod recording;
@@ -39,6 +40,13 @@ mod _native {
     #[pymodule_export]
     use super::control::{process_policy, remove_stale_pages, set_process_policy};
     #[pymodule_export]
+    use super::fanout::{
+        Connecting, Connection, Lean, Operation, connect, connect_unix, sleep, wait_readable,
+        wait_writable,
+    };
+    #[pymodule_export]
+    use super::fanout::{Dispatcher, Outcome};
+    #[pymodule_export]
     use super::in_process::{
         gil_install, gil_installed, gil_level, gil_policy, gil_set_level, gil_set_policy,
         gil_stats, gil_thread_stats,
@@ -49,7 +57,7 @@ mod _native {
     use super::scheduled::{preload_value, restore_signals, unscheduled};
     #[pymodule_export]
     use super::share::{
-        Barrier, Condition, Event, Lock, Monitor, Schema, Semaphore, Struct, owner_died,
+        Absent, Barrier, Condition, Event, Lock, Monitor, Schema, Semaphore, Struct, owner_died,
         struct_cas, struct_incr,
     };
     #[pymodule_export]
@@ -68,7 +76,9 @@ mod _native {
     /// The names that the command line knows.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("Cancelled", module.py().get_type::<super::fanout::Cancelled>())?;
         module.add("POLICIES", PyTuple::new(module.py(), super::scheduled::policies())?)?;
-        module.add("LEVELS", PyTuple::new(module.py(), super::scheduled::levels())?)
+        module.add("LEVELS", PyTuple::new(module.py(), super::scheduled::levels())?)?;
+        super::share::add_classes(module)
     }
 }

@@ -11,6 +11,7 @@ are dates and times, Decimal, Fraction, UUID, range and members of enums. A slic
 is an ordinary list. Nothing is pickled but what is wrapped in `Pickled`.
 """
 
+from ungil._native import ABSENT
 from ungil.share._deque import deque
 from ungil.share._dict import dict
 from ungil.share._heap import Heap
@@ -30,6 +31,7 @@ from ungil.share._sync import (
 from ungil.share._values import Pickled
 
 __all__ = [
+    "ABSENT",
     "Barrier",
     "BoundedSemaphore",
     "Condition",

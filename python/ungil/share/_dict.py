@@ -8,6 +8,8 @@ It behaves as a builtin one does, but:
   objects in it stay shared.
 * Each method is one step for all other threads and processes: they see all of an `update` or
   nothing, and `setdefault`, `pop`, `popitem`, `incr` and `cas` take effect once.
+  `cas(key, ABSENT, value)` puts in a key that is not there, `cas(key, value, ABSENT)` deletes one
+  that has this value.
 * It may change during an iteration, which reads it in batches. Each key is seen exactly once that
   is there from the first step to the last; what is put in after the first step is not seen, so that
   the iteration ends; what is deleted or changed meanwhile may be seen as it was. For one moment's
@@ -46,7 +48,7 @@ _Part: TypeAlias = Literal["keys", "values", "items"]
 _Pairs: TypeAlias = _Keyed | Iterable[Iterable[object]]
 
 
-class dict(Container, _native.SharedDict, Monitor, MutableMapping[object, object]):
+class dict(Container, _native.QuickDict, Monitor, MutableMapping[object, object]):
     """A dict that every process with its heap sees and changes."""
 
     __slots__ = ()

@@ -29,7 +29,7 @@ from ungil.share._monitor import Monitor
 _TRIES = 4
 
 
-class list(Container, _native.SharedList, Monitor, MutableSequence[object]):
+class list(Container, _native.QuickList, Monitor, MutableSequence[object]):
     """A list that every process with its heap sees and changes."""
 
     __slots__ = ()
@@ -49,7 +49,9 @@ class list(Container, _native.SharedList, Monitor, MutableSequence[object]):
             order = sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse)
             if self.reorder(version, order):
                 return
-        raise ValueError("list modified during sort")
+        raise ValueError(
+            f"list modified during sort: others changed it during each of {_TRIES} attempts"
+        )
 
     def __add__(self, other: Iterable[object]) -> builtins.list[object]:
         if not isinstance(other, (list, builtins.list)):

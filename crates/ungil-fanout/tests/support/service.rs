@@ -39,7 +39,10 @@ pub enum Latency {
     /// Pareto with shape 1.5: finite mean (this one), infinite variance.
     HeavyTailed(u64),
     /// Each host has its own, spread evenly in logarithm between these; a visit adds up to 5 %.
-    Hosts { fastest: u64, slowest: u64 },
+    Hosts {
+        fastest: u64,
+        slowest: u64,
+    },
 }
 
 impl Latency {
@@ -244,9 +247,7 @@ pub fn run(world: &World, limit: &mut impl Limit) -> Run {
     let mut random = Random(world.seed);
     let typical = match world.latency {
         Latency::Constant(ns) | Latency::Exponential(ns) | Latency::HeavyTailed(ns) => ns,
-        Latency::Hosts { fastest, slowest } => {
-            ((fastest as f64 * slowest as f64).sqrt()) as u64
-        }
+        Latency::Hosts { fastest, slowest } => ((fastest as f64 * slowest as f64).sqrt()) as u64,
     };
     let mut items: Vec<Item> = Vec::new();
     let mut again: VecDeque<usize> = VecDeque::new();

@@ -93,6 +93,25 @@ impl Cell {
         self.tag() >= Tag::STR
     }
 
+    /// The value that it is all of, if it refers to nothing else.
+    pub fn whole(self) -> Option<Value<'static>> {
+        Some(match self.tag() {
+            Tag::NONE => Value::None,
+            Tag::BOOL => Value::Bool(self.1 != 0),
+            Tag::INT => Value::Int(self.1.cast_signed()),
+            Tag::FLOAT => Value::Float(f64::from_bits(self.1)),
+            Tag::SHORT_STR => Value::Str(self.text().ok()?),
+            Tag::SHORT_BYTES => Value::Bytes(self.text().ok()?),
+            _ => return None,
+        })
+    }
+
+    /// Whether it is.
+    #[inline]
+    pub const fn is_whole(self) -> bool {
+        self.tag() != Tag::NOTHING && self.tag() < Tag::OBJECT
+    }
+
     /// Whether it holds a number, or a bool, whose second word is all of it.
     #[inline]
     pub(crate) const fn is_number(self) -> bool {
@@ -101,7 +120,7 @@ impl Cell {
 
     /// The integer of at most 64 bits that it holds, if it holds one.
     #[inline]
-    pub(crate) const fn int(self) -> Option<i64> {
+    pub const fn int(self) -> Option<i64> {
         if self.tag() == Tag::INT { Some(self.1.cast_signed()) } else { None }
     }
 
@@ -129,10 +148,10 @@ impl Cell {
         })
     }
 
-    /// The cell of a short `str` with these bytes.
+    /// The cell of a `str` with these bytes in UTF-8, if they are few enough.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "one half each")]
-    pub(super) fn short(text: &[u8]) -> Option<Self> {
+    pub fn short(text: &[u8]) -> Option<Self> {
         if text.len() > SHORT {
             return None;
         }
@@ -162,6 +181,13 @@ impl Cell {
         }
         let word = u128::from(self.1) << 64 | u128::from(self.0);
         Ok(Text::here(length, (word >> 16).to_le_bytes()))
+    }
+}
+
+impl From<f64> for Cell {
+    #[inline]
+    fn from(number: f64) -> Self {
+        Self(Tag::FLOAT.into(), number.to_bits())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use super::cell::Tag;
 use super::equal::{Number, alias, number};
 use super::{Cell, DEPTH, Value};
 
@@ -27,6 +28,16 @@ pub fn hash(key: [u64; 2], value: &Value) -> u64 {
         Value::Str(text) => string(key, text),
         Value::Int(number) => word(key, number.cast_unsigned()),
         other => hash_other(key, other, 0),
+    }
+}
+
+/// The same of the value of a cell, if that is an integer or a string and the cell is all of it.
+#[inline]
+pub(crate) fn hash_cell(key: [u64; 2], cell: Cell) -> Option<u64> {
+    match cell.tag() {
+        Tag::SHORT_STR => Some(words(key, cell)),
+        Tag::INT => Some(word(key, cell.1)),
+        _ => None,
     }
 }
 
@@ -85,7 +96,14 @@ const fn word(key: [u64; 2], word: u64) -> u64 {
 /// The hash of a string. A short one is hashed as it lies in its cell: two words and no remainder.
 #[inline]
 fn string(key: [u64; 2], text: &[u8]) -> u64 {
-    let Some(cell) = Cell::short(text) else { return sip(key, text) };
+    match Cell::short(text) {
+        Some(cell) => words(key, cell),
+        None => sip(key, text),
+    }
+}
+
+#[inline]
+fn words(key: [u64; 2], cell: Cell) -> u64 {
     let mut state = Sip::new(key);
     for word in cell.words() {
         state.take(word);

@@ -1,15 +1,46 @@
 //! Single Python values as the heap keeps them, and back.
 
 use std::borrow::Cow;
+use std::slice;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyString};
 use ungil_heap::Error;
-use ungil_heap::value::Value;
+use ungil_heap::value::{Cell, Value};
 
 use super::errors::raised;
 use super::extension;
+
+/// The cell of a key that is an exact integer or string and fits in one.
+#[inline]
+pub fn key_cell(given: &Bound<'_, PyAny>) -> Option<Cell> {
+    if let Ok(text) = given.cast_exact::<PyString>() {
+        let mut length = 0;
+        // SAFETY: the object is a string; the result is checked.
+        let bytes = unsafe { ffi::PyUnicode_AsUTF8AndSize(text.as_ptr(), &raw mut length) };
+        if bytes.is_null() {
+            drop(PyErr::take(given.py()));
+            return None;
+        }
+        // SAFETY: the caller keeps the string, and that its UTF-8 form.
+        return Cell::short(unsafe { slice::from_raw_parts(bytes.cast(), length.unsigned_abs()) });
+    }
+    number_cell(given).filter(|cell| cell.int().is_some())
+}
+
+/// The cell of an exact integer or float, if it fits in one.
+#[inline]
+pub fn number_cell(given: &Bound<'_, PyAny>) -> Option<Cell> {
+    if let Ok(number) = given.cast_exact::<PyInt>() {
+        let mut overflow = 0;
+        // SAFETY: the object is an integer, so this cannot fail but by overflow.
+        let number =
+            unsafe { ffi::PyLong_AsLongLongAndOverflow(number.as_ptr(), &raw mut overflow) };
+        return (overflow == 0).then(|| Cell::from(number));
+    }
+    given.cast_exact::<PyFloat>().ok().map(|number| Cell::from(number.value()))
+}
 
 /// The value of an object of a simple immutable type. Strings are borrowed from the object, for
 /// which the caller keeps it.
@@ -31,7 +62,7 @@ pub fn simple<'a>(given: &Bound<'_, PyAny>) -> PyResult<Option<Value<'a>>> {
     } else if let Ok(bytes) = given.cast_exact::<PyBytes>() {
         let bytes = bytes.as_bytes();
         // SAFETY: the caller keeps the object, whose bytes never change or move.
-        Value::Bytes(unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) }.into())
+        Value::Bytes(unsafe { slice::from_raw_parts(bytes.as_ptr(), bytes.len()) }.into())
     } else if let Ok(number) = given.cast_exact::<PyComplex>() {
         Value::Complex(number.real(), number.imag())
     } else {
@@ -51,7 +82,7 @@ fn string<'a>(text: &Bound<'_, PyString>) -> PyResult<Value<'a>> {
         return Ok(Value::Str(encoded.cast::<PyBytes>()?.as_bytes().to_vec().into()));
     }
     // SAFETY: the string keeps its UTF-8 form as long as it lives, and the caller keeps the string.
-    let bytes = unsafe { std::slice::from_raw_parts(bytes.cast(), length.unsigned_abs()) };
+    let bytes = unsafe { slice::from_raw_parts(bytes.cast(), length.unsigned_abs()) };
     Ok(Value::Str(bytes.into()))
 }
 

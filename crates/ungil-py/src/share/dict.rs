@@ -1,19 +1,25 @@
 //! What a shared dict does inside of operations; the rest of its methods are Python's
 //! (`ungil.share`).
 
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
 use pyo3::exceptions::{PyKeyError, PyReferenceError};
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyType};
 use ungil_heap::table::Cursor;
 use ungil_heap::value::Value;
 use ungil_heap::{Error, dict};
 
+use super::absent::Absent;
 use super::argument::Given;
 use super::convert::{self, simple};
 use super::dict_walk::Walk;
 use super::draft::{Drafts, finished, put};
 use super::errors::raised;
 use super::proxy::{Held, Hold};
+use super::{recent, slots};
 
 /// The proxy of a shared dict.
 #[pyclass(frozen, mapping, subclass, weakref, module = "ungil._native", name = "SharedDict")]
@@ -184,7 +190,8 @@ impl Dict {
         })
     }
 
-    /// Gives a key the value `new` if its value is `old`, in one step; whether it was.
+    /// Gives a key the value `new` if its value is `old`, in one step; whether it was. Either can be
+    /// [`Absent`].
     #[pyo3(signature = (key, old, new, /))]
     fn cas<'py>(
         &self,
@@ -193,13 +200,13 @@ impl Dict {
         new: &Bound<'py, PyAny>,
     ) -> PyResult<bool> {
         let mut drafts = Drafts::new(&self.0.shared);
-        let (key, old) = (drafts.draft_key(key)?, drafts.draft_old(old)?);
-        let new = drafts.draft(new)?;
-        let (key, old) = (finished(&key, &[]), finished(&old, &[]));
+        let key = finished(&drafts.draft_key(key)?, &[]);
+        let old = Absent::or(old, || Ok(finished(&drafts.draft_old(old)?, &[])))?;
+        let new = Absent::or(new, || drafts.draft(new))?;
         let changed = self.0.shared.heap.change(|op| {
             let made = drafts.make(op)?;
-            let new = finished(&new, &made);
-            dict::compare_and_set_in(op, self.0.at, &key, Some(&old), Some(&new))
+            let new = new.as_ref().map(|new| finished(new, &made));
+            dict::compare_and_set_in(op, self.0.at, &key, old.as_ref(), new.as_ref())
         });
         changed.map_err(raised)
     }
@@ -228,6 +235,70 @@ impl Dict {
     fn walk(slf: &Bound<'_, Self>, part: &str, step: i8) -> PyResult<Walk> {
         Walk::new(slf.clone().unbind(), part, step)
     }
+}
+
+/// The class whose subscripts take no detour.
+pub fn quick(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
+    slots::class::<Dict>(
+        py,
+        c"ungil._native.QuickDict",
+        &mut [
+            ffi::PyType_Slot { slot: ffi::Py_mp_subscript, pfunc: get_item as *mut c_void },
+            ffi::PyType_Slot { slot: ffi::Py_mp_ass_subscript, pfunc: set_item as *mut c_void },
+            ffi::PyType_Slot::default(),
+        ],
+    )
+}
+
+unsafe extern "C" fn get_item(
+    object: *mut ffi::PyObject,
+    key: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
+    let dict = unsafe { slots::instance::<Dict>(&object) };
+    let quick = |py: Python<'_>| {
+        // SAFETY: it keeps the key as well.
+        let key = unsafe { Borrowed::from_ptr(py, key) };
+        let cell = dict::glance(&dict.0.shared.heap, dict.0.at, convert::key_cell(&key)?)?;
+        recent::object(py, cell)
+    };
+    let slow = |py: Python<'_>| {
+        // SAFETY: as above.
+        let key = unsafe { Borrowed::from_ptr(py, key) };
+        dict.__getitem__(&key).map(Bound::into_ptr)
+    };
+    // SAFETY: this is a slot.
+    unsafe { slots::answer(ptr::null_mut(), quick, slow) }
+}
+
+unsafe extern "C" fn set_item(
+    object: *mut ffi::PyObject,
+    key: *mut ffi::PyObject,
+    value: *mut ffi::PyObject,
+) -> c_int {
+    // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
+    let dict = unsafe { slots::instance::<Dict>(&object) };
+    let quick = |py: Python<'_>| {
+        // SAFETY: it keeps the key as well, and the value, if there is one.
+        let key = unsafe { Borrowed::from_ptr(py, key) };
+        // SAFETY: as above.
+        let value = unsafe { Borrowed::from_ptr_or_opt(py, value) };
+        let value = value.as_deref()?;
+        let (key, new) = (convert::key_cell(&key)?, convert::number_cell(value)?);
+        dict::replace_number(&dict.0.shared.heap, dict.0.at, key, new).then_some(0)
+    };
+    let slow = |py: Python<'_>| {
+        // SAFETY: as above.
+        let key = unsafe { Borrowed::from_ptr(py, key) };
+        // SAFETY: as above.
+        match unsafe { Bound::from_borrowed_ptr_or_opt(py, value) } {
+            Some(value) => dict.__setitem__(&key, &value),
+            None => dict.__delitem__(&key),
+        }
+        .map(|()| 0)
+    };
+    // SAFETY: this is a slot.
+    unsafe { slots::answer(-1, quick, slow) }
 }
 
 fn missing(key: &Bound<'_, PyAny>) -> PyErr {

@@ -1,10 +1,13 @@
 //! What a shared list does inside of operations; the rest of its methods are Python's
 //! (`ungil.share`).
 
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyList, PySlice};
+use pyo3::types::{PyInt, PyList, PySlice, PyType};
 use ungil_heap::slice::Slice;
 use ungil_heap::{Error, list};
 
@@ -13,6 +16,7 @@ use super::draft::{Drafts, finished, put};
 use super::errors::raised;
 use super::list_iterator::ListIterator;
 use super::proxy::{Held, Hold};
+use super::{recent, slots};
 
 /// The proxy of a shared list.
 #[pyclass(frozen, sequence, subclass, weakref, module = "ungil._native", name = "SharedList")]
@@ -321,8 +325,86 @@ impl List {
                 return Ok(true);
             }
         }
-        Err(PyValueError::new_err("list modified during remove"))
+        Err(PyValueError::new_err(format!(
+            "list modified during remove: others changed it during each of {TRIES} attempts"
+        )))
     }
+}
+
+/// An index that is an exact integer.
+#[inline]
+fn quick_index(given: &Bound<'_, PyAny>) -> Option<isize> {
+    if !given.is_exact_instance_of::<PyInt>() {
+        return None;
+    }
+    // SAFETY: an integer.
+    let index = unsafe { ffi::PyLong_AsSsize_t(given.as_ptr()) };
+    // It is -1, or too large.
+    (index != -1 || PyErr::take(given.py()).is_none()).then_some(index)
+}
+
+/// The class whose subscripts take no detour.
+pub fn quick(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
+    slots::class::<List>(
+        py,
+        c"ungil._native.QuickList",
+        &mut [
+            ffi::PyType_Slot { slot: ffi::Py_mp_subscript, pfunc: get_item as *mut c_void },
+            ffi::PyType_Slot { slot: ffi::Py_mp_ass_subscript, pfunc: set_item as *mut c_void },
+            ffi::PyType_Slot::default(),
+        ],
+    )
+}
+
+unsafe extern "C" fn get_item(
+    object: *mut ffi::PyObject,
+    key: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
+    let list = unsafe { slots::instance::<List>(&object) };
+    let quick = |py: Python<'_>| {
+        // SAFETY: it keeps the key as well.
+        let key = unsafe { Borrowed::from_ptr(py, key) };
+        let cell = list::glance(&list.0.shared.heap, list.0.at, quick_index(&key)?)?;
+        recent::object(py, cell)
+    };
+    let slow = |py: Python<'_>| {
+        // SAFETY: as above.
+        let key = unsafe { Borrowed::from_ptr(py, key) };
+        list.__getitem__(&key).map(Bound::into_ptr)
+    };
+    // SAFETY: this is a slot.
+    unsafe { slots::answer(ptr::null_mut(), quick, slow) }
+}
+
+unsafe extern "C" fn set_item(
+    object: *mut ffi::PyObject,
+    key: *mut ffi::PyObject,
+    value: *mut ffi::PyObject,
+) -> c_int {
+    // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
+    let list = unsafe { slots::instance::<List>(&object) };
+    let quick = |py: Python<'_>| {
+        // SAFETY: it keeps the key as well, and the value, if there is one.
+        let key = unsafe { Borrowed::from_ptr(py, key) };
+        // SAFETY: as above.
+        let value = unsafe { Borrowed::from_ptr_or_opt(py, value) };
+        let value = value.as_deref()?;
+        let (index, new) = (quick_index(&key)?, convert::number_cell(value)?);
+        list::replace_number(&list.0.shared.heap, list.0.at, index, new).then_some(0)
+    };
+    let slow = |py: Python<'_>| {
+        // SAFETY: as above.
+        let key = unsafe { Borrowed::from_ptr(py, key) };
+        // SAFETY: as above.
+        match unsafe { Bound::from_borrowed_ptr_or_opt(py, value) } {
+            Some(value) => list.__setitem__(&key, &value),
+            None => list.__delitem__(&key),
+        }
+        .map(|()| 0)
+    };
+    // SAFETY: this is a slot.
+    unsafe { slots::answer(-1, quick, slow) }
 }
 
 /// Whether Python finds one to be the other in a list.

@@ -1,5 +1,6 @@
 //! `ungil.share`: objects of a shared heap as Python objects.
 
+mod absent;
 mod argument;
 mod attached;
 mod convert;
@@ -16,12 +17,18 @@ mod list;
 mod list_iterator;
 mod monitor;
 mod proxy;
+mod recent;
 mod set;
+mod slots;
 mod statistics;
 mod structs;
 mod sync;
 mod transaction;
 
+use pyo3::prelude::*;
+use pyo3::types::PyTypeMethods;
+
+pub use absent::Absent;
 pub use deque::Deque;
 pub use dict::Dict;
 pub use dict_walk::Walk;
@@ -37,3 +44,14 @@ pub use set::Set;
 pub use structs::{Schema, Struct, struct_cas, struct_incr};
 pub use sync::{Barrier, Condition, Event, Lock, Semaphore};
 pub use transaction::Transaction;
+
+/// Adds the classes that PyO3 does not make.
+pub fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    recent::prepare(py)?;
+    module.add("ABSENT", Absent)?;
+    for class in [dict::quick(py)?, list::quick(py)?] {
+        module.add(class.name()?, class)?;
+    }
+    Ok(())
+}

@@ -278,6 +278,9 @@ pub fn set_proxy(py: Python<'_>, kind: &str, class_: Py<PyType>) -> PyResult<()>
         "deque" => self::class(Kind::Deque),
         name => sync::named(name).map(sync::class),
     };
+    if matches!(kind, "Lock" | "RLock") {
+        sync::quicken(class_.bind(py))?;
+    }
     place
         .and_then(|place| place.set(py, class_).ok())
         .ok_or_else(|| PyRuntimeError::new_err("the class of these proxies is declared already"))

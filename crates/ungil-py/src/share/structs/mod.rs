@@ -10,7 +10,8 @@
 mod label;
 mod schema;
 
-use std::ffi::{c_int, c_long, c_void};
+use std::ffi::{c_int, c_void};
+use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
@@ -29,6 +30,7 @@ pub use self::schema::Schema;
 use super::draft::{Drafts, finished, put};
 use super::errors::raised;
 use super::proxy::{Held, Hold, Shared};
+use super::{recent, slots};
 
 /// An instance of a declared class.
 #[pyclass(frozen, subclass, weakref, module = "ungil._native", name = "SharedStruct")]
@@ -101,31 +103,6 @@ impl Struct {
         }
     }
 
-    /// The value of a field that is quickly had, as a reference for the caller.
-    #[inline]
-    fn glance(&self, index: usize) -> Option<*mut ffi::PyObject> {
-        let Place::Shared(hold) = &self.place else { return None };
-        Some(match structs::get(&hold.shared.heap, hold.at, self.hash, index + 1) {
-            // SAFETY: here and below, the thread is attached, because only such a one has an
-            // instance, and a null pointer with an exception is what the caller may return too.
-            Ok(Value::Int(number)) => unsafe { ffi::PyLong_FromLongLong(number) },
-            // SAFETY: as above.
-            Ok(Value::Float(number)) => unsafe { ffi::PyFloat_FromDouble(number) },
-            // SAFETY: as above.
-            Ok(Value::Bool(flag)) => unsafe { ffi::PyBool_FromLong(c_long::from(flag)) },
-            Ok(Value::Str(text)) => {
-                let (bytes, length) = (text.as_ptr().cast(), text.len().cast_signed());
-                // SAFETY: as above, and the bytes live during the call.
-                unsafe { ffi::PyUnicode_DecodeUTF8(bytes, length, c"surrogatepass".as_ptr()) }
-            }
-            Ok(_) => return None,
-            Err(error) => {
-                Python::attach(|py| raised(error).restore(py));
-                std::ptr::null_mut()
-            }
-        })
-    }
-
     #[inline]
     fn get<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>> {
         match &self.place {
@@ -181,21 +158,17 @@ fn local<T>(
 
 /// What an attribute of a class calls: the class is one of structs, and `index` that of a field.
 ///
-/// There is nothing between this and the interpreter, because a field is read in less time than
-/// PyO3 takes to call a method.
 unsafe extern "C" fn get(object: *mut ffi::PyObject, index: *mut c_void) -> *mut ffi::PyObject {
     // SAFETY: the interpreter calls this with an instance of the class, which it keeps.
-    let object = unsafe { instance(&object) };
-    if let Some(value) = object.glance(index.addr()) {
-        return value;
-    }
-    Python::attach(|py| match object.get(py, index.addr()) {
-        Ok(value) => value.into_ptr(),
-        Err(error) => {
-            error.restore(py);
-            std::ptr::null_mut()
-        }
-    })
+    let object = unsafe { slots::instance::<Struct>(&object) };
+    let quick = |py: Python<'_>| {
+        let hold = object.hold()?;
+        let cell = structs::glance(&hold.shared.heap, hold.at, object.hash, index.addr() + 1)?;
+        recent::object(py, cell)
+    };
+    let slow = |py: Python<'_>| object.get(py, index.addr()).map(Bound::into_ptr);
+    // SAFETY: this is called by the interpreter.
+    unsafe { slots::answer(ptr::null_mut(), quick, slow) }
 }
 
 /// As above; without a value, the attribute is to be deleted.
@@ -205,39 +178,16 @@ unsafe extern "C" fn set(
     index: *mut c_void,
 ) -> c_int {
     // SAFETY: the interpreter calls this with an instance of the class, which it keeps.
-    let object = unsafe { instance(&object) };
-    Python::attach(|py| {
-        // SAFETY: the interpreter keeps the value during the call, or there is none.
-        let value = unsafe { Bound::from_borrowed_ptr_or_opt(py, value) };
-        let done = match value {
-            Some(value) => object.set(index.addr(), &value),
+    let object = unsafe { slots::instance::<Struct>(&object) };
+    let slow = |py: Python<'_>| {
+        // SAFETY: it keeps the value as well, if there is one.
+        match unsafe { Bound::from_borrowed_ptr_or_opt(py, value) } {
+            Some(value) => object.set(index.addr(), &value).map(|()| 0),
             None => Err(object.schema.get().lasting(py, index.addr())),
-        };
-        match done {
-            Ok(()) => 0,
-            Err(error) => {
-                error.restore(py);
-                -1
-            }
         }
-    })
-}
-
-/// The instance of a class of structs.
-///
-/// # Safety
-/// It is one, and the calling thread is attached to the interpreter and has a reference to it.
-#[inline]
-unsafe fn instance(object: &*mut ffi::PyObject) -> &Struct {
-    // SAFETY: as the caller says.
-    let py = unsafe { Python::assume_attached() };
-    // SAFETY: as the caller says.
-    let object = unsafe { Borrowed::from_ptr(py, *object) };
-    // SAFETY: as the caller says, and what is borrowed of it lives as long.
-    let object = unsafe { object.cast_unchecked::<Struct>() };
-    let object: *const Struct = object.get();
-    // SAFETY: it was a reference.
-    unsafe { &*object }
+    };
+    // SAFETY: this is called by the interpreter.
+    unsafe { slots::answer(-1, |_| None, slow) }
 }
 
 /// Adds `by` to the number in a field, in one step; the sum.

@@ -1,15 +1,20 @@
 //! `Lock` and `RLock`.
 
+use std::iter::once;
+use std::ptr;
 use std::time::Instant;
 
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use ungil_heap::monitor;
 use ungil_heap::sync::Sort;
 
 use super::{Making, Place, deadline_of_lock};
 use crate::share::errors::raised;
 use crate::share::proxy::Held;
+use crate::share::slots;
 
 /// A lock, re-entrant or not.
 #[pyclass(frozen, subclass, weakref, module = "ungil._native", name = "SharedLock")]
@@ -80,4 +85,99 @@ impl Lock {
     pub(super) fn wanted(&self) -> Making {
         if self.is_reentrant { Making::RLock } else { Making::Lock }
     }
+}
+
+/// The methods that take no detour.
+struct Methods([ffi::PyMethodDef; 2]);
+
+// SAFETY: nobody writes to them.
+unsafe impl Sync for Methods {}
+
+static METHODS: Methods = Methods([
+    ffi::PyMethodDef {
+        ml_name: c"acquire".as_ptr(),
+        ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: acquire },
+        ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+        ml_doc: c"acquire($self, blocking=True, timeout=-1.0)\n--\n\n\
+            Takes the lock; whether it was got."
+            .as_ptr(),
+    },
+    ffi::PyMethodDef {
+        ml_name: c"release".as_ptr(),
+        ml_meth: ffi::PyMethodDefPointer { PyCFunction: release },
+        ml_flags: ffi::METH_NOARGS,
+        ml_doc: c"release($self)\n--\n\nLets go of it.".as_ptr(),
+    },
+]);
+
+/// Gives a class of locks methods that take no detour. They are its own: the interpreter has a
+/// short way to call those, which are not inherited.
+pub fn quicken(class: &Bound<'_, PyType>) -> PyResult<()> {
+    if !class.is_subclass_of::<Lock>()? {
+        return Err(PyTypeError::new_err("only a class of locks has the methods of one"));
+    }
+    for method in &METHODS.0 {
+        let definition = ptr::from_ref(method).cast_mut();
+        // SAFETY: the class lives during the call, and the definition always does; nobody writes to
+        // it.
+        let made = unsafe { ffi::PyDescr_NewMethod(class.as_type_ptr(), definition) };
+        // SAFETY: a new reference, or an exception.
+        let made = unsafe { Bound::from_owned_ptr_or_err(class.py(), made)? };
+        class.setattr(made.getattr("__name__")?.cast::<PyString>()?, &made)?;
+    }
+    Ok(())
+}
+
+unsafe extern "C" fn acquire(
+    object: *mut ffi::PyObject,
+    arguments: *const *mut ffi::PyObject,
+    count: ffi::Py_ssize_t,
+    keywords: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
+    let lock = unsafe { slots::instance::<Lock>(&object) };
+    let quick = |_: Python<'_>| {
+        let hold = lock.place.hold().filter(|_| count == 0 && keywords.is_null())?;
+        // SAFETY: `True` is there for ever.
+        monitor::acquire_at_once(&hold.shared.heap, hold.at)
+            .then(|| unsafe { ffi::Py_NewRef(ffi::Py_True()) })
+    };
+    let slow = |py: Python<'_>| {
+        // SAFETY: as above.
+        let lock = unsafe { Bound::from_borrowed_ptr(py, object) };
+        // SAFETY: the interpreter keeps their names during the call, if there are any.
+        let keywords = unsafe { Bound::from_borrowed_ptr_or_opt(py, keywords) };
+        let keywords = keywords.map_or_else(|| Ok(PyTuple::empty(py)), Bound::cast_into)?;
+        let count = count.unsigned_abs();
+        let given = |number: usize| {
+            // SAFETY: it keeps so many arguments, and behind them those with names.
+            unsafe { Bound::from_borrowed_ptr(py, *arguments.add(number)) }
+        };
+        let plain: Vec<_> = once(lock).chain((0..count).map(given)).collect();
+        let by_name = PyDict::new(py);
+        for (number, name) in keywords.iter().enumerate() {
+            by_name.set_item(name, given(count + number))?;
+        }
+        let method = py.get_type::<Lock>().getattr(pyo3::intern!(py, "acquire"))?;
+        method.call(PyTuple::new(py, plain)?, Some(&by_name)).map(Bound::into_ptr)
+    };
+    // SAFETY: this is called by the interpreter.
+    unsafe { slots::answer(ptr::null_mut(), quick, slow) }
+}
+
+unsafe extern "C" fn release(
+    object: *mut ffi::PyObject,
+    _: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
+    let lock = unsafe { slots::instance::<Lock>(&object) };
+    let quick = |_: Python<'_>| {
+        let hold = lock.place.hold()?;
+        // SAFETY: `None` is there for ever.
+        monitor::release_at_once(&hold.shared.heap, hold.at)
+            .then(|| unsafe { ffi::Py_NewRef(ffi::Py_None()) })
+    };
+    let slow = |py: Python<'_>| lock.release().map(|()| py.None().into_ptr());
+    // SAFETY: this is called by the interpreter.
+    unsafe { slots::answer(ptr::null_mut(), quick, slow) }
 }

@@ -26,7 +26,7 @@ use super::proxy::{Held, Hold};
 pub use barrier::Barrier;
 pub use condition::Condition;
 pub use event::Event;
-pub use lock::Lock;
+pub use lock::{Lock, quicken};
 pub use semaphore::Semaphore;
 
 /// Where something to wait for is.

@@ -1,0 +1,255 @@
+//! What may start now: the state of one fan-out.
+//!
+//! Items come in order, one at a time, and only when one may start; so an endless input takes no
+//! memory. Each runs, perhaps waits and runs again, and is handed out once. What runs is at most
+//! the limit, of each group at most the group's, and no more often than the rate.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::bucket::Bucket;
+pub use crate::groups::Group;
+use crate::groups::Groups;
+use crate::order::Order;
+
+/// What to do next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next<T> {
+    /// Run this item, which was there before.
+    Run(T),
+    /// Take the next of the input, and say so: [`Dispatch::entered`], or [`Dispatch::exhausted`].
+    Pull,
+    /// Nothing may start before this time, unless something ends.
+    Wait(u64),
+    /// Nothing may start before something ends, or is handed out.
+    Blocked,
+}
+
+/// A group of an item, and how many of it may run at once.
+pub type Membership = Option<(Group, usize)>;
+
+#[derive(Debug)]
+struct Retry<T> {
+    due: u64,
+    index: u64,
+    item: T,
+    membership: Membership,
+}
+
+impl<T> PartialEq for Retry<T> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.due, self.index) == (other.due, other.index)
+    }
+}
+
+impl<T> Eq for Retry<T> {}
+
+impl<T> PartialOrd for Retry<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> Ord for Retry<T> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.due, self.index).cmp(&(other.due, other.index))
+    }
+}
+
+/// The state of one fan-out over items of which the caller keeps a `T` each.
+#[derive(Debug)]
+pub struct Dispatch<T> {
+    /// How many may run at once.
+    pub limit: usize,
+    window: usize,
+    running: usize,
+    pulled: u64,
+    taken: u64,
+    input_is_over: bool,
+    stopped: bool,
+    bucket: Option<Bucket>,
+    groups: Groups<T>,
+    retries: BinaryHeap<Reverse<Retry<T>>>,
+    finished: Order<T>,
+}
+
+impl<T> Dispatch<T> {
+    /// Nothing started yet. At most `window` items more than may run are between their coming in
+    /// and their being handed out, `in_order` as they came or else as they finish.
+    pub fn new(limit: usize, window: usize, in_order: bool, bucket: Option<Bucket>) -> Self {
+        Self {
+            limit,
+            window,
+            running: 0,
+            pulled: 0,
+            taken: 0,
+            input_is_over: false,
+            stopped: false,
+            bucket,
+            groups: Groups::new(),
+            retries: BinaryHeap::new(),
+            finished: if in_order { Order::of_input() } else { Order::of_completion() },
+        }
+    }
+
+    /// How many run.
+    pub fn running(&self) -> usize {
+        self.running
+    }
+
+    /// How many have come in.
+    pub fn pulled(&self) -> u64 {
+        self.pulled
+    }
+
+    /// How many have come in and were not handed out.
+    pub fn outstanding(&self) -> u64 {
+        self.pulled - self.taken
+    }
+
+    /// Whether starts are counted by time.
+    pub fn has_rate(&self) -> bool {
+        self.bucket.is_some()
+    }
+
+    /// Whether an item is finished and may be taken.
+    pub fn is_ready(&self) -> bool {
+        self.finished.is_ready()
+    }
+
+    /// Whether nothing runs, nothing will, and everything was taken.
+    pub fn is_over(&self) -> bool {
+        self.input_is_over && self.outstanding() == 0
+    }
+
+    /// Whether everything that will ever run has ended.
+    pub fn has_ended(&self) -> bool {
+        self.input_is_over
+            && self.running == 0
+            && self.retries.is_empty()
+            && self.groups.waiting() == 0
+    }
+
+    /// What [`Self::next`] would answer, without doing it: `Run` stands for an item.
+    pub fn look(&mut self, now: u64) -> Next<()> {
+        if self.running >= self.limit {
+            return Next::Blocked;
+        }
+        let due = self.retries.peek().map(|Reverse(retry)| retry.due);
+        let runs = due.is_some_and(|due| due <= now) || self.groups.has_startable();
+        let pulls = !self.input_is_over
+            && self.outstanding() < (self.window + self.limit) as u64
+            && self.groups.waiting() < self.window;
+        if !runs && !pulls {
+            return due.map_or(Next::Blocked, Next::Wait);
+        }
+        if let Some(bucket) = &mut self.bucket
+            && let Err(filled) = bucket.ready(now)
+        {
+            return Next::Wait(filled);
+        }
+        if runs { Next::Run(()) } else { Next::Pull }
+    }
+
+    /// What may start now. What is there already goes before the input.
+    pub fn next(&mut self, now: u64) -> Next<T> {
+        loop {
+            match self.look(now) {
+                Next::Run(()) => {
+                    if let Some(item) = self.again(now) {
+                        return Next::Run(item);
+                    }
+                }
+                Next::Pull => return Next::Pull,
+                Next::Wait(until) => return Next::Wait(until),
+                Next::Blocked => return Next::Blocked,
+            }
+        }
+    }
+
+    /// Starts an item that was there before, if the first of them need not wait for its group.
+    fn again(&mut self, now: u64) -> Option<T> {
+        if self.retries.peek().is_some_and(|Reverse(retry)| retry.due <= now) {
+            let Reverse(retry) = self.retries.pop()?;
+            return self.enter(retry.item, retry.membership);
+        }
+        let item = self.groups.start()?;
+        self.start();
+        Some(item)
+    }
+
+    /// The next item of the input has come in, as number [`Self::pulled`]: gives it back if it is
+    /// to run now, else it waits for its group.
+    pub fn entered(&mut self, item: T, membership: Membership) -> Option<T> {
+        self.pulled += 1;
+        self.enter(item, membership)
+    }
+
+    /// The next item of the input has come in, and needs not run.
+    pub fn entered_finished(&mut self, item: T) {
+        self.finished.put(self.pulled, item);
+        self.pulled += 1;
+    }
+
+    /// The input has no more items, or none that shall run.
+    pub fn exhausted(&mut self) {
+        self.input_is_over = true;
+    }
+
+    fn enter(&mut self, item: T, membership: Membership) -> Option<T> {
+        let item = match membership {
+            Some((group, most)) => self.groups.enter(group, most, item)?,
+            None => item,
+        };
+        self.start();
+        Some(item)
+    }
+
+    fn start(&mut self) {
+        self.running += 1;
+        if let Some(bucket) = &mut self.bucket {
+            bucket.take();
+        }
+    }
+
+    /// An item no longer runs. What becomes of it is said next: [`Self::finished`] or
+    /// [`Self::retry`].
+    pub fn ended(&mut self, membership: Membership) {
+        self.running -= 1;
+        if let Some((group, _)) = membership {
+            self.groups.leave(group);
+        }
+    }
+
+    /// Item `index` is done, and can be taken.
+    pub fn finished(&mut self, index: u64, item: T) {
+        self.finished.put(index, item);
+    }
+
+    /// Whether all was stopped: what fails now is not to be retried.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// Item `index` shall run again, not before `due`.
+    pub fn retry(&mut self, index: u64, item: T, membership: Membership, due: u64) {
+        self.retries.push(Reverse(Retry { due, index, item, membership }));
+    }
+
+    /// Hands out a finished item.
+    pub fn take(&mut self) -> Option<T> {
+        let item = self.finished.take()?;
+        self.taken += 1;
+        Some(item)
+    }
+
+    /// Starts nothing any more. Gives back what has come in and would still have run: the caller
+    /// finishes each.
+    pub fn stop(&mut self) -> Vec<T> {
+        self.input_is_over = true;
+        self.stopped = true;
+        let mut rest = self.groups.drain();
+        rest.extend(self.retries.drain().map(|Reverse(retry)| retry.item));
+        rest
+    }
+}

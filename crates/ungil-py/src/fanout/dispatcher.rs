@@ -1,0 +1,439 @@
+//! `Dispatcher`: hands out what may run now, and what has finished.
+//!
+//! The decisions are `ungil_fanout::dispatch`'s; here are the input, the clock, and the question
+//! whether an exception is worth another attempt. The state is never locked while Python runs: the
+//! input, the groups and `retry_if` are the user's, and may come back to us.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::{PyBaseException, PyException};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyIterator};
+use pyo3::{PyTraverseError, PyVisit};
+use ungil_fanout::backoff::Backoff;
+use ungil_fanout::bucket::Bucket;
+use ungil_fanout::dispatch::{Dispatch, Membership, Next};
+use ungil_fanout::limit::{Opening, Outcome as Ended, Ticket};
+
+use super::clock::{now, seconds};
+use super::limiter::{Limiter, kind};
+use super::outcome::Outcome;
+
+struct State {
+    dispatch: Dispatch<Py<Outcome>>,
+    /// Of `limit="auto"`.
+    limiter: Option<Box<Limiter>>,
+    backoff: Backoff,
+    /// What the input raised: it is told when everything that ran before has been handed out.
+    input_error: Option<PyErr>,
+    failed: u64,
+    retried: u64,
+    most_running: usize,
+}
+
+impl State {
+    /// An attempt begins.
+    fn begin(&mut self, outcome: &Outcome, now: u64) {
+        let mut ticket = Ticket::default();
+        if let Some(limiter) = &mut self.limiter {
+            ticket = limiter.started(now, outcome.membership.map(|(group, _)| group));
+            self.dispatch.limit = limiter.limit();
+        }
+        outcome.begin(now, ticket);
+        self.most_running = self.most_running.max(self.dispatch.running());
+    }
+
+    /// An attempt has ended.
+    fn end(&mut self, outcome: &Outcome, ended: Ended, now: u64) {
+        self.dispatch.ended(outcome.membership);
+        if let Some(limiter) = &mut self.limiter {
+            let group = outcome.membership.map(|(group, _)| group);
+            limiter.ended(outcome.ticket(), outcome.started_at(), now, group, ended);
+            self.dispatch.limit = limiter.limit();
+        }
+    }
+
+    /// What may start now, where time may have raised the limit.
+    fn next(&mut self, now: u64) -> Next<Py<Outcome>> {
+        if let Some(limiter) = &mut self.limiter {
+            limiter.tick(now);
+            self.dispatch.limit = limiter.limit();
+        }
+        self.dispatch.next(now)
+    }
+
+    /// When time alone lets something start.
+    fn pauses_until(&mut self, now: u64) -> Option<u64> {
+        let waits = match self.dispatch.look(now) {
+            Next::Wait(until) => Some(until),
+            Next::Blocked => None,
+            Next::Run(()) | Next::Pull => return None,
+        };
+        let due = self.limiter.as_mut().and_then(|limiter| limiter.due());
+        [waits, due].into_iter().flatten().min()
+    }
+}
+
+/// Which items run when. One for each fan-out; the modes ask it.
+///
+/// Threads may share it, but only one at a time may ask for the next item, as the input is an
+/// iterator.
+#[pyclass(frozen, module = "ungil._native")]
+pub struct Dispatcher {
+    input: Option<Py<PyIterator>>,
+    retries: u32,
+    retry_if: Option<Py<PyAny>>,
+    /// Gives `(group, most)` or None for an item.
+    group: Option<Py<PyAny>>,
+    /// The number of each group, as groups are whatever is hashable.
+    groups: Py<PyDict>,
+    state: Mutex<State>,
+}
+
+impl Dispatcher {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What may run now, begun.
+    pub fn start(&self, py: Python<'_>, now: u64) -> PyResult<Option<Py<Outcome>>> {
+        loop {
+            let next = self.state().next(now);
+            let started = match next {
+                Next::Run(outcome) => Some(outcome),
+                Next::Wait(_) | Next::Blocked => return Ok(None),
+                Next::Pull => match &self.input {
+                    None => return Ok(None),
+                    Some(input) => match input.bind(py).clone().next() {
+                        Some(Ok(item)) => self.enter(item, now)?,
+                        Some(Err(error)) => {
+                            self.ended_by(error);
+                            continue;
+                        }
+                        None => {
+                            self.state().dispatch.exhausted();
+                            continue;
+                        }
+                    },
+                },
+            };
+            if let Some(outcome) = started {
+                self.state().begin(outcome.get(), now);
+                return Ok(Some(outcome));
+            }
+        }
+    }
+
+    /// Whether something can be taken.
+    pub fn is_ready(&self) -> bool {
+        self.state().dispatch.is_ready()
+    }
+
+    /// When time alone lets something start, if that does.
+    pub fn pauses_until(&self, now: u64) -> Option<u64> {
+        self.state().pauses_until(now)
+    }
+
+    /// The loop that drives the items has come late.
+    pub fn late(&self, lag: std::time::Duration) {
+        let mut state = self.state();
+        let State { limiter: Some(limiter), dispatch, .. } = &mut *state else { return };
+        limiter.lagged(now(), u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX));
+        dispatch.limit = limiter.limit();
+    }
+
+    fn ended_by(&self, error: PyErr) {
+        let mut state = self.state();
+        state.dispatch.exhausted();
+        state.input_error = Some(error);
+    }
+
+    fn enter(&self, item: Bound<'_, PyAny>, now: u64) -> PyResult<Option<Py<Outcome>>> {
+        let py = item.py();
+        let membership = match self.membership(&item) {
+            Ok(membership) => membership,
+            Err(error) => {
+                // As if the input itself had raised: what runs is not lost.
+                self.ended_by(error);
+                return Ok(None);
+            }
+        };
+        let index = self.state().dispatch.pulled();
+        let outcome = Py::new(py, Outcome::new(item.unbind(), index, now, membership))?;
+        Ok(self.state().dispatch.entered(outcome, membership))
+    }
+
+    fn membership(&self, item: &Bound<'_, PyAny>) -> PyResult<Membership> {
+        let Some(group) = &self.group else { return Ok(None) };
+        let py = item.py();
+        let answer: Option<(Bound<'_, PyAny>, usize)> = group.bind(py).call1((item,))?.extract()?;
+        let Some((name, most)) = answer else { return Ok(None) };
+        let groups = self.groups.bind(py);
+        let number = match groups.get_item(&name)? {
+            Some(number) => number.extract()?,
+            None => {
+                let number = groups.len() as u64;
+                groups.set_item(&name, number)?;
+                number
+            }
+        };
+        Ok(Some((number, most)))
+    }
+
+    pub fn end_well(&self, outcome: Py<Outcome>, value: Py<PyAny>, now: u64) {
+        let ended = outcome.get();
+        ended.succeed(value, now);
+        let index = ended.index;
+        let mut state = self.state();
+        state.end(ended, Ended::Completed, now);
+        state.dispatch.finished(index, outcome);
+    }
+
+    pub fn end_badly(
+        &self,
+        py: Python<'_>,
+        outcome: Py<Outcome>,
+        exception: Py<PyBaseException>,
+        abandoned: bool,
+        now: u64,
+    ) -> PyResult<()> {
+        let ended = outcome.get();
+        let (index, failures) = (ended.index, ended.attempts_so_far());
+        let why = kind(exception.bind(py));
+        let again = failures <= self.retries
+            && !self.state().dispatch.is_stopped()
+            && self.is_worth_another(py, &exception).unwrap_or_else(|error| {
+                // As with `group`: the item itself has come to its end all the same.
+                self.ended_by(error);
+                false
+            });
+        if !again {
+            ended.fail(exception, abandoned, now);
+        }
+        let mut state = self.state();
+        state.end(ended, why, now);
+        if again {
+            let due = now.saturating_add(state.backoff.wait(failures));
+            state.retried += 1;
+            let membership = ended.membership;
+            state.dispatch.retry(index, outcome, membership, due);
+        } else {
+            state.failed += 1;
+            state.dispatch.finished(index, outcome);
+        }
+        Ok(())
+    }
+
+    fn is_worth_another(&self, py: Python<'_>, exception: &Py<PyBaseException>) -> PyResult<bool> {
+        // SystemExit, KeyboardInterrupt and their like are no failures of a host.
+        if !exception.bind(py).is_instance_of::<PyException>() {
+            return Ok(false);
+        }
+        match &self.retry_if {
+            None => Ok(true),
+            Some(retry_if) => retry_if.bind(py).call1((exception,))?.is_truthy(),
+        }
+    }
+}
+
+#[pymethods]
+impl Dispatcher {
+    #[new]
+    #[pyo3(signature = (input, *, limit, window, in_order, rate=None, retries=0, backoff=(0.0, 1.0, 0.0, 0.0), retry_if=None, group=None, seed=1, opening=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are the options of a fan-out, by name")]
+    fn new(
+        py: Python<'_>,
+        input: Option<Py<PyIterator>>,
+        limit: usize,
+        window: usize,
+        in_order: bool,
+        rate: Option<(f64, f64)>,
+        retries: u32,
+        backoff: (f64, f64, f64, f64),
+        retry_if: Option<Py<PyAny>>,
+        group: Option<Py<PyAny>>,
+        seed: u64,
+        opening: Option<&str>,
+    ) -> Self {
+        // With an opening, `limit` is the ceiling of one that adapts.
+        let limiter = opening.map(|opening| {
+            let opening = match opening {
+                "hosts" => Opening::Hosts,
+                "service" => Opening::Service,
+                _ => Opening::Unknown,
+            };
+            Box::new(Limiter::new(limit, opening, now()))
+        });
+        let limit = limiter.as_ref().map_or(limit, |limiter| limiter.limit());
+        let bucket = rate.map(|(per_second, burst)| Bucket::new(per_second, burst, now()));
+        let (first, factor, most, jitter) = backoff;
+        let state = State {
+            dispatch: Dispatch::new(limit, window, in_order, bucket),
+            limiter,
+            backoff: Backoff::new(first * 1e9, factor, most * 1e9, jitter, seed),
+            input_error: None,
+            failed: 0,
+            retried: 0,
+            most_running: 0,
+        };
+        let groups = PyDict::new(py).unbind();
+        Self { input, retries, retry_if, group, groups, state: Mutex::new(state) }
+    }
+
+    /// The next to run, begun; `None` if none may start now.
+    fn next(&self, py: Python<'_>) -> PyResult<Option<Py<Outcome>>> {
+        self.start(py, now())
+    }
+
+    /// The function returned for an item. Gives the next to run in its place.
+    fn succeeded(
+        &self,
+        py: Python<'_>,
+        outcome: Py<Outcome>,
+        value: Py<PyAny>,
+    ) -> PyResult<Option<Py<Outcome>>> {
+        let now = now();
+        self.end_well(outcome, value, now);
+        self.start(py, now)
+    }
+
+    /// The function raised for an item. Gives the next to run in its place.
+    #[pyo3(signature = (outcome, exception, *, abandoned=false))]
+    fn failed(
+        &self,
+        py: Python<'_>,
+        outcome: Py<Outcome>,
+        exception: Py<PyBaseException>,
+        abandoned: bool,
+    ) -> PyResult<Option<Py<Outcome>>> {
+        let now = now();
+        self.end_badly(py, outcome, exception, abandoned, now)?;
+        self.start(py, now)
+    }
+
+    /// The next item that has finished, or `None`. Raises what the input raised, at the end.
+    fn take(&self) -> PyResult<Option<Py<Outcome>>> {
+        let mut state = self.state();
+        match state.dispatch.take() {
+            Some(outcome) => Ok(Some(outcome)),
+            None if state.dispatch.is_over() => state.input_error.take().map_or(Ok(None), Err),
+            None => Ok(None),
+        }
+    }
+
+    /// An item for a dispatcher without an input, while it `wants` one. Given back to be run now.
+    fn put(&self, item: Bound<'_, PyAny>) -> PyResult<Option<Py<Outcome>>> {
+        let now = now();
+        let started = self.enter(item, now)?;
+        if let Some(outcome) = &started {
+            self.state().begin(outcome.get(), now);
+        }
+        Ok(started)
+    }
+
+    /// Whether an item may come in now.
+    #[getter]
+    fn wants(&self) -> bool {
+        self.state().dispatch.look(now()) == Next::Pull
+    }
+
+    /// The input has come to its end, perhaps by an exception.
+    #[pyo3(signature = (error=None))]
+    fn close(&self, error: Option<Bound<'_, PyBaseException>>) {
+        let mut state = self.state();
+        state.dispatch.exhausted();
+        if let Some(error) = error {
+            state.input_error = Some(PyErr::from_value(error.into_any()));
+        }
+    }
+
+    /// Starts nothing any more: what would still have run fails with `exception`.
+    fn stop(&self, exception: Py<PyBaseException>, py: Python<'_>) {
+        let now = now();
+        let rest = self.state().dispatch.stop();
+        for outcome in rest {
+            outcome.get().fail(exception.clone_ref(py), false, now);
+            let index = outcome.get().index;
+            let mut state = self.state();
+            state.failed += 1;
+            state.dispatch.finished(index, outcome);
+        }
+    }
+
+    /// How many run now.
+    #[getter]
+    fn running(&self) -> usize {
+        self.state().dispatch.running()
+    }
+
+    /// How many may run at once.
+    #[getter]
+    fn limit(&self) -> usize {
+        self.state().dispatch.limit
+    }
+
+    /// No more than so many can run at once: the system gives no more.
+    fn lower_limit(&self, limit: usize) {
+        let mut state = self.state();
+        state.limiter = None;
+        state.dispatch.limit = state.dispatch.limit.min(limit.max(1));
+    }
+
+    /// How many more may run now.
+    #[getter]
+    fn room(&self) -> usize {
+        let state = self.state();
+        state.dispatch.limit.saturating_sub(state.dispatch.running())
+    }
+
+    /// Seconds until time alone lets something start (a rate, a backoff), or `None`.
+    #[getter]
+    fn pause(&self) -> Option<f64> {
+        let now = now();
+        self.pauses_until(now).map(|until| seconds(until.saturating_sub(now)))
+    }
+
+    /// The event loop has come so many seconds late.
+    fn lagged(&self, lag: f64) {
+        self.late(std::time::Duration::try_from_secs_f64(lag).unwrap_or_default());
+    }
+
+    /// What `limit="auto"` has found, in sentences; `None` for a limit that is a number.
+    #[getter]
+    fn found(&self) -> Option<String> {
+        self.state().limiter.as_ref().map(|limiter| limiter.report())
+    }
+
+    /// Whether `pause` may ever be a time.
+    #[getter]
+    fn waits_for_time(&self) -> bool {
+        let state = self.state();
+        self.retries > 0 || state.dispatch.has_rate() || state.limiter.is_some()
+    }
+
+    /// Whether an item has finished that can be taken.
+    #[getter]
+    fn ready(&self) -> bool {
+        self.state().dispatch.is_ready()
+    }
+
+    /// Whether everything that will ever run has ended.
+    #[getter]
+    fn ended(&self) -> bool {
+        self.state().dispatch.has_ended()
+    }
+
+    /// `(came in, failed, attempts repeated, most running at once)` so far.
+    #[getter]
+    fn counts(&self) -> (u64, u64, u64, usize) {
+        let state = self.state();
+        (state.dispatch.pulled(), state.failed, state.retried, state.most_running)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.input)?;
+        visit.call(&self.retry_if)?;
+        visit.call(&self.group)?;
+        visit.call(&self.groups)
+    }
+}

@@ -1,0 +1,94 @@
+//! The limit of a fan-out: a number, or what `ungil_fanout::limit` finds out.
+
+use pyo3::exceptions::{PyConnectionError, PyOSError, PyTimeoutError};
+use pyo3::prelude::*;
+use pyo3::types::PyAny;
+use ungil_fanout::limit::{Adaptive, Opening, Outcome as Ended, Sample, Settings, Ticket};
+
+use super::clock::processor;
+
+/// Of how many ends one reads the processor's time: it is a system call.
+const EACH: u64 = 32;
+
+/// An adaptive limit, with what it has to be told.
+pub struct Limiter {
+    adaptive: Adaptive,
+    ends: u64,
+    cpu_so_far: u64,
+    /// When it changes although nothing starts or ends.
+    due: Option<u64>,
+}
+
+impl Limiter {
+    pub fn new(ceiling: usize, opening: Opening, now: u64) -> Self {
+        let adaptive = Adaptive::new(Settings { ceiling, opening, cpu_so_far: processor() }, now);
+        Self { adaptive, ends: 0, cpu_so_far: 0, due: None }
+    }
+
+    pub fn limit(&self) -> usize {
+        self.adaptive.limit()
+    }
+
+    pub fn started(&mut self, now: u64, group: Option<u64>) -> Ticket {
+        self.adaptive.started(now, group)
+    }
+
+    pub fn ended(
+        &mut self,
+        ticket: Ticket,
+        started: u64,
+        finished: u64,
+        group: Option<u64>,
+        outcome: Ended,
+    ) {
+        // The first are what the limit opens with.
+        if self.ends < EACH || self.ends.is_multiple_of(EACH) {
+            self.cpu_so_far = processor();
+        }
+        self.ends += 1;
+        let cpu_so_far = self.cpu_so_far;
+        self.adaptive.finished(Sample { ticket, started, finished, cpu_so_far, outcome, group });
+    }
+
+    /// Nothing may start: when that changes by itself.
+    pub fn due(&mut self) -> Option<u64> {
+        self.due = self.adaptive.due();
+        self.due
+    }
+
+    /// What has changed since [`Self::due`] was asked.
+    pub fn tick(&mut self, now: u64) {
+        if self.due.is_some_and(|due| due <= now) {
+            self.due = None;
+            self.adaptive.tick(now);
+        }
+    }
+
+    pub fn lagged(&mut self, now: u64, lag: u64) {
+        self.adaptive.lagged(now, lag);
+    }
+
+    /// What it has found, in sentences.
+    pub fn report(&self) -> String {
+        self.adaptive.report().to_string()
+    }
+}
+
+/// Whether an exception may come from load.
+pub fn kind(exception: &Bound<'_, PyAny>) -> Ended {
+    if exception.is_instance_of::<PyTimeoutError>()
+        || exception.is_instance_of::<PyConnectionError>()
+    {
+        return Ended::Overloaded;
+    }
+    let errno = exception
+        .is_instance_of::<PyOSError>()
+        .then(|| exception.getattr("errno").ok()?.extract::<i32>().ok())
+        .flatten();
+    match errno {
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM | libc::EAGAIN) => {
+            Ended::Overloaded
+        }
+        _ => Ended::Failed,
+    }
+}

@@ -1,0 +1,14 @@
+//! `ungil.fanout`: a function run for many items at once.
+
+mod clock;
+mod dispatcher;
+mod lean;
+mod limiter;
+mod outcome;
+
+pub use dispatcher::Dispatcher;
+pub use lean::{
+    Cancelled, Connecting, Connection, Lean, Operation, connect, connect_unix, sleep,
+    wait_readable, wait_writable,
+};
+pub use outcome::Outcome;

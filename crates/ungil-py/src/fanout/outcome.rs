@@ -1,0 +1,205 @@
+//! `Outcome`: what became of one item.
+
+use std::sync::Mutex;
+
+use pyo3::exceptions::{PyBaseException, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use pyo3::{PyTraverseError, PyVisit};
+use ungil_fanout::dispatch::Membership;
+use ungil_fanout::limit::Ticket;
+
+use super::clock::seconds;
+
+/// What is not there before an item has run to its end.
+#[derive(Default)]
+struct End {
+    value: Option<Py<PyAny>>,
+    exception: Option<Py<PyBaseException>>,
+    attempts: u32,
+    started: u64,
+    finished: u64,
+    abandoned: bool,
+    ticket: Ticket,
+}
+
+/// What became of one item: the value that the function returned, or the exception it raised.
+#[pyclass(frozen, module = "ungil.fanout")]
+pub struct Outcome {
+    /// The item, as it came from the input.
+    #[pyo3(get)]
+    pub item: Py<PyAny>,
+    /// Its place in the input, from 0.
+    #[pyo3(get)]
+    pub index: u64,
+    queued: u64,
+    pub membership: Membership,
+    end: Mutex<End>,
+}
+
+impl Outcome {
+    pub fn new(item: Py<PyAny>, index: u64, queued: u64, membership: Membership) -> Self {
+        Self { item, index, queued, membership, end: Mutex::default() }
+    }
+
+    fn end(&self) -> std::sync::MutexGuard<'_, End> {
+        self.end.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    pub fn begin(&self, now: u64, ticket: Ticket) {
+        let mut end = self.end();
+        end.ticket = ticket;
+        end.started = now;
+        end.attempts += 1;
+    }
+
+    pub fn attempts_so_far(&self) -> u32 {
+        self.end().attempts
+    }
+
+    pub fn started_at(&self) -> u64 {
+        self.end().started
+    }
+
+    pub fn ticket(&self) -> Ticket {
+        self.end().ticket
+    }
+
+    pub fn succeed(&self, value: Py<PyAny>, now: u64) {
+        let mut end = self.end();
+        end.value = Some(value);
+        end.finished = now;
+    }
+
+    pub fn fail(&self, exception: Py<PyBaseException>, abandoned: bool, now: u64) {
+        let mut end = self.end();
+        end.exception = Some(exception);
+        end.abandoned = abandoned;
+        end.finished = now;
+    }
+}
+
+#[pymethods]
+impl Outcome {
+    /// What the function returned; `None` where it raised.
+    #[getter]
+    fn value(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.end().value.as_ref().map(|value| value.clone_ref(py))
+    }
+
+    /// What the last attempt raised; `None` where it returned.
+    #[getter]
+    fn exception(&self, py: Python<'_>) -> Option<Py<PyBaseException>> {
+        self.end().exception.as_ref().map(|exception| exception.clone_ref(py))
+    }
+
+    /// How often the function was called for the item.
+    #[getter]
+    fn attempts(&self) -> u32 {
+        self.end().attempts
+    }
+
+    /// When the item was taken from the input, in seconds of `time.monotonic`.
+    #[getter]
+    fn queued(&self) -> f64 {
+        seconds(self.queued)
+    }
+
+    /// When the last attempt began, in seconds of `time.monotonic`.
+    #[getter]
+    fn started(&self) -> f64 {
+        seconds(self.end().started)
+    }
+
+    /// When the last attempt ended, in seconds of `time.monotonic`.
+    #[getter]
+    fn finished(&self) -> f64 {
+        seconds(self.end().finished)
+    }
+
+    /// Whether the function goes on although its time was over: a thread cannot be ended.
+    #[getter]
+    fn abandoned(&self) -> bool {
+        self.end().abandoned
+    }
+
+    /// Whether the function returned.
+    #[getter]
+    fn ok(&self) -> bool {
+        self.end().exception.is_none()
+    }
+
+    /// The value, or raises the exception.
+    fn unwrap(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let end = self.end();
+        if let Some(exception) = &end.exception {
+            return Err(PyErr::from_value(exception.bind(py).clone().into_any()));
+        }
+        match &end.value {
+            Some(value) => Ok(value.clone_ref(py)),
+            None => Err(PyRuntimeError::new_err("the item has not run to its end")),
+        }
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let item = self.item.bind(py).repr()?;
+        let (what, of) = match (self.exception(py), self.value(py)) {
+            (Some(exception), _) => ("exception", exception.bind(py).repr()?),
+            (None, Some(value)) => ("value", value.bind(py).repr()?),
+            (None, None) => return Ok(format!("<Outcome of {item}, not finished>")),
+        };
+        Ok(format!("<Outcome of {item}: {what} {of}>"))
+    }
+
+    /// As it crosses to another process: from an engine's worker to its caller.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let py = slf.py();
+        let this = slf.get();
+        let (attempts, started, finished, abandoned) = {
+            let end = this.end();
+            (end.attempts, end.started, end.finished, end.abandoned)
+        };
+        let state = (
+            (&this.item, this.index, this.value(py), this.exception(py)),
+            (attempts, this.queued, started, finished, abandoned),
+        );
+        (slf.get_type().getattr("_of")?, state).into_pyobject(py)
+    }
+
+    /// What [`Self::__reduce__`] took apart.
+    #[staticmethod]
+    fn _of(
+        what: (Py<PyAny>, u64, Py<PyAny>, Option<Py<PyBaseException>>),
+        when: (u32, u64, u64, u64, bool),
+    ) -> Self {
+        let (item, index, value, exception) = what;
+        let (attempts, queued, started, finished, abandoned) = when;
+        // Without an exception, None is what the function returned.
+        let value = exception.is_none().then_some(value);
+        let end = End {
+            value,
+            exception,
+            attempts,
+            started,
+            finished,
+            abandoned,
+            ticket: Ticket::default(),
+        };
+        Self { item, index, queued, membership: None, end: Mutex::new(end) }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.item)?;
+        // The collector may come while another thread is inside; it finds nothing then.
+        if let Ok(end) = self.end.try_lock() {
+            visit.call(&end.value)?;
+            visit.call(&end.exception)?;
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let end = std::mem::take(&mut *self.end());
+        drop(end);
+    }
+}

@@ -1,0 +1,184 @@
+"""`fanout`: for callers without an event loop."""
+
+import sys
+
+from ungil.fanout._mode import choose
+from ungil.fanout._options import Backoff, Options
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+    from typing import Any, Protocol, Self
+
+    from ungil._native import Dispatcher, Outcome
+    from ungil.fanout._options import PerGroup
+
+    class Engine(Protocol):
+        """What runs the items: one for each mode."""
+
+        name: str
+
+        def advance(self) -> None:
+            """Runs until something has finished."""
+            ...
+
+        def close(self) -> None:
+            """Ends what runs."""
+            ...
+
+
+def fanout(
+    fn: "Callable[[Any], Any]",
+    items: "Iterable[Any]",
+    *,
+    limit: "int | str" = "auto",
+    mode: str = "auto",
+    timeout: float | None = None,
+    retries: int = 0,
+    retry_if: "Callable[[Exception], object] | None" = None,
+    backoff: Backoff | None = None,
+    rate: float | None = None,
+    per_group: "PerGroup | None" = None,
+    group: "Callable[[Any], Hashable] | None" = None,
+) -> "Outcomes":
+    """Calls `fn` with each of the items, many at once; gives an outcome for each, in their order.
+
+    Like `map`, it works as it is iterated, and takes only so many items before they are needed:
+    the input may be endless. `list(fanout(...))` runs everything.
+
+    - `limit`: how many at once at most; "auto" finds out.
+    - `mode`: "lean" or "asyncio" for an `async def`, "threads" or "green" for other functions;
+      "auto" chooses (see `Outcomes.mode`).
+    - `timeout`: seconds for each attempt. A coroutine and a green thread are cancelled; a thread
+      goes on, and its outcome says `abandoned`.
+    - `retries`: how often more an item is tried that has failed, if `retry_if` says so of its
+      exception, after the wait that `backoff` gives.
+    - `rate`: starts a second at most.
+    - `group`, `per_group`: how many items of one group at once at most; `group` tells an item's
+      group, `per_group` is a number or a mapping by group. Groups that it does not name have no
+      limit of their own.
+
+    Raises ValueError and TypeError for options that make no sense; RuntimeError inside a running
+    event loop, where `Fanout` is the way. What `fn` raises is in the outcomes; what `items` raises
+    is raised after the outcomes of the items before it.
+    """
+    options = Options(
+        limit=limit,
+        mode=mode,
+        timeout=timeout,
+        retries=retries,
+        retry_if=retry_if,
+        backoff=backoff or Backoff(),
+        rate=rate,
+        per_group=per_group,
+        group=group,
+    )
+    return Outcomes(fn, items, options)
+
+
+class Outcomes:
+    """The outcomes of a fan-out, one for each item, in the order of the items."""
+
+    def __init__(
+        self, fn: "Callable[[Any], Any]", items: "Iterable[Any]", options: Options
+    ) -> None:
+        self.mode, self.reason = choose(fn, options.mode)
+        asyncio = sys.modules.get("asyncio.events")
+        if asyncio is not None and asyncio._get_running_loop() is not None:
+            raise RuntimeError(
+                "fanout() would block the event loop that runs here: "
+                "use `async with Fanout() as f: async for outcome in f.stream(fn, items)`"
+            )
+        self._fn = fn
+        self._timeout = options.timeout
+        self._dispatcher = options.dispatcher(items, in_order=True)
+        self._take = self._dispatcher.take
+        self._engine: Engine | None = None
+        self._closed = False
+
+    def __iter__(self) -> "Self":
+        return self
+
+    def __next__(self) -> "Outcome":
+        try:
+            outcome = self._take()
+        except BaseException:  # the input's own
+            self.close()
+            raise
+        if outcome is None:
+            outcome = self._advance()
+        return outcome
+
+    def _advance(self) -> "Outcome":
+        if self._closed:
+            raise StopIteration
+        engine = self._engine
+        try:
+            if engine is None:
+                engine = self._engine = _engine(
+                    self.mode, self._fn, self._dispatcher, self._timeout
+                )
+            while (outcome := self._take()) is None:
+                if self._dispatcher.ended:
+                    break
+                engine.advance()
+        except BaseException:
+            self.close()
+            raise
+        if outcome is None:
+            self.close()
+            raise StopIteration
+        return outcome
+
+    def close(self) -> None:
+        """Starts nothing more and ends what runs. Outcomes that were not taken are lost."""
+        if not self._closed:
+            self._closed = True
+            self._dispatcher.stop(RuntimeError("not run: the fan-out was closed before"))
+            if self._engine is not None:
+                self._engine.close()
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # Left by `break`: what runs ends, as with a generator.
+        if getattr(self, "_engine", None) is not None:
+            self.close()
+
+    def raise_for_failures(self) -> "list[Any]":
+        """Runs everything; as the function `raise_for_failures`."""
+        return raise_for_failures(self)
+
+
+def raise_for_failures(outcomes: "Iterable[Outcome]") -> "list[Any]":
+    """The values, in order, or an ExceptionGroup of everything that has failed."""
+    taken = list(outcomes)
+    errors = [error for outcome in taken if (error := outcome.exception) is not None]
+    if errors:
+        raise BaseExceptionGroup(f"{len(errors)} of {len(taken)} items failed", errors)
+    return [outcome.value for outcome in taken]
+
+
+def _engine(
+    mode: str, fn: "Callable[[Any], Any]", dispatcher: "Dispatcher", timeout: float | None
+) -> "Engine":
+    # Each is imported only when it is needed: asyncio alone takes longer than 10,000 tasks.
+    if mode == "asyncio":
+        from ungil.fanout._asyncio import Loop
+
+        return Loop(fn, dispatcher, timeout)
+    if mode == "lean":
+        from ungil.fanout._lean import Loop
+
+        return Loop(fn, dispatcher, timeout)
+    if mode == "green":
+        from ungil.fanout._green import Green
+
+        return Green(fn, dispatcher, timeout)
+    from ungil.fanout._threads import Threads
+
+    return Threads(fn, dispatcher, timeout)

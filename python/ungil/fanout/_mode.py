@@ -1,0 +1,69 @@
+"""In which mode a function runs, and why."""
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_CO_COROUTINE = 0x80  # inspect.CO_COROUTINE; inspect takes as long to import as Python to start
+
+
+def is_async(fn: "Callable[..., Any]") -> bool:
+    """Whether calling `fn` gives a coroutine: an `async def`, in whatever it is wrapped.
+
+    As `inspect.iscoroutinefunction`, and also for objects whose `__call__` is one.
+    """
+    functools = sys.modules.get("functools")
+    while True:
+        if functools is not None and isinstance(fn, functools.partial):
+            fn = fn.func
+        elif (method := getattr(fn, "__func__", None)) is not None:
+            fn = method
+        else:
+            break
+    code = getattr(fn, "__code__", None)
+    if code is None and not isinstance(fn, type):
+        code = getattr(type(fn).__call__, "__code__", None)
+    # inspect.markcoroutinefunction, for a function that only returns a coroutine.
+    marked = getattr(fn, "_is_coroutine_mark", None)
+    return marked is not None or (code is not None and bool(code.co_flags & _CO_COROUTINE))
+
+
+def choose(fn: "Callable[..., Any]", mode: str) -> tuple[str, str]:
+    """The mode for `fn`, and in a few words why; `mode` is what was asked for.
+
+    Raises TypeError where `fn` cannot run in that mode.
+    """
+    if not callable(fn):
+        raise TypeError(f"fn={fn!r} cannot be called")
+    asynchronous = is_async(fn)
+    if mode == "auto":
+        return _automatic(asynchronous)
+    if mode in ("threads", "green") and asynchronous:
+        raise TypeError(
+            f"{_name(fn)} is an async def and cannot run in {mode}: "
+            'use mode="asyncio", or leave mode out'
+        )
+    if mode in ("lean", "asyncio") and not asynchronous:
+        raise TypeError(
+            f"{_name(fn)} is no async def and cannot run on an event loop: "
+            'use mode="threads" or "green", or leave mode out'
+        )
+    return mode, "asked for"
+
+
+def _automatic(asynchronous: bool) -> tuple[str, str]:
+    if asynchronous:
+        if "asyncio" in sys.modules:
+            return "asyncio", "an async def in a program that uses asyncio"
+        return "lean", "an async def in a program that does not use asyncio"
+    monkey = sys.modules.get("gevent.monkey")
+    if monkey is not None and monkey.is_module_patched("socket"):
+        return "green", "gevent has patched this program"
+    return "threads", "not an async def, and gevent has not patched this program"
+
+
+def _name(fn: "Callable[..., Any]") -> str:
+    return getattr(fn, "__qualname__", None) or repr(fn)

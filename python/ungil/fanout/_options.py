@@ -1,0 +1,144 @@
+"""The options of a fan-out, checked: each mistake is one sentence."""
+
+import sys
+
+from ungil._native import Dispatcher
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Mapping
+    from typing import Any
+
+    PerGroup = int | Mapping[Any, int]
+
+MODES = ("auto", "lean", "asyncio", "threads", "green")
+
+# How many finished outcomes may wait for a slow one before them, or for a slow consumer.
+WINDOW = 10_000
+
+# A rate lets so many seconds' worth of starts go at once: timers are not finer than that.
+_BURST_SECONDS = 0.01
+
+
+class Backoff:
+    """How long to wait before an item is tried again.
+
+    `first` seconds after the first failure, `factor` times longer after each further one, at most
+    `most`. Of each wait the share `jitter` is left to chance, so that items which failed together
+    are not tried again together.
+    """
+
+    __slots__ = ("factor", "first", "jitter", "most")
+
+    def __init__(
+        self, first: float = 0.1, *, factor: float = 2.0, most: float = 30.0, jitter: float = 0.5
+    ) -> None:
+        for name, value, least in (("first", first, 0), ("most", most, 0), ("factor", factor, 1)):
+            if not value >= least:
+                raise ValueError(f"backoff's {name}={value!r} is below {least}")
+        if not 0 <= jitter <= 1:
+            raise ValueError(f"backoff's jitter={jitter!r} is not a share from 0 to 1")
+        self.first = first
+        self.factor = factor
+        self.most = most
+        self.jitter = jitter
+
+    def __repr__(self) -> str:
+        return (
+            f"Backoff({self.first!r}, factor={self.factor!r}, most={self.most!r}, "
+            f"jitter={self.jitter!r})"
+        )
+
+
+class Options:
+    """What `fanout` and `Fanout` take, checked."""
+
+    __slots__ = (
+        "backoff",
+        "group",
+        "limit",
+        "mode",
+        "per_group",
+        "rate",
+        "retries",
+        "retry_if",
+        "timeout",
+    )
+
+    def __init__(
+        self,
+        *,
+        limit: "int | str",
+        mode: str,
+        timeout: float | None,
+        retries: int,
+        retry_if: "Callable[[Exception], object] | None",
+        backoff: Backoff,
+        rate: float | None,
+        per_group: "PerGroup | None",
+        group: "Callable[[Any], Hashable] | None",
+    ) -> None:
+        if limit != "auto" and not (isinstance(limit, int) and limit >= 1):
+            raise ValueError(f'limit={limit!r} is neither "auto" nor a number from 1 up')
+        if mode not in MODES:
+            raise ValueError(f"mode={mode!r} is none of {', '.join(MODES)}")
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout={timeout!r} is not a number of seconds above 0")
+        if retries < 0:
+            raise ValueError(f"retries={retries!r} is below 0")
+        if rate is not None and not rate > 0:
+            raise ValueError(f"rate={rate!r} is not a number of starts a second above 0")
+        if per_group is not None and group is None:
+            raise ValueError(
+                f"per_group={per_group!r} needs group, a function that tells an item's group"
+            )
+        if isinstance(per_group, int) and per_group < 1:
+            raise ValueError(f"per_group={per_group!r} is below 1")
+        self.limit = limit
+        self.mode = mode
+        self.timeout = timeout
+        self.retries = retries
+        self.retry_if = retry_if
+        self.backoff = backoff
+        self.rate = rate
+        self.per_group = per_group
+        self.group = group
+
+    def dispatcher(
+        self, items: "Iterable[Any] | None", *, in_order: bool, window: int = WINDOW
+    ) -> Dispatcher:
+        """What says which of the items may run now; without items, they are put into it."""
+        backoff = self.backoff
+        rate = self.rate
+        return Dispatcher(
+            None if items is None else iter(items),
+            limit=self.limit if isinstance(self.limit, int) else 1_000_000,
+            opening=None if isinstance(self.limit, int) else "unknown",
+            window=window,
+            in_order=in_order,
+            rate=None if rate is None else (rate, max(1.0, rate * _BURST_SECONDS)),
+            retries=self.retries,
+            retry_if=self.retry_if,
+            backoff=(backoff.first, backoff.factor, backoff.most, backoff.jitter),
+            group=self._membership(),
+        )
+
+    def _membership(self) -> "Callable[[Any], tuple[Hashable, int] | None] | None":
+        group, per_group = self.group, self.per_group
+        if group is None:
+            return None
+        if per_group is None:
+            return lambda item: (group(item), sys.maxsize)  # only for limit="auto"
+        if isinstance(per_group, int):
+            return lambda item: (group(item), per_group)
+
+        def membership(item: "Any") -> "tuple[Hashable, int] | None":
+            name = group(item)
+            most = per_group.get(name)
+            if most is None:
+                return name, sys.maxsize
+            if most < 1:
+                raise ValueError(f"per_group[{name!r}]={most!r} is below 1: {item!r} cannot run")
+            return name, most
+
+        return membership

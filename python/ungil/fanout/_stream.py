@@ -1,0 +1,193 @@
+"""`Fanout`: for code that runs in an event loop."""
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Hashable, Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from ungil._native import Dispatcher, Outcome
+from ungil.fanout import _threads as threads
+from ungil.fanout._asyncio import Slots as Tasks
+from ungil.fanout._mode import choose, is_async
+from ungil.fanout._options import Backoff, Options
+
+if TYPE_CHECKING:
+    from ungil.fanout._options import PerGroup
+
+# How many outcomes may wait for a slow consumer.
+_WINDOW = 1000
+
+
+class Fanout:
+    """Calls functions with many items at once, in a program that has its own event loop.
+
+        async with Fanout(timeout=30) as f:
+            async for outcome in f.stream(check, hosts):
+                ...
+
+    The options are those of `fanout`; modes "lean" and "green" have loops of their own, and cannot
+    be used here. Leaving the block cancels what still runs, and waits for it.
+    """
+
+    def __init__(
+        self,
+        *,
+        limit: int | str = "auto",
+        mode: str = "auto",
+        timeout: float | None = None,
+        retries: int = 0,
+        retry_if: Callable[[Exception], object] | None = None,
+        backoff: Backoff | None = None,
+        rate: float | None = None,
+        per_group: "PerGroup | None" = None,
+        group: Callable[[Any], Hashable] | None = None,
+    ) -> None:
+        self._options = Options(
+            limit=limit,
+            mode=mode,
+            timeout=timeout,
+            retries=retries,
+            retry_if=retry_if,
+            backoff=backoff or Backoff(),
+            rate=rate,
+            per_group=per_group,
+            group=group,
+        )
+        if mode in ("lean", "green"):
+            raise ValueError(
+                f'mode={mode!r} has a loop of its own: use fanout(), or mode="asyncio" or "threads"'
+            )
+        self._streams: list[_Stream] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        for stream in list(self._streams):
+            await stream.close()
+
+    async def stream(
+        self, fn: Callable[[Any], Any], items: Iterable[Any] | AsyncIterable[Any]
+    ) -> AsyncIterator[Outcome]:
+        """The outcome of each item, as it finishes. `items` may be endless, and asynchronous."""
+        stream = _Stream(fn, items, self._options)
+        self._streams.append(stream)
+        try:
+            async for outcome in stream.outcomes():
+                yield outcome
+        finally:
+            await stream.close()
+            self._streams.remove(stream)
+
+
+class _Stream:
+    """One use of a `Fanout`."""
+
+    def __init__(
+        self,
+        fn: Callable[[Any], Any],
+        items: Iterable[Any] | AsyncIterable[Any],
+        options: Options,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        mode = options.mode
+        if mode == "auto":
+            mode = "asyncio" if is_async(fn) else "threads"
+        choose(fn, mode)
+        self._arrival = asyncio.Event()
+        self._feeder: asyncio.Task[None] | None = None
+        comes_slowly = isinstance(items, AsyncIterable)
+        self._dispatcher = options.dispatcher(
+            None if comes_slowly else items, in_order=False, window=_WINDOW
+        )
+        if mode == "asyncio":
+            self._slots = Tasks(loop, fn, self._dispatcher, options.timeout, self._arrival.set)
+        else:
+            self._slots = _Threads(loop, fn, self._dispatcher, options.timeout, self._arrival.set)
+        if comes_slowly:
+            self._feeder = loop.create_task(self._feed(items))
+
+    async def outcomes(self) -> AsyncIterator[Outcome]:
+        dispatcher, arrival, slots = self._dispatcher, self._arrival, self._slots
+        while True:
+            while (outcome := dispatcher.take()) is not None:
+                yield outcome
+            if dispatcher.ended:
+                return
+            arrival.clear()
+            slots.collected()
+            slots.open()
+            if not dispatcher.ended:
+                await arrival.wait()
+
+    async def close(self) -> None:
+        self._dispatcher.stop(RuntimeError("not run: the fan-out was closed before"))
+        if self._feeder is not None:
+            self._feeder.cancel()
+            await asyncio.wait([self._feeder])
+        await self._slots.close()
+
+    async def _feed(self, items: AsyncIterable[Any]) -> None:
+        """Takes items one by one, when there is room for them."""
+        dispatcher = self._dispatcher
+        try:
+            async for item in items:
+                while not dispatcher.wants:
+                    await self._slots.has_room()
+                if (attempt := dispatcher.put(item)) is not None:
+                    self._slots.launch(attempt)
+        except Exception as error:
+            dispatcher.close(error)
+        else:
+            dispatcher.close()
+        self._arrival.set()
+
+
+class _Threads(threads.Slots):
+    """Threads that tell an event loop what has finished."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        fn: Callable[[Any], Any],
+        dispatcher: Dispatcher,
+        timeout: float | None,
+        arrived: Callable[[], None],
+    ) -> None:
+        super().__init__(fn, dispatcher, timeout, self._tell)
+        self._loop = loop
+        self._tell_loop = arrived
+        self._timer: asyncio.TimerHandle | None = None
+        self._room = asyncio.Event()
+
+    def open(self) -> None:
+        """Starts what may start now, and comes back when time alone changes something."""
+        super().open()
+        if self._timer is not None:
+            self._timer.cancel()
+        waits = [w for w in (self.abandon_overdue(), self._dispatcher.pause) if w is not None]
+        self._timer = self._loop.call_later(min(waits), self.open) if waits else None
+
+    async def has_room(self) -> None:
+        """Comes back when an item may have ended."""
+        self._room.clear()
+        await self._room.wait()
+
+    async def close(self) -> None:
+        """Waits for the threads that run."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self.closing = True
+        await asyncio.to_thread(self.wait_for_all)
+
+    def _tell(self) -> None:
+        self._loop.call_soon_threadsafe(self._woken)
+
+    def _woken(self) -> None:
+        self._room.set()
+        self._tell_loop()

@@ -1,0 +1,204 @@
+"""Mode `threads`: items as calls in threads.
+
+A slot is one thread, which runs one item after the other. A thread cannot be ended: an item whose
+time is over is reported as abandoned, its thread is left alone, and another takes its place.
+"""
+
+import contextvars
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from types import CoroutineType
+from typing import Any
+
+from ungil._native import Dispatcher, Outcome
+
+# How long finished items are gathered before they are handed out: waking up costs.
+BATCH_SECONDS = 0.005
+
+
+class Slots:
+    """The threads of one fan-out.
+
+    `arrived` is called in any of them when something has finished, at most once until `collected`.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[[Any], Any],
+        dispatcher: Dispatcher,
+        timeout: float | None,
+        arrived: Callable[[], None],
+    ) -> None:
+        self._fn = fn
+        self._context = contextvars.copy_context()
+        self._dispatcher = dispatcher
+        self._timeout = timeout
+        self._arrived = arrived
+        # The input is an iterator, and only one thread may ask it at once.
+        self._lock = threading.Lock()
+        self._announced = False
+        self._running: dict[Outcome, _Slot] = {}
+        self._deadlines: deque[tuple[float, Outcome]] = deque()
+        self._unstarted: deque[Outcome] = deque()
+        self._numbers = count(1)
+        self.closing = False
+
+    def open(self) -> None:
+        """Starts whatever may start now."""
+        with self._lock:
+            self._open()
+
+    def launch(self, attempt: Outcome) -> None:
+        """Starts an item that came from elsewhere than the dispatcher's own input."""
+        with self._lock:
+            self._launch(attempt)
+
+    def collected(self) -> None:
+        """What had finished has been taken."""
+        self._announced = False
+
+    def wait_for_all(self) -> None:
+        """Starts nothing more, and comes back when no thread runs but the abandoned ones."""
+        self.closing = True
+        while True:
+            left = self.abandon_overdue()
+            with self._lock:
+                thread = next(iter(self._running.values()), None)
+            if thread is None:
+                return
+            thread.join(left)
+
+    def abandon_overdue(self) -> float | None:
+        """Gives up what should have ended by now; gives the seconds until the next should have."""
+        with self._lock:
+            now = time.monotonic()
+            while self._deadlines:
+                deadline, attempt = self._deadlines[0]
+                if attempt in self._running:
+                    if deadline > now:
+                        return deadline - now
+                    del self._running[attempt]
+                    error = TimeoutError(f"not done within {self._timeout} s; its thread goes on")
+                    following = self._dispatcher.failed(attempt, error, abandoned=True)
+                    self._announce()
+                    if following is not None:
+                        self._launch(following)
+                self._deadlines.popleft()
+            return None
+
+    def _open(self) -> None:
+        if not self.closing:
+            while not self._unstarted and (attempt := self._dispatcher.next()) is not None:
+                self._launch(attempt)
+
+    def _launch(self, attempt: Outcome) -> None:
+        thread = _Slot(self, attempt, next(self._numbers))
+        self._watch(attempt, thread)
+        try:
+            thread.start()
+        except RuntimeError:
+            # The system gives no more threads: those that there are do the rest.
+            del self._running[attempt]
+            if not self._running:
+                self._dispatcher.failed(attempt, RuntimeError("the system gives no thread at all"))
+                self._announce()
+                return
+            self._dispatcher.lower_limit(len(self._running))
+            self._unstarted.append(attempt)
+
+    def _watch(self, attempt: Outcome, thread: "_Slot") -> None:
+        self._running[attempt] = thread
+        if self._timeout is not None:
+            self._deadlines.append((time.monotonic() + self._timeout, attempt))
+            if len(self._deadlines) > 2 * len(self._running) + 1000:
+                alive = (entry for entry in self._deadlines if entry[1] in self._running)
+                self._deadlines = deque(alive)
+
+    def _announce(self) -> None:
+        if not self._announced:
+            self._announced = True
+            self._arrived()
+
+    def run(self, attempt: Outcome) -> Outcome | None:
+        """Runs an item; gives the next one for this thread."""
+        value: Any = None
+        error: BaseException | None
+        try:
+            # As in asyncio.to_thread, and what an item sets is seen by no other.
+            value = self._context.copy().run(self._fn, attempt.item)
+        except BaseException as raised:  # SystemExit, too, is only this item's end
+            error = raised
+        else:
+            error = _refused(value)
+        with self._lock:
+            thread = self._running.pop(attempt, None)
+            if thread is None:
+                return None  # abandoned meanwhile
+            if error is None:
+                following = self._dispatcher.succeeded(attempt, value)
+            else:
+                following = self._dispatcher.failed(attempt, error)
+            if following is None and self._unstarted:
+                following = self._unstarted.popleft()
+            if following is not None:
+                self._watch(following, thread)
+                if self._dispatcher.room:
+                    self._open()
+            self._announce()
+        return following
+
+
+def _refused(value: Any) -> TypeError | None:
+    if type(value) is not CoroutineType:
+        return None
+    value.close()
+    return TypeError(
+        "the function has returned a coroutine, which a thread cannot run: "
+        'make it an async def, or pass mode="asyncio"'
+    )
+
+
+class _Slot(threading.Thread):
+    """Daemonic, as an abandoned one must not keep the program from its end."""
+
+    def __init__(self, slots: Slots, attempt: Outcome, number: int) -> None:
+        super().__init__(name=f"fanout-{number}", daemon=True)
+        self._slots = slots
+        self._attempt: Outcome | None = attempt
+
+    def run(self) -> None:
+        while self._attempt is not None:
+            self._attempt = self._slots.run(self._attempt)
+
+
+class Threads:
+    """For a caller without an event loop."""
+
+    name = "threads"
+
+    def __init__(
+        self, fn: Callable[[Any], Any], dispatcher: Dispatcher, timeout: float | None
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._arrival = threading.Semaphore(0)
+        self._slots = Slots(fn, dispatcher, timeout, self._arrival.release)
+
+    def advance(self) -> None:
+        """Waits until something has finished."""
+        dispatcher, slots = self._dispatcher, self._slots
+        slots.collected()
+        slots.open()
+        while not (dispatcher.ready or dispatcher.ended):
+            waits = [w for w in (slots.abandon_overdue(), dispatcher.pause) if w is not None]
+            self._arrival.acquire(timeout=min(waits, default=None))
+            slots.collected()
+            slots.open()
+        if not dispatcher.ended:
+            time.sleep(BATCH_SECONDS)
+
+    def close(self) -> None:
+        """Starts nothing more, and waits for what runs."""
+        self._slots.wait_for_all()

@@ -1,0 +1,268 @@
+"""The nornir runner `ungil`: a task for ten thousand hosts, in coroutines or (green) threads.
+
+    nr = InitNornir(runner={"plugin": "ungil", "options": {"timeout": 60, "retries": 1}})
+    nr.run(backup)
+
+A task that is an `async def` runs on an event loop, and awaits its subtasks: `await
+task.arun(show, command="version")`. Every other task runs as it is, in green threads if gevent has
+patched the program, else in threads.
+
+nornir loads this module whenever it starts, whichever runner it uses. So what only ours needs is
+imported when it is made.
+"""
+
+import logging
+import sys
+from copy import copy
+from types import CoroutineType
+from typing import TYPE_CHECKING
+
+from nornir.core.processor import Processors
+from nornir.core.task import AggregatedResult, MultiResult, Task
+
+from ungil.fanout._mode import is_async
+from ungil.fanout._nornir_task import (
+    AsyncTaskOnSyncRunnerError,
+    HostTask,
+    SyncTaskOnAsyncRunnerError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping
+    from typing import Any
+
+    from nornir.core.inventory import Host
+
+    from ungil._native import Outcome
+    from ungil.fanout._options import Options
+
+__all__ = [
+    "AsyncTaskOnSyncRunnerError",
+    "HostTask",
+    "SyncTaskOnAsyncRunnerError",
+    "UngilRunner",
+]
+
+# Beside nornir's own, so that it comes to where they go.
+logger = logging.getLogger("nornir.plugins.runners.ungil")
+
+# `num_workers` is a number for those who show it beside that of the hosts, whichever is smaller.
+_AS_MANY_AS_HOSTS = 1_000_000
+
+
+class UngilRunner:
+    """Runs tasks by `ungil.fanout`. All of its options may come from a configuration file.
+
+    - `num_workers`: for how many hosts at once at most; "auto" finds out.
+    - `mode`: "asyncio" or "lean" for tasks that are an `async def`, "threads" or "green" for the
+      others; "auto" chooses.
+    - `timeout`: seconds for a host, whose result is a TimeoutError then. Coroutines and green
+      threads are ended; a thread goes on, but its results do not count.
+    - `retries`: how often more a task is run for a host where it has failed, after a wait that
+      grows as `backoff` says, a mapping of the arguments of `ungil.fanout.Backoff`. The results
+      are those of the last run, and processors see a host begin once and complete once.
+    - `rate`: for how many hosts a second it begins at most.
+    - `per_group`: for how many hosts of one group at once at most; a number, or a mapping by group
+      (those that it does not name have no limit).
+    - `group`: what a host's group is: the name of one of its attributes or of a key of its data,
+      which it may inherit (`"site"`), or a function of the host. Hosts without it are one group.
+      If it is left out: the first of the host's inventory groups, or the first that `per_group`
+      names.
+
+    Raises ValueError and TypeError for options that make no sense.
+    """
+
+    def __init__(
+        self,
+        *,
+        num_workers: "int | str" = "auto",
+        mode: str = "auto",
+        timeout: float | None = None,
+        retries: int = 0,
+        backoff: "Mapping[str, float] | None" = None,
+        rate: float | None = None,
+        per_group: "int | Mapping[Any, int] | None" = None,
+        group: "str | Callable[[Host], Hashable] | None" = None,
+    ) -> None:
+        from ungil.fanout._options import Backoff, Options
+
+        if num_workers == "auto":
+            self.num_workers = _AS_MANY_AS_HOSTS
+        elif isinstance(num_workers, int) and num_workers >= 1:
+            self.num_workers = num_workers
+        else:
+            raise ValueError(
+                f'num_workers={num_workers!r} is neither "auto" nor a number from 1 up'
+            )
+        self._options = Options(
+            limit=num_workers,
+            mode=mode,
+            timeout=timeout,
+            retries=retries,
+            retry_if=_is_of_the_host,
+            backoff=Backoff(**(backoff or {})),
+            rate=rate,
+            per_group=per_group,
+            group=_grouping(group, per_group),
+        )
+
+    def run(self, task: Task, hosts: "list[Host]") -> AggregatedResult:
+        """What nornir calls: runs the task for the hosts, and has results for each of them.
+
+        Raises AsyncTaskOnSyncRunnerError or SyncTaskOnAsyncRunnerError for a task that cannot run
+        in the mode that was asked for; and what a processor has raised, after everything has run.
+        """
+        asyncio = sys.modules.get("asyncio.events")
+        if asyncio is None or asyncio._get_running_loop() is None:
+            return self._run(task, hosts)
+        # In a notebook: its loop waits, as for everything in it that is not awaited.
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(self._run, task, hosts).result()
+
+    def _run(self, task: Task, hosts: "list[Host]") -> AggregatedResult:
+        from ungil.fanout._call import Outcomes
+
+        result = AggregatedResult(task.name)
+        run = _Run(task, self._options)
+        with Outcomes(run.function, hosts, run.options) as outcomes:
+            logger.debug("Task %r runs in mode %s: %s", task.name, outcomes.mode, outcomes.reason)
+            for outcome in outcomes:
+                result[outcome.item.name] = run.results(outcome)
+        if run.errors:
+            raise run.errors[0]
+        return result
+
+
+class TaskFailed(Exception):
+    """What a fan-out is told of a host where the task has failed: it may be tried again."""
+
+    def __init__(self, results: MultiResult) -> None:
+        super().__init__(results.name)
+        self.results = results
+
+
+class _Run:
+    """A task between nornir, whose failures are results, and the fan-out, whose are exceptions."""
+
+    def __init__(self, task: Task, options: "Options") -> None:
+        self.options = options
+        self.errors: list[Exception] = []  # of processors: nornir's runners raise them, too
+        self._task = HostTask.of(task)
+        self._attempts: dict[str, int] = {}
+        self._begun: dict[str, HostTask] = {}  # where there is something to give up
+        if getattr(task.task, "__module__", None) == "nornir.core":
+            # Nornir.close_connections, which is wanted after tasks of every kind.
+            self.options = copy(options)
+            self.options.mode = "auto"
+        mode = self.options.mode
+        if is_async(task.task):
+            if mode in ("threads", "green"):
+                raise AsyncTaskOnSyncRunnerError(
+                    f"the task {task.name} is an async def, which mode={mode!r} does not await: "
+                    'mode="auto" and "asyncio" do'
+                )
+            self.function = self._astart
+        else:
+            if mode in ("lean", "asyncio"):
+                raise SyncTaskOnAsyncRunnerError(
+                    f"the task {task.name} is no async def, and in mode={mode!r} all hosts would "
+                    'wait for it: mode="auto", "threads" and "green" run it'
+                )
+            self.function = self._start
+
+    def _start(self, host: "Host") -> MultiResult:
+        try:
+            results = self._begin(host).start(host)
+            returned = results[0].result
+            if type(returned) is CoroutineType:
+                returned.close()
+                raise AsyncTaskOnSyncRunnerError(
+                    f"the task {self._task.name} has returned a coroutine: make it an async def"
+                )
+        except Exception as error:
+            self.errors.append(error)
+            raise
+        return _succeeded(results)
+
+    async def _astart(self, host: "Host") -> MultiResult:
+        try:
+            results = await self._begin(host).astart(host)
+        except Exception as error:
+            self.errors.append(error)
+            raise
+        return _succeeded(results)
+
+    def _begin(self, host: "Host") -> HostTask:
+        task = self._task.copy()
+        if self.options.retries and task.processors:
+            attempt = self._attempts[host.name] = self._attempts.get(host.name, 0) + 1
+            task.processors = _Attempt(task.processors, attempt, self.options.retries)
+        if self.options.timeout is not None:
+            self._begun[host.name] = task
+        return task
+
+    def results(self, outcome: "Outcome") -> MultiResult:
+        """Those of a host."""
+        error = outcome.exception
+        if error is None:
+            return outcome.value
+        if isinstance(error, TaskFailed):
+            return error.results
+        if error in self.errors:
+            return MultiResult(self._task.name)
+        host = outcome.item
+        task = self._begun.get(host.name, self._task)
+        results = task.give_up(host, error)
+        try:
+            self._task.processors.task_instance_completed(task, host, results)
+        except Exception as of_processor:
+            self.errors.append(of_processor)
+        return results
+
+
+def _is_of_the_host(error: Exception) -> bool:
+    return isinstance(error, TaskFailed | TimeoutError)
+
+
+def _succeeded(results: MultiResult) -> MultiResult:
+    for result in results:
+        if result.failed:
+            raise TaskFailed(results) from result.exception
+    return results
+
+
+def _grouping(
+    group: "str | Callable[[Host], Hashable] | None", per_group: "int | Mapping[Any, int] | None"
+) -> "Callable[[Host], Hashable] | None":
+    if per_group is None and group is None:
+        return None
+    if callable(group):
+        return group
+    if group is not None and group != "groups":
+        return lambda host: host.get(group)
+    named = None if per_group is None or isinstance(per_group, int) else per_group
+
+    def of_inventory(host: "Host") -> str | None:
+        names = [group.name for group in host.extended_groups()]
+        return next((name for name in names if named is None or name in named), None)
+
+    return of_inventory
+
+
+class _Attempt(Processors):
+    """The processors in one of several attempts: a host begins in the first, completes once."""
+
+    def __init__(self, processors: Processors, number: int, retries: int) -> None:
+        super().__init__(processors)
+        self._is_first = number == 1
+        self._is_last = number > retries
+
+    def task_instance_started(self, task: Task, host: "Host") -> None:
+        if self._is_first:
+            super().task_instance_started(task, host)
+
+    def task_instance_completed(self, task: Task, host: "Host", result: MultiResult) -> None:
+        if self._is_last or not result.failed:
+            super().task_instance_completed(task, host, result)
