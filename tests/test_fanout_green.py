@@ -355,7 +355,8 @@ def test_a_program_that_is_not_patched_is_told_what_to_write_and_where() -> None
         try:
             list(green(abs, [1]))
         except RuntimeError as error:
-            assert "`from gevent import monkey; monkey.patch_all()` as the first line of the program" in str(error)
+            first = "`from gevent import monkey; monkey.patch_all()` as the first line"
+            assert f"{first} of the program" in str(error)
         else:
             raise AssertionError
         """,

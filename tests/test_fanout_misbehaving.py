@@ -1,5 +1,8 @@
 """Functions, inputs and networks that misbehave: every item has an outcome, nothing hangs."""
 
+# pyright: basic, reportArgumentType=false, reportAttributeAccessIssue=false
+# (others' libraries have no types, and much here is wrong on purpose)
+
 from __future__ import annotations
 
 import asyncio
@@ -317,9 +320,7 @@ def test_a_function_that_closes_the_fan_out_ends_it(mode: str) -> None:
         await asyncio.sleep(0)
         return now(number)
 
-    outcomes = fanout(
-        later if mode == "asyncio" else now, itertools.count(), mode=mode, limit=1
-    )
+    outcomes = fanout(later if mode == "asyncio" else now, itertools.count(), mode=mode, limit=1)
     assert [outcome.value for outcome in outcomes] == [0, 1, 2, 3]
 
 
@@ -372,9 +373,7 @@ def test_names_that_do_not_exist_do_not_keep_the_others(mode: str, hosts: SshHos
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_twenty_thousand_hosts_are_reached_with_few_descriptors(
-    mode: str, hosts: SshHosts
-) -> None:
+def test_twenty_thousand_hosts_are_reached_with_few_descriptors(mode: str, hosts: SshHosts) -> None:
     ports = [str(hosts.ports[name]) for name in ("hangs_up", "silent")]
     kinds = Counter(json.loads(program("few_descriptors.py", mode, "auto", *ports)))
     assert kinds.total() == 20_000

@@ -226,15 +226,17 @@ impl Adaptive {
             start.doubles = None;
             if sample.ticket.is_member() && round != self.round.number {
                 let rung = start.rungs.get_mut(round.saturating_sub(1) as usize);
-                rung.into_iter().for_each(|rung| rung.returns(now, latency, own));
+                if let Some(rung) = rung {
+                    rung.returns(now, latency, own);
+                }
             }
             self.judge_rungs(now);
         }
-        if sample.outcome == Outcome::Overloaded {
-            if let Some(answer) = self.trouble.refused(round, latency_ns, now) {
-                self.answer(answer, now);
-                return;
-            }
+        if sample.outcome == Outcome::Overloaded
+            && let Some(answer) = self.trouble.refused(round, latency_ns, now)
+        {
+            self.answer(answer, now);
+            return;
         }
         if self.round.ready(now) {
             self.judge(now);

@@ -121,7 +121,7 @@ class Outcomes:
         if self._closed:
             raise StopIteration
         if self._advancing:
-            raise RuntimeError("a fan-out cannot wait for its own outcomes in its input or function")
+            raise RuntimeError("a fan-out cannot wait for itself in its own input or function")
         self._advancing = True
         try:
             outcome = self._next_finished()

@@ -66,7 +66,7 @@ impl Processor {
         let took = self.now.time.saturating_sub(then.time) as f32;
         let finished = (self.now.finished - then.finished) as f32;
         // An item is a start and an end.
-        let items = ((self.now.started - then.started) as f32 + finished) / 2.0;
+        let items = ((self.now.started - then.started) as f32).midpoint(finished);
         let used = (self.now.cpu - then.cpu) as f32;
         if used > 0.0 && took > 0.0 && items > 0.0 {
             self.busy = used / took;

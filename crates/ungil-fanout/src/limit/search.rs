@@ -335,11 +335,7 @@ impl Search {
         )]
         let members = members.min(MOST as f32) as u32;
         // While the level rises only those count that were started near its top.
-        let from = if ramping {
-            (1.0 - members as f32 / level).clamp(0.6, 0.9)
-        } else {
-            0.9
-        };
+        let from = if ramping { (1.0 - members as f32 / level).clamp(0.6, 0.9) } else { 0.9 };
         Sampling { members, stride: 1, early, from }
     }
 }

@@ -133,9 +133,10 @@ impl Trouble {
         }
         let measured = (elapsed >= latency && self.completed > 0.0)
             .then(|| Yield { level: self.level, rate: self.completed / elapsed });
-        let lower = self.before.zip(measured).map(|(before, now)| {
-            (now.level / before.level, now.rate / before.rate, before.level)
-        });
+        let lower = self
+            .before
+            .zip(measured)
+            .map(|(before, now)| (now.level / before.level, now.rate / before.rate, before.level));
         match lower {
             Some((level, rate, before)) if level < 0.5 && rate < level.sqrt() => {
                 self.usual = self.now;

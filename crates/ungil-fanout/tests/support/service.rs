@@ -1,6 +1,14 @@
 //! A service with a known knee, and a client in front of it, as a deterministic discrete-event
 //! simulation: what a limit is judged by, in the tests and in `examples/knee.rs`.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::collapsible_if,
+    clippy::float_cmp,
+    clippy::too_many_lines,
+    reason = "times and sizes of a simulation are positive and small, and its loop is one story"
+)]
 #![allow(dead_code, reason = "each of those that include it uses a part")]
 
 use std::cmp::Reverse;

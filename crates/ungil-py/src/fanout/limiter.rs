@@ -96,8 +96,5 @@ fn may_be_load(error: &Bound<'_, PyAny>) -> bool {
         .is_instance_of::<PyOSError>()
         .then(|| error.getattr("errno").ok()?.extract::<i32>().ok())
         .flatten();
-    matches!(
-        errno,
-        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM | libc::EAGAIN)
-    )
+    matches!(errno, Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM | libc::EAGAIN))
 }

@@ -121,7 +121,7 @@ impl Lean {
             self.resume(py, key)?;
         }
         while let Some(birth) = self.timeouts.pop(time) {
-            self.is_over_time(py, birth, time)?;
+            self.is_over_time(py, birth, time);
         }
         for generator in self.generators.take() {
             self.close_generator(py, &generator)?;
