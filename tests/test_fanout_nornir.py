@@ -530,7 +530,7 @@ def test_a_task_may_be_a_partial_or_an_object() -> None:
         ({"num_workers": "all"}, "num_workers='all' is neither"),
         ({"mode": "fast"}, "mode='fast' is none of auto, lean, asyncio, threads, green"),
         ({"timeout": 0}, "timeout=0 is not a number of seconds above 0"),
-        ({"group": "site"}, "group needs per_group"),
+        ({"per_group": 0}, "per_group=0 is below 1"),
         ({"backoff": {"first": -1}}, "backoff's first=-1 is below 0"),
     ],
 )

@@ -11,6 +11,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from contextvars import copy_context
 from types import CoroutineType
 from typing import Any
 
@@ -49,6 +50,7 @@ class Green:
                 f"{program}, before all other imports"
             )
         self._fn = fn
+        self._context = copy_context()
         self._dispatcher = dispatcher
         self._timeout = timeout
         self._waits_for_time = dispatcher.waits_for_time
@@ -61,19 +63,20 @@ class Green:
         self._caller: Waiter[None] | None = None
         self._error: BaseException | None = None
         self._batch: Any = None
+        self._due = 0.0
         self._sweep: Any = None
+        self._woken = False
         self._closing = False
 
     def advance(self) -> None:
         """Runs until something has finished."""
-        if self._batch is not None:
-            self._batch.close()
-            self._batch = None
         grace = self._abandon_stubborn()
         while (attempt := self._ask(self._dispatcher.next)) is not None:
             self._launch(attempt)
         pause = self._dispatcher.pause if self._waits_for_time else None
-        if self._error is None and (self._slots or pause is not None):
+        # An input that has waited has let items finish meanwhile.
+        idle = not self._slots and pause is None
+        if self._error is None and not idle and not self._dispatcher.ready:
             self._wait(min((s for s in (grace, pause) if s is not None), default=None))
         if self._error is not None:
             raise self._error
@@ -105,8 +108,21 @@ class Green:
                 timer.close()
 
     def _wake(self) -> None:
+        self._woken = False
         if self._caller is not None:
             self._caller.switch(None)
+
+    def _wake_soon(self) -> None:
+        """Wakes the caller, who starts what there is room for, from a greenlet that goes on."""
+        if not self._woken:
+            self._woken = True
+            self._hub.loop.run_callback(self._wake)
+
+    def _arrived(self) -> None:
+        self._batch.close()
+        self._batch = None
+        self._dispatcher.lagged(time.monotonic() - self._due)
+        self._wake()
 
     def _after(self, seconds: float, function: Callable[[], None]) -> Any:
         """A timer; the hub calls the function."""
@@ -119,20 +135,27 @@ class Green:
         self._slots.add(slot)
         self._hub.loop.run_callback(slot.switch, attempt)
 
-    def _run(self, first: Outcome) -> None:
+    def _run(self, first: Outcome | None) -> None:
         """The life of a slot."""
-        attempt: Outcome | None = first
+        slot, attempt = getcurrent(), first
         try:
             while attempt is not None and not self._closing:
+                # What an item sets is seen by no other.
+                slot.gr_context = self._context.copy()
                 attempt = self._run_one(attempt)
-                if self._batch is None and not self._closing:
-                    self._batch = self._after(BATCH_SECONDS, self._wake)
+                if self._closing:
+                    break
+                if self._batch is None:
+                    self._batch = self._after(BATCH_SECONDS, self._arrived)
+                    self._due = time.monotonic() + BATCH_SECONDS
+                if attempt is not None and self._dispatcher.room:
+                    self._wake_soon()
         except BaseException as error:
             # Ctrl-C; or of `group` or `retry_if`, which are the caller's.
             self._error = error
-        self._slots.discard(getcurrent())
+        self._slots.discard(slot)
         if self._error is not None or not self._slots:
-            self._hub.loop.run_callback(self._wake)
+            self._wake_soon()
 
     def _run_one(self, attempt: Outcome) -> Outcome | None:
         """Runs an item; gives the next for this slot."""

@@ -62,6 +62,7 @@ class Options:
         "group",
         "limit",
         "mode",
+        "opening",
         "per_group",
         "rate",
         "retries",
@@ -110,6 +111,7 @@ class Options:
                 )
         self.limit = limit
         self.mode = mode
+        self.opening = "unknown"  # what the items of limit="auto" are: "hosts" or of a "service"
         self.timeout = timeout
         self.retries = retries
         self.retry_if = retry_if
@@ -126,7 +128,7 @@ class Options:
         backoff = self.backoff
         rate = self.rate
         limit = self.limit if isinstance(self.limit, int) else 1_000_000
-        opening = None if isinstance(self.limit, int) else "unknown"
+        opening = None if isinstance(self.limit, int) else self.opening
         retry_if = self.retry_if
         if self.engine is not None:
             # The workers keep the limit, each its share, or find it.

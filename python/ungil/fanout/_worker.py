@@ -31,6 +31,10 @@ Batch = list[tuple[int, bytes]]
 Reply = tuple[int, list[tuple[int, int, bytes]]]
 VALUE, ERROR, ABANDONED = range(3)
 
+# How often a worker replies at least. An engine keeps an actor while somebody waits for its reply,
+# even if that is nobody any more.
+_REPLY_SECONDS = 2.0
+
 # A reply that is longer is sent in parts: the first can be unpacked while the next is on its way.
 _REPLY_BYTES = 4 << 20
 
@@ -100,6 +104,7 @@ class Shard:
     async def _run(self) -> None:
         self._task = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
+        self._loop.call_later(_REPLY_SECONDS, self._reply_again)
         try:
             if self._closed:
                 return
@@ -139,6 +144,10 @@ class Shard:
             self._announce()
             if not given:
                 await self._fed.wait()
+
+    def _reply_again(self) -> None:
+        self._announce()
+        asyncio.get_running_loop().call_later(_REPLY_SECONDS, self._reply_again)
 
     def _end(self, outcome: Outcome) -> None:
         number = self._numbers.pop(outcome.index)

@@ -17,8 +17,9 @@ import sys
 from contextlib import contextmanager
 from copy import copy
 from types import CoroutineType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from nornir.core.exceptions import NornirSubTaskError
 from nornir.core.processor import Processors
 from nornir.core.task import AggregatedResult, MultiResult, Task
 
@@ -68,8 +69,8 @@ class UngilRunner:
       (those that it does not name have no limit).
     - `group`: what a host's group is: the name of one of its attributes or of a key of its data,
       which it may inherit (`"site"`), or a function of the host. Hosts without it are one group.
-      If it is left out: the first of the host's inventory groups, or the first that `per_group`
-      names.
+      If it is left out and `per_group` is there: the first of the host's inventory groups, or the
+      first that `per_group` names.
 
     Raises ValueError and TypeError for options that make no sense.
     """
@@ -107,6 +108,7 @@ class UngilRunner:
             per_group=per_group,
             group=_grouping(group, per_group),
         )
+        self._options.opening = "hosts"
 
     def run(self, task: Task, hosts: "list[Host]") -> AggregatedResult:
         """What nornir calls: runs the task for the hosts, and has results for each of them.
@@ -138,7 +140,7 @@ class UngilRunner:
 
 
 class TaskFailed(Exception):
-    """What a fan-out is told of a host where the task has failed: it may be tried again."""
+    """What a fan-out is told of a host where the task has failed, from what it has raised."""
 
     def __init__(self, results: MultiResult) -> None:
         super().__init__(results.name)
@@ -254,8 +256,16 @@ def _is_of_the_host(error: Exception) -> bool:
 def _succeeded(results: MultiResult) -> MultiResult:
     for result in results:
         if result.failed:
-            raise TaskFailed(results) from result.exception
+            raise TaskFailed(results) from _cause(results)
     return results
+
+
+def _cause(results: MultiResult) -> BaseException | None:
+    """What the task has raised, or else the subtask whose failure has been its own."""
+    error = results[0].exception
+    if isinstance(error, NornirSubTaskError):
+        return _cause(cast(MultiResult, error.result))
+    return error
 
 
 def _grouping(

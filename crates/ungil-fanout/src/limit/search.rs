@@ -82,6 +82,14 @@ impl Search {
         }
     }
 
+    /// The level that is doubted, while it is.
+    pub fn doubted_level(&self) -> Option<f32> {
+        match self.phase {
+            Phase::Doubting { level, .. } => Some(level),
+            Phase::Looking => None,
+        }
+    }
+
     /// Whether the latest step was back because of latency, and not just to have a look.
     pub fn backed_off(&self) -> bool {
         self.backed_off
@@ -95,6 +103,11 @@ impl Search {
     /// A latency without queues, ns.
     pub fn latency_ns(&self) -> Option<f32> {
         self.reference.as_ref().map(Place::latency_ns)
+    }
+
+    /// Whether all items take about the same, so that those which start together end together.
+    pub fn in_step(&self) -> bool {
+        self.reference.is_some_and(|reference| reference.noise() < 0.3)
     }
 
     pub fn ramping(&self) -> bool {
@@ -123,7 +136,7 @@ impl Search {
         let before = self.here.filter(|here| (here.level / place.level).ln().abs() < 0.12);
         let here = before.map_or(place, |before| before.pooled(&place, 2.0 * place.weight));
         self.here = Some(here);
-        self.slow *= 1.1;
+        self.slow *= 1.03;
         self.undoubted += 1;
         let (latest, gap) = (place.since(reference), here.since(reference));
         if latest.rise > TARGET + 0.05 + 2.0 * latest.error
@@ -132,7 +145,7 @@ impl Search {
             return self.doubt(here, level, gap.rise);
         }
         let ramping = self.ramping();
-        let fine = if ramping {
+        let fine = if self.knee.is_none() {
             (1.5 * gap.error).clamp(NOTHING, 0.25)
         } else {
             gap.error.clamp(NOTHING, TARGET)
@@ -143,6 +156,9 @@ impl Search {
         if gap.rise < fine {
             if ramping {
                 self.safe = self.safe.max(level);
+            }
+            if level > 0.97 * self.slow {
+                self.slow = f32::INFINITY;
             }
             if level < cap {
                 let halfway = (level * self.slow).sqrt().max(level * GENTLE);
@@ -155,7 +171,6 @@ impl Search {
                 // Once more, because this may be chance.
                 return level;
             }
-            self.growth = GENTLE;
             return self.doubt(here, level, gap.rise);
         } else if gap.rise > TARGET {
             self.growth = GENTLE;
@@ -195,13 +210,17 @@ impl Search {
         let pooled = reference.pooled(&place, MEMORY);
         if quick {
             self.reference = Some(pooled);
-            self.safe = self.safe.max(level);
+            self.safe = level;
         }
         // Either the higher level is slower by what it seems to be, or by nothing.
         let pair = high.since(&place);
-        let apart = (high.level / place.level).ln().max(0.1);
-        let expected = high.since(reference).rise.clamp(0.1, apart);
-        let evidence = (expected / 2.0 - pair.rise) * expected / pair.error.powi(2);
+        let apart = (high.level / place.level).ln();
+        let evidence = if apart > 0.1 {
+            let expected = high.since(reference).rise.clamp(0.1, apart);
+            (expected / 2.0 - pair.rise) * expected / pair.error.powi(2)
+        } else {
+            0.0
+        };
         self.flat = self.flat.clamp(-KNOWN, KNOWN) + evidence.clamp(-3.0, 3.0);
         if self.flat > KNOWN {
             self.flat = 0.0;
@@ -214,25 +233,31 @@ impl Search {
             return high_level * self.growth;
         }
         let known = self.flat < -KNOWN;
-        if known {
+        if gap.rise < -gap.error {
+            self.patience = (self.patience / 2).max(2);
+        } else if known {
             self.patience = (self.patience * 2).min(64);
         }
         let rise = high.since(&pooled);
         if !quick {
-            self.growth = GENTLE;
             if !known {
                 return high_level;
             }
+            self.growth = GENTLE;
             self.safe = self.safe.min(level * 0.95);
             return self.doubt(place, level, gap.rise);
         }
         if rise.rise <= TARGET + 0.05 + rise.error {
+            if rise.rise < TARGET / 2.0 && !known {
+                // There was no doubt in the first place.
+                self.patience = (self.patience * 2).min(64);
+            }
             return high_level;
         }
-        self.growth = GENTLE;
         self.backed_off = true;
         self.safe = self.safe.min(high_level * 0.95);
         if known {
+            self.growth = GENTLE;
             self.slow = high_level;
             self.knee = Some((high_level * (-rise.rise).exp()).max(level));
         }
@@ -278,6 +303,12 @@ impl Search {
         self.growth = RAMP;
     }
 
+    pub fn trace(&self, place: &Place) -> String {
+        let r = self.reference.unwrap();
+        let g = place.since(&r);
+        format!("m {:4} in flight {:5.0} rise vs new ref {:+.2} +- {:.2}; growth {:.2} flat {:+.1} patience {} safe {:.0} slow {:.0} {}", place.weight, place.level, g.rise, g.error, self.growth, self.flat, self.patience, self.safe, self.slow, match self.phase { Phase::Looking => "", _ => "DOUBT" })
+    }
+
     /// How to sample the first round.
     pub fn first(few: usize) -> Sampling {
         Sampling { members: u32::try_from(few).unwrap_or(MOST), stride: 1, early: false, from: 0.0 }
@@ -292,7 +323,7 @@ impl Search {
             if level > 200.0 {
                 ((level / 4.0).max(100.0), true)
             } else {
-                (needed.clamp(8.0, (level * 0.7).max(16.0)), false)
+                (needed.clamp(8.0, (level * 0.5).max(14.0)), false)
             }
         } else {
             (needed.clamp(12.0, (12.0 + 4.0 * level).min(192.0)).max(level / 5.0), false)
@@ -304,6 +335,11 @@ impl Search {
         )]
         let members = members.min(MOST as f32) as u32;
         // While the level rises only those count that were started near its top.
-        Sampling { members, stride: 1, early, from: 0.8 }
+        let from = if self.ramping() && looking {
+            (1.0 - members as f32 / level).clamp(0.6, 0.9)
+        } else {
+            0.9
+        };
+        Sampling { members, stride: 1, early, from }
     }
 }

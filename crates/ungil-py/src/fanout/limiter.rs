@@ -1,5 +1,7 @@
 //! The limit of a fan-out: a number, or what `ungil_fanout::limit` finds out.
 
+use std::iter::successors;
+
 use pyo3::exceptions::{PyConnectionError, PyOSError, PyTimeoutError};
 use pyo3::prelude::*;
 use pyo3::types::PyAny;
@@ -21,7 +23,7 @@ pub struct Limiter {
 
 impl Limiter {
     pub fn new(ceiling: usize, opening: Opening, now: u64) -> Self {
-        let adaptive = Adaptive::new(Settings { ceiling, opening }, now);
+        let adaptive = Adaptive::new(Settings { ceiling, opening, cpu_so_far: processor() }, now);
         Self { adaptive, ends: 0, cpu_so_far: 0, due: None }
     }
 
@@ -74,21 +76,28 @@ impl Limiter {
     }
 }
 
-/// Whether an exception may come from load.
+/// Whether an exception may come from load: it, or one of those that it was raised for.
 pub fn kind(exception: &Bound<'_, PyAny>) -> Ended {
-    if exception.is_instance_of::<PyTimeoutError>()
-        || exception.is_instance_of::<PyConnectionError>()
-    {
-        return Ended::Overloaded;
+    // Libraries raise errors of their own in the place of the system's. A chain may be a ring.
+    let mut chain = successors(Some(exception.clone()), raised_for).take(8);
+    if chain.any(|error| may_be_load(&error)) { Ended::Overloaded } else { Ended::Failed }
+}
+
+fn raised_for<'py>(error: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    let mut links = ["__cause__", "__context__"].into_iter();
+    links.find_map(|link| error.getattr(link).ok().filter(|error| !error.is_none()))
+}
+
+fn may_be_load(error: &Bound<'_, PyAny>) -> bool {
+    if error.is_instance_of::<PyTimeoutError>() || error.is_instance_of::<PyConnectionError>() {
+        return true;
     }
-    let errno = exception
+    let errno = error
         .is_instance_of::<PyOSError>()
-        .then(|| exception.getattr("errno").ok()?.extract::<i32>().ok())
+        .then(|| error.getattr("errno").ok()?.extract::<i32>().ok())
         .flatten();
-    match errno {
-        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM | libc::EAGAIN) => {
-            Ended::Overloaded
-        }
-        _ => Ended::Failed,
-    }
+    matches!(
+        errno,
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM | libc::EAGAIN)
+    )
 }

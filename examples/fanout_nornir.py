@@ -1,0 +1,123 @@
+"""A nornir task for many devices: as it is, in (green) threads, and as a coroutine.
+
+    python examples/fanout_nornir.py [--hosts N] [--how threads|green|coroutines]
+
+The devices are addresses of this machine, each of which takes 50 ms to answer; but nobody answers
+at the last one. nornir and, for green threads, gevent have to be installed:
+pip install "ungil[nornir,green]"
+"""
+
+import sys
+
+if "green" in sys.argv:
+    # Before all other imports: they take what they find.
+    from gevent import monkey
+
+    monkey.patch_all()
+
+import argparse
+import socket
+import socketserver
+import threading
+import time
+
+from nornir import InitNornir
+from nornir.core.inventory import Defaults, Groups, Host, Hosts, Inventory
+from nornir.core.plugins.inventory import InventoryPluginRegister
+from nornir.core.task import Result, Task
+
+from ungil.fanout.nornir import HostTask
+
+
+class Device(socketserver.StreamRequestHandler):
+    """It answers a line with a line."""
+
+    def handle(self) -> None:
+        question = self.rfile.readline().decode().strip()
+        time.sleep(0.05)
+        self.wfile.write(f"{question} of {self.request.getsockname()[0]}\n".encode())
+
+
+def show(task: Task, what: str) -> str:
+    """An ordinary task, with a blocking library: here it is `socket`, there netmiko or scrapli."""
+    with socket.create_connection((task.host.hostname, task.host.port)) as device:
+        device.sendall(f"{what}\n".encode())
+        return device.makefile().readline().strip()
+
+
+def inspect(task: Task) -> Result:
+    version = task.run(show, what="version").result
+    clock = task.run(show, what="clock").result
+    return Result(task.host, result=f"{version}, {clock}")
+
+
+async def show_async(task: HostTask, what: str) -> str:
+    """The same, with an asynchronous library."""
+    import asyncio
+
+    reader, writer = await asyncio.open_connection(task.host.hostname, task.host.port)
+    try:
+        writer.write(f"{what}\n".encode())
+        return (await reader.readline()).decode().strip()
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+
+async def inspect_async(task: HostTask) -> Result:
+    version = (await task.arun(show_async, what="version")).result
+    clock = (await task.arun(show_async, what="clock")).result
+    return Result(task.host, result=f"{version}, {clock}")
+
+
+class Devices:
+    """An inventory plugin: so many hosts, and one more where nobody listens."""
+
+    def __init__(self, count: int, port: int) -> None:
+        self.count, self.port = count, port
+
+    def load(self) -> Inventory:
+        defaults = Defaults(port=self.port)
+        hosts = Hosts()
+        for number in range(self.count):
+            name = f"router{number}"
+            address = f"127.2.{number // 250}.{number % 250 + 1}"
+            hosts[name] = Host(name, hostname=address, defaults=defaults)
+        hosts["nobody"] = Host("nobody", hostname="127.3.0.1", port=1, defaults=defaults)
+        return Inventory(hosts=hosts, groups=Groups(), defaults=defaults)
+
+
+class Network(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+    request_queue_size = 1000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--hosts", type=int, default=200)
+    parser.add_argument("--how", choices=["threads", "green", "coroutines"], default="threads")
+    options = parser.parse_args()
+    InventoryPluginRegister.register("devices", Devices)
+    with Network(("0.0.0.0", 0), Device) as network:
+        threading.Thread(target=network.serve_forever, args=(0.01,)).start()
+        nr = InitNornir(
+            inventory={
+                "plugin": "devices",
+                "options": {"count": options.hosts, "port": network.server_address[1]},
+            },
+            runner={"plugin": "ungil", "options": {"timeout": 30, "retries": 1}},
+            logging={"enabled": False},
+        )
+        began = time.monotonic()
+        result = nr.run(inspect_async if options.how == "coroutines" else inspect)
+        took = time.monotonic() - began
+        network.shutdown()
+    answered = len(result) - len(result.failed_hosts)
+    print(f"{answered} of {len(result)} hosts answered two questions in {took:.2f} s")
+    print(f"router0: {result['router0'][0]}")
+    for name, results in result.failed_hosts.items():
+        print(f"{name}: {type(results[-1].exception).__name__}")
+
+
+if __name__ == "__main__":
+    main()
