@@ -274,7 +274,6 @@ impl Adaptive {
             let cap = (self.ceiling as f32).min(self.trouble.fence()).min(self.processor.cap());
             let level = self.slots.wanted as f32;
             let next = self.search.judged(place, level, cap);
-            if std::env::var_os("TRACE").is_some() { eprintln!("{:8.3} {:6.0} -> {:6.0} {}", now as f64 / 1e9, level, next, self.search.trace(&place)); }
             self.set(next, Reason::Latency, now);
         }
         self.next_round(place.as_ref(), now);
