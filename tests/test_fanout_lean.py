@@ -271,8 +271,8 @@ def test_a_generator_that_is_left_is_closed_by_the_loop() -> None:
     assert steps == ["closed", "closed"]
 
 
-class Awaitable:
-    """Awaitable, and no coroutine."""
+class coroutine:
+    """Awaitable, and no coroutine whatever it is called."""
 
     def __init__(self, *yields: object) -> None:
         self.yields = yields
@@ -283,13 +283,13 @@ class Awaitable:
 
 
 def test_whatever_can_be_awaited_can_be_run() -> None:
-    assert values(driven(Awaitable, [None])) == ["done"]
+    assert values(driven(coroutine, [None])) == ["done"]
     assert values(driven(sleep, [0, 0.001])) == [None, None]
 
 
 def test_who_yields_nothing_lets_others_go_first() -> None:
     async def task(_: int) -> str:
-        return await Awaitable(None, None)
+        return await coroutine(None, None)
 
     assert values(lean(task, range(3))) == ["done"] * 3
 
@@ -357,7 +357,7 @@ def test_who_awaits_asyncio_is_told_the_mode() -> None:
 
 def test_who_yields_something_strange_is_told_what() -> None:
     async def task(_: int) -> None:
-        await Awaitable(5)
+        await coroutine(5)
 
     (outcome,) = lean(task, [1])
     with pytest.raises(RuntimeError, match=r"task\(\) awaits int, which mode=\"lean\" does not"):
@@ -368,7 +368,7 @@ def test_who_never_stops_awaiting_asyncio_keeps_nobody_from_working() -> None:
     async def task(item: int) -> int:
         while item == 0:
             with suppress(RuntimeError):
-                await Awaitable(5)
+                await coroutine(5)
         await sleep(0.001)
         return item
 
@@ -688,6 +688,21 @@ def test_what_only_refers_to_itself_is_collected() -> None:
 # Inside of each other, threads, forks
 
 
+def test_a_loop_that_was_closed_begins_anew() -> None:
+    async def task(item: int) -> int:
+        await sleep(1000 if item == 0 else 0)
+        return item
+
+    dispatcher = Dispatcher(iter(range(4)), limit=2, window=10, in_order=False)
+    loop = Lean(task, dispatcher, 60)
+    loop.advance()
+    loop.close()
+    while not dispatcher.ended:
+        loop.advance()
+    outcomes = [dispatcher.take() for _ in range(4)]
+    assert sorted(o.index for o in outcomes if o is not None and o.ok) == [1, 2, 3]
+
+
 def test_a_fan_out_in_a_lean_coroutine_is_refused() -> None:
     async def inner(item: int) -> int:
         return item
@@ -701,12 +716,16 @@ def test_a_fan_out_in_a_lean_coroutine_is_refused() -> None:
 
 
 def test_an_item_cannot_iterate_its_own_fan_out() -> None:
-    async def task(_: int) -> object:
-        return next(outcomes)
+    async def task(_: int) -> None:
+        loop.advance()
 
-    outcomes = fanout(task, [1, 2], mode="lean")
+    dispatcher = Dispatcher(iter([1]), limit=1, window=1, in_order=True)
+    loop = Lean(task, dispatcher, None)
+    loop.advance()
+    outcome = dispatcher.take()
+    assert outcome is not None
     with pytest.raises(RuntimeError, match="this fan-out is being iterated"):
-        next(outcomes).unwrap()
+        outcome.unwrap()
 
 
 def test_each_thread_has_loops_of_its_own() -> None:
