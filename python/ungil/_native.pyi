@@ -812,7 +812,7 @@ class Dispatcher:
         in_order: bool,
         rate: tuple[float, float] | None = None,
         retries: int = 0,
-        backoff: tuple[float, float, float, float] = (0.0, 1.0, 0.0, 0.0),
+        backoff: tuple[float, float, float, float] = ...,
         retry_if: Callable[[Exception], object] | None = None,
         group: Callable[[Any], tuple[Hashable, int] | None] | None = None,
         seed: int = 1,
