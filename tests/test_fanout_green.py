@@ -58,7 +58,7 @@ def test_everything_runs_at_once_in_one_thread() -> None:
             if len(came) == 500:
                 all_are_there.set()
             return all_are_there.wait(60)
-        assert all(outcome.value for outcome in green(meet, range(500)))
+        assert all(outcome.value for outcome in green(meet, range(500), limit=500))
         assert set(came) == {native()}
     """)
 
@@ -168,6 +168,22 @@ def test_one_that_goes_on_after_its_end_is_abandoned_and_another_takes_its_place
     """)
 
 
+def test_items_see_the_callers_context_and_nothing_that_another_has_set() -> None:
+    run("""
+        from contextvars import ContextVar
+        name = ContextVar("name", default="nobody")
+        name.set("caller")
+        def item(number):
+            before = name.get()
+            name.set(number)
+            time.sleep(0)
+            return before, name.get()
+        outcomes = green(item, range(6), limit=2)
+        assert [outcome.value for outcome in outcomes] == [("caller", n) for n in range(6)]
+        assert name.get() == "caller"
+    """)
+
+
 def test_nothing_of_one_item_reaches_the_next_in_its_green_thread() -> None:
     # The end of the first is due in the turn of the hub in which it returns.
     run("""
@@ -201,6 +217,13 @@ def test_a_rate_spreads_the_starts() -> None:
         outcomes = list(green(abs, range(6), rate=100))
         starts = [outcome.started for outcome in outcomes]
         assert starts[-1] - starts[0] >= 0.049
+    """)
+
+
+def test_it_finds_its_limit_by_itself() -> None:
+    run("""
+        outcomes = list(green(lambda number: time.sleep(0.002), range(2000), limit="auto"))
+        assert len(outcomes) == 2000 and all(outcome.ok for outcome in outcomes)
     """)
 
 
@@ -355,7 +378,7 @@ def test_a_program_that_is_not_patched_is_told_what_to_write_and_where() -> None
         try:
             list(green(abs, [1]))
         except RuntimeError as error:
-            assert "`from gevent import monkey; monkey.patch_all()` as the first line of the program" in str(error)
+            assert "`from gevent import monkey; monkey.patch_all()` as the first" in str(error)
         else:
             raise AssertionError
         """,
