@@ -63,6 +63,16 @@ def test_everything_runs_at_once_in_one_thread() -> None:
     """)
 
 
+def test_outcomes_come_while_others_still_run() -> None:
+    run("""
+        may_end = [Event() for _ in range(5)]
+        may_end[0].set()
+        for outcome in green(lambda number: may_end[number].wait(60), range(4), limit=4):
+            assert outcome.value
+            may_end[outcome.item + 1].set()
+    """)
+
+
 def test_no_more_than_the_limit_run_at_once_and_an_endless_input_is_taken_as_it_is_needed() -> None:
     run("""
         import itertools
@@ -147,7 +157,7 @@ def test_one_that_goes_on_after_its_end_is_abandoned_and_another_takes_its_place
     run("""
         from ungil.fanout import _green
         _green.GRACE_SECONDS = 0.02
-        release, ended = Event(), []
+        release, ends, ended = Event(), [], []
         def stubborn(number):
             if number == 1:
                 return "next"
@@ -155,7 +165,7 @@ def test_one_that_goes_on_after_its_end_is_abandoned_and_another_takes_its_place
                 try:
                     release.wait()
                 except gevent.GreenletExit:
-                    pass
+                    ends.append(number)
             ended.append(number)
         first, second = green(stubborn, [0, 1], limit=1, timeout=0.02)
         assert type(first.exception) is TimeoutError and first.abandoned
@@ -164,6 +174,7 @@ def test_one_that_goes_on_after_its_end_is_abandoned_and_another_takes_its_place
         release.set()
         gevent.sleep(0)
         assert ended == [0]
+        assert ends == [0]  # and was left alone after that
         assert first.value is None
     """)
 

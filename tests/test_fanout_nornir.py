@@ -269,6 +269,21 @@ def test_a_rate_spreads_the_hosts() -> None:
     assert starts[-1] - starts[0] >= 0.03
 
 
+def test_what_would_end_the_program_is_the_failure_of_its_host() -> None:
+    pages: dict[str, list[tuple[Any, ...]]] = {}
+
+    def leaves(task: Task) -> None:
+        if task.host.name == NAMES[0]:
+            raise SystemExit("enough")
+
+    nr = nornir(UngilRunner(num_workers=1)).with_processors([Diary("only", pages)])
+    result = nr.run(leaves)
+    assert list(result.failed_hosts) == NAMES[:1]
+    assert isinstance(result[NAMES[0]].exception, SystemExit)
+    for name in NAMES:
+        assert [entry[1] for entry in pages[name]] == ["started", "completed"]
+
+
 def test_what_a_processor_raises_is_raised_after_everything_has_run() -> None:
     class Broken(Diary):
         def task_instance_completed(self, task: Task, host: Host, result: MultiResult) -> None:

@@ -223,7 +223,7 @@ class _Run:
         if error in self.errors:
             return MultiResult(self._task.name)
         host = outcome.item
-        task = self._begun.get(host.name, self._task)
+        task = self._begun.get(host.name) or self._task.copy()
         results = task.give_up(host, error)
         try:
             self._task.processors.task_instance_completed(task, host, results)
