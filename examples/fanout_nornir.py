@@ -16,6 +16,7 @@ if "green" in sys.argv:
     monkey.patch_all()
 
 import argparse
+import logging
 import socket
 import socketserver
 import threading
@@ -97,6 +98,8 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, default=200)
     parser.add_argument("--how", choices=["threads", "green", "coroutines"], default="threads")
     options = parser.parse_args()
+    # What fails is in the results; nornir would log it, too.
+    logging.getLogger("nornir").addHandler(logging.NullHandler())
     InventoryPluginRegister.register("devices", Devices)
     with Network(("0.0.0.0", 0), Device) as network:
         threading.Thread(target=network.serve_forever, args=(0.01,)).start()

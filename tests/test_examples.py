@@ -63,3 +63,11 @@ def test_reading_a_shared_table_copies_nothing_and_reading_a_plain_one_does() ->
         before, after = numbers(printed, pattern)
         grown[kind] = after - before
     assert grown["share.dict"] < grown["dict"] / 2
+
+
+@pytest.mark.parametrize("how", ["threads", "green", "coroutines"])
+def test_nornir_asks_all_devices_but_the_one_that_is_not_there(how: str) -> None:
+    printed = run("fanout_nornir", "--hosts", "30", "--how", how)
+    assert re.match(r"30 of 31 hosts answered two questions in [\d.]+ s\n", printed)
+    assert "router0: version of 127.2.0.1, clock of 127.2.0.1\n" in printed
+    assert printed.endswith("nobody: ConnectionRefusedError\n")

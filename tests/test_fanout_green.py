@@ -58,8 +58,18 @@ def test_everything_runs_at_once_in_one_thread() -> None:
             if len(came) == 500:
                 all_are_there.set()
             return all_are_there.wait(60)
-        assert all(outcome.value for outcome in green(meet, range(500)))
+        assert all(outcome.value for outcome in green(meet, range(500), limit=500))
         assert set(came) == {native()}
+    """)
+
+
+def test_outcomes_come_while_others_still_run() -> None:
+    run("""
+        may_end = [Event() for _ in range(5)]
+        may_end[0].set()
+        for outcome in green(lambda number: may_end[number].wait(60), range(4), limit=4):
+            assert outcome.value
+            may_end[outcome.item + 1].set()
     """)
 
 
@@ -147,7 +157,7 @@ def test_one_that_goes_on_after_its_end_is_abandoned_and_another_takes_its_place
     run("""
         from ungil.fanout import _green
         _green.GRACE_SECONDS = 0.02
-        release, ended = Event(), []
+        release, ends, ended = Event(), [], []
         def stubborn(number):
             if number == 1:
                 return "next"
@@ -155,7 +165,7 @@ def test_one_that_goes_on_after_its_end_is_abandoned_and_another_takes_its_place
                 try:
                     release.wait()
                 except gevent.GreenletExit:
-                    pass
+                    ends.append(number)
             ended.append(number)
         first, second = green(stubborn, [0, 1], limit=1, timeout=0.02)
         assert type(first.exception) is TimeoutError and first.abandoned
@@ -164,7 +174,24 @@ def test_one_that_goes_on_after_its_end_is_abandoned_and_another_takes_its_place
         release.set()
         gevent.sleep(0)
         assert ended == [0]
+        assert ends == [0]  # and was left alone after that
         assert first.value is None
+    """)
+
+
+def test_items_see_the_callers_context_and_nothing_that_another_has_set() -> None:
+    run("""
+        from contextvars import ContextVar
+        name = ContextVar("name", default="nobody")
+        name.set("caller")
+        def item(number):
+            before = name.get()
+            name.set(number)
+            time.sleep(0)
+            return before, name.get()
+        outcomes = green(item, range(6), limit=2)
+        assert [outcome.value for outcome in outcomes] == [("caller", n) for n in range(6)]
+        assert name.get() == "caller"
     """)
 
 
@@ -201,6 +228,13 @@ def test_a_rate_spreads_the_starts() -> None:
         outcomes = list(green(abs, range(6), rate=100))
         starts = [outcome.started for outcome in outcomes]
         assert starts[-1] - starts[0] >= 0.049
+    """)
+
+
+def test_it_finds_its_limit_by_itself() -> None:
+    run("""
+        outcomes = list(green(lambda number: time.sleep(0.002), range(2000), limit="auto"))
+        assert len(outcomes) == 2000 and all(outcome.ok for outcome in outcomes)
     """)
 
 
@@ -355,8 +389,7 @@ def test_a_program_that_is_not_patched_is_told_what_to_write_and_where() -> None
         try:
             list(green(abs, [1]))
         except RuntimeError as error:
-            first = "`from gevent import monkey; monkey.patch_all()` as the first line"
-            assert f"{first} of the program" in str(error)
+            assert "`from gevent import monkey; monkey.patch_all()` as the first" in str(error)
         else:
             raise AssertionError
         """,

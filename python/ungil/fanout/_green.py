@@ -74,9 +74,7 @@ class Green:
         while (attempt := self._ask(self._dispatcher.next)) is not None:
             self._launch(attempt)
         pause = self._dispatcher.pause if self._waits_for_time else None
-        # An input that has waited has let items finish meanwhile.
-        idle = not self._slots and pause is None
-        if self._error is None and not idle and not self._dispatcher.ready:
+        if self._error is None and (self._slots or pause is not None):
             self._wait(min((s for s in (grace, pause) if s is not None), default=None))
         if self._error is not None:
             raise self._error
@@ -206,17 +204,16 @@ class Green:
         """The hub calls it when the time of the longest running is over."""
         now = time.monotonic()
         deadlines, overdue = self._deadlines, self._overdue
-        ended: list[tuple[Outcome, greenlet]] = []
+        ended: list[greenlet] = []
         while deadlines and (deadlines[0][0] <= now or deadlines[0][1] not in self._running):
             _, attempt, slot = deadlines.popleft()
             if attempt in self._running:
                 overdue[attempt] = now + GRACE_SECONDS, slot
-                ended.append((attempt, slot))
+                ended.append(slot)
         self._sweep.close()
         self._sweep = self._after(deadlines[0][0] - now, self._end_overdue) if deadlines else None
-        for attempt, slot in ended:
-            if attempt in overdue:  # else it has ended while another one was
-                _end(slot)
+        for slot in ended:
+            _end(slot)
         if overdue:
             self._wake()  # to look after their grace
 

@@ -223,7 +223,7 @@ class _Run:
         if error in self.errors:
             return MultiResult(self._task.name)
         host = outcome.item
-        task = self._begun.get(host.name, self._task)
+        task = self._begun.get(host.name) or self._task.copy()
         results = task.give_up(host, error)
         try:
             self._task.processors.task_instance_completed(task, host, results)
@@ -236,8 +236,8 @@ class _Run:
 def _inventory_left_alone() -> "Generator[None]":
     """The garbage collector looks only at what is made meanwhile.
 
-    Else it goes through all hosts again when as many tasks have been made for them: that takes
-    longer than running the tasks.
+    Else it goes through all hosts once more for so many tasks that are made for them, and takes a
+    third of the time in which 10,000 of them run.
     """
     if gc.get_freeze_count():  # somebody else wants that, and for longer
         yield
@@ -264,7 +264,7 @@ def _cause(results: MultiResult) -> BaseException | None:
     """What the task has raised, or else the subtask whose failure has been its own."""
     error = results[0].exception
     if isinstance(error, NornirSubTaskError):
-        return _cause(cast(MultiResult, error.result))  # pyright: ignore[reportUnknownMemberType]
+        return _cause(cast("MultiResult", error.result))  # pyright: ignore[reportUnknownMemberType]
     return error
 
 
