@@ -67,6 +67,7 @@ class Shard:
         self._is_news = False
         self._taker: Future[Reply | None] | None = None
         self._closed = False
+        self._is_over = False
 
     def run(self) -> None:
         """Runs what is given, until `close`."""
@@ -74,8 +75,8 @@ class Shard:
             try:
                 runner.run(self._run())
             finally:
-                self.close()
                 with self._lock:
+                    self._is_over = True
                     self._tell()
 
     def give(self, batch: Batch) -> None:
@@ -91,7 +92,7 @@ class Shard:
         future: Future[Reply | None] = Future()
         with self._lock:
             self._taker = future
-            if self._is_news or self._closed:
+            if self._is_news or self._is_over:
                 self._tell()
         return future
 
@@ -203,7 +204,7 @@ class Shard:
         if taker is None:
             return
         if not self._is_news:
-            if self._closed:
+            if self._is_over:
                 self._taker = None
                 taker.set_result(None)
             return
