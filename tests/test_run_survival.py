@@ -37,6 +37,15 @@ OUTPUTS = {
     "tiny_switch_interval": "50\n",
     "destructors_use_the_gil": "50\n",
 }
+# With daemon threads, 3.10 crashes at its end without ungil too (5 of 300 times): a thread that was
+# not waiting looks at what was freed.
+FINALISED = {"end_by_return", "end_by_exit"}
+CASES = [
+    (python, what)
+    for python in PYTHONS
+    for what in OUTPUTS
+    if python.version != (3, 10) or what not in FINALISED
+]
 # Offset in the page, and how a policy and a quantum are written there (ungil-core, control.rs).
 SETTINGS_OFFSET = 16
 
@@ -48,9 +57,8 @@ def tell(page: Path, policy: str, quantum_ns: int) -> None:
         file.write(struct.pack("<Q", quantum_ns << 8 | NUMBERS[policy]))
 
 
-@pytest.mark.parametrize("python", PYTHONS, ids=str)
+@pytest.mark.parametrize(("python", "what"), CASES, ids=str)
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("what", OUTPUTS)
 def test_a_program_goes_on_and_ends_as_it_would_alone(
     python: Python, policy: str, what: str
 ) -> None:
@@ -63,7 +71,7 @@ def test_every_sub_interpreter_has_a_line_of_its_own(python: Python, policy: str
     assert run(python, PROGRAM, "sub_interpreters", policy=policy) == "done\n"
 
 
-# 3.10 crashes there without ungil too: a thread that was not waiting looks at what was freed.
+# As FINALISED says of 3.10.
 @pytest.mark.parametrize("python", [it for it in PYTHONS if it.version != (3, 10)], ids=str)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_threads_in_line_outlive_the_interpreter(python: Python, policy: str) -> None:
