@@ -257,6 +257,17 @@ def test_what_hosts_say_cannot_change_the_terminal(ungil: Run) -> None:
     assert r"first of sw1 second\x1b[31m" in outcome.stdout
 
 
+def test_what_the_terminal_cannot_show_is_told_in_ascii(
+    ungil: Run, folder: Path, environment: dict[str, str]
+) -> None:
+    (folder / "hosts").write_text("köln\n")
+    ascii_only = environment | {"PYTHONIOENCODING": "ascii"}
+    for words in ([], ["--tag"]):
+        outcome = ungil("fanout", "--hosts", "hosts", *words, "tasks:hello", env=ascii_only)
+        assert outcome.returncode == 0
+        assert r"hello k\xf6ln" in outcome.stdout
+
+
 def test_a_terminal_gets_colour_unless_no_color_is_set(
     start: Start, environment: dict[str, str]
 ) -> None:

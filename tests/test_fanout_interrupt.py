@@ -161,9 +161,10 @@ def test_what_runs_when_all_is_stopped_ends_and_nothing_else_starts(mode: str) -
     assert began == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("limit", [1, "auto"])
 @pytest.mark.parametrize("mode", ["lean", "asyncio", "threads"])
 def test_what_waits_to_be_tried_again_comes_at_once_when_all_is_stopped(
-    mode: str, monkeypatch: pytest.MonkeyPatch
+    mode: str, limit: int | str
 ) -> None:
     def handle(_number: int, _frame: object) -> None:
         outcomes.stop()
@@ -181,7 +182,7 @@ def test_what_waits_to_be_tried_again_comes_at_once_when_all_is_stopped(
         outcomes = fanout(
             fail if mode == "threads" else fail_in_loop,
             [0, 1],
-            limit=1,
+            limit=limit,
             mode=mode,
             retries=1,
             backoff=Backoff(1e6, most=1e6),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from typing import TYPE_CHECKING, Any
@@ -145,6 +146,10 @@ def command(
         raise UsageError("--json and --tag are two ways to print the same; leave one out")
     if everything and (as_json or tag):
         raise UsageError("--all is for the table, which neither --json nor --tag prints")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Hosts say what they like, and a terminal may not know all of it.
+            stream.reconfigure(errors="backslashreplace")
     from ungil.cli.targets import find_target
 
     # A mistake in the command is told before anybody waits for hosts.
