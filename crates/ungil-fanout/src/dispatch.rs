@@ -112,6 +112,11 @@ impl<T> Dispatch<T> {
         self.bucket.is_some()
     }
 
+    /// How many have come in and have finished.
+    pub fn done(&self) -> u64 {
+        self.pulled - (self.running + self.retries.len() + self.groups.waiting()) as u64
+    }
+
     /// Whether an item is finished and may be taken.
     pub fn is_ready(&self) -> bool {
         self.finished.is_ready()

@@ -8,7 +8,7 @@ import click
 
 from ungil.cli.command import SETTINGS, fail
 
-COMMANDS = ("trace", "report", "run", "policy", "heap", "doctor")
+COMMANDS = ("trace", "report", "run", "policy", "heap", "fanout", "doctor")
 
 EXAMPLES = """\
   ungil trace app.py --port 8000       what does the GIL cost this program?
@@ -16,6 +16,8 @@ EXAMPLES = """\
   ungil run app.py --port 8000         run it with its GIL scheduled
   ungil policy 4711 batch              change the policy of a running process
   ungil heap ls                        which shared heaps are there, and who uses them?
+  ungil fanout --hosts FILE -- ssh {host} uptime
+                                       run something for many hosts at once
   ungil doctor                         does it work on this machine?
 """
 

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
         wait_readable,
         wait_writable,
     )
-    from ungil.fanout._call import Outcomes, fanout, raise_for_failures
+    from ungil.fanout._call import Outcomes, Stopped, fanout, raise_for_failures
     from ungil.fanout._options import Backoff
+    from ungil.fanout._progress import Progress
     from ungil.fanout._stream import Fanout
 
 __all__ = [
@@ -33,6 +34,8 @@ __all__ = [
     "Fanout",
     "Outcome",
     "Outcomes",
+    "Progress",
+    "Stopped",
     "connect",
     "connect_unix",
     "fanout",
@@ -49,6 +52,8 @@ _HOME = {
     "Fanout": "ungil.fanout._stream",
     "Outcome": "ungil._native",
     "Outcomes": "ungil.fanout._call",
+    "Progress": "ungil.fanout._progress",
+    "Stopped": "ungil.fanout._call",
     "connect": "ungil._native",
     "connect_unix": "ungil._native",
     "fanout": "ungil.fanout._call",

@@ -51,8 +51,10 @@ class Slots:
         self._arrived = arrived
         self._announced = False
         self._tasks: list[Task] = []
-        self._deadlines: deque[tuple[float, Outcome, Task]] = deque()
-        self._running: set[Outcome] = set()  # only of those that can time out
+        self._deadlines: deque[tuple[float, Outcome, int, Task]] = deque()
+        # The number of the attempt that runs, only of those that can time out. One that was given
+        # up may go on while the next of the same item runs.
+        self._running: dict[Outcome, int] = {}
         self._overdue: set[Outcome] = set()
         self._sweep: asyncio.TimerHandle | None = None
         self._pause: asyncio.TimerHandle | None = None
@@ -67,6 +69,8 @@ class Slots:
         dispatcher = self._dispatcher
         while (attempt := dispatcher.next()) is not None:
             self._launch(attempt)
+        if dispatcher.ready and not self._announced:
+            self._announce()  # of an earlier run
         self._rest()
 
     def launch(self, attempt: Outcome) -> None:
@@ -110,7 +114,7 @@ class Slots:
     def _rest(self) -> None:
         """Nothing may start now: come back in time, or say so if nothing runs either."""
         dispatcher = self._dispatcher
-        pause = dispatcher.pause
+        pause = None if dispatcher.ended else dispatcher.pause
         if pause is not None:
             if self._pause is None:
                 self._pause = self._loop.call_later(pause, self._resume)
@@ -133,27 +137,28 @@ class Slots:
 
     async def _slot(self, first: Outcome) -> None:
         attempt: Outcome | None = first
+        number = 0
         fn, dispatcher, timeout = self._fn, self._dispatcher, self._timeout
         try:
             while attempt is not None:
                 if timeout is not None:
-                    self._watch(attempt, timeout)
+                    number = self._watch(attempt, timeout)
                 try:
                     value = await fn(attempt.item)
                 except asyncio.CancelledError as error:
-                    attempt = self._cancelled(attempt, error)
+                    attempt = self._cancelled(attempt, number, error)
                 except KeyboardInterrupt as error:
                     dispatcher.failed(attempt, error)
                     # An eager task's creation is interrupted as well: nobody else knows it.
                     self._tasks.append(cast(Task, asyncio.current_task()))
                     raise
                 except BaseException as error:
-                    attempt = self._failed(attempt, error)
+                    attempt = self._failed(attempt, number, error)
                 else:
                     if timeout is None:
                         attempt = dispatcher.succeeded(attempt, value)
                     else:
-                        attempt = self._in_time(attempt, value)
+                        attempt = self._in_time(attempt, number, value)
                 if not self._announced:
                     self._announce()
                 if attempt is not None and dispatcher.room:
@@ -165,74 +170,88 @@ class Slots:
             self._rest()
         self._room.set()
 
-    def _failed(self, attempt: Outcome, error: BaseException) -> Outcome | None:
-        self._running.discard(attempt)
+    def _is_abandoned(self, attempt: Outcome, number: int) -> bool:
+        return self._timeout is not None and self._running.get(attempt) != number
+
+    def _ended(self, attempt: Outcome) -> bool:
+        """The attempt runs no longer; whether its time was over."""
+        self._running.pop(attempt, None)
+        was_overdue = attempt in self._overdue
+        self._overdue.discard(attempt)
+        return was_overdue
+
+    def _failed(self, attempt: Outcome, number: int, error: BaseException) -> Outcome | None:
+        if self._is_abandoned(attempt, number):
+            return None
+        if self._ended(attempt):  # what it raises because it was cancelled
+            overdue = self._timed_out()
+            overdue.__cause__ = error
+            error = overdue
         return self._dispatcher.failed(attempt, error)
 
-    def _watch(self, attempt: Outcome, timeout: float) -> None:
+    def _watch(self, attempt: Outcome, timeout: float) -> int:
         task = asyncio.current_task()
         assert task is not None, "a slot is a task"
-        self._running.add(attempt)
+        number = self._running[attempt] = attempt.attempts
         deadlines = self._deadlines
-        deadlines.append((self._loop.time() + timeout, attempt, task))
+        deadlines.append((self._loop.time() + timeout, attempt, number, task))
         # Those that ended in time leave when the first does, or when they are most of all.
         if len(deadlines) > 2 * len(self._running) + 1000:
-            self._deadlines = deque(entry for entry in deadlines if entry[1] in self._running)
+            running = self._running
+            self._deadlines = deque(it for it in deadlines if running.get(it[1]) == it[2])
         if self._sweep is None:
             self._sweep = self._loop.call_at(self._deadlines[0][0], self._cancel_overdue)
+        return number
 
     def _cancel_overdue(self) -> None:
         self._sweep = None
         now = self._loop.time()
         deadlines = self._deadlines
         while deadlines:
-            deadline, attempt, task = deadlines[0]
-            if attempt in self._running:
+            deadline, attempt, number, task = deadlines[0]
+            if self._running.get(attempt) == number:
                 if deadline > now:
                     self._sweep = self._loop.call_at(deadline, self._cancel_overdue)
                     return
                 self._overdue.add(attempt)
                 task.cancel()
-                self._loop.call_later(GRACE_SECONDS, self._abandon, attempt)
+                self._loop.call_later(GRACE_SECONDS, self._abandon, attempt, number)
             deadlines.popleft()
 
-    def _abandon(self, attempt: Outcome) -> None:
+    def _abandon(self, attempt: Outcome, number: int) -> None:
         """A coroutine goes on although it was cancelled: its item is done, and it runs beside."""
-        if attempt in self._overdue:
-            self._running.discard(attempt)
-            self._overdue.discard(attempt)
+        if not self._is_abandoned(attempt, number):
+            self._ended(attempt)
             following = self._dispatcher.failed(attempt, self._timed_out(), abandoned=True)
             if not self._announced:
                 self._announce()
             if following is not None:
                 self._launch(following)
 
-    def _in_time(self, attempt: Outcome, value: Any) -> Outcome | None:
-        if attempt not in self._running:
-            return None  # abandoned
-        self._running.discard(attempt)
-        if attempt in self._overdue:  # it has caught the cancellation, and returned
-            self._overdue.discard(attempt)
+    def _in_time(self, attempt: Outcome, number: int, value: Any) -> Outcome | None:
+        if self._is_abandoned(attempt, number):
+            return None
+        if self._ended(attempt):  # it has caught the cancellation, and returned
             return self._dispatcher.failed(attempt, self._timed_out())
         return self._dispatcher.succeeded(attempt, value)
 
-    def _cancelled(self, attempt: Outcome, error: asyncio.CancelledError) -> Outcome | None:
+    def _cancelled(
+        self, attempt: Outcome, number: int, error: asyncio.CancelledError
+    ) -> Outcome | None:
         task = asyncio.current_task()
         assert task is not None, "a slot is a task"
-        if attempt in self._overdue:
-            self._overdue.discard(attempt)
-            self._running.discard(attempt)
+        if self._is_abandoned(attempt, number):
+            return None
+        if self._ended(attempt):
             task.uncancel()
             return self._dispatcher.failed(attempt, self._timed_out())
-        if self._timeout is not None and attempt not in self._running:
-            return None  # abandoned
         if self.closing:
             self._dispatcher.failed(attempt, error)
             raise error
         # By the function itself, or by one who cancels all tasks there are: the slot goes on.
         while task.cancelling():
             task.uncancel()
-        return self._failed(attempt, error)
+        return self._dispatcher.failed(attempt, error)
 
     def _timed_out(self) -> TimeoutError:
         return TimeoutError(f"not done within {self._timeout} s")
@@ -265,11 +284,17 @@ class Loop:
             self._stopping = True
             self._loop.stop()
 
-    def close(self) -> None:
-        """Cancels what runs."""
+    def wake(self) -> None:
+        """Lets `advance` come back soon."""
+        self._loop.call_soon_threadsafe(self._stop)
+
+    def close(self, *, wait: bool = True) -> None:
+        """Cancels what runs, which never takes long."""
         self._stopping = True
+        ending = self._loop.create_task(self._end())
         try:
-            self._loop.run_until_complete(self._end())
+            while not ending.done():
+                self._complete(ending)
         finally:
             # It waits for no thread of its executor: that may take as long as the thread likes.
             self._loop.close()
@@ -282,6 +307,14 @@ class Loop:
         if left:
             await asyncio.wait(left, timeout=GRACE_SECONDS)
         await self._loop.shutdown_asyncgens()
+
+    def _complete(self, task: Task) -> None:
+        try:
+            self._loop.run_until_complete(task)
+        except RuntimeError:
+            # uvloop keeps a stop that came when it was ending by an exception.
+            if task.done() or self._loop.is_running():
+                raise
 
 
 def new_loop() -> tuple[asyncio.AbstractEventLoop, str]:

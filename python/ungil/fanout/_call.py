@@ -8,10 +8,12 @@ from ungil.fanout._options import Backoff, Options
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
+    from os import PathLike
     from typing import Any, Protocol, Self
 
     from ungil._native import Dispatcher, Outcome
     from ungil.fanout._options import PerGroup
+    from ungil.fanout._progress import Display, Progress
 
     class Engine(Protocol):
         """What runs the items: one for each mode."""
@@ -22,8 +24,12 @@ if TYPE_CHECKING:
             """Runs until something has finished."""
             ...
 
-        def close(self) -> None:
-            """Ends what runs."""
+        def wake(self) -> None:
+            """Lets `advance` come back soon; called in a signal's handler."""
+            ...
+
+        def close(self, *, wait: bool = True) -> None:
+            """Ends what runs; unless it shall not `wait`, also what cannot be cancelled."""
             ...
 
 
@@ -41,6 +47,9 @@ def fanout(
     per_group: "PerGroup | None" = None,
     group: "Callable[[Any], Hashable] | None" = None,
     engine: "Any" = None,
+    progress: "bool | Callable[[Progress], object] | None" = None,
+    journal: "str | PathLike[str] | None" = None,
+    key: "Callable[[Any], object] | None" = None,
 ) -> "Outcomes":
     """Calls `fn` with each of the items, many at once; gives an outcome for each, in their order.
 
@@ -62,6 +71,12 @@ def fanout(
       "ray", the address of a cluster, a `distributed.Client`. All options hold for all workers
       together; with `limit="auto"` each finds its own. Items whose worker dies are run again: at
       least once, not exactly once. One that kills its workers fails with `ungil.errors.WorkerDied`.
+    - `progress`: True for a bar on stderr, if that is a terminal; or a function, called with a
+      `Progress` once a second and at the end, in another thread. What it raises is raised here.
+    - `journal`: a file in which finished items are written down. Items that succeeded in an earlier
+      run with that file do not run again: their outcome is `resumed`, with the value as JSON keeps
+      it (None if it cannot). `key` gives what an item is known by in the file, for items that JSON
+      cannot hold.
 
     Raises ValueError and TypeError for options that make no sense; RuntimeError inside a running
     event loop, where `Fanout` is the way. What `fn` raises is in the outcomes; what `items` raises
@@ -78,15 +93,27 @@ def fanout(
         per_group=per_group,
         group=group,
         engine=engine,
+        progress=progress,
+        journal=journal,
+        key=key,
     )
     return Outcomes(fn, items, options)
+
+
+class Stopped(RuntimeError):
+    """The item did not run, or not again, because the fan-out was stopped."""
 
 
 class Outcomes:
     """The outcomes of a fan-out, one for each item, in the order of the items."""
 
     def __init__(
-        self, fn: "Callable[[Any], Any]", items: "Iterable[Any]", options: Options
+        self,
+        fn: "Callable[[Any], Any]",
+        items: "Iterable[Any]",
+        options: Options,
+        *,
+        in_order: bool = True,
     ) -> None:
         chosen = choose if options.engine is None else choose_beside
         self.mode, self.reason = chosen(fn, options.mode)
@@ -97,11 +124,18 @@ class Outcomes:
                 "use `async with Fanout() as f: async for outcome in f.stream(fn, items)`"
             )
         self._fn = fn
+        self._items = items
         self._options = options
-        self._dispatcher = options.dispatcher(items, mode=self.mode, in_order=True)
+        self._journal = options.open_journal(fn)
+        self._dispatcher = options.dispatcher(
+            items, mode=self.mode, in_order=in_order, journal=self._journal
+        )
         self._take = self._dispatcher.take
         self._engine: Engine | None = None
         self._advancing = False
+        self._display: Display | None = None
+        self._stopped = False
+        self._interrupted = False
         self._closed = False
 
     def __iter__(self) -> "Self":
@@ -139,7 +173,10 @@ class Outcomes:
         engine = self._engine
         if engine is None:
             engine = self._engine = _engine(self.mode, self._fn, self._dispatcher, self._options)
+            self._display = self._options.show(self._dispatcher, self._items, self._fn)
         while (outcome := self._take()) is None and not self._dispatcher.ended:
+            if self._interrupted:
+                raise KeyboardInterrupt
             engine.advance()
         return outcome
 
@@ -151,18 +188,51 @@ class Outcomes:
             said += f". {found}. At most: {self._options.ceiling}"
         return said
 
-    def close(self) -> None:
-        """Starts nothing more and ends what runs. Outcomes that were not taken are lost.
+    @property
+    def running(self) -> int:
+        """How many items run now."""
+        return self._dispatcher.running
 
-        Called by its own function or input, it ends nothing that runs, but starts nothing more.
+    def stop(self) -> None:
+        """Starts nothing more; what runs goes on to its end, and its outcomes come.
+
+        What waits to be tried again, or for its group, fails with `Stopped`. May be called in the
+        handler of a signal. After it, what ends the fan-out does not wait for threads.
+        """
+        self._stopped = True
+        self._dispatcher.stop(Stopped("not run: the fan-out was stopped before"))
+        if self._engine is not None:
+            self._engine.wake()
+
+    def interrupt(self) -> None:
+        """As `stop`, and the next outcome is a KeyboardInterrupt, which cancels what runs.
+
+        In the handler of a signal it is raised where it does no harm: not inside of an item. So
+        items that keep an event loop from running also keep it from being raised.
+        """
+        self._interrupted = True
+        self.stop()
+
+    def close(self) -> None:
+        """Starts nothing more and ends what runs: cancels coroutines, waits for threads.
+
+        Outcomes that were not taken can still be. Called by its own function or input, it ends
+        nothing that runs, but starts nothing more.
         """
         if self._closed:
             return
-        self._dispatcher.stop(RuntimeError("not run: the fan-out was closed before"))
-        if not self._advancing:
-            self._closed = True
+        self._dispatcher.stop(Stopped("not run: the fan-out was closed before"))
+        if self._advancing:
+            return
+        self._closed = True
+        try:
             if self._engine is not None:
-                self._engine.close()
+                self._engine.close(wait=not self._stopped)
+        finally:
+            if self._journal is not None:
+                self._journal.close()
+            if self._display is not None:
+                self._display.close()
 
     def __enter__(self) -> "Self":
         return self

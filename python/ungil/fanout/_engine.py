@@ -64,7 +64,8 @@ class Engine:
         self, fn: Callable[[Any], Any], mode: str, dispatcher: Dispatcher, options: Options
     ) -> None:
         self._dispatcher = dispatcher
-        self._news: SimpleQueue[tuple[object, News]] = SimpleQueue()
+        self._news: SimpleQueue[tuple[object, News] | None] = SimpleQueue()
+        self._woken = False
         pool = open_pool(fn, mode, options, self._news.put)
         # Also if nobody closes the outcomes: a `break` out of their loop is enough.
         self._close = weakref.finalize(self, pool.close)
@@ -75,16 +76,26 @@ class Engine:
         """Waits until something has finished."""
         dispatcher, shards, news = self._dispatcher, self._shards, self._news
         shards.fill()
-        while not (dispatcher.ready or dispatcher.ended):
+        while not (dispatcher.ready or dispatcher.ended or self._woken):
             try:
-                shards.handle(*news.get(timeout=shards.pause))
+                self._handle(news.get(timeout=shards.pause))
                 while True:
-                    shards.handle(*news.get_nowait())
+                    self._handle(news.get_nowait())
             except Empty:
                 pass
             shards.fill()
+        self._woken = False
 
-    def close(self) -> None:
+    def _handle(self, news: "tuple[object, News] | None") -> None:
+        if news is not None:
+            self._shards.handle(*news)
+
+    def wake(self) -> None:
+        """Lets `advance` come back soon."""
+        self._woken = True
+        self._news.put(None)
+
+    def close(self, *, wait: bool = True) -> None:
         """Ends the workers, and what they run."""
         self._close()
 

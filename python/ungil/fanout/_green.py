@@ -33,6 +33,10 @@ BATCH_SECONDS = 0.01
 # How long a green thread that was ended may take to end, before it is left to itself.
 GRACE_SECONDS = 1.0
 
+# A signal that comes when the hub is about to wait does not end the wait. So none is longer, and
+# Ctrl-C later than that once in a blue moon.
+LONGEST_SECONDS = 1.0
+
 
 class Green:
     """For a caller in any greenlet of a program that gevent has patched."""
@@ -57,8 +61,10 @@ class Green:
         self._hub = get_hub()
         self._asking = Semaphore(1)
         self._slots: set[greenlet] = set()
-        self._running: set[Outcome] = set()  # only of those that can time out
-        self._deadlines: deque[tuple[float, Outcome, greenlet]] = deque()
+        # The number of the attempt that runs, only of those that can time out. One that was given
+        # up may go on while the next of the same item runs.
+        self._running: dict[Outcome, int] = {}
+        self._deadlines: deque[tuple[float, Outcome, int, greenlet]] = deque()
         self._overdue: dict[Outcome, tuple[float, greenlet]] = {}
         self._caller: Waiter[None] | None = None
         self._error: BaseException | None = None
@@ -79,8 +85,12 @@ class Green:
         if self._error is not None:
             raise self._error
 
-    def close(self) -> None:
-        """Ends what runs, and waits for it."""
+    def wake(self) -> None:
+        """Lets `advance` come back soon."""
+        self._hub.loop.run_callback_threadsafe(self._wake)
+
+    def close(self, *, wait: bool = True) -> None:
+        """Ends what runs, which never takes long."""
         self._closing = True
         for timer in (self._batch, self._sweep):
             if timer is not None:
@@ -97,13 +107,12 @@ class Green:
 
     def _wait(self, seconds: float | None) -> None:
         self._caller = Waiter(self._hub)
-        timer = None if seconds is None else self._after(seconds, self._wake)
+        timer = self._after(LONGEST_SECONDS if seconds is None else seconds, self._wake)
         try:
             self._caller.get()
         finally:
             self._caller = None
-            if timer is not None:
-                timer.close()
+            timer.close()
 
     def _wake(self) -> None:
         self._woken = False
@@ -157,8 +166,9 @@ class Green:
 
     def _run_one(self, attempt: Outcome) -> Outcome | None:
         """Runs an item; gives the next for this slot."""
+        number = 0
         if self._timeout is not None:
-            self._watch(attempt, self._timeout)
+            number = self._watch(attempt, self._timeout)
         try:
             value = self._fn(attempt.item)
             if type(value) is CoroutineType:
@@ -171,43 +181,49 @@ class Green:
             self._dispatcher.failed(attempt, error)
             raise
         except BaseException as error:  # SystemExit, too, is only this item's end
-            return self._failed(attempt, error)
+            return self._failed(attempt, number, error)
         if self._timeout is not None:
-            if attempt in self._overdue:  # it has caught what ended it, and returned
-                return self._failed(attempt, GreenletExit())
-            if attempt not in self._running:
+            if self._running.get(attempt) != number:
                 return None  # abandoned
-            self._running.discard(attempt)
+            if attempt in self._overdue:  # it has caught what ended it, and returned
+                return self._failed(attempt, number, GreenletExit())
+            del self._running[attempt]
         with self._asking:
             return self._dispatcher.succeeded(attempt, value)
 
-    def _failed(self, attempt: Outcome, error: BaseException) -> Outcome | None:
+    def _failed(self, attempt: Outcome, number: int, error: BaseException) -> Outcome | None:
         if self._timeout is not None:
-            if attempt not in self._running:
+            if self._running.get(attempt) != number:
                 return None  # abandoned
-            self._running.discard(attempt)
+            del self._running[attempt]
             if self._overdue.pop(attempt, None) is not None:
                 error = self._timed_out()
         return self._ask(self._dispatcher.failed, attempt, error)
 
-    def _watch(self, attempt: Outcome, timeout: float) -> None:
-        self._running.add(attempt)
+    def _watch(self, attempt: Outcome, timeout: float) -> int:
+        running = self._running
+        number = running[attempt] = attempt.attempts
         deadlines = self._deadlines
-        deadlines.append((time.monotonic() + timeout, attempt, getcurrent()))
+        deadlines.append((time.monotonic() + timeout, attempt, number, getcurrent()))
         # Those that ended in time leave when the first does, or when they are most of all.
-        if len(deadlines) > 2 * len(self._running) + 1000:
-            self._deadlines = deque(entry for entry in deadlines if entry[1] in self._running)
+        if len(deadlines) > 2 * len(running) + 1000:
+            self._deadlines = deque(it for it in deadlines if running.get(it[1]) == it[2])
         if self._sweep is None:
             self._sweep = self._after(timeout, self._end_overdue)
+        return number
 
     def _end_overdue(self) -> None:
         """The hub calls it when the time of the longest running is over."""
         now = time.monotonic()
-        deadlines, overdue = self._deadlines, self._overdue
+        deadlines, overdue, running = self._deadlines, self._overdue, self._running
         ended: list[greenlet] = []
-        while deadlines and (deadlines[0][0] <= now or deadlines[0][1] not in self._running):
-            _, attempt, slot = deadlines.popleft()
-            if attempt in self._running:
+        while deadlines:
+            due, attempt, number, slot = deadlines[0]
+            is_running = running.get(attempt) == number
+            if is_running and due > now:
+                break
+            deadlines.popleft()
+            if is_running:
                 overdue[attempt] = now + GRACE_SECONDS, slot
                 ended.append(slot)
         self._sweep.close()
@@ -227,7 +243,7 @@ class Green:
             if until > now:
                 return until - now
             del self._overdue[attempt]
-            self._running.discard(attempt)
+            del self._running[attempt]
             self._slots.discard(slot)
             with self._asking:
                 following = self._dispatcher.failed(attempt, self._timed_out(), abandoned=True)

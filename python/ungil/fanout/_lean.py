@@ -24,6 +24,13 @@ class Loop(Lean):
     ) -> None:
         _open.add(ref(self, _open.discard))
 
+    def wake(self) -> None:
+        """Nothing is to do: a signal lets `advance` look, and no wait is longer than a second."""
+
+    def close(self, *, wait: bool = True) -> None:
+        """Cancels what runs; there is nothing that cannot be cancelled."""
+        super().close()
+
     def __del__(self) -> None:
         # Whoever leaves a fan-out in the middle does not wait for the rest, but their `finally`
         # blocks run, also those that have to await something.

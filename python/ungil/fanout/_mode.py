@@ -41,12 +41,12 @@ def choose(fn: "Callable[..., Any]", mode: str) -> tuple[str, str]:
         return _automatic(asynchronous)
     if mode in ("threads", "green") and asynchronous:
         raise TypeError(
-            f"{_name(fn)} is an async def and cannot run in {mode}: "
+            f"{name_of(fn)} is an async def and cannot run in {mode}: "
             'use mode="asyncio", or leave mode out'
         )
     if mode in ("lean", "asyncio") and not asynchronous:
         raise TypeError(
-            f"{_name(fn)} is no async def and cannot run on an event loop: "
+            f"{name_of(fn)} is no async def and cannot run on an event loop: "
             'use mode="threads" or "green", or leave mode out'
         )
     return mode, "asked for"
@@ -70,5 +70,6 @@ def _automatic(asynchronous: bool) -> tuple[str, str]:
     return "threads", "not an async def, and gevent has not patched this program"
 
 
-def _name(fn: "Callable[..., Any]") -> str:
+def name_of(fn: "Callable[..., Any]") -> str:
+    """How a function is called in messages."""
     return getattr(fn, "__qualname__", None) or repr(fn)

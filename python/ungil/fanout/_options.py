@@ -8,7 +8,11 @@ from ungil.fanout._ceiling import ceiling
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
+    from os import PathLike
     from typing import Any
+
+    from ungil.fanout._journal import Journal
+    from ungil.fanout._progress import Display, Progress
 
     PerGroup = int | Mapping[Any, int]
 
@@ -62,10 +66,13 @@ class Options:
         "ceiling",
         "engine",
         "group",
+        "journal",
+        "key",
         "limit",
         "mode",
         "opening",
         "per_group",
+        "progress",
         "rate",
         "retries",
         "retry_if",
@@ -85,6 +92,9 @@ class Options:
         per_group: "PerGroup | None",
         group: "Callable[[Any], Hashable] | None",
         engine: "Any" = None,
+        progress: "bool | Callable[[Progress], object] | Display | None" = None,
+        journal: "str | PathLike[str] | Journal | None" = None,
+        key: "Callable[[Any], object] | None" = None,
     ) -> None:
         if limit != "auto" and not (isinstance(limit, int) and limit >= 1):
             raise ValueError(f'limit={limit!r} is neither "auto" nor a number from 1 up')
@@ -102,6 +112,8 @@ class Options:
             )
         if isinstance(per_group, int) and per_group < 1:
             raise ValueError(f"per_group={per_group!r} is below 1")
+        if key is not None and journal is None:
+            raise ValueError("key needs journal, the file in which items are known by their keys")
         if engine is not None:
             from ungil.fanout._engine import named
 
@@ -123,9 +135,40 @@ class Options:
         self.per_group = per_group
         self.group = group
         self.engine = engine
+        self.progress = progress
+        self.journal = journal
+        self.key = key
+
+    def open_journal(self, fn: "Callable[..., Any]") -> "Journal | None":
+        """The journal of what `fn` does; raises what `Journal` raises."""
+        journal = self.journal
+        if journal is None:
+            return None
+        from ungil.fanout._journal import Journal, name_of
+
+        return journal if isinstance(journal, Journal) else Journal(journal, name_of(fn), self.key)
+
+    def show(
+        self, dispatcher: Dispatcher, items: object, fn: "Callable[..., Any]"
+    ) -> "Display | None":
+        """Begins to show the progress, if that is asked for."""
+        if not self.progress:
+            return None
+        from ungil.fanout._mode import name_of
+        from ungil.fanout._progress import Meter, display_for
+
+        display = display_for(self.progress)
+        display.open(Meter(dispatcher, items, name_of(fn)))
+        return display
 
     def dispatcher(
-        self, items: "Iterable[Any] | None", *, mode: str, in_order: bool, window: int = WINDOW
+        self,
+        items: "Iterable[Any] | None",
+        *,
+        mode: str,
+        in_order: bool,
+        window: int = WINDOW,
+        journal: "Journal | None" = None,
     ) -> Dispatcher:
         """What says which of the items may run now; without items, they are put into it."""
         backoff = self.backoff
@@ -150,6 +193,8 @@ class Options:
             retry_if=retry_if,
             backoff=(backoff.first, backoff.factor, backoff.most, backoff.jitter),
             group=self._membership(),
+            resume=None if journal is None else journal.resume,
+            finished=None if journal is None else journal.finished,
         )
 
     def _membership(self) -> "Callable[[Any], tuple[Hashable, int] | None] | None":

@@ -3,17 +3,20 @@
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Hashable, Iterable
 from contextlib import suppress
+from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from ungil._native import Dispatcher, Outcome
 from ungil.fanout import _threads as threads
 from ungil.fanout._asyncio import Slots as Tasks
+from ungil.fanout._call import Stopped
 from ungil.fanout._mode import choose_beside
 from ungil.fanout._options import Backoff, Options
 
 if TYPE_CHECKING:
     from ungil.fanout._options import PerGroup
+    from ungil.fanout._progress import Progress
 
 # How many outcomes may wait for a slow consumer.
 _WINDOW = 1000
@@ -43,6 +46,9 @@ class Fanout:
         per_group: "PerGroup | None" = None,
         group: Callable[[Any], Hashable] | None = None,
         engine: Any = None,
+        progress: "bool | Callable[[Progress], object] | None" = None,
+        journal: str | PathLike[str] | None = None,
+        key: Callable[[Any], object] | None = None,
     ) -> None:
         self._options = Options(
             limit=limit,
@@ -55,6 +61,9 @@ class Fanout:
             per_group=per_group,
             group=group,
             engine=engine,
+            progress=progress,
+            journal=journal,
+            key=key,
         )
         if mode in ("lean", "green"):
             raise ValueError(
@@ -102,8 +111,13 @@ class _Stream:
         self._arrival = asyncio.Event()
         self._feeder: asyncio.Task[None] | None = None
         comes_slowly = isinstance(items, AsyncIterable)
+        self._journal = options.open_journal(fn)
         self._dispatcher = options.dispatcher(
-            None if comes_slowly else items, mode=mode, in_order=False, window=_WINDOW
+            None if comes_slowly else items,
+            mode=mode,
+            in_order=False,
+            window=_WINDOW,
+            journal=self._journal,
         )
         if options.engine is not None:
             from ungil.fanout import _engine as engines
@@ -117,6 +131,7 @@ class _Stream:
             self._slots = _Threads(loop, fn, self._dispatcher, options.timeout, self._arrival.set)
         if comes_slowly:
             self._feeder = loop.create_task(self._feed(items))
+        self._display = options.show(self._dispatcher, items, fn)
 
     async def outcomes(self) -> AsyncIterator[Outcome]:
         dispatcher, arrival, slots = self._dispatcher, self._arrival, self._slots
@@ -132,11 +147,17 @@ class _Stream:
                 await arrival.wait()
 
     async def close(self) -> None:
-        self._dispatcher.stop(RuntimeError("not run: the fan-out was closed before"))
+        self._dispatcher.stop(Stopped("not run: the fan-out was closed before"))
         if self._feeder is not None:
             self._feeder.cancel()
             await asyncio.wait([self._feeder])
-        await self._slots.close()
+        try:
+            await self._slots.close()
+        finally:
+            if self._journal is not None:
+                self._journal.close()
+            if self._display is not None:
+                self._display.close()
 
     async def _feed(self, items: AsyncIterable[Any]) -> None:
         """Takes items one by one, when there is room for them."""
@@ -146,6 +167,8 @@ class _Stream:
                 await self._has_room()
                 if (attempt := dispatcher.put(item)) is not None:
                     self._slots.launch(attempt)
+                elif dispatcher.ready:
+                    self._arrival.set()  # of an earlier run
         except Exception as error:
             dispatcher.close(error)
         else:

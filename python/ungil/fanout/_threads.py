@@ -9,7 +9,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
+from queue import Empty, SimpleQueue
 from types import CoroutineType
 from typing import Any
 
@@ -43,7 +45,7 @@ class Slots:
         self._lock = threading.Lock()
         self._announced = False
         self._running: dict[Outcome, _Slot] = {}
-        self._deadlines: deque[tuple[float, Outcome]] = deque()
+        self._deadlines: deque[tuple[float, Outcome, _Slot, int]] = deque()
         self._unstarted: deque[Outcome] = deque()
         self._numbers = count(1)
         self.closing = False
@@ -78,8 +80,8 @@ class Slots:
         with self._lock:
             now = time.monotonic()
             while self._deadlines:
-                deadline, attempt = self._deadlines[0]
-                if attempt in self._running:
+                entry = deadline, attempt, _, _ = self._deadlines[0]
+                if self._is_running(entry):
                     if deadline > now:
                         return deadline - now
                     del self._running[attempt]
@@ -113,18 +115,24 @@ class Slots:
 
     def _watch(self, attempt: Outcome, thread: "_Slot") -> None:
         self._running[attempt] = thread
+        thread.number = attempt.attempts
         if self._timeout is not None:
-            self._deadlines.append((time.monotonic() + self._timeout, attempt))
+            deadline = time.monotonic() + self._timeout
+            self._deadlines.append((deadline, attempt, thread, thread.number))
             if len(self._deadlines) > 2 * len(self._running) + 1000:
-                alive = (entry for entry in self._deadlines if entry[1] in self._running)
-                self._deadlines = deque(alive)
+                self._deadlines = deque(filter(self._is_running, self._deadlines))
+
+    def _is_running(self, entry: "tuple[float, Outcome, _Slot, int]") -> bool:
+        """Whether it is still the same attempt of the item, and in the same thread."""
+        _, attempt, thread, number = entry
+        return self._running.get(attempt) is thread and thread.number == number
 
     def _announce(self) -> None:
         if not self._announced:
             self._announced = True
             self._arrived()
 
-    def run(self, attempt: Outcome) -> Outcome | None:
+    def run(self, attempt: Outcome, thread: "_Slot") -> Outcome | None:
         """Runs an item; gives the next one for this thread."""
         value: Any = None
         error: BaseException | None
@@ -136,9 +144,9 @@ class Slots:
         else:
             error = _refused(value)
         with self._lock:
-            thread = self._running.pop(attempt, None)
-            if thread is None:
-                return None  # abandoned meanwhile
+            if self._running.get(attempt) is not thread:
+                return None  # abandoned meanwhile, and perhaps tried again
+            del self._running[attempt]
             if error is None:
                 following = self._dispatcher.succeeded(attempt, value)
             else:
@@ -170,10 +178,11 @@ class _Slot(threading.Thread):
         super().__init__(name=f"fanout-{number}", daemon=True)
         self._slots = slots
         self._attempt: Outcome | None = attempt
+        self.number = 0  # of the attempt
 
     def run(self) -> None:
         while self._attempt is not None:
-            self._attempt = self._slots.run(self._attempt)
+            self._attempt = self._slots.run(self._attempt, self)
 
 
 class Threads:
@@ -185,22 +194,36 @@ class Threads:
         self, fn: Callable[[Any], Any], dispatcher: Dispatcher, timeout: float | None
     ) -> None:
         self._dispatcher = dispatcher
-        self._arrival = threading.Semaphore(0)
-        self._slots = Slots(fn, dispatcher, timeout, self._arrival.release)
+        # Unlike a semaphore's, its `put` may be called in the handler of a signal.
+        self._arrival: SimpleQueue[None] = SimpleQueue()
+        self._slots = Slots(fn, dispatcher, timeout, self._arrived)
+        self._woken = False
 
     def advance(self) -> None:
         """Waits until something has finished."""
         dispatcher, slots = self._dispatcher, self._slots
         slots.collected()
         slots.open()
-        while not (dispatcher.ready or dispatcher.ended):
+        while not (dispatcher.ready or dispatcher.ended or self._woken):
             waits = [w for w in (slots.abandon_overdue(), dispatcher.pause) if w is not None]
-            self._arrival.acquire(timeout=min(waits, default=None))
+            with suppress(Empty):
+                self._arrival.get(timeout=min(waits, default=None))
             slots.collected()
             slots.open()
-        if not dispatcher.ended:
+        if not (dispatcher.ended or self._woken):
             time.sleep(BATCH_SECONDS)
+        self._woken = False
 
-    def close(self) -> None:
-        """Starts nothing more, and waits for what runs."""
-        self._slots.wait_for_all()
+    def wake(self) -> None:
+        """Lets `advance` come back soon."""
+        self._woken = True
+        self._arrived()
+
+    def _arrived(self) -> None:
+        self._arrival.put(None)
+
+    def close(self, *, wait: bool = True) -> None:
+        """Starts nothing more, and waits for what runs, unless it shall not."""
+        self._slots.closing = True
+        if wait:
+            self._slots.wait_for_all()

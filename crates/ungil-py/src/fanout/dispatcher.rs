@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyBaseException, PyException};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyIterator};
+use pyo3::types::{PyDict, PyIterator, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 use ungil_fanout::backoff::Backoff;
 use ungil_fanout::bucket::Bucket;
@@ -28,7 +28,10 @@ struct State {
     /// What the input raised: it is told when everything that ran before has been handed out.
     input_error: Option<PyErr>,
     failed: u64,
+    /// How many have failed by which exception.
+    failures: Vec<(Py<PyType>, u64)>,
     retried: u64,
+    resumed: u64,
     most_running: usize,
 }
 
@@ -73,6 +76,15 @@ impl State {
         let due = self.limiter.as_mut().and_then(|limiter| limiter.due());
         [waits, due].into_iter().flatten().min()
     }
+
+    fn count_failure(&mut self, exception: &Bound<'_, PyBaseException>) {
+        self.failed += 1;
+        let kind = exception.get_type();
+        match self.failures.iter_mut().find(|(known, _)| known.is(&kind)) {
+            Some((_, count)) => *count += 1,
+            None => self.failures.push((kind.unbind(), 1)),
+        }
+    }
 }
 
 /// Which items run when. One for each fan-out; the modes ask it.
@@ -88,6 +100,10 @@ pub struct Dispatcher {
     group: Option<Py<PyAny>>,
     /// The number of each group, as groups are whatever is hashable.
     groups: Py<PyDict>,
+    /// Gives `(value,)` for an item that an earlier run has done, else None.
+    resume: Option<Py<PyAny>>,
+    /// Is told each outcome, before it can be taken.
+    finished: Option<Py<PyAny>>,
     state: Mutex<State>,
 }
 
@@ -146,13 +162,13 @@ impl Dispatcher {
     fn ended_by(&self, error: PyErr) {
         let mut state = self.state();
         state.dispatch.exhausted();
-        state.input_error = Some(error);
+        state.input_error.get_or_insert(error);
     }
 
     fn enter(&self, item: Bound<'_, PyAny>, now: u64) -> PyResult<Option<Py<Outcome>>> {
         let py = item.py();
-        let membership = match self.membership(&item) {
-            Ok(membership) => membership,
+        let (membership, value) = match self.look_at(&item) {
+            Ok(known) => known,
             Err(error) => {
                 // As if the input itself had raised: what runs is not lost.
                 self.ended_by(error);
@@ -160,11 +176,29 @@ impl Dispatcher {
             }
         };
         let index = self.state().dispatch.pulled();
+        if let Some(value) = value {
+            let outcome = Outcome::of_earlier_run(item.unbind(), index, now, value);
+            let outcome = Py::new(py, outcome)?;
+            let mut state = self.state();
+            state.resumed += 1;
+            state.dispatch.entered_finished(outcome);
+            return Ok(None);
+        }
         let outcome = Outcome::new(item.unbind(), index, now, membership);
         let outcome = Bound::new(py, outcome)?;
         cycles::leave_out(&outcome, outcome.get().item.bind(py));
         let outcome = outcome.unbind();
         Ok(self.state().dispatch.entered(outcome, membership))
+    }
+
+    /// The group of an item, or its value if an earlier run has done it.
+    fn look_at(&self, item: &Bound<'_, PyAny>) -> PyResult<(Membership, Option<Py<PyAny>>)> {
+        if let Some(resume) = &self.resume
+            && let Some((value,)) = resume.bind(item.py()).call1((item,))?.extract()?
+        {
+            return Ok((None, Some(value)));
+        }
+        Ok((self.membership(item)?, None))
     }
 
     fn membership(&self, item: &Bound<'_, PyAny>) -> PyResult<Membership> {
@@ -187,6 +221,7 @@ impl Dispatcher {
         cycles::watch(outcome.bind(py), value.bind(py));
         let ended = outcome.get();
         ended.succeed(value, now);
+        self.tell(py, &outcome);
         let index = ended.index;
         let mut state = self.state();
         state.end(ended, Ended::Completed, now);
@@ -213,7 +248,8 @@ impl Dispatcher {
             });
         if !again {
             cycles::watch(outcome.bind(py), exception.bind(py).as_any());
-            ended.fail(exception, abandoned, now);
+            ended.fail(exception.clone_ref(py), abandoned, now);
+            self.tell(py, &outcome);
         }
         let mut state = self.state();
         state.end(ended, why, now);
@@ -223,8 +259,17 @@ impl Dispatcher {
             let membership = ended.membership;
             state.dispatch.retry(index, outcome, membership, due);
         } else {
-            state.failed += 1;
+            state.count_failure(exception.bind(py));
             state.dispatch.finished(index, outcome);
+        }
+    }
+
+    /// What `finished` raises ends the input: a journal that cannot be written keeps no promise.
+    fn tell(&self, py: Python<'_>, outcome: &Py<Outcome>) {
+        if let Some(finished) = &self.finished
+            && let Err(error) = finished.bind(py).call1((outcome,))
+        {
+            self.ended_by(error);
         }
     }
 
@@ -243,7 +288,7 @@ impl Dispatcher {
 #[pymethods]
 impl Dispatcher {
     #[new]
-    #[pyo3(signature = (input, *, limit, window, in_order, rate=None, retries=0, backoff=(0.0, 1.0, 0.0, 0.0), retry_if=None, group=None, seed=1, opening=None))]
+    #[pyo3(signature = (input, *, limit, window, in_order, rate=None, retries=0, backoff=(0.0, 1.0, 0.0, 0.0), retry_if=None, group=None, resume=None, finished=None, seed=1, opening=None))]
     #[expect(clippy::too_many_arguments, reason = "they are the options of a fan-out, by name")]
     fn new(
         py: Python<'_>,
@@ -256,6 +301,8 @@ impl Dispatcher {
         backoff: (f64, f64, f64, f64),
         retry_if: Option<Py<PyAny>>,
         group: Option<Py<PyAny>>,
+        resume: Option<Py<PyAny>>,
+        finished: Option<Py<PyAny>>,
         seed: u64,
         opening: Option<&str>,
     ) -> Self {
@@ -277,11 +324,14 @@ impl Dispatcher {
             backoff: Backoff::new(first * 1e9, factor, most * 1e9, jitter, seed),
             input_error: None,
             failed: 0,
+            failures: Vec::new(),
             retried: 0,
+            resumed: 0,
             most_running: 0,
         };
         let groups = PyDict::new(py).unbind();
-        Self { input, retries, retry_if, group, groups, state: Mutex::new(state) }
+        let state = Mutex::new(state);
+        Self { input, retries, retry_if, group, groups, resume, finished, state }
     }
 
     /// The next to run, begun; `None` if none may start now.
@@ -360,7 +410,7 @@ impl Dispatcher {
             outcome.get().fail(exception.clone().unbind(), false, now);
             let index = outcome.get().index;
             let mut state = self.state();
-            state.failed += 1;
+            state.count_failure(exception);
             state.dispatch.finished(index, outcome);
         }
     }
@@ -435,10 +485,30 @@ impl Dispatcher {
         (state.dispatch.pulled(), state.failed, state.retried, state.most_running)
     }
 
+    /// `(came in, done, of these resumed, of these failed, attempts repeated, running, limit)`, all
+    /// at one moment.
+    #[getter]
+    fn progress(&self) -> (u64, u64, u64, u64, u64, usize, usize) {
+        let state = self.state();
+        let dispatch = &state.dispatch;
+        let (came_in, done) = (dispatch.pulled(), dispatch.done());
+        let (running, limit) = (dispatch.running(), dispatch.limit);
+        (came_in, done, state.resumed, state.failed, state.retried, running, limit)
+    }
+
+    /// How many items have failed by which exception, the first kind first.
+    #[getter]
+    fn failures(&self, py: Python<'_>) -> Vec<(Py<PyType>, u64)> {
+        let state = self.state();
+        state.failures.iter().map(|(kind, count)| (kind.clone_ref(py), *count)).collect()
+    }
+
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.input)?;
         visit.call(&self.retry_if)?;
         visit.call(&self.group)?;
+        visit.call(&self.resume)?;
+        visit.call(&self.finished)?;
         visit.call(&self.groups)
     }
 }

@@ -20,6 +20,7 @@ struct End {
     started: u64,
     finished: u64,
     abandoned: bool,
+    resumed: bool,
     ticket: Ticket,
 }
 
@@ -40,6 +41,13 @@ pub struct Outcome {
 impl Outcome {
     pub fn new(item: Py<PyAny>, index: u64, queued: u64, membership: Membership) -> Self {
         Self { item, index, queued, membership, end: Mutex::default() }
+    }
+
+    /// Of an item that an earlier run has done, and that does not run.
+    pub fn of_earlier_run(item: Py<PyAny>, index: u64, now: u64, value: Py<PyAny>) -> Self {
+        let (value, resumed) = (Some(value), true);
+        let end = End { value, resumed, started: now, finished: now, ..End::default() };
+        Self { item, index, queued: now, membership: None, end: Mutex::new(end) }
     }
 
     fn end(&self) -> std::sync::MutexGuard<'_, End> {
@@ -123,6 +131,13 @@ impl Outcome {
         self.end().abandoned
     }
 
+    /// Whether the item did not run, because a journal says that an earlier run has done it. The
+    /// value is the journal's.
+    #[getter]
+    fn resumed(&self) -> bool {
+        self.end().resumed
+    }
+
     /// Whether the function returned.
     #[getter]
     fn ok(&self) -> bool {
@@ -155,13 +170,13 @@ impl Outcome {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let py = slf.py();
         let this = slf.get();
-        let (attempts, started, finished, abandoned) = {
+        let (attempts, started, finished, abandoned, resumed) = {
             let end = this.end();
-            (end.attempts, end.started, end.finished, end.abandoned)
+            (end.attempts, end.started, end.finished, end.abandoned, end.resumed)
         };
         let state = (
             (&this.item, this.index, this.value(py), this.exception(py)),
-            (attempts, this.queued, started, finished, abandoned),
+            (attempts, this.queued, started, finished, abandoned, resumed),
         );
         (slf.get_type().getattr("_of")?, state).into_pyobject(py)
     }
@@ -170,10 +185,10 @@ impl Outcome {
     #[staticmethod]
     fn _of(
         what: (Py<PyAny>, u64, Py<PyAny>, Option<Py<PyBaseException>>),
-        when: (u32, u64, u64, u64, bool),
+        when: (u32, u64, u64, u64, bool, bool),
     ) -> Self {
         let (item, index, value, exception) = what;
-        let (attempts, queued, started, finished, abandoned) = when;
+        let (attempts, queued, started, finished, abandoned, resumed) = when;
         // Without an exception, None is what the function returned.
         let value = exception.is_none().then_some(value);
         let end = End {
@@ -183,6 +198,7 @@ impl Outcome {
             started,
             finished,
             abandoned,
+            resumed,
             ticket: Ticket::default(),
         };
         Self { item, index, queued, membership: None, end: Mutex::new(end) }
