@@ -19,7 +19,7 @@ import fanout_functions as functions
 import pytest
 
 from ungil.errors import EngineError, WorkerDied
-from ungil.fanout import Fanout, fanout
+from ungil.fanout import Fanout, _shards, fanout
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,8 @@ def test_outcomes_come_in_the_order_of_the_items(client: Any) -> None:
     assert [(o.index, o.item, o.value) for o in outcomes] == [(n, n, 2 * n) for n in range(3000)]
 
 
-def test_all_workers_work(client: Any, tmp_path: Path) -> None:
+def test_all_workers_work(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_shards, "_PATIENCE_SECONDS", functions.PATIENCE_S)
     outcomes = fanout(functions.meet, [(tmp_path, 4)] * 4, engine=client, limit=4)
     assert len({outcome.unwrap() for outcome in outcomes}) == 2
 

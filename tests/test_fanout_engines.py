@@ -69,7 +69,9 @@ def test_outcomes_come_in_the_order_of_the_items(fn: Callable[[int], Any]) -> No
     assert [(o.index, o.item, o.value) for o in outcomes] == [(n, n, 2 * n) for n in range(2000)]
 
 
-def test_all_workers_work(tmp_path: Path) -> None:
+def test_all_workers_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # However long the second one takes to start.
+    monkeypatch.setattr(_shards, "_PATIENCE_SECONDS", functions.PATIENCE_S)
     # Four calls that wait for each other, at most two of them in one process.
     processes = [
         outcome.unwrap()

@@ -115,8 +115,11 @@ class Outcomes:
         *,
         in_order: bool = True,
     ) -> None:
-        chosen = choose if options.engine is None else choose_beside
-        self.mode, self.reason = chosen(fn, options.mode)
+        if options.engine is None:
+            self.mode, self.reason = choose(fn, options.mode)
+        else:
+            self.mode, reason = choose_beside(fn, options.mode)
+            self.reason = f"{reason}, in workers of engine {options.engine!r}"
         asyncio = sys.modules.get("asyncio.events")
         if asyncio is not None and asyncio._get_running_loop() is not None:
             raise RuntimeError(
