@@ -131,7 +131,7 @@ class UngilRunner:
         result = AggregatedResult(task.name)
         run = _Run(task, self._options)
         with Outcomes(run.function, hosts, run.options) as outcomes, _inventory_left_alone():
-            logger.debug("Task %r runs in mode %s: %s", task.name, outcomes.mode, outcomes.reason)
+            logger.info("Task %r runs in mode %s: %s", task.name, outcomes.mode, outcomes.reason)
             for outcome in outcomes:
                 result[outcome.item.name] = run.results(outcome)
         if run.errors:
