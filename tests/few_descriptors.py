@@ -6,6 +6,9 @@ One host in twenty accepts and says nothing. Prints, as JSON, how often which ki
 and what the fan-out says of its limit.
 """
 
+# pyright: basic, reportArgumentType=false, reportAttributeAccessIssue=false
+# (others' libraries have no types, and much here is wrong on purpose)
+
 import sys
 
 MODE, LIMIT, HANGS_UP, SILENT = sys.argv[1:5]

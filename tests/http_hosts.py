@@ -104,9 +104,7 @@ async def main() -> None:
     """Starts the server and announces it."""
     loopback.as_many_descriptors_as_allowed()
     listening = loopback.listening()
-    server = await asyncio.start_server(
-        Hosts().connected, sock=listening, backlog=loopback.BACKLOG
-    )
+    server = await asyncio.start_server(Hosts().connected, sock=listening, backlog=loopback.BACKLOG)
     await loopback.announced_until_the_end({"port": server.sockets[0].getsockname()[1]})
 
 

@@ -7,6 +7,10 @@ whether it was abandoned. Between two that misbehave there is always one that do
 program of its own because green threads need a process that was patched before anything else.
 """
 
+# pyright: basic, reportArgumentType=false, reportAttributeAccessIssue=false
+# pyright: reportAssignmentType=false
+# (others' libraries have no types, and much here is wrong on purpose)
+
 import sys
 
 MODE = sys.argv[1]

@@ -24,6 +24,9 @@ nothing but the command and the address, so that each outcome can be checked.
 | `refuses` | nobody listens |
 """
 
+# pyright: basic, reportArgumentType=false, reportAttributeAccessIssue=false
+# (others' libraries have no types, and much here is wrong on purpose)
+
 from __future__ import annotations
 
 import asyncio
@@ -235,9 +238,7 @@ async def main(folder: Path) -> None:
     )
     for name, handler in (("silent", silent), ("hangs_up", hangs_up)):
         made = socket_of(name)
-        everybody.append(
-            await asyncio.start_server(handler, sock=made, backlog=loopback.BACKLOG)
-        )
+        everybody.append(await asyncio.start_server(handler, sock=made, backlog=loopback.BACKLOG))
     refusing = loopback.bound()
     ports["refuses"] = refusing.getsockname()[1]
 

@@ -4,10 +4,10 @@ import asyncio
 import os
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -198,21 +198,21 @@ def test_a_line_without_an_end_is_an_error_at_its_limit(run: Run, serve: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("read", "message"),
+    ("name", "argument", "message"),
     [
-        (lambda c: c.read_exactly(7), "after 5 of 7 bytes"),
-        (lambda c: c.read_until(b"\r\n"), r'after 5 bytes without "\\r\\n"'),
+        ("read_exactly", 7, "after 5 of 7 bytes"),
+        ("read_until", b"\r\n", r'after 5 bytes without "\\r\\n"'),
     ],
 )
 def test_an_end_too_early_is_an_error(
-    run: Run, serve: Any, read: Callable[[Connection], Awaitable[bytes]], message: str
+    run: Run, serve: Any, name: str, argument: object, message: str
 ) -> None:
     host, port = serve(says(b"short"))
 
     async def task(_: int) -> bytes:
         with await connect(host, port) as connection:
             try:
-                return await read(connection)
+                return await getattr(connection, name)(argument)
             finally:
                 assert await connection.read() == b"short"  # Nothing is lost.
 
@@ -256,20 +256,21 @@ def test_a_peer_that_is_gone_is_an_error(run: Run, serve: Any) -> None:
         value(run(task))
 
 
-def test_a_name_is_resolved(run: Run, serve: Any) -> None:
+def test_names_are_resolved(run: Run, serve: Any) -> None:
     _, port = serve(says(b"hello\n"))
 
-    async def task(_: int) -> bytes:
-        async with connect("localhost", port) as connection:
+    async def task(host: str) -> bytes:
+        async with connect(host, port) as connection:
             return await connection.read_line()
 
-    assert [outcome.unwrap() for outcome in run(task, range(50))] == [b"hello\n"] * 50
+    outcomes = run(task, ["localhost", "127.1"] * 25)
+    assert [outcome.unwrap() for outcome in outcomes] == [b"hello\n"] * 50
 
 
 def test_version_6(run: Run, serve: Any) -> None:
     if not has_version_6():
         with pytest.raises(OSError, match=r"\[::1\]:9"):
-            value(run(lambda_connect("::1", 9)))
+            value(run(connects, [("::1", 9)]))
         return
     host, port = serve(says(b"hello\n"), host="::1")
 
@@ -280,11 +281,8 @@ def test_version_6(run: Run, serve: Any) -> None:
     assert value(run(task)) == b"hello\n"
 
 
-def lambda_connect(host: str, port: int) -> Callable[[Any], Awaitable[Connection]]:
-    async def task(_: object) -> Connection:
-        return await connect(host, port)
-
-    return task
+async def connects(address: tuple[str, int]) -> Connection:
+    return await connect(*address)
 
 
 def has_version_6() -> bool:
@@ -326,11 +324,11 @@ def test_a_unix_socket_that_is_missing(run: Run, tmp_path: Path) -> None:
     ("call", "kind", "message"),
     [
         (lambda: connect("x", 70_000), ValueError, "port=70000 is not from 0 to 65535"),
-        (lambda: connect(b"x", 1), TypeError, "host=b'x' is not a string"),
+        (lambda: connect(cast("Any", b"x"), 1), TypeError, "host=b'x' is not a string"),
         (lambda: connect("a\0b", 1), ValueError, "has a zero character"),
         (lambda: connect_unix("x" * 200), ValueError, "longer than a socket's can be"),
         (lambda: connect_unix(""), ValueError, "empty"),
-        (lambda: wait_readable("x"), TypeError, "'x' is no descriptor"),
+        (lambda: wait_readable(cast("Any", "x")), TypeError, "'x' is no descriptor"),
         (lambda: wait_readable(-1), ValueError, "-1 is no open descriptor"),
     ],
 )
@@ -492,7 +490,7 @@ def test_a_peer_that_always_talks_keeps_nobody_waiting(run: Run, serve: Any) -> 
 def test_descriptors_of_others_can_be_waited_for(run: Run) -> None:
     readable, writable = os.pipe()
     os.set_blocking(writable, False)
-    with pytest.raises(BlockingIOError):
+    with suppress(BlockingIOError):
         while True:
             os.write(writable, bytes(1 << 16))
 
@@ -504,12 +502,11 @@ def test_descriptors_of_others_can_be_waited_for(run: Run) -> None:
         await wait_readable(file)
         return len(file.read(1 << 20))
 
-    file = open(readable, "rb", buffering=0)  # noqa: SIM115
-    written, read = (outcome.unwrap() for outcome in run(task, ["writer", "reader"]))
+    with os.fdopen(readable, "rb", buffering=0) as file:
+        written, read = (outcome.unwrap() for outcome in run(task, ["writer", "reader"]))
+    os.close(writable)
     assert written == 1
     assert read >= 4096
-    file.close()
-    os.close(writable)
 
 
 def test_a_file_is_always_ready(tmp_path: Path) -> None:

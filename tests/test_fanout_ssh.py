@@ -1,5 +1,8 @@
 """Real SSH to several hundred hosts at once: from coroutines and from functions that block."""
 
+# pyright: basic, reportArgumentType=false, reportAttributeAccessIssue=false
+# (others' libraries have no types, and much here is wrong on purpose)
+
 from __future__ import annotations
 
 import asyncio

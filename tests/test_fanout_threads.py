@@ -1,5 +1,8 @@
 """What a fan-out of functions in threads promises."""
 
+# pyright: basic, reportArgumentType=false, reportAttributeAccessIssue=false
+# (others' libraries have no types, and much here is wrong on purpose)
+
 from __future__ import annotations
 
 import asyncio

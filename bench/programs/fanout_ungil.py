@@ -4,10 +4,15 @@ A way is a mode, or one and a word: `lean` awaits ungil's own sleep and connecti
 `asyncio protocol` await what the peer in fanout_asyncio.py does (its sleep or streams, its
 protocol) on uvloop, `asyncio-stock` as if uvloop were not installed; `asyncio own` awaits ungil's
 own in asyncio's event loop; `stream` is Fanout.stream in a stock event loop of the caller's;
-`threads` and `green` call sync functions.
+`threads` and `green` call functions that block, the latter after gevent's monkey patching.
 """
 
 import sys
+
+if sys.argv[1] == "green":
+    from gevent import monkey
+
+    monkey.patch_all()
 
 from fanout_work import QUESTION, Work, ask, host, main
 
@@ -16,7 +21,6 @@ from ungil.fanout import fanout
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
     from typing import Any
 
 
@@ -91,39 +95,25 @@ def stream(work: Work) -> int:
     return asyncio.run(everything())
 
 
-def sync(mode: str, modules: "Callable[[], tuple[Callable[[float], Any], ModuleType]]"):
+def sync(mode: str) -> "Callable[[Work], int]":
     """With functions that block."""
 
     def run(work: Work) -> int:
-        sleep, sockets = modules()
+        import socket
+        import time
+
         rtt_s, port = work.rtt_s, work.port
 
         def asleep(item: int) -> int:
-            sleep(rtt_s)
+            time.sleep(rtt_s)
             return item
 
         def talk(item: int) -> bytes:
-            return ask(sockets, host(item), port)
+            return ask(socket, host(item), port)
 
         return count(work, mode, talk if port else asleep)
 
     return run
-
-
-def blocking():
-    """What every thread has."""
-    import socket
-    import time
-
-    return time.sleep, socket
-
-
-def green():
-    """What green threads have, without patching anything."""
-    import gevent
-    import gevent.socket
-
-    return gevent.sleep, gevent.socket
 
 
 if __name__ == "__main__":
@@ -135,7 +125,7 @@ if __name__ == "__main__":
             "asyncio-stock": asyncio_("streams", stock=True),
             "asyncio own": own("asyncio"),
             "stream": stream,
-            "threads": sync("threads", blocking),
-            "green": sync("green", green),
+            "threads": sync("threads"),
+            "green": sync("green"),
         }
     )

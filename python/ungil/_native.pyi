@@ -812,7 +812,7 @@ class Dispatcher:
         in_order: bool,
         rate: tuple[float, float] | None = None,
         retries: int = 0,
-        backoff: tuple[float, float, float, float] = (0.0, 1.0, 0.0, 0.0),
+        backoff: tuple[float, float, float, float] = ...,
         retry_if: Callable[[Exception], object] | None = None,
         group: Callable[[Any], tuple[Hashable, int] | None] | None = None,
         seed: int = 1,
@@ -850,7 +850,7 @@ class Dispatcher:
     @property
     def counts(self) -> tuple[int, int, int, int]: ...
 
-class HasFileno(Protocol):
+class _HasFileno(Protocol):
     def fileno(self) -> int: ...
 
 class Cancelled(BaseException):
@@ -868,10 +868,11 @@ class Operation(Generic[_T_co]):
         self, exception: object, value: object = None, _traceback: object = None
     ) -> NoReturn: ...
     def close(self) -> None: ...
-    def _advance(self) -> tuple[str | None, Any]: ...
+    def _advance(
+        self,
+    ) -> tuple[Literal["sleep", "read", "write", "call"] | None, Any]: ...
 
 @final
-@disjoint_base
 class Connecting(Operation[Connection]):
     """A connection that is being made: `await` gives it, and `async with` also closes it."""
 
@@ -905,10 +906,10 @@ def connect_unix(path: str | PathLike[str]) -> Connecting:
 def sleep(seconds: float) -> Operation[None]:
     """Comes back after so many seconds."""
 
-def wait_readable(file: int | HasFileno) -> Operation[None]:
+def wait_readable(file: int | _HasFileno) -> Operation[None]:
     """Comes back when a descriptor can be read without waiting."""
 
-def wait_writable(file: int | HasFileno) -> Operation[None]:
+def wait_writable(file: int | _HasFileno) -> Operation[None]:
     """Comes back when a descriptor can be written without waiting."""
 
 @disjoint_base

@@ -1,117 +1,220 @@
-//! Draft.
+//! `limit="auto"` against simulated services with a known knee, beside the best fixed limit.
+//!
+//! ```text
+//! cargo run --release -p ungil-fanout --example knee -- table [SEEDS] [SCENARIO]
+//! cargo run --release -p ungil-fanout --example knee -- plot
+//! ```
+//!
+//! `table` prints a line for each scenario, knee and number of items; `plot` prints JSON for
+//! `bench/fanout_limit.py`. The best fixed limit is the best of a sweep in the same simulation, see
+//! [`service::best_fixed`]; a seed counts as good with at least 75 % of its throughput and at most
+//! twice its 99th percentile of latency.
+
+#![allow(clippy::print_stdout, reason = "it is a program that prints")]
+
 #[path = "../tests/support/service.rs"]
 mod service;
-use service::*;
-use ungil_fanout::limit::*;
 
-fn main() {
-    let seeds: u64 = std::env::args().nth(1).map_or(5, |a| a.parse().unwrap());
-    let only: Option<String> = std::env::args().nth(2);
-    let models: Vec<(&str, Box<dyn Fn(&mut World)>, Latency)> = vec![
-        ("constant", Box::new(|_| {}), Latency::Constant(50 * MS)),
-        ("exponential", Box::new(|_| {}), Latency::Exponential(50 * MS)),
-        ("heavy", Box::new(|_| {}), Latency::HeavyTailed(50 * MS)),
-        (
-            "hosts-once",
-            Box::new(|w| w.groups = Groups::Hosts),
-            Latency::Hosts { fastest: 20 * MS, slowest: S },
-        ),
-        (
-            "hosts-often",
-            Box::new(|w| {
-                w.groups = Groups::Hosts;
-                w.hosts = 100
-            }),
-            Latency::Hosts { fastest: 20 * MS, slowest: S },
-        ),
-        (
-            "hosts-more",
-            Box::new(|w| {
-                w.groups = Groups::Hosts;
-                w.hosts = 1000
-            }),
-            Latency::Hosts { fastest: 20 * MS, slowest: S },
-        ),
-        (
-            "shared-exp",
-            Box::new(|w| w.discipline = Discipline::Shared),
-            Latency::Exponential(50 * MS),
-        ),
-        (
-            "shared-const",
-            Box::new(|w| w.discipline = Discipline::Shared),
-            Latency::Constant(50 * MS),
-        ),
-        (
-            "thrash-exp",
-            Box::new(|w| w.discipline = Discipline::Thrashing),
-            Latency::Exponential(50 * MS),
-        ),
-        ("halves-exp", Box::new(|w| w.moves = 0.5), Latency::Exponential(50 * MS)),
-        ("doubles-exp", Box::new(|w| w.moves = 2.0), Latency::Exponential(50 * MS)),
-        ("halves-const", Box::new(|w| w.moves = 0.5), Latency::Constant(50 * MS)),
-        ("doubles-const", Box::new(|w| w.moves = 2.0), Latency::Constant(50 * MS)),
-    ];
-    println!(
-        "{:>14} {:>6} {:>7} | best N  p99ms | throughput min..median  p99 median..max  | final limits",
-        "model", "knee", "items"
-    );
-    for (name, change, latency) in &models {
-        if only.as_ref().is_some_and(|o| !name.contains(o.as_str())) {
-            continue;
-        }
-        for (knee, sizes) in [
-            (20, [500, 2_000, 10_000]),
-            (200, [2_000, 10_000, 50_000]),
-            (2_000, [10_000, 50_000, 100_000]),
-        ] {
-            for items in sizes {
-                let one = std::env::var("ONLY").ok();
-                let one: Vec<u64> =
-                    one.iter().flat_map(|o| o.split(' ')).map(|x| x.parse().unwrap()).collect();
-                if !one.is_empty() && (one[0] != knee as u64 || one[1] != items as u64) {
-                    continue;
-                }
-                let mut ratios = vec![];
-                let mut tails = vec![];
-                let mut finals = vec![];
-                let mut bests = String::new();
-                for seed in if one.is_empty() { 0..seeds } else { one[2]..one[2] + 1 } {
-                    let mut world = World::new(items, knee, *latency, seed * 77 + 5);
-                    change(&mut world);
+use std::env::args;
+
+use service::{
+    Discipline, Fixed, Groups, Latency, MS, Run, S, Sweep, World, best_fixed, run, sweep,
+};
+use ungil_fanout::limit::{Adaptive, Opening, Settings};
+
+/// A kind of world, named.
+struct Scenario {
+    name: &'static str,
+    latency: Latency,
+    change: fn(&mut World),
+}
+
+const CONSTANT: Latency = Latency::Constant(50 * MS);
+const EXPONENTIAL: Latency = Latency::Exponential(50 * MS);
+const HEAVY_TAILED: Latency = Latency::HeavyTailed(50 * MS);
+const HOSTS: Latency = Latency::Hosts { fastest: 20 * MS, slowest: S };
+
+const fn scenario(name: &'static str, latency: Latency, change: fn(&mut World)) -> Scenario {
+    Scenario { name, latency, change }
+}
+
+const SCENARIOS: [Scenario; 22] = [
+    scenario("constant", CONSTANT, |_| ()),
+    scenario("exponential", EXPONENTIAL, |_| ()),
+    scenario("heavy-tailed", HEAVY_TAILED, |_| ()),
+    scenario("hosts visited once", HOSTS, |world| world.groups = Groups::Hosts),
+    scenario("100 hosts visited often", HOSTS, |world| {
+        (world.groups, world.hosts) = (Groups::Hosts, 100);
+    }),
+    scenario("1,000 hosts visited often", HOSTS, |world| {
+        (world.groups, world.hosts) = (Groups::Hosts, 1_000);
+    }),
+    scenario("shared, constant", CONSTANT, |world| world.discipline = Discipline::Shared),
+    scenario("shared, exponential", EXPONENTIAL, |world| world.discipline = Discipline::Shared),
+    scenario("thrashing, exponential", EXPONENTIAL, |world| {
+        world.discipline = Discipline::Thrashing;
+    }),
+    scenario("halves, constant", CONSTANT, |world| world.moves = 0.5),
+    scenario("halves, exponential", EXPONENTIAL, |world| world.moves = 0.5),
+    scenario("halves, hosts", HOSTS, |world| {
+        (world.moves, world.groups) = (0.5, Groups::Hosts);
+    }),
+    scenario("doubles, constant", CONSTANT, |world| world.moves = 2.0),
+    scenario("doubles, exponential", EXPONENTIAL, |world| world.moves = 2.0),
+    scenario("doubles, hosts", HOSTS, |world| {
+        (world.moves, world.groups) = (2.0, Groups::Hosts);
+    }),
+    scenario("refuses, constant", CONSTANT, |world| world.refuses_beyond = Some(1.25)),
+    scenario("refuses, exponential", EXPONENTIAL, |world| world.refuses_beyond = Some(1.25)),
+    scenario("refuses at once, exponential", EXPONENTIAL, |world| {
+        world.refuses_beyond = Some(1.0);
+    }),
+    scenario("refuses, halves, exponential", EXPONENTIAL, |world| {
+        (world.refuses_beyond, world.moves) = (Some(1.25), 0.5);
+    }),
+    scenario("refuses, doubles, exponential", EXPONENTIAL, |world| {
+        (world.refuses_beyond, world.moves) = (Some(1.25), 2.0);
+    }),
+    scenario("refuses, hosts", HOSTS, |world| {
+        (world.refuses_beyond, world.groups) = (Some(1.25), Groups::Hosts);
+    }),
+    scenario("10 % dead hosts", HOSTS, |world| {
+        (world.dead, world.groups) = (0.1, Groups::Hosts);
+    }),
+];
+
+const SIZES: [(usize, &[usize]); 3] =
+    [(20, &[2_000, 10_000]), (200, &[2_000, 10_000, 50_000]), (2_000, &[10_000, 50_000, 100_000])];
+
+impl Scenario {
+    fn world(&self, items: usize, knee: usize, seed: u64) -> World {
+        let mut world = World::new(items, knee, self.latency, seed);
+        (self.change)(&mut world);
+        world
+    }
+}
+
+/// A run under an adaptive limit that takes the items for those of one service.
+fn adaptive(world: &World) -> (Run, Adaptive) {
+    let settings = Settings { ceiling: 20_000, opening: Opening::Service, cpu_so_far: 0 };
+    let mut limit = Adaptive::new(settings, 0);
+    let run = run(world, &mut limit);
+    (run, limit)
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn table(seeds: u64, only: Option<&str>) {
+    println!("throughput and p99 relative to the best fixed limit's, over {seeds} seeds");
+    println!("{:30}{:>6}{:>8}   throughput     p99", "", "knee", "items");
+    println!("{:30}{:>6}{:>8}  median worst  median worst   good", "", "", "");
+    let chosen = SCENARIOS.iter().filter(|it| only.is_none_or(|only| it.name.contains(only)));
+    for scenario in chosen {
+        for (knee, sizes) in SIZES {
+            for &items in sizes {
+                let (mut throughputs, mut tails, mut good) = (Vec::new(), Vec::new(), 0);
+                for seed in 0..seeds {
+                    let world = scenario.world(items, knee, seed);
                     let best = best_fixed(&world);
-                    let mut limit =
-                        Adaptive::new(Settings { ceiling: 20_000, opening: Opening::Service }, 0);
-                    let run = run(&world, &mut limit);
-                    ratios.push(run.throughput() / best.throughput);
-                    tails.push(run.quantile(0.99) as f64 / best.p99 as f64);
-                    finals.push(limit.limit());
-                    if std::env::var_os("REPORT").is_some() {
-                        println!("{}\n{:?}", limit.report(), limit.report())
-                    }
-                    bests = format!("{:6} {:6}", best.limit, best.p99 / MS);
+                    let (run, _) = adaptive(&world);
+                    let throughput = run.throughput() / best.throughput;
+                    let tail = run.quantile(0.99) as f64 / best.p99 as f64;
+                    good += u64::from(throughput >= 0.75 && tail <= 2.0);
+                    throughputs.push(throughput);
+                    tails.push(tail);
                 }
-                ratios.sort_by(f64::total_cmp);
-                tails.sort_by(f64::total_cmp);
-                let n = ratios.len();
-                let ok = ratios[n / 2] >= 0.75 && tails[n / 2] <= 2.0;
-                let all = ratios[0] >= 0.75 && tails[n - 1] <= 2.0;
+                let (throughput, tail) = (median(&mut throughputs), median(&mut tails));
+                let (least, most) = (throughputs[0], tails[tails.len() - 1]);
                 println!(
-                    "{name:>14} {knee:>6} {items:>7} | {bests} | {:.2} {:.2}   {:.2} {:.2} {} | {:?}",
-                    ratios[0],
-                    ratios[n / 2],
-                    tails[n / 2],
-                    tails[n - 1],
-                    if all {
-                        "ALL"
-                    } else if ok {
-                        "med"
-                    } else {
-                        " - "
-                    },
-                    &finals[..finals.len().min(6)]
+                    "{:30}{knee:>6}{items:>8}  {throughput:>6.2}{least:>6.2}  {tail:>6.2}{most:>6.2}  \
+                     {good:>3}/{seeds}",
+                    scenario.name
                 );
             }
         }
+    }
+}
+
+/// A run over time, in `parts`: seconds, the highest limit, items a second, the 99th percentile of
+/// latency in seconds.
+fn course(run: &Run, parts: usize) -> String {
+    let part = run.took_ns.div_ceil(parts as u64).max(1);
+    let mut rows = Vec::new();
+    let (mut ends, mut limits) = (run.ends.iter().peekable(), run.limits.iter().peekable());
+    let mut limit = run.limits.first().map_or(0, |first| first.1);
+    for number in 1..=parts as u64 {
+        let until = part * number;
+        let mut highest = limit;
+        while let Some(&&(_, next)) = limits.peek().filter(|change| change.0 < until) {
+            limits.next();
+            (limit, highest) = (next, highest.max(next));
+        }
+        let mut latencies = Vec::new();
+        while let Some(&&(_, latency)) = ends.peek().filter(|end| end.0 < until) {
+            ends.next();
+            latencies.push(latency);
+        }
+        latencies.sort_unstable();
+        let p99 = latencies.get(latencies.len() * 99 / 100).copied().unwrap_or(0);
+        let rate = latencies.len() as f64 * S as f64 / part as f64;
+        let (time, p99) = (until as f64 / S as f64, p99 as f64 / S as f64);
+        rows.push(format!("[{time:.3}, {highest}, {rate:.1}, {p99:.4}]"));
+    }
+    format!("[{}]", rows.join(", "))
+}
+
+fn plot() {
+    let shown = [
+        ("exponential", 20, 10_000),
+        ("exponential", 200, 50_000),
+        ("exponential", 2_000, 100_000),
+        ("halves, exponential", 200, 50_000),
+        ("doubles, exponential", 200, 50_000),
+        ("refuses, exponential", 200, 50_000),
+    ];
+    let panels: Vec<String> = shown
+        .iter()
+        .filter_map(|(name, knee, items)| {
+            let scenario = SCENARIOS.iter().find(|scenario| scenario.name == *name)?;
+            let world = scenario.world(*items, *knee, 1);
+            let best = best_fixed(&world);
+            let (chosen, _) = adaptive(&world);
+            let fixed: Vec<String> = sweep(&world)
+                .iter()
+                .map(|Sweep { limit, throughput, p99 }| {
+                    format!("[{limit}, {throughput:.1}, {:.4}]", *p99 as f64 / S as f64)
+                })
+                .collect();
+            Some(format!(
+                "{{\"name\": \"{name}\", \"knee\": {knee}, \"items\": {items}, \"moves\": {}, \
+                 \"best\": [{}, {:.1}, {:.4}], \"auto\": [{:.1}, {:.4}], \"fixed\": [{}], \
+                 \"course\": {}, \"course_of_best\": {}}}",
+                world.moves,
+                best.limit,
+                best.throughput,
+                best.p99 as f64 / S as f64,
+                chosen.throughput(),
+                chosen.quantile(0.99) as f64 / S as f64,
+                fixed.join(", "),
+                course(&chosen, 120),
+                course(&run(&world, &mut Fixed(best.limit)), 120),
+            ))
+        })
+        .collect();
+    println!("[{}]", panels.join(",\n"));
+}
+
+fn main() {
+    let words: Vec<String> = args().skip(1).collect();
+    match words.first().map(String::as_str) {
+        Some("plot") => plot(),
+        Some("table") | None => {
+            let seeds = words.get(1).and_then(|seeds| seeds.parse().ok()).unwrap_or(10);
+            table(seeds, words.get(2).map(String::as_str));
+        }
+        Some(other) => println!("{other}? knee table [SEEDS] [SCENARIO], or knee plot"),
     }
 }

@@ -55,6 +55,8 @@ pub struct Settings {
     pub ceiling: usize,
     /// What the items are taken for before anything has come back.
     pub opening: Opening,
+    /// Processor time that the process has used before the run, ns.
+    pub cpu_so_far: u64,
 }
 
 /// Given out for each start, to be given back with its end.
@@ -115,6 +117,8 @@ pub struct Sample {
 pub struct Adaptive {
     ceiling: usize,
     slots: Release,
+    /// Whether the slots have been spread over the time that an item takes.
+    spread: bool,
     in_flight: usize,
     /// Until the first round at the full limit has been judged.
     opening: Option<Box<Start>>,
@@ -143,13 +147,14 @@ impl Adaptive {
         Self {
             ceiling,
             slots: Release::at(limit),
+            spread: false,
             in_flight: 0,
             opening: Some(Box::new(Start::new(settings.opening, now))),
             round,
             search: Search::new(),
             hosts: Hosts::default(),
             trouble: Trouble::new(limit as f32, now),
-            processor: Processor::default(),
+            processor: Processor::new(now, settings.cpu_so_far),
             story: Story::new(limit),
             last_end: now,
             stalls: 0,
@@ -171,7 +176,7 @@ impl Adaptive {
         }
         self.in_flight += 1;
         self.trouble.started();
-        self.processor.started();
+        self.processor.started(now);
         self.slots.advance(now);
         if self.opening.is_some() {
             self.opens(now, group);
@@ -205,7 +210,7 @@ impl Adaptive {
         self.stalls = 0;
         self.slots.advance(now);
         let latency_ns = now.saturating_sub(sample.started).max(1) as f32;
-        self.processor.finished(now, sample.cpu_so_far, latency_ns);
+        self.processor.finished(now, sample.cpu_so_far);
         let (mut latency, mut own) = (None, None);
         if sample.outcome != Outcome::Overloaded {
             let root = latency_ns.sqrt();
@@ -221,15 +226,17 @@ impl Adaptive {
             start.doubles = None;
             if sample.ticket.is_member() && round != self.round.number {
                 let rung = start.rungs.get_mut(round.saturating_sub(1) as usize);
-                rung.into_iter().for_each(|rung| rung.returns(now, latency, own));
+                if let Some(rung) = rung {
+                    rung.returns(now, latency, own);
+                }
             }
             self.judge_rungs(now);
         }
-        if sample.outcome == Outcome::Overloaded {
-            if let Some(answer) = self.trouble.refused(round, latency_ns, now) {
-                self.answer(answer, now);
-                return;
-            }
+        if sample.outcome == Outcome::Overloaded
+            && let Some(answer) = self.trouble.refused(round, latency_ns, now)
+        {
+            self.answer(answer, now);
+            return;
         }
         if self.round.ready(now) {
             self.judge(now);
@@ -246,7 +253,7 @@ impl Adaptive {
             start.judged += 1;
             let level = rung.level;
             let Some(place) = rung.place() else { continue };
-            self.processor.round(now);
+            self.processor.round(true);
             self.story.level(level, place.latency_ns());
             let limit = self.slots.wanted;
             if let Some(knee) = self.search.rung(place, level) {
@@ -261,10 +268,9 @@ impl Adaptive {
 
     /// Judges the round that goes on, and begins the next.
     fn judge(&mut self, now: u64) {
-        self.opening = None;
+        let wait_ns = self.processor.round(self.opening.take().is_some());
         let place = self.round.place();
-        self.trouble.quiet(now);
-        let wait_ns = self.processor.round(now);
+        self.trouble.judged(now);
         if let Some(place) = place {
             self.story.level(place.level, wait_ns.unwrap_or(place.latency_ns()));
             let cap = (self.ceiling as f32).min(self.trouble.fence()).min(self.processor.cap());
@@ -286,8 +292,16 @@ impl Adaptive {
         let (from, to) = (self.slots.wanted, whole(level, self.ceiling));
         let spread_ns = match self.search.latency_ns() {
             Some(latency) if !self.search.ramping() => latency,
+            Some(latency) if self.search.in_step() => 0.25 * latency,
             _ => 0.0,
         };
+        if spread_ns > 0.0 && !self.spread && self.search.knee().is_some() {
+            // Once for all slots, because the ramp has opened them in bursts.
+            self.spread = true;
+            if self.search.in_step() {
+                self.slots = Release::at(1);
+            }
+        }
         self.slots.set(to, whole_ns(spread_ns), now);
         self.trouble.changed(to as f32, now);
         self.story.highest = self.story.highest.max(to);
@@ -351,7 +365,7 @@ impl Adaptive {
         let stalled = (full && self.in_flight > 0).then(|| self.stalled_at());
         let stalled = stalled.filter(|_| self.slots.open < self.ceiling);
         let doubles = doubles.filter(|_| full && self.slots.open < self.ceiling);
-        [self.slots.due(), doubles, stalled].into_iter().flatten().min()
+        [self.slots.due(), doubles, stalled, self.round.due()].into_iter().flatten().min()
     }
 
     fn stalled_at(&self) -> u64 {
@@ -387,8 +401,8 @@ impl Adaptive {
 
     /// What it has found so far.
     pub fn report(&self) -> Report {
-        let limit = self.slots.wanted;
-        let level = limit as f32;
+        let level = self.search.doubted_level().unwrap_or(self.slots.wanted as f32);
+        let limit = whole(level, self.ceiling);
         let (back_offs, back_offs_in_all) = self.story.back_offs();
         let count = |value: f32| whole(value, usize::MAX);
         let hold = if limit >= self.ceiling {

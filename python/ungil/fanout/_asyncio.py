@@ -9,7 +9,7 @@ import functools
 import sys
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, cast
 
 from ungil._native import Dispatcher, Outcome
 
@@ -144,6 +144,8 @@ class Slots:
                     attempt = self._cancelled(attempt, error)
                 except KeyboardInterrupt as error:
                     dispatcher.failed(attempt, error)
+                    # An eager task's creation is interrupted as well: nobody else knows it.
+                    self._tasks.append(cast(Task, asyncio.current_task()))
                     raise
                 except BaseException as error:
                     attempt = self._failed(attempt, error)
@@ -224,10 +226,13 @@ class Slots:
             return self._dispatcher.failed(attempt, self._timed_out())
         if self._timeout is not None and attempt not in self._running:
             return None  # abandoned
-        if self.closing or task.cancelling():
+        if self.closing:
             self._dispatcher.failed(attempt, error)
             raise error
-        return self._failed(attempt, error)  # the function's own
+        # By the function itself, or by one who cancels all tasks there are: the slot goes on.
+        while task.cancelling():
+            task.uncancel()
+        return self._failed(attempt, error)
 
     def _timed_out(self) -> TimeoutError:
         return TimeoutError(f"not done within {self._timeout} s")
@@ -262,14 +267,21 @@ class Loop:
 
     def close(self) -> None:
         """Cancels what runs."""
-        loop = self._loop
         self._stopping = True
         try:
-            loop.run_until_complete(self._slots.close())
-            loop.run_until_complete(loop.shutdown_asyncgens())
-            loop.run_until_complete(loop.shutdown_default_executor())
+            self._loop.run_until_complete(self._end())
         finally:
-            loop.close()
+            # It waits for no thread of its executor: that may take as long as the thread likes.
+            self._loop.close()
+
+    async def _end(self) -> None:
+        await self._slots.close()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:  # the functions' own, which they did not wait for
+            task.cancel()
+        if left:
+            await asyncio.wait(left, timeout=GRACE_SECONDS)
+        await self._loop.shutdown_asyncgens()
 
 
 def new_loop() -> tuple[asyncio.AbstractEventLoop, str]:

@@ -101,6 +101,7 @@ class Outcomes:
         self._dispatcher = options.dispatcher(items, in_order=True)
         self._take = self._dispatcher.take
         self._engine: Engine | None = None
+        self._advancing = False
         self._closed = False
 
     def __iter__(self) -> "Self":
@@ -119,29 +120,39 @@ class Outcomes:
     def _advance(self) -> "Outcome":
         if self._closed:
             raise StopIteration
-        engine = self._engine
+        if self._advancing:
+            raise RuntimeError("a fan-out cannot wait for itself in its own input or function")
+        self._advancing = True
         try:
-            if engine is None:
-                engine = self._engine = _engine(
-                    self.mode, self._fn, self._dispatcher, self._options
-                )
-            while (outcome := self._take()) is None:
-                if self._dispatcher.ended:
-                    break
-                engine.advance()
+            outcome = self._next_finished()
         except BaseException:
+            self._advancing = False
             self.close()
             raise
+        self._advancing = False
         if outcome is None:
             self.close()
             raise StopIteration
         return outcome
 
+    def _next_finished(self) -> "Outcome | None":
+        engine = self._engine
+        if engine is None:
+            engine = self._engine = _engine(self.mode, self._fn, self._dispatcher, self._options)
+        while (outcome := self._take()) is None and not self._dispatcher.ended:
+            engine.advance()
+        return outcome
+
     def close(self) -> None:
-        """Starts nothing more and ends what runs. Outcomes that were not taken are lost."""
-        if not self._closed:
+        """Starts nothing more and ends what runs. Outcomes that were not taken are lost.
+
+        Called by its own function or input, it ends nothing that runs, but starts nothing more.
+        """
+        if self._closed:
+            return
+        self._dispatcher.stop(RuntimeError("not run: the fan-out was closed before"))
+        if not self._advancing:
             self._closed = True
-            self._dispatcher.stop(RuntimeError("not run: the fan-out was closed before"))
             if self._engine is not None:
                 self._engine.close()
 

@@ -59,7 +59,12 @@ class Dask:
         self._workers: list[_Worker] = []
         self._used: set[str] = set()
         self._closed = False
-        self.workers = max(1, len(self._in_loop(self._call(self._client.nthreads)).result()))
+        try:
+            self.workers = max(1, len(self._in_loop(self._call(self._client.nthreads)).result()))
+        except BaseException:
+            if self._own is not None:
+                self._own.close()
+            raise
 
     def dumps(self, item: Any) -> bytes:
         """As dask does: what pickle cannot, cloudpickle can."""

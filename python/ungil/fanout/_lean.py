@@ -20,7 +20,7 @@ class Loop(Lean):
     """The loop of one fan-out."""
 
     def __init__(
-        self, fn: "Callable[[Any], Any]", dispatcher: Dispatcher, timeout: float | None
+        self, function: "Callable[[Any], Any]", dispatcher: Dispatcher, timeout: float | None
     ) -> None:
         _open.add(ref(self, _open.discard))
 

@@ -16,13 +16,11 @@ def is_async(fn: "Callable[..., Any]") -> bool:
     As `inspect.iscoroutinefunction`, and also for objects whose `__call__` is one.
     """
     functools = sys.modules.get("functools")
-    while True:
-        if functools is not None and isinstance(fn, functools.partial):
-            fn = fn.func
-        elif (method := getattr(fn, "__func__", None)) is not None:
-            fn = method
-        else:
-            break
+    partial = () if functools is None else functools.partial
+    while (
+        inner := getattr(fn, "func" if isinstance(fn, partial) else "__func__", None)
+    ) is not None:
+        fn = inner
     code = getattr(fn, "__code__", None)
     if code is None and not isinstance(fn, type):
         code = getattr(type(fn).__call__, "__code__", None)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Hashable, Iterable
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -142,8 +143,7 @@ class _Stream:
         dispatcher = self._dispatcher
         try:
             async for item in items:
-                while not dispatcher.wants or self._slots.is_full:
-                    await self._slots.has_room()
+                await self._has_room()
                 if (attempt := dispatcher.put(item)) is not None:
                     self._slots.launch(attempt)
         except Exception as error:
@@ -151,6 +151,18 @@ class _Stream:
         else:
             dispatcher.close()
         self._arrival.set()
+
+    async def _has_room(self) -> None:
+        """Comes back when an item may come in: something has ended, or time has passed."""
+        dispatcher, slots = self._dispatcher, self._slots
+        while True:
+            # Asked first: a wait that is over meanwhile is seen by `wants`.
+            pause = dispatcher.pause
+            if dispatcher.wants and not slots.is_full:
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await slots.has_room()
 
 
 class _Threads(threads.Slots):

@@ -31,6 +31,10 @@ Batch = list[tuple[int, bytes]]
 Reply = tuple[int, list[tuple[int, int, bytes]]]
 VALUE, ERROR, ABANDONED = range(3)
 
+# How often a worker replies at least. An engine keeps an actor while somebody waits for its reply,
+# even if that is nobody any more.
+_REPLY_SECONDS = 2.0
+
 # A reply that is longer is sent in parts: the first can be unpacked while the next is on its way.
 _REPLY_BYTES = 4 << 20
 
@@ -63,6 +67,7 @@ class Shard:
         self._is_news = False
         self._taker: Future[Reply | None] | None = None
         self._closed = False
+        self._is_over = False
 
     def run(self) -> None:
         """Runs what is given, until `close`."""
@@ -70,8 +75,8 @@ class Shard:
             try:
                 runner.run(self._run())
             finally:
-                self.close()
                 with self._lock:
+                    self._is_over = True
                     self._tell()
 
     def give(self, batch: Batch) -> None:
@@ -87,7 +92,7 @@ class Shard:
         future: Future[Reply | None] = Future()
         with self._lock:
             self._taker = future
-            if self._is_news or self._closed:
+            if self._is_news or self._is_over:
                 self._tell()
         return future
 
@@ -100,6 +105,7 @@ class Shard:
     async def _run(self) -> None:
         self._task = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
+        self._loop.call_later(_REPLY_SECONDS, self._reply_again)
         try:
             if self._closed:
                 return
@@ -139,6 +145,10 @@ class Shard:
             self._announce()
             if not given:
                 await self._fed.wait()
+
+    def _reply_again(self) -> None:
+        self._announce()
+        asyncio.get_running_loop().call_later(_REPLY_SECONDS, self._reply_again)
 
     def _end(self, outcome: Outcome) -> None:
         number = self._numbers.pop(outcome.index)
@@ -194,7 +204,7 @@ class Shard:
         if taker is None:
             return
         if not self._is_news:
-            if self._closed:
+            if self._is_over:
                 self._taker = None
                 taker.set_result(None)
             return

@@ -15,7 +15,7 @@ pub enum Opening {
     /// They share one service: a few are started, and more when these have come back.
     Service,
     /// If the first of them name groups, hosts or a service, as the groups are different or not. If
-    /// they do not, a few are started, and twice as many every two milliseconds until something
+    /// they do not, a few are started, and twice as many every millisecond until something
     /// comes back.
     #[default]
     Unknown,
@@ -25,8 +25,8 @@ pub enum Opening {
 pub(super) const FEW: usize = 16;
 
 /// After how long the limit is doubled while nothing has come back. A service that answers within
-/// a few of these is spared, and thousands of hosts are started within a few dozen.
-const DOUBLES_NS: u64 = 2_000_000;
+/// a few of these is spared, and thousands of hosts are started within ten or so.
+const DOUBLES_NS: u64 = 1_000_000;
 
 /// The state of the limit while it opens.
 #[derive(Debug)]

@@ -1,60 +1,88 @@
 //! What this process itself can do: processor time per item, and Little's law.
 
-/// What was measured of the processor, and what follows for the limit.
-#[derive(Debug, Default)]
-pub(super) struct Processor {
-    /// Processor time of the process, ns, as of the latest item.
+/// From here on the processor is what latencies are made of.
+const BUSY: f32 = 0.9;
+
+/// Below this it is not in sight.
+const IDLE: f32 = 0.7;
+
+/// What has been counted until some moment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    time: u64,
+    /// Processor time of the process, ns.
     cpu: u64,
-    /// The same, the time, and the starts and ends so far, when the round began.
-    mark: Option<(u64, u64, u64)>,
-    events: u64,
-    /// Of the items that ended in this round.
-    waited_ns: f32,
-    ended: u32,
+    started: u64,
+    finished: u64,
+    /// The sum over all items of how long they have been running, ns.
+    running_ns: f64,
+}
+
+/// What was measured of the processor, and what follows for the limit.
+#[derive(Debug)]
+pub(super) struct Processor {
+    now: Count,
+    /// When the round began.
+    then: Count,
     /// Processor time of an item, ns.
     pub per_item_ns: Option<f32>,
-    /// The mean latency of an item while the processor had time for it, ns.
+    /// How long an item runs on average while the processor has time for it, ns.
     pub wait_ns: Option<f32>,
     /// The share of a processor that was in use.
     pub busy: f32,
 }
 
-/// From here on the processor is what latencies are made of.
-const BUSY: f32 = 0.9;
-
 impl Processor {
-    pub fn started(&mut self) {
-        self.events += 1;
+    pub fn new(now: u64, cpu: u64) -> Self {
+        let now = Count { time: now, cpu, ..Count::default() };
+        Self { now, then: now, per_item_ns: None, wait_ns: None, busy: 0.0 }
     }
 
-    pub fn finished(&mut self, now: u64, cpu_so_far: u64, latency_ns: f32) {
-        self.events += 1;
-        self.cpu = self.cpu.max(cpu_so_far);
-        self.waited_ns += latency_ns;
-        self.ended += 1;
-        if self.mark.is_none() {
-            self.mark = Some((self.cpu, now, self.events));
+    fn advance(&mut self, now: u64) {
+        let running = (self.now.started - self.now.finished) as f64;
+        self.now.running_ns += running * now.saturating_sub(self.now.time) as f64;
+        self.now.time = now.max(self.now.time);
+    }
+
+    pub fn started(&mut self, now: u64) {
+        self.advance(now);
+        self.now.started += 1;
+    }
+
+    pub fn finished(&mut self, now: u64, cpu_so_far: u64) {
+        self.advance(now);
+        self.now.finished = (self.now.finished + 1).min(self.now.started);
+        self.now.cpu = self.now.cpu.max(cpu_so_far);
+    }
+
+    /// A round is over. While the run opens, `opening`, everything so far counts as one round.
+    /// Says how long an item ran on average, ns.
+    #[allow(clippy::cast_possible_truncation, reason = "nothing here needs 24 bits")]
+    pub fn round(&mut self, opening: bool) -> Option<f32> {
+        let then = self.then;
+        if !opening {
+            self.then = self.now;
         }
-    }
-
-    /// A round is over. Says what an item took in it on average, ns.
-    pub fn round(&mut self, now: u64) -> Option<f32> {
-        let (cpu, began, events) = self.mark.replace((self.cpu, now, self.events))?;
-        let (used, took) = ((self.cpu - cpu) as f32, now.saturating_sub(began) as f32);
+        let took = self.now.time.saturating_sub(then.time) as f32;
+        let finished = (self.now.finished - then.finished) as f32;
         // An item is a start and an end.
-        let items = (self.events - events) as f32 / 2.0;
+        let items = ((self.now.started - then.started) as f32).midpoint(finished);
+        let used = (self.now.cpu - then.cpu) as f32;
         if used > 0.0 && took > 0.0 && items > 0.0 {
             self.busy = used / took;
             let latest = used / items;
-            let usual = self.per_item_ns.unwrap_or(latest);
+            let usual = self.per_item_ns.filter(|_| !opening).unwrap_or(latest);
             self.per_item_ns = Some(usual + 0.3 * (latest - usual));
         }
-        let wait = (self.ended > 0).then(|| self.waited_ns / self.ended as f32);
-        if self.busy < BUSY || self.wait_ns.is_none() {
-            self.wait_ns = wait.or(self.wait_ns);
+        // Little's law, which does not mind that those who are slow have not ended.
+        let wait = (self.now.running_ns - then.running_ns) as f32 / finished;
+        if finished == 0.0 {
+            return None;
         }
-        (self.waited_ns, self.ended) = (0.0, 0);
-        wait
+        if opening || self.busy < BUSY || self.wait_ns.is_none() {
+            self.wait_ns = Some(wait);
+        }
+        Some(wait)
     }
 
     /// Little's law: how many items keep one processor busy, times two, because the waits differ.
@@ -65,7 +93,7 @@ impl Processor {
     /// The level that the processor allows, if it is in sight.
     pub fn cap(&self) -> f32 {
         match self.little() {
-            Some(little) if self.busy > 0.7 => little,
+            Some(little) if self.busy > IDLE => little,
             _ => f32::INFINITY,
         }
     }

@@ -206,7 +206,7 @@ impl Round {
             return false;
         }
         if self.certain != 0 {
-            return now >= self.certain;
+            return now >= self.certain || self.returned == self.entered;
         }
         let members = self.entered - self.refused;
         let kept = count(self.share, members);
@@ -219,6 +219,11 @@ impl Round {
         let so_far = self.last_return.saturating_sub(self.opened);
         self.returned * 4 >= self.entered
             && now.saturating_sub(self.opened) >= so_far.saturating_mul(4)
+    }
+
+    /// When its quickest members are known, if that is a matter of time.
+    pub fn due(&self) -> Option<u64> {
+        (self.certain != 0).then_some(self.certain)
     }
 
     /// What it has found, if that is anything.

@@ -19,6 +19,9 @@ const GENTLE: f32 = 1.15;
 /// between three quarters of the throughput and twice the latency.
 const TARGET: f32 = 0.15;
 
+/// A rise beyond which a level is doubted.
+const MUCH: f32 = 0.2;
+
 /// A rise that is never taken for one.
 const NOTHING: f32 = 0.06;
 
@@ -31,55 +34,63 @@ const KNOWN: f32 = 1.5;
 /// How far down the round goes in which a level is doubted at least, as a logarithm.
 const LOWER: f32 = 0.3;
 
+/// Rounds after which a level is doubted although it seems to be quick, at first and at most.
+const PATIENCE: (u32, u32) = (2, 64);
+
+/// A level, and what was found there.
 #[derive(Clone, Copy, Debug)]
-enum Phase {
-    /// At a level.
-    Looking,
-    /// Below a level which was slow, or has not been doubted for long.
-    Doubting { high: Place, level: f32 },
+struct Found {
+    place: Place,
+    level: f32,
 }
 
 /// The search for the knee.
 #[derive(Debug)]
 pub(super) struct Search {
-    phase: Phase,
     /// What latencies are when nothing queues.
     reference: Option<Place>,
+    /// The level that is doubted, while the round goes on at a lower one.
+    doubted: Option<Found>,
     /// The latest rounds, as far as they were at about the same level.
     here: Option<Place>,
     /// The factor by which the level grows next.
     growth: f32,
     /// Evidence that the level makes no difference: the logarithm of the odds.
     flat: f32,
-    /// Rounds since the level was doubted, and after how many it is again.
+    /// Rounds since a level was doubted, and after how many one is again.
     undoubted: u32,
     patience: u32,
-    /// The highest level known to be as quick as the reference.
+    /// What is not above this is as quick as the reference, and goes into it.
     safe: f32,
     /// The level last known to be slow. Forgotten little by little.
     slow: f32,
     knee: Option<f32>,
-    /// The last round of the opening, if it was slow, and its level.
-    slower: Option<(Place, f32)>,
+    /// The last round of the opening, if it was slow.
+    slower: Option<Found>,
     backed_off: bool,
 }
 
 impl Search {
     pub fn new() -> Self {
         Self {
-            phase: Phase::Looking,
             reference: None,
+            doubted: None,
             here: None,
             growth: RAMP,
             flat: 0.0,
             undoubted: 0,
-            patience: 2,
+            patience: PATIENCE.0,
             safe: 0.0,
             slow: f32::INFINITY,
             knee: None,
             slower: None,
             backed_off: false,
         }
+    }
+
+    /// The level that is doubted, while it is.
+    pub fn doubted_level(&self) -> Option<f32> {
+        self.doubted.map(|doubted| doubted.level)
     }
 
     /// Whether the latest step was back because of latency, and not just to have a look.
@@ -97,6 +108,12 @@ impl Search {
         self.reference.as_ref().map(Place::latency_ns)
     }
 
+    /// Whether all items take about the same, so that those which start together end together.
+    pub fn in_step(&self) -> bool {
+        self.reference.is_some_and(|reference| reference.noise() < 0.3)
+    }
+
+    /// Whether the level still grows in large steps.
     pub fn ramping(&self) -> bool {
         self.growth >= RAMP
     }
@@ -104,35 +121,33 @@ impl Search {
     /// The round at `level` has found `place`. At which level to go on; `cap` at most.
     pub fn judged(&mut self, place: Place, level: f32, cap: f32) -> f32 {
         self.backed_off = false;
-        let next = match (self.phase, self.reference) {
-            (_, None) => {
+        let found = Found { place, level };
+        let next = match (self.reference, self.doubted.take()) {
+            (None, _) => {
                 self.reference = Some(place);
                 self.safe = level;
                 level * self.growth
             }
-            (Phase::Looking, Some(reference)) => self.looked(place, level, cap, &reference),
-            (Phase::Doubting { high, level: high_level }, Some(reference)) => {
-                self.phase = Phase::Looking;
-                self.doubted(place, level, &high, high_level, &reference)
-            }
+            (Some(reference), None) => self.looked(found, &reference, cap),
+            (Some(reference), Some(high)) => self.looked_lower(found, &reference, high),
         };
         next.clamp(1.0, cap)
     }
 
-    fn looked(&mut self, place: Place, level: f32, cap: f32, reference: &Place) -> f32 {
+    /// A level that was not doubted so far.
+    fn looked(&mut self, found: Found, reference: &Place, cap: f32) -> f32 {
+        let Found { place, level } = found;
         let before = self.here.filter(|here| (here.level / place.level).ln().abs() < 0.12);
         let here = before.map_or(place, |before| before.pooled(&place, 2.0 * place.weight));
         self.here = Some(here);
-        self.slow *= 1.1;
+        self.slow *= 1.03;
         self.undoubted += 1;
         let (latest, gap) = (place.since(reference), here.since(reference));
-        if latest.rise > TARGET + 0.05 + 2.0 * latest.error
-            || gap.rise > TARGET + 0.05 + 1.5 * gap.error
-        {
+        if latest.rise > MUCH + 2.0 * latest.error || gap.rise > MUCH + 1.5 * gap.error {
             return self.doubt(here, level, gap.rise);
         }
         let ramping = self.ramping();
-        let fine = if ramping {
+        let fine = if self.knee.is_none() {
             (1.5 * gap.error).clamp(NOTHING, 0.25)
         } else {
             gap.error.clamp(NOTHING, TARGET)
@@ -144,7 +159,11 @@ impl Search {
             if ramping {
                 self.safe = self.safe.max(level);
             }
+            if level > 0.97 * self.slow {
+                self.slow = f32::INFINITY;
+            }
             if level < cap {
+                // No more than half of the way to what was slow.
                 let halfway = (level * self.slow).sqrt().max(level * GENTLE);
                 let next = (level * self.growth).min(halfway);
                 self.growth = (self.growth * self.growth).min(RAMP);
@@ -152,10 +171,9 @@ impl Search {
             }
         } else if ramping {
             if before.is_none() && gap.error > 0.1 {
-                // Once more, because this may be chance.
+                // This may be chance: once more.
                 return level;
             }
-            self.growth = GENTLE;
             return self.doubt(here, level, gap.rise);
         } else if gap.rise > TARGET {
             self.growth = GENTLE;
@@ -170,73 +188,87 @@ impl Search {
     }
 
     /// Goes lower, to see whether it is the level.
-    fn doubt(&mut self, high: Place, level: f32, rise: f32) -> f32 {
-        self.phase = Phase::Doubting { high, level };
+    fn doubt(&mut self, place: Place, level: f32, rise: f32) -> f32 {
+        self.doubted = Some(Found { place, level });
         self.undoubted = 0;
         level * (-rise.clamp(LOWER, RAMP.ln())).exp()
     }
 
-    fn doubted(
-        &mut self,
-        place: Place,
-        level: f32,
-        high: &Place,
-        high_level: f32,
-        reference: &Place,
-    ) -> f32 {
-        let gap = place.since(reference);
+    /// A level below `high`, which is doubted.
+    fn looked_lower(&mut self, low: Found, reference: &Place, high: Found) -> f32 {
+        let gap = low.place.since(reference);
         if gap.rise < -(3.0 * gap.error).max(0.1) {
-            // What was taken for quick is slow, and where this ends is further down.
-            self.reference = Some(place);
-            (self.growth, self.safe) = (GENTLE, level);
-            return self.doubt(place, level, 0.0);
+            // What was taken for quick was slow itself, and perhaps this is, too.
+            self.reference = Some(low.place);
+            (self.growth, self.safe) = (GENTLE, low.level);
+            return self.doubt(low.place, low.level, 0.0);
         }
+        self.weigh(&low.place, &high.place, reference);
         let quick = gap.rise < (1.5 * gap.error).max(NOTHING);
-        let pooled = reference.pooled(&place, MEMORY);
-        if quick {
-            self.reference = Some(pooled);
-            self.safe = self.safe.max(level);
-        }
-        // Either the higher level is slower by what it seems to be, or by nothing.
-        let pair = high.since(&place);
-        let apart = (high.level / place.level).ln().max(0.1);
-        let expected = high.since(reference).rise.clamp(0.1, apart);
-        let evidence = (expected / 2.0 - pair.rise) * expected / pair.error.powi(2);
-        self.flat = self.flat.clamp(-KNOWN, KNOWN) + evidence.clamp(-3.0, 3.0);
+        let base = if quick { reference.pooled(&low.place, MEMORY) } else { low.place };
         if self.flat > KNOWN {
+            // The hosts are slower than those before, whatever the level.
             self.flat = 0.0;
-            let base = if quick { pooled } else { place };
-            self.reference = Some(base.pooled(high, MEMORY));
-            self.safe = self.safe.max(high_level);
-            self.patience = 2;
+            self.reference = Some(base.pooled(&high.place, MEMORY));
+            self.safe = self.safe.max(high.level);
+            self.patience = PATIENCE.0;
             self.knee = None;
             self.growth = self.growth.max(1.35);
-            return high_level * self.growth;
+            return high.level * self.growth;
         }
         let known = self.flat < -KNOWN;
-        if known {
-            self.patience = (self.patience * 2).min(64);
+        if gap.rise < -gap.error {
+            self.patience = (self.patience / 2).max(PATIENCE.0);
+        } else if known {
+            self.patience = (self.patience * 2).min(PATIENCE.1);
         }
-        let rise = high.since(&pooled);
-        if !quick {
-            self.growth = GENTLE;
-            if !known {
-                return high_level;
-            }
-            self.safe = self.safe.min(level * 0.95);
-            return self.doubt(place, level, gap.rise);
+        if quick {
+            self.reference = Some(base);
+            self.safe = low.level;
+            return self.between(low.level, high, &base, known);
         }
-        if rise.rise <= TARGET + 0.05 + rise.error {
-            return high_level;
+        if !known {
+            return high.level;
         }
+        // The lower level is slow as well.
         self.growth = GENTLE;
-        self.backed_off = true;
-        self.safe = self.safe.min(high_level * 0.95);
-        if known {
-            self.slow = high_level;
-            self.knee = Some((high_level * (-rise.rise).exp()).max(level));
+        self.safe = self.safe.min(low.level * 0.95);
+        self.doubt(low.place, low.level, gap.rise)
+    }
+
+    /// Weighs whether the level made a difference: either `high` is slower than `low` by what it
+    /// seems to be slower than the reference, or by nothing.
+    fn weigh(&mut self, low: &Place, high: &Place, reference: &Place) {
+        let apart = (high.level / low.level).ln();
+        if apart < 0.1 {
+            // So little was in flight that the limit was none.
+            return;
         }
-        (high_level * (TARGET - rise.rise).exp()).clamp((level * 1.05).min(high_level), high_level)
+        let expected = high.since(reference).rise.clamp(0.1, apart);
+        let pair = high.since(low);
+        let evidence = (expected / 2.0 - pair.rise) * expected / pair.error.powi(2);
+        self.flat = self.flat.clamp(-KNOWN, KNOWN) + evidence.clamp(-2.0 * KNOWN, 2.0 * KNOWN);
+    }
+
+    /// A level between `low`, which is quick, and `high`, which may not be.
+    fn between(&mut self, low: f32, high: Found, reference: &Place, known: bool) -> f32 {
+        let Found { place, level } = high;
+        let gap = place.since(reference);
+        if gap.rise <= MUCH + gap.error {
+            if gap.rise < TARGET / 2.0 && !known {
+                // There was no reason to doubt it.
+                self.patience = (self.patience * 2).min(PATIENCE.1);
+            }
+            return level;
+        }
+        self.backed_off = true;
+        self.safe = self.safe.min(level * 0.95);
+        if known {
+            self.growth = GENTLE;
+            self.slow = level;
+            self.knee = Some((level * (-gap.rise).exp()).max(low));
+        }
+        (level * (TARGET - gap.rise).exp()).clamp((low * 1.05).min(level), level)
     }
 
     /// A round of the opening has found `place` when `level` had been started. Says where to go back
@@ -254,27 +286,26 @@ impl Search {
             self.slower = None;
             return None;
         }
-        let first = self.slower.replace((place, level));
-        let (first, first_level) = first.filter(|(first, _)| place.since(first).rise > 0.25)?;
+        let first = self.slower.replace(Found { place, level });
+        let first = first.filter(|first| place.since(&first.place).rise > 0.25)?;
         self.lowered();
         self.backed_off = true;
-        self.slow = first_level;
-        let knee = (first_level * (-first.since(&reference).rise).exp()).max(self.safe);
+        self.slow = first.level;
+        let rise = first.place.since(&reference).rise;
+        let knee = (first.level * (-rise).exp()).max(self.safe);
         self.knee = Some(knee);
         Some(knee)
     }
 
     /// The level is lowered for another reason than latency.
     pub fn lowered(&mut self) {
-        self.phase = Phase::Looking;
-        self.here = None;
+        (self.doubted, self.here) = (None, None);
         self.growth = GENTLE;
     }
 
     /// The level goes back to what it was before it was lowered for no good reason.
     pub fn restored(&mut self) {
-        self.phase = Phase::Looking;
-        self.here = None;
+        (self.doubted, self.here) = (None, None);
         self.growth = RAMP;
     }
 
@@ -286,13 +317,13 @@ impl Search {
     /// How to sample the next round, which is at `level`, after one that has found `place`.
     pub fn sampling(&self, place: Option<&Place>, level: f32) -> Sampling {
         let needed = (place.map_or(1.0, Place::noise) / 0.15).powi(2);
-        let looking = matches!(self.phase, Phase::Looking);
+        let ramping = self.ramping() && self.doubted.is_none();
         // Where there is much in flight a large round costs no time.
-        let (members, early) = if self.ramping() && looking {
+        let (members, early) = if ramping {
             if level > 200.0 {
                 ((level / 4.0).max(100.0), true)
             } else {
-                (needed.clamp(8.0, (level * 0.7).max(16.0)), false)
+                (needed.clamp(8.0, (level * 0.5).max(14.0)), false)
             }
         } else {
             (needed.clamp(12.0, (12.0 + 4.0 * level).min(192.0)).max(level / 5.0), false)
@@ -304,6 +335,7 @@ impl Search {
         )]
         let members = members.min(MOST as f32) as u32;
         // While the level rises only those count that were started near its top.
-        Sampling { members, stride: 1, early, from: 0.8 }
+        let from = if ramping { (1.0 - members as f32 / level).clamp(0.6, 0.9) } else { 0.9 };
+        Sampling { members, stride: 1, early, from }
     }
 }

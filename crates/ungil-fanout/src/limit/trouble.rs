@@ -1,17 +1,21 @@
 //! Items that were turned away: is it the limit, or are these hosts dead?
 //!
-//! With a lower limit a service that was overloaded completes as much as before. Hosts that are dead
-//! are dead at any limit, and with a lower one just as much less is completed. So the limit goes
-//! down, and if the completions go down with it, it goes back and this share of failures is usual.
+//! A share of failures that was there at lower levels, too, is usual. If there are more the limit is
+//! lowered. With a lower limit a service that was overloaded completes as much as before, and fewer
+//! items fail. Hosts that are dead stay dead, and just as much less is completed: then the limit goes
+//! back, and this share of failures is usual from then on.
 
 /// The share of failures above the usual one that is not worth a reaction.
 const TOLERATED: f32 = 0.05;
 
-/// How far the limit has to go down before it may be said that it was not the limit.
-const CONVINCING: f32 = 0.45;
+/// The step down by which it shows whether it is the limit.
+const CONVINCING: f32 = 0.4;
 
 /// How much of what was counted is still counted a round later.
 const MEMORY: f32 = 0.7;
+
+/// What is usual is made of about as many items.
+const USUAL: f32 = 1000.0;
 
 /// Rounds for which the level of the last trouble is not tried again, at first and at most.
 const PATIENCE: (u32, u32) = (8, 128);
@@ -32,15 +36,26 @@ struct Yield {
     rate: f32,
 }
 
+/// Items, and how many of them were refused.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    items: f32,
+    refused: f32,
+}
+
+impl Tally {
+    fn share(self) -> f32 {
+        (self.refused / self.items.max(1.0)).min(1.0)
+    }
+}
+
 /// The failures of late, and what the level of late has yielded.
 #[derive(Debug)]
 pub(super) struct Trouble {
-    /// The share of items that fail whatever the limit.
-    usual: f32,
+    usual: Tally,
     /// The first round whose items count.
     since: u32,
-    started: f32,
-    refused: f32,
+    now: Tally,
     refused_ns: f32,
     /// Since when the level has been about what it is, and what was completed.
     begun: u64,
@@ -49,8 +64,8 @@ pub(super) struct Trouble {
     completed_ns: f32,
     /// The highest level of this series of failures whose yield was measured.
     before: Option<Yield>,
-    /// Whether the limit was lowered and no quiet round has followed.
-    lowered: bool,
+    /// How often the limit was lowered without a quiet round after it.
+    lowered: u32,
     /// The level to stay below, for so many rounds, and for how many the next time.
     fence: f32,
     fenced: u32,
@@ -60,17 +75,16 @@ pub(super) struct Trouble {
 impl Trouble {
     pub fn new(level: f32, now: u64) -> Self {
         Self {
-            usual: 0.0,
+            usual: Tally::default(),
             since: 0,
-            started: 0.0,
-            refused: 0.0,
+            now: Tally::default(),
             refused_ns: 0.0,
             begun: now,
             level,
             completed: 0.0,
             completed_ns: 0.0,
             before: None,
-            lowered: false,
+            lowered: 0,
             fence: f32::INFINITY,
             fenced: 0,
             patience: PATIENCE.0,
@@ -84,11 +98,11 @@ impl Trouble {
 
     /// The share of items that fail whatever the limit.
     pub fn usual(&self) -> f32 {
-        self.usual
+        self.usual.share()
     }
 
     pub fn started(&mut self) {
-        self.started += 1.0;
+        self.now.items += 1.0;
     }
 
     pub fn completed(&mut self, latency_ns: f32) {
@@ -102,45 +116,62 @@ impl Trouble {
             // It was started before the limit was lowered.
             return None;
         }
-        self.refused += 1.0;
+        self.now.refused += 1.0;
         self.refused_ns += latency_ns;
-        let by_chance = 2.5 + 2.0 * (self.usual * self.started).sqrt();
-        if self.refused <= (self.usual + TOLERATED) * self.started + by_chance {
+        if self.now.refused <= self.tolerable() {
             return None;
         }
         let latency = if self.completed > 0.0 {
             self.completed_ns / self.completed
         } else {
-            self.refused_ns / self.refused
+            self.refused_ns / self.now.refused
         };
         // A level gets the time to show what it yields.
         let elapsed = now.saturating_sub(self.begun) as f32;
-        if self.lowered && elapsed < 2.0 * latency {
+        if self.lowered > 0 && elapsed < 2.0 * latency {
             return None;
         }
         let measured = (elapsed >= latency && self.completed > 0.0)
             .then(|| Yield { level: self.level, rate: self.completed / elapsed });
-        if let (Some(before), Some(now)) = (self.before, measured) {
-            let lower = now.level / before.level;
-            if lower < CONVINCING && now.rate / before.rate < lower.sqrt() {
-                self.usual = (self.refused / self.started).min(1.0);
-                (self.lowered, self.before, self.fence) = (false, None, f32::INFINITY);
-                return Some(Answer::Restore(before.level));
+        let lower = self
+            .before
+            .zip(measured)
+            .map(|(before, now)| (now.level / before.level, now.rate / before.rate, before.level));
+        match lower {
+            Some((level, rate, before)) if level < 0.5 && rate < level.sqrt() => {
+                self.usual = self.now;
+                (self.lowered, self.before, self.fence) = (0, None, f32::INFINITY);
+                return Some(Answer::Restore(before));
             }
+            _ => (),
         }
         // Little's law says how many of the slots were of use.
         let useful = measured.map(|now| now.rate * latency);
-        let next = match useful {
-            Some(useful) if !self.lowered => useful.clamp(0.3 * self.level, 0.9 * self.level),
+        let next = match (useful, self.before) {
+            (Some(useful), _) if self.lowered == 0 => {
+                useful.clamp(CONVINCING * self.level, 0.9 * self.level)
+            }
+            (_, Some(before)) => (CONVINCING * before.level).min(0.7 * self.level),
             _ => 0.7 * self.level,
         };
-        self.before = self.before.or(measured);
+        if self.before.is_none_or(|before| before.level < self.level) {
+            self.before = measured;
+        }
         if self.level < self.fence * 1.3 {
             self.patience = (self.patience * 2).min(PATIENCE.1);
         }
         (self.fence, self.fenced) = ((self.level * 0.95).max(1.0), self.patience);
-        self.lowered = true;
+        self.lowered += 1;
         Some(Answer::Lower(next.max(1.0)))
+    }
+
+    /// How many failures of the items of late are no trouble.
+    fn tolerable(&self) -> f32 {
+        let Tally { items, .. } = self.now;
+        // By chance, both now and in what is taken as usual (twice the standard error).
+        let share = (self.usual.refused + 1.0) / (self.usual.items + 10.0);
+        let chance = (share * items * (1.0 + items / self.usual.items.max(10.0))).sqrt();
+        (self.usual.share() + TOLERATED) * items + 2.5 + 2.0 * chance
     }
 
     /// From now on the limit is `level`.
@@ -154,17 +185,21 @@ impl Trouble {
     /// What was started before `round` does not count any more.
     pub fn forget(&mut self, round: u32) {
         self.since = round;
-        (self.started, self.refused, self.refused_ns) = (0.0, 0.0, 0.0);
+        (self.now, self.refused_ns) = (Tally::default(), 0.0);
     }
 
-    /// A round was judged without trouble.
-    pub fn quiet(&mut self, now: u64) {
-        if self.started >= 20.0 {
-            self.usual = self.usual.min(self.refused / self.started);
+    /// A round was judged.
+    pub fn judged(&mut self, now: u64) {
+        if self.lowered == 0 {
+            // A fifth of it goes into what is usual, as it is seen in about five rounds.
+            let memory = (USUAL / (self.usual.items + 1.0)).min(1.0);
+            self.usual.items = self.usual.items * memory + self.now.items * (1.0 - MEMORY);
+            self.usual.refused = self.usual.refused * memory + self.now.refused * (1.0 - MEMORY);
+        } else if self.now.refused + 1.0 < (self.usual() + TOLERATED) * self.now.items {
+            self.lowered = 0;
         }
-        (self.lowered, self.before) = (false, None);
-        self.started *= MEMORY;
-        self.refused *= MEMORY;
+        self.now.items *= MEMORY;
+        self.now.refused *= MEMORY;
         self.refused_ns *= MEMORY;
         self.completed *= MEMORY;
         self.completed_ns *= MEMORY;
@@ -175,7 +210,7 @@ impl Trouble {
         )]
         let kept = (now.saturating_sub(self.begun) as f32 * MEMORY) as u64;
         self.begun = now.saturating_sub(kept);
-        if self.fence.is_finite() {
+        if self.fence.is_finite() && self.lowered == 0 {
             self.fenced = self.fenced.saturating_sub(1);
             if self.fenced == 0 {
                 // A little higher, and if that goes well, again soon.

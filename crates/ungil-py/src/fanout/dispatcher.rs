@@ -160,9 +160,9 @@ impl Dispatcher {
             }
         };
         let index = self.state().dispatch.pulled();
-        let outcome = Outcome::new(item.clone().unbind(), index, now, membership);
+        let outcome = Outcome::new(item.unbind(), index, now, membership);
         let outcome = Bound::new(py, outcome)?;
-        cycles::leave_out(&outcome, &item);
+        cycles::leave_out(&outcome, outcome.get().item.bind(py));
         let outcome = outcome.unbind();
         Ok(self.state().dispatch.entered(outcome, membership))
     }
@@ -173,13 +173,12 @@ impl Dispatcher {
         let answer: Option<(Bound<'_, PyAny>, usize)> = group.bind(py).call1((item,))?.extract()?;
         let Some((name, most)) = answer else { return Ok(None) };
         let groups = self.groups.bind(py);
-        let number = match groups.get_item(&name)? {
-            Some(number) => number.extract()?,
-            None => {
-                let number = groups.len() as u64;
-                groups.set_item(&name, number)?;
-                number
-            }
+        let number = if let Some(number) = groups.get_item(&name)? {
+            number.extract()?
+        } else {
+            let number = groups.len() as u64;
+            groups.set_item(&name, number)?;
+            number
         };
         Ok(Some((number, most)))
     }
@@ -201,7 +200,7 @@ impl Dispatcher {
         exception: Py<PyBaseException>,
         abandoned: bool,
         now: u64,
-    ) -> PyResult<()> {
+    ) {
         let ended = outcome.get();
         let (index, failures) = (ended.index, ended.attempts_so_far());
         let why = kind(exception.bind(py));
@@ -227,7 +226,6 @@ impl Dispatcher {
             state.failed += 1;
             state.dispatch.finished(index, outcome);
         }
-        Ok(())
     }
 
     fn is_worth_another(&self, py: Python<'_>, exception: &Py<PyBaseException>) -> PyResult<bool> {
@@ -313,7 +311,7 @@ impl Dispatcher {
         abandoned: bool,
     ) -> PyResult<Option<Py<Outcome>>> {
         let now = now();
-        self.end_badly(py, outcome, exception, abandoned, now)?;
+        self.end_badly(py, outcome, exception, abandoned, now);
         self.start(py, now)
     }
 
@@ -354,12 +352,12 @@ impl Dispatcher {
     }
 
     /// Starts nothing any more: what would still have run fails with `exception`.
-    fn stop(&self, exception: Py<PyBaseException>, py: Python<'_>) {
-        let now = now();
+    fn stop(&self, exception: &Bound<'_, PyBaseException>) {
+        let (py, now) = (exception.py(), now());
         let rest = self.state().dispatch.stop();
         for outcome in rest {
-            cycles::watch(outcome.bind(py), exception.bind(py).as_any());
-            outcome.get().fail(exception.clone_ref(py), false, now);
+            cycles::watch(outcome.bind(py), exception.as_any());
+            outcome.get().fail(exception.clone().unbind(), false, now);
             let index = outcome.get().index;
             let mut state = self.state();
             state.failed += 1;

@@ -23,7 +23,7 @@ pub struct Limiter {
 
 impl Limiter {
     pub fn new(ceiling: usize, opening: Opening, now: u64) -> Self {
-        let adaptive = Adaptive::new(Settings { ceiling, opening }, now);
+        let adaptive = Adaptive::new(Settings { ceiling, opening, cpu_so_far: processor() }, now);
         Self { adaptive, ends: 0, cpu_so_far: 0, due: None }
     }
 
@@ -96,8 +96,5 @@ fn may_be_load(error: &Bound<'_, PyAny>) -> bool {
         .is_instance_of::<PyOSError>()
         .then(|| error.getattr("errno").ok()?.extract::<i32>().ok())
         .flatten();
-    matches!(
-        errno,
-        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM | libc::EAGAIN)
-    )
+    matches!(errno, Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM | libc::EAGAIN))
 }

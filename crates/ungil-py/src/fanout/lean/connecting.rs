@@ -63,8 +63,8 @@ enum Stage {
     Trying {
         next: vec::IntoIter<Address>,
         current: Option<Attempt>,
-        /// Why the address before could not be connected to.
-        failed: i32,
+        /// Why the first address could not be connected to, which the system thinks is the best.
+        failed: Option<i32>,
     },
     Made(Py<Connection>),
 }
@@ -101,11 +101,14 @@ impl Connect {
             };
             let Some(attempt) = current else {
                 let Some(address) = next.next() else {
-                    return Err(os_error(*failed, self.place()));
+                    let errno = failed.unwrap_or(libc::EADDRNOTAVAIL);
+                    return Err(os_error(errno, self.place()));
                 };
                 match address.socket() {
                     Ok(socket) => *current = Some(Attempt { address, socket, kept_by: 0 }),
-                    Err(error) => *failed = errno(&error),
+                    Err(error) => {
+                        failed.get_or_insert(errno(&error));
+                    }
                 }
                 continue;
             };
@@ -113,7 +116,7 @@ impl Connect {
                 Ok(None) => return self.made(py).map(Progress::Done),
                 Ok(Some(want)) => return Ok(Progress::Wait(want)),
                 Err(error) => {
-                    *failed = errno(&error);
+                    failed.get_or_insert(errno(&error));
                     *current = None;
                 }
             }
@@ -161,7 +164,7 @@ impl Connect {
 
 impl Stage {
     fn trying(addresses: Vec<Address>) -> Self {
-        Self::Trying { next: addresses.into_iter(), current: None, failed: libc::EADDRNOTAVAIL }
+        Self::Trying { next: addresses.into_iter(), current: None, failed: None }
     }
 }
 

@@ -16,10 +16,6 @@ use super::socket;
 use super::transfer::{Read, Until, Write};
 use super::unread::Unread;
 
-/// The longest line that is read, unless told otherwise: a peer that never ends one shall not fill
-/// the memory.
-const LONGEST_LINE: usize = 1 << 16;
-
 /// Whether the system lets what is written wait for the answer to what was written before.
 enum Nagle {
     /// There is nothing before. Most connections are written to once, and need no system call.
@@ -142,8 +138,9 @@ impl Connection {
     }
 
     /// A line with its end, `b"\n"`. What the last one lacks of it is not added; `b""` at the end.
-    /// Raises ValueError for one longer than `limit` bytes.
-    #[pyo3(signature = (*, limit = LONGEST_LINE))]
+    /// Raises ValueError for one longer than `limit` bytes: a peer that never ends a line shall not
+    /// fill the memory.
+    #[pyo3(signature = (*, limit = 65_536))]
     fn read_line(slf: Bound<'_, Self>, limit: usize) -> Operation {
         let separator = b"\n".to_vec();
         reading(slf, Until::Separator { separator, limit, or_end: true })
@@ -151,7 +148,7 @@ impl Connection {
 
     /// Everything up to `separator`, and that. Raises EOFError if the peer ends before it, and
     /// ValueError if it does not come within `limit` bytes.
-    #[pyo3(signature = (separator, /, *, limit = LONGEST_LINE))]
+    #[pyo3(signature = (separator, /, *, limit = 65_536))]
     fn read_until(slf: Bound<'_, Self>, separator: Vec<u8>, limit: usize) -> PyResult<Operation> {
         if separator.is_empty() {
             return Err(PyValueError::new_err("read_until(b\"\"): there is nothing to wait for"));

@@ -24,6 +24,7 @@ pub enum Step {
     Raised(PyErr),
 }
 
+/// The type of coroutines, when one was seen: it has no name in any module.
 static COROUTINE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 /// What drives an awaitable: itself if it is a coroutine.
@@ -37,8 +38,7 @@ pub fn iterator<'py>(
     {
         return Ok(made);
     }
-    if kind.name()? == "coroutine" {
-        // Only the one type of the interpreter has this name and drives itself.
+    if kind.name()? == "coroutine" && kind.module()? == "builtins" {
         let _ = COROUTINE.set(made.py(), kind.unbind());
         return Ok(made);
     }

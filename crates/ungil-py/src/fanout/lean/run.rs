@@ -121,7 +121,7 @@ impl Lean {
             self.resume(py, key)?;
         }
         while let Some(birth) = self.timeouts.pop(time) {
-            self.is_over_time(py, birth, time)?;
+            self.is_over_time(py, birth, time);
         }
         for generator in self.generators.take() {
             self.close_generator(py, &generator)?;
@@ -209,7 +209,7 @@ impl Lean {
         borrowed(slf)?.run(slf.py())
     }
 
-    /// Cancels what runs, and gives it a second to end.
+    /// Cancels what runs, gives it a second to end, and lets go of descriptors and threads.
     fn close(slf: &Bound<'_, Self>) -> PyResult<()> {
         let py = slf.py();
         let mut this = borrowed(slf)?;
@@ -223,6 +223,9 @@ impl Lean {
         let nothing_is_left = this.tasks.len() == 0 && this.generators.is_empty();
         let cancelled = if nothing_is_left { Ok(()) } else { this.cancel_all(py) };
         let left = this.tasks.drain();
+        this.ready.clear();
+        this.timeouts = Timers::new();
+        this.waits = Waits::default();
         // What ends with them may come here.
         drop(this);
         drop(left);

@@ -45,9 +45,9 @@ impl Lean {
                     is_closing: false,
                     birth,
                 };
-                self.stepped(py, birth, task, step, time)?;
+                self.stepped(py, birth, task, step, time);
             }
-            Err(error) => self.finish(py, outcome, None, Err(error), time)?,
+            Err(error) => self.finish(py, outcome, None, Err(error), time),
         }
         Ok(time)
     }
@@ -59,7 +59,8 @@ impl Lean {
             None => coroutine::send(py, &task.iterator),
             Some(exception) => coroutine::throw(py, &task.iterator, exception),
         })?;
-        self.stepped(py, key, task, step, now())
+        self.stepped(py, key, task, step, now());
+        Ok(())
     }
 
     /// A task that was taken out of its place with `key` has made a step.
@@ -70,7 +71,7 @@ impl Lean {
         mut task: Task,
         step: Step,
         time: u64,
-    ) -> PyResult<()> {
+    ) {
         let next = self.tasks.next_key(key);
         task.waiting = match step {
             Step::Asked(want) => match self.waits.begin(want, next, time) {
@@ -93,17 +94,9 @@ impl Lean {
             self.ready.push_back(next);
         }
         self.tasks.put(key, task);
-        Ok(())
     }
 
-    pub(super) fn end(
-        &mut self,
-        py: Python<'_>,
-        key: u64,
-        task: Task,
-        end: End,
-        time: u64,
-    ) -> PyResult<()> {
+    pub(super) fn end(&mut self, py: Python<'_>, key: u64, task: Task, end: End, time: u64) {
         self.tasks.release(key);
         if self.timeout.is_some() {
             let tasks = &self.tasks;
@@ -114,9 +107,8 @@ impl Lean {
             // It goes on unwatched, or closes a generator.
             (None, Err(error)) if !error.is_instance_of::<Cancelled>(py) => {
                 error.write_unraisable(py, Some(self.function.bind(py)));
-                Ok(())
             }
-            (None, _) => Ok(()),
+            (None, _) => {}
         }
     }
 
@@ -127,14 +119,14 @@ impl Lean {
         cancelled: Option<Why>,
         end: End,
         time: u64,
-    ) -> PyResult<()> {
+    ) {
         self.ended += 1;
         let dispatcher = self.dispatcher.get();
         let exception = match (cancelled, end) {
             (Some(Why::TimedOut), end) => ending::timed_out(py, self.patience(), Some(end)),
             (_, Ok(value)) => {
                 dispatcher.end_well(py, outcome, value, time);
-                return Ok(());
+                return;
             }
             (_, Err(error)) => {
                 ending::advise(py, &error);
@@ -144,7 +136,7 @@ impl Lean {
                 error.into_value(py)
             }
         };
-        dispatcher.end_badly(py, outcome, exception, false, time)
+        dispatcher.end_badly(py, outcome, exception, false, time);
     }
 
     pub(super) fn patience(&self) -> f64 {
@@ -152,21 +144,21 @@ impl Lean {
     }
 
     /// A task has taken too long: the first time it is cancelled, the second time given up.
-    pub(super) fn is_over_time(&mut self, py: Python<'_>, birth: u64, time: u64) -> PyResult<()> {
-        let Some((_, task)) = self.tasks.born(birth) else { return Ok(()) };
+    pub(super) fn is_over_time(&mut self, py: Python<'_>, birth: u64, time: u64) {
+        let Some((_, task)) = self.tasks.born(birth) else { return };
         match task.cancelled {
             None => {
                 self.timeouts.add(time + GRACE, birth);
                 self.cancel(py, birth, Why::TimedOut);
-                return Ok(());
+                return;
             }
-            Some(Why::Closed) => return Ok(()),
+            Some(Why::Closed) => return,
             Some(Why::TimedOut) => {}
         }
-        let Some(outcome) = task.outcome.take() else { return Ok(()) };
+        let Some(outcome) = task.outcome.take() else { return };
         self.ended += 1;
         let exception = ending::timed_out(py, self.patience(), None);
-        self.dispatcher.get().end_badly(py, outcome, exception, true, time)
+        self.dispatcher.get().end_badly(py, outcome, exception, true, time);
     }
 
     /// Raises [`Cancelled`] where a task waits.

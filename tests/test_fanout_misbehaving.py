@@ -1,0 +1,383 @@
+"""Functions, inputs and networks that misbehave: every item has an outcome, nothing hangs."""
+
+# pyright: basic, reportArgumentType=false, reportAttributeAccessIssue=false
+# (others' libraries have no types, and much here is wrong on purpose)
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ssh_hosts
+from ssh_hosts import SshHosts
+
+from ungil.fanout import Fanout, fanout
+
+MODES = ("lean", "asyncio", "threads", "green")
+# Against hangs: far more than anything here takes on the slowest machine.
+PATIENCE_S = 120
+
+
+def program(*words: str, status: int = 0) -> str:
+    """What a program prints that ends with this status and complains of nothing."""
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", *words],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+        cwd=Path(__file__).parent,
+        # A name server that does not answer is asked once, for a second.
+        env=os.environ | {"RES_OPTIONS": "timeout:1 attempts:1"},
+    )
+    assert (ended.stderr, ended.returncode) == ("", status)
+    return ended.stdout
+
+
+def in_mode(mode: str, code: str, status: int = 0) -> str:
+    """Runs code after what the mode needs to come first."""
+    first = "from gevent import monkey; monkey.patch_all()\n" if mode == "green" else ""
+    return program("-c", f"{first}MODE = {mode!r}\n{code}", status=status)
+
+
+# Functions.
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_whatever_a_function_does_is_its_own_outcome_and_the_others_are_fine(mode: str) -> None:
+    lines = [json.loads(line) for line in program("misbehaving.py", mode).splitlines()]
+    cleaned_up = [line for line in lines if line == ["cleaned up"]]
+    assert len(cleaned_up) == (mode in ("lean", "asyncio"))
+    outcomes = [line for line in lines if line != ["cleaned up"]]
+    assert outcomes[1::2] == [["fine", "value", "str"]] * (len(outcomes) // 2)
+    seen = {deed: rest for deed, *rest in outcomes[::2]}
+    if mode in ("threads", "green"):
+        assert seen.pop("fanout") == ["value", "list"]
+        stop_iteration = "StopIteration"
+    else:
+        stop_iteration = "RuntimeError"  # A coroutine cannot raise it, says Python.
+    if mode == "green":
+        assert seen.pop("GreenletExit") == ["exception", "GreenletExit", False]
+    assert seen == {
+        "ValueError": ["exception", "ValueError", False],
+        "BaseException": ["exception", "NotEvenAnError", False],
+        "SystemExit": ["exception", "SystemExit", False],
+        "GeneratorExit": ["exception", "GeneratorExit", False],
+        "StopIteration": ["exception", stop_iteration, False],
+        "StopAsyncIteration": ["exception", "StopAsyncIteration", False],
+        "CancelledError": ["exception", "CancelledError", False],
+        "TimeoutError": ["exception", "TimeoutError", False],
+        "MemoryError": ["exception", "MemoryError", False],
+        "RecursionError": ["exception", "RecursionError", False],
+        "group": ["exception", "ExceptionGroup", False],
+        "unprintable error": ["exception", "UnprintableError", False],
+        "unprintable value": ["value", "Unprintable"],
+        "itself": ["value", "function"],
+        "exception as a value": ["value", "ValueError"],
+        "generator": ["value", "generator"],
+        "lock": ["value", "LockType" if mode == "green" else "lock"],
+        "nothing": ["value", "NoneType"],
+        # Only a thread cannot be ended.
+        "hangs": ["exception", "TimeoutError", mode == "threads"],
+    }
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_keyboard_interrupt_from_a_function_ends_the_fan_out(mode: str) -> None:
+    # A Ctrl-C is raised wherever the main thread is: in a coroutine, or in a green thread. What a
+    # thread raises is no Ctrl-C.
+    function = "async def fn" if mode in ("lean", "asyncio") else "def fn"
+    printed = in_mode(
+        mode,
+        f"""
+from ungil.fanout import fanout
+
+{function}(number):
+    if number == 3:
+        raise KeyboardInterrupt
+    return number
+
+try:
+    outcomes = list(fanout(fn, range(10), mode=MODE, limit=1))
+except KeyboardInterrupt:
+    print("interrupted")
+else:
+    print([type(outcome.exception).__name__ for outcome in outcomes if not outcome.ok])
+""",
+    )
+    assert printed == ("['KeyboardInterrupt']\n" if mode == "threads" else "interrupted\n")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("death", "status"),
+    [("os._exit(7)", 7), ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL)],
+    ids=["exit", "kill"],
+)
+def test_a_function_that_kills_its_process_kills_the_fan_out_with_it(
+    mode: str, death: str, status: int
+) -> None:
+    """All modes run in the caller's process: only an engine and commands survive this."""
+    function = "async def fn" if mode in ("lean", "asyncio") else "def fn"
+    printed = in_mode(
+        mode,
+        f"""
+import os, signal
+from ungil.fanout import fanout
+
+{function}(number):
+    if number == 3:
+        {death}
+    return number
+
+for outcome in fanout(fn, range(10), mode=MODE, limit=1):
+    pass
+print("survived")
+""",
+        status=status,
+    )
+    assert printed == ""
+
+
+def test_a_command_that_is_killed_is_only_its_own_outcome() -> None:
+    async def run(deed: str) -> str:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", deed, stdout=subprocess.PIPE
+        )
+        output, _ = await process.communicate()
+        if process.returncode != 0:
+            raise ChildProcessError(f"status {process.returncode}")
+        return output.decode().strip()
+
+    deeds = ["print(1)", "import os; os.kill(os.getpid(), 9)", "import os; os._exit(3)", "print(2)"]
+    outcomes = list(fanout(run, deeds, limit=2))
+    assert [outcome.value for outcome in outcomes] == ["1", None, None, "2"]
+    assert [str(outcome.exception) for outcome in outcomes[1:3]] == ["status -9", "status 3"]
+
+
+def test_a_coroutine_that_blocks_the_loop_delays_the_others_but_loses_none() -> None:
+    async def fn(number: int) -> int:
+        if number == 3:
+            time.sleep(0.2)
+        await asyncio.sleep(0)
+        return number
+
+    outcomes = list(fanout(fn, range(10), limit=5, timeout=0.1))
+    assert [outcome.index for outcome in outcomes] == list(range(10))
+    # The time of those that ran beside it was over as well; of those after them it was not.
+    assert [outcome.value for outcome in outcomes[5:]] == [5, 6, 7, 8, 9]
+
+
+def test_a_coroutine_that_cancels_itself_takes_nobody_with_it() -> None:
+    async def fn(number: int) -> int:
+        if number == 3:
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+        await asyncio.sleep(0)
+        return number
+
+    for options in ({}, {"timeout": 60}):
+        outcomes = list(fanout(fn, range(10), limit=2, **options))
+        assert isinstance(outcomes.pop(3).exception, asyncio.CancelledError)
+        assert [outcome.value for outcome in outcomes] == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+
+
+def test_tasks_that_a_coroutine_leaves_behind_are_cancelled_at_the_end() -> None:
+    printed = in_mode(
+        "asyncio",
+        """
+import asyncio
+from ungil.fanout import fanout
+
+left = set()
+
+async def background():
+    try:
+        await asyncio.sleep(3600)
+    finally:
+        print("cancelled")
+
+async def fn(number):
+    left.add(asyncio.create_task(background()))
+    await asyncio.sleep(0.001)
+
+print(len(list(fanout(fn, range(3)))))
+""",
+    )
+    assert sorted(printed.splitlines()) == ["3", "cancelled", "cancelled", "cancelled"]
+
+
+def test_a_coroutine_whose_thread_does_not_end_does_not_keep_the_outcomes() -> None:
+    printed = in_mode(
+        "asyncio",
+        """
+import asyncio, os, threading
+from ungil.fanout import fanout
+
+async def fn(number):
+    await asyncio.to_thread(threading.Event().wait)
+
+outcomes = list(fanout(fn, range(3), timeout=0.1))
+print([type(outcome.exception).__name__ for outcome in outcomes], flush=True)
+# Python itself would wait for the threads of an executor.
+os._exit(0)
+""",
+    )
+    assert printed == "['TimeoutError', 'TimeoutError', 'TimeoutError']\n"
+
+
+def test_a_coroutine_that_needs_another_fan_out_is_told_which_one() -> None:
+    async def blocking(_: int) -> list[Any]:
+        return list(fanout(abs, [1]))
+
+    async def waiting(_: int) -> list[int]:
+        async with Fanout() as f:
+            return [outcome.value async for outcome in f.stream(abs, [-1, -2])]
+
+    (outcome,) = fanout(blocking, [0])
+    assert isinstance(outcome.exception, RuntimeError)
+    assert "async with Fanout" in str(outcome.exception)
+    (outcome,) = fanout(waiting, [0])
+    assert sorted(outcome.value) == [1, 2]
+
+
+# Input.
+
+
+def test_input_that_is_none_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match="not iterable"):
+        fanout(abs, 7)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("mode", ["asyncio", "threads"])
+def test_input_that_is_interrupted_ends_the_fan_out(mode: str) -> None:
+    def items() -> Generator[int]:
+        yield 1
+        raise KeyboardInterrupt
+
+    async def later(number: int) -> int:
+        return number
+
+    def now(number: int) -> int:
+        return number
+
+    outcomes = fanout(later if mode == "asyncio" else now, items(), mode=mode)
+    assert next(outcomes).value == 1
+    with pytest.raises(KeyboardInterrupt):
+        next(outcomes)
+    assert list(outcomes) == []
+
+
+def test_input_that_asks_for_its_own_outcomes_gets_an_error_and_no_hang() -> None:
+    async def later(number: int) -> int:
+        await asyncio.sleep(0)
+        return number
+
+    def items() -> Generator[int]:
+        yield 1
+        yield next(outcomes).value
+
+    outcomes = fanout(later, items(), limit=2)
+    with pytest.raises((RuntimeError, ValueError)):
+        list(outcomes)
+
+
+@pytest.mark.parametrize("mode", ["asyncio", "threads"])
+def test_a_function_that_asks_for_the_outcomes_gets_an_error_and_no_hang(mode: str) -> None:
+    def now(_: int) -> int:
+        return len(list(outcomes))
+
+    async def later(_: int) -> int:
+        await asyncio.sleep(0)
+        return now(0)
+
+    outcomes = fanout(later if mode == "asyncio" else now, [0], mode=mode)
+    error = next(outcomes).exception
+    assert isinstance(error, RuntimeError)
+    assert "its own outcomes" in str(error)
+
+
+@pytest.mark.parametrize("mode", ["asyncio", "threads"])
+def test_a_function_that_closes_the_fan_out_ends_it(mode: str) -> None:
+    def now(number: int) -> int:
+        if number == 3:
+            outcomes.close()
+        return number
+
+    async def later(number: int) -> int:
+        await asyncio.sleep(0)
+        return now(number)
+
+    outcomes = fanout(later if mode == "asyncio" else now, itertools.count(), mode=mode, limit=1)
+    assert [outcome.value for outcome in outcomes] == [0, 1, 2, 3]
+
+
+# Networks.
+
+DNS = """
+import asyncio, json, socket
+from collections import Counter
+from ungil.fanout import connect, fanout
+
+async def visit_later(name):
+    async with connect(name, PORT) as connection:
+        return await connection.read()
+
+async def visit_streams(name):
+    reader, writer = await asyncio.open_connection(name, PORT)
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+def visit(name):
+    with socket.create_connection((name, PORT)) as connection:
+        return connection.recv(10)
+
+fn = {"lean": visit_later, "asyncio": visit_streams}.get(MODE, visit)
+names = [name for number in range(50) for name in ("localhost", f"host{number}.invalid")]
+outcomes = list(fanout(fn, names, mode=MODE, limit=50, timeout=60))
+print(json.dumps([
+    Counter(outcome.ok for outcome in outcomes[::2])[True],
+    # Where the resolver itself has no answer, it is the time-out's.
+    sum(isinstance(outcome.exception, OSError) for outcome in outcomes[1::2]),
+    sorted({type(outcome.exception).__name__ for outcome in outcomes[1::2]}),
+]))
+"""
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Generator[SshHosts]:
+    """Hosts at all loopback addresses."""
+    with ssh_hosts.running(tmp_path_factory.mktemp("ssh")) as running:
+        yield running
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_names_that_do_not_exist_do_not_keep_the_others(mode: str, hosts: SshHosts) -> None:
+    # RFC 6761: no resolver knows anything in .invalid.
+    code = f"PORT = {hosts.ports['hangs_up']}\n{DNS}"
+    found, failed, kinds = json.loads(in_mode(mode, code))
+    assert (found, failed) == (50, 50), kinds
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_twenty_thousand_hosts_are_reached_with_few_descriptors(mode: str, hosts: SshHosts) -> None:
+    ports = [str(hosts.ports[name]) for name in ("hangs_up", "silent")]
+    kinds = Counter(json.loads(program("few_descriptors.py", mode, "auto", *ports)))
+    assert kinds.total() == 20_000
+    # One in twenty says nothing; whether a loaded machine is in time for all others, nobody knows.
+    assert set(kinds) <= {"NoneType", "TimeoutError"}
+    assert kinds["NoneType"] > 15_000
+    assert kinds["TimeoutError"] >= 1_000
