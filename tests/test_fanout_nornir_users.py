@@ -307,9 +307,8 @@ def devices() -> Generator[Network]:
 
 
 @pytest.mark.parametrize("mode", ["threads", "green"])
-@pytest.mark.parametrize("library", ["netmiko", "scrapli"])
 def test_connections_of_plugins_live_as_long_as_nornir_lets_them(
-    mode: str, library: str, devices: Network
+    mode: str, devices: Network
 ) -> None:
     program = """
         import sys, warnings
@@ -319,24 +318,17 @@ def test_connections_of_plugins_live_as_long_as_nornir_lets_them(
         from nornir.core.plugins.connections import ConnectionPluginRegister
         from ungil.fanout.nornir import UngilRunner
 
-        mode, library, port = sys.argv[1:]
+        mode, port = sys.argv[1:]
         ConnectionPluginRegister.auto_register()
-        if library == "netmiko":
-            from nornir_netmiko.tasks import netmiko_send_command
-            platform, extras = "generic_telnet", {"auth_timeout": 60}
-            def ask(task, command):
-                return task.run(
-                    netmiko_send_command, command_string=command, expect_string="router#"
-                ).result
-        else:
-            from nornir_scrapli.tasks import send_command
-            platform = "generic"
-            extras = {"transport": "telnet", "auth_bypass": True, "comms_prompt_pattern": "router#"}
-            def ask(task, command):
-                return task.run(send_command, command=command).result
+        from nornir_netmiko.tasks import netmiko_send_command
+        platform, extras = "generic_telnet", {"auth_timeout": 60}
+        def ask(task, command):
+            return task.run(
+                netmiko_send_command, command_string=command, expect_string="router#"
+            ).result
 
         defaults = Defaults(username="me", password="secret", port=int(port), platform=platform)
-        defaults.connection_options[library] = ConnectionOptions(extras=extras)
+        defaults.connection_options["netmiko"] = ConnectionOptions(extras=extras)
         addresses = [f"127.0.7.{number}" for number in range(1, 21)]
         hosts = Hosts({a: Host(a, hostname=a, defaults=defaults) for a in addresses})
         inventory = Inventory(hosts=hosts, groups=Groups(), defaults=defaults)
@@ -349,7 +341,7 @@ def test_connections_of_plugins_live_as_long_as_nornir_lets_them(
         print("done")
     """
     run_in = run_patched if mode == "green" else functools.partial(run, "")
-    assert run_in(program, mode, library, str(devices.server_address[1])) == "done\n"
+    assert run_in(program, mode, str(devices.server_address[1])) == "done\n"
     addresses = sorted(f"127.0.7.{number}" for number in range(1, 21))
     devices.shutdown()
     devices.server_close()  # which waits for all sessions

@@ -98,7 +98,7 @@ class Outcomes:
             )
         self._fn = fn
         self._options = options
-        self._dispatcher = options.dispatcher(items, in_order=True)
+        self._dispatcher = options.dispatcher(items, mode=self.mode, in_order=True)
         self._take = self._dispatcher.take
         self._engine: Engine | None = None
         self._advancing = False
@@ -121,7 +121,7 @@ class Outcomes:
         if self._closed:
             raise StopIteration
         if self._advancing:
-            raise RuntimeError("a fan-out cannot wait for itself in its own input or function")
+            raise RuntimeError("a fan-out cannot wait for its own outcomes in its input or fn")
         self._advancing = True
         try:
             outcome = self._next_finished()
@@ -142,6 +142,14 @@ class Outcomes:
         while (outcome := self._take()) is None and not self._dispatcher.ended:
             engine.advance()
         return outcome
+
+    @property
+    def report(self) -> str:
+        """In which mode it runs and why; what `limit="auto"` has found so far and what held it."""
+        said = f"mode {self.mode}: {self.reason}"
+        if (found := self._dispatcher.found) is not None:
+            said += f". {found}. At most: {self._options.ceiling}"
+        return said
 
     def close(self) -> None:
         """Starts nothing more and ends what runs. Outcomes that were not taken are lost.

@@ -3,6 +3,7 @@
 import sys
 
 from ungil._native import Dispatcher
+from ungil.fanout._ceiling import ceiling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Options:
 
     __slots__ = (
         "backoff",
+        "ceiling",
         "engine",
         "group",
         "limit",
@@ -111,6 +113,7 @@ class Options:
                 )
         self.limit = limit
         self.mode = mode
+        self.ceiling: str | None = None  # what holds limit="auto" at most
         self.opening = "unknown"  # what the items of limit="auto" are: "hosts" or of a "service"
         self.timeout = timeout
         self.retries = retries
@@ -122,17 +125,20 @@ class Options:
         self.engine = engine
 
     def dispatcher(
-        self, items: "Iterable[Any] | None", *, in_order: bool, window: int = WINDOW
+        self, items: "Iterable[Any] | None", *, mode: str, in_order: bool, window: int = WINDOW
     ) -> Dispatcher:
         """What says which of the items may run now; without items, they are put into it."""
         backoff = self.backoff
         rate = self.rate
-        limit = self.limit if isinstance(self.limit, int) else 1_000_000
-        opening = None if isinstance(self.limit, int) else self.opening
         retry_if = self.retry_if
         if self.engine is not None:
             # The workers keep the limit, each its share, or find it.
             limit, opening, retry_if = _WITH_WORKERS, None, _unless_of_engine(retry_if)
+        elif isinstance(self.limit, int):
+            limit, opening = self.limit, None
+        else:
+            limit, self.ceiling = ceiling(threads=mode == "threads")
+            opening = self.opening
         return Dispatcher(
             None if items is None else iter(items),
             limit=limit,

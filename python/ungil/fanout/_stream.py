@@ -103,7 +103,7 @@ class _Stream:
         self._feeder: asyncio.Task[None] | None = None
         comes_slowly = isinstance(items, AsyncIterable)
         self._dispatcher = options.dispatcher(
-            None if comes_slowly else items, in_order=False, window=_WINDOW
+            None if comes_slowly else items, mode=mode, in_order=False, window=_WINDOW
         )
         if options.engine is not None:
             from ungil.fanout import _engine as engines
