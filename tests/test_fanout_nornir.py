@@ -1,8 +1,5 @@
 """The nornir runner, beside nornir's own."""
 
-# pyright: basic, reportArgumentType=false, reportAttributeAccessIssue=false
-# (others' libraries have no types, and much here is wrong on purpose)
-
 from __future__ import annotations
 
 import asyncio

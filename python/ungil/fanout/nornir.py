@@ -131,9 +131,9 @@ class UngilRunner:
         result = AggregatedResult(task.name)
         run = _Run(task, self._options)
         with Outcomes(run.function, hosts, run.options) as outcomes, _inventory_left_alone():
-            logger.debug("Task %r runs in mode %s: %s", task.name, outcomes.mode, outcomes.reason)
             for outcome in outcomes:
                 result[outcome.item.name] = run.results(outcome)
+        logger.info("Task %r has run in %s", task.name, outcomes.report)
         if run.errors:
             raise run.errors[0]
         return result
