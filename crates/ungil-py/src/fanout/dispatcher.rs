@@ -232,7 +232,7 @@ impl Dispatcher {
         &self,
         py: Python<'_>,
         outcome: Py<Outcome>,
-        exception: Py<PyBaseException>,
+        exception: &Py<PyBaseException>,
         abandoned: bool,
         now: u64,
     ) {
@@ -241,7 +241,7 @@ impl Dispatcher {
         let why = kind(exception.bind(py));
         let again = failures <= self.retries
             && !self.state().dispatch.is_stopped()
-            && self.is_worth_another(py, &exception).unwrap_or_else(|error| {
+            && self.is_worth_another(py, exception).unwrap_or_else(|error| {
                 // As with `group`: the item itself has come to its end all the same.
                 self.ended_by(error);
                 false
@@ -357,11 +357,11 @@ impl Dispatcher {
         &self,
         py: Python<'_>,
         outcome: Py<Outcome>,
-        exception: Py<PyBaseException>,
+        exception: &Bound<'_, PyBaseException>,
         abandoned: bool,
     ) -> PyResult<Option<Py<Outcome>>> {
         let now = now();
-        self.end_badly(py, outcome, exception, abandoned, now);
+        self.end_badly(py, outcome, exception.as_unbound(), abandoned, now);
         self.start(py, now)
     }
 
