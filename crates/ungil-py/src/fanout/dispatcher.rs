@@ -159,7 +159,8 @@ impl Dispatcher {
         dispatch.limit = limiter.limit();
     }
 
-    fn ended_by(&self, error: PyErr) {
+    /// The input has come to its end by an error, which is raised after all outcomes.
+    pub fn ended_by(&self, error: PyErr) {
         let mut state = self.state();
         state.dispatch.exhausted();
         state.input_error.get_or_insert(error);
@@ -417,7 +418,7 @@ impl Dispatcher {
 
     /// How many run now.
     #[getter]
-    fn running(&self) -> usize {
+    pub fn running(&self) -> usize {
         self.state().dispatch.running()
     }
 
@@ -436,7 +437,7 @@ impl Dispatcher {
 
     /// How many more may run now.
     #[getter]
-    fn room(&self) -> usize {
+    pub fn room(&self) -> usize {
         let state = self.state();
         state.dispatch.limit.saturating_sub(state.dispatch.running())
     }
@@ -461,7 +462,7 @@ impl Dispatcher {
 
     /// Whether `pause` may ever be a time.
     #[getter]
-    fn waits_for_time(&self) -> bool {
+    pub fn waits_for_time(&self) -> bool {
         let state = self.state();
         self.retries > 0 || state.dispatch.has_rate() || state.limiter.is_some()
     }
