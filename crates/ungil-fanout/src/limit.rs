@@ -22,6 +22,7 @@ mod processor;
 mod release;
 mod report;
 mod round;
+mod sample;
 mod search;
 mod story;
 mod trouble;
@@ -29,6 +30,7 @@ mod trouble;
 pub use jitter::jitter;
 pub use opening::Opening;
 pub use report::{BackOff, Hold, Level, Reason, Report};
+pub use sample::{Outcome, Sample, Ticket};
 
 use hosts::Hosts;
 use opening::{FEW, Start};
@@ -57,59 +59,6 @@ pub struct Settings {
     pub opening: Opening,
     /// Processor time that the process has used before the run, ns.
     pub cpu_so_far: u64,
-}
-
-/// Given out for each start, to be given back with its end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ticket(u32);
-
-impl Ticket {
-    const fn outside(round: u32) -> Self {
-        Self(round << 1)
-    }
-
-    const fn member(round: u32) -> Self {
-        Self(round << 1 | 1)
-    }
-
-    /// The round that it was started in.
-    const fn round(self) -> u32 {
-        self.0 >> 1
-    }
-
-    /// Whether its latency counts in that round.
-    const fn is_member(self) -> bool {
-        self.0 & 1 == 1
-    }
-}
-
-/// How an attempt at an item ended, as far as a limit is concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// With a value.
-    Completed,
-    /// With an error that has nothing to do with load.
-    Failed,
-    /// With an error that may come from load: a timeout, a refused or reset connection, no file
-    /// descriptor left, "too many requests".
-    Overloaded,
-}
-
-/// The end of an attempt. Times are nanoseconds of one clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
-    /// What [`Adaptive::started`] has returned.
-    pub ticket: Ticket,
-    /// When it started.
-    pub started: u64,
-    /// When it ended.
-    pub finished: u64,
-    /// Processor time that the process has used so far, as of any recent moment; zero if unknown.
-    pub cpu_so_far: u64,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// The host, site or service that it went to.
-    pub group: Option<u64>,
 }
 
 /// An adaptive limit. See the [module](self).

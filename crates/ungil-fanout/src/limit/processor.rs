@@ -79,9 +79,9 @@ impl Processor {
         if finished == 0.0 {
             return None;
         }
-        if opening || self.busy < BUSY || self.wait_ns.is_none() {
-            self.wait_ns = Some(wait);
-        }
+        // What is longer while the processor is busy is the wait for the processor.
+        let unknown = opening || self.busy < BUSY;
+        self.wait_ns = Some(self.wait_ns.filter(|_| !unknown).map_or(wait, |it| it.min(wait)));
         Some(wait)
     }
 

@@ -289,3 +289,98 @@ fn spots(values: &mut [f32], members: u32) -> Spots {
         Some(Spot { mean: 2.0 * mean.ln(), error })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Sampling = Sampling { members: 10, stride: 1, early: false, from: 0.0 };
+
+    fn round(sampling: Sampling, starts: usize) -> Round {
+        let mut round = Round::default();
+        round.open(1, 10.0, sampling, 0);
+        for running in 1..=starts {
+            round.enter(running, 0);
+        }
+        round
+    }
+
+    #[test]
+    fn a_round_is_judged_when_its_quickest_members_are_known() {
+        let mut round = round(ALL, 10);
+        for latency in [100.0_f32, 200.0, 300.0, 400.0, 500.0] {
+            round.returns(500, Some(latency.sqrt()), None);
+            assert!(!round.ready(500));
+        }
+        round.returns(600, Some(600.0_f32.sqrt()), None);
+        // Six of ten, and the other four have run for as long as the slowest of them.
+        assert!(round.ready(601));
+        assert!(round.place().is_some_and(|place| place.weight == 10.0));
+    }
+
+    #[test]
+    fn a_quick_member_that_started_late_is_waited_for() {
+        let mut round = round(ALL, 9);
+        for _ in 0..9 {
+            round.returns(1_000, Some(1_000.0_f32.sqrt()), None);
+        }
+        round.enter(10, 900);
+        assert!(!round.ready(1_100), "it may yet be one of the quickest");
+        assert!(round.ready(1_901));
+    }
+
+    #[test]
+    fn members_that_hang_do_not_hold_a_round_for_ever() {
+        let mut round = round(ALL, 10);
+        for _ in 0..3 {
+            round.returns(1_000, Some(30.0), None);
+        }
+        assert!(!round.ready(3_999));
+        assert!(round.ready(4_000));
+        let place = round.place().expect("three have come back");
+        assert_eq!(place.all.map(|spot| spot.is_some()), [false, true]);
+    }
+
+    #[test]
+    fn a_round_of_which_all_were_refused_has_found_nothing() {
+        let mut round = round(ALL, 10);
+        (0..10).for_each(|_| round.returns(1, None, None));
+        assert!(round.ready(1) && round.place().is_none());
+    }
+
+    #[test]
+    fn only_starts_near_the_top_of_the_level_count() {
+        let mut round = round(Sampling { from: 0.8, ..ALL }, 7);
+        assert_eq!(round.entered, 0);
+        assert!(round.enter(8, 0).is_member());
+    }
+
+    #[test]
+    fn twice_the_latency_is_a_rise_of_ln_2_and_the_slowest_do_not_matter() {
+        let place = |factor: f32| {
+            let mut round = round(ALL, 10);
+            for number in 1_u8..=10 {
+                let slow = if number > 6 { 1e6 } else { 1.0 };
+                let latency = factor * (1_000.0 + 10.0 * f32::from(number)) * slow;
+                round.returns(1, Some(latency.sqrt()), None);
+            }
+            round.place().expect("all have come back")
+        };
+        let gap = place(2.0).since(&place(1.0));
+        assert!((gap.rise - std::f32::consts::LN_2).abs() < 0.01, "{gap:?}");
+    }
+
+    #[test]
+    fn hosts_that_differ_are_compared_with_themselves() {
+        let place = |factor: f32| {
+            let mut round = round(ALL, 10);
+            for number in 1_u8..=10 {
+                let usual = 10.0 * f32::from(number).powi(2);
+                round.returns(1, Some(factor * usual), Some(factor));
+            }
+            round.place().expect("all have come back")
+        };
+        let gap = place(1.1).since(&place(1.0));
+        assert!((gap.rise - 2.0 * 1.1_f32.ln()).abs() < 0.01 && gap.error < 0.05, "{gap:?}");
+    }
+}

@@ -221,3 +221,93 @@ impl Trouble {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LATENCY: u64 = 1_000;
+
+    /// For so many latencies `slots` items at a time are started, of which as many as `room` are
+    /// completed and the others refused; and `dead` of a hundred are refused anyway.
+    fn run(
+        trouble: &mut Trouble,
+        now: &mut u64,
+        (slots, room, dead): (u64, u64, u64),
+        latencies: u64,
+    ) -> Option<Answer> {
+        for _ in 0..latencies {
+            *now += LATENCY;
+            for number in 0..slots {
+                trouble.started();
+                if number < room && (*now / LATENCY * 7 + number) % 100 >= dead {
+                    trouble.completed(LATENCY as f32);
+                } else if let Some(answer) = trouble.refused(u32::MAX, LATENCY as f32, *now) {
+                    return Some(answer);
+                }
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn a_few_failures_are_no_trouble() {
+        let (mut trouble, mut now) = (Trouble::new(100.0, 0), 0);
+        assert_eq!(run(&mut trouble, &mut now, (100, 1_000, 3), 50), None);
+        assert!(trouble.fence().is_infinite());
+    }
+
+    #[test]
+    fn failures_beyond_a_level_lower_the_limit_and_fence_it_off() {
+        let (mut trouble, mut now) = (Trouble::new(100.0, 0), 0);
+        let answer = run(&mut trouble, &mut now, (100, 50, 0), 50);
+        assert!(matches!(answer, Some(Answer::Lower(level)) if level < 100.0), "{answer:?}");
+        assert!((trouble.fence() - 95.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn a_share_of_failures_that_was_there_at_a_lower_level_is_usual() {
+        let (mut trouble, mut now) = (Trouble::new(20.0, 0), 0);
+        for _ in 0..20 {
+            // What is not yet known to be usual is no more than chance at first.
+            assert_eq!(run(&mut trouble, &mut now, (20, 1_000, 12), 1), None);
+            trouble.judged(now);
+        }
+        assert!((trouble.usual() - 0.12).abs() < 0.05, "{}", trouble.usual());
+        trouble.changed(200.0, now);
+        assert_eq!(run(&mut trouble, &mut now, (200, 1_000, 12), 20), None);
+    }
+
+    #[test]
+    fn if_less_is_completed_with_a_lower_limit_it_was_not_the_limit() {
+        let (mut trouble, mut now) = (Trouble::new(100.0, 0), 0);
+        // The first rounds of a run were without failures.
+        run(&mut trouble, &mut now, (100, 1_000, 0), 3);
+        let mut level = 100;
+        for round in 0..10 {
+            match run(&mut trouble, &mut now, (level, 1_000, 40), 20) {
+                Some(Answer::Lower(lower)) => {
+                    trouble.changed(lower, now);
+                    trouble.forget(round);
+                    level = lower as u64;
+                }
+                Some(Answer::Restore(restored)) => {
+                    assert_eq!(restored, 100.0);
+                    assert!((trouble.usual() - 0.4).abs() < 0.1, "{}", trouble.usual());
+                    return;
+                }
+                None => panic!("two of five fail"),
+            }
+        }
+        panic!("the limit is {level}");
+    }
+
+    #[test]
+    fn what_was_started_before_the_limit_was_lowered_does_not_count() {
+        let mut trouble = Trouble::new(100.0, 0);
+        trouble.forget(7);
+        for now in 0..1_000 {
+            assert_eq!(trouble.refused(6, 1.0, now), None);
+        }
+    }
+}

@@ -51,10 +51,16 @@ pub enum Latency {
         fastest: u64,
         slowest: u64,
     },
+    /// The same, but every tenth of the hosts is slower than the one before: they are listed site
+    /// by site.
+    Sites {
+        fastest: u64,
+        slowest: u64,
+    },
 }
 
 impl Latency {
-    fn draw(self, random: &mut Random, host: u64) -> u64 {
+    fn draw(self, random: &mut Random, host: u64, hosts: usize) -> u64 {
         let ns = match self {
             Self::Constant(ns) => ns as f64,
             Self::Exponential(mean) => -random.unit().ln() * mean as f64,
@@ -64,6 +70,11 @@ impl Latency {
                 let own = Random(host.wrapping_mul(0x2545_f491_4f6c_dd1d)).unit();
                 let ratio = slowest as f64 / fastest as f64;
                 fastest as f64 * ratio.powf(own) * (1.0 + 0.05 * random.unit())
+            }
+            Self::Sites { fastest, slowest } => {
+                let site = (host * 10 / hosts as u64) as f64 / 9.0;
+                let ratio = slowest as f64 / fastest as f64;
+                fastest as f64 * ratio.powf(site) * (1.0 + 0.2 * random.unit())
             }
         };
         (ns as u64).clamp(1_000, 1_000 * S)
@@ -255,7 +266,9 @@ pub fn run(world: &World, limit: &mut impl Limit) -> Run {
     let mut random = Random(world.seed);
     let typical = match world.latency {
         Latency::Constant(ns) | Latency::Exponential(ns) | Latency::HeavyTailed(ns) => ns,
-        Latency::Hosts { fastest, slowest } => ((fastest as f64 * slowest as f64).sqrt()) as u64,
+        Latency::Hosts { fastest, slowest } | Latency::Sites { fastest, slowest } => {
+            (fastest as f64 * slowest as f64).sqrt() as u64
+        }
     };
     let mut items: Vec<Item> = Vec::new();
     let mut again: VecDeque<usize> = VecDeque::new();
@@ -295,7 +308,7 @@ pub fn run(world: &World, limit: &mut impl Limit) -> Run {
                     Groups::Service => Some(7),
                     Groups::Hosts => Some(host),
                 };
-                let latency = world.latency.draw(&mut random, host);
+                let latency = world.latency.draw(&mut random, host, world.hosts);
                 items.push(Item { started: 0, ticket: Ticket::default(), group, latency, host });
                 items.len() - 1
             });
