@@ -18,6 +18,7 @@
 mod hosts;
 mod jitter;
 mod opening;
+mod overtaken;
 mod processor;
 mod release;
 mod report;
@@ -34,6 +35,7 @@ pub use sample::{Outcome, Sample, Ticket};
 
 use hosts::Hosts;
 use opening::{FEW, Start};
+use overtaken::Overtaken;
 use processor::Processor;
 use release::Release;
 use round::Round;
@@ -69,6 +71,7 @@ pub struct Adaptive {
     /// Whether the slots have been spread over the time that an item takes.
     spread: bool,
     in_flight: usize,
+    overtaken: Overtaken,
     /// Until the first round at the full limit has been judged.
     opening: Option<Box<Start>>,
     round: Round,
@@ -98,6 +101,7 @@ impl Adaptive {
             slots: Release::at(limit),
             spread: false,
             in_flight: 0,
+            overtaken: Overtaken::default(),
             opening: Some(Box::new(Start::new(settings.opening, now))),
             round,
             search: Search::new(),
@@ -114,7 +118,12 @@ impl Adaptive {
 
     /// How many items may run now. Never zero.
     pub fn limit(&self) -> usize {
-        self.slots.open
+        self.slots.open.saturating_add(self.overtaken.hanging()).min(self.ceiling)
+    }
+
+    /// How many run that do not hang: what a level is about.
+    fn active(&self) -> usize {
+        self.in_flight - self.overtaken.hanging().min(self.in_flight)
     }
 
     /// An item starts. The ticket belongs into the [`Sample`] of its end.
@@ -124,18 +133,23 @@ impl Adaptive {
             self.last_end = now;
         }
         self.in_flight += 1;
+        let cohort = self.overtaken.started(now);
+        self.overtaken.advance(now);
         self.trouble.started();
-        self.processor.started(now);
+        self.processor.started();
+        self.processor.runs(self.active(), now);
         self.slots.advance(now);
         if self.opening.is_some() {
             self.opens(now, group);
         }
-        self.round.enter(self.in_flight, now)
+        let is_member = self.round.enter(self.active(), now);
+        Ticket { round: self.round.number, is_member, cohort }
     }
 
     /// An item starts while the limit opens.
     #[cold]
     fn opens(&mut self, now: u64, group: Option<u64>) {
+        let active = self.active() as f32;
         let Some(start) = &mut self.opening else { return };
         if start.started(group) == Some(Opening::Hosts) {
             self.slots = Release::at(self.ceiling);
@@ -144,7 +158,7 @@ impl Adaptive {
         }
         let limit = self.slots.open;
         self.story.highest = self.story.highest.max(limit);
-        if self.in_flight as f32 > self.round.level {
+        if active > self.round.level {
             self.trouble.changed(limit as f32, now);
             start.rung(&mut self.round, limit, now);
         }
@@ -159,21 +173,26 @@ impl Adaptive {
         self.stalls = 0;
         self.slots.advance(now);
         let latency_ns = now.saturating_sub(sample.started).max(1) as f32;
-        self.processor.finished(now, sample.cpu_so_far);
+        let answered = sample.outcome != Outcome::Overloaded;
+        let Ticket { round, is_member, cohort } = sample.ticket;
+        let hung = self.overtaken.ended(cohort, answered.then_some(latency_ns), now);
+        self.processor.finished(sample.cpu_so_far);
+        self.processor.runs(self.active(), now);
         let (mut latency, mut own) = (None, None);
-        if sample.outcome != Outcome::Overloaded {
+        if answered {
             let root = latency_ns.sqrt();
             latency = Some(root);
             own = sample.group.and_then(|group| self.hosts.visit(group, root, self.round.number));
+        }
+        if answered && !hung {
             self.trouble.completed(latency_ns);
         }
-        let round = sample.ticket.round();
-        if sample.ticket.is_member() && round == self.round.number {
+        if is_member && round == self.round.number {
             self.round.returns(now, latency, own);
         }
         if let Some(start) = &mut self.opening {
             start.doubles = None;
-            if sample.ticket.is_member() && round != self.round.number {
+            if is_member && round != self.round.number {
                 let rung = start.rungs.get_mut(round.saturating_sub(1) as usize);
                 if let Some(rung) = rung {
                     rung.returns(now, latency, own);
@@ -181,7 +200,7 @@ impl Adaptive {
             }
             self.judge_rungs(now);
         }
-        if sample.outcome == Outcome::Overloaded
+        if !answered
             && let Some(answer) = self.trouble.refused(round, latency_ns, now)
         {
             self.answer(answer, now);
@@ -310,11 +329,16 @@ impl Adaptive {
     /// When [`tick`](Self::tick) is due if nothing starts or ends before.
     pub fn due(&self) -> Option<u64> {
         let doubles = self.opening.as_ref().and_then(|start| start.doubles);
-        let full = self.in_flight >= self.slots.open;
-        let stalled = (full && self.in_flight > 0).then(|| self.stalled_at());
-        let stalled = stalled.filter(|_| self.slots.open < self.ceiling);
-        let doubles = doubles.filter(|_| full && self.slots.open < self.ceiling);
-        [self.slots.due(), doubles, stalled, self.round.due()].into_iter().flatten().min()
+        let full = self.is_full() && self.limit() < self.ceiling;
+        let stalled = full.then(|| self.stalled_at());
+        let overtaken = self.overtaken.due().filter(|_| full);
+        let doubles = doubles.filter(|_| full);
+        let known = self.round.due();
+        [self.slots.due(), doubles, stalled, overtaken, known].into_iter().flatten().min()
+    }
+
+    fn is_full(&self) -> bool {
+        self.in_flight > 0 && self.in_flight >= self.limit()
     }
 
     fn stalled_at(&self) -> u64 {
@@ -326,6 +350,8 @@ impl Adaptive {
     /// Time has gone by. The limit may be higher than before.
     pub fn tick(&mut self, now: u64) {
         self.slots.advance(now);
+        self.overtaken.advance(now);
+        self.processor.runs(self.active(), now);
         if let Some(start) = &mut self.opening {
             let limit = start.doubled(self.slots.open, now).min(self.ceiling);
             if start.doubles.is_some() {
@@ -333,7 +359,7 @@ impl Adaptive {
                 self.story.highest = self.story.highest.max(limit);
             }
         }
-        if self.in_flight >= self.slots.open && self.in_flight > 0 && now >= self.stalled_at() {
+        if self.is_full() && now >= self.stalled_at() {
             // Whatever runs may hang for good, and others must not wait for it.
             self.stalls += 1;
             let growth = if self.story.finished == 0 { 2.0 } else { 1.25 };

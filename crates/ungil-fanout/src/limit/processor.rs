@@ -14,7 +14,7 @@ struct Count {
     cpu: u64,
     started: u64,
     finished: u64,
-    /// The sum over all items of how long they have been running, ns.
+    /// The sum over all items of how long they have been running, ns. Those that hang do not count.
     running_ns: f64,
 }
 
@@ -22,6 +22,7 @@ struct Count {
 #[derive(Debug)]
 pub(super) struct Processor {
     now: Count,
+    running: usize,
     /// When the round began.
     then: Count,
     /// Processor time of an item, ns.
@@ -35,23 +36,22 @@ pub(super) struct Processor {
 impl Processor {
     pub fn new(now: u64, cpu: u64) -> Self {
         let now = Count { time: now, cpu, ..Count::default() };
-        Self { now, then: now, per_item_ns: None, wait_ns: None, busy: 0.0 }
+        Self { now, running: 0, then: now, per_item_ns: None, wait_ns: None, busy: 0.0 }
     }
 
-    fn advance(&mut self, now: u64) {
-        let running = (self.now.started - self.now.finished) as f64;
-        self.now.running_ns += running * now.saturating_sub(self.now.time) as f64;
+    /// From now on so many run.
+    pub fn runs(&mut self, running: usize, now: u64) {
+        self.now.running_ns += self.running as f64 * now.saturating_sub(self.now.time) as f64;
         self.now.time = now.max(self.now.time);
+        self.running = running;
     }
 
-    pub fn started(&mut self, now: u64) {
-        self.advance(now);
+    pub fn started(&mut self) {
         self.now.started += 1;
     }
 
-    pub fn finished(&mut self, now: u64, cpu_so_far: u64) {
-        self.advance(now);
-        self.now.finished = (self.now.finished + 1).min(self.now.started);
+    pub fn finished(&mut self, cpu_so_far: u64) {
+        self.now.finished += 1;
         self.now.cpu = self.now.cpu.max(cpu_so_far);
     }
 

@@ -3,8 +3,6 @@
 //! Rounds are compared with each other, so a round is a sample of whoever was started while its
 //! level held. Its slow members are not waited for: that they are slow is known before they end.
 
-use super::Ticket;
-
 /// Members of a round at most. More would not make a comparison much better, only later.
 pub(super) const MOST: u32 = 256;
 
@@ -167,20 +165,20 @@ impl Round {
         };
     }
 
-    /// An item starts while `in_flight` run, itself included.
-    pub fn enter(&mut self, in_flight: usize, now: u64) -> Ticket {
+    /// An item starts while `in_flight` run, itself included. Says whether it becomes a member.
+    pub fn enter(&mut self, in_flight: usize, now: u64) -> bool {
         if self.entered >= self.wanted || (in_flight as f32) < self.from {
-            return Ticket::outside(self.number);
+            return false;
         }
         self.skipped += 1;
         if self.skipped < self.stride {
-            return Ticket::outside(self.number);
+            return false;
         }
         self.skipped = 0;
         self.entered += 1;
         self.levels += in_flight as f32;
         self.last_start = now;
-        Ticket::member(self.number)
+        true
     }
 
     /// No more members: the level has changed.
@@ -205,8 +203,11 @@ impl Round {
         if self.entered < self.wanted {
             return false;
         }
+        if self.returned == self.entered {
+            return true;
+        }
         if self.certain != 0 {
-            return now >= self.certain || self.returned == self.entered;
+            return now >= self.certain;
         }
         let members = self.entered - self.refused;
         let kept = count(self.share, members);
@@ -352,7 +353,7 @@ mod tests {
     fn only_starts_near_the_top_of_the_level_count() {
         let mut round = round(Sampling { from: 0.8, ..ALL }, 7);
         assert_eq!(round.entered, 0);
-        assert!(round.enter(8, 0).is_member());
+        assert!(round.enter(8, 0));
     }
 
     #[test]

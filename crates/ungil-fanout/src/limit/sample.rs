@@ -2,26 +2,13 @@
 
 /// Given out for each start, to be given back with its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ticket(u32);
-
-impl Ticket {
-    pub(super) const fn outside(round: u32) -> Self {
-        Self(round << 1)
-    }
-
-    pub(super) const fn member(round: u32) -> Self {
-        Self(round << 1 | 1)
-    }
-
+pub struct Ticket {
     /// The round that it was started in.
-    pub(super) const fn round(self) -> u32 {
-        self.0 >> 1
-    }
-
+    pub(super) round: u32,
     /// Whether its latency counts in that round.
-    pub(super) const fn is_member(self) -> bool {
-        self.0 & 1 == 1
-    }
+    pub(super) is_member: bool,
+    /// Those that it was started with, see [`overtaken`](super::overtaken).
+    pub(super) cohort: u32,
 }
 
 /// How an attempt at an item ended, as far as a limit is concerned.

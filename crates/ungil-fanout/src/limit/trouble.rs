@@ -240,7 +240,8 @@ mod tests {
             *now += LATENCY;
             for number in 0..slots {
                 trouble.started();
-                if number < room && (*now / LATENCY * 7 + number) % 100 >= dead {
+                // The dead are spread evenly: 61 and 100 have no divisor in common.
+                if number < room && (*now / LATENCY * 7 + number) * 61 % 100 >= dead {
                     trouble.completed(LATENCY as f32);
                 } else if let Some(answer) = trouble.refused(u32::MAX, LATENCY as f32, *now) {
                     return Some(answer);
