@@ -121,6 +121,13 @@ impl Adaptive {
         self.slots.open.saturating_add(self.overtaken.hanging()).min(self.ceiling)
     }
 
+    /// Those that hang from now on hold no slot.
+    fn lets_go(&mut self, now: u64) {
+        while let Some((started, items)) = self.overtaken.lets_go(now) {
+            self.trouble.hang(started, items);
+        }
+    }
+
     /// How many run that do not hang: what a level is about.
     fn active(&self) -> usize {
         self.in_flight - self.overtaken.hanging().min(self.in_flight)
@@ -134,7 +141,7 @@ impl Adaptive {
         }
         self.in_flight += 1;
         let cohort = self.overtaken.started(now);
-        self.overtaken.advance(now);
+        self.lets_go(now);
         self.trouble.started();
         self.processor.started();
         self.processor.runs(self.active(), now);
@@ -175,7 +182,8 @@ impl Adaptive {
         let latency_ns = now.saturating_sub(sample.started).max(1) as f32;
         let answered = sample.outcome != Outcome::Overloaded;
         let Ticket { round, is_member, cohort } = sample.ticket;
-        let hung = self.overtaken.ended(cohort, answered.then_some(latency_ns), now);
+        let hung = self.overtaken.ended(cohort, answered.then_some(latency_ns));
+        self.lets_go(now);
         self.processor.finished(sample.cpu_so_far);
         self.processor.runs(self.active(), now);
         let (mut latency, mut own) = (None, None);
@@ -200,9 +208,12 @@ impl Adaptive {
             }
             self.judge_rungs(now);
         }
-        if !answered
-            && let Some(answer) = self.trouble.refused(round, latency_ns, now)
-        {
+        let answer = match (hung, answered) {
+            (true, _) => self.trouble.hung(!answered, now),
+            (false, true) => None,
+            (false, false) => self.trouble.refused(sample.started, latency_ns, now),
+        };
+        if let Some(answer) = answer {
             self.answer(answer, now);
             return;
         }
@@ -220,7 +231,7 @@ impl Adaptive {
             }
             start.judged += 1;
             let level = rung.level;
-            let Some(place) = rung.place() else { continue };
+            let Some(place) = rung.place(self.processor.each_ns()) else { continue };
             self.processor.round(true);
             self.story.level(level, place.latency_ns());
             let limit = self.slots.wanted;
@@ -237,7 +248,7 @@ impl Adaptive {
     /// Judges the round that goes on, and begins the next.
     fn judge(&mut self, now: u64) {
         let wait_ns = self.processor.round(self.opening.take().is_some());
-        let place = self.round.place();
+        let place = self.round.place(self.processor.each_ns());
         self.trouble.judged(now);
         if let Some(place) = place {
             self.story.level(place.level, wait_ns.unwrap_or(place.latency_ns()));
@@ -292,7 +303,7 @@ impl Adaptive {
                 self.set(level, Reason::Latency, now);
             }
         }
-        self.trouble.forget(self.round.number + 1);
+        self.trouble.forget(now);
         self.next_round(None, now);
     }
 
@@ -350,7 +361,7 @@ impl Adaptive {
     /// Time has gone by. The limit may be higher than before.
     pub fn tick(&mut self, now: u64) {
         self.slots.advance(now);
-        self.overtaken.advance(now);
+        self.lets_go(now);
         self.processor.runs(self.active(), now);
         if let Some(start) = &mut self.opening {
             let limit = start.doubled(self.slots.open, now).min(self.ceiling);

@@ -72,7 +72,7 @@ impl Overtaken {
 
     /// An item of this cohort has ended: after `latency_ns`, if that says how long items take.
     /// Says whether it was one of those that hang.
-    pub fn ended(&mut self, cohort: u32, latency_ns: Option<f32>, now: u64) -> bool {
+    pub fn ended(&mut self, cohort: u32, latency_ns: Option<f32>) -> bool {
         let place = cohort.wrapping_sub(self.oldest) as usize;
         let hung = match self.cohorts.get_mut(place) {
             Some(cohort) => {
@@ -91,7 +91,6 @@ impl Overtaken {
             self.known = (self.known + 1.0).min(USUAL);
             self.usual += (latency_ns.ln() - self.usual) / self.known;
         }
-        self.advance(now);
         hung
     }
 
@@ -109,17 +108,17 @@ impl Overtaken {
         patience.max(MOMENT_NS)
     }
 
-    /// Lets go of those that hang by now.
-    pub fn advance(&mut self, now: u64) {
-        while let (Some(oldest), Some(due)) = (self.cohorts.front(), self.due()) {
-            if now < due {
-                return;
-            }
-            self.back -= oldest.back;
-            self.hanging += oldest.running;
-            self.oldest = self.oldest.wrapping_add(1);
-            self.cohorts.pop_front();
+    /// Some who hang by now, if there are any: when they were started, and how many.
+    pub fn lets_go(&mut self, now: u64) -> Option<(u64, usize)> {
+        let (oldest, due) = (*self.cohorts.front()?, self.due()?);
+        if now < due {
+            return None;
         }
+        self.back -= oldest.back;
+        self.hanging += oldest.running;
+        self.oldest = self.oldest.wrapping_add(1);
+        self.cohorts.pop_front();
+        Some((oldest.first_start, oldest.running))
     }
 
     /// When time alone lets some go.
@@ -139,11 +138,16 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    fn lets_all_go(overtaken: &mut Overtaken, now: u64) {
+        while overtaken.lets_go(now).is_some() {}
+    }
+
     /// For so many milliseconds an item starts in each, and comes back after one.
     fn pass(overtaken: &mut Overtaken, from: u64, milliseconds: u64) {
         for at in from..from + milliseconds {
             let cohort = overtaken.started(at * MS);
-            overtaken.ended(cohort, Some(MS as f32), (at + 1) * MS);
+            overtaken.ended(cohort, Some(MS as f32));
+            lets_all_go(overtaken, (at + 1) * MS);
         }
     }
 
@@ -156,7 +160,7 @@ mod tests {
         assert_eq!(overtaken.hanging(), 0);
         pass(&mut overtaken, 18, 2);
         assert_eq!(overtaken.hanging(), 1);
-        assert!(overtaken.ended(slow, None, 30 * MS));
+        assert!(overtaken.ended(slow, None));
         assert_eq!(overtaken.hanging(), 0);
     }
 
@@ -166,7 +170,8 @@ mod tests {
         pass(&mut overtaken, 0, 10);
         let line: Vec<u32> = (0..100).map(|number| overtaken.started((10 + number) * MS)).collect();
         for (at, cohort) in (1_000..).step_by(100).zip(line) {
-            assert!(!overtaken.ended(cohort, Some(MS as f32), at * MS));
+            assert!(!overtaken.ended(cohort, Some(MS as f32)));
+            lets_all_go(&mut overtaken, at * MS);
             assert_eq!(overtaken.hanging(), 0);
         }
     }
@@ -177,7 +182,8 @@ mod tests {
         pass(&mut overtaken, 0, 10);
         let waiting: Vec<u32> = (0..20).map(|_| overtaken.started(10 * MS)).collect();
         for cohort in waiting {
-            assert!(!overtaken.ended(cohort, Some(MS as f32), 5_000 * MS));
+            assert!(!overtaken.ended(cohort, Some(MS as f32)));
+            lets_all_go(&mut overtaken, 5_000 * MS);
         }
         assert_eq!(overtaken.hanging(), 0);
     }

@@ -1,5 +1,7 @@
 //! What this process itself can do: processor time per item, and Little's law.
 
+use super::round::MOMENT_NS;
+
 /// From here on the processor is what latencies are made of.
 const BUSY: f32 = 0.9;
 
@@ -86,8 +88,15 @@ impl Processor {
     }
 
     /// Little's law: how many items keep one processor busy, times two, because the waits differ.
+    /// The loop that drives them does not look for those that can go on all the time.
     pub fn little(&self) -> Option<f32> {
-        Some(2.0 * self.wait_ns? / self.per_item_ns?)
+        Some((2.0 * (self.wait_ns? + MOMENT_NS) / self.per_item_ns?).max(1.0))
+    }
+
+    /// For how long each item that runs may keep the others waiting, ns: not at all while the
+    /// processor is idle, and for as long as it needs it when that is busy.
+    pub fn each_ns(&self) -> f32 {
+        self.per_item_ns.unwrap_or(0.0) * self.busy.min(1.0)
     }
 
     /// The level that the processor allows, if it is in sight.

@@ -13,6 +13,9 @@ const SHARES: [f32; 2] = [0.6, 0.3];
 /// Nothing is known to better than one percent.
 const SHARPEST: f32 = 0.01;
 
+/// A loop that has other things to do is late by about this, ns; a service has nothing to do with it.
+pub(super) const MOMENT_NS: f32 = 2e6;
+
 /// Where the latencies of a round lie: the logarithm of a typical one, and by how much chance alone
 /// may have moved it (one standard error).
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +33,8 @@ pub(super) struct Place {
     pub level: f32,
     /// How many members it is based on.
     pub weight: f32,
+    /// What latencies may differ by for reasons of this process, ns.
+    own_ns: f32,
     all: Spots,
     own: Spots,
 }
@@ -47,12 +52,18 @@ impl Place {
     ///
     /// Latencies relative to what each host usually takes are preferred if they say more, as with
     /// different hosts that are visited often; with one service they say the same.
+    ///
+    /// What the two differ by for reasons of this process is no difference.
     pub fn since(&self, before: &Self) -> Gap {
-        match (gap(&self.all, &before.all), gap(&self.own, &before.own)) {
+        let gap = match (gap(&self.all, &before.all), gap(&self.own, &before.own)) {
             (Some(all), Some(own)) if own.error < 0.6 * all.error => own,
             (Some(gap), _) | (None, Some(gap)) => gap,
-            (None, None) => Gap { rise: 0.0, error: f32::INFINITY },
-        }
+            (None, None) => return Gap { rise: 0.0, error: f32::INFINITY },
+        };
+        let own_ns = self.own_ns.max(before.own_ns);
+        let share = own_ns / self.latency_ns().min(before.latency_ns()).max(1.0);
+        let rise = (gap.rise.abs() - share.ln_1p()).max(0.0).copysign(gap.rise);
+        Gap { rise, ..gap }
     }
 
     /// The average of two places, by weight. Of `self` at most `memory` members count.
@@ -72,6 +83,7 @@ impl Place {
         Self {
             level: a * self.level + b * other.level,
             weight: sum,
+            own_ns: a * self.own_ns + b * other.own_ns,
             all: pool(&self.all, &other.all),
             own: pool(&self.own, &other.own),
         }
@@ -227,8 +239,9 @@ impl Round {
         (self.certain != 0).then_some(self.certain)
     }
 
-    /// What it has found, if that is anything.
-    pub fn place(&mut self) -> Option<Place> {
+    /// What it has found, if that is anything. Each item that runs may keep the others waiting for
+    /// `each_ns`.
+    pub fn place(&mut self, each_ns: f32) -> Option<Place> {
         let members = self.entered - self.refused;
         if self.all.is_empty() {
             return None;
@@ -237,8 +250,10 @@ impl Round {
             // Too many were at their host for the first time.
             self.own.clear();
         }
+        let level = self.levels / self.entered as f32;
         Some(Place {
-            level: self.levels / self.entered as f32,
+            level,
+            own_ns: MOMENT_NS + level * each_ns,
             weight: members as f32,
             all: spots(&mut self.all, members),
             own: spots(&mut self.own, members),
@@ -316,7 +331,7 @@ mod tests {
         round.returns(600, Some(600.0_f32.sqrt()), None);
         // Six of ten, and the other four have run for as long as the slowest of them.
         assert!(round.ready(601));
-        assert!(round.place().is_some_and(|place| place.weight == 10.0));
+        assert!(round.place(0.0).is_some_and(|place| place.weight == 10.0));
     }
 
     #[test]
@@ -338,7 +353,7 @@ mod tests {
         }
         assert!(!round.ready(3_999));
         assert!(round.ready(4_000));
-        let place = round.place().expect("three have come back");
+        let place = round.place(0.0).expect("three have come back");
         assert_eq!(place.all.map(|spot| spot.is_some()), [false, true]);
     }
 
@@ -346,7 +361,7 @@ mod tests {
     fn a_round_of_which_all_were_refused_has_found_nothing() {
         let mut round = round(ALL, 10);
         (0..10).for_each(|_| round.returns(1, None, None));
-        assert!(round.ready(1) && round.place().is_none());
+        assert!(round.ready(1) && round.place(0.0).is_none());
     }
 
     #[test]
@@ -362,10 +377,10 @@ mod tests {
             let mut round = round(ALL, 10);
             for number in 1_u8..=10 {
                 let slow = if number > 6 { 1e6 } else { 1.0 };
-                let latency = factor * (1_000.0 + 10.0 * f32::from(number)) * slow;
+                let latency = factor * (1e9 + 1e7 * f32::from(number)) * slow;
                 round.returns(1, Some(latency.sqrt()), None);
             }
-            round.place().expect("all have come back")
+            round.place(0.0).expect("all have come back")
         };
         let gap = place(2.0).since(&place(1.0));
         assert!((gap.rise - std::f32::consts::LN_2).abs() < 0.01, "{gap:?}");
@@ -376,10 +391,10 @@ mod tests {
         let place = |factor: f32| {
             let mut round = round(ALL, 10);
             for number in 1_u8..=10 {
-                let usual = 10.0 * f32::from(number).powi(2);
+                let usual = 1e4 * f32::from(number).powi(2);
                 round.returns(1, Some(factor * usual), Some(factor));
             }
-            round.place().expect("all have come back")
+            round.place(0.0).expect("all have come back")
         };
         let gap = place(1.1).since(&place(1.0));
         assert!((gap.rise - 2.0 * 1.1_f32.ln()).abs() < 0.01 && gap.error < 0.05, "{gap:?}");

@@ -131,7 +131,7 @@ impl Search {
             (Some(reference), None) => self.looked(found, &reference, cap),
             (Some(reference), Some(high)) => self.looked_lower(found, &reference, high),
         };
-        next.clamp(1.0, cap)
+        next.clamp(1.0, cap.max(1.0))
     }
 
     /// A level that was not doubted so far.
