@@ -38,7 +38,7 @@ const fn scenario(name: &'static str, latency: Latency, change: fn(&mut World)) 
     Scenario { name, latency, change }
 }
 
-const SCENARIOS: [Scenario; 22] = [
+const SCENARIOS: [Scenario; 24] = [
     scenario("constant", CONSTANT, |_| ()),
     scenario("exponential", EXPONENTIAL, |_| ()),
     scenario("heavy-tailed", HEAVY_TAILED, |_| ()),
@@ -81,10 +81,17 @@ const SCENARIOS: [Scenario; 22] = [
     scenario("10 % dead hosts", HOSTS, |world| {
         (world.dead, world.groups) = (0.1, Groups::Hosts);
     }),
+    scenario("5 % hang, exponential", EXPONENTIAL, |world| {
+        (world.dead, world.dead_after) = (0.05, S);
+    }),
+    scenario("5 % hang, hosts", HOSTS, |world| {
+        (world.dead, world.dead_after, world.groups) = (0.05, 3 * S, Groups::Hosts);
+    }),
 ];
 
+/// Knees and numbers of items: fifty times the knee, and more.
 const SIZES: [(usize, &[usize]); 3] =
-    [(20, &[2_000, 10_000]), (200, &[2_000, 10_000, 50_000]), (2_000, &[10_000, 50_000, 100_000])];
+    [(20, &[1_000, 5_000]), (200, &[10_000, 50_000]), (2_000, &[100_000, 200_000])];
 
 impl Scenario {
     fn world(&self, items: usize, knee: usize, seed: u64) -> World {

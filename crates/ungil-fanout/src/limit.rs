@@ -255,6 +255,7 @@ impl Adaptive {
             let cap = (self.ceiling as f32).min(self.trouble.fence()).min(self.processor.cap());
             let level = self.slots.wanted as f32;
             let next = self.search.judged(place, level, cap);
+            if std::env::var("DBG").is_ok() { eprintln!("{:.3} judged level {level} place {:?} -> {next} cap {cap} hang {} {}", now as f64/1e9, place, self.overtaken.hanging(), self.search.dbg()); }
             self.set(next, Reason::Latency, now);
         }
         self.next_round(place.as_ref(), now);

@@ -113,6 +113,7 @@ impl Search {
         self.reference.is_some_and(|reference| reference.noise() < 0.3)
     }
 
+    pub fn dbg(&self) -> String { format!("ref {:?} growth {} flat {} patience {} slow {} safe {} doubted {:?} knee {:?}", self.reference.map(|r| (r.latency_ns()/1e6, r.level)), self.growth, self.flat, self.patience, self.slow, self.safe, self.doubted.map(|d| (d.level, d.place.latency_ns()/1e6)), self.knee) }
     /// Whether the level still grows in large steps.
     pub fn ramping(&self) -> bool {
         self.growth >= RAMP
@@ -143,10 +144,13 @@ impl Search {
         self.slow *= 1.03;
         self.undoubted += 1;
         let (latest, gap) = (place.since(reference), here.since(reference));
-        if latest.rise > MUCH + 2.0 * latest.error || gap.rise > MUCH + 1.5 * gap.error {
+        let ramping = self.ramping();
+        // This may be chance: once more.
+        let again = ramping && before.is_none() && gap.error > 0.1;
+        let sure: f32 = if again { 3.0 } else { 1.5 };
+        if latest.rise > MUCH + sure.max(2.0) * latest.error || gap.rise > MUCH + sure * gap.error {
             return self.doubt(here, level, gap.rise);
         }
-        let ramping = self.ramping();
         let fine = if self.knee.is_none() {
             (1.5 * gap.error).clamp(NOTHING, 0.25)
         } else {
@@ -170,8 +174,7 @@ impl Search {
                 return next;
             }
         } else if ramping {
-            if before.is_none() && gap.error > 0.1 {
-                // This may be chance: once more.
+            if again {
                 return level;
             }
             return self.doubt(here, level, gap.rise);

@@ -115,6 +115,8 @@ pub struct World {
     pub refuses_beyond: Option<f64>,
     /// The share of items whose host refuses, whatever the limit. They are not tried again.
     pub dead: f64,
+    /// After how long it does so, ns; a fifth of a typical latency if this is zero.
+    pub dead_after: u64,
     /// The different hosts that the items go to, in turn.
     pub hosts: usize,
     pub groups: Groups,
@@ -133,6 +135,7 @@ impl World {
             moves: 1.0,
             refuses_beyond: None,
             dead: 0.0,
+            dead_after: 0,
             hosts: items,
             groups: Groups::Service,
             cpu_ns: 0,
@@ -322,8 +325,9 @@ pub fn run(world: &World, limit: &mut impl Limit) -> Run {
             let room = world.refuses_beyond.map(|times| (service.knee as f64 * times) as usize);
             let is_dead = (Random(item.host ^ world.seed).unit()) < world.dead;
             if is_dead || room.is_some_and(|room| service.inside >= room) {
-                let event = Event::Refused(number);
-                events.push(Reverse((now + typical / 5, event)));
+                let hangs = is_dead && world.dead_after > 0;
+                let after = if hangs { world.dead_after } else { typical / 5 };
+                events.push(Reverse((now + after, Event::Refused(number))));
                 continue;
             }
             if world.discipline == Discipline::Queue {
