@@ -28,7 +28,7 @@ mod search;
 mod story;
 mod trouble;
 
-pub use jitter::jitter;
+pub use jitter::{MOST_NS as MOST_JITTER_NS, jitter};
 pub use opening::Opening;
 pub use report::{BackOff, Hold, Level, Reason, Report};
 pub use sample::{Outcome, Sample, Ticket};
@@ -126,6 +126,13 @@ impl Adaptive {
         while let Some((started, items)) = self.overtaken.lets_go(now) {
             self.trouble.hang(started, items);
         }
+    }
+
+    /// The longest that the start of an item should be put off by [`jitter`], ns: a quarter of what
+    /// items take, as far as that is known.
+    pub fn most_jitter(&self) -> u64 {
+        let latency = self.search.latency_ns();
+        latency.map_or(MOST_JITTER_NS, |latency| MOST_JITTER_NS.min(whole_ns(0.25 * latency)))
     }
 
     /// How many run that do not hang: what a level is about.

@@ -29,7 +29,7 @@ const NOTHING: f32 = 0.06;
 const MEMORY: f32 = 512.0;
 
 /// Odds at which something is taken as known, as a logarithm.
-const KNOWN: f32 = 1.5;
+const KNOWN: f32 = 2.2;
 
 /// How far down the round goes in which a level is doubted at least, as a logarithm.
 const LOWER: f32 = 0.3;
