@@ -9,7 +9,10 @@
 //! * It grows by 1.8 a round as long as latencies do not, and beyond that in small steps, as
 //!   described at [`search`]. Rounds are compared as a whole, because every host may be visited but
 //!   once; hosts that are visited again are compared with themselves.
-//! * It never goes beyond what keeps a processor busy (Little's law), nor the ceiling.
+//! * It never goes beyond what keeps a processor busy (Little's law), nor the ceiling. Latencies that
+//!   this process itself may be to blame for are not taken for those of a service.
+//! * Slots of items that hang until they time out, while others come and go, do not count
+//!   ([`overtaken`]): the limit is that of those that answer, and these.
 //! * It goes back when items are turned away or time out more than usual, and when the event loop
 //!   comes late.
 //!
@@ -262,7 +265,6 @@ impl Adaptive {
             let cap = (self.ceiling as f32).min(self.trouble.fence()).min(self.processor.cap());
             let level = self.slots.wanted as f32;
             let next = self.search.judged(place, level, cap);
-            if std::env::var("DBG").is_ok() { eprintln!("{:.3} judged level {level} place {:?} -> {next} cap {cap} hang {} {}", now as f64/1e9, place, self.overtaken.hanging(), self.search.dbg()); }
             self.set(next, Reason::Latency, now);
         }
         self.next_round(place.as_ref(), now);
@@ -396,7 +398,7 @@ impl Adaptive {
     /// What it has found so far.
     pub fn report(&self) -> Report {
         let level = self.search.doubted_level().unwrap_or(self.slots.wanted as f32);
-        let limit = whole(level, self.ceiling);
+        let limit = whole(level + self.overtaken.hanging() as f32, self.ceiling);
         let (back_offs, back_offs_in_all) = self.story.back_offs();
         let count = |value: f32| whole(value, usize::MAX);
         let hold = if limit >= self.ceiling {
@@ -420,6 +422,7 @@ impl Adaptive {
             wait_ns: self.processor.wait_ns.map(f64::from),
             little: self.processor.little().map(count),
             knee: self.search.knee().map(count),
+            hanging: self.overtaken.hanging(),
             usual_failures: f64::from(self.trouble.usual()),
             levels: self.story.levels(),
             back_offs,

@@ -11,7 +11,7 @@ use service::{Discipline, Fixed, Groups, Latency, MS, S, World, run};
 use ungil_fanout::limit::{Adaptive, Hold, Opening, Settings};
 
 /// Simulations take time without optimisation; the example runs more of them.
-const SEEDS: u64 = 3;
+const SEEDS: u64 = 7;
 
 const CONSTANT: Latency = Latency::Constant(50 * MS);
 const EXPONENTIAL: Latency = Latency::Exponential(50 * MS);
@@ -123,6 +123,32 @@ fn dead_hosts_are_not_taken_for_an_overloaded_service() {
         assert_eq!(report.hold, Hold::Ceiling, "{report}");
         assert!((report.usual_failures - dead).abs() < 0.1, "{report}");
     }
+}
+
+#[test]
+fn items_that_hang_until_they_time_out_take_no_slots_from_the_others() {
+    for (knee, items) in [(20, 2_000), (200, 10_000)] {
+        // 5 % of the starts for twenty times as long: about as many slots as the others need.
+        keeps_up(2 * knee, |seed| {
+            let (dead, dead_after) = (0.05, S);
+            World { dead, dead_after, ..World::new(items, knee, EXPONENTIAL, seed) }
+        });
+    }
+}
+
+#[test]
+fn many_that_hang_beside_some_that_take_a_millisecond_leave_no_slot_idle() {
+    let world = World {
+        dead: 0.05,
+        dead_after: S,
+        cpu_ns: 30_000,
+        groups: Groups::Unknown,
+        ..World::new(20_000, 1_000_000, Latency::Exponential(MS), 1)
+    };
+    let mut limit =
+        Adaptive::new(Settings { ceiling: 950, opening: Opening::Unknown, cpu_so_far: 0 }, 0);
+    let (best, auto) = (run(&world, &mut Fixed(900)), run(&world, &mut limit));
+    assert!(auto.took_ns * 2 < best.took_ns * 3, "{}: {}", auto.took_ns, limit.report());
 }
 
 #[test]

@@ -113,7 +113,6 @@ impl Search {
         self.reference.is_some_and(|reference| reference.noise() < 0.3)
     }
 
-    pub fn dbg(&self) -> String { format!("ref {:?} growth {} flat {} patience {} slow {} safe {} doubted {:?} knee {:?}", self.reference.map(|r| (r.latency_ns()/1e6, r.level)), self.growth, self.flat, self.patience, self.slow, self.safe, self.doubted.map(|d| (d.level, d.place.latency_ns()/1e6)), self.knee) }
     /// Whether the level still grows in large steps.
     pub fn ramping(&self) -> bool {
         self.growth >= RAMP
@@ -156,7 +155,7 @@ impl Search {
         } else {
             gap.error.clamp(NOTHING, TARGET)
         };
-        if level <= self.safe * 1.02 || (ramping && gap.rise < fine) {
+        if (ramping || level <= self.safe * 1.02) && gap.rise < fine {
             self.reference = Some(reference.pooled(&place, MEMORY));
         }
         if gap.rise < fine {
