@@ -188,10 +188,7 @@ class Outcomes:
     @property
     def report(self) -> str:
         """In which mode it runs and why; what `limit="auto"` has found so far and what held it."""
-        said = f"mode {self.mode}: {self.reason}"
-        if (found := self._dispatcher.found) is not None:
-            said += f". {found}. At most: {self._options.ceiling}"
-        return said
+        return self._options.report(self.mode, self.reason, self._dispatcher)
 
     @property
     def running(self) -> int:

@@ -13,7 +13,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use ungil_fanout::backoff::Backoff;
 use ungil_fanout::bucket::Bucket;
 use ungil_fanout::dispatch::{Dispatch, Membership, Next};
-use ungil_fanout::limit::{Opening, Outcome as Ended, Ticket};
+use ungil_fanout::limit::{MOST_JITTER_NS, Opening, Outcome as Ended, Ticket};
 
 use super::clock::{now, seconds};
 use super::cycles;
@@ -54,6 +54,9 @@ impl State {
             let group = outcome.membership.map(|(group, _)| group);
             limiter.ended(outcome.ticket(), outcome.started_at(), now, group, ended);
             self.dispatch.limit = limiter.limit();
+            if self.dispatch.most_jitter > 0 {
+                self.dispatch.most_jitter = limiter.most_jitter();
+            }
         }
     }
 
@@ -189,7 +192,7 @@ impl Dispatcher {
         let outcome = Bound::new(py, outcome)?;
         cycles::leave_out(&outcome, outcome.get().item.bind(py));
         let outcome = outcome.unbind();
-        Ok(self.state().dispatch.entered(outcome, membership))
+        Ok(self.state().dispatch.entered(outcome, membership, now))
     }
 
     /// The group of an item, or its value if an earlier run has done it.
@@ -319,8 +322,13 @@ impl Dispatcher {
         let limit = limiter.as_ref().map_or(limit, |limiter| limiter.limit());
         let bucket = rate.map(|(per_second, burst)| Bucket::new(per_second, burst, now()));
         let (first, factor, most, jitter) = backoff;
+        let mut dispatch = Dispatch::new(limit, window, in_order, bucket);
+        if limiter.is_some() && input.is_some() {
+            // Nobody would come back for an item that was put in and is put off.
+            (dispatch.most_jitter, dispatch.seed) = (MOST_JITTER_NS, seed);
+        }
         let state = State {
-            dispatch: Dispatch::new(limit, window, in_order, bucket),
+            dispatch,
             limiter,
             backoff: Backoff::new(first * 1e9, factor, most * 1e9, jitter, seed),
             input_error: None,
