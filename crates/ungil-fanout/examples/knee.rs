@@ -113,7 +113,9 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 fn table(seeds: u64, times: usize, only: Option<&str>) {
-    println!("Median throughput and p99 relative to the best fixed limit's (worst of {seeds} seeds)\n");
+    println!(
+        "Median throughput and p99 relative to the best fixed limit's (worst of {seeds} seeds)\n"
+    );
     println!("| | knee 20 | knee 200 | knee 2,000 | good |");
     println!("|---|---|---|---|---|");
     let (mut good_in_all, mut runs_in_all) = (0, 0);

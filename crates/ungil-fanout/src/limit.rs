@@ -166,11 +166,11 @@ impl Adaptive {
     /// An item starts while the limit opens.
     #[cold]
     fn opens(&mut self, now: u64, group: Option<u64>) {
-        let active = self.active() as f32;
+        let (active, is_full) = (self.active() as f32, self.is_full());
         let Some(start) = &mut self.opening else { return };
         if start.started(group) == Some(Opening::Hosts) {
             self.slots = Release::at(self.ceiling);
-        } else if start.doubles.is_some() {
+        } else if is_full {
             self.slots = Release::at(start.doubled(self.slots.open, now).min(self.ceiling));
         }
         let limit = self.slots.open;
@@ -373,9 +373,11 @@ impl Adaptive {
         self.slots.advance(now);
         self.lets_go(now);
         self.processor.runs(self.active(), now);
-        if let Some(start) = &mut self.opening {
+        if self.is_full()
+            && let Some(start) = &mut self.opening
+        {
             let limit = start.doubled(self.slots.open, now).min(self.ceiling);
-            if start.doubles.is_some() {
+            if limit > self.slots.open {
                 self.slots = Release::at(limit);
                 self.story.highest = self.story.highest.max(limit);
             }

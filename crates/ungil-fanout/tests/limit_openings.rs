@@ -87,6 +87,16 @@ fn a_few_are_started_if_the_first_items_name_one_service() {
 }
 
 #[test]
+fn the_limit_is_not_doubled_while_the_first_items_have_not_even_started() {
+    let mut limit = limit(Opening::Unknown, 20_000);
+    for number in 0..16 {
+        limit.started(number * 2 * MS, Some(7));
+        limit.tick(number * 2 * MS + MS);
+    }
+    assert_eq!(limit.limit(), 16, "they all name one service");
+}
+
+#[test]
 fn hosts_listed_site_by_site_from_near_to_far_are_no_congestion() {
     let world = hosts(10_000, Latency::Sites { fastest: 20 * MS, slowest: S });
     let fixed = run(&world, &mut Fixed(500)).throughput();

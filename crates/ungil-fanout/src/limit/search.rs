@@ -322,7 +322,10 @@ impl Search {
         let ramping = self.ramping() && self.doubted.is_none();
         // Where there is much in flight a large round costs no time.
         let (members, early) = if ramping {
-            if level > 200.0 {
+            if self.in_step() {
+                // A few say it all, if they are those at the top.
+                (needed.max(0.1 * level).max(8.0), false)
+            } else if level > 200.0 {
                 ((level / 4.0).max(100.0), true)
             } else {
                 (needed.clamp(8.0, (level * 0.5).max(14.0)), false)
