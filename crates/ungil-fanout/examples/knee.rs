@@ -17,9 +17,7 @@ mod service;
 
 use std::env::args;
 
-use service::{
-    Discipline, Fixed, Groups, Latency, MS, Run, S, Sweep, World, best_fixed, run, sweep,
-};
+use service::{Discipline, Groups, Latency, MS, Run, S, Sweep, World, best_fixed, run, sweep};
 use ungil_fanout::limit::{Adaptive, Opening, Settings};
 
 /// A kind of world, named.
@@ -113,7 +111,9 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 fn table(seeds: u64, times: usize, only: Option<&str>) {
-    println!("Median throughput and p99 relative to the best fixed limit's (worst of {seeds} seeds)\n");
+    println!(
+        "Median throughput and p99 relative to the best fixed limit's (worst of {seeds} seeds)\n"
+    );
     println!("| | knee 20 | knee 200 | knee 2,000 | good |");
     println!("|---|---|---|---|---|");
     let (mut good_in_all, mut runs_in_all) = (0, 0);
@@ -172,16 +172,16 @@ fn course(run: &Run, parts: usize) -> String {
 
 fn plot() {
     let shown = [
-        ("exponential", 20, 2_000),
-        ("exponential", 200, 20_000),
-        ("exponential", 2_000, 200_000),
-        ("halves, exponential", 200, 50_000),
-        ("doubles, exponential", 200, 50_000),
-        ("refuses, exponential", 200, 50_000),
+        ("knee 20", "exponential", 20, 2_000),
+        ("knee 200", "exponential", 200, 20_000),
+        ("knee 2,000", "exponential", 2_000, 200_000),
+        ("knee 200, then 100", "halves, exponential", 200, 50_000),
+        ("knee 200, then 400", "doubles, exponential", 200, 50_000),
+        ("knee 200, refuses beyond 250", "refuses, exponential", 200, 50_000),
     ];
     let panels: Vec<String> = shown
         .iter()
-        .filter_map(|(name, knee, items)| {
+        .filter_map(|(title, name, knee, items)| {
             let scenario = SCENARIOS.iter().find(|scenario| scenario.name == *name)?;
             let world = scenario.world(*items, *knee, 1);
             let best = best_fixed(&world);
@@ -193,9 +193,9 @@ fn plot() {
                 })
                 .collect();
             Some(format!(
-                "{{\"name\": \"{name}\", \"knee\": {knee}, \"items\": {items}, \"moves\": {}, \
+                "{{\"title\": \"{title}\", \"knee\": {knee}, \"items\": {items}, \"moves\": {}, \
                  \"best\": [{}, {:.1}, {:.4}], \"auto\": [{:.1}, {:.4}], \"fixed\": [{}], \
-                 \"course\": {}, \"course_of_best\": {}}}",
+                 \"course\": {}}}",
                 world.moves,
                 best.limit,
                 best.throughput,
@@ -204,7 +204,6 @@ fn plot() {
                 chosen.quantile(0.99) as f64 / S as f64,
                 fixed.join(", "),
                 course(&chosen, 120),
-                course(&run(&world, &mut Fixed(best.limit)), 120),
             ))
         })
         .collect();

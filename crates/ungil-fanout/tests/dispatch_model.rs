@@ -43,15 +43,17 @@ fn worlds() -> impl Strategy<Value = World> {
         1usize..20,
     )
         .prop_map(
-            |(items, limit, window, in_order, per_group, per_second, most_jitter, appetite)| World {
-                items,
-                limit,
-                window,
-                in_order,
-                per_group,
-                per_second,
-                most_jitter,
-                appetite,
+            |(items, limit, window, in_order, per_group, per_second, most_jitter, appetite)| {
+                World {
+                    items,
+                    limit,
+                    window,
+                    in_order,
+                    per_group,
+                    per_second,
+                    most_jitter,
+                    appetite,
+                }
             },
         )
 }
