@@ -2,6 +2,7 @@
 
 import sys
 
+from ungil.fanout._collector import expect
 from ungil.fanout._mode import choose, choose_beside
 from ungil.fanout._options import Backoff, Options
 
@@ -180,6 +181,7 @@ class Outcomes:
         while (outcome := self._take()) is None and not self._dispatcher.ended:
             if self._interrupted:
                 raise KeyboardInterrupt
+            expect(self, self._dispatcher.running + self._dispatcher.room)
             engine.advance()
         return outcome
 
@@ -229,6 +231,7 @@ class Outcomes:
             if self._engine is not None:
                 self._engine.close(wait=not self._stopped)
         finally:
+            expect(self, 0)
             if self._journal is not None:
                 self._journal.close()
             if self._display is not None:

@@ -11,6 +11,7 @@ from ungil._native import Dispatcher, Outcome
 from ungil.fanout import _threads as threads
 from ungil.fanout._asyncio import Slots as Tasks
 from ungil.fanout._call import Stopped
+from ungil.fanout._collector import expect
 from ungil.fanout._mode import choose_beside
 from ungil.fanout._options import Backoff, Options
 
@@ -160,6 +161,7 @@ class _Stream:
                 return
             arrival.clear()
             slots.collected()
+            expect(self, dispatcher.running + dispatcher.room)
             slots.open()
             if not dispatcher.ended:
                 await arrival.wait()
@@ -172,6 +174,7 @@ class _Stream:
         try:
             await self._slots.close()
         finally:
+            expect(self, 0)
             if self._journal is not None:
                 self._journal.close()
             if self._display is not None:

@@ -162,7 +162,8 @@ impl Dispatcher {
         dispatch.limit = limiter.limit();
     }
 
-    fn ended_by(&self, error: PyErr) {
+    /// The input has come to its end by an error, which is raised after all outcomes.
+    pub fn ended_by(&self, error: PyErr) {
         let mut state = self.state();
         state.dispatch.exhausted();
         state.input_error.get_or_insert(error);
@@ -235,7 +236,7 @@ impl Dispatcher {
         &self,
         py: Python<'_>,
         outcome: Py<Outcome>,
-        exception: Py<PyBaseException>,
+        exception: &Py<PyBaseException>,
         abandoned: bool,
         now: u64,
     ) {
@@ -244,7 +245,7 @@ impl Dispatcher {
         let why = kind(exception.bind(py));
         let again = failures <= self.retries
             && !self.state().dispatch.is_stopped()
-            && self.is_worth_another(py, &exception).unwrap_or_else(|error| {
+            && self.is_worth_another(py, exception).unwrap_or_else(|error| {
                 // As with `group`: the item itself has come to its end all the same.
                 self.ended_by(error);
                 false
@@ -365,11 +366,11 @@ impl Dispatcher {
         &self,
         py: Python<'_>,
         outcome: Py<Outcome>,
-        exception: Py<PyBaseException>,
+        exception: &Bound<'_, PyBaseException>,
         abandoned: bool,
     ) -> PyResult<Option<Py<Outcome>>> {
         let now = now();
-        self.end_badly(py, outcome, exception, abandoned, now);
+        self.end_badly(py, outcome, exception.as_unbound(), abandoned, now);
         self.start(py, now)
     }
 
@@ -425,7 +426,7 @@ impl Dispatcher {
 
     /// How many run now.
     #[getter]
-    fn running(&self) -> usize {
+    pub fn running(&self) -> usize {
         self.state().dispatch.running()
     }
 
@@ -444,7 +445,7 @@ impl Dispatcher {
 
     /// How many more may run now.
     #[getter]
-    fn room(&self) -> usize {
+    pub fn room(&self) -> usize {
         let state = self.state();
         state.dispatch.limit.saturating_sub(state.dispatch.running())
     }
@@ -469,7 +470,7 @@ impl Dispatcher {
 
     /// Whether `pause` may ever be a time.
     #[getter]
-    fn waits_for_time(&self) -> bool {
+    pub fn waits_for_time(&self) -> bool {
         let state = self.state();
         self.retries > 0 || state.dispatch.has_rate() || state.limiter.is_some()
     }
