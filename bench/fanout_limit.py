@@ -28,6 +28,7 @@ EXAMPLE = ["cargo", "run", "--quiet", "--release", "-p", "ungil-fanout", "--exam
 
 # Okabe and Ito's colours, which everybody can tell apart.
 AUTO, FIXED, KNEE, GOOD = "#0072b2", "#e69f00", "#555555", "#009e73"
+NAMES = "#8a5f00"  # of the fixed limits, dark enough to be read
 
 
 def main() -> None:
@@ -49,7 +50,7 @@ def main() -> None:
 
 
 def draw(panels: list[dict[str, Any]], path: Path) -> None:
-    """A column for each scenario: the limit, the throughput, and fixed limits for comparison."""
+    """For each scenario the limit over time, and below what came of it beside fixed limits."""
     import matplotlib as mpl
 
     mpl.use("svg")
@@ -65,64 +66,60 @@ def draw(panels: list[dict[str, Any]], path: Path) -> None:
             "axes.spines.right": False,
         }
     )
-    figure, rows = plt.subplots(
-        3, len(panels), figsize=(3.1 * len(panels), 8.4), layout="constrained"
+    columns = 3
+    rows = 2 * (len(panels) // columns)
+    # Opaque white, so that it is the same on a dark page.
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(9.6, 2.5 * rows), layout="constrained", facecolor="white"
     )
-    for panel, (limit, rate, beside) in zip(panels, rows.T, strict=True):
-        limit.set_title(f"{panel['name']}\nknee {panel['knee']:,}, {panel['items']:,} items")
+    for number, panel in enumerate(panels):
+        row, column = divmod(number, columns)
+        limit, beside = axes[2 * row][column], axes[2 * row + 1][column]
+        limit.set_title(f"{panel['title']}\n{panel['items']:,} items of 50 ms", fontsize=10)
         _limit_over_time(limit, panel)
-        _throughput_over_time(rate, panel)
         _beside_fixed_limits(beside, panel)
-    rows[0][0].set_ylabel("limit")
-    rows[1][0].set_ylabel("items a second")
-    rows[2][0].set_ylabel("99th percentile of latency, s")
+        if column == 0:
+            limit.set_ylabel("in flight")
+            beside.set_ylabel("99th percentile of latency,\ntimes that of the best")
+    lines, labels = axes[0][0].get_legend_handles_labels()
+    more, more_labels = axes[1][0].get_legend_handles_labels()
+    figure.legend(
+        lines + more, labels + more_labels, loc="outside upper center", ncols=5, frameon=False
+    )
     figure.savefig(path, metadata={"Date": None, "Creator": "ungil bench/fanout_limit.py"})
 
 
 def _limit_over_time(axes: Any, panel: dict[str, Any]) -> None:
     times, limits = [row[0] for row in panel["course"]], [row[1] for row in panel["course"]]
-    axes.plot(times, limits, color=AUTO, label="auto")
-    axes.axhline(panel["best"][0], color=FIXED, label="best fixed limit")
-    axes.plot(*_knee(panel), color=KNEE, linestyle="--", linewidth=1, label="knee")
-    axes.set_yscale("log")
-    axes.legend(frameon=False, loc="lower right")
-    axes.set_xlabel("seconds")
-
-
-def _throughput_over_time(axes: Any, panel: dict[str, Any]) -> None:
-    for course, colour in (("course_of_best", FIXED), ("course", AUTO)):
-        rows = panel[course]
-        # A tenth of the run at a time: single parts show little but chance.
-        width = max(1, len(rows) // 20)
-        smooth = [
-            sum(row[2] for row in rows[max(0, at - width) : at + 1])
-            / len(rows[max(0, at - width) : at + 1])
-            for at in range(len(rows))
-        ]
-        axes.plot([row[0] for row in rows], smooth, color=colour)
-    axes.set_ylim(bottom=0)
+    axes.plot(times, limits, color=AUTO, linewidth=1.2, label='limit="auto"')
+    axes.plot(*_knee(panel), color=KNEE, linestyle="--", linewidth=1.2, label="knee of the service")
+    axes.set_ylim(0, 2.2 * panel["knee"] * max(1, panel["moves"]))
+    axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.set_xlabel("seconds")
 
 
 def _beside_fixed_limits(axes: Any, panel: dict[str, Any]) -> None:
     _, best, p99 = panel["best"]
-    slowest = max([*(row[2] for row in panel["fixed"]), 2 * p99, panel["auto"][1]]) * 1.4
-    quickest = min(row[2] for row in panel["fixed"]) / 1.4
-    axes.fill_between([0.75 * best, 1.15 * best], quickest, 2 * p99, color=GOOD, alpha=0.13)
+    axes.axhspan(0, 2, xmin=75 / 115, color=GOOD, alpha=0.15, linewidth=0, label="good")
+    fixed = [(limit, 100 * rate / best, tail / p99) for limit, rate, tail in panel["fixed"]]
     axes.plot(
-        [row[1] for row in panel["fixed"]], [row[2] for row in panel["fixed"]], "o-", color=FIXED,
-        markersize=4, linewidth=1,
+        [rate for _, rate, _ in fixed], [tail for _, _, tail in fixed], "o-", color=FIXED,
+        markersize=4, linewidth=1, label="fixed limits",
     )  # fmt: skip
-    for limit, throughput, latency in panel["fixed"][::2]:
-        axes.annotate(
-            f"{limit:,}", (throughput, latency), textcoords="offset points", xytext=(-4, 5),
-            ha="right", color=FIXED, fontsize=7,
-        )  # fmt: skip
-    axes.plot(*panel["auto"], marker="*", color=AUTO, markersize=14, linestyle="none")
-    axes.set_xlim(0, 1.15 * best)
-    axes.set_ylim(quickest, slowest)
-    axes.set_yscale("log")
-    axes.set_xlabel("items a second")
+    named = [(-99.0, -99.0)]
+    for limit, rate, tail in fixed:
+        # Only where there is room for another number.
+        if all(abs(rate - x) > 11 or abs(tail - y) > 0.28 for x, y in named):
+            named.append((rate, tail))
+            axes.annotate(
+                f"{limit:,}", (rate, tail), textcoords="offset points", xytext=(-3, 5),
+                ha="right", color=NAMES, fontsize=8,
+            )  # fmt: skip
+    rate, tail = panel["auto"]
+    axes.plot(100 * rate / best, tail / p99, marker="*", color=AUTO, markersize=14, linestyle="")
+    axes.set_xlim(0, 115)
+    axes.set_ylim(0, 3)
+    axes.set_xlabel("items a second, % of the best")
 
 
 def _knee(panel: dict[str, Any]) -> tuple[list[float], list[float]]:

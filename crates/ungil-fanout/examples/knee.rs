@@ -17,9 +17,7 @@ mod service;
 
 use std::env::args;
 
-use service::{
-    Discipline, Fixed, Groups, Latency, MS, Run, S, Sweep, World, best_fixed, run, sweep,
-};
+use service::{Discipline, Groups, Latency, MS, Run, S, Sweep, World, best_fixed, run, sweep};
 use ungil_fanout::limit::{Adaptive, Opening, Settings};
 
 /// A kind of world, named.
@@ -174,16 +172,16 @@ fn course(run: &Run, parts: usize) -> String {
 
 fn plot() {
     let shown = [
-        ("exponential", 20, 2_000),
-        ("exponential", 200, 20_000),
-        ("exponential", 2_000, 200_000),
-        ("halves, exponential", 200, 50_000),
-        ("doubles, exponential", 200, 50_000),
-        ("refuses, exponential", 200, 50_000),
+        ("knee 20", "exponential", 20, 2_000),
+        ("knee 200", "exponential", 200, 20_000),
+        ("knee 2,000", "exponential", 2_000, 200_000),
+        ("knee 200, then 100", "halves, exponential", 200, 50_000),
+        ("knee 200, then 400", "doubles, exponential", 200, 50_000),
+        ("knee 200, refuses beyond 250", "refuses, exponential", 200, 50_000),
     ];
     let panels: Vec<String> = shown
         .iter()
-        .filter_map(|(name, knee, items)| {
+        .filter_map(|(title, name, knee, items)| {
             let scenario = SCENARIOS.iter().find(|scenario| scenario.name == *name)?;
             let world = scenario.world(*items, *knee, 1);
             let best = best_fixed(&world);
@@ -195,9 +193,9 @@ fn plot() {
                 })
                 .collect();
             Some(format!(
-                "{{\"name\": \"{name}\", \"knee\": {knee}, \"items\": {items}, \"moves\": {}, \
+                "{{\"title\": \"{title}\", \"knee\": {knee}, \"items\": {items}, \"moves\": {}, \
                  \"best\": [{}, {:.1}, {:.4}], \"auto\": [{:.1}, {:.4}], \"fixed\": [{}], \
-                 \"course\": {}, \"course_of_best\": {}}}",
+                 \"course\": {}}}",
                 world.moves,
                 best.limit,
                 best.throughput,
@@ -206,7 +204,6 @@ fn plot() {
                 chosen.quantile(0.99) as f64 / S as f64,
                 fixed.join(", "),
                 course(&chosen, 120),
-                course(&run(&world, &mut Fixed(best.limit)), 120),
             ))
         })
         .collect();

@@ -67,7 +67,7 @@ fn a_knee_shared_by_different_hosts_is_found_with_one_visit_each_or_with_many() 
     for hosts in [10_000, 1_000, 100] {
         keeps_up(200, |seed| {
             let groups = Groups::Hosts;
-            World { groups, hosts, ..World::new(10_000, 200, HOSTS, seed) }
+            World { hosts, groups, ..World::new(10_000, 200, HOSTS, seed) }
         });
     }
 }
@@ -99,7 +99,7 @@ fn a_service_that_refuses_beyond_its_knee_is_asked_for_little_more() {
         for moves in [1.0, 0.5] {
             keeps_up(200, |seed| {
                 let refuses_beyond = Some(refuses);
-                World { refuses_beyond, moves, ..World::new(10_000, 200, EXPONENTIAL, seed) }
+                World { moves, refuses_beyond, ..World::new(10_000, 200, EXPONENTIAL, seed) }
             });
         }
     }

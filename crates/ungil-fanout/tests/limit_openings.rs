@@ -4,7 +4,7 @@
 mod service;
 
 use service::{Fixed, Groups, Latency, MS, Run, S, World, run};
-use ungil_fanout::limit::{Adaptive, Hold, Opening, Outcome, Sample, Settings};
+use ungil_fanout::limit::{Adaptive, Hold, Level, Opening, Outcome, Sample, Settings};
 
 /// More than there are items.
 const NO_KNEE: usize = 1_000_000;
@@ -194,11 +194,9 @@ fn the_report_says_what_was_measured() {
     assert_eq!((report.finished, report.ceiling), (20_000, 5_000));
     // Throughput grows with the level up to the knee.
     let at = |level: f64| {
-        let nearest = |it: &&_| {
-            let it: &ungil_fanout::limit::Level = it;
-            ((it.in_flight / level).ln().abs() * 1e6) as u64
-        };
-        report.levels.iter().min_by_key(nearest).expect("levels were seen").throughput
+        let away = |it: &Level| (it.in_flight / level).ln().abs();
+        let nearest = report.levels.iter().min_by(|a, b| away(a).total_cmp(&away(b)));
+        nearest.expect("levels were seen").throughput
     };
     assert!(at(100.0) > 1.5 * at(50.0), "{:?}", report.levels);
     assert!(at(400.0) < 1.3 * at(200.0), "{:?}", report.levels);

@@ -74,18 +74,15 @@ impl Overtaken {
     /// Says whether it was one of those that hang.
     pub fn ended(&mut self, cohort: u32, latency_ns: Option<f32>) -> bool {
         let place = cohort.wrapping_sub(self.oldest) as usize;
-        let hung = match self.cohorts.get_mut(place) {
-            Some(cohort) => {
-                cohort.running = cohort.running.saturating_sub(1);
-                cohort.back += 1;
-                self.back += 1;
-                false
-            }
-            None => {
-                self.hanging = self.hanging.saturating_sub(1);
-                true
-            }
-        };
+        let known = self.cohorts.get_mut(place);
+        let hung = known.is_none();
+        if let Some(cohort) = known {
+            cohort.running = cohort.running.saturating_sub(1);
+            cohort.back += 1;
+            self.back += 1;
+        } else {
+            self.hanging = self.hanging.saturating_sub(1);
+        }
         if let Some(latency_ns) = latency_ns.filter(|_| !hung) {
             // Of logarithms, because a few that take very long are what is looked for.
             self.known = (self.known + 1.0).min(USUAL);

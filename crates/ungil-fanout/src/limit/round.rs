@@ -331,7 +331,7 @@ mod tests {
         round.returns(600, Some(600.0_f32.sqrt()), None);
         // Six of ten, and the other four have run for as long as the slowest of them.
         assert!(round.ready(601));
-        assert!(round.place(0.0).is_some_and(|place| place.weight == 10.0));
+        assert!(round.place(0.0).is_some_and(|place| place.weight > 9.9));
     }
 
     #[test]

@@ -320,6 +320,11 @@ mod tests {
     }
 
     #[test]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a level is a small number above zero"
+    )]
     fn if_less_is_completed_with_a_lower_limit_it_was_not_the_limit() {
         let (mut trouble, mut now) = (Trouble::new(100.0, 0), 0);
         // The first rounds of a run were without failures.
@@ -336,7 +341,7 @@ mod tests {
                     level = lower as u64;
                 }
                 Some(Answer::Restore(restored)) => {
-                    assert_eq!(restored, 100.0);
+                    assert!((restored - 100.0).abs() < 0.1, "{restored}");
                     assert!((trouble.usual() - 0.4).abs() < 0.1, "{}", trouble.usual());
                     return;
                 }
