@@ -178,7 +178,7 @@ def _run(knee: int, seconds: float, items: int, limit: int | str) -> Came:
 def real(path: Path | None) -> None:
     """The engine beside fixed limits, at three knees."""
     numbers: list[dict[str, Any]] = []
-    for knee, seconds, items in ((20, 0.01, 5_000), (200, 0.03, 20_000), (2_000, 0.3, 60_000)):
+    for knee, seconds, items in ((20, 0.05, 2_000), (200, 0.05, 20_000), (2_000, 0.1, 200_000)):
         fixed = [
             _run(knee, seconds, items, max(1, round(knee * factor)))
             for factor in (0.5, 0.8, 1, 1.25, 2)
