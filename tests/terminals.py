@@ -12,27 +12,46 @@ import termios
 from collections.abc import Callable
 from typing import Any
 
-# Takes over the terminal on descriptor 0, as a login does, and becomes another program.
-_ON_THE_TERMINAL = """\
-import fcntl, os, sys, termios
+# A login: takes over the terminal on descriptor 0, runs a program in the foreground, and says when
+# it has ended. It stays until the terminal is hung up, as the kernel drops what nobody has read yet
+# when the process ends that a terminal belongs to.
+_LOGIN = """\
+import fcntl, os, signal, subprocess, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-os.execvp(sys.argv[1], sys.argv[1:])
+for number in (signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, lambda *_: None)
+status = subprocess.Popen(sys.argv[1:]).wait()
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+os.tcsetpgrp(0, os.getpgrp())
+os.write(0, b"\\0")
+try:
+    while os.read(0, 100):
+        pass
+except OSError:
+    pass
+os._exit(status if status >= 0 else 128 - status)
 """
+_ENDED = "\0"
 
 Start = Callable[..., subprocess.Popen[str]]
 
 
 class Terminal:
-    """A pseudo-terminal of so many columns with `command` as its session."""
+    """A pseudo-terminal of so many columns with `command` in the foreground."""
 
     def __init__(
         self, command: list[str], start: Start, *, columns: int = 100, **options: Any
     ) -> None:
         self._master, slave = os.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
+        # Without NOFLSH, Ctrl-C drops what was not read yet, and only after it has sent the signal:
+        # what the program answers at once may be lost.
+        attributes = termios.tcgetattr(slave)
+        attributes[3] |= termios.NOFLSH
+        termios.tcsetattr(slave, termios.TCSANOW, attributes)
         streams = {"stdin": slave, "stdout": slave, "stderr": slave}
-        words = [sys.executable, "-c", _ON_THE_TERMINAL, *command]
-        self.process = start(args=words, **(streams | options))
+        words = [sys.executable, "-c", _LOGIN, *command]
+        self.login = start(args=words, **(streams | options))
         os.close(slave)
         self.seen = ""
 
@@ -40,22 +59,21 @@ class Terminal:
         """Press keys."""
         os.write(self._master, keys)
 
-    def read_until(self, text: str | None) -> str:
-        """Read until `text` appears, or, for None, until everybody has closed the terminal."""
-        while text is None or text not in self.seen:
+    def read_until(self, text: str) -> str:
+        """Read until `text` appears; all that was seen."""
+        while text not in self.seen:
+            assert _ENDED not in self.seen, self.seen
             try:
-                data = os.read(self._master, 4096)
-            except OSError:  # EIO: that is how a pseudo-terminal ends
-                data = b""
-            if not data:
-                assert text is None, self.seen
-                break
-            self.seen += data.decode()
+                self.seen += os.read(self._master, 4096).decode()
+            except OSError as error:
+                raise AssertionError(self.seen) from error
         return self.seen
 
-    def close(self) -> None:
-        """Hang up."""
+    def end(self) -> int:
+        """Read until the program has ended, and hang up; its exit status, of a shell's kind."""
+        self.seen = self.read_until(_ENDED).replace(_ENDED, "")
         os.close(self._master)
+        return self.login.wait()
 
     def lines(self) -> list[str]:
         """What is left on the screen: lines that were erased are gone, and so are colours."""

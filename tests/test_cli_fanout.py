@@ -275,15 +275,14 @@ def test_a_terminal_gets_colour_unless_no_color_is_set(
     for extra, coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
         variables = environment | {"TERM": "xterm-256color"} | extra
         terminal = Terminal(command, start, env=variables)
-        assert ("\x1b[31mfailed" in terminal.read_until(None)) is coloured
-        terminal.close()
+        assert terminal.end() == 1
+        assert ("\x1b[31mfailed" in terminal.seen) is coloured
 
 
 def test_a_narrow_terminal_cuts_the_last_column(start: Start) -> None:
     command = [sys.executable, "-m", "ungil", "fanout", "-q", "--hosts", "hosts", "tasks:odd_fails"]
     terminal = Terminal(command, start, columns=50)
-    terminal.read_until(None)
-    terminal.close()
+    assert terminal.end() == 1
     rows = [line for line in terminal.lines() if line.startswith("sw")]
     assert len(rows) == 3
     assert rows[0].endswith("…")
@@ -373,8 +372,7 @@ def test_a_bar_is_drawn_on_a_terminal_and_goes_before_the_table(start: Start) ->
     command = [sys.executable, "-m", "ungil", "fanout", "--hosts", "hosts", "--timeout", "1"]
     terminal = Terminal([*command, "--limit", "7", "tasks:waits"], start)
     assert "0/3  0 %" in terminal.read_until("3 running of at most 7")
-    terminal.read_until(None)
-    terminal.close()
+    assert terminal.end() == 1
     lines = terminal.lines()
     assert lines[0].split() == ["HOST", "STATUS", "TIME", "RESULT"]
     assert not any("running of at most" in line for line in lines)
@@ -383,8 +381,8 @@ def test_a_bar_is_drawn_on_a_terminal_and_goes_before_the_table(start: Start) ->
 def test_no_bar_is_drawn_between_lines_of_json_on_the_same_terminal(start: Start) -> None:
     command = [sys.executable, "-m", "ungil", "fanout", "--hosts", "hosts", "--json"]
     terminal = Terminal([*command, "tasks:length"], start)
-    assert "\x1b" not in terminal.read_until(None)
-    terminal.close()
+    assert terminal.end() == 0
+    assert "\x1b" not in terminal.seen
 
 
 # The hosts.
@@ -608,10 +606,8 @@ def test_mistakes_are_told_in_one_sentence(
 
 def test_a_terminal_is_not_read_for_hosts(start: Start) -> None:
     terminal = Terminal([sys.executable, "-m", "ungil", "fanout", "tasks:length"], start)
-    seen = terminal.read_until(None)
-    terminal.close()
-    assert seen == "ungil: no hosts; name a file with --hosts, or pipe them in\r\n"
-    assert terminal.process.wait() == 2
+    assert terminal.end() == 2
+    assert terminal.seen == "ungil: no hosts; name a file with --hosts, or pipe them in\r\n"
 
 
 def test_more_commands_than_files_may_be_open_are_not_started(ungil: Run, folder: Path) -> None:

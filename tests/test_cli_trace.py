@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from terminals import Terminal
 
 from ungil.cli.trace import command as trace
 
@@ -167,48 +168,6 @@ def test_a_signal_to_ungil_reaches_the_program(start: Start, name: str) -> None:
     assert process.returncode == 0
 
 
-# Takes over the terminal on descriptor 0, as a login does, and becomes another program.
-ON_THE_TERMINAL = """\
-import fcntl, os, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-os.execvp(sys.argv[1], sys.argv[1:])
-"""
-
-
-class Terminal:
-    """A pseudo-terminal with `command` as its session."""
-
-    def __init__(self, command: list[str], start: Start) -> None:
-        self._master, slave = os.openpty()
-        self.process = start(
-            args=[sys.executable, "-c", ON_THE_TERMINAL, *command],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-        )
-        os.close(slave)
-        self.seen = ""
-
-    def type(self, keys: bytes) -> None:
-        os.write(self._master, keys)
-
-    def read_until(self, text: str | None) -> str:
-        """Read until `text` appears, or, for None, until everybody has closed the terminal."""
-        while text is None or text not in self.seen:
-            try:
-                data = os.read(self._master, 4096)
-            except OSError:  # EIO: that is how a pseudo-terminal ends
-                data = b""
-            if not data:
-                assert text is None, self.seen
-                break
-            self.seen += data.decode()
-        return self.seen
-
-    def close(self) -> None:
-        os.close(self._master)
-
-
 def test_ctrl_c_on_a_terminal_arrives_once(start: Start) -> None:
     program = (
         "import signal as s\n"
@@ -221,9 +180,8 @@ def test_ctrl_c_on_a_terminal_arrives_once(start: Start) -> None:
     terminal.type(b"\x03")
     terminal.read_until("got one")
     terminal.type(b"\n")
-    assert terminal.read_until(None).count("got one") == 1
-    assert terminal.process.wait() == 0
-    terminal.close()
+    assert terminal.end() == 0
+    assert terminal.seen.count("got one") == 1
 
 
 def test_ctrl_z_stops_the_job_and_fg_continues_it(start: Start) -> None:
@@ -236,8 +194,7 @@ def test_ctrl_z_stops_the_job_and_fg_continues_it(start: Start) -> None:
     terminal.read_until(f"stopped with {128 + signal.SIGTSTP}")
     terminal.type(b"hello\n")
     assert "line hello" in terminal.read_until("ended with 0")
-    terminal.read_until(None)
-    terminal.close()
+    assert terminal.end() == 0
 
 
 def test_a_terminal_gets_colour_unless_no_color_is_set(
@@ -248,9 +205,9 @@ def test_a_terminal_gets_colour_unless_no_color_is_set(
         variables = environment | {"TERM": "xterm-256color"} | extra
         setting = [f"{name}={value}" for name, value in variables.items() if name != "_"]
         terminal = Terminal(["env", "-i", *setting, *command], start)
-        colours = re.findall(r"\x1b\[[\d;]*3\dm", terminal.read_until(None))
+        assert terminal.end() == 0
+        colours = re.findall(r"\x1b\[[\d;]*3\dm", terminal.seen)
         assert bool(colours) is coloured
-        terminal.close()
 
 
 # What PROGRAM means.

@@ -247,9 +247,7 @@ def test_ctrl_c_once_lets_end_what_runs_and_says_what_is_not_done(
     terminal.type(b"\x03")
     terminal.read_until("ungil: nothing more starts; 2 still run; Ctrl-C again ends them now")
     (tmp_path / "go").touch()
-    terminal.read_until(None)
-    terminal.close()
-    assert terminal.process.wait() == 130
+    assert terminal.end() == 130
     table = terminal.lines()[-5:-1]
     assert [line.split()[:2] for line in table[:2]] == [["sw1", "ok"], ["sw2", "ok"]]
     assert table[2].startswith("2 hosts in ")
@@ -274,9 +272,8 @@ def test_ctrl_c_twice_ends_everything_now(
     terminal.type(b"\x03")
     terminal.read_until("again ends them now")
     terminal.type(b"\x03")
-    seen = terminal.read_until(None)
-    terminal.close()
-    assert terminal.process.wait() == 130
+    assert terminal.end() == 130
+    seen = terminal.seen
     assert ("cleaned up sw1" in seen) is (mode in ("lean", "asyncio"))
     assert f", {mode}: 0 ok" in seen
     told = "stopped; not done: 2 cut off while they ran, 8 not started (sw3, sw4, sw5, …)"
@@ -292,8 +289,7 @@ def test_a_bar_makes_room_for_what_ctrl_c_says(
     terminal.type(b"\x03")
     terminal.read_until("again ends them now")
     (tmp_path / "go").touch()
-    terminal.read_until(None)
-    terminal.close()
+    assert terminal.end() == 130
     lines = [line for line in terminal.lines() if line]
     # The bar is gone, with the ^C that the terminal has written into it.
     assert not any("running of at most" in line or "^C" in line for line in lines), lines
@@ -313,9 +309,7 @@ def test_a_command_is_not_interrupted_by_the_first_ctrl_c_and_killed_by_the_seco
     terminal.read_until("again ends them now")
     assert os.getsid(pid) == pid
     terminal.type(b"\x03")
-    terminal.read_until(None)
-    terminal.close()
-    assert terminal.process.wait() == 130
+    assert terminal.end() == 130
     nobody_is_left_of(pid)
 
 

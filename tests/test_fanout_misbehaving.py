@@ -51,6 +51,11 @@ def in_mode(mode: str, code: str, status: int = 0) -> str:
     return program("-c", f"{first}MODE = {mode!r}\n{code}", status=status)
 
 
+def definition(mode: str) -> str:
+    """How a function for this mode is defined."""
+    return "async def" if mode in ("lean", "asyncio") else "def"
+
+
 # Functions.
 
 
@@ -97,13 +102,12 @@ def test_whatever_a_function_does_is_its_own_outcome_and_the_others_are_fine(mod
 def test_a_keyboard_interrupt_from_a_function_ends_the_fan_out(mode: str) -> None:
     # A Ctrl-C is raised wherever the main thread is: in a coroutine, or in a green thread. What a
     # thread raises is no Ctrl-C.
-    function = "async def fn" if mode in ("lean", "asyncio") else "def fn"
     printed = in_mode(
         mode,
         f"""
 from ungil.fanout import fanout
 
-{function}(number):
+{definition(mode)} fn(number):
     if number == 3:
         raise KeyboardInterrupt
     return number
@@ -129,14 +133,13 @@ def test_a_function_that_kills_its_process_kills_the_fan_out_with_it(
     mode: str, death: str, status: int
 ) -> None:
     """All modes run in the caller's process: only an engine and commands survive this."""
-    function = "async def fn" if mode in ("lean", "asyncio") else "def fn"
     printed = in_mode(
         mode,
         f"""
 import os, signal
 from ungil.fanout import fanout
 
-{function}(number):
+{definition(mode)} fn(number):
     if number == 3:
         {death}
     return number

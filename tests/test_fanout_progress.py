@@ -218,9 +218,7 @@ def test_a_bar_is_drawn_below_what_the_program_prints_and_stays(start: Start) ->
     assert "1 failed (1 ValueError)" in terminal.read_until("1 failed (1 ValueError)")
     assert "\x1b[?25l" in seen  # the cursor is hidden
     terminal.type(b"\n")
-    terminal.read_until(None)
-    terminal.close()
-    assert terminal.process.wait() == 0
+    assert terminal.end() == 0
     lines = [line for line in terminal.lines() if line]
     assert [line for line in lines if line.startswith("item")] == [f"item {n}" for n in range(6)]
     assert lines[-2].startswith("work  ━")
@@ -233,10 +231,9 @@ def test_what_goes_to_a_file_stays_away_from_the_terminal_of_the_bar(start: Star
     terminal = Terminal([sys.executable, "-c", BAR], start, stdout=subprocess.PIPE)
     terminal.read_until("5/6")
     terminal.type(b"\n")
-    terminal.read_until(None)
-    terminal.close()
-    stdout, _ = terminal.process.communicate()
-    assert stdout == "".join(f"item {n}\n" for n in range(6))
+    assert terminal.end() == 0
+    assert terminal.login.stdout is not None
+    assert terminal.login.stdout.read() == "".join(f"item {n}\n" for n in range(6))
     assert "item" not in terminal.seen
 
 
@@ -260,9 +257,7 @@ for thread in threads: thread.join()
     terminal = Terminal([sys.executable, "-c", program], start)
     terminal.read_until("two")
     terminal.type(b"\n")
-    terminal.read_until(None)
-    terminal.close()
-    assert terminal.process.wait() == 0
+    assert terminal.end() == 0
     lines = [line for line in terminal.lines() if "2/2  100 %" in line]
     assert sorted(line.split()[0] for line in lines) == ["one", "two"]
 
@@ -283,8 +278,8 @@ def test_a_terminal_that_cannot_draw_shows_no_bar(
 ) -> None:
     program = "from ungil.fanout import fanout\nlist(fanout(str, range(3), progress=True))\n"
     terminal = Terminal([sys.executable, "-c", program], start, env=environment | {"TERM": "dumb"})
-    assert terminal.read_until(None) == ""
-    terminal.close()
+    assert terminal.end() == 0
+    assert terminal.seen == ""
 
 
 def test_who_leaves_a_loop_early_leaves_no_bar_behind(start: Start) -> None:
@@ -300,8 +295,7 @@ def test_who_leaves_a_loop_early_leaves_no_bar_behind(start: Start) -> None:
     seen = terminal.read_until("after")
     assert seen.index("\x1b[?25h") < seen.index("after")
     terminal.type(b"\n")
-    terminal.read_until(None)
-    terminal.close()
+    assert terminal.end() == 0
 
 
 @pytest.mark.parametrize("progress", [None, False])

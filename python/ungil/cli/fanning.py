@@ -13,11 +13,12 @@ from types import FrameType
 
 from ungil.cli.command import fail, reason
 from ungil.cli.hosts import Hosts, Interrupted
-from ungil.cli.outcomes import Printer, Tally, count
+from ungil.cli.outcomes import Printer, Tally
 from ungil.cli.targets import is_in_function
 from ungil.errors import Error
 from ungil.fanout import Outcomes
 from ungil.fanout._progress import duration
+from ungil.report.units import plural
 
 _AT_ONCE = (signal.SIGTERM, signal.SIGHUP)
 _NAMES = 3
@@ -82,7 +83,7 @@ class Fanning:
             return 0 if hosts.was_named else 2
         mode = f", {self._outcomes.mode}"
         rate = tally.finished / seconds if seconds > 0 else 0
-        told = f"{count(tally.finished, 'host')} in {duration(seconds)}{mode}"
+        told = f"{plural(tally.finished, 'host')} in {duration(seconds)}{mode}"
         if rate >= 1 and tally.finished > 1:
             told += f", {rate:,.0f}/s"
         told += f": {tally}"
@@ -91,7 +92,7 @@ class Fanning:
         self._printer.end(told)
         if hosts.repeated:
             print(
-                f"ungil: {hosts.name}: {count(hosts.repeated, 'repeated host')} left out, first "
+                f"ungil: {hosts.name}: {plural(hosts.repeated, 'repeated host')} left out, first "
                 f"{hosts.first_repeated}",
                 file=sys.stderr,
             )

@@ -15,6 +15,7 @@ from ungil.cli.hosts import BadLine, Host, NoHost
 from ungil.fanout import Outcome, Stopped
 from ungil.fanout._command import CommandError
 from ungil.fanout._progress import duration
+from ungil.report.units import plural
 
 # So many rows fit on a screen.
 _ROWS = 20
@@ -87,7 +88,7 @@ class Tally:
         if self.retried:
             parts.append(f"{self.retried:,} tried more than once")
         if self.abandoned:
-            parts.append(f"{count(self.abandoned, 'thread')} abandoned")
+            parts.append(f"{plural(self.abandoned, 'thread')} abandoned")
         return ", ".join(parts)
 
 
@@ -292,7 +293,7 @@ def _of_success(value: Any) -> str:
     lines = [line for line in value["stdout"].splitlines() if line.strip()]
     if len(lines) < 2:
         return lines[0].strip() if lines else ""
-    return f"{lines[0].strip()} (+{count(len(lines) - 1, 'line')})"
+    return f"{lines[0].strip()} (+{plural(len(lines) - 1, 'line')})"
 
 
 def _is_of_command(value: Any) -> bool:
@@ -315,11 +316,6 @@ def _shortened(text: str) -> str:
     if len(text) > _LONGEST_TEXT:
         text = f"{text[:_LONGEST_TEXT]}…"
     return plain(" ".join(text.split()))
-
-
-def count(number: int, noun: str) -> str:
-    """1 host, 2 hosts."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _cut(text: str) -> Any:

@@ -119,8 +119,7 @@ class Outcomes:
         if options.engine is None:
             self.mode, self.reason = choose(fn, options.mode)
         else:
-            self.mode, reason = choose_beside(fn, options.mode)
-            self.reason = f"{reason}, in workers of engine {options.engine!r}"
+            self.mode, self.reason = choose_beside(fn, options.mode, options.engine)
         asyncio = sys.modules.get("asyncio.events")
         if asyncio is not None and asyncio._get_running_loop() is not None:
             raise RuntimeError(

@@ -52,11 +52,15 @@ def choose(fn: "Callable[..., Any]", mode: str) -> tuple[str, str]:
     return mode, "asked for"
 
 
-def choose_beside(fn: "Callable[..., Any]", mode: str) -> tuple[str, str]:
+def choose_beside(fn: "Callable[..., Any]", mode: str, engine: object = None) -> tuple[str, str]:
     """As `choose`, where an event loop runs already: in `Fanout`, and in an engine's workers."""
     if mode != "auto" or not callable(fn):
-        return choose(fn, mode)
-    return ("asyncio", "an async def") if is_async(fn) else ("threads", "not an async def")
+        mode, reason = choose(fn, mode)
+    elif is_async(fn):
+        mode, reason = "asyncio", "an async def"
+    else:
+        mode, reason = "threads", "not an async def"
+    return mode, reason if engine is None else f"{reason}, in workers of engine {engine!r}"
 
 
 def _automatic(asynchronous: bool) -> tuple[str, str]:

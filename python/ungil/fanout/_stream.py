@@ -118,10 +118,8 @@ class _Stream:
         options: Options,
     ) -> None:
         loop = asyncio.get_running_loop()
-        mode, reason = choose_beside(fn, options.mode)
-        if options.engine is not None:
-            reason += f", in workers of engine {options.engine!r}"
-        self._said = mode, reason
+        self._said = choose_beside(fn, options.mode, options.engine)
+        mode, _ = self._said
         self._options = options
         self._arrival = asyncio.Event()
         self._feeder: asyncio.Task[None] | None = None

@@ -20,6 +20,10 @@ from ungil._native import Dispatcher, Outcome
 # How long finished items are gathered before they are handed out: waking up costs.
 BATCH_SECONDS = 0.005
 
+# A signal that comes when a thread is about to wait for a lock does not end the wait. So no wait of
+# the main thread is longer, and Ctrl-C later than that once in a blue moon.
+LONGEST_SECONDS = 1.0
+
 
 class Slots:
     """The threads of one fan-out.
@@ -77,7 +81,7 @@ class Slots:
             if thread.ident is None:
                 time.sleep(0.001)  # somebody is about to start it
             else:
-                thread.join(left)
+                thread.join(LONGEST_SECONDS if left is None else min(left, LONGEST_SECONDS))
 
     def abandon_overdue(self) -> float | None:
         """Gives up what should have ended by now; gives the seconds until the next should have."""
@@ -231,9 +235,9 @@ class Threads:
         slots.collected()
         slots.open()
         while not (dispatcher.ready or dispatcher.ended or self._woken):
-            waits = [w for w in (slots.abandon_overdue(), dispatcher.pause) if w is not None]
+            waits = (slots.abandon_overdue(), dispatcher.pause, LONGEST_SECONDS)
             with suppress(Empty):
-                self._arrival.get(timeout=min(waits, default=None))
+                self._arrival.get(timeout=min(w for w in waits if w is not None))
             slots.collected()
             slots.open()
         if not (dispatcher.ended or self._woken):
