@@ -8,7 +8,12 @@ from collections.abc import Sequence
 from ungil.errors import UsageError
 from ungil.lab.experiment import Experiment
 
-NAMES = ("countdown",)
+NAMES = (
+    "fairness",
+    "countdown",
+    "tick",
+    "interrupt",
+)
 
 
 def load(names: Sequence[str]) -> list[Experiment]:
