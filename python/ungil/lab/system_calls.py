@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ungil.lab.conditions import STOCK, Conditions
@@ -16,9 +16,15 @@ from ungil.lab.workload import running
 _LINE = re.compile(r"\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)")
 
 
-def count(words: Sequence[object], conditions: Conditions = STOCK) -> tuple[Measured, Measured]:
+def count(
+    words: Sequence[object],
+    conditions: Conditions = STOCK,
+    *,
+    extra: Mapping[str, str] | None = None,
+) -> tuple[Measured, Measured]:
     """Run a command under `strace -f -c`: what it says, and its calls by name.
 
+    `extra` are variables besides those of `conditions`.
     Missing if there is no strace, or it is not allowed to trace.
     """
     strace = shutil.which("strace")
@@ -27,7 +33,7 @@ def count(words: Sequence[object], conditions: Conditions = STOCK) -> tuple[Meas
     with tempfile.TemporaryDirectory(prefix="ungil-lab-") as folder:
         counts = Path(folder) / "counts"
         command = [strace, "-f", "-c", "-o", counts, *words]
-        with running(command, conditions) as program:
+        with running(command, conditions, extra=extra) as program:
             try:
                 said = program.result()
             except CellFailed as error:

@@ -120,10 +120,11 @@ def run(
     workload: str,
     *arguments: object,
     conditions: Conditions = STOCK,
+    extra: Mapping[str, str] | None = None,
     patience_s: float = PATIENCE_S,
 ) -> dict[str, Any]:
     """What a workload says that prints one line. Raises Missing, CellFailed."""
     conditions.check(interpreter)
     words = words_of(interpreter, workload, *arguments)
-    with running(words, conditions, patience_s=patience_s) as program:
+    with running(words, conditions, extra=extra, patience_s=patience_s) as program:
         return program.result()

@@ -35,6 +35,8 @@ LONGEST_SLEEP_S = 1.0
 
 # What lets daemon threads go on that a signal has taken the processor from.
 _interrupted = set()
+# A timer that nobody refers to may end.
+_clocks = []
 
 
 def begin(folder):
@@ -140,7 +142,6 @@ def _fork_while_ending():
 
 
 def _always_wait():
-    hub = get_hub()
-    # An attribute, because a timer that nobody refers to ends.
-    hub.ungil_clock = hub.loop.timer(LONGEST_SLEEP_S, LONGEST_SLEEP_S)
-    hub.ungil_clock.start(int)
+    clock = get_hub().loop.timer(LONGEST_SLEEP_S, LONGEST_SLEEP_S)
+    clock.start(int)
+    _clocks.append(clock)

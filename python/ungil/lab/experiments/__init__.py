@@ -13,6 +13,7 @@ NAMES = (
     "countdown",
     "tick",
     "interrupt",
+    "futex",
 )
 
 
