@@ -12,7 +12,7 @@ what a program of threads takes for granted and gevent alone would not give it:
 Where gevent is missing, importing this ends the program: a sentence and exit status 2.
 """
 
-# pyright: basic, reportMissingImports=false
+# pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false
 
 import os
 import signal
