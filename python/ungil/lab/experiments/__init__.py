@@ -14,6 +14,7 @@ NAMES = (
     "tick",
     "interrupt",
     "futex",
+    "fanout",
     "matmul",
 )
 
