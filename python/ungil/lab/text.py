@@ -15,6 +15,8 @@ from ungil.lab.results import Results
 
 STYLES: dict[Kind, str] = {"published": "cyan", "stock": "", "ungil": "green"}
 INDENT = (0, 0, 0, 2)
+# More variants than these are not named one by one where they share a reason.
+FEW = 4
 
 
 def show(experiments: Sequence[Experiment], results: Results, console: Console) -> None:
@@ -62,8 +64,10 @@ def _experiment(experiment: Experiment, results: Results) -> RenderableType:
 
 def _table(table: Table) -> Drawn:
     drawn = Drawn(box=None, pad_edge=False, header_style="bold dim", padding=(0, 2, 0, 0))
-    for number, column in enumerate(table.columns):
-        drawn.add_column(column, justify="left" if number == 0 else "right", vertical="bottom")
+    first, *others = table.columns
+    drawn.add_column(first, no_wrap=True)
+    for column in others:
+        drawn.add_column(column, justify="right")
     for row in table.rows:
         drawn.add_row(*(Text(cell) for cell in row.cells), style=STYLES[row.kind])
     return drawn
@@ -81,7 +85,7 @@ def notes(results: Results) -> list[str]:
     found: list[str] = []
     for (status, why), variants in where.items():
         places = [
-            f"{python} {', '.join(names)}" if python else ", ".join(names)
+            f"{python} {', '.join(names)}".strip() if len(names) <= FEW else python
             for python, names in variants.items()
         ]
         found.append(
