@@ -27,7 +27,10 @@ gaps = {}
 def note_gaps(name, pause):
     last, found = now(), []
     gaps[name] = found
-    while not over:
+    going = True
+    while going:
+        # Looked at before the clock, so that the last gap is noted, too.
+        going = not over
         pause()
         at = now()
         if at - last > 0.002:
