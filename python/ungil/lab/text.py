@@ -12,6 +12,7 @@ from rich.text import Text
 
 from ungil.lab.experiment import Experiment, Kind, Table
 from ungil.lab.results import Results
+from ungil.lab.runs import MOST_OTHERS
 
 STYLES: dict[Kind, str] = {"published": "cyan", "stock": "", "ungil": "green"}
 INDENT = (0, 0, 0, 2)
@@ -74,7 +75,7 @@ def _table(table: Table) -> Drawn:
 
 
 def notes(results: Results) -> list[str]:
-    """A sentence for each reason why something was not measured, and where that was so."""
+    """A sentence for each reason why something was not measured, or not well, and where."""
     where: dict[tuple[str, str], dict[str, list[str]]] = {}
     for result in results:
         if result.why is not None:
@@ -90,5 +91,13 @@ def notes(results: Results) -> list[str]:
         ]
         found.append(
             f"{'not measured' if status == 'missing' else 'FAILED'}: {'; '.join(places)}: {why}"
+        )
+    disturbed = [
+        cell for cell in results if cell.status == "measured" and cell.others > MOST_OTHERS
+    ]
+    if disturbed:
+        found.append(
+            f"{len(disturbed)} of {len(results)} cells were measured while others took more than"
+            f" {MOST_OTHERS:.0%} of the machine: compare them with care"
         )
     return found
