@@ -53,6 +53,11 @@ def times(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.2f}x"
 
 
-def milliseconds(seconds: float | None) -> str:
+def seconds(value: float | None) -> str:
+    """Seconds."""
+    return NOTHING if value is None else f"{number(value)} s"
+
+
+def milliseconds(value_s: float | None) -> str:
     """Seconds as milliseconds."""
-    return NOTHING if seconds is None else f"{number(seconds * 1e3)} ms"
+    return NOTHING if value_s is None else f"{number(value_s * 1e3)} ms"

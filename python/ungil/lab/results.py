@@ -4,7 +4,7 @@
      "interpreters": [{"name": "3.11", "version": "3.11.7", "path": ...}, ...],
      "cells": [{"experiment": "countdown", "python": "3.11", "variant": "two threads", "round": 1,
                 "settings": {...}, "status": "measured", "measured": {...}, "why": null,
-                "took_s": 1.9, "at": "2026-..."}, ...]}
+                "took_s": 1.9, "others": 0.02, "at": "2026-..."}, ...]}
 
 A cell is `measured`, `missing` (the machine lacks something; `why` says what to install) or
 `failed` (`why` says how).
@@ -47,6 +47,8 @@ class Result:
     """Empty unless it is measured."""
     why: str | None
     took_s: float
+    others: float
+    """The share of the machine's cores that others took meanwhile, from 0 to 1."""
     at: str
 
     @property

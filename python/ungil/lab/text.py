@@ -12,9 +12,12 @@ from rich.text import Text
 
 from ungil.lab.experiment import Experiment, Kind, Table
 from ungil.lab.results import Results
+from ungil.lab.runs import MOST_OTHERS
 
 STYLES: dict[Kind, str] = {"published": "cyan", "stock": "", "ungil": "green"}
 INDENT = (0, 0, 0, 2)
+# More variants than these are not named one by one where they share a reason.
+FEW = 4
 
 
 def show(experiments: Sequence[Experiment], results: Results, console: Console) -> None:
@@ -62,15 +65,17 @@ def _experiment(experiment: Experiment, results: Results) -> RenderableType:
 
 def _table(table: Table) -> Drawn:
     drawn = Drawn(box=None, pad_edge=False, header_style="bold dim", padding=(0, 2, 0, 0))
-    for number, column in enumerate(table.columns):
-        drawn.add_column(column, justify="left" if number == 0 else "right", vertical="bottom")
+    first, *others = table.columns
+    drawn.add_column(first, no_wrap=True)
+    for column in others:
+        drawn.add_column(column, justify="right")
     for row in table.rows:
         drawn.add_row(*(Text(cell) for cell in row.cells), style=STYLES[row.kind])
     return drawn
 
 
 def notes(results: Results) -> list[str]:
-    """A sentence for each reason why something was not measured, and where that was so."""
+    """A sentence for each reason why something was not measured, or not well, and where."""
     where: dict[tuple[str, str], dict[str, list[str]]] = {}
     for result in results:
         if result.why is not None:
@@ -81,10 +86,18 @@ def notes(results: Results) -> list[str]:
     found: list[str] = []
     for (status, why), variants in where.items():
         places = [
-            f"{python} {', '.join(names)}" if python else ", ".join(names)
+            f"{python} {', '.join(names)}".strip() if len(names) <= FEW else python
             for python, names in variants.items()
         ]
         found.append(
             f"{'not measured' if status == 'missing' else 'FAILED'}: {'; '.join(places)}: {why}"
+        )
+    disturbed = [
+        cell for cell in results if cell.status == "measured" and cell.others > MOST_OTHERS
+    ]
+    if disturbed:
+        found.append(
+            f"{len(disturbed)} of {len(results)} cells were measured while others took more than"
+            f" {MOST_OTHERS:.0%} of the machine: compare them with care"
         )
     return found

@@ -69,7 +69,9 @@ def watching(run: Run) -> Generator[Watcher]:
             yield _Bar(progress, progress.add_task("", total=len(run.left)))
     else:
         yield _Lines()
-    _say(f"{len(run.left)} cells in {duration(time.monotonic() - begun_s)}, kept in {run.path}")
+    again = f", {run.repeated} times again because others were at work" if run.repeated else ""
+    took = duration(time.monotonic() - begun_s)
+    _say(f"{len(run.left)} cells in {took}{again}, kept in {run.path}")
 
 
 def duration(seconds: float) -> str:

@@ -11,8 +11,10 @@ from ungil.lab.experiment import Experiment
 NAMES = (
     "fairness",
     "countdown",
+    "battle",
     "tick",
     "interrupt",
+    "response",
     "futex",
     "fanout",
     "matmul",

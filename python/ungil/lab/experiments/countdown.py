@@ -23,14 +23,14 @@ from ungil.lab.experiment import (
     Source,
     Table,
 )
-from ungil.lab.figures import median, number, ratio, times, whole
+from ungil.lab.figures import median, ratio, seconds, times, whole
 from ungil.lab.interpreters import Interpreter
 from ungil.lab.results import Results
 from ungil.lab.workload import run, words_of
 
 NAME = "countdown"
 POLICIES = ("interactive", "fair", "batch")
-SEQUENCE, THREADS, ONE_CORE = "in sequence", "two threads", "two threads, one core"
+SEQUENCE, THREADS, ONE_CORE = "in sequence", "two threads", "on one core"
 CALLS_SEQUENCE, CALLS_THREADS = "system calls in sequence", "system calls in two threads"
 
 N, ROUNDS = 30_000_000, 3
@@ -65,9 +65,9 @@ def _plan(plan: Plan) -> Iterator[Cell]:
         }
         for round_ in range(1, (ROUNDS_QUICK if plan.quick else ROUNDS) + 1):
             for variant, measure in variants.items():
-                seconds = 2 * n / COUNTED_A_SECOND
+                about_s = 2 * n / COUNTED_A_SECOND
                 settings = {"n": n}
-                yield Cell(NAME, interpreter, variant, measure, seconds, settings, round_)
+                yield Cell(NAME, interpreter, variant, measure, about_s, settings, round_)
         few = N_CALLS_QUICK if plan.quick else N_CALLS
         for variant, how in ((CALLS_SEQUENCE, "sequence"), (CALLS_THREADS, "threads")):
             measure = partial(_calls, interpreter, few, how)
@@ -96,20 +96,22 @@ def _tables(results: Results) -> Sequence[Table]:
 
 
 def _times(results: Results) -> Table:
-    rows = [Row(("Beazley 2009", "24.6", "1.85x", "1.54x", "", "", ""), "published")]
+    published = ("Beazley 2009, n = 100,000,000", "24.6 s", "1.85x", "1.54x", "", "", "")
+    rows = [Row(published, "published")]
     for python in results.pythons():
         rows.append(
             Row(
                 (
                     python,
-                    number(_wall_s(results, python, SEQUENCE)),
+                    seconds(_wall_s(results, python, SEQUENCE)),
                     *(times(_slowdown(results, python, it)) for it in (THREADS, ONE_CORE)),
                     *(times(_slowdown(results, python, policy)) for policy in POLICIES),
                 )
             )
         )
     names = tuple(f"ungil {policy}" for policy in POLICIES)
-    return Table(("", "in sequence, s", THREADS, ONE_CORE, *names), rows)
+    n = next((cell.settings["n"] for cell in results if cell.variant == SEQUENCE), None)
+    return Table(("", SEQUENCE, THREADS, ONE_CORE, *names), rows, f"now n = {whole(n)}")
 
 
 def _costs(results: Results) -> Table:

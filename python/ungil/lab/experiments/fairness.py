@@ -110,11 +110,11 @@ def _overview(results: Results, pythons: Sequence[str]) -> Table:
             )
     columns = (
         "",
-        *(f"max gap ms, {n} threads" for n in SHOWN),
-        "max gaps by kernel",
-        *(f"Jain, {n} threads" for n in SHOWN),
+        *(f"{n} threads" for n in SHOWN),
+        "kernel's",
+        *(f"Jain, {n} thr." for n in SHOWN),
     )
-    return Table(columns, rows)
+    return Table(columns, rows, "longest gap in ms, and whose it was; Jain's index")
 
 
 def _his(results: Results, python: str) -> Table:

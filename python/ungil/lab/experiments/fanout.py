@@ -248,9 +248,10 @@ def _shown(results: Results) -> Iterator[tuple[str, str, Kind]]:
         yield name, "", "stock"
     own = [it for it in results.pythons() if OWN in it]
     others = [it for it in results.pythons() if OWN not in it]
-    for python, ways in ((own[-1:], _own()), (others[-1:], _everywhere())):
+    for pythons, ways in ((own[-1:], _own()), (others[-1:], _everywhere())):
         for way in ways:
-            yield from ((way.name, it, way.kind) for it in python)
+            for python in pythons:
+                yield way.name, python, way.kind
 
 
 EXPERIMENT = Experiment(

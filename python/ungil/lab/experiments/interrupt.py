@@ -2,7 +2,7 @@
 
 Python handles signals in the main thread, between two instructions. Before 3.2 a main thread in
 join() or in a lock never comes to another instruction; meanwhile the interpreter of 2.7 tries to
-switch to it at every instruction of the other threads.
+switch to it at every instruction of the other threads, not at every hundredth.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from ungil.lab.conditions import STOCK, Conditions
 from ungil.lab.experiment import (
     Cell,
+    CellFailed,
     Chart,
     Experiment,
     Measured,
@@ -24,8 +25,9 @@ from ungil.lab.experiment import (
     Source,
     Table,
 )
-from ungil.lab.figures import NOTHING, milliseconds, number, ratio, times, whole
+from ungil.lab.figures import NOTHING, milliseconds, number, ratio, times
 from ungil.lab.interpreters import Interpreter
+from ungil.lab.recording import recording
 from ungil.lab.results import Results
 from ungil.lab.workload import running, words_of
 
@@ -38,6 +40,16 @@ WHERE: Mapping[str, str] = {
 }
 VARIANTS: Mapping[str, Conditions] = {"stock": STOCK, "interactive": Conditions("interactive")}
 SECONDS, SECONDS_QUICK = 4.0, 0.7
+RELEASES = "releases"
+# From here on join() and locks can be interrupted, so that no signal stays pending.
+DEAF_BEFORE = (3, 2)
+# A figure, and the unit in which it is shown.
+COUNTS, SWITCHES = ("counts_per_s", 1e6), ("switches_per_s", 1.0)
+RELEASED, PER_COUNT = ("releases_per_s", 1.0), ("per_count", 1e-3)
+# For the main thread to be in join().
+IN_JOIN_S = 0.03
+# When the computing threads have ended for certain.
+AFTERWARDS_S = 0.2
 # Of the workload's seconds, before the signal is sent.
 SENT_AT = 0.4
 
@@ -77,21 +89,44 @@ def _rates(samples: Sequence[Sequence[float]]) -> dict[str, float] | None:
     }
 
 
+def _releases(interpreter: Interpreter, seconds: float) -> Measured:
+    """How often the computing threads let go of the GIL, without a signal and with one."""
+    return {
+        "before": _recorded(interpreter, seconds, seconds + AFTERWARDS_S),
+        "pending": _recorded(interpreter, seconds, IN_JOIN_S),
+    }
+
+
+def _recorded(interpreter: Interpreter, seconds: float, signal_after_s: float) -> Measured:
+    """With the main thread in join(), over the whole run; the signal comes after some time."""
+    words = words_of(interpreter, NAME, "join", seconds)
+    with recording(interpreter) as recorder:
+        with running(words, extra=recorder.variables) as program:
+            recorder.start()
+            program.says()
+            time.sleep(signal_after_s)
+            program.interrupt()
+            said = program.result()
+        if said["caught"] < said["end"]:
+            raise CellFailed("the main thread was interrupted before it was in join()")
+        process, _ = recorder.stop()
+    releases = sum(thread["holds"]["count"] for thread in process["gils"][0]["threads"])
+    return {"releases_per_s": releases / seconds, "per_count": releases / said["samples"][-1][1]}
+
+
 def _plan(plan: Plan) -> Iterator[Cell]:
     seconds = SECONDS_QUICK if plan.quick else SECONDS
     for interpreter in plan.interpreters:
         for variant, conditions in VARIANTS.items():
             for where in WHERE:
                 measure = partial(_measure, interpreter, where, seconds, conditions)
-                yield Cell(
-                    NAME,
-                    interpreter,
-                    f"{variant}, {where}",
-                    measure,
-                    seconds * (1 if where == "tick" or interpreter.number < (3, 2) else SENT_AT)
-                    + 0.1,
-                    {"seconds": seconds},
-                )
+                is_whole = where == "tick" or interpreter.number < DEAF_BEFORE
+                about_s = seconds * (1 if is_whole else SENT_AT) + 0.1
+                settings = {"seconds": seconds}
+                yield Cell(NAME, interpreter, f"{variant}, {where}", measure, about_s, settings)
+        if interpreter.number < DEAF_BEFORE:
+            measure = partial(_releases, interpreter, seconds)
+            yield Cell(NAME, interpreter, RELEASES, measure, 2 * seconds, {"seconds": seconds})
 
 
 def _in_words(rounds: Sequence[Mapping[str, Any]]) -> str:
@@ -123,23 +158,29 @@ def _pending(results: Results) -> Table:
         for where in WHERE:
             for measured in results.rounds(python, f"stock, {where}"):
                 before, pending = measured["before"], measured["pending"]
-                if not before or not pending:
-                    continue
-                rows.append(
-                    Row(
-                        (
-                            f"{python} {where}",
-                            *(whole(it["switches_per_s"]) for it in (before, pending)),
-                            *(number(it["counts_per_s"] / 1e6) for it in (before, pending)),
-                            times(ratio(pending["counts_per_s"], before["counts_per_s"])),
-                        )
+                if before and pending:
+                    rows.append(
+                        _change(f"{python} {where}: million counts/s", *_both(measured, COUNTS))
                     )
-                )
-    columns = (
-        *("", "context switches/s before", "while it is pending"),
-        *("million counts/s before", "while it is pending", "ratio"),
-    )
-    return Table(columns, rows, "what a pending signal does to the computing threads")
+                    rows.append(
+                        _change(f"{python} {where}: context switches/s", *_both(measured, SWITCHES))
+                    )
+        for measured in results.rounds(python, RELEASES):
+            for what, of in (("second", RELEASED), ("1,000 counts", PER_COUNT)):
+                both = _both(measured, of)
+                rows.append(_change(f"{python} join: GIL releases per {what}, recorded", *both))
+    columns = ("", "before", "while it is pending", "ratio")
+    return Table(columns, rows, "what a signal that cannot be handled does to computing threads")
+
+
+def _change(what: str, before: float, pending: float) -> Row:
+    return Row((what, number(before), number(pending), times(ratio(pending, before))))
+
+
+def _both(measured: Mapping[str, Any], of: tuple[str, float]) -> Iterator[float]:
+    """A figure before the signal, and while it was pending."""
+    name, unit = of
+    return (measured[when][name] / unit for when in ("before", "pending"))
 
 
 def _charts(results: Results) -> Sequence[Chart]:

@@ -51,6 +51,8 @@ SECONDS_OF_POSH = (439.2, 225.3, 155.9, 116.6, 94.1, 80.4, 69.2, 61.7)
 SIZE, WORKERS, ROUNDS = 200, range(1, 9), 3
 SIZE_QUICK, WORKERS_QUICK, ROUNDS_QUICK = 100, (1, 2, 4), 2
 MULTIPLIED_A_SECOND = 20e6
+# To say that something is missing.
+NO_TIME_S = 1e-3
 # Interpreters have a GIL of their own since.
 OWN_GIL = (3, 12)
 
@@ -83,7 +85,7 @@ def _plan(plan: Plan) -> Iterator[Cell]:
         reasons = {how: _why_not(interpreter, how) for how in HOW}
         for how, why in reasons.items():
             if why is not None:
-                yield Cell(NAME, interpreter, HOW[how], partial(_missing, why), 0.0, settings)
+                yield Cell(NAME, interpreter, HOW[how], partial(_missing, why), NO_TIME_S, settings)
         for round_ in range(1, (ROUNDS_QUICK if plan.quick else ROUNDS) + 1):
             for workers in WORKERS_QUICK if plan.quick else WORKERS:
                 for how in HOW:
@@ -93,7 +95,8 @@ def _plan(plan: Plan) -> Iterator[Cell]:
                     variant = _variant(how, workers)
                     yield Cell(NAME, interpreter, variant, measure, seconds, settings, round_)
     if not any(interpreter.free_threaded for interpreter in plan.interpreters):
-        yield Cell(NAME, None, FREE_THREADED, partial(_missing, NO_FREE_THREADED), 0.0, settings)
+        measure = partial(_missing, NO_FREE_THREADED)
+        yield Cell(NAME, None, FREE_THREADED, measure, NO_TIME_S, settings)
 
 
 def _variant(how: str, workers: int) -> str:

@@ -7,6 +7,7 @@ scheduling can help; what ungil can do is name the line.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -101,7 +102,9 @@ def _line(results: Results, python: str) -> str:
     for measured in results.rounds(python, TRACE):
         if measured["line"] is None:
             return f"a hold of {milliseconds(measured['hold_s'])}, no stack"
-        return f"{measured['line']}: {milliseconds(measured['hold_s'])}"
+        # Without the folder, which every stack on this machine begins with.
+        line = re.sub(r"\([^()]*/", "(", measured["line"])
+        return f"{line}: {milliseconds(measured['hold_s'])}"
     return NOTHING
 
 
@@ -120,10 +123,10 @@ def _tables(results: Results) -> Sequence[Table]:
             )
         )
     columns = (
-        *("", "operation", "computing thread stood still", "sleeping thread", "Ctrl-C took"),
+        *("", "operation", "computing", "sleeping", "Ctrl-C took"),
         *(f"computing, ungil {POLICY}", "ungil trace names"),
     )
-    return [Table(columns, rows)]
+    return [Table(columns, rows, "for how long each stood still")]
 
 
 def _charts(results: Results) -> Sequence[Chart]:

@@ -39,15 +39,14 @@ class Looper(threading.Thread):
         me, lasts, end_s = self.number, self.lasts, self.end_s
         turns = longest_turn = 0
         longest = longest_begun = 0.0
-        begun = last = clock()
+        begun = last = lasts[me] = clock()
         while last < end_s:
             now = clock()
             gap = now - last
             if gap > longest:
                 longest, longest_turn, longest_begun = gap, turns, last
             if gap > STANDSTILL_S:
-                others = [at for who, at in enumerate(lasts) if who != me]
-                silent_since = max(others + [last])
+                silent_since = max(lasts)
                 if now - silent_since > STANDSTILL_S:
                     self.standstills.append((silent_since, now))
             lasts[me] = last = now

@@ -3,8 +3,8 @@
     tick.py N
 
 Prints {"ready": T} before the operation and waits for a SIGINT after it. Then a line of JSON: how
-long the operation took, the longest time for which each of the other threads stood still meanwhile,
-and at what time the signal was seen. Times of day are those of time.time().
+long the operation took, the longest time for which each of the other threads stood still (above
+2 ms, otherwise 0), and at what time the signal was seen. Times of day are those of time.time().
 
 The operation looks for something in a range that is not there: on Python 2 for -1 in an xrange, as
 it was published. Python 3 answers that without looking, so there it looks for None.
@@ -21,18 +21,25 @@ import time
 
 now = time.time
 over = False
-longest = {}
+gaps = {}
 
 
 def note_gaps(name, pause):
-    longest[name] = worst = 0.0
-    last = now()
-    while not over:
+    last, found = now(), []
+    gaps[name] = found
+    going = True
+    while going:
+        # Looked at before the clock, so that the last gap is noted, too.
+        going = not over
         pause()
         at = now()
-        if at - last > worst:
-            longest[name] = worst = at - last
+        if at - last > 0.002:
+            found.append((last, at))
         last = at
+
+
+def longest(name, since):
+    return max([end - begin for begin, end in gaps[name] if end > since] or [0.0])
 
 
 def tick(n):
@@ -50,15 +57,13 @@ threads = [
 ]
 for thread in threads:
     thread.start()
-while len(longest) < len(threads):
+while len(gaps) < len(threads):
     time.sleep(0.001)
 ended = None
 begun = now()
 try:
     print(json.dumps({"ready": begun}))
     sys.stdout.flush()
-    for name in longest:
-        longest[name] = 0.0
     tick(n)
     ended = now()
     while True:
@@ -70,6 +75,6 @@ for thread in threads:
     thread.join()
 print(json.dumps({
     "tick_s": (ended or seen) - begun,
-    "still_s": longest,
+    "still_s": {name: longest(name, begun) for name in gaps},
     "seen": seen,
 }))
