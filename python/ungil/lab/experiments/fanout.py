@@ -72,7 +72,7 @@ class Way:
             return whole.used(words, items, extra=extra, patience_s=patience_s)
 
 
-def _everywhere() -> Iterator[Way]:
+def ways() -> Iterator[Way]:
     """Ways for every interpreter that can, without any package."""
     yield Way("1,000 threads", "threads", "pool", 1_000)
     yield Way("asyncio gather", "asyncio", "asyncio gather sleep")
@@ -80,7 +80,7 @@ def _everywhere() -> Iterator[Way]:
     yield Way("ungil lean", "ungil", "lean", kind="ungil")
 
 
-def _own(workers_of_nornir: Sequence[int] = WORKERS) -> Iterator[Way]:
+def own_ways(workers_of_nornir: Sequence[int] = WORKERS) -> Iterator[Way]:
     """Ways that need packages, which ungil's own interpreter can have."""
     for workers in workers_of_nornir:
         yield Way(f"nornir threaded {workers:,}", "nornir", "threaded", workers)
@@ -93,7 +93,7 @@ def _own(workers_of_nornir: Sequence[int] = WORKERS) -> Iterator[Way]:
 PACKAGES = {"ungil-green": ("gevent", "green")}
 
 
-def _measure_own(way: Way, interpreter: Interpreter, items: int, rtt_s: float) -> Measured:
+def measure_own(way: Way, interpreter: Interpreter, items: int, rtt_s: float) -> Measured:
     from importlib.util import find_spec
 
     wanted = [("nornir", "nornir"), *filter(None, [PACKAGES.get(way.how)])]
@@ -122,7 +122,7 @@ def _go() -> dict[str, Callable[[int, float], Measured]]:
     }
 
 
-def _works(way: Way, interpreter: Interpreter) -> bool:
+def works(way: Way, interpreter: Interpreter) -> bool:
     """Whether an interpreter is new enough for a way."""
     if way.program == "asyncio":
         return interpreter.number >= ASYNCIO_SINCE
@@ -138,12 +138,12 @@ def _plan(plan: Plan) -> Iterator[Cell]:
             cell = partial(_cell, items, rtt_s, round_)
             for name, measure in _go().items():
                 yield from cell(None, name, partial(measure, items, rtt_s), rtt_s)
-            for way in _own(WORKERS_QUICK if plan.quick else WORKERS):
-                measure = partial(_measure_own, way, own, items, rtt_s)
+            for way in own_ways(WORKERS_QUICK if plan.quick else WORKERS):
+                measure = partial(measure_own, way, own, items, rtt_s)
                 yield from cell(own, way.name, measure, way.waits_s(items, rtt_s))
             for interpreter in plan.interpreters:
-                for way in _everywhere():
-                    if _works(way, interpreter):
+                for way in ways():
+                    if works(way, interpreter):
                         measure = partial(way.measure, interpreter, items, rtt_s)
                         yield from cell(interpreter, way.name, measure, way.waits_s(items, rtt_s))
 
@@ -182,15 +182,14 @@ def _tables(results: Results) -> Sequence[Table]:
 
 
 def _table(results: Results, rtt_s: float) -> Table:
-    rows = [Row(("floor: the RTT", number(rtt_s), *[""] * 4), "published")]
-    then = PUBLISHED.get(rtt_s, {})
-    rows += [
-        Row((f"2020: {it}", number(wall), *[""] * 4), "published") for it, wall in then.items()
-    ]
+    rows = [Row(("floor: the RTT", _seconds(rtt_s), *[""] * 4), "published")]
+    for name, wall_s in PUBLISHED.get(rtt_s, {}).items():
+        label = f"{THEN}: {name}, {ITEMS:,} hosts"
+        rows.append(Row((label, _seconds(wall_s), *[""] * 4), "published"))
     for name in _go():
         rows.append(_row(results, "", rtt_s, name, "stock"))
     for python in results.pythons():
-        for way in (*_own(), *_everywhere()):
+        for way in (*own_ways(), *ways()):
             if results.rounds(python, _variant(rtt_s, way.name)):
                 rows.append(_row(results, python, rtt_s, way.name, way.kind))
     items = max(it.settings["items"] for it in results)
@@ -248,8 +247,8 @@ def _shown(results: Results) -> Iterator[tuple[str, str, Kind]]:
         yield name, "", "stock"
     own = [it for it in results.pythons() if OWN in it]
     others = [it for it in results.pythons() if OWN not in it]
-    for pythons, ways in ((own[-1:], _own()), (others[-1:], _everywhere())):
-        for way in ways:
+    for pythons, group in ((own[-1:], own_ways()), (others[-1:], ways())):
+        for way in group:
             for python in pythons:
                 yield way.name, python, way.kind
 

@@ -57,14 +57,14 @@ NO_TIME_S = 1e-3
 OWN_GIL = (3, 12)
 
 
-def _measure(interpreter: Interpreter, size: int, workers: int, how: str) -> Measured:
+def measure(interpreter: Interpreter, size: int, workers: int, how: str) -> Measured:
     if how != SHARE:
         return run(interpreter, "matmul", size, workers, how)
     with borrowed.variables(interpreter) as extra:
         return run(interpreter, "matmul", size, workers, how, extra=extra)
 
 
-def _why_not(interpreter: Interpreter, how: str) -> str | None:
+def why_not(interpreter: Interpreter, how: str) -> str | None:
     """Why an interpreter cannot have such workers."""
     if how == SHARE:
         return borrowed.why_not(interpreter)
@@ -82,7 +82,7 @@ def _plan(plan: Plan) -> Iterator[Cell]:
     settings = {"size": size}
     seconds = 0.15 + size**3 / MULTIPLIED_A_SECOND
     for interpreter in plan.interpreters:
-        reasons = {how: _why_not(interpreter, how) for how in HOW}
+        reasons = {how: why_not(interpreter, how) for how in HOW}
         for how, why in reasons.items():
             if why is not None:
                 yield Cell(NAME, interpreter, HOW[how], partial(_missing, why), NO_TIME_S, settings)
@@ -91,12 +91,12 @@ def _plan(plan: Plan) -> Iterator[Cell]:
                 for how in HOW:
                     if reasons[how] is not None:
                         continue
-                    measure = partial(_measure, interpreter, size, workers, how)
+                    its = partial(measure, interpreter, size, workers, how)
                     variant = _variant(how, workers)
-                    yield Cell(NAME, interpreter, variant, measure, seconds, settings, round_)
+                    yield Cell(NAME, interpreter, variant, its, seconds, settings, round_)
     if not any(interpreter.free_threaded for interpreter in plan.interpreters):
-        measure = partial(_missing, NO_FREE_THREADED)
-        yield Cell(NAME, None, FREE_THREADED, measure, NO_TIME_S, settings)
+        missing = partial(_missing, NO_FREE_THREADED)
+        yield Cell(NAME, None, FREE_THREADED, missing, NO_TIME_S, settings)
 
 
 def _variant(how: str, workers: int) -> str:

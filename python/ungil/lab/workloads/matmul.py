@@ -47,7 +47,7 @@ with open(answer, "wb") as file:
 
 def multiply(left, right, product, rows):
     """The worker: computes rows of the product, whichever is next, and reads rows whole."""
-    columns = list(zip(*[row[:] for row in right]))  # noqa: B905, for 2.7
+    columns = list(zip(*[row[:] for row in right]))
     while True:
         try:
             number = rows.popleft()
