@@ -91,17 +91,19 @@ def test_without_a_measurement_there_are_dashes_and_no_figures(experiment: Exper
 
 
 def test_the_countdown_is_shown_beside_what_was_published() -> None:
-    shown = results(
-        replace(result("countdown", "3.11", "in sequence", wall_s=2.0), settings={"n": 3_000}),
-        result("countdown", "3.11", "two threads", wall_s=3.0),
-        result("countdown", "3.11", "batch", wall_s=2.0),
-    )
+    def counted(variant: str, wall_s: float) -> Result:
+        switches = {"voluntary_switches": 10, "involuntary_switches": 20}
+        counted = result("countdown", "3.11", variant, wall_s=wall_s, **switches)
+        return replace(counted, settings={"n": 3_000})
+
+    shown = results(counted("in sequence", 2.0), counted("two threads", 3.0), counted("batch", 2.0))
     table = countdown.EXPERIMENT.tables(shown)[0]
     assert table.title == "now n = 3,000"
     assert [row.cells for row in table.rows] == [
         ("Beazley 2009, n = 100,000,000", "24.6 s", "1.85x", "1.54x", "", "", ""),
         ("3.11", "2.00 s", "1.50x", "-", "-", "-", "1.00x"),
     ]
+    assert countdown.EXPERIMENT.tables(shown)[1].rows[-1].cells == ("3.11", "-", "-", "15", "10")
 
 
 def looper(tid: int, max_gap_ms: float, silent_ms: float, turns: int) -> dict[str, float]:
