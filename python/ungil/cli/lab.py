@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ungil.cli.command import Command
+from ungil.cli.command import Command, reason
+from ungil.errors import UsageError
 
 if TYPE_CHECKING:
     from ungil.lab.experiment import Experiment
+    from ungil.lab.results import Results
 
 EXAMPLES = """\
   ungil lab list                          what there is
   ungil lab countdown --quick             one experiment, small, on every Python that is found
   ungil lab --python 2.7 --python 3.13    all of them, on two interpreters
   ungil lab --json lab.json               keep the results in a file of that name
+  ungil lab --html lab.html               and make a page with charts of them
 """
 
 WIDTH_OF_A_FILE = 120
@@ -40,12 +43,14 @@ WIDTH_OF_A_FILE = 120
     metavar="FILE",
     help="Keep the results in FILE [default: ~/.local/state].",
 )
+@click.option("--html", "html_path", metavar="FILE", help="Also write a page with charts.")
 @click.option("--fresh", is_flag=True, help="Measure anew what an earlier run has measured.")
 @click.argument("names", metavar="[list | EXPERIMENT...]", nargs=-1)
 def command(
     pythons: tuple[str, ...],
     quick: bool,
     json_path: str | None,
+    html_path: str | None,
     fresh: bool,
     names: tuple[str, ...],
 ) -> int:
@@ -64,6 +69,8 @@ def command(
         _list(load(()))
         return 0
     experiments = load(names)
+    if html_path is not None:
+        _check_page(html_path, json_path)
     from ungil import __version__
     from ungil.lab.experiment import Plan
     from ungil.lab.interpreters import choose
@@ -87,7 +94,31 @@ def command(
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WIDTH_OF_A_FILE
     show(experiments, results, console)
+    if html_path is not None:
+        _write_page(html_path, experiments, results)
     return 1 if any(result.status == "failed" for result in results) else 0
+
+
+def _check_page(path: str, json_path: str | None) -> None:
+    """UsageError if a page cannot be drawn, or not written: nobody measures first to hear that."""
+    from ungil.lab.charts import check
+
+    check()
+    if json_path is not None and Path(path) == Path(json_path):
+        raise UsageError(f"the results and their page cannot both be written to {path!r}")
+    folder = Path(path).parent
+    if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise UsageError(f"cannot write {path!r}: its folder is not there or not ours to write to")
+
+
+def _write_page(path: str, experiments: Sequence[Experiment], results: Results) -> None:
+    from ungil.lab.files import write
+    from ungil.lab.page import page
+
+    try:
+        write(Path(path), page(experiments, results))
+    except OSError as error:
+        raise UsageError(f"cannot write {path!r}: {reason(error)}") from error
 
 
 def _state(quick: bool) -> Path:

@@ -13,8 +13,6 @@ A cell is `measured`, `missing` (the machine lacks something; `why` says what to
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -22,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from ungil.errors import Error
+from ungil.lab.files import write
 
 SCHEMA = 1
 
@@ -128,19 +127,7 @@ class Results:
 
     def save(self, path: Path) -> None:
         """Write the file whole, or leave the one before as it is. OSError if that fails."""
-        text = json.dumps(self.as_json(), indent=1) + "\n"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                # A rename that outlives a crash must not outlive what it names.
-                os.fsync(file.fileno())
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write(path, json.dumps(self.as_json(), indent=1) + "\n")
 
     def as_json(self) -> dict[str, Any]:
         """The whole, as the module's docstring shows it."""

@@ -3,6 +3,7 @@
     fairness.py SPAN MOST
 
 For 1 to MOST threads: SPAN seconds in which each loops and notes the gap between its turns.
+All begin at the same moment, so the wait for a first turn is a gap, too.
 Prints a line of JSON: for each number of threads a row for each thread, with its mean gap, its
 longest gap, at which turn of how many that ended, and for how much of it no thread ran at all.
 
@@ -31,7 +32,7 @@ class Looper(threading.Thread):
         self.lasts = lasts
         self.standstills = standstills
         self.begin = start
-        self.end_s = None
+        self.begin_s = self.end_s = None
         self.row = None
 
     def run(self):
@@ -39,7 +40,8 @@ class Looper(threading.Thread):
         me, lasts, end_s = self.number, self.lasts, self.end_s
         turns = longest_turn = 0
         longest = longest_begun = 0.0
-        begun = last = lasts[me] = clock()
+        begun = last = lasts[me] = self.begin_s
+        # A thread that gets its first turn only when all is over has waited for all of it.
         while last < end_s:
             now = clock()
             gap = now - last
@@ -79,9 +81,9 @@ def measure(threads, span):
     loopers = [Looper(number, lasts, standstills, start) for number in range(threads)]
     for looper in loopers:
         looper.start()
-    end_s = clock() + span
+    begin_s = clock()
     for looper in loopers:
-        looper.end_s = end_s
+        looper.begin_s, looper.end_s = begin_s, begin_s + span
     start.set()
     for looper in loopers:
         looper.join()
