@@ -147,7 +147,7 @@ def _charts(results: Results) -> Sequence[Chart]:
         ]
 
     told = "; ".join(
-        f"{python} {whole(_futex(results, python, ALONE))} and"
+        f"{python}: {whole(_futex(results, python, ALONE))} and"
         f" {whole(_futex(results, python, TURNS))}"
         for python in pythons
     )
