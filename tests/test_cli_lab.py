@@ -105,6 +105,8 @@ MISTAKES = [
     (("list", "tick"), "there is no experiment 'list'"),
     (("tick", "--python", "no-such-python"), "--python: there is no interpreter 'no-such-python'"),
     (("tick", "--python", "/bin/true"), "'/bin/true' does not start as a Python"),
+    (("tick", "--html", "/no/such/folder/lab.html"), "cannot write '/no/such/folder/lab.html'"),
+    (("tick", "--html", "x", "--json", "x"), "cannot both be written to 'x'"),
     (("tick", "--json", "/proc/lab.json", *THIS), "cannot save results to '/proc/lab.json'"),
 ]
 
@@ -135,6 +137,16 @@ def test_a_full_disk_ends_a_run_with_a_sentence_and_keeps_what_was_there(
     assert last.endswith("; what was saved before is kept")
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_page_is_made_of_results_without_measuring_again(ungil: Ungil, tmp_path: Path) -> None:
+    assert ungil("lab", "tick", *THIS).returncode == 0
+    outcome = ungil("lab", "tick", *THIS, "--html", "lab.html")
+    assert outcome.returncode == 0, outcome.stderr
+    assert "3 of 3 cells were measured before" in outcome.stderr
+    page = (tmp_path / "lab.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert "ungil lab tick --quick" in page
 
 
 def test_results_of_a_quick_run_are_not_mixed_with_those_of_a_full_one(
