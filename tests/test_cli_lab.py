@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from terminals import Terminal
 
 from ungil.lab.experiments import NAMES
 
@@ -98,6 +100,18 @@ def test_ctrl_c_ends_a_run_and_keeps_what_it_measured(start: Start, tmp_path: Pa
     process.send_signal(signal.SIGINT)
     assert process.wait() == 130
     assert {cell["experiment"] for cell in cells(path)} >= {"countdown"}
+
+
+def test_on_a_terminal_a_bar_says_what_runs_and_for_how_long(
+    start: Start, environment: dict[str, str]
+) -> None:
+    command = [sys.executable, "-m", "ungil", "lab", "tick", *THIS]
+    terminal = Terminal(command, start, columns=120, env=environment | {"TERM": "xterm"})
+    terminal.read_until("cells in ")
+    seen = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", terminal.seen)
+    terminal.close()
+    assert re.search(r"0/3 tick on [^:]+: stock, \d+ s left", seen)
+    assert re.search(r"2/3 tick on [^:]+: ungil trace, \d+ s left", seen)
 
 
 MISTAKES = [
