@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from terminals import Terminal
 
 from ungil.lab.experiments import NAMES
 
@@ -100,11 +102,25 @@ def test_ctrl_c_ends_a_run_and_keeps_what_it_measured(start: Start, tmp_path: Pa
     assert {cell["experiment"] for cell in cells(path)} >= {"countdown"}
 
 
+def test_on_a_terminal_a_bar_says_what_runs_and_for_how_long(
+    start: Start, environment: dict[str, str]
+) -> None:
+    command = [sys.executable, "-m", "ungil", "lab", "tick", *THIS]
+    terminal = Terminal(command, start, columns=120, env=environment | {"TERM": "xterm"})
+    terminal.read_until("cells in ")
+    seen = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", terminal.seen)
+    terminal.close()
+    assert re.search(r"0/3 tick on [^:]+: stock, \d+ s left", seen)
+    assert re.search(r"2/3 tick on [^:]+: ungil trace, \d+ s left", seen)
+
+
 MISTAKES = [
     (("luck",), "there is no experiment 'luck'; there are fairness"),
     (("list", "tick"), "there is no experiment 'list'"),
     (("tick", "--python", "no-such-python"), "--python: there is no interpreter 'no-such-python'"),
     (("tick", "--python", "/bin/true"), "'/bin/true' does not start as a Python"),
+    (("tick", "--html", "/no/such/folder/lab.html"), "cannot write '/no/such/folder/lab.html'"),
+    (("tick", "--html", "x", "--json", "x"), "cannot both be written to 'x'"),
     (("tick", "--json", "/proc/lab.json", *THIS), "cannot save results to '/proc/lab.json'"),
 ]
 
@@ -135,6 +151,16 @@ def test_a_full_disk_ends_a_run_with_a_sentence_and_keeps_what_was_there(
     assert last.endswith("; what was saved before is kept")
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_page_is_made_of_results_without_measuring_again(ungil: Ungil, tmp_path: Path) -> None:
+    assert ungil("lab", "tick", *THIS).returncode == 0
+    outcome = ungil("lab", "tick", *THIS, "--html", "lab.html")
+    assert outcome.returncode == 0, outcome.stderr
+    assert "3 of 3 cells were measured before" in outcome.stderr
+    page = (tmp_path / "lab.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert "ungil lab tick --quick" in page
 
 
 def test_results_of_a_quick_run_are_not_mixed_with_those_of_a_full_one(

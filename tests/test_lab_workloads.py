@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -92,6 +93,29 @@ def test_a_gap_is_the_kernels_as_far_as_standstills_cover_it() -> None:
     # Two threads report the same one, and another begins before the gap.
     assert covered((10.0, 20.0), [(8.0, 12.0), (15.0, 18.0), (15.0, 18.0), (16.0, 19.0)]) == 6.0
     assert covered((10.0, 20.0), [(0.0, 100.0)]) == 10.0
+
+
+def cpu_s(pid: int) -> float:
+    """CPU time of a process so far, see proc_pid_stat(5)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize("python", pythons("2.7", "3.11", "3.13"), ids=str)
+def test_a_process_that_the_kernel_stops_has_gaps_that_are_not_the_gils(python: Python) -> None:
+    stopped_ms = 400
+    with running(words_of(chosen(python.path), "fairness", 1.0, 2)) as program:
+        # Starting takes far less, all of the looping far more.
+        while cpu_s(program.pid) < 0.25:
+            time.sleep(0.01)
+        os.kill(program.pid, signal.SIGSTOP)
+        time.sleep(stopped_ms / 1e3)
+        os.kill(program.pid, signal.SIGCONT)
+        said = program.result()
+    gaps = [row for rows in said["threads"] for row in rows if row["max_gap_ms"] >= stopped_ms]
+    assert gaps
+    for gap in gaps:
+        assert gap["silent_ms"] >= 0.9 * stopped_ms
 
 
 @ALL

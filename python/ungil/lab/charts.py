@@ -7,6 +7,7 @@ the light and in the dark.
 
 from __future__ import annotations
 
+import importlib
 import io
 import re
 from collections.abc import Iterable, Sequence
@@ -22,6 +23,9 @@ WIDTH_IN = 4.4
 # Of a row of bars or of a lane, of a chart of lines, and of what is around either.
 ROW_IN, LINES_IN, AROUND_IN = 0.17, 2.4, 0.9
 
+# What a line of a legend has room for.
+LEGEND_LETTERS = 54
+
 # matplotlib writes a colour as its number; each of these numbers stands for a variable of the page.
 INK, FAINT, NONE = "#0a0001", "#0a0002", "none"
 COLOURS: dict[Kind, tuple[str, ...]] = {
@@ -29,6 +33,7 @@ COLOURS: dict[Kind, tuple[str, ...]] = {
     "stock": ("#0a0020", "#0a0021", "#0a0022", "#0a0023"),
     "ungil": ("#0a0030", "#0a0031", "#0a0032", "#0a0033"),
 }
+WHO = ("#0a0040", "#0a0041")
 VARIABLES = {
     INK: "--ink",
     FAINT: "--faint",
@@ -37,6 +42,7 @@ VARIABLES = {
         for kind, colours in COLOURS.items()
         for number, colour in enumerate(colours)
     },
+    **{colour: f"--who-{number}" for number, colour in enumerate(WHO)},
 }
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
@@ -64,21 +70,20 @@ STYLE: dict[str, Any] = {
 def check() -> None:
     """UsageError, which says what to install, if there is nothing to draw with."""
     try:
-        import matplotlib as _  # noqa: F401
+        importlib.import_module("matplotlib")
     except ImportError as error:
         raise UsageError("--html draws with matplotlib: pip install 'ungil[lab]'") from error
 
 
 def svg(chart: Chart) -> str:
     """The chart as an SVG element without a size of its own; "" if it has nothing to show."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
+    mpl: Any = importlib.import_module("matplotlib")
+    figures: Any = importlib.import_module("matplotlib.figure")
     draw = {"bars": _bars, "lines": _lines, "timeline": _timeline}[chart.kind]
     if not (chart.spans or any(y is not None for series in chart.series for y in series.y)):
         return ""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH_IN, _height_in(chart)), layout="constrained")
+        figure = figures.Figure(figsize=(WIDTH_IN, _height_in(chart)), layout="constrained")
         draw(chart, figure.add_subplot())
         written = io.StringIO()
         figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
@@ -146,6 +151,7 @@ def _bars(chart: Chart, axes: Axes) -> None:
     axes.set_xlabel(chart.y_label)
     if chart.log_y:
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
     axes.margins(x=0.12)
     axes.tick_params(axis="y", length=0)
     _legend(chart, axes)
@@ -166,6 +172,7 @@ def _lines(chart: Chart, axes: Axes) -> None:
         )
     if chart.log_y:
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
     axes.grid(axis="y")
     axes.set_xlabel(chart.x_label)
     axes.set_ylabel(chart.y_label)
@@ -176,8 +183,7 @@ def _timeline(chart: Chart, axes: Axes) -> None:
     """A lane for each variant, in it who held when."""
     lanes = list(dict.fromkeys(span.lane for span in chart.spans))
     whos = sorted({span.who for span in chart.spans})
-    colours = (*COLOURS["stock"][:1], *COLOURS["ungil"])
-    for who, colour in zip(whos, colours, strict=False):
+    for who, colour in zip(whos, WHO, strict=False):
         for number, lane in enumerate(lanes):
             spans = [span for span in chart.spans if (span.lane, span.who) == (lane, who)]
             axes.broken_barh(
@@ -196,5 +202,6 @@ def _timeline(chart: Chart, axes: Axes) -> None:
 def _legend(chart: Chart, axes: Axes) -> None:
     """Above the chart, where it hides nothing."""
     handles, labels = axes.get_legend_handles_labels()
-    if len(labels) > 1 or chart.kind == "timeline":
-        axes.figure.legend(handles, labels, loc="outside upper left", ncols=3)
+    if len(labels) > 1 or chart.kind != "bars":
+        columns = max(1, min(3, LEGEND_LETTERS // max(map(len, labels))))
+        axes.figure.legend(handles, labels, loc="outside upper left", ncols=columns)

@@ -58,6 +58,8 @@ class Conditions:
             for name, value in os.environ.items()
             if not name.startswith(("UNGIL_", "PYTHON"))
         }
+        # What a workload imports beside it belongs to this package, where ungil may be installed.
+        kept["PYTHONDONTWRITEBYTECODE"] = "1"
         if self.policy is None:
             return kept
         from ungil._native import preload_value

@@ -102,6 +102,8 @@ class Table:
     columns: tuple[str, ...]
     rows: Sequence[Row]
     title: str = ""
+    is_picture: bool = False
+    """Drawn with characters, for a terminal; a page has a chart instead."""
 
 
 @dataclass(frozen=True)

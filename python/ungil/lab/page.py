@@ -98,7 +98,8 @@ def _experiment(experiment: Experiment, results: Results) -> Iterator[str]:
         yield from _chart(chart)
     yield "</div>\n"
     for table in experiment.tables(results):
-        yield from _table(table)
+        if not table.is_picture:
+            yield from _table(table)
     yield f"<p>{escape(experiment.reading)}</p>\n"
     for note in notes(results):
         yield f'<p class="quiet">{escape(note)}</p>\n'
@@ -123,7 +124,7 @@ def _chart(chart: Chart) -> Iterator[str]:
         label = escape(f"{chart.title}. {chart.alternative}", quote=True)
         drawn = drawn.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
         caption = f"<b>{escape(chart.title)}</b> {escape(chart.alternative)}"
-        yield f"<figure>\n{drawn}\n<figcaption>{caption}</figcaption>\n</figure>\n"
+        yield f"<figure>\n<figcaption>{caption}</figcaption>\n{drawn}\n</figure>\n"
 
 
 def _table(table: Table) -> Iterator[str]:

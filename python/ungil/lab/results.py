@@ -94,12 +94,18 @@ class Results:
         self._cells[result.key] = result
 
     def use(self, interpreters: Sequence[Mapping[str, Any]]) -> None:
-        """Name the interpreters that will be used; what another of that name did is dropped."""
+        """Name the interpreters that will be used, in order; they come before any others.
+
+        What another of such a name did is dropped.
+        """
         for one in interpreters:
             name = str(one["name"])
             if self.interpreters.get(name, one) != one:
                 self._cells = {k: cell for k, cell in self._cells.items() if cell.python != name}
-            self.interpreters[name] = dict(one)
+        named = {str(one["name"]): dict(one) for one in interpreters}
+        self.interpreters = named | {
+            name: one for name, one in self.interpreters.items() if name not in named
+        }
 
     def only(self, keys: Sequence[str]) -> Results:
         """Those of the cells with these keys, in their order."""
@@ -112,7 +118,7 @@ class Results:
         return Results(self.header, list(self.interpreters.values()), kept, self.begun)
 
     def pythons(self) -> list[str]:
-        """The names of interpreters that there are cells of, oldest version first."""
+        """The names of interpreters that there are cells of, in the order of `use`."""
         seen = {cell.python for cell in self}
         known = [name for name in self.interpreters if name in seen]
         return known + sorted(seen - set(known) - {""})

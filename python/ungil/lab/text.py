@@ -17,7 +17,7 @@ from ungil.lab.runs import MOST_OTHERS
 STYLES: dict[Kind, str] = {"published": "cyan", "stock": "", "ungil": "green"}
 INDENT = (0, 0, 0, 2)
 # More variants than these are not named one by one where they share a reason.
-FEW = 4
+FEW = 3
 
 
 def show(experiments: Sequence[Experiment], results: Results, console: Console) -> None:

@@ -195,7 +195,7 @@ def _is_stock(variant: str) -> bool:
 
 
 def _label(python: str, variant: str) -> str:
-    return f"{python} {variant}" if _is_stock(variant) else f"{python} ungil {variant}"
+    return f"{python}{'' if _is_stock(variant) else ' ungil'} {variant}".strip()
 
 
 def _tables(results: Results) -> Sequence[Table]:
@@ -225,7 +225,7 @@ def _tables(results: Results) -> Sequence[Table]:
     )
     return [
         Table(columns, fought),
-        Table(("", ""), seen, f"which of the two held, in {SLOTS} ms: a character a millisecond"),
+        Table(("", ""), seen, f"who held, in {SLOTS} ms: a character a millisecond", True),
     ]
 
 
@@ -237,7 +237,7 @@ def _charts(results: Results) -> Sequence[Chart]:
             continue
         told = [f"{variant} {whole(it['handoffs_per_s'])}" for variant, it in of_it]
         spans = [
-            Span(_label(python, variant), f"thread {who}", begin_ms, end_ms)
+            Span(_label("", variant), f"thread {who}", begin_ms, end_ms)
             for variant, measured in of_it
             for who, begin_ms, end_ms in measured["spans"]
         ]

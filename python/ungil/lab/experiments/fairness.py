@@ -148,7 +148,8 @@ def _charts(results: Results) -> Sequence[Chart]:
             [_worst(_loopers(results, python, variant, n)) for n in numbers],
             "stock" if variant == "stock" else "ungil",
         )
-        for python in results.pythons()
+        # More lines could not be told apart: the oldest interpreter and the newest.
+        for python in dict.fromkeys([*results.pythons()[:1], *results.pythons()[-1:]])
         for variant in ("stock", "fair")
         if _loopers(results, python, variant, MOST)
     ]

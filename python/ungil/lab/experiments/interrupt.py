@@ -191,7 +191,7 @@ def _charts(results: Results) -> Sequence[Chart]:
         for python in pythons:
             rounds = results.rounds(python, f"stock, {where}")
             taken.append(rounds[0]["to_interrupt_s"] if rounds else None)
-        series.append(Series(f"main thread in {name}", pythons, taken))
+        series.append(Series(name if where == "compute" else f"in {name}", pythons, taken))
     never = [
         f"{python} in {name}"
         for python in pythons
@@ -201,7 +201,7 @@ def _charts(results: Results) -> Sequence[Chart]:
     return [
         Chart(
             "bars",
-            "From Ctrl-C to KeyboardInterrupt",
+            "From Ctrl-C to KeyboardInterrupt, by where the main thread is",
             f"Never: {', '.join(never) or 'nowhere'}. Elsewhere the bars tell how long it took.",
             y_label="s",
             series=series,
