@@ -26,6 +26,11 @@ class CellFailed(Error):
     """A cell that should have been measured was not: what went wrong."""
 
 
+def missing(why: str) -> Measured:
+    """What a cell measures that is known to lack something: raises Missing."""
+    raise Missing(why)
+
+
 @dataclass(frozen=True)
 class Source:
     """The text that an experiment is from."""

@@ -12,10 +12,17 @@ from ungil.lab.experiment import Missing
 from ungil.lab.interpreters import PATIENCE_S, Interpreter
 
 
+def why_not(interpreter: Interpreter) -> str | None:
+    """Why `interpreter` has no green threads, in a sentence; None if it has."""
+    if _has_gevent(interpreter.path):
+        return None
+    return f"it has no gevent: {interpreter.path} -m pip install gevent"
+
+
 def variables(interpreter: Interpreter) -> dict[str, str]:
     """What a workload needs in its environment; Missing where gevent is not installed."""
-    if not _has_gevent(interpreter.path):
-        raise Missing(f"it has no gevent: {interpreter.path} -m pip install gevent")
+    if (why := why_not(interpreter)) is not None:
+        raise Missing(why)
     return {GREEN: "1", "PYTHONPATH": STARTUP}
 
 

@@ -22,6 +22,7 @@ from ungil.lab.experiment import (
     Series,
     Source,
     Table,
+    missing,
 )
 from ungil.lab.figures import NOTHING, median, milliseconds, ratio, times, whole
 from ungil.lab.interpreters import Interpreter
@@ -36,6 +37,8 @@ GREEN = ", green"
 IMPORTS, IMPORTS_QUICK = 1_000_000, 100_000
 TURNS_TAKEN, TURNS_TAKEN_QUICK = 10_000, 1_000
 ROUNDS, ROUNDS_QUICK = 5, 2
+# To say that something is missing.
+NO_TIME_S = 1e-3
 # Of the slowest interpreter, and under strace where every turn is several system calls.
 IMPORTS_A_SECOND, TURNS_A_SECOND, TURNS_COUNTED_A_SECOND = 5e6, 5e4, 2e3
 
@@ -58,7 +61,11 @@ def _plan(plan: Plan) -> Iterator[Cell]:
     imports = IMPORTS_QUICK if plan.quick else IMPORTS
     turns = TURNS_TAKEN_QUICK if plan.quick else TURNS_TAKEN
     for interpreter in plan.interpreters:
-        ways = [(how, is_green) for how in (ALONE, IDLE, TURNS) for is_green in (False, True)]
+        why = green.why_not(interpreter)
+        if why is not None:
+            yield Cell(NAME, interpreter, "green", partial(missing, why), NO_TIME_S)
+        kinds = (False, True) if why is None else (False,)
+        ways = [(how, is_green) for how in (ALONE, IDLE, TURNS) for is_green in kinds]
         for how, is_green in ways:
             n = turns if how == TURNS else imports
             a_second = TURNS_COUNTED_A_SECOND if how == TURNS else IMPORTS_A_SECOND

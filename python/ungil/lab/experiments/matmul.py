@@ -18,12 +18,12 @@ from ungil.lab.experiment import (
     Experiment,
     Figure,
     Measured,
-    Missing,
     Plan,
     Row,
     Series,
     Source,
     Table,
+    missing,
 )
 from ungil.lab.figures import NOTHING, number
 from ungil.lab.interpreters import Interpreter
@@ -73,10 +73,6 @@ def why_not(interpreter: Interpreter, how: str) -> str | None:
     return None
 
 
-def _missing(why: str) -> Measured:
-    raise Missing(why)
-
-
 def _plan(plan: Plan) -> Iterator[Cell]:
     size = SIZE_QUICK if plan.quick else SIZE
     settings = {"size": size}
@@ -85,7 +81,7 @@ def _plan(plan: Plan) -> Iterator[Cell]:
         reasons = {how: why_not(interpreter, how) for how in HOW}
         for how, why in reasons.items():
             if why is not None:
-                yield Cell(NAME, interpreter, HOW[how], partial(_missing, why), NO_TIME_S, settings)
+                yield Cell(NAME, interpreter, HOW[how], partial(missing, why), NO_TIME_S, settings)
         for round_ in range(1, (ROUNDS_QUICK if plan.quick else ROUNDS) + 1):
             for workers in WORKERS_QUICK if plan.quick else WORKERS:
                 for how in HOW:
@@ -95,8 +91,8 @@ def _plan(plan: Plan) -> Iterator[Cell]:
                     variant = _variant(how, workers)
                     yield Cell(NAME, interpreter, variant, its, seconds, settings, round_)
     if not any(interpreter.free_threaded for interpreter in plan.interpreters):
-        missing = partial(_missing, NO_FREE_THREADED)
-        yield Cell(NAME, None, FREE_THREADED, missing, NO_TIME_S, settings)
+        none = partial(missing, NO_FREE_THREADED)
+        yield Cell(NAME, None, FREE_THREADED, none, NO_TIME_S, settings)
 
 
 def _variant(how: str, workers: int) -> str:
