@@ -379,3 +379,21 @@ def test_another_interpreter_without_gevent_says_how_to_install_it_there(
     )
     assert outcome.returncode == 2
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_gevent_that_cannot_be_used_is_told_and_nothing_runs_on_real_threads(
+    ungil: RunUngil, environment: dict[str, str], tmp_path: Path
+) -> None:
+    broken = tmp_path / "gevent"
+    broken.mkdir()
+    (broken / "__init__.py").write_text("get_hub = getcurrent = None\n")
+    (broken / "monkey.py").write_text("def patch_all(): import gevent_has_lost_it\n")
+    outcome = ungil(
+        "run", "--green", "-c", "open('ran', 'w')", env=environment | {"PYTHONPATH": str(tmp_path)}
+    )
+    assert outcome.stderr == (
+        "ungil: --green needs gevent in the program's Python (No module named 'gevent_has_lost_it')"
+        f": {sys.executable} -m pip install gevent\n"
+    )
+    assert outcome.returncode == 2
+    assert not (tmp_path / "ran").exists()

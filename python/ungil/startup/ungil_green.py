@@ -9,7 +9,7 @@ what a program of threads takes for granted and gevent alone would not give it:
 * Waiting for a signal alone is waiting. gevent raises LoopExit where no thread could ever wake
   another one; a clock that never stops makes it wait.
 
-Where gevent is missing, importing this ends the program: a sentence and exit status 2.
+Where gevent is missing or incomplete, the program ends: a sentence and exit status 2.
 """
 
 # pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false
@@ -19,16 +19,21 @@ import signal
 import sys
 import threading
 
-try:
-    from gevent import get_hub, getcurrent, monkey
-except ImportError as _error:
-    # An exception would be reported by `site`, and the program would run with real threads.
+
+def _refuse(error):
+    """End here: `site` drops what is raised, and the program would run with real threads."""
     sys.stderr.write(
         "ungil: --green needs gevent in the program's Python ({0}): "
-        "{1} -m pip install gevent\n".format(_error, sys.executable)
+        "{1} -m pip install gevent\n".format(error, sys.executable)
     )
     sys.stderr.flush()
     os._exit(2)
+
+
+try:
+    from gevent import get_hub, getcurrent, monkey
+except ImportError as _error:
+    _refuse(_error)
 
 # A signal that comes while gevent is about to sleep is seen when it wakes up.
 LONGEST_SLEEP_S = 1.0
@@ -48,7 +53,10 @@ def begin(folder):
     del os.environ["UNGIL_GREEN"]
     if not os.environ.get("UNGIL_PRIORITY"):
         _leave_path(folder)
-    monkey.patch_all()
+    try:
+        monkey.patch_all()
+    except Exception as error:  # above all an ImportError: parts are imported only now
+        _refuse(error)
     _end_with_daemons_that_compute()
     _fork_while_ending()
     _raise_in_the_main_thread()
