@@ -103,7 +103,7 @@ def cpu_s(pid: int) -> float:
 
 @pytest.mark.parametrize("python", pythons("2.7", "3.11", "3.13"), ids=str)
 def test_a_process_that_the_kernel_stops_has_gaps_that_are_not_the_gils(python: Python) -> None:
-    stopped_ms = 400
+    stopped_ms = 1000
     with running(words_of(chosen(python.path), "fairness", 1.0, 2)) as program:
         # Starting takes far less, all of the looping far more.
         while cpu_s(program.pid) < 0.25:
@@ -112,10 +112,12 @@ def test_a_process_that_the_kernel_stops_has_gaps_that_are_not_the_gils(python: 
         time.sleep(stopped_ms / 1e3)
         os.kill(program.pid, signal.SIGCONT)
         said = program.result()
-    gaps = [row for rows in said["threads"] for row in rows if row["max_gap_ms"] >= stopped_ms]
-    assert gaps
-    for gap in gaps:
-        assert gap["silent_ms"] >= 0.9 * stopped_ms
+    longest = max(
+        (row for rows in said["threads"] for row in rows), key=lambda it: it["max_gap_ms"]
+    )
+    # A stop takes effect when the kernel comes to it, which may be a little later.
+    assert longest["max_gap_ms"] >= 0.8 * stopped_ms
+    assert longest["silent_ms"] >= 0.8 * stopped_ms
 
 
 @ALL

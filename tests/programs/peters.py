@@ -38,4 +38,4 @@ for thread in threads:
 for thread in threads:
     thread.join()
 for row in rows:
-    print("%d %.6f %.3f %d %d" % row)
+    print("%d %.9f %.9f %d %d" % row)
