@@ -1,6 +1,6 @@
 """What numbers depend on, and how they are written down."""
 
-import importlib.metadata
+import json
 import os
 import platform
 import shlex
@@ -19,7 +19,10 @@ def environment(packages: Sequence[str], python: str = sys.executable) -> dict[s
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         if line.startswith("model name")
     ]
-    versions = [f"{package} {version(package) or 'not installed'}" for package in packages]
+    known = [
+        f"{package} {found or 'not installed'}"
+        for package, found in zip(packages, versions(packages, python), strict=True)
+    ]
     return {
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "commit": _commit(),
@@ -27,17 +30,22 @@ def environment(packages: Sequence[str], python: str = sys.executable) -> dict[s
         "cpu": f"{cpus[0] if cpus else platform.machine()}, {os.cpu_count()} cores",
         "kernel": f"{platform.system()} {platform.release()}",
         "python": _python(python),
-        "versions": ", ".join(versions),
+        "versions": ", ".join(known),
         "load": " ".join(f"{load:.2f}" for load in os.getloadavg()),
     }
 
 
-def version(package: str) -> str | None:
-    """Of an installed package, if it is."""
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+def versions(packages: Sequence[str], python: str = sys.executable) -> list[str | None]:
+    """Of the packages that are installed for the interpreter under test."""
+    asked = """
+import importlib.metadata, json, sys
+found = {d.metadata["Name"].lower(): d.version for d in importlib.metadata.distributions()}
+print(json.dumps([found.get(name) for name in sys.argv[1:]]))
+"""
+    run = subprocess.run(
+        [python, "-c", asked, *packages], capture_output=True, text=True, check=True
+    )
+    return json.loads(run.stdout)
 
 
 def _commit() -> str:

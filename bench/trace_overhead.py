@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from sampling import Failed, Sample, adopt_orphans, sample, wait_for_quiet
-from surroundings import environment, spread, version
+from surroundings import environment, spread, versions
 
 FOLDER = Path(__file__).parent / "programs"
 SCRIPTS = Path(sysconfig.get_path("scripts"))
@@ -123,7 +123,7 @@ def run(
     """Run every variant of `program` once to warm up and then `rounds` times, interleaved."""
     runs = Runs(missing=dict.fromkeys(left_out, "left out"))
     for variant in VARIANTS:
-        if variant.package is not None and version(variant.package) is None:
+        if variant.package is not None and versions([variant.package]) == [None]:
             runs.missing[variant.name] = "not installed"
     _round(program, SMALL[program], 0, Runs(missing=runs.missing))
     for _ in range(rounds):

@@ -35,3 +35,9 @@ def test_threads_are_held_by_the_memory_that_their_stacks_take() -> None:
     from ungil.fanout._ceiling import ceiling
 
     assert 1 <= ceiling(threads=True)[0] <= ceiling(threads=False)[0]
+
+
+def test_no_more_threads_run_than_can_wait_for_the_gil() -> None:
+    from ungil.fanout._ceiling import ceiling
+
+    assert ceiling(threads=True)[0] <= 2_000

@@ -190,8 +190,9 @@ def test_what_waits_to_be_tried_again_comes_at_once_when_all_is_stopped(
         came: list[Outcome] = list(outcomes)
     finally:
         signal.signal(signal.SIGUSR1, before)
-    # The second is stopped before it fails, or while it waits as the first one does.
-    assert isinstance(came[0].exception, Stopped)
+    # An item is stopped while it waits, or before it fails. Threads may begin both before the stop.
+    together = mode == "threads" and limit == "auto"
+    assert isinstance(came[0].exception, Stopped | ConnectionError if together else Stopped)
     assert isinstance(came[1].exception, Stopped | ConnectionError)
 
 

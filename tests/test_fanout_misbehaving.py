@@ -375,7 +375,7 @@ def test_names_that_do_not_exist_do_not_keep_the_others(mode: str, hosts: SshHos
 @pytest.mark.parametrize("mode", MODES)
 def test_twenty_thousand_hosts_are_reached_with_few_descriptors(mode: str, hosts: SshHosts) -> None:
     ports = [str(hosts.ports[name]) for name in ("hangs_up", "silent")]
-    kinds = Counter(json.loads(program("few_descriptors.py", mode, "900", *ports)))
+    kinds = Counter(json.loads(program("few_descriptors.py", mode, "auto", *ports)))
     assert kinds.total() == 20_000
     # One in twenty says nothing; whether a loaded machine is in time for all others, nobody knows.
     assert set(kinds) <= {"NoneType", "TimeoutError"}

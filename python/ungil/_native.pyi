@@ -1,6 +1,7 @@
 """The native part: the recorder, the reader of traces, and what the hook can be loaded into."""
 
-from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Iterator
+from asyncio import AbstractEventLoop
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable, Iterable, Iterator
 from os import PathLike
 from typing import (
     Any,
@@ -49,6 +50,8 @@ __all__ = [
     "SharedSet",
     "SharedStruct",
     "SharedTransaction",
+    "Slot",
+    "Slots",
     "StructSchema",
     "__version__",
     "after_fork_in_child",
@@ -930,6 +933,44 @@ def wait_readable(file: int | _HasFileno) -> Operation[None]:
 
 def wait_writable(file: int | _HasFileno) -> Operation[None]:
     """Comes back when a descriptor can be written without waiting."""
+
+@disjoint_base
+class Slots:
+    """What the slots of one fan-out on asyncio have in common; the rest is `_asyncio.Slots`."""
+
+    announced: bool
+    closing: bool
+    waited_for: bool
+    def __new__(
+        cls,
+        loop: AbstractEventLoop,
+        fn: Callable[[Any], Coroutine[Any, Any, Any]],
+        dispatcher: Dispatcher,
+        timeout: float | None,
+        arrived: Callable[[], None],
+    ) -> Self: ...
+
+@final
+class Slot:
+    """What a task of asyncio runs: items, one after the other."""
+
+    def __new__(cls, slots: Slots, attempt: Outcome) -> Self: ...
+    def __await__(self) -> Self: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Any: ...
+    def send(self, _value: Any) -> Any: ...
+    def throw(self, exception: BaseException) -> Any: ...
+    def close(self) -> None: ...
+    @property
+    def cr_frame(self) -> Any: ...
+    @property
+    def cr_code(self) -> Any: ...
+    @property
+    def cr_await(self) -> Any: ...
+    @property
+    def cr_running(self) -> bool: ...
+    @property
+    def __qualname__(self) -> str: ...
 
 @disjoint_base
 class Lean:

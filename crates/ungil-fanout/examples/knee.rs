@@ -1,12 +1,12 @@
 //! `limit="auto"` against simulated services with a known knee, beside the best fixed limit.
 //!
 //! ```text
-//! cargo run --release -p ungil-fanout --example knee -- table [SEEDS] [SCENARIO]
+//! cargo run --release -p ungil-fanout --example knee -- table [SEEDS] [TIMES] [SCENARIO]
 //! cargo run --release -p ungil-fanout --example knee -- plot
 //! ```
 //!
-//! `table` prints a line for each scenario, knee and number of items; `plot` prints JSON for
-//! `bench/fanout_limit.py`. The best fixed limit is the best of a sweep in the same simulation, see
+//! `table` prints a line for each scenario, with TIMES (100) as many items as the knee; `plot` prints
+//! JSON for `bench/fanout_limit.py`. The best fixed limit is the best of a sweep in the same simulation, see
 //! [`service::best_fixed`]; a seed counts as good with at least 75 % of its throughput and at most
 //! twice its 99th percentile of latency.
 
@@ -17,9 +17,7 @@ mod service;
 
 use std::env::args;
 
-use service::{
-    Discipline, Fixed, Groups, Latency, MS, Run, S, Sweep, World, best_fixed, run, sweep,
-};
+use service::{Discipline, Groups, Latency, MS, Run, S, Sweep, World, best_fixed, run, sweep};
 use ungil_fanout::limit::{Adaptive, Opening, Settings};
 
 /// A kind of world, named.
@@ -38,7 +36,7 @@ const fn scenario(name: &'static str, latency: Latency, change: fn(&mut World)) 
     Scenario { name, latency, change }
 }
 
-const SCENARIOS: [Scenario; 22] = [
+const SCENARIOS: [Scenario; 24] = [
     scenario("constant", CONSTANT, |_| ()),
     scenario("exponential", EXPONENTIAL, |_| ()),
     scenario("heavy-tailed", HEAVY_TAILED, |_| ()),
@@ -81,10 +79,15 @@ const SCENARIOS: [Scenario; 22] = [
     scenario("10 % dead hosts", HOSTS, |world| {
         (world.dead, world.groups) = (0.1, Groups::Hosts);
     }),
+    scenario("5 % hang, exponential", EXPONENTIAL, |world| {
+        (world.dead, world.dead_after) = (0.05, S);
+    }),
+    scenario("5 % hang, hosts", HOSTS, |world| {
+        (world.dead, world.dead_after, world.groups) = (0.05, 3 * S, Groups::Hosts);
+    }),
 ];
 
-const SIZES: [(usize, &[usize]); 3] =
-    [(20, &[2_000, 10_000]), (200, &[2_000, 10_000, 50_000]), (2_000, &[10_000, 50_000, 100_000])];
+const KNEES: [usize; 3] = [20, 200, 2_000];
 
 impl Scenario {
     fn world(&self, items: usize, knee: usize, seed: u64) -> World {
@@ -107,35 +110,36 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-fn table(seeds: u64, only: Option<&str>) {
-    println!("throughput and p99 relative to the best fixed limit's, over {seeds} seeds");
-    println!("{:30}{:>6}{:>8}   throughput     p99", "", "knee", "items");
-    println!("{:30}{:>6}{:>8}  median worst  median worst   good", "", "", "");
-    let chosen = SCENARIOS.iter().filter(|it| only.is_none_or(|only| it.name.contains(only)));
-    for scenario in chosen {
-        for (knee, sizes) in SIZES {
-            for &items in sizes {
-                let (mut throughputs, mut tails, mut good) = (Vec::new(), Vec::new(), 0);
-                for seed in 0..seeds {
-                    let world = scenario.world(items, knee, seed);
-                    let best = best_fixed(&world);
-                    let (run, _) = adaptive(&world);
-                    let throughput = run.throughput() / best.throughput;
-                    let tail = run.quantile(0.99) as f64 / best.p99 as f64;
-                    good += u64::from(throughput >= 0.75 && tail <= 2.0);
-                    throughputs.push(throughput);
-                    tails.push(tail);
-                }
-                let (throughput, tail) = (median(&mut throughputs), median(&mut tails));
-                let (least, most) = (throughputs[0], tails[tails.len() - 1]);
-                println!(
-                    "{:30}{knee:>6}{items:>8}  {throughput:>6.2}{least:>6.2}  {tail:>6.2}{most:>6.2}  \
-                     {good:>3}/{seeds}",
-                    scenario.name
-                );
+fn table(seeds: u64, times: usize, only: Option<&str>) {
+    println!(
+        "Median throughput and p99 relative to the best fixed limit's (worst of {seeds} seeds)\n"
+    );
+    println!("| | knee 20 | knee 200 | knee 2,000 | good |");
+    println!("|---|---|---|---|---|");
+    let (mut good_in_all, mut runs_in_all) = (0, 0);
+    for scenario in SCENARIOS.iter().filter(|it| only.is_none_or(|only| it.name.contains(only))) {
+        let (mut cells, mut good, mut runs) = (Vec::new(), 0, 0);
+        for knee in KNEES {
+            let (mut throughputs, mut tails) = (Vec::new(), Vec::new());
+            for seed in 0..seeds {
+                let world = scenario.world(times * knee, knee, seed);
+                let best = best_fixed(&world);
+                let (run, _) = adaptive(&world);
+                let throughput = run.throughput() / best.throughput;
+                let tail = run.quantile(0.99) as f64 / best.p99 as f64;
+                good += u64::from(throughput >= 0.75 && tail <= 2.0);
+                throughputs.push(throughput);
+                tails.push(tail);
             }
+            runs += seeds;
+            let (throughput, tail) = (median(&mut throughputs), median(&mut tails));
+            let (least, most) = (throughputs[0], tails[tails.len() - 1]);
+            cells.push(format!("{throughput:.2} ({least:.2}), {tail:.2} ({most:.2})"));
         }
+        println!("| {} | {} | {good}/{runs} |", scenario.name, cells.join(" | "));
+        (good_in_all, runs_in_all) = (good_in_all + good, runs_in_all + runs);
     }
+    println!("\n{good_in_all} of {runs_in_all} runs are good.");
 }
 
 /// A run over time, in `parts`: seconds, the highest limit, items a second, the 99th percentile of
@@ -168,16 +172,16 @@ fn course(run: &Run, parts: usize) -> String {
 
 fn plot() {
     let shown = [
-        ("exponential", 20, 10_000),
-        ("exponential", 200, 50_000),
-        ("exponential", 2_000, 100_000),
-        ("halves, exponential", 200, 50_000),
-        ("doubles, exponential", 200, 50_000),
-        ("refuses, exponential", 200, 50_000),
+        ("knee 20", "exponential", 20, 2_000),
+        ("knee 200", "exponential", 200, 20_000),
+        ("knee 2,000", "exponential", 2_000, 200_000),
+        ("knee 200, then 100", "halves, exponential", 200, 50_000),
+        ("knee 200, then 400", "doubles, exponential", 200, 50_000),
+        ("knee 200, refuses beyond 250", "refuses, exponential", 200, 50_000),
     ];
     let panels: Vec<String> = shown
         .iter()
-        .filter_map(|(name, knee, items)| {
+        .filter_map(|(title, name, knee, items)| {
             let scenario = SCENARIOS.iter().find(|scenario| scenario.name == *name)?;
             let world = scenario.world(*items, *knee, 1);
             let best = best_fixed(&world);
@@ -189,9 +193,9 @@ fn plot() {
                 })
                 .collect();
             Some(format!(
-                "{{\"name\": \"{name}\", \"knee\": {knee}, \"items\": {items}, \"moves\": {}, \
+                "{{\"title\": \"{title}\", \"knee\": {knee}, \"items\": {items}, \"moves\": {}, \
                  \"best\": [{}, {:.1}, {:.4}], \"auto\": [{:.1}, {:.4}], \"fixed\": [{}], \
-                 \"course\": {}, \"course_of_best\": {}}}",
+                 \"course\": {}}}",
                 world.moves,
                 best.limit,
                 best.throughput,
@@ -200,7 +204,6 @@ fn plot() {
                 chosen.quantile(0.99) as f64 / S as f64,
                 fixed.join(", "),
                 course(&chosen, 120),
-                course(&run(&world, &mut Fixed(best.limit)), 120),
             ))
         })
         .collect();
@@ -213,8 +216,9 @@ fn main() {
         Some("plot") => plot(),
         Some("table") | None => {
             let seeds = words.get(1).and_then(|seeds| seeds.parse().ok()).unwrap_or(10);
-            table(seeds, words.get(2).map(String::as_str));
+            let times = words.get(2).and_then(|times| times.parse().ok()).unwrap_or(100);
+            table(seeds, times, words.get(3).map(String::as_str));
         }
-        Some(other) => println!("{other}? knee table [SEEDS] [SCENARIO], or knee plot"),
+        Some(other) => println!("{other}? knee table [SEEDS] [TIMES] [SCENARIO], or knee plot"),
     }
 }

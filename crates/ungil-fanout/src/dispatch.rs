@@ -2,7 +2,8 @@
 //!
 //! Items come in order, one at a time, and only when one may start; so an endless input takes no
 //! memory. Each runs, perhaps waits and runs again, and is handed out once. What runs is at most
-//! the limit, of each group at most the group's, and no more often than the rate.
+//! the limit, of each group at most the group's, and no more often than the rate. Items of one group
+//! that get slots which nobody had before do not start in the same instant.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,6 +11,7 @@ use std::collections::BinaryHeap;
 use crate::bucket::Bucket;
 pub use crate::groups::Group;
 use crate::groups::Groups;
+use crate::limit::jitter;
 use crate::order::Order;
 
 /// What to do next.
@@ -28,32 +30,38 @@ pub enum Next<T> {
 /// A group of an item, and how many of it may run at once.
 pub type Membership = Option<(Group, usize)>;
 
+/// An item that is to start later.
 #[derive(Debug)]
-struct Retry<T> {
+struct Later<T> {
     due: u64,
     index: u64,
     item: T,
     membership: Membership,
 }
 
-impl<T> PartialEq for Retry<T> {
+impl<T> PartialEq for Later<T> {
     fn eq(&self, other: &Self) -> bool {
         (self.due, self.index) == (other.due, other.index)
     }
 }
 
-impl<T> Eq for Retry<T> {}
+impl<T> Eq for Later<T> {}
 
-impl<T> PartialOrd for Retry<T> {
+impl<T> PartialOrd for Later<T> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> Ord for Retry<T> {
+impl<T> Ord for Later<T> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.due, self.index).cmp(&(other.due, other.index))
     }
+}
+
+/// When the first of them is due.
+fn first_due<T>(heap: &BinaryHeap<Reverse<Later<T>>>) -> Option<u64> {
+    heap.peek().map(|Reverse(later)| later.due)
 }
 
 /// The state of one fan-out over items of which the caller keeps a `T` each.
@@ -61,6 +69,10 @@ impl<T> Ord for Retry<T> {
 pub struct Dispatch<T> {
     /// How many may run at once.
     pub limit: usize,
+    /// The longest that the start of an item of a group is put off by [`jitter`], ns.
+    pub most_jitter: u64,
+    /// What the jitter depends on.
+    pub seed: u64,
     window: usize,
     running: usize,
     pulled: u64,
@@ -69,7 +81,11 @@ pub struct Dispatch<T> {
     stopped: bool,
     bucket: Option<Bucket>,
     groups: Groups<T>,
-    retries: BinaryHeap<Reverse<Retry<T>>>,
+    retries: BinaryHeap<Reverse<Later<T>>>,
+    /// Items whose start is put off. Each has a slot, and a place in its group.
+    put_off: BinaryHeap<Reverse<Later<T>>>,
+    /// How many slots were left by items that have ended: who takes one is in step with nobody.
+    left: usize,
     finished: Order<T>,
 }
 
@@ -79,6 +95,8 @@ impl<T> Dispatch<T> {
     pub fn new(limit: usize, window: usize, in_order: bool, bucket: Option<Bucket>) -> Self {
         Self {
             limit,
+            most_jitter: 0,
+            seed: 0,
             window,
             running: 0,
             pulled: 0,
@@ -88,6 +106,8 @@ impl<T> Dispatch<T> {
             bucket,
             groups: Groups::new(),
             retries: BinaryHeap::new(),
+            put_off: BinaryHeap::new(),
+            left: 0,
             finished: if in_order { Order::of_input() } else { Order::of_completion() },
         }
     }
@@ -114,7 +134,8 @@ impl<T> Dispatch<T> {
 
     /// How many have come in and have finished.
     pub fn done(&self) -> u64 {
-        self.pulled - (self.running + self.retries.len() + self.groups.waiting()) as u64
+        let later = self.retries.len() + self.put_off.len();
+        self.pulled - (self.running + later + self.groups.waiting()) as u64
     }
 
     /// Whether an item is finished and may be taken.
@@ -132,6 +153,7 @@ impl<T> Dispatch<T> {
         self.input_is_over
             && self.running == 0
             && self.retries.is_empty()
+            && self.put_off.is_empty()
             && self.groups.waiting() == 0
     }
 
@@ -140,9 +162,13 @@ impl<T> Dispatch<T> {
         if self.running >= self.limit {
             return Next::Blocked;
         }
-        let due = self.retries.peek().map(|Reverse(retry)| retry.due);
-        let runs = due.is_some_and(|due| due <= now) || self.groups.has_startable();
-        let pulls = !self.input_is_over
+        let put_off = first_due(&self.put_off);
+        let is_full = self.running + self.put_off.len() >= self.limit;
+        let retry = first_due(&self.retries).filter(|_| !is_full);
+        let due = [put_off, retry].into_iter().flatten().min();
+        let runs = due.is_some_and(|due| due <= now) || !is_full && self.groups.has_startable();
+        let pulls = !is_full
+            && !self.input_is_over
             && self.outstanding() < (self.window + self.limit) as u64
             && self.groups.waiting() < self.window;
         if !runs && !pulls {
@@ -174,9 +200,18 @@ impl<T> Dispatch<T> {
 
     /// Starts an item that was there before, if the first of them need not wait for its group.
     fn again(&mut self, now: u64) -> Option<T> {
-        if self.retries.peek().is_some_and(|Reverse(retry)| retry.due <= now) {
+        if first_due(&self.put_off).is_some_and(|due| due <= now) {
+            let Reverse(later) = self.put_off.pop()?;
+            // The slot was its own, and those that were left are for others.
+            self.left += 1;
+            self.start();
+            return Some(later.item);
+        }
+        if first_due(&self.retries).is_some_and(|due| due <= now) {
             let Reverse(retry) = self.retries.pop()?;
-            return self.enter(retry.item, retry.membership);
+            let item = self.enter(retry.item, retry.membership)?;
+            self.start();
+            return Some(item);
         }
         let item = self.groups.start()?;
         self.start();
@@ -184,10 +219,30 @@ impl<T> Dispatch<T> {
     }
 
     /// The next item of the input has come in, as number [`Self::pulled`]: gives it back if it is
-    /// to run now, else it waits for its group.
-    pub fn entered(&mut self, item: T, membership: Membership) -> Option<T> {
+    /// to run now, else it waits for its group, or because others of its group have just started.
+    pub fn entered(&mut self, item: T, membership: Membership, now: u64) -> Option<T> {
+        let index = self.pulled;
         self.pulled += 1;
-        self.enter(item, membership)
+        let item = self.enter(item, membership)?;
+        let wait = self.jitter(membership);
+        if wait > 0 {
+            let due = now.saturating_add(wait);
+            self.put_off.push(Reverse(Later { due, index, item, membership }));
+            return None;
+        }
+        self.start();
+        Some(item)
+    }
+
+    /// For how long to put off the start of an item of this group, that has a place in it.
+    fn jitter(&self, membership: Membership) -> u64 {
+        match membership {
+            Some((group, _)) if self.most_jitter > 0 && self.left == 0 => {
+                let others = self.groups.running(group) - 1;
+                jitter(self.seed, group, others, self.most_jitter)
+            }
+            _ => 0,
+        }
     }
 
     /// The next item of the input has come in, and needs not run.
@@ -202,16 +257,15 @@ impl<T> Dispatch<T> {
     }
 
     fn enter(&mut self, item: T, membership: Membership) -> Option<T> {
-        let item = match membership {
-            Some((group, most)) => self.groups.enter(group, most, item)?,
-            None => item,
-        };
-        self.start();
-        Some(item)
+        match membership {
+            Some((group, most)) => self.groups.enter(group, most, item),
+            None => Some(item),
+        }
     }
 
     fn start(&mut self) {
         self.running += 1;
+        self.left = self.left.saturating_sub(1);
         if let Some(bucket) = &mut self.bucket {
             bucket.take();
         }
@@ -221,6 +275,8 @@ impl<T> Dispatch<T> {
     /// [`Self::retry`].
     pub fn ended(&mut self, membership: Membership) {
         self.running -= 1;
+        let free = self.limit.saturating_sub(self.running + self.put_off.len());
+        self.left = (self.left + 1).min(free);
         if let Some((group, _)) = membership {
             self.groups.leave(group);
         }
@@ -238,7 +294,7 @@ impl<T> Dispatch<T> {
 
     /// Item `index` shall run again, not before `due`.
     pub fn retry(&mut self, index: u64, item: T, membership: Membership, due: u64) {
-        self.retries.push(Reverse(Retry { due, index, item, membership }));
+        self.retries.push(Reverse(Later { due, index, item, membership }));
     }
 
     /// Hands out a finished item.
@@ -254,7 +310,8 @@ impl<T> Dispatch<T> {
         self.input_is_over = true;
         self.stopped = true;
         let mut rest = self.groups.drain();
-        rest.extend(self.retries.drain().map(|Reverse(retry)| retry.item));
+        let later = self.retries.drain().chain(self.put_off.drain());
+        rest.extend(later.map(|Reverse(later)| later.item));
         rest
     }
 }

@@ -38,6 +38,11 @@ impl<T> Groups<T> {
         !self.startable.is_empty()
     }
 
+    /// How many items of the group run.
+    pub(crate) fn running(&self, group: Group) -> usize {
+        self.groups.get(&group).map_or(0, |members| members.running)
+    }
+
     /// Gives the item back if it may run now; else it waits.
     pub(crate) fn enter(&mut self, group: Group, most: usize, item: T) -> Option<T> {
         let members = self.groups.entry(group).or_insert_with(|| Members {

@@ -9,7 +9,10 @@
 //! * It grows by 1.8 a round as long as latencies do not, and beyond that in small steps, as
 //!   described at [`search`]. Rounds are compared as a whole, because every host may be visited but
 //!   once; hosts that are visited again are compared with themselves.
-//! * It never goes beyond what keeps a processor busy (Little's law), nor the ceiling.
+//! * It never goes beyond what keeps a processor busy (Little's law), nor the ceiling. Latencies that
+//!   this process itself may be to blame for are not taken for those of a service.
+//! * Slots of items that hang until they time out, while others come and go, do not count
+//!   ([`overtaken`]): the limit is that of those that answer, and these.
 //! * It goes back when items are turned away or time out more than usual, and when the event loop
 //!   comes late.
 //!
@@ -18,20 +21,24 @@
 mod hosts;
 mod jitter;
 mod opening;
+mod overtaken;
 mod processor;
 mod release;
 mod report;
 mod round;
+mod sample;
 mod search;
 mod story;
 mod trouble;
 
-pub use jitter::jitter;
+pub use jitter::{MOST_NS as MOST_JITTER_NS, jitter};
 pub use opening::Opening;
 pub use report::{BackOff, Hold, Level, Reason, Report};
+pub use sample::{Outcome, Sample, Ticket};
 
 use hosts::Hosts;
 use opening::{FEW, Start};
+use overtaken::Overtaken;
 use processor::Processor;
 use release::Release;
 use round::Round;
@@ -59,59 +66,6 @@ pub struct Settings {
     pub cpu_so_far: u64,
 }
 
-/// Given out for each start, to be given back with its end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ticket(u32);
-
-impl Ticket {
-    const fn outside(round: u32) -> Self {
-        Self(round << 1)
-    }
-
-    const fn member(round: u32) -> Self {
-        Self(round << 1 | 1)
-    }
-
-    /// The round that it was started in.
-    const fn round(self) -> u32 {
-        self.0 >> 1
-    }
-
-    /// Whether its latency counts in that round.
-    const fn is_member(self) -> bool {
-        self.0 & 1 == 1
-    }
-}
-
-/// How an attempt at an item ended, as far as a limit is concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// With a value.
-    Completed,
-    /// With an error that has nothing to do with load.
-    Failed,
-    /// With an error that may come from load: a timeout, a refused or reset connection, no file
-    /// descriptor left, "too many requests".
-    Overloaded,
-}
-
-/// The end of an attempt. Times are nanoseconds of one clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
-    /// What [`Adaptive::started`] has returned.
-    pub ticket: Ticket,
-    /// When it started.
-    pub started: u64,
-    /// When it ended.
-    pub finished: u64,
-    /// Processor time that the process has used so far, as of any recent moment; zero if unknown.
-    pub cpu_so_far: u64,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// The host, site or service that it went to.
-    pub group: Option<u64>,
-}
-
 /// An adaptive limit. See the [module](self).
 #[derive(Debug)]
 pub struct Adaptive {
@@ -120,6 +74,7 @@ pub struct Adaptive {
     /// Whether the slots have been spread over the time that an item takes.
     spread: bool,
     in_flight: usize,
+    overtaken: Overtaken,
     /// Until the first round at the full limit has been judged.
     opening: Option<Box<Start>>,
     round: Round,
@@ -149,6 +104,7 @@ impl Adaptive {
             slots: Release::at(limit),
             spread: false,
             in_flight: 0,
+            overtaken: Overtaken::default(),
             opening: Some(Box::new(Start::new(settings.opening, now))),
             round,
             search: Search::new(),
@@ -165,7 +121,26 @@ impl Adaptive {
 
     /// How many items may run now. Never zero.
     pub fn limit(&self) -> usize {
-        self.slots.open
+        self.slots.open.saturating_add(self.overtaken.hanging()).min(self.ceiling)
+    }
+
+    /// Those that hang from now on hold no slot.
+    fn lets_go(&mut self, now: u64) {
+        while let Some((started, items)) = self.overtaken.lets_go(now) {
+            self.trouble.hang(started, items);
+        }
+    }
+
+    /// The longest that the start of an item should be put off by [`jitter`], ns: a quarter of what
+    /// items take, as far as that is known.
+    pub fn most_jitter(&self) -> u64 {
+        let latency = self.search.latency_ns();
+        latency.map_or(MOST_JITTER_NS, |latency| MOST_JITTER_NS.min(whole_ns(0.25 * latency)))
+    }
+
+    /// How many run that do not hang: what a level is about.
+    fn active(&self) -> usize {
+        self.in_flight - self.overtaken.hanging().min(self.in_flight)
     }
 
     /// An item starts. The ticket belongs into the [`Sample`] of its end.
@@ -175,27 +150,32 @@ impl Adaptive {
             self.last_end = now;
         }
         self.in_flight += 1;
+        let cohort = self.overtaken.started(now);
+        self.lets_go(now);
         self.trouble.started();
-        self.processor.started(now);
+        self.processor.started();
+        self.processor.runs(self.active(), now);
         self.slots.advance(now);
         if self.opening.is_some() {
             self.opens(now, group);
         }
-        self.round.enter(self.in_flight, now)
+        let is_member = self.round.enter(self.active(), now);
+        Ticket { round: self.round.number, is_member, cohort }
     }
 
     /// An item starts while the limit opens.
     #[cold]
     fn opens(&mut self, now: u64, group: Option<u64>) {
+        let (active, is_full) = (self.active() as f32, self.is_full());
         let Some(start) = &mut self.opening else { return };
         if start.started(group) == Some(Opening::Hosts) {
             self.slots = Release::at(self.ceiling);
-        } else if start.doubles.is_some() {
+        } else if is_full {
             self.slots = Release::at(start.doubled(self.slots.open, now).min(self.ceiling));
         }
         let limit = self.slots.open;
         self.story.highest = self.story.highest.max(limit);
-        if self.in_flight as f32 > self.round.level {
+        if active > self.round.level {
             self.trouble.changed(limit as f32, now);
             start.rung(&mut self.round, limit, now);
         }
@@ -210,21 +190,27 @@ impl Adaptive {
         self.stalls = 0;
         self.slots.advance(now);
         let latency_ns = now.saturating_sub(sample.started).max(1) as f32;
-        self.processor.finished(now, sample.cpu_so_far);
+        let answered = sample.outcome != Outcome::Overloaded;
+        let Ticket { round, is_member, cohort } = sample.ticket;
+        let hung = self.overtaken.ended(cohort, answered.then_some(latency_ns));
+        self.lets_go(now);
+        self.processor.finished(sample.cpu_so_far);
+        self.processor.runs(self.active(), now);
         let (mut latency, mut own) = (None, None);
-        if sample.outcome != Outcome::Overloaded {
+        if answered {
             let root = latency_ns.sqrt();
             latency = Some(root);
             own = sample.group.and_then(|group| self.hosts.visit(group, root, self.round.number));
+        }
+        if answered && !hung {
             self.trouble.completed(latency_ns);
         }
-        let round = sample.ticket.round();
-        if sample.ticket.is_member() && round == self.round.number {
+        if is_member && round == self.round.number {
             self.round.returns(now, latency, own);
         }
         if let Some(start) = &mut self.opening {
             start.doubles = None;
-            if sample.ticket.is_member() && round != self.round.number {
+            if is_member && round != self.round.number {
                 let rung = start.rungs.get_mut(round.saturating_sub(1) as usize);
                 if let Some(rung) = rung {
                     rung.returns(now, latency, own);
@@ -232,9 +218,12 @@ impl Adaptive {
             }
             self.judge_rungs(now);
         }
-        if sample.outcome == Outcome::Overloaded
-            && let Some(answer) = self.trouble.refused(round, latency_ns, now)
-        {
+        let answer = match (hung, answered) {
+            (true, _) => self.trouble.hung(!answered, now),
+            (false, true) => None,
+            (false, false) => self.trouble.refused(sample.started, latency_ns, now),
+        };
+        if let Some(answer) = answer {
             self.answer(answer, now);
             return;
         }
@@ -252,7 +241,7 @@ impl Adaptive {
             }
             start.judged += 1;
             let level = rung.level;
-            let Some(place) = rung.place() else { continue };
+            let Some(place) = rung.place(self.processor.each_ns()) else { continue };
             self.processor.round(true);
             self.story.level(level, place.latency_ns());
             let limit = self.slots.wanted;
@@ -269,7 +258,7 @@ impl Adaptive {
     /// Judges the round that goes on, and begins the next.
     fn judge(&mut self, now: u64) {
         let wait_ns = self.processor.round(self.opening.take().is_some());
-        let place = self.round.place();
+        let place = self.round.place(self.processor.each_ns());
         self.trouble.judged(now);
         if let Some(place) = place {
             self.story.level(place.level, wait_ns.unwrap_or(place.latency_ns()));
@@ -324,7 +313,7 @@ impl Adaptive {
                 self.set(level, Reason::Latency, now);
             }
         }
-        self.trouble.forget(self.round.number + 1);
+        self.trouble.forget(now);
         self.next_round(None, now);
     }
 
@@ -361,11 +350,16 @@ impl Adaptive {
     /// When [`tick`](Self::tick) is due if nothing starts or ends before.
     pub fn due(&self) -> Option<u64> {
         let doubles = self.opening.as_ref().and_then(|start| start.doubles);
-        let full = self.in_flight >= self.slots.open;
-        let stalled = (full && self.in_flight > 0).then(|| self.stalled_at());
-        let stalled = stalled.filter(|_| self.slots.open < self.ceiling);
-        let doubles = doubles.filter(|_| full && self.slots.open < self.ceiling);
-        [self.slots.due(), doubles, stalled, self.round.due()].into_iter().flatten().min()
+        let full = self.is_full() && self.limit() < self.ceiling;
+        let stalled = full.then(|| self.stalled_at());
+        let overtaken = self.overtaken.due().filter(|_| full);
+        let doubles = doubles.filter(|_| full);
+        let known = self.round.due();
+        [self.slots.due(), doubles, stalled, overtaken, known].into_iter().flatten().min()
+    }
+
+    fn is_full(&self) -> bool {
+        self.in_flight > 0 && self.in_flight >= self.limit()
     }
 
     fn stalled_at(&self) -> u64 {
@@ -377,14 +371,18 @@ impl Adaptive {
     /// Time has gone by. The limit may be higher than before.
     pub fn tick(&mut self, now: u64) {
         self.slots.advance(now);
-        if let Some(start) = &mut self.opening {
+        self.lets_go(now);
+        self.processor.runs(self.active(), now);
+        if self.is_full()
+            && let Some(start) = &mut self.opening
+        {
             let limit = start.doubled(self.slots.open, now).min(self.ceiling);
-            if start.doubles.is_some() {
+            if limit > self.slots.open {
                 self.slots = Release::at(limit);
                 self.story.highest = self.story.highest.max(limit);
             }
         }
-        if self.in_flight >= self.slots.open && self.in_flight > 0 && now >= self.stalled_at() {
+        if self.is_full() && now >= self.stalled_at() {
             // Whatever runs may hang for good, and others must not wait for it.
             self.stalls += 1;
             let growth = if self.story.finished == 0 { 2.0 } else { 1.25 };
@@ -402,7 +400,7 @@ impl Adaptive {
     /// What it has found so far.
     pub fn report(&self) -> Report {
         let level = self.search.doubted_level().unwrap_or(self.slots.wanted as f32);
-        let limit = whole(level, self.ceiling);
+        let limit = whole(level + self.overtaken.hanging() as f32, self.ceiling);
         let (back_offs, back_offs_in_all) = self.story.back_offs();
         let count = |value: f32| whole(value, usize::MAX);
         let hold = if limit >= self.ceiling {
@@ -426,6 +424,7 @@ impl Adaptive {
             wait_ns: self.processor.wait_ns.map(f64::from),
             little: self.processor.little().map(count),
             knee: self.search.knee().map(count),
+            hanging: self.overtaken.hanging(),
             usual_failures: f64::from(self.trouble.usual()),
             levels: self.story.levels(),
             back_offs,

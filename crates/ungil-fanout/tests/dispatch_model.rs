@@ -24,6 +24,7 @@ struct World {
     in_order: bool,
     per_group: usize,
     per_second: Option<f64>,
+    most_jitter: u64,
     /// How many outcomes are taken at a time, after how many milliseconds.
     appetite: usize,
 }
@@ -38,17 +39,23 @@ fn worlds() -> impl Strategy<Value = World> {
         any::<bool>(),
         1usize..4,
         proptest::option::of(50.0f64..5000.0),
+        prop_oneof![Just(0), 1..50 * MILLISECOND],
         1usize..20,
     )
-        .prop_map(|(items, limit, window, in_order, per_group, per_second, appetite)| World {
-            items,
-            limit,
-            window,
-            in_order,
-            per_group,
-            per_second,
-            appetite,
-        })
+        .prop_map(
+            |(items, limit, window, in_order, per_group, per_second, most_jitter, appetite)| {
+                World {
+                    items,
+                    limit,
+                    window,
+                    in_order,
+                    per_group,
+                    per_second,
+                    most_jitter,
+                    appetite,
+                }
+            },
+        )
 }
 
 /// What happened: the numbers in the order in which they were handed out, and when each started.
@@ -61,6 +68,7 @@ struct Story {
 fn live(world: &World) -> Story {
     let bucket = world.per_second.map(|rate| Bucket::new(rate, 1.0, 0));
     let mut dispatch = Dispatch::new(world.limit, world.window, world.in_order, bucket);
+    dispatch.most_jitter = world.most_jitter;
     let mut story = Story { handed_out: vec![], starts: vec![], attempts: BTreeMap::new() };
     let mut running: BTreeSet<(u64, u64)> = BTreeSet::new();
     let mut now = 0;
@@ -86,7 +94,7 @@ fn live(world: &World) -> Story {
                 }
                 Next::Pull => {
                     let index = dispatch.pulled();
-                    dispatch.entered(index, membership(index))
+                    dispatch.entered(index, membership(index), now)
                 }
             };
             if let Some(index) = started {
@@ -168,7 +176,7 @@ fn an_endless_input_is_pulled_only_as_far_as_the_window_when_nobody_takes() {
         match dispatch.next(0) {
             Next::Pull => {
                 let index = dispatch.pulled();
-                assert_eq!(dispatch.entered(index, None), Some(index));
+                assert_eq!(dispatch.entered(index, None, 0), Some(index));
                 dispatch.ended(None);
                 dispatch.finished(index, index);
             }
@@ -187,7 +195,7 @@ fn what_waits_when_all_is_stopped_is_given_back_and_what_runs_may_end() {
     let one_at_a_time: Membership = Some((7, 1));
     for index in 0..3u64 {
         assert_eq!(dispatch.next(0), Next::Pull);
-        assert_eq!(dispatch.entered(index, one_at_a_time).is_some(), index == 0);
+        assert_eq!(dispatch.entered(index, one_at_a_time, 0).is_some(), index == 0);
     }
     let mut rest = dispatch.stop();
     rest.sort_unstable();
@@ -197,4 +205,47 @@ fn what_waits_when_all_is_stopped_is_given_back_and_what_runs_may_end() {
     assert_eq!(dispatch.next(0), Next::Blocked);
     assert!(dispatch.has_ended());
     assert_eq!(dispatch.take(), Some(0));
+}
+
+/// Starts what may start, and gives when each does.
+fn starts(dispatch: &mut Dispatch<u64>, group: u64, until: u64) -> Vec<u64> {
+    let (mut now, mut starts) = (0, Vec::new());
+    while now <= until {
+        let started = match dispatch.next(now) {
+            Next::Run(_) => true,
+            Next::Pull => {
+                let index = dispatch.pulled();
+                dispatch.entered(index, Some((group, 1_000)), now).is_some()
+            }
+            Next::Wait(due) => {
+                now = due;
+                continue;
+            }
+            Next::Blocked => break,
+        };
+        starts.extend(started.then_some(now));
+    }
+    starts
+}
+
+#[test]
+fn items_of_one_group_do_not_start_in_the_same_instant() {
+    let mut dispatch = Dispatch::new(20, 50, true, None);
+    (dispatch.most_jitter, dispatch.seed) = (50 * MILLISECOND, 3);
+    let starts = starts(&mut dispatch, 7, 100 * MILLISECOND);
+    assert_eq!((starts.len(), starts[0]), (20, 0), "the first at once");
+    assert!(starts.iter().collect::<BTreeSet<_>>().len() > 18, "{starts:?}");
+    assert!(starts[19] < 20 * MILLISECOND, "a millisecond for each");
+}
+
+#[test]
+fn who_takes_the_place_of_another_is_not_put_off() {
+    let mut dispatch = Dispatch::new(20, 50, true, None);
+    dispatch.most_jitter = 50 * MILLISECOND;
+    assert_eq!(starts(&mut dispatch, 7, 100 * MILLISECOND).len(), 20);
+    for index in 0..10 {
+        dispatch.ended(Some((7, 1_000)));
+        dispatch.finished(index, index);
+    }
+    assert_eq!(starts(&mut dispatch, 7, 0), [0; 10]);
 }

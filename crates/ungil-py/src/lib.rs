@@ -45,7 +45,7 @@ mod _native {
         wait_writable,
     };
     #[pymodule_export]
-    use super::fanout::{Dispatcher, Outcome};
+    use super::fanout::{Dispatcher, Outcome, Slot, Slots};
     #[pymodule_export]
     use super::in_process::{
         gil_install, gil_installed, gil_level, gil_policy, gil_set_level, gil_set_policy,

@@ -1,7 +1,8 @@
 """Mode `asyncio`: items as tasks of an event loop.
 
 A slot is one task, which runs one item after the other; so there is a task for each item that runs
-at once, not for each item. Time-outs share one timer, as they all take equally long.
+at once, not for each item. What it runs is a `Slot`, which drives the items itself and asks here
+for what is rare. Time-outs share one timer, as they all take equally long.
 """
 
 import asyncio
@@ -11,7 +12,8 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
-from ungil._native import Dispatcher, Outcome
+from ungil import _native
+from ungil._native import Dispatcher, Outcome, Slot
 
 # How long finished items are gathered before they are handed out: waking up costs.
 BATCH_SECONDS = 0.01
@@ -20,14 +22,14 @@ BATCH_SECONDS = 0.01
 GRACE_SECONDS = 1.0
 
 Task = asyncio.Task[None]
+# A slot is a coroutine in all but its class.
+_task: Callable[..., Task] = Task
 if sys.version_info >= (3, 12):
     # It begins here and now, which saves a turn of the loop.
     _task = functools.partial(Task, eager_start=True)
-else:
-    _task = Task
 
 
-class Slots:
+class Slots(_native.Slots):
     """The tasks of one fan-out in a loop that runs.
 
     `arrived` is called when something may have finished, at most once until `collected`.
@@ -43,13 +45,10 @@ class Slots:
         timeout: float | None,
         arrived: Callable[[], None],
     ) -> None:
-        self._waits_for_time = dispatcher.waits_for_time
         self._loop = loop
-        self._fn = fn
         self._dispatcher = dispatcher
         self._timeout = timeout
         self._arrived = arrived
-        self._announced = False
         self._tasks: list[Task] = []
         self._deadlines: deque[tuple[float, Outcome, int, Task]] = deque()
         # The number of the attempt that runs, only of those that can time out. One that was given
@@ -60,7 +59,6 @@ class Slots:
         self._pause: asyncio.TimerHandle | None = None
         self._announcement: asyncio.TimerHandle | None = None
         self._room = asyncio.Event()
-        self.closing = False
 
     def open(self) -> None:
         """Starts whatever may start now."""
@@ -69,9 +67,13 @@ class Slots:
         dispatcher = self._dispatcher
         while (attempt := dispatcher.next()) is not None:
             self._launch(attempt)
-        if dispatcher.ready and not self._announced:
-            self._announce()  # of an earlier run
-        self._rest()
+        if dispatcher.ready and not self.announced:
+            self.announce()  # of an earlier run
+        self.rest()
+
+    def open_soon(self) -> None:
+        """Starts what may start, when those that run now have had their turn."""
+        self._loop.call_soon(self.open)
 
     def launch(self, attempt: Outcome) -> None:
         """Starts an item that came from elsewhere than the dispatcher's own input."""
@@ -79,12 +81,18 @@ class Slots:
 
     def collected(self) -> None:
         """What had finished has been taken."""
-        self._announced = False
+        self.announced = False
 
     async def has_room(self) -> None:
         """Comes back when a slot has closed."""
         self._room.clear()
+        self.waited_for = True
         await self._room.wait()
+
+    def closed(self) -> None:
+        """A slot has closed, for which somebody has waited."""
+        self.waited_for = False
+        self._room.set()
 
     async def close(self) -> None:
         """Cancels what runs, and waits for it. Doing it twice would also cancel the cleaning up."""
@@ -98,6 +106,9 @@ class Slots:
         for task in self._tasks:
             if task.done() and not task.cancelled():
                 task.exception()  # a Ctrl-C, which was raised, and need not be logged as well
+        # The others are let go of: all_tasks() and the collector would look at each again.
+        self._tasks = [task for task in self._tasks if not task.done()]
+        for task in self._tasks:
             task.cancel()
         await self._all_ended()
 
@@ -107,11 +118,11 @@ class Slots:
 
     def _launch(self, attempt: Outcome) -> None:
         # The loop itself keeps no task alive.
-        self._tasks.append(_task(self._slot(attempt), loop=self._loop))
+        self._tasks.append(_task(Slot(self, attempt), loop=self._loop))
         if len(self._tasks) > 2 * self._dispatcher.running + 1000:
             self._tasks = [task for task in self._tasks if not task.done()]
 
-    def _rest(self) -> None:
+    def rest(self) -> None:
         """Nothing may start now: come back in time, or say so if nothing runs either."""
         dispatcher = self._dispatcher
         pause = None if dispatcher.ended else dispatcher.pause
@@ -119,56 +130,22 @@ class Slots:
             if self._pause is None:
                 self._pause = self._loop.call_later(pause, self._resume)
         elif dispatcher.ended or (dispatcher.ready and not dispatcher.running):
-            self._announced = True
+            self.announced = True
             self._arrived()
 
     def _resume(self) -> None:
         self._pause = None
         self.open()
 
-    def _announce(self) -> None:
-        self._announced = True
+    def announce(self) -> None:
+        """Something has finished: say so soon."""
+        self.announced = True
         due = self._loop.time() + BATCH_SECONDS
         self._announcement = self._loop.call_at(due, self._arrive, due)
 
     def _arrive(self, due: float) -> None:
         self._dispatcher.lagged(self._loop.time() - due)
         self._arrived()
-
-    async def _slot(self, first: Outcome) -> None:
-        attempt: Outcome | None = first
-        number = 0
-        fn, dispatcher, timeout = self._fn, self._dispatcher, self._timeout
-        try:
-            while attempt is not None:
-                if timeout is not None:
-                    number = self._watch(attempt, timeout)
-                try:
-                    value = await fn(attempt.item)
-                except asyncio.CancelledError as error:
-                    attempt = self._cancelled(attempt, number, error)
-                except KeyboardInterrupt as error:
-                    dispatcher.failed(attempt, error)
-                    # An eager task's creation is interrupted as well: nobody else knows it.
-                    self._tasks.append(cast(Task, asyncio.current_task()))
-                    raise
-                except BaseException as error:
-                    attempt = self._failed(attempt, number, error)
-                else:
-                    if timeout is None:
-                        attempt = dispatcher.succeeded(attempt, value)
-                    else:
-                        attempt = self._in_time(attempt, number, value)
-                if not self._announced:
-                    self._announce()
-                if attempt is not None and dispatcher.room:
-                    self._loop.call_soon(self.open)
-        except Exception as error:
-            # Of `group` or `retry_if`, which are the caller's: it goes to whoever consumes.
-            dispatcher.close(error)
-        if not self.closing and (self._waits_for_time or not dispatcher.running):
-            self._rest()
-        self._room.set()
 
     def _is_abandoned(self, attempt: Outcome, number: int) -> bool:
         return self._timeout is not None and self._running.get(attempt) != number
@@ -180,7 +157,15 @@ class Slots:
         self._overdue.discard(attempt)
         return was_overdue
 
-    def _failed(self, attempt: Outcome, number: int, error: BaseException) -> Outcome | None:
+    def raised(self, attempt: Outcome, number: int, error: BaseException) -> Outcome | None:
+        """An attempt has ended by an exception. What runs in its place."""
+        if isinstance(error, asyncio.CancelledError):
+            return self._cancelled(attempt, number, error)
+        if isinstance(error, KeyboardInterrupt):
+            self._dispatcher.failed(attempt, error)
+            # An eager task's creation is interrupted as well: nobody else knows it.
+            self._tasks.append(cast(Task, asyncio.current_task()))
+            raise error
         if self._is_abandoned(attempt, number):
             return None
         if self._ended(attempt):  # what it raises because it was cancelled
@@ -189,12 +174,14 @@ class Slots:
             error = overdue
         return self._dispatcher.failed(attempt, error)
 
-    def _watch(self, attempt: Outcome, timeout: float) -> int:
+    def watch(self, attempt: Outcome) -> int:
+        """An attempt begins, which has to end in time; its number."""
         task = asyncio.current_task()
         assert task is not None, "a slot is a task"
+        assert self._timeout is not None, "else nothing is watched"
         number = self._running[attempt] = attempt.attempts
         deadlines = self._deadlines
-        deadlines.append((self._loop.time() + timeout, attempt, number, task))
+        deadlines.append((self._loop.time() + self._timeout, attempt, number, task))
         # Those that ended in time leave when the first does, or when they are most of all.
         if len(deadlines) > 2 * len(self._running) + 1000:
             running = self._running
@@ -223,12 +210,13 @@ class Slots:
         if not self._is_abandoned(attempt, number):
             self._ended(attempt)
             following = self._dispatcher.failed(attempt, self._timed_out(), abandoned=True)
-            if not self._announced:
-                self._announce()
+            if not self.announced:
+                self.announce()
             if following is not None:
                 self._launch(following)
 
-    def _in_time(self, attempt: Outcome, number: int, value: Any) -> Outcome | None:
+    def returned(self, attempt: Outcome, number: int, value: Any) -> Outcome | None:
+        """An attempt that is watched has ended well. What runs in its place."""
         if self._is_abandoned(attempt, number):
             return None
         if self._ended(attempt):  # it has caught the cancellation, and returned

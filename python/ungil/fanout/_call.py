@@ -2,6 +2,7 @@
 
 import sys
 
+from ungil.fanout._collector import expect
 from ungil.fanout._mode import choose, choose_beside
 from ungil.fanout._options import Backoff, Options
 
@@ -180,16 +181,14 @@ class Outcomes:
         while (outcome := self._take()) is None and not self._dispatcher.ended:
             if self._interrupted:
                 raise KeyboardInterrupt
+            expect(self, self._dispatcher.running + self._dispatcher.room)
             engine.advance()
         return outcome
 
     @property
     def report(self) -> str:
         """In which mode it runs and why; what `limit="auto"` has found so far and what held it."""
-        said = f"mode {self.mode}: {self.reason}"
-        if (found := self._dispatcher.found) is not None:
-            said += f". {found}. At most: {self._options.ceiling}"
-        return said
+        return self._options.report(self.mode, self.reason, self._dispatcher)
 
     @property
     def running(self) -> int:
@@ -232,6 +231,7 @@ class Outcomes:
             if self._engine is not None:
                 self._engine.close(wait=not self._stopped)
         finally:
+            expect(self, 0)
             if self._journal is not None:
                 self._journal.close()
             if self._display is not None:

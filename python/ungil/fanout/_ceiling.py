@@ -10,6 +10,10 @@ _SPARE_DESCRIPTORS = 64
 _BYTES_OF_A_COROUTINE = 16 << 10
 _BYTES_OF_A_THREAD = 128 << 10
 
+# Each thread that waits for the GIL wakes every 5 ms to ask for it. Ten thousand that wake in the
+# same second were seen to take anything between 4 and 160 s of CPU time (bench/fanout.py).
+_THREADS = 2_000
+
 _ENDLESS = 1_000_000
 
 
@@ -28,6 +32,8 @@ def ceiling(*, threads: bool) -> tuple[int, str]:
         found.append((soft - _open() - _SPARE_DESCRIPTORS, f"{soft} file descriptors (ulimit -n)"))
     if (free := _free_memory()) is not None:
         found.append((free // 2 // size, f"{free >> 20} MB of free memory for {what}"))
+    if threads:
+        found.append((_THREADS, f"{_THREADS:,} threads; more keep each other from the GIL"))
     if threads and (left := _threads_left()) is not None:
         found.append((left - _SPARE_DESCRIPTORS, f"{left} more threads (pids.max)"))
     most, why = min(found)

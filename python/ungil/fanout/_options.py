@@ -197,6 +197,13 @@ class Options:
             finished=None if journal is None else journal.finished,
         )
 
+    def report(self, mode: str, reason: str, dispatcher: Dispatcher) -> str:
+        """In which mode it runs and why; what `limit="auto"` has found so far and what held it."""
+        said = f"mode {mode}: {reason}"
+        if (found := dispatcher.found) is not None:
+            said += f". {found}. At most: {self.ceiling}"
+        return said
+
     def _membership(self) -> "Callable[[Any], tuple[Hashable, int] | None] | None":
         group, per_group = self.group, self.per_group
         if group is None:

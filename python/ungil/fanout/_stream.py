@@ -11,6 +11,7 @@ from ungil._native import Dispatcher, Outcome
 from ungil.fanout import _threads as threads
 from ungil.fanout._asyncio import Slots as Tasks
 from ungil.fanout._call import Stopped
+from ungil.fanout._collector import expect
 from ungil.fanout._mode import choose_beside
 from ungil.fanout._options import Backoff, Options
 
@@ -70,6 +71,7 @@ class Fanout:
                 f'mode={mode!r} has a loop of its own: use fanout(), or mode="asyncio" or "threads"'
             )
         self._streams: list[_Stream] = []
+        self._latest: _Stream | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -83,12 +85,21 @@ class Fanout:
         for stream in list(self._streams):
             await stream.close()
 
+    @property
+    def report(self) -> str:
+        """In which mode the latest stream runs or has run, and why; what `limit="auto"` has found.
+
+        Empty before the first.
+        """
+        return "" if self._latest is None else self._latest.report
+
     async def stream(
         self, fn: Callable[[Any], Any], items: Iterable[Any] | AsyncIterable[Any]
     ) -> AsyncIterator[Outcome]:
         """The outcome of each item, as it finishes. `items` may be endless, and asynchronous."""
         stream = _Stream(fn, items, self._options)
         self._streams.append(stream)
+        self._latest = stream
         try:
             async for outcome in stream.outcomes():
                 yield outcome
@@ -107,7 +118,11 @@ class _Stream:
         options: Options,
     ) -> None:
         loop = asyncio.get_running_loop()
-        mode, _ = choose_beside(fn, options.mode)
+        mode, reason = choose_beside(fn, options.mode)
+        if options.engine is not None:
+            reason += f", in workers of engine {options.engine!r}"
+        self._said = mode, reason
+        self._options = options
         self._arrival = asyncio.Event()
         self._feeder: asyncio.Task[None] | None = None
         comes_slowly = isinstance(items, AsyncIterable)
@@ -133,6 +148,10 @@ class _Stream:
             self._feeder = loop.create_task(self._feed(items))
         self._display = options.show(self._dispatcher, items, fn)
 
+    @property
+    def report(self) -> str:
+        return self._options.report(*self._said, self._dispatcher)
+
     async def outcomes(self) -> AsyncIterator[Outcome]:
         dispatcher, arrival, slots = self._dispatcher, self._arrival, self._slots
         while True:
@@ -142,6 +161,7 @@ class _Stream:
                 return
             arrival.clear()
             slots.collected()
+            expect(self, dispatcher.running + dispatcher.room)
             slots.open()
             if not dispatcher.ended:
                 await arrival.wait()
@@ -154,6 +174,7 @@ class _Stream:
         try:
             await self._slots.close()
         finally:
+            expect(self, 0)
             if self._journal is not None:
                 self._journal.close()
             if self._display is not None:

@@ -52,13 +52,14 @@ class Slots:
 
     def open(self) -> None:
         """Starts whatever may start now."""
-        with self._lock:
-            self._open()
+        while self._open_one():
+            pass
 
     def launch(self, attempt: Outcome) -> None:
         """Starts an item that came from elsewhere than the dispatcher's own input."""
         with self._lock:
-            self._launch(attempt)
+            thread = self._slot(attempt)
+        self._start(thread)
 
     def collected(self) -> None:
         """What had finished has been taken."""
@@ -73,45 +74,69 @@ class Slots:
                 thread = next(iter(self._running.values()), None)
             if thread is None:
                 return
-            thread.join(left)
+            if thread.ident is None:
+                time.sleep(0.001)  # somebody is about to start it
+            else:
+                thread.join(left)
 
     def abandon_overdue(self) -> float | None:
         """Gives up what should have ended by now; gives the seconds until the next should have."""
+        while True:
+            with self._lock:
+                left, following = self._abandon_first()
+                thread = None if following is None else self._slot(following)
+            if thread is None:
+                return left
+            self._start(thread)
+
+    def _abandon_first(self) -> tuple[float | None, Outcome | None]:
+        """In how many seconds the first is overdue; what runs in the place of one that was."""
+        now = time.monotonic()
+        while self._deadlines:
+            entry = deadline, attempt, _, _ = self._deadlines[0]
+            if self._is_running(entry):
+                if deadline > now:
+                    return deadline - now, None
+                del self._running[attempt]
+                error = TimeoutError(f"not done within {self._timeout} s; its thread goes on")
+                following = self._dispatcher.failed(attempt, error, abandoned=True)
+                self._announce()
+                if following is not None:
+                    return None, following
+            self._deadlines.popleft()
+        return None, None
+
+    def _open_one(self) -> bool:
+        """Starts an item, if one may start now."""
         with self._lock:
-            now = time.monotonic()
-            while self._deadlines:
-                entry = deadline, attempt, _, _ = self._deadlines[0]
-                if self._is_running(entry):
-                    if deadline > now:
-                        return deadline - now
-                    del self._running[attempt]
-                    error = TimeoutError(f"not done within {self._timeout} s; its thread goes on")
-                    following = self._dispatcher.failed(attempt, error, abandoned=True)
-                    self._announce()
-                    if following is not None:
-                        self._launch(following)
-                self._deadlines.popleft()
-            return None
+            if self.closing or self._unstarted or (attempt := self._dispatcher.next()) is None:
+                return False
+            thread = self._slot(attempt)
+        self._start(thread)
+        return True
 
-    def _open(self) -> None:
-        if not self.closing:
-            while not self._unstarted and (attempt := self._dispatcher.next()) is not None:
-                self._launch(attempt)
-
-    def _launch(self, attempt: Outcome) -> None:
+    def _slot(self, attempt: Outcome) -> "_Slot":
         thread = _Slot(self, attempt, next(self._numbers))
         self._watch(attempt, thread)
+        return thread
+
+    def _start(self, thread: "_Slot") -> None:
+        """Without the lock: a thread takes its time to start, and items end meanwhile."""
         try:
             thread.start()
         except RuntimeError:
             # The system gives no more threads: those that there are do the rest.
-            del self._running[attempt]
-            if not self._running:
-                self._dispatcher.failed(attempt, RuntimeError("the system gives no thread at all"))
-                self._announce()
-                return
-            self._dispatcher.lower_limit(len(self._running))
-            self._unstarted.append(attempt)
+            with self._lock:
+                attempt = thread.attempt
+                assert attempt is not None, "it has not begun"
+                del self._running[attempt]
+                if not self._running:
+                    error = RuntimeError("the system gives no thread at all")
+                    self._dispatcher.failed(attempt, error)
+                    self._announce()
+                    return
+                self._dispatcher.lower_limit(len(self._running))
+                self._unstarted.append(attempt)
 
     def _watch(self, attempt: Outcome, thread: "_Slot") -> None:
         self._running[attempt] = thread
@@ -155,9 +180,10 @@ class Slots:
                 following = self._unstarted.popleft()
             if following is not None:
                 self._watch(following, thread)
-                if self._dispatcher.room:
-                    self._open()
+            may_open = following is not None and self._dispatcher.room > 0
             self._announce()
+        if may_open:
+            self._open_one()
         return following
 
 
@@ -177,12 +203,12 @@ class _Slot(threading.Thread):
     def __init__(self, slots: Slots, attempt: Outcome, number: int) -> None:
         super().__init__(name=f"fanout-{number}", daemon=True)
         self._slots = slots
-        self._attempt: Outcome | None = attempt
+        self.attempt: Outcome | None = attempt
         self.number = 0  # of the attempt
 
     def run(self) -> None:
-        while self._attempt is not None:
-            self._attempt = self._slots.run(self._attempt, self)
+        while self.attempt is not None:
+            self.attempt = self._slots.run(self.attempt, self)
 
 
 class Threads:

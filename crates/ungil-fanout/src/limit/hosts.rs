@@ -50,3 +50,43 @@ impl Hosts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_visit_is_compared_with_the_hosts_own_latency() {
+        let mut hosts = Hosts::default();
+        assert_eq!(hosts.visit(1, 10.0, 1), None);
+        assert_eq!(hosts.visit(2, 1_000.0, 1), None);
+        assert_eq!(hosts.visit(1, 20.0, 1), Some(2.0));
+        assert_eq!(hosts.visit(2, 1_000.0, 1), Some(1.0));
+    }
+
+    #[test]
+    fn a_host_that_is_visited_often_does_not_become_slow_within_a_round() {
+        let mut hosts = Hosts::default();
+        hosts.visit(1, 10.0, 1);
+        for _ in 0..1_000 {
+            assert_eq!(hosts.visit(1, 20.0, 1), Some(2.0));
+        }
+    }
+
+    #[test]
+    fn a_first_visit_in_a_crowd_is_soon_forgotten() {
+        let mut hosts = Hosts::default();
+        hosts.visit(1, 100.0, 1);
+        let times = (2..20).filter_map(|round| hosts.visit(1, 10.0, round)).last();
+        assert!(times.is_some_and(|times| times > 0.9), "{times:?}");
+    }
+
+    #[test]
+    fn hosts_without_a_place_are_new_each_time() {
+        let mut hosts = Hosts::default();
+        for group in 0..10 * PLACES as u64 {
+            hosts.visit(group, 10.0, 1);
+        }
+        assert_eq!(hosts.visit(0, 10.0, 1), None);
+    }
+}

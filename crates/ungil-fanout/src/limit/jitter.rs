@@ -3,18 +3,18 @@
 /// By how much each item that runs widens the range.
 const EACH_NS: u64 = 1_000_000;
 
-/// The longest that a start is put off.
-const MOST_NS: u64 = 50_000_000;
+/// The longest that a start is put off as long as it is not known how long items take.
+pub const MOST_NS: u64 = 50_000_000;
 
 /// For how long to put off the start of an item of `group` when `running` of its group run already,
 /// so that many sessions with one site do not begin in the same instant: up to a millisecond for
-/// each of them, 50 ms at most, and nothing for the first.
+/// each of them, `most` nanoseconds in all, and nothing for the first.
 ///
 /// The same for the same arguments. For items that get a slot which was free; an item that takes the
 /// place of one that has ended is not in step with others.
-pub fn jitter(seed: u64, group: u64, running: usize) -> u64 {
+pub fn jitter(seed: u64, group: u64, running: usize, most: u64) -> u64 {
     let running = u64::try_from(running).unwrap_or(u64::MAX);
-    let width = running.saturating_mul(EACH_NS).min(MOST_NS);
+    let width = running.saturating_mul(EACH_NS).min(most);
     // SplitMix64, Steele, Lea and Flood 2014.
     let mut mixed = seed ^ group.rotate_left(32) ^ running.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

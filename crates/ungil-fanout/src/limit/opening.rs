@@ -65,14 +65,13 @@ impl Start {
         Some(self.opening)
     }
 
-    /// The limit at this time, if it is `limit` and nothing has come back.
+    /// The limit at this time, if it is `limit`, that many run, and nothing has come back.
     pub fn doubled(&mut self, limit: usize, now: u64) -> usize {
-        let mut limit = limit;
-        while let Some(due) = self.doubles.filter(|due| now >= *due) {
-            limit = limit.saturating_mul(2);
-            self.doubles = Some(due.saturating_add(DOUBLES_NS)).filter(|due| *due != u64::MAX);
+        if self.doubles.is_none_or(|due| now < due) {
+            return limit;
         }
-        limit
+        self.doubles = Some(now.saturating_add(DOUBLES_NS)).filter(|due| *due != u64::MAX);
+        limit.saturating_mul(2)
     }
 
     /// The next rung after `round`, which has as many in flight as it is for.

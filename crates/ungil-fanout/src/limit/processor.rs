@@ -1,5 +1,7 @@
 //! What this process itself can do: processor time per item, and Little's law.
 
+use super::round::MOMENT_NS;
+
 /// From here on the processor is what latencies are made of.
 const BUSY: f32 = 0.9;
 
@@ -14,7 +16,7 @@ struct Count {
     cpu: u64,
     started: u64,
     finished: u64,
-    /// The sum over all items of how long they have been running, ns.
+    /// The sum over all items of how long they have been running, ns. Those that hang do not count.
     running_ns: f64,
 }
 
@@ -22,6 +24,7 @@ struct Count {
 #[derive(Debug)]
 pub(super) struct Processor {
     now: Count,
+    running: usize,
     /// When the round began.
     then: Count,
     /// Processor time of an item, ns.
@@ -35,23 +38,22 @@ pub(super) struct Processor {
 impl Processor {
     pub fn new(now: u64, cpu: u64) -> Self {
         let now = Count { time: now, cpu, ..Count::default() };
-        Self { now, then: now, per_item_ns: None, wait_ns: None, busy: 0.0 }
+        Self { now, running: 0, then: now, per_item_ns: None, wait_ns: None, busy: 0.0 }
     }
 
-    fn advance(&mut self, now: u64) {
-        let running = (self.now.started - self.now.finished) as f64;
-        self.now.running_ns += running * now.saturating_sub(self.now.time) as f64;
+    /// From now on so many run.
+    pub fn runs(&mut self, running: usize, now: u64) {
+        self.now.running_ns += self.running as f64 * now.saturating_sub(self.now.time) as f64;
         self.now.time = now.max(self.now.time);
+        self.running = running;
     }
 
-    pub fn started(&mut self, now: u64) {
-        self.advance(now);
+    pub fn started(&mut self) {
         self.now.started += 1;
     }
 
-    pub fn finished(&mut self, now: u64, cpu_so_far: u64) {
-        self.advance(now);
-        self.now.finished = (self.now.finished + 1).min(self.now.started);
+    pub fn finished(&mut self, cpu_so_far: u64) {
+        self.now.finished += 1;
         self.now.cpu = self.now.cpu.max(cpu_so_far);
     }
 
@@ -79,15 +81,22 @@ impl Processor {
         if finished == 0.0 {
             return None;
         }
-        if opening || self.busy < BUSY || self.wait_ns.is_none() {
-            self.wait_ns = Some(wait);
-        }
+        // What is longer while the processor is busy is the wait for the processor.
+        let unknown = opening || self.busy < BUSY;
+        self.wait_ns = Some(self.wait_ns.filter(|_| !unknown).map_or(wait, |it| it.min(wait)));
         Some(wait)
     }
 
     /// Little's law: how many items keep one processor busy, times two, because the waits differ.
+    /// The loop that drives them does not look for those that can go on all the time.
     pub fn little(&self) -> Option<f32> {
-        Some(2.0 * self.wait_ns? / self.per_item_ns?)
+        Some((2.0 * (self.wait_ns? + MOMENT_NS) / self.per_item_ns?).max(1.0))
+    }
+
+    /// For how long each item that runs may keep the others waiting, ns: not at all while the
+    /// processor is idle, and for as long as it needs it when that is busy.
+    pub fn each_ns(&self) -> f32 {
+        self.per_item_ns.unwrap_or(0.0) * self.busy.min(1.0)
     }
 
     /// The level that the processor allows, if it is in sight.

@@ -49,3 +49,37 @@ impl Release {
         (self.open < self.wanted).then_some(self.next)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_opened_evenly_and_all_of_them() {
+        let mut slots = Release::at(10);
+        slots.set(14, 100, 1_000);
+        assert_eq!((slots.open, slots.due()), (10, Some(1_025)));
+        slots.advance(1_024);
+        assert_eq!(slots.open, 10);
+        slots.advance(1_060);
+        assert_eq!((slots.open, slots.due()), (12, Some(1_075)));
+        slots.advance(9_000);
+        assert_eq!((slots.open, slots.due()), (14, None));
+    }
+
+    #[test]
+    fn fewer_slots_are_fewer_at_once() {
+        let mut slots = Release::at(10);
+        slots.set(20, 100, 0);
+        slots.set(7, 100, 50);
+        assert_eq!((slots.open, slots.due()), (7, None));
+    }
+
+    #[test]
+    fn more_slots_than_nanoseconds_are_no_division_by_zero() {
+        let mut slots = Release::at(1);
+        slots.set(1_000, 3, 0);
+        slots.advance(1_000);
+        assert_eq!(slots.open, 1_000);
+    }
+}

@@ -73,6 +73,8 @@ pub struct Report {
     pub little: Option<usize>,
     /// The level beyond which throughput does not grow, if it was seen.
     pub knee: Option<usize>,
+    /// Items that hang now, which the limit has been raised by.
+    pub hanging: usize,
     /// The share of items that fail whatever the limit is.
     pub usual_failures: f64,
     /// What was measured at which level, lowest first.
@@ -101,6 +103,10 @@ impl fmt::Display for Report {
             (Hold::Growing | Hold::Knee, _) => {
                 write!(f, "it was still growing, the ceiling was {}", self.ceiling)?;
             }
+        }
+        if self.hanging > 0 {
+            let hang = if self.hanging == 1 { "hangs" } else { "hang" };
+            write!(f, ", not counting {} that {hang}", self.hanging)?;
         }
         if self.highest > self.limit {
             write!(f, "; it has been {}", self.highest)?;

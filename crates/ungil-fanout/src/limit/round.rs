@@ -3,8 +3,6 @@
 //! Rounds are compared with each other, so a round is a sample of whoever was started while its
 //! level held. Its slow members are not waited for: that they are slow is known before they end.
 
-use super::Ticket;
-
 /// Members of a round at most. More would not make a comparison much better, only later.
 pub(super) const MOST: u32 = 256;
 
@@ -14,6 +12,9 @@ const SHARES: [f32; 2] = [0.6, 0.3];
 
 /// Nothing is known to better than one percent.
 const SHARPEST: f32 = 0.01;
+
+/// A loop that has other things to do is late by about this, ns; a service has nothing to do with it.
+pub(super) const MOMENT_NS: f32 = 2e6;
 
 /// Where the latencies of a round lie: the logarithm of a typical one, and by how much chance alone
 /// may have moved it (one standard error).
@@ -32,6 +33,8 @@ pub(super) struct Place {
     pub level: f32,
     /// How many members it is based on.
     pub weight: f32,
+    /// What latencies may differ by for reasons of this process, ns.
+    own_ns: f32,
     all: Spots,
     own: Spots,
 }
@@ -49,12 +52,18 @@ impl Place {
     ///
     /// Latencies relative to what each host usually takes are preferred if they say more, as with
     /// different hosts that are visited often; with one service they say the same.
+    ///
+    /// What the two differ by for reasons of this process is no difference.
     pub fn since(&self, before: &Self) -> Gap {
-        match (gap(&self.all, &before.all), gap(&self.own, &before.own)) {
+        let gap = match (gap(&self.all, &before.all), gap(&self.own, &before.own)) {
             (Some(all), Some(own)) if own.error < 0.6 * all.error => own,
             (Some(gap), _) | (None, Some(gap)) => gap,
-            (None, None) => Gap { rise: 0.0, error: f32::INFINITY },
-        }
+            (None, None) => return Gap { rise: 0.0, error: f32::INFINITY },
+        };
+        let own_ns = self.own_ns.max(before.own_ns);
+        let share = own_ns / self.latency_ns().min(before.latency_ns()).max(1.0);
+        let rise = (gap.rise.abs() - share.ln_1p()).max(0.0).copysign(gap.rise);
+        Gap { rise, ..gap }
     }
 
     /// The average of two places, by weight. Of `self` at most `memory` members count.
@@ -74,6 +83,7 @@ impl Place {
         Self {
             level: a * self.level + b * other.level,
             weight: sum,
+            own_ns: a * self.own_ns + b * other.own_ns,
             all: pool(&self.all, &other.all),
             own: pool(&self.own, &other.own),
         }
@@ -167,20 +177,20 @@ impl Round {
         };
     }
 
-    /// An item starts while `in_flight` run, itself included.
-    pub fn enter(&mut self, in_flight: usize, now: u64) -> Ticket {
+    /// An item starts while `in_flight` run, itself included. Says whether it becomes a member.
+    pub fn enter(&mut self, in_flight: usize, now: u64) -> bool {
         if self.entered >= self.wanted || (in_flight as f32) < self.from {
-            return Ticket::outside(self.number);
+            return false;
         }
         self.skipped += 1;
         if self.skipped < self.stride {
-            return Ticket::outside(self.number);
+            return false;
         }
         self.skipped = 0;
         self.entered += 1;
         self.levels += in_flight as f32;
         self.last_start = now;
-        Ticket::member(self.number)
+        true
     }
 
     /// No more members: the level has changed.
@@ -205,8 +215,11 @@ impl Round {
         if self.entered < self.wanted {
             return false;
         }
+        if self.returned == self.entered {
+            return true;
+        }
         if self.certain != 0 {
-            return now >= self.certain || self.returned == self.entered;
+            return now >= self.certain;
         }
         let members = self.entered - self.refused;
         let kept = count(self.share, members);
@@ -226,8 +239,9 @@ impl Round {
         (self.certain != 0).then_some(self.certain)
     }
 
-    /// What it has found, if that is anything.
-    pub fn place(&mut self) -> Option<Place> {
+    /// What it has found, if that is anything. Each item that runs may keep the others waiting for
+    /// `each_ns`.
+    pub fn place(&mut self, each_ns: f32) -> Option<Place> {
         let members = self.entered - self.refused;
         if self.all.is_empty() {
             return None;
@@ -236,8 +250,10 @@ impl Round {
             // Too many were at their host for the first time.
             self.own.clear();
         }
+        let level = self.levels / self.entered as f32;
         Some(Place {
-            level: self.levels / self.entered as f32,
+            level,
+            own_ns: MOMENT_NS + level * each_ns,
             weight: members as f32,
             all: spots(&mut self.all, members),
             own: spots(&mut self.own, members),
@@ -288,4 +304,99 @@ fn spots(values: &mut [f32], members: u32) -> Spots {
         let error = error.hypot(SHARPEST) + if all < 4.0 { 0.5 } else { 0.0 };
         Some(Spot { mean: 2.0 * mean.ln(), error })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Sampling = Sampling { members: 10, stride: 1, early: false, from: 0.0 };
+
+    fn round(sampling: Sampling, starts: usize) -> Round {
+        let mut round = Round::default();
+        round.open(1, 10.0, sampling, 0);
+        for running in 1..=starts {
+            round.enter(running, 0);
+        }
+        round
+    }
+
+    #[test]
+    fn a_round_is_judged_when_its_quickest_members_are_known() {
+        let mut round = round(ALL, 10);
+        for latency in [100.0_f32, 200.0, 300.0, 400.0, 500.0] {
+            round.returns(500, Some(latency.sqrt()), None);
+            assert!(!round.ready(500));
+        }
+        round.returns(600, Some(600.0_f32.sqrt()), None);
+        // Six of ten, and the other four have run for as long as the slowest of them.
+        assert!(round.ready(601));
+        assert!(round.place(0.0).is_some_and(|place| place.weight > 9.9));
+    }
+
+    #[test]
+    fn a_quick_member_that_started_late_is_waited_for() {
+        let mut round = round(ALL, 9);
+        for _ in 0..9 {
+            round.returns(1_000, Some(1_000.0_f32.sqrt()), None);
+        }
+        round.enter(10, 900);
+        assert!(!round.ready(1_100), "it may yet be one of the quickest");
+        assert!(round.ready(1_901));
+    }
+
+    #[test]
+    fn members_that_hang_do_not_hold_a_round_for_ever() {
+        let mut round = round(ALL, 10);
+        for _ in 0..3 {
+            round.returns(1_000, Some(30.0), None);
+        }
+        assert!(!round.ready(3_999));
+        assert!(round.ready(4_000));
+        let place = round.place(0.0).expect("three have come back");
+        assert_eq!(place.all.map(|spot| spot.is_some()), [false, true]);
+    }
+
+    #[test]
+    fn a_round_of_which_all_were_refused_has_found_nothing() {
+        let mut round = round(ALL, 10);
+        (0..10).for_each(|_| round.returns(1, None, None));
+        assert!(round.ready(1) && round.place(0.0).is_none());
+    }
+
+    #[test]
+    fn only_starts_near_the_top_of_the_level_count() {
+        let mut round = round(Sampling { from: 0.8, ..ALL }, 7);
+        assert_eq!(round.entered, 0);
+        assert!(round.enter(8, 0));
+    }
+
+    #[test]
+    fn twice_the_latency_is_a_rise_of_ln_2_and_the_slowest_do_not_matter() {
+        let place = |factor: f32| {
+            let mut round = round(ALL, 10);
+            for number in 1_u8..=10 {
+                let slow = if number > 6 { 1e6 } else { 1.0 };
+                let latency = factor * (1e9 + 1e7 * f32::from(number)) * slow;
+                round.returns(1, Some(latency.sqrt()), None);
+            }
+            round.place(0.0).expect("all have come back")
+        };
+        let gap = place(2.0).since(&place(1.0));
+        assert!((gap.rise - std::f32::consts::LN_2).abs() < 0.01, "{gap:?}");
+    }
+
+    #[test]
+    fn hosts_that_differ_are_compared_with_themselves() {
+        let place = |factor: f32| {
+            let mut round = round(ALL, 10);
+            for number in 1_u8..=10 {
+                let usual = 1e4 * f32::from(number).powi(2);
+                round.returns(1, Some(factor * usual), Some(factor));
+            }
+            round.place(0.0).expect("all have come back")
+        };
+        let gap = place(1.1).since(&place(1.0));
+        assert!((gap.rise - 2.0 * 1.1_f32.ln()).abs() < 0.01 && gap.error < 0.05, "{gap:?}");
+    }
 }

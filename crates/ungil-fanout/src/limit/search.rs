@@ -29,7 +29,7 @@ const NOTHING: f32 = 0.06;
 const MEMORY: f32 = 512.0;
 
 /// Odds at which something is taken as known, as a logarithm.
-const KNOWN: f32 = 1.5;
+const KNOWN: f32 = 2.2;
 
 /// How far down the round goes in which a level is doubted at least, as a logarithm.
 const LOWER: f32 = 0.3;
@@ -131,7 +131,7 @@ impl Search {
             (Some(reference), None) => self.looked(found, &reference, cap),
             (Some(reference), Some(high)) => self.looked_lower(found, &reference, high),
         };
-        next.clamp(1.0, cap)
+        next.clamp(1.0, cap.max(1.0))
     }
 
     /// A level that was not doubted so far.
@@ -143,16 +143,19 @@ impl Search {
         self.slow *= 1.03;
         self.undoubted += 1;
         let (latest, gap) = (place.since(reference), here.since(reference));
-        if latest.rise > MUCH + 2.0 * latest.error || gap.rise > MUCH + 1.5 * gap.error {
+        let ramping = self.ramping();
+        // This may be chance: once more.
+        let again = ramping && before.is_none() && gap.error > 0.1;
+        let sure: f32 = if again { 3.0 } else { 1.5 };
+        if latest.rise > MUCH + sure.max(2.0) * latest.error || gap.rise > MUCH + sure * gap.error {
             return self.doubt(here, level, gap.rise);
         }
-        let ramping = self.ramping();
         let fine = if self.knee.is_none() {
             (1.5 * gap.error).clamp(NOTHING, 0.25)
         } else {
             gap.error.clamp(NOTHING, TARGET)
         };
-        if level <= self.safe * 1.02 || (ramping && gap.rise < fine) {
+        if (ramping || level <= self.safe * 1.02) && gap.rise < fine {
             self.reference = Some(reference.pooled(&place, MEMORY));
         }
         if gap.rise < fine {
@@ -170,8 +173,7 @@ impl Search {
                 return next;
             }
         } else if ramping {
-            if before.is_none() && gap.error > 0.1 {
-                // This may be chance: once more.
+            if again {
                 return level;
             }
             return self.doubt(here, level, gap.rise);
@@ -320,7 +322,10 @@ impl Search {
         let ramping = self.ramping() && self.doubted.is_none();
         // Where there is much in flight a large round costs no time.
         let (members, early) = if ramping {
-            if level > 200.0 {
+            if self.in_step() {
+                // A few say it all, if they are those at the top.
+                (needed.max(0.1 * level).max(8.0), false)
+            } else if level > 200.0 {
                 ((level / 4.0).max(100.0), true)
             } else {
                 (needed.clamp(8.0, (level * 0.5).max(14.0)), false)

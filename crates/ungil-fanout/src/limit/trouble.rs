@@ -17,6 +17,9 @@ const MEMORY: f32 = 0.7;
 /// What is usual is made of about as many items.
 const USUAL: f32 = 1000.0;
 
+/// Of how many of the latest items it is known whether those that hang fail in the end.
+const FATAL: f32 = 8.0;
+
 /// Rounds for which the level of the last trouble is not tried again, at first and at most.
 const PATIENCE: (u32, u32) = (8, 128);
 
@@ -36,16 +39,31 @@ struct Yield {
     rate: f32,
 }
 
-/// Items, and how many of them were refused.
+/// Items, how many of them were refused soon, and how many hang.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     items: f32,
     refused: f32,
+    hanging: f32,
 }
 
 impl Tally {
-    fn share(self) -> f32 {
-        (self.refused / self.items.max(1.0)).min(1.0)
+    /// How many have failed, if of those that hang a share of `fatal` does.
+    fn failed(self, fatal: f32) -> f32 {
+        (self.refused + fatal * self.hanging).min(self.items)
+    }
+
+    /// From now on this counts as little.
+    fn fade(&mut self, memory: f32) {
+        self.items *= memory;
+        self.refused *= memory;
+        self.hanging *= memory;
+    }
+
+    fn add(&mut self, other: Self, share: f32) {
+        self.items += share * other.items;
+        self.refused += share * other.refused;
+        self.hanging += share * other.hanging;
     }
 }
 
@@ -53,9 +71,12 @@ impl Tally {
 #[derive(Debug)]
 pub(super) struct Trouble {
     usual: Tally,
-    /// The first round whose items count.
-    since: u32,
+    /// When the first items that count were started.
+    since: u64,
     now: Tally,
+    /// The share of those that hang which fail in the end. They do so long after their start, so
+    /// that they are hanging is what counts, for those that were started with them.
+    fatal: f32,
     refused_ns: f32,
     /// Since when the level has been about what it is, and what was completed.
     begun: u64,
@@ -78,6 +99,7 @@ impl Trouble {
             usual: Tally::default(),
             since: 0,
             now: Tally::default(),
+            fatal: 0.0,
             refused_ns: 0.0,
             begun: now,
             level,
@@ -98,7 +120,7 @@ impl Trouble {
 
     /// The share of items that fail whatever the limit.
     pub fn usual(&self) -> f32 {
-        self.usual.share()
+        self.usual.failed(self.fatal) / self.usual.items.max(1.0)
     }
 
     pub fn started(&mut self) {
@@ -110,21 +132,39 @@ impl Trouble {
         self.completed_ns += latency_ns;
     }
 
-    /// An item that was started in `round` was turned away after `latency_ns`.
-    pub fn refused(&mut self, round: u32, latency_ns: f32, now: u64) -> Option<Answer> {
-        if round < self.since {
+    /// An item that was started then was turned away after `latency_ns`.
+    pub fn refused(&mut self, started: u64, latency_ns: f32, now: u64) -> Option<Answer> {
+        if started < self.since {
             // It was started before the limit was lowered.
             return None;
         }
         self.now.refused += 1.0;
         self.refused_ns += latency_ns;
-        if self.now.refused <= self.tolerable() {
+        self.answer(now)
+    }
+
+    /// So many items that were started then hang.
+    pub fn hang(&mut self, started: u64, items: usize) {
+        if started >= self.since {
+            self.now.hanging += items as f32;
+        }
+    }
+
+    /// An item has ended that was hanging, `failed` or not after all.
+    pub fn hung(&mut self, failed: bool, now: u64) -> Option<Answer> {
+        self.fatal += (f32::from(failed) - self.fatal) / FATAL;
+        if failed { self.answer(now) } else { None }
+    }
+
+    /// What to do if there are too many failures.
+    fn answer(&mut self, now: u64) -> Option<Answer> {
+        if self.now.failed(self.fatal) <= self.tolerable() {
             return None;
         }
         let latency = if self.completed > 0.0 {
             self.completed_ns / self.completed
         } else {
-            self.refused_ns / self.now.refused
+            self.refused_ns / self.now.refused.max(1.0)
         };
         // A level gets the time to show what it yields.
         let elapsed = now.saturating_sub(self.begun) as f32;
@@ -167,11 +207,12 @@ impl Trouble {
 
     /// How many failures of the items of late are no trouble.
     fn tolerable(&self) -> f32 {
-        let Tally { items, .. } = self.now;
-        // By chance, both now and in what is taken as usual (twice the standard error).
-        let share = (self.usual.refused + 1.0) / (self.usual.items + 10.0);
+        let items = self.now.items;
+        // By chance, both now and in what is taken as usual (three times the standard error: there
+        // is a look at each failure).
+        let share = (self.usual.failed(self.fatal) + 1.0) / (self.usual.items + 10.0);
         let chance = (share * items * (1.0 + items / self.usual.items.max(10.0))).sqrt();
-        (self.usual.share() + TOLERATED) * items + 2.5 + 2.0 * chance
+        (self.usual() + TOLERATED) * items + 2.5 + 3.0 * chance
     }
 
     /// From now on the limit is `level`.
@@ -182,9 +223,9 @@ impl Trouble {
         }
     }
 
-    /// What was started before `round` does not count any more.
-    pub fn forget(&mut self, round: u32) {
-        self.since = round;
+    /// What was started before `now` does not count any more.
+    pub fn forget(&mut self, now: u64) {
+        self.since = now;
         (self.now, self.refused_ns) = (Tally::default(), 0.0);
     }
 
@@ -193,13 +234,12 @@ impl Trouble {
         if self.lowered == 0 {
             // A fifth of it goes into what is usual, as it is seen in about five rounds.
             let memory = (USUAL / (self.usual.items + 1.0)).min(1.0);
-            self.usual.items = self.usual.items * memory + self.now.items * (1.0 - MEMORY);
-            self.usual.refused = self.usual.refused * memory + self.now.refused * (1.0 - MEMORY);
-        } else if self.now.refused + 1.0 < (self.usual() + TOLERATED) * self.now.items {
+            self.usual.fade(memory);
+            self.usual.add(self.now, 1.0 - MEMORY);
+        } else if self.now.failed(self.fatal) + 1.0 < (self.usual() + TOLERATED) * self.now.items {
             self.lowered = 0;
         }
-        self.now.items *= MEMORY;
-        self.now.refused *= MEMORY;
+        self.now.fade(MEMORY);
         self.refused_ns *= MEMORY;
         self.completed *= MEMORY;
         self.completed_ns *= MEMORY;
@@ -219,5 +259,135 @@ impl Trouble {
                 self.fenced = self.patience;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LATENCY: u64 = 1_000;
+
+    /// For so many latencies `slots` items at a time are started, of which as many as `room` are
+    /// completed and the others refused; and `dead` of a hundred are refused anyway.
+    fn run(
+        trouble: &mut Trouble,
+        now: &mut u64,
+        (slots, room, dead): (u64, u64, u64),
+        latencies: u64,
+    ) -> Option<Answer> {
+        for _ in 0..latencies {
+            *now += LATENCY;
+            for number in 0..slots {
+                trouble.started();
+                // The dead are spread evenly: 61 and 100 have no divisor in common.
+                if number < room && (*now / LATENCY * 7 + number) * 61 % 100 >= dead {
+                    trouble.completed(LATENCY as f32);
+                } else if let Some(answer) = trouble.refused(*now, LATENCY as f32, *now) {
+                    return Some(answer);
+                }
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn a_few_failures_are_no_trouble() {
+        let (mut trouble, mut now) = (Trouble::new(100.0, 0), 0);
+        assert_eq!(run(&mut trouble, &mut now, (100, 1_000, 3), 50), None);
+        assert!(trouble.fence().is_infinite());
+    }
+
+    #[test]
+    fn failures_beyond_a_level_lower_the_limit_and_fence_it_off() {
+        let (mut trouble, mut now) = (Trouble::new(100.0, 0), 0);
+        let answer = run(&mut trouble, &mut now, (100, 50, 0), 50);
+        assert!(matches!(answer, Some(Answer::Lower(level)) if level < 100.0), "{answer:?}");
+        assert!((trouble.fence() - 95.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn a_share_of_failures_that_was_there_at_a_lower_level_is_usual() {
+        let (mut trouble, mut now) = (Trouble::new(20.0, 0), 0);
+        for _ in 0..20 {
+            // What is not yet known to be usual is no more than chance at first.
+            assert_eq!(run(&mut trouble, &mut now, (20, 1_000, 12), 1), None);
+            trouble.judged(now);
+        }
+        assert!((trouble.usual() - 0.12).abs() < 0.05, "{}", trouble.usual());
+        trouble.changed(200.0, now);
+        assert_eq!(run(&mut trouble, &mut now, (200, 1_000, 12), 20), None);
+    }
+
+    #[test]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a level is a small number above zero"
+    )]
+    fn if_less_is_completed_with_a_lower_limit_it_was_not_the_limit() {
+        let (mut trouble, mut now) = (Trouble::new(100.0, 0), 0);
+        // The first rounds of a run were without failures.
+        for _ in 0..3 {
+            run(&mut trouble, &mut now, (100, 1_000, 0), 1);
+            trouble.judged(now);
+        }
+        let mut level = 100;
+        for _ in 0..10 {
+            match run(&mut trouble, &mut now, (level, 1_000, 40), 20) {
+                Some(Answer::Lower(lower)) => {
+                    trouble.changed(lower, now);
+                    trouble.forget(now);
+                    level = lower as u64;
+                }
+                Some(Answer::Restore(restored)) => {
+                    assert!((restored - 100.0).abs() < 0.1, "{restored}");
+                    assert!((trouble.usual() - 0.4).abs() < 0.1, "{}", trouble.usual());
+                    return;
+                }
+                None => panic!("two of five fail"),
+            }
+        }
+        panic!("the limit is {level}");
+    }
+
+    #[test]
+    fn what_was_started_before_the_limit_was_lowered_does_not_count() {
+        let mut trouble = Trouble::new(100.0, 0);
+        trouble.forget(7);
+        for now in 7..1_000 {
+            assert_eq!(trouble.refused(6, 1.0, now), None);
+        }
+    }
+
+    #[test]
+    fn hosts_that_hung_from_the_beginning_are_usual_when_they_time_out() {
+        let mut trouble = Trouble::new(100.0, 0);
+        for now in 0..100 {
+            (0..100).for_each(|_| trouble.started());
+            trouble.hang(now, 20);
+            trouble.judged(now);
+        }
+        for now in 100..200 {
+            (0..100).for_each(|_| trouble.started());
+            trouble.hang(now, 20);
+            (0..20).for_each(|_| assert_eq!(trouble.hung(true, now), None));
+            trouble.judged(now);
+        }
+        assert!((trouble.usual() - 0.2).abs() < 0.05, "{}", trouble.usual());
+    }
+
+    #[test]
+    fn if_more_hang_and_time_out_than_before_the_limit_is_lowered() {
+        let mut trouble = Trouble::new(100.0, 0);
+        for now in 0..100 {
+            (0..100).for_each(|_| trouble.started());
+            trouble.hang(now, 5);
+            assert_eq!(trouble.hung(true, now), None);
+            trouble.judged(now);
+        }
+        (0..100).for_each(|_| trouble.started());
+        trouble.hang(100, 60);
+        assert!(matches!(trouble.hung(true, 100), Some(Answer::Lower(_))));
     }
 }

@@ -51,10 +51,16 @@ pub enum Latency {
         fastest: u64,
         slowest: u64,
     },
+    /// The same, but every tenth of the hosts is slower than the one before: they are listed site
+    /// by site.
+    Sites {
+        fastest: u64,
+        slowest: u64,
+    },
 }
 
 impl Latency {
-    fn draw(self, random: &mut Random, host: u64) -> u64 {
+    fn draw(self, random: &mut Random, host: u64, hosts: usize) -> u64 {
         let ns = match self {
             Self::Constant(ns) => ns as f64,
             Self::Exponential(mean) => -random.unit().ln() * mean as f64,
@@ -64,6 +70,11 @@ impl Latency {
                 let own = Random(host.wrapping_mul(0x2545_f491_4f6c_dd1d)).unit();
                 let ratio = slowest as f64 / fastest as f64;
                 fastest as f64 * ratio.powf(own) * (1.0 + 0.05 * random.unit())
+            }
+            Self::Sites { fastest, slowest } => {
+                let site = (host * 10 / hosts as u64) as f64 / 9.0;
+                let ratio = slowest as f64 / fastest as f64;
+                fastest as f64 * ratio.powf(site) * (1.0 + 0.2 * random.unit())
             }
         };
         (ns as u64).clamp(1_000, 1_000 * S)
@@ -104,6 +115,8 @@ pub struct World {
     pub refuses_beyond: Option<f64>,
     /// The share of items whose host refuses, whatever the limit. They are not tried again.
     pub dead: f64,
+    /// After how long it does so, ns; a fifth of a typical latency if this is zero.
+    pub dead_after: u64,
     /// The different hosts that the items go to, in turn.
     pub hosts: usize,
     pub groups: Groups,
@@ -122,6 +135,7 @@ impl World {
             moves: 1.0,
             refuses_beyond: None,
             dead: 0.0,
+            dead_after: 0,
             hosts: items,
             groups: Groups::Service,
             cpu_ns: 0,
@@ -255,7 +269,9 @@ pub fn run(world: &World, limit: &mut impl Limit) -> Run {
     let mut random = Random(world.seed);
     let typical = match world.latency {
         Latency::Constant(ns) | Latency::Exponential(ns) | Latency::HeavyTailed(ns) => ns,
-        Latency::Hosts { fastest, slowest } => ((fastest as f64 * slowest as f64).sqrt()) as u64,
+        Latency::Hosts { fastest, slowest } | Latency::Sites { fastest, slowest } => {
+            (fastest as f64 * slowest as f64).sqrt() as u64
+        }
     };
     let mut items: Vec<Item> = Vec::new();
     let mut again: VecDeque<usize> = VecDeque::new();
@@ -295,7 +311,7 @@ pub fn run(world: &World, limit: &mut impl Limit) -> Run {
                     Groups::Service => Some(7),
                     Groups::Hosts => Some(host),
                 };
-                let latency = world.latency.draw(&mut random, host);
+                let latency = world.latency.draw(&mut random, host, world.hosts);
                 items.push(Item { started: 0, ticket: Ticket::default(), group, latency, host });
                 items.len() - 1
             });
@@ -309,8 +325,9 @@ pub fn run(world: &World, limit: &mut impl Limit) -> Run {
             let room = world.refuses_beyond.map(|times| (service.knee as f64 * times) as usize);
             let is_dead = (Random(item.host ^ world.seed).unit()) < world.dead;
             if is_dead || room.is_some_and(|room| service.inside >= room) {
-                let event = Event::Refused(number);
-                events.push(Reverse((now + typical / 5, event)));
+                let hangs = is_dead && world.dead_after > 0;
+                let after = if hangs { world.dead_after } else { typical / 5 };
+                events.push(Reverse((now + after, Event::Refused(number))));
                 continue;
             }
             if world.discipline == Discipline::Queue {

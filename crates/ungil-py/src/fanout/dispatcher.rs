@@ -13,7 +13,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use ungil_fanout::backoff::Backoff;
 use ungil_fanout::bucket::Bucket;
 use ungil_fanout::dispatch::{Dispatch, Membership, Next};
-use ungil_fanout::limit::{Opening, Outcome as Ended, Ticket};
+use ungil_fanout::limit::{MOST_JITTER_NS, Opening, Outcome as Ended, Ticket};
 
 use super::clock::{now, seconds};
 use super::cycles;
@@ -54,6 +54,9 @@ impl State {
             let group = outcome.membership.map(|(group, _)| group);
             limiter.ended(outcome.ticket(), outcome.started_at(), now, group, ended);
             self.dispatch.limit = limiter.limit();
+            if self.dispatch.most_jitter > 0 {
+                self.dispatch.most_jitter = limiter.most_jitter();
+            }
         }
     }
 
@@ -159,7 +162,8 @@ impl Dispatcher {
         dispatch.limit = limiter.limit();
     }
 
-    fn ended_by(&self, error: PyErr) {
+    /// The input has come to its end by an error, which is raised after all outcomes.
+    pub fn ended_by(&self, error: PyErr) {
         let mut state = self.state();
         state.dispatch.exhausted();
         state.input_error.get_or_insert(error);
@@ -188,7 +192,7 @@ impl Dispatcher {
         let outcome = Bound::new(py, outcome)?;
         cycles::leave_out(&outcome, outcome.get().item.bind(py));
         let outcome = outcome.unbind();
-        Ok(self.state().dispatch.entered(outcome, membership))
+        Ok(self.state().dispatch.entered(outcome, membership, now))
     }
 
     /// The group of an item, or its value if an earlier run has done it.
@@ -232,7 +236,7 @@ impl Dispatcher {
         &self,
         py: Python<'_>,
         outcome: Py<Outcome>,
-        exception: Py<PyBaseException>,
+        exception: &Py<PyBaseException>,
         abandoned: bool,
         now: u64,
     ) {
@@ -241,7 +245,7 @@ impl Dispatcher {
         let why = kind(exception.bind(py));
         let again = failures <= self.retries
             && !self.state().dispatch.is_stopped()
-            && self.is_worth_another(py, &exception).unwrap_or_else(|error| {
+            && self.is_worth_another(py, exception).unwrap_or_else(|error| {
                 // As with `group`: the item itself has come to its end all the same.
                 self.ended_by(error);
                 false
@@ -318,8 +322,13 @@ impl Dispatcher {
         let limit = limiter.as_ref().map_or(limit, |limiter| limiter.limit());
         let bucket = rate.map(|(per_second, burst)| Bucket::new(per_second, burst, now()));
         let (first, factor, most, jitter) = backoff;
+        let mut dispatch = Dispatch::new(limit, window, in_order, bucket);
+        if limiter.is_some() && input.is_some() {
+            // Nobody would come back for an item that was put in and is put off.
+            (dispatch.most_jitter, dispatch.seed) = (MOST_JITTER_NS, seed);
+        }
         let state = State {
-            dispatch: Dispatch::new(limit, window, in_order, bucket),
+            dispatch,
             limiter,
             backoff: Backoff::new(first * 1e9, factor, most * 1e9, jitter, seed),
             input_error: None,
@@ -357,11 +366,11 @@ impl Dispatcher {
         &self,
         py: Python<'_>,
         outcome: Py<Outcome>,
-        exception: Py<PyBaseException>,
+        exception: &Bound<'_, PyBaseException>,
         abandoned: bool,
     ) -> PyResult<Option<Py<Outcome>>> {
         let now = now();
-        self.end_badly(py, outcome, exception, abandoned, now);
+        self.end_badly(py, outcome, exception.as_unbound(), abandoned, now);
         self.start(py, now)
     }
 
@@ -417,7 +426,7 @@ impl Dispatcher {
 
     /// How many run now.
     #[getter]
-    fn running(&self) -> usize {
+    pub fn running(&self) -> usize {
         self.state().dispatch.running()
     }
 
@@ -436,7 +445,7 @@ impl Dispatcher {
 
     /// How many more may run now.
     #[getter]
-    fn room(&self) -> usize {
+    pub fn room(&self) -> usize {
         let state = self.state();
         state.dispatch.limit.saturating_sub(state.dispatch.running())
     }
@@ -461,7 +470,7 @@ impl Dispatcher {
 
     /// Whether `pause` may ever be a time.
     #[getter]
-    fn waits_for_time(&self) -> bool {
+    pub fn waits_for_time(&self) -> bool {
         let state = self.state();
         self.retries > 0 || state.dispatch.has_rate() || state.limiter.is_some()
     }

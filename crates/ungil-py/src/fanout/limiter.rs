@@ -31,6 +31,10 @@ impl Limiter {
         self.adaptive.limit()
     }
 
+    pub fn most_jitter(&self) -> u64 {
+        self.adaptive.most_jitter().max(1)
+    }
+
     pub fn started(&mut self, now: u64, group: Option<u64>) -> Ticket {
         self.adaptive.started(now, group)
     }

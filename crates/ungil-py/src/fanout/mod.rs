@@ -1,11 +1,13 @@
 //! `ungil.fanout`: a function run for many items at once.
 
 mod clock;
+mod coroutine;
 mod cycles;
 mod dispatcher;
 mod lean;
 mod limiter;
 mod outcome;
+mod slot;
 
 pub use dispatcher::Dispatcher;
 pub use lean::{
@@ -13,3 +15,4 @@ pub use lean::{
     wait_readable, wait_writable,
 };
 pub use outcome::Outcome;
+pub use slot::{Slot, Slots};

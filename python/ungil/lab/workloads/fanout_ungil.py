@@ -69,14 +69,11 @@ def asyncio_(kind: str, stock: bool) -> "Callable[[Work], int]":
 
 def peers_task(kind: str, work: Work) -> "Callable[[int], Any]":
     """The very coroutine function that asyncio.gather is given."""
+    from functools import partial
+
     import fanout_asyncio
 
-    task = getattr(fanout_asyncio, kind if work.port else "sleep")
-
-    async def one(item: int) -> object:
-        return await task(work, item)
-
-    return one
+    return partial(getattr(fanout_asyncio, kind if work.port else "sleep"), work)
 
 
 def stream(work: Work) -> int:

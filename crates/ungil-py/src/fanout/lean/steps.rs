@@ -136,7 +136,7 @@ impl Lean {
                 error.into_value(py)
             }
         };
-        dispatcher.end_badly(py, outcome, exception, false, time);
+        dispatcher.end_badly(py, outcome, &exception, false, time);
     }
 
     pub(super) fn patience(&self) -> f64 {
@@ -158,7 +158,7 @@ impl Lean {
         let Some(outcome) = task.outcome.take() else { return };
         self.ended += 1;
         let exception = ending::timed_out(py, self.patience(), None);
-        self.dispatcher.get().end_badly(py, outcome, exception, true, time);
+        self.dispatcher.get().end_badly(py, outcome, &exception, true, time);
     }
 
     /// Raises [`Cancelled`] where a task waits.

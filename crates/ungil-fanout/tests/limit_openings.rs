@@ -1,0 +1,206 @@
+//! `limit="auto"` where there is no knee to find: hosts of their own, and a processor.
+
+#[path = "support/service.rs"]
+mod service;
+
+use service::{Fixed, Groups, Latency, MS, Run, S, World, run};
+use ungil_fanout::limit::{Adaptive, Hold, Level, Opening, Outcome, Sample, Settings};
+
+/// More than there are items.
+const NO_KNEE: usize = 1_000_000;
+
+const HOSTS: Latency = Latency::Hosts { fastest: 20 * MS, slowest: S };
+
+fn hosts(items: usize, latency: Latency) -> World {
+    let mut world = World::new(items, NO_KNEE, latency, 1);
+    world.groups = Groups::Hosts;
+    world
+}
+
+fn limit(opening: Opening, ceiling: usize) -> Adaptive {
+    Adaptive::new(Settings { ceiling, opening, cpu_so_far: 0 }, 0)
+}
+
+fn adaptive(world: &World, opening: Opening, ceiling: usize) -> (Run, Adaptive) {
+    let mut limit = limit(opening, ceiling);
+    let run = run(world, &mut limit);
+    (run, limit)
+}
+
+/// Items `0..count` start at `now`, each with its own group. Their tickets are for later.
+fn start(limit: &mut Adaptive, count: u64, now: u64) -> Vec<Sample> {
+    let starts = (0..count).map(|group| Sample {
+        ticket: limit.started(now, Some(group)),
+        started: now,
+        finished: now,
+        cpu_so_far: 0,
+        outcome: Outcome::Completed,
+        group: Some(group),
+    });
+    starts.collect()
+}
+
+#[test]
+fn hosts_of_their_own_are_all_started_at_once() {
+    for latency in [50 * MS, S] {
+        let mut world = hosts(10_000, Latency::Constant(latency));
+        world.cpu_ns = 1_500;
+        let at_once = run(&world, &mut Fixed(20_000)).took_ns;
+        assert_eq!(adaptive(&world, Opening::Hosts, 20_000).0.took_ns, at_once);
+        // Their groups say that they are hosts.
+        assert_eq!(adaptive(&world, Opening::Unknown, 20_000).0.took_ns, at_once);
+    }
+}
+
+#[test]
+fn items_that_do_not_say_where_they_go_are_all_started_within_ten_milliseconds_more() {
+    for latency in [50 * MS, S] {
+        let mut world = hosts(10_000, Latency::Constant(latency));
+        world.groups = Groups::Unknown;
+        world.cpu_ns = 1_500;
+        let at_once = run(&world, &mut Fixed(20_000)).took_ns;
+        let took = adaptive(&world, Opening::Unknown, 20_000).0.took_ns;
+        assert!(took < at_once + 10 * MS, "{took} instead of {at_once}");
+    }
+}
+
+#[test]
+fn different_hosts_take_no_longer_than_all_at_once_even_if_the_processor_is_the_bottleneck() {
+    for cpu_ns in [1_500, 37_000] {
+        let mut world = hosts(10_000, HOSTS);
+        world.cpu_ns = cpu_ns;
+        let at_once = run(&world, &mut Fixed(20_000)).took_ns as f64;
+        for opening in [Opening::Hosts, Opening::Unknown] {
+            let took = adaptive(&world, opening, 20_000).0.took_ns as f64;
+            assert!(took < 1.05 * at_once, "{opening:?}: {took} instead of {at_once}");
+        }
+    }
+}
+
+#[test]
+fn a_few_are_started_if_the_first_items_name_one_service() {
+    let mut world = World::new(100, NO_KNEE, Latency::Constant(50 * MS), 1);
+    world.groups = Groups::Service;
+    let (run, _) = adaptive(&world, Opening::Unknown, 20_000);
+    assert_eq!(run.limits[0].1, 16);
+    assert!(run.limits[1].0 >= 50 * MS, "nothing more before the first answer");
+}
+
+#[test]
+fn the_limit_is_not_doubled_while_the_first_items_have_not_even_started() {
+    let mut limit = limit(Opening::Unknown, 20_000);
+    for number in 0..16 {
+        limit.started(number * 2 * MS, Some(7));
+        limit.tick(number * 2 * MS + MS);
+    }
+    assert_eq!(limit.limit(), 16, "they all name one service");
+}
+
+#[test]
+fn hosts_listed_site_by_site_from_near_to_far_are_no_congestion() {
+    let world = hosts(10_000, Latency::Sites { fastest: 20 * MS, slowest: S });
+    let fixed = run(&world, &mut Fixed(500)).throughput();
+    for opening in [Opening::Hosts, Opening::Service] {
+        let (run, limit) = adaptive(&world, opening, 500);
+        assert!(run.throughput() > 0.75 * fixed, "{opening:?}: {}", limit.report());
+        assert_eq!(limit.report().hold, Hold::Ceiling);
+    }
+}
+
+#[test]
+fn a_slow_first_host_does_not_keep_the_limit_from_growing() {
+    let mut limit = limit(Opening::Service, 1_000);
+    let mut running = start(&mut limit, 16, 0);
+    let mut now = 50 * MS;
+    // The first of them never ends.
+    for sample in running.drain(1..) {
+        limit.finished(Sample { finished: now, ..sample });
+        now += 1_000;
+    }
+    now += S;
+    limit.tick(now);
+    assert!(limit.limit() > 16, "{}", limit.report());
+}
+
+#[test]
+fn hosts_that_never_end_do_not_keep_the_others_from_starting() {
+    let mut limit = limit(Opening::Service, 1_000);
+    let (mut now, mut running) = (0, 0);
+    while running < 1_000 {
+        while running < limit.limit() {
+            limit.started(now, None);
+            running += 1;
+        }
+        if running < 1_000 {
+            let due = limit.due().expect("it will be higher some time");
+            assert!(due > now, "{due}");
+            now = due;
+            limit.tick(now);
+        }
+    }
+    assert_eq!(limit.due(), None);
+}
+
+#[test]
+fn littles_law_keeps_the_limit_to_what_a_processor_can_keep_up_with() {
+    let mut world = hosts(100_000, Latency::Constant(50 * MS));
+    world.cpu_ns = 37_000;
+    let (run, limit) = adaptive(&world, Opening::Hosts, 100_000);
+    let report = limit.report();
+    let little = report.little.expect("processor time is told");
+    // 2 x 50 ms / 74 us is 1351; that of the first items many are not back makes it more.
+    assert!((1_200..1_900).contains(&little), "{little}");
+    assert!(run.most_in_flight < 1_900, "{}", run.most_in_flight);
+    assert!(run.throughput() > 13_000.0, "of 13,514 at most: {}", run.throughput());
+}
+
+#[test]
+fn a_loop_that_comes_late_again_and_again_lowers_the_limit() {
+    let mut limit = limit(Opening::Hosts, 1_000);
+    let running = start(&mut limit, 1_000, 0);
+    for sample in running {
+        limit.finished(Sample { finished: 50 * MS, ..sample });
+    }
+    let before = limit.limit();
+    limit.lagged(60 * MS, 200 * MS);
+    assert_eq!(limit.limit(), before, "once is no reason");
+    limit.lagged(260 * MS, 200 * MS);
+    let after = limit.limit();
+    assert!(after < before, "{after}");
+    limit.lagged(261 * MS, 200 * MS);
+    assert_eq!(limit.limit(), after, "what was started before has to end first");
+    assert!(limit.report().to_string().contains("the event loop came 200 ms late"));
+}
+
+#[test]
+fn a_loop_that_is_late_before_anything_came_back_is_started_no_more_in() {
+    let mut limit = limit(Opening::Hosts, 10_000);
+    start(&mut limit, 300, 0);
+    limit.lagged(80 * MS, 80 * MS);
+    assert_eq!(limit.limit(), 300);
+}
+
+#[test]
+fn the_report_says_what_was_measured() {
+    let mut world = World::new(20_000, 200, Latency::Exponential(50 * MS), 1);
+    world.cpu_ns = 10_000;
+    let (_, limit) = adaptive(&world, Opening::Service, 5_000);
+    let report = limit.report();
+    assert_eq!(report.hold, Hold::Knee);
+    let knee = report.knee.expect("it was found");
+    assert!((120..350).contains(&knee), "{knee} instead of 200");
+    let per_item = report.cpu_per_item_ns.expect("processor time is told");
+    assert!((per_item - 20_000.0).abs() < 2_000.0, "{per_item}");
+    assert_eq!((report.finished, report.ceiling), (20_000, 5_000));
+    // Throughput grows with the level up to the knee.
+    let at = |level: f64| {
+        let away = |it: &Level| (it.in_flight / level).ln().abs();
+        let nearest = report.levels.iter().min_by(|a, b| away(a).total_cmp(&away(b)));
+        nearest.expect("levels were seen").throughput
+    };
+    assert!(at(100.0) > 1.5 * at(50.0), "{:?}", report.levels);
+    assert!(at(400.0) < 1.3 * at(200.0), "{:?}", report.levels);
+    let text = report.to_string();
+    assert!(text.contains("in flight only wait longer"), "{text}");
+    assert!(text.contains("An item takes 20.0 \u{b5}s of processor"), "{text}");
+}
