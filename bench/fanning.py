@@ -1,8 +1,8 @@
 """How the programs that fan out are run and measured, whole processes."""
 
+import json
 import os
 import resource
-import shutil
 import signal
 import statistics
 import subprocess
@@ -14,20 +14,17 @@ from pathlib import Path
 
 from interleaving import Measured
 
+from ungil.lab import whole
+from ungil.lab.experiment import Missing
+from ungil.lab.workload import FOLDER as SHARED
+
 FOLDER = Path(__file__).parent / "programs"
-GO = FOLDER / "go"
 # Where what is built goes.
 BUILT = Path(__file__).parents[1] / "target" / "bench"
-# Against programs that hang: beyond what the work itself takes.
-PATIENCE_S = 120.0
 # What takes longer by its own arithmetic is only run with --all.
 LONGEST_S = 12.0
 # A descriptor for each connection, and some for everything else.
 SPARE_DESCRIPTORS = 100
-
-
-class Missing(Exception):
-    """Something that is not installed here."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +45,14 @@ class Tools:
         gornir = Path(named) if named else None
         if gornir is not None and not os.access(gornir, os.X_OK):
             sys.exit(f"UNGIL_GORNIR is no program: {gornir}")
-        if shutil.which("go") is None:
-            return cls(python, None, None, gornir, "not installed")
         BUILT.mkdir(parents=True, exist_ok=True)
-        for name in ("goroutines", "devices"):
-            subprocess.run(["go", "build", "-o", str(BUILT), f"./{name}"], cwd=GO, check=True)
+        try:
+            goroutines, devices = (whole.build(name, BUILT) for name in ("goroutines", "devices"))
+        except Missing:
+            return cls(python, None, None, gornir, "not installed")
         run = subprocess.run(["go", "version"], capture_output=True, text=True, check=True)
         version = run.stdout.split()[2]
-        return cls(python, BUILT / "goroutines", BUILT / "devices", gornir, version)
+        return cls(python, goroutines, devices, gornir, version)
 
 
 def allow_descriptors(items: int) -> None:
@@ -68,7 +65,7 @@ def allow_descriptors(items: int) -> None:
 
 @dataclass(frozen=True)
 class Load:
-    """The work, as in bench/programs/fanout_work.py."""
+    """The work, as in fanout_work.py of the lab's workloads."""
 
     items: int
     rtt_s: float
@@ -84,7 +81,7 @@ class Case:
 
     name: str
     program: str
-    """Of bench/programs, without `fanout_`; or `goroutines` or `gornir`."""
+    """Of bench/programs or the lab's workloads, without `fanout_`; or `goroutines` or `gornir`."""
     way: str = ""
     limit: int = 0
     """How many at once; 0 is no limit, or the way's own choice."""
@@ -113,8 +110,10 @@ class Case:
             if tools.gornir is None:
                 raise Missing("UNGIL_GORNIR does not name a built copy of gornir")
             return [str(tools.gornir), *work, self.way]
-        program = str(FOLDER / f"fanout_{self.program}.py")
-        return [tools.python, program, self.way, *work, str(self.limit), str(self.times(load))]
+        program = FOLDER / f"fanout_{self.program}.py"
+        if not program.exists():
+            program = SHARED / program.name
+        return [tools.python, str(program), self.way, *work, str(self.limit), str(self.times(load))]
 
 
 def measure(case: Case, tools: Tools, load: Load) -> Measured:
@@ -129,9 +128,10 @@ def measure(case: Case, tools: Tools, load: Load) -> Measured:
 
 def _used(case: Case, load: Load, words: list[str]) -> Measured:
     """Run a command by fanout_used.py, which reads what it used."""
-    times, patience_s = case.times(load), case.least_s(load) + PATIENCE_S
-    agent = [sys.executable, "-I", "-S", str(FOLDER / "fanout_used.py"), *words]
+    times, patience_s = case.times(load), case.least_s(load) + whole.PATIENCE_S
+    agent = [sys.executable, "-I", "-S", str(SHARED / "fanout_used.py"), *words]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("UNGIL_")}
+    kept["PYTHONPATH"] = str(SHARED)
     with subprocess.Popen(
         agent,
         env=kept,
@@ -147,21 +147,18 @@ def _used(case: Case, load: Load, words: list[str]) -> Measured:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
             return {"broke": f"no end after {patience_s:.0f} s"}
-    if not output:
-        return {"broke": errors.strip().rpartition("\n")[2]}
-    *lines, last = output.splitlines()
-    wall_s, cpu_s, rss_kib, status = last.split()
-    if status != "0":
-        said = errors.strip().splitlines() or [f"status {status}"]
-        return {"broke": said[-1]}
-    inner = [[float(word) for word in line.split()] for line in lines[-times:]]
+    said = errors.strip().splitlines()
+    if process.returncode != 0:
+        return {"broke": said[-1] if said else f"status {process.returncode}"}
+    used = json.loads(output)
+    inner = [[float(word) for word in line.split()] for line in used["said"][-times:]]
     if [done for done, _wall_s, _cpu_s in inner] != [load.items] * times:
-        said = errors.strip().splitlines() or ["no message"]
-        return {"broke": f"{inner[-1][0]:.0f} of {load.items} items came back: {said[-1]}"}
+        last = said[-1] if said else "no message"
+        return {"broke": f"{inner[-1][0]:.0f} of {load.items} items came back: {last}"}
     return {
-        "wall_s": float(wall_s),
-        "cpu_s": float(cpu_s),
-        "rss_mb": int(rss_kib) * 1024 / 1e6,
+        "wall_s": used["wall_s"],
+        "cpu_s": used["user_s"] + used["system_s"],
+        "rss_mb": used["peak_bytes"] / 1e6,
         "inner": [[inner_wall_s, inner_cpu_s] for _done, inner_wall_s, inner_cpu_s in inner],
     }
 

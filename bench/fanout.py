@@ -23,8 +23,8 @@ gornir is measured where UNGIL_GORNIR names a program that does the work with it
 `gornir ITEMS RTT_S PORT LOGGER` waits RTT_S seconds for each of ITEMS hosts of an inventory in
 memory, with the parallel runner; asleep if PORT is 0, else for the answer of device number i at
 127.1.(i/250).(i%250+1), to which it sends a line. LOGGER is `logrus` (gornir's examples have it) or
-`null`. It prints how many hosts succeeded and two zeros, in one line. bench/programs/go/gornir is
-such a program, to be built in a copy of gornir.
+`null`. It prints how many hosts succeeded and two zeros, in one line. go/gornir of the lab's
+workloads is such a program, to be built in a copy of gornir.
 """
 
 import argparse

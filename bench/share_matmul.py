@@ -20,9 +20,8 @@ from interleaving import Measured, Runs, Target, columns, interleave, parse, par
 from rich.table import Table
 from sharing import at_most, broke, run
 
-# Table 2 of Viegas, "POSH: Python Object Sharing" (2003): 8 processors of 200 MHz, Python 2.2.
-POSH = [101.3, 52.0, 36.0, 26.9, 21.7, 18.6, 16.0, 14.2]
-POSH_SECONDS_OF_THREADS = [433.4, 466.5, 468.3, 471.0, 472.8, 473.2, 473.4, 474.2]
+from ungil.lab.experiments.matmul import SHARE, THREADS, published
+
 MOST_OF_THE_PLAIN_PROGRAM = 1.3
 MOST_OF_ONE_WORKER = 0.52
 
@@ -93,8 +92,8 @@ def _table(runs: Runs) -> Table:
             seconds.append(f"{runs.median(crew, _seconds):.3f}")
             ratios = runs.ratios(crew, ONE_THREAD, _seconds)
             weighted.append(f"{100 * statistics.median(ratios):.1f}")
-        then = 100 * POSH_SECONDS_OF_THREADS[number - 1] / POSH_SECONDS_OF_THREADS[0]
-        table.add_row(str(number), *seconds, *weighted, f"{then:.1f}", f"{POSH[number - 1]:.1f}")
+        then = [f"{published(how, number):.1f}" for how in (THREADS, SHARE)]
+        table.add_row(str(number), *seconds, *weighted, *then)
     return table
 
 

@@ -1,9 +1,9 @@
 """Matrices multiplied by threads or by processes, with the same worker code.
 
-The experiment of the POSH paper (Viegas, 2003), which first showed that Python processes can use
-shared objects as threads do, and that they scale where threads do not. The worker below sees three
-lists of lists and a deque. Threads get ordinary ones, processes shared ones; it cannot tell the
-difference.
+The experiment of the POSH paper (Valvåg, Jacobsen and Kvalnes, 2003), which first showed that
+Python processes can use shared objects as threads do, and that they scale where threads do not. The
+worker below sees three lists of lists and a deque. Threads get ordinary ones, processes shared
+ones; it cannot tell the difference.
 
     python examples/matmul.py --how threads --workers 2
     python examples/matmul.py --how processes --workers 2

@@ -13,7 +13,7 @@ import pytest
 
 from ungil.cli import checks
 from ungil.cli.checks import Status
-from ungil.cli.interpreters import find_interpreters
+from ungil.pythons import find_interpreters
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -379,6 +379,7 @@ def test_stale_control_pages_are_cleared_away(ungil: RunUngil, pages: dict[str, 
         (["--priority", "a\nb=low", "touch", "ran"], r"--priority: 'a\nb=low' is not PATTERN="),
         (["--polcy", "fair", "touch", "ran"], "No such option '--polcy'"),
         (["--no-children=1", "touch", "ran"], "Option '--no-children' does not take a value"),
+        (["--green=1", "touch", "ran"], "Option '--green' does not take a value"),
     ],
 )
 def test_a_mistake_is_one_sentence(

@@ -14,7 +14,20 @@ from ungil.cli.launch import Run, plain
 from ungil.cli.run import command
 
 OPTIONS = ["--policy", "--policy=fair", "--policy=x=y", "--quantum", "--quantum=", "--priority"]
-FLAGS = ["--no-children", "--no-children=1", "--env", "--other", "-h", "-x", "-", "--", "-m", "-c"]
+FLAGS = [
+    "--no-children",
+    "--no-children=1",
+    "--green",
+    "--green=1",
+    "--env",
+    "--other",
+    "-h",
+    "-x",
+    "-",
+    "--",
+    "-m",
+    "-c",
+]
 VALUES = ["fair", "5", "a=b=low", "app.py", "-mapp", ""]
 WORDS = st.sampled_from([*OPTIONS, *FLAGS, *VALUES])
 
@@ -30,6 +43,7 @@ def test_a_plain_command_line_means_what_click_says(words: list[str]) -> None:
         params["quantum"],
         params["priorities"],
         not params["no_children"],
+        params["green"],
         list(params["words"]),
     )
     assert not params["as_environment"]
@@ -38,7 +52,7 @@ def test_a_plain_command_line_means_what_click_says(words: list[str]) -> None:
 def said(run: Run) -> tuple[object, ...]:
     """All that `run` asks for."""
     asked = run.scheduling
-    return asked.policy, asked.quantum, asked.priorities, run.children, run.words
+    return asked.policy, asked.quantum, asked.priorities, run.children, run.green, run.words
 
 
 @pytest.mark.parametrize("words", [["-h"], ["--env"], ["--policy"], ["--polcy", "x"], ["-x"]])
@@ -66,4 +80,4 @@ def test_a_start_imports_nothing_slow() -> None:
 
 def test_click_knows_every_option_that_is_read_without_it() -> None:
     options = {name for it in command.params if isinstance(it, click.Option) for name in it.opts}
-    assert options == {"--policy", "--quantum", "--priority", "--no-children", "--env"}
+    assert options == {"--policy", "--quantum", "--priority", "--no-children", "--green", "--env"}

@@ -84,6 +84,7 @@ __all__ = [
     "sleep",
     "struct_cas",
     "struct_incr",
+    "trace_stretches",
     "unscheduled",
     "wait_readable",
     "wait_writable",
@@ -143,6 +144,16 @@ def read_trace(path: str, blame_after_ms: float) -> str:
 
     Raises ValueError, in one sentence, for a foreign or truncated file or one of another schema,
     OSError if it cannot be read.
+    """
+
+def trace_stretches(
+    path: str, from_ns: int, until_ns: int
+) -> list[tuple[int, int, int, bool, int, int]]:
+    """Who held a GIL and who waited for it, of a trace file, in the order in which that ended.
+
+    Each as process id, number of the GIL, thread id, whether it held (or waited), begin and end in
+    nanoseconds since the start of the first process. Those that begin before `from_ns` or not
+    before `until_ns` are left out. Raises what `read_trace` does.
     """
 
 def hook_path() -> str:

@@ -11,6 +11,7 @@ use ungil_trace::analysis::Analysis;
 use ungil_trace::perfetto::{self, Overwrite, ReadError};
 use ungil_trace::recorder::{self, RecorderOptions};
 use ungil_trace::report::Report;
+use ungil_trace::timeline::Timeline;
 
 /// A recording; see `_native.pyi`.
 #[pyclass(module = "ungil._native")]
@@ -82,13 +83,33 @@ impl Recorder {
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
 pub fn read_trace(py: Python<'_>, path: PathBuf, blame_after_ms: f64) -> PyResult<String> {
     let mut analysis = Analysis::new(nanoseconds(blame_after_ms)?);
-    py.detach(|| perfetto::read(&path, |record| _ = analysis.push(&record))).map_err(|error| {
-        match error {
-            ReadError::Io(error) => error.into(),
-            other => PyValueError::new_err(other.to_string()),
-        }
-    })?;
+    py.detach(|| perfetto::read(&path, |record| _ = analysis.push(&record))).map_err(unreadable)?;
     to_json(&analysis.report())
+}
+
+/// Process, GIL, thread, whether it held (or waited), begin and end in nanoseconds.
+type Stretch = (u32, u8, u32, bool, u64, u64);
+
+/// Who held and who waited, one by one; see `_native.pyi`.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
+pub fn trace_stretches(
+    py: Python<'_>,
+    path: PathBuf,
+    from_ns: u64,
+    until_ns: u64,
+) -> PyResult<Vec<Stretch>> {
+    let mut timeline = Timeline::new(from_ns, until_ns);
+    py.detach(|| perfetto::read(&path, |record| timeline.push(&record))).map_err(unreadable)?;
+    let stretches = timeline.stretches().into_iter();
+    Ok(stretches.map(|it| (it.pid, it.gil, it.tid, it.held, it.begin_ns, it.end_ns)).collect())
+}
+
+fn unreadable(error: ReadError) -> PyErr {
+    match error {
+        ReadError::Io(error) => error.into(),
+        other => PyValueError::new_err(other.to_string()),
+    }
 }
 
 fn to_json(report: &Report) -> PyResult<String> {

@@ -12,5 +12,6 @@ pub mod recorder;
 pub mod report;
 #[cfg(feature = "stacks")]
 pub mod stacks;
+pub mod timeline;
 
 pub use record::Record;

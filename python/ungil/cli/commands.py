@@ -8,7 +8,7 @@ import click
 
 from ungil.cli.command import SETTINGS, fail
 
-COMMANDS = ("trace", "report", "run", "policy", "heap", "fanout", "doctor")
+COMMANDS = ("trace", "report", "run", "policy", "heap", "fanout", "lab", "doctor")
 
 EXAMPLES = """\
   ungil trace app.py --port 8000       what does the GIL cost this program?
@@ -18,6 +18,7 @@ EXAMPLES = """\
   ungil heap ls                        which shared heaps are there, and who uses them?
   ungil fanout --hosts FILE -- ssh {host} uptime
                                        run something for many hosts at once
+  ungil lab --quick                    published experiments about the GIL, then and now
   ungil doctor                         does it work on this machine?
 """
 

@@ -13,8 +13,9 @@ import click
 
 from ungil.cli.checks import Check, Status, machine_checks
 from ungil.cli.command import Command
-from ungil.cli.interpreters import check_interpreter, find_interpreters
+from ungil.cli.interpreters import check_interpreter
 from ungil.errors import UsageError
+from ungil.pythons import find_interpreters
 
 EXAMPLES = """\
   ungil doctor                     this machine and every Python that is found

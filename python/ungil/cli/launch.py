@@ -34,13 +34,23 @@ CHILDREN = "UNGIL_CHILDREN"
 class Run:
     """What a command line of `ungil run` asks for."""
 
-    def __init__(self, scheduling: Scheduling, words: Sequence[str], *, children: bool) -> None:
+    def __init__(
+        self, scheduling: Scheduling, words: Sequence[str], *, children: bool, green: bool = False
+    ) -> None:
         self.scheduling = scheduling
         self.words = list(words)
         self.children = children
+        self.green = green
 
     def variables(self) -> dict[str, str]:
-        """The variables that schedule a program; UsageError, or what `preload_value` raises."""
+        """The variables that schedule a program; UsageError, or what `preload_value` raises.
+
+        Of a green program, those that make it so.
+        """
+        if self.green:
+            from ungil.cli.green import variables
+
+            return variables(self.scheduling)
         variables = self.scheduling.variables(DEFAULT_POLICY)
         if not self.children:
             variables[CHILDREN] = "0"
@@ -49,6 +59,12 @@ class Run:
     def start(self) -> None:
         """Become the program. Returns by UsageError only."""
         program = find_program(self.words, "run")
+        if self.green:
+            from ungil.cli.green import check
+
+            environment = {**os.environ, **self.variables()}
+            check(program)
+            become(program, environment)
         remove_stale_pages()
         become(program, {**os.environ, **self._variables_for(program)})
 
@@ -65,7 +81,7 @@ class Run:
 def plain(words: Sequence[str]) -> Run | None:
     """What `words`, all that follows `run`, ask for; None if click has to look at them."""
     values: dict[str, list[str]] = {"--policy": [], "--quantum": [], "--priority": []}
-    children = True
+    children, green = True, False
     rest = list(words)
     while rest and rest[0].startswith("-") and rest[0][:2] not in ("-m", "-c"):
         word = rest.pop(0)
@@ -74,13 +90,16 @@ def plain(words: Sequence[str]) -> Run | None:
         name, has_value, value = word.partition("=")
         if word == "--no-children":
             children = False
+        elif word == "--green":
+            green = True
         elif name not in values or not (has_value or rest):
             return None
         else:
             values[name].append(value if has_value else rest.pop(0))
     # Of an option that is given twice the last one counts.
     policy, quantum = ((values[name] or [None])[-1] for name in ("--policy", "--quantum"))
-    return Run(Scheduling(policy, quantum, values["--priority"]), rest, children=children)
+    scheduling = Scheduling(policy, quantum, values["--priority"])
+    return Run(scheduling, rest, children=children, green=green)
 
 
 def become(program: Program, environment: dict[str, str]) -> None:

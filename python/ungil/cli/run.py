@@ -16,6 +16,7 @@ EXAMPLES = """\
   ungil run --policy batch -m compileall src     a module, with few handoffs
   ungil run --priority 'worker-*=low' app.py     threads named worker-… come last
   ungil run gunicorn -w 4 --threads 8 app:app    a command and its Python children
+  ungil run --green app.py                       on green threads instead: gevent
   ungil run --env                                variables for what starts elsewhere
 """
 
@@ -23,6 +24,7 @@ EXAMPLES = """\
 @click.command(cls=ProgramCommand, name="run", examples=EXAMPLES, options_metavar="[OPTIONS] [--]")
 @scheduling_options(DEFAULT_POLICY)
 @click.option("--no-children", is_flag=True, help="Schedule the program alone, not its children.")
+@click.option("--green", is_flag=True, help="Run its threads as green threads, with gevent.")
 @click.option(
     "--env", "as_environment", is_flag=True, help="Print the variables and run no program."
 )
@@ -32,6 +34,7 @@ def command(
     quantum: str | None,
     priorities: tuple[str, ...],
     no_children: bool,
+    green: bool,
     as_environment: bool,
     words: tuple[str, ...],
 ) -> None:
@@ -53,12 +56,16 @@ def command(
     A Python that cannot be scheduled (free-threaded, older than 3.7, PyPy, of another libc) runs
     unscheduled, with a warning on stderr.
 
+    --green needs gevent in the program's Python (ungil's own: pip install "ungil[green]").
+    All threads of the program then take turns in one, which switches where they wait: no GIL is
+    waited for, and none is scheduled. Its children run as usual. docs/green.md has the limits.
+
     Where an option is not given, its variable counts: UNGIL_POLICY, UNGIL_QUANTUM, UNGIL_PRIORITY
     (a PATTERN=LEVEL a line).
     --env prints these and what else a program needs as NAME=VALUE lines, quoted as in a shell,
     for env $(ungil run --env) PROGRAM or an EnvironmentFile of systemd.
     """  # noqa: D301 (click keeps the lines of a paragraph that begins with a backspace)
-    run = Run(Scheduling(policy, quantum, priorities), words, children=not no_children)
+    run = Run(Scheduling(policy, quantum, priorities), words, children=not no_children, green=green)
     if not as_environment:
         run.start()
     elif words:

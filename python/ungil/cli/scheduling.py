@@ -64,7 +64,7 @@ class Scheduling:
         ]
         if rules:
             chosen[PRIORITY] = "\n".join(rules)
-            chosen["PYTHONPATH"] = _with_startup(os.environ.get("PYTHONPATH", ""))
+            chosen["PYTHONPATH"] = with_startup("--priority")
         return chosen
 
 
@@ -118,9 +118,10 @@ def warn(sentence: str) -> None:
     print(f"ungil: {sentence}", file=sys.stderr, flush=True)
 
 
-def _with_startup(path: str) -> str:
-    """`path`, a PYTHONPATH, with the folder of the start-up module in front."""
+def with_startup(option: str) -> str:
+    """PYTHONPATH with the folder of the start-up module, which `option` needs, in front."""
     if os.pathsep in STARTUP:
-        raise UsageError(f"--priority: PYTHONPATH cannot name {STARTUP!r}, which has a colon")
+        raise UsageError(f"{option}: PYTHONPATH cannot name {STARTUP!r}, which has a colon")
+    path = os.environ.get("PYTHONPATH", "")
     others = [folder for folder in path.split(os.pathsep) if folder != STARTUP] if path else []
     return os.pathsep.join([STARTUP, *others])

@@ -1,7 +1,7 @@
-"""Gives threads the levels of UNGIL_PRIORITY while an interpreter starts.
+"""What `ungil run` does while an interpreter starts: UNGIL_PRIORITY and UNGIL_GREEN.
 
-The folder of this file is put first on PYTHONPATH by `ungil run --priority`, so `site` imports it
-in every Python that the program starts, any version, with ungil installed or not. It takes the
+The folder of this file is put first on PYTHONPATH by `--priority` and `--green`, so `site` imports
+it in every Python that the program starts, any version, with ungil installed or not. It takes the
 folder off `sys.path` again, and runs the `sitecustomize` that it was in front of.
 """
 
@@ -26,6 +26,11 @@ if sys.version_info >= (3, 7) and os.environ.get("UNGIL_PRIORITY") and _is_hooke
     import ungil_thread_levels
 
     ungil_thread_levels.obey(os.environ["UNGIL_PRIORITY"])
+
+if os.environ.get("UNGIL_GREEN"):
+    import ungil_green
+
+    ungil_green.begin(_folder)
 
 sys.path[:] = [folder for folder in sys.path if folder != _folder]
 sys.path_importer_cache.pop(_folder, None)

@@ -8,7 +8,7 @@
 //
 // It is built in a copy of github.com/nornir-automation/gornir, outside of this project:
 //
-//	go build -tags gornir -o gornir .../bench/programs/go/gornir/main.go
+//	go build -tags gornir -o gornir .../python/ungil/lab/workloads/go/gornir/main.go
 package main
 
 import (

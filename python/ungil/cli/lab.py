@@ -1,0 +1,142 @@
+"""`ungil lab`: published experiments about the GIL, run again here, then and now."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ungil.cli.command import Command, reason
+from ungil.errors import UsageError
+
+if TYPE_CHECKING:
+    from ungil.lab.experiment import Experiment
+    from ungil.lab.results import Results
+
+EXAMPLES = """\
+  ungil lab list                          what there is
+  ungil lab countdown --quick             one experiment, small, on every Python that is found
+  ungil lab --python 2.7 --python 3.13    all of them, on two interpreters
+  ungil lab --json lab.json               keep the results in a file of that name
+  ungil lab --html lab.html               and make a page with charts of them
+"""
+
+WIDTH_OF_A_FILE = 120
+
+
+@click.command(cls=Command, name="lab", examples=EXAMPLES, options_metavar="[OPTIONS]")
+@click.option(
+    "--python",
+    "pythons",
+    metavar="PATH|VERSION",
+    multiple=True,
+    help="Run on this interpreter [default: one of each version that is found].",
+)
+@click.option("--quick", is_flag=True, help="Small sizes: seconds for each experiment.")
+@click.option(
+    "--json",
+    "json_path",
+    metavar="FILE",
+    help="Keep the results in FILE [default: ~/.local/state].",
+)
+@click.option("--html", "html_path", metavar="FILE", help="Also write a page with charts.")
+@click.option("--fresh", is_flag=True, help="Measure anew what an earlier run has measured.")
+@click.argument("names", metavar="[list | EXPERIMENT...]", nargs=-1)
+def command(
+    pythons: tuple[str, ...],
+    quick: bool,
+    json_path: str | None,
+    html_path: str | None,
+    fresh: bool,
+    names: tuple[str, ...],
+) -> int:
+    """Run published experiments about the GIL again: then, now, and with ungil.
+
+    Without EXPERIMENT all of them run. Each result is saved as soon as it is there; the same
+    command goes on where it was stopped.
+
+    Exit status: 0 if all is well, 1 if anything failed, 2 for wrong usage or if results cannot be
+    saved, 130 after Ctrl-C. What a machine does not have is no failure: a note says what to
+    install.
+    """
+    from ungil.lab.experiments import load
+
+    if names == ("list",):
+        _list(load(()))
+        return 0
+    experiments = load(names)
+    if html_path is not None:
+        _check_page(html_path, json_path)
+    from ungil import __version__
+    from ungil.lab.experiment import Plan
+    from ungil.lab.interpreters import choose
+    from ungil.lab.machine import describe
+    from ungil.lab.results import Header
+    from ungil.lab.runs import Run
+    from ungil.lab.watching import watching
+
+    plan = Plan(choose(pythons), quick)
+    cells = [cell for experiment in experiments for cell in experiment.plan(plan)]
+    path = Path(json_path) if json_path is not None else _state(quick)
+    header = Header(__version__, describe(), quick)
+    run = Run(path, header, cells, fresh=fresh, named=json_path is not None)
+    with watching(run) as watcher:
+        results = run.finish(watcher)
+    from rich.console import Console
+
+    from ungil.lab.text import show
+
+    console = Console(file=sys.stdout, highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = WIDTH_OF_A_FILE
+    show(experiments, results, console)
+    if html_path is not None:
+        _write_page(html_path, experiments, results)
+    return 1 if any(result.status == "failed" for result in results) else 0
+
+
+def _check_page(path: str, json_path: str | None) -> None:
+    """UsageError if a page cannot be drawn, or not written: nobody measures first to hear that."""
+    from ungil.lab.charts import check
+
+    check()
+    if json_path is not None and Path(path) == Path(json_path):
+        raise UsageError(f"the results and their page cannot both be written to {path!r}")
+    folder = Path(path).parent
+    if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise UsageError(f"cannot write {path!r}: its folder is not there or not ours to write to")
+
+
+def _write_page(path: str, experiments: Sequence[Experiment], results: Results) -> None:
+    from ungil.lab.files import write
+    from ungil.lab.page import page
+
+    try:
+        write(Path(path), page(experiments, results))
+    except OSError as error:
+        raise UsageError(f"cannot write {path!r}: {reason(error)}") from error
+
+
+def _state(quick: bool) -> Path:
+    """Where results of this user are kept, as the XDG base directory specification has it."""
+    folder = os.environ.get("XDG_STATE_HOME", "")
+    home = Path(folder) if folder.startswith("/") else Path("~/.local/state").expanduser()
+    return home / "ungil" / ("lab-quick.json" if quick else "lab.json")
+
+
+def _list(experiments: Sequence[Experiment]) -> None:
+    """The experiments, and where each is from."""
+    from rich.console import Console
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    for experiment in experiments:
+        source = experiment.source
+        grid.add_row(
+            experiment.name, experiment.title, f"{source.author} {source.year}, {source.text}"
+        )
+    Console(file=sys.stdout, highlight=False).print(grid)

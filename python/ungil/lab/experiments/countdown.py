@@ -1,0 +1,184 @@
+"""countdown: the same counting twice, one after the other and in two threads.
+
+Two threads of pure Python cannot be faster than one after the other. The text showed that they
+were much slower, and less so on one core than on two; and how many system calls that took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from ungil.lab import system_calls
+from ungil.lab.conditions import STOCK, Conditions
+from ungil.lab.experiment import (
+    Cell,
+    Chart,
+    Experiment,
+    Figure,
+    Measured,
+    Plan,
+    Row,
+    Series,
+    Source,
+    Table,
+)
+from ungil.lab.figures import median, ratio, seconds, times, whole
+from ungil.lab.interpreters import Interpreter
+from ungil.lab.results import Results
+from ungil.lab.workload import run, words_of
+
+NAME = "countdown"
+POLICIES = ("interactive", "fair", "batch")
+SEQUENCE, THREADS, ONE_CORE = "in sequence", "two threads", "on one core"
+CALLS_SEQUENCE, CALLS_THREADS = "system calls in sequence", "system calls in two threads"
+
+N, ROUNDS = 30_000_000, 3
+N_QUICK, ROUNDS_QUICK = 3_000_000, 2
+# Under strace, where a system call takes a hundred times as long.
+N_CALLS, N_CALLS_QUICK = 3_000_000, 300_000
+COUNTED_A_SECOND = 15e6
+
+
+def _measure(
+    interpreter: Interpreter, n: int, how: str, conditions: Conditions = STOCK
+) -> Measured:
+    return run(interpreter, "countdown", n, how, conditions=conditions)
+
+
+def _calls(interpreter: Interpreter, n: int, how: str) -> Measured:
+    _, calls = system_calls.count(words_of(interpreter, "countdown", n, how))
+    return {"calls": sum(calls.values()), "futex": calls.get("futex", 0)}
+
+
+def _plan(plan: Plan) -> Iterator[Cell]:
+    n = N_QUICK if plan.quick else N
+    for interpreter in plan.interpreters:
+        variants = {
+            SEQUENCE: partial(_measure, interpreter, n, "sequence"),
+            THREADS: partial(_measure, interpreter, n, "threads"),
+            ONE_CORE: partial(_measure, interpreter, n, "threads", STOCK.on(1)),
+            **{
+                policy: partial(_measure, interpreter, n, "threads", Conditions(policy))
+                for policy in POLICIES
+            },
+        }
+        for round_ in range(1, (ROUNDS_QUICK if plan.quick else ROUNDS) + 1):
+            for variant, measure in variants.items():
+                about_s = 2 * n / COUNTED_A_SECOND
+                settings = {"n": n}
+                yield Cell(NAME, interpreter, variant, measure, about_s, settings, round_)
+        few = N_CALLS_QUICK if plan.quick else N_CALLS
+        for variant, how in ((CALLS_SEQUENCE, "sequence"), (CALLS_THREADS, "threads")):
+            measure = partial(_calls, interpreter, few, how)
+            yield Cell(NAME, interpreter, variant, measure, 1.0, {"n": few})
+
+
+def _wall_s(results: Results, python: str, variant: str) -> float | None:
+    return median(results.rounds(python, variant), "wall_s")
+
+
+def _slowdown(results: Results, python: str, variant: str) -> float | None:
+    """As a multiple of the time in sequence."""
+    return ratio(_wall_s(results, python, variant), _wall_s(results, python, SEQUENCE))
+
+
+def _switches(results: Results, python: str, variant: str) -> float | None:
+    """Context switches a second."""
+    return median(
+        results.rounds(python, variant),
+        lambda it: (it["voluntary_switches"] + it["involuntary_switches"]) / it["wall_s"],
+    )
+
+
+def _tables(results: Results) -> Sequence[Table]:
+    return [_times(results), _costs(results)]
+
+
+def _times(results: Results) -> Table:
+    published = ("Beazley 2009, n = 100,000,000", "24.6 s", "1.85x", "1.54x", "", "", "")
+    rows = [Row(published, "published")]
+    for python in results.pythons():
+        rows.append(
+            Row(
+                (
+                    python,
+                    seconds(_wall_s(results, python, SEQUENCE)),
+                    *(times(_slowdown(results, python, it)) for it in (THREADS, ONE_CORE)),
+                    *(times(_slowdown(results, python, policy)) for policy in POLICIES),
+                )
+            )
+        )
+    names = tuple(f"ungil {policy}" for policy in POLICIES)
+    n = next((cell.settings["n"] for cell in results if cell.variant == SEQUENCE), None)
+    return Table(("", SEQUENCE, THREADS, ONE_CORE, *names), rows, f"now n = {whole(n)}")
+
+
+def _costs(results: Results) -> Table:
+    rows = [
+        Row(("Beazley 2009, Unix", "736", "1,149", "", ""), "published"),
+        Row(("Beazley 2009, Mac", "3.3 million", "9.5 million", "", ""), "published"),
+    ]
+    for python in results.pythons():
+        calls = [
+            median(results.rounds(python, it), "calls") for it in (CALLS_SEQUENCE, CALLS_THREADS)
+        ]
+        switches = [_switches(results, python, it) for it in (SEQUENCE, THREADS)]
+        rows.append(Row((python, *map(whole, calls), *map(whole, switches))))
+    columns = (
+        *("", "system calls in sequence", "in two threads"),
+        *("context switches/s in sequence", "in two threads"),
+    )
+    return Table(columns, rows, "what it takes")
+
+
+def _charts(results: Results) -> Sequence[Chart]:
+    pythons = results.pythons()
+
+    def slowdowns(variant: str) -> list[float | None]:
+        return [_slowdown(results, python, variant) for python in pythons]
+
+    series = [
+        Series("then", ["Beazley 2009"], [45.5 / 24.6], "published"),
+        Series("now, stock", pythons, slowdowns(THREADS)),
+        Series("now, ungil batch", pythons, slowdowns("batch"), "ungil"),
+    ]
+    told = [
+        f"{python} {times(slowdown)}"
+        for python in pythons
+        if (slowdown := _slowdown(results, python, THREADS)) is not None
+    ]
+    return [
+        Chart(
+            "bars",
+            "Time of two threads, as a multiple of the same work in sequence",
+            f"1.85x in 2009; now, without ungil: {', '.join(told) or 'not measured'}.",
+            y_label="times the sequential run",
+            series=series,
+        )
+    ]
+
+
+EXPERIMENT = Experiment(
+    name=NAME,
+    title="Counting down in two threads",
+    question=(
+        "How much longer does a program of pure computation take in two threads than without"
+        " threads? It counts down from n twice, in sequence, in two threads, and in two threads"
+        " that have one core."
+    ),
+    source=Source("David Beazley", 2009, "talk: Inside the Python GIL"),
+    published=(
+        Figure("in sequence, n = 100,000,000", 24.6, "s"),
+        Figure("in two threads", 45.5, "s"),
+        Figure("in two threads, one core", 38.0, "s"),
+        Figure("system calls in sequence, Unix", 736, ""),
+        Figure("system calls in two threads, Unix", 1_149, ""),
+        Figure("system calls in sequence, Mac (Mach)", 3.3e6, ""),
+        Figure("system calls in two threads, Mac (Mach)", 9.5e6, ""),
+    ),
+    reading="1x is as fast as no threads at all; what is above is the price of sharing the GIL.",
+    plan=lambda plan: list(_plan(plan)),
+    tables=_tables,
+    charts=_charts,
+)

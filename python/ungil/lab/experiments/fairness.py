@@ -1,0 +1,187 @@
+"""fairness: how evenly threads take turns, measured as Tim Peters did in 2002.
+
+He looked at the gaps: a thread that loops notes how long it was since its last turn. The longest
+ones are to be read with care, as he said, for some are the kernel's, which takes a whole process
+off its cores. The workload tells which by looking at what the other threads did meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from ungil.lab.conditions import STOCK, Conditions
+from ungil.lab.experiment import (
+    Cell,
+    Chart,
+    Experiment,
+    Kind,
+    Measured,
+    Plan,
+    Row,
+    Series,
+    Source,
+    Table,
+)
+from ungil.lab.figures import NOTHING, jain, number, whole
+from ungil.lab.interpreters import Interpreter
+from ungil.lab.results import Results
+from ungil.lab.workload import run
+
+NAME = "fairness"
+VARIANTS: Mapping[str, Conditions] = {
+    "stock": STOCK,
+    "interactive": Conditions("interactive"),
+    "fair": Conditions("fair"),
+}
+MOST = 7
+SPAN_S, SPAN_QUICK_S = 2.0, 0.2
+SHOWN = (2, 4, 7)
+# A gap of which the kernel had at least this share is the kernel's.
+MOSTLY = 0.5
+
+Looper = Mapping[str, Any]
+"""A row of his table."""
+
+
+def _measure(interpreter: Interpreter, span_s: float, conditions: Conditions) -> Measured:
+    return run(interpreter, NAME, span_s, MOST, conditions=conditions)
+
+
+def _plan(plan: Plan) -> Iterator[Cell]:
+    span_s = SPAN_QUICK_S if plan.quick else SPAN_S
+    for interpreter in plan.interpreters:
+        for variant, conditions in VARIANTS.items():
+            measure = partial(_measure, interpreter, span_s, conditions)
+            settings = {"span_s": span_s, "most": MOST}
+            yield Cell(NAME, interpreter, variant, measure, MOST * span_s + 0.1, settings)
+
+
+def _loopers(results: Results, python: str, variant: str, threads: int) -> Sequence[Looper]:
+    """The rows of his table for so many threads; none if that was not measured."""
+    for measured in results.rounds(python, variant):
+        return measured["threads"][threads - 1]
+    return ()
+
+
+def _is_kernels(looper: Looper) -> bool:
+    """Whether the longest gap of a thread is one in which nobody ran."""
+    return looper["silent_ms"] >= MOSTLY * looper["max_gap_ms"]
+
+
+def _worst(loopers: Sequence[Looper]) -> float | None:
+    """The longest gap of any thread, in milliseconds."""
+    return max((looper["max_gap_ms"] for looper in loopers), default=None)
+
+
+def _worst_in_words(loopers: Sequence[Looper]) -> str:
+    """That gap and whose it is."""
+    if not loopers:
+        return NOTHING
+    worst = max(loopers, key=lambda looper: looper["max_gap_ms"])
+    return f"{number(worst['max_gap_ms'])} {'kernel' if _is_kernels(worst) else 'GIL'}"
+
+
+def _tables(results: Results) -> Sequence[Table]:
+    pythons = results.pythons()
+    return [_overview(results, pythons), *(_his(results, python) for python in pythons[-1:])]
+
+
+def _overview(results: Results, pythons: Sequence[str]) -> Table:
+    rows: list[Row] = []
+    for python in pythons:
+        for variant in VARIANTS:
+            of = {n: _loopers(results, python, variant, n) for n in range(1, MOST + 1)}
+            if not of[MOST]:
+                continue
+            every = [looper for n in range(2, MOST + 1) for looper in of[n]]
+            kind: Kind = "stock" if variant == "stock" else "ungil"
+            rows.append(
+                Row(
+                    (
+                        f"{python} {'' if kind == 'stock' else 'ungil '}{variant}",
+                        *(_worst_in_words(of[n]) for n in SHOWN),
+                        f"{sum(map(_is_kernels, every))} of {len(every)}",
+                        *(f"{jain(it['turns'] for it in of[n]):.3f}" for n in SHOWN),
+                    ),
+                    kind,
+                )
+            )
+    columns = (
+        "",
+        *(f"{n} threads" for n in SHOWN),
+        "kernel's",
+        *(f"Jain, {n} thr." for n in SHOWN),
+    )
+    return Table(columns, rows, "longest gap in ms, and whose it was; Jain's index")
+
+
+def _his(results: Results, python: str) -> Table:
+    """His table for the most threads on one interpreter, and beside it under `fair`."""
+    rows: list[Row] = []
+    for variant, kind in (("stock", "stock"), ("fair", "ungil")):
+        rows += [
+            Row(
+                (
+                    variant,
+                    str(looper["tid"]),
+                    f"{looper['mean_gap_ms']:.5f}",
+                    number(looper["max_gap_ms"]),
+                    f"{whole(looper['at_turn'])} of {whole(looper['turns'])}",
+                    "kernel" if _is_kernels(looper) else "GIL",
+                ),
+                "ungil" if kind == "ungil" else "stock",
+            )
+            for looper in _loopers(results, python, variant, MOST)
+        ]
+    columns = ("", "tid", "mean gap ms", "max gap ms", "at turn", "which is the")
+    return Table(columns, rows, f"his table, {MOST} threads on {python}")
+
+
+def _charts(results: Results) -> Sequence[Chart]:
+    numbers = list(range(1, MOST + 1))
+    series = [
+        Series(
+            f"{python} {variant}",
+            numbers,
+            [_worst(_loopers(results, python, variant, n)) for n in numbers],
+            "stock" if variant == "stock" else "ungil",
+        )
+        # More lines could not be told apart: the oldest interpreter and the newest.
+        for python in dict.fromkeys([*results.pythons()[:1], *results.pythons()[-1:]])
+        for variant in ("stock", "fair")
+        if _loopers(results, python, variant, MOST)
+    ]
+    told = [f"{one.name} {number(one.y[-1])} ms" for one in series]
+    return [
+        Chart(
+            "lines",
+            "Longest gap of any thread",
+            f"With {MOST} threads: {', '.join(told) or 'not measured'}.",
+            x_label="threads",
+            y_label="ms",
+            series=series,
+            log_y=True,
+        )
+    ]
+
+
+EXPERIMENT = Experiment(
+    name=NAME,
+    title="Fairness of threads that only compute",
+    question=(
+        "If several threads do the same, does each get its turns? Each loops for a while and notes"
+        " the gap between its turns: on average, and the longest."
+    ),
+    source=Source("Tim Peters", 2002, "a program and its table, on the Python list"),
+    published=(),
+    reading=(
+        "Of n threads each should wait n - 1 switch intervals of 5 ms at most. Jain's index of the"
+        " turns is 1 if all had as many, 1/n if one had all. A gap in which no thread ran is the"
+        " kernel's."
+    ),
+    plan=lambda plan: list(_plan(plan)),
+    tables=_tables,
+    charts=_charts,
+)

@@ -1,0 +1,207 @@
+"""futex: the system calls of a program that has no use for them, and of one that has.
+
+In 2007 each `import` of a module that was there already took and freed a lock, which cost a system
+call each time, in programs without any thread. Compiling Python with the user-space threads of GNU
+Pth took the calls away; `ungil run --green` is what is like it today.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from ungil.lab import green, system_calls
+from ungil.lab.experiment import (
+    Cell,
+    Chart,
+    Experiment,
+    Figure,
+    Measured,
+    Plan,
+    Row,
+    Series,
+    Source,
+    Table,
+    missing,
+)
+from ungil.lab.figures import NOTHING, median, milliseconds, ratio, times, whole
+from ungil.lab.interpreters import Interpreter
+from ungil.lab.results import Results
+from ungil.lab.workload import run, words_of
+
+NAME = "futex"
+ALONE, IDLE, TURNS = "alone", "idle", "turns"
+CALLS = "futex calls, "
+GREEN = ", green"
+
+IMPORTS, IMPORTS_QUICK = 1_000_000, 100_000
+TURNS_TAKEN, TURNS_TAKEN_QUICK = 10_000, 1_000
+ROUNDS, ROUNDS_QUICK = 5, 2
+# To say that something is missing.
+NO_TIME_S = 1e-3
+# Of the slowest interpreter, and under strace where every turn is several system calls.
+IMPORTS_A_SECOND, TURNS_A_SECOND, TURNS_COUNTED_A_SECOND = 5e6, 5e4, 2e3
+
+
+def _extra(interpreter: Interpreter, is_green: bool) -> dict[str, str]:
+    return green.variables(interpreter) if is_green else {}
+
+
+def _measure(interpreter: Interpreter, n: int, how: str, is_green: bool) -> Measured:
+    return run(interpreter, "futex", n, how, extra=_extra(interpreter, is_green))
+
+
+def _calls(interpreter: Interpreter, n: int, how: str, is_green: bool) -> Measured:
+    words = words_of(interpreter, "futex", n, how)
+    _, calls = system_calls.count(words, extra=_extra(interpreter, is_green))
+    return {"calls": sum(calls.values()), "futex": calls.get("futex", 0)}
+
+
+def _plan(plan: Plan) -> Iterator[Cell]:
+    imports = IMPORTS_QUICK if plan.quick else IMPORTS
+    turns = TURNS_TAKEN_QUICK if plan.quick else TURNS_TAKEN
+    for interpreter in plan.interpreters:
+        why = green.why_not(interpreter)
+        if why is not None:
+            yield Cell(NAME, interpreter, "green", partial(missing, why), NO_TIME_S)
+        kinds = (False, True) if why is None else (False,)
+        ways = [(how, is_green) for how in (ALONE, IDLE, TURNS) for is_green in kinds]
+        for how, is_green in ways:
+            n = turns if how == TURNS else imports
+            a_second = TURNS_COUNTED_A_SECOND if how == TURNS else IMPORTS_A_SECOND
+            measure = partial(_calls, interpreter, n, how, is_green)
+            variant = CALLS + how + GREEN * is_green
+            yield Cell(NAME, interpreter, variant, measure, 0.3 + n / a_second, {"n": n})
+        for round_ in range(1, (ROUNDS_QUICK if plan.quick else ROUNDS) + 1):
+            for how, is_green in ways:
+                n = turns if how == TURNS else imports
+                a_second = TURNS_A_SECOND if how == TURNS else IMPORTS_A_SECOND
+                measure = partial(_measure, interpreter, n, how, is_green)
+                seconds = 0.05 + 0.1 * is_green + n / a_second
+                variant = how + GREEN * is_green
+                yield Cell(NAME, interpreter, variant, measure, seconds, {"n": n}, round_)
+
+
+def _futex(results: Results, python: str, variant: str) -> float | None:
+    return median(results.rounds(python, CALLS + variant), "futex")
+
+
+def _wall_s(results: Results, python: str, variant: str) -> float | None:
+    return median(results.rounds(python, variant), "wall_s")
+
+
+def _to_stock(results: Results, python: str, how: str) -> float | None:
+    """The wall time on green threads, as a multiple of that on real ones."""
+    return ratio(_wall_s(results, python, how + GREEN), _wall_s(results, python, how))
+
+
+def _number(results: Results, variant: str) -> str:
+    """How many imports or turns were asked for."""
+    numbers = {it.settings["n"] for it in results if it.variant == variant}
+    return whole(max(numbers)) if numbers else NOTHING
+
+
+def _tables(results: Results) -> Sequence[Table]:
+    return [_imports(results), _turns(results)]
+
+
+def _imports(results: Results) -> Table:
+    rows = [
+        Row(("Majkowski 2007", "1,000,020", "", "", "", "0.70x to 0.75x"), "published"),
+        *(
+            Row(
+                (
+                    python,
+                    whole(_futex(results, python, ALONE)),
+                    whole(_futex(results, python, IDLE)),
+                    whole(_futex(results, python, IDLE + GREEN)),
+                    milliseconds(_wall_s(results, python, ALONE)),
+                    times(_to_stock(results, python, ALONE)),
+                )
+            )
+            for python in results.pythons()
+        ),
+    ]
+    columns = ("", "futex calls", "beside an idle thread", "that, green", "wall", "wall, green")
+    return Table(columns, rows, f"{_number(results, ALONE)} imports (a million in 2007)")
+
+
+def _turns(results: Results) -> Table:
+    rows = [
+        Row(
+            (
+                python,
+                whole(_futex(results, python, TURNS)),
+                whole(_futex(results, python, TURNS + GREEN)),
+                milliseconds(_wall_s(results, python, TURNS)),
+                times(_to_stock(results, python, TURNS)),
+            )
+        )
+        for python in results.pythons()
+    ]
+    columns = ("", "futex calls", "futex calls, green", "wall", "wall, green")
+    return Table(columns, rows, f"two threads that take {_number(results, TURNS)} turns each")
+
+
+def _charts(results: Results) -> Sequence[Chart]:
+    pythons = results.pythons()
+
+    def calls(variant: str) -> list[float | None]:
+        """For each thousand: those of a quick run are comparable."""
+        return [
+            ratio(_futex(results, python, variant), _thousands(results, variant))
+            for python in pythons
+        ]
+
+    told = "; ".join(
+        f"{python}: {whole(_futex(results, python, ALONE))} and"
+        f" {whole(_futex(results, python, TURNS))}"
+        for python in pythons
+    )
+    return [
+        Chart(
+            "bars",
+            "futex calls for each thousand imports, and for each thousand turns of two threads",
+            "1,000 for each thousand imports in 2007. Now, calls of all imports and of all turns:"
+            f" {told or 'not measured'}.",
+            y_label="calls for each thousand",
+            series=[
+                Series("imports, 2007", ["2007"], [1000.02], "published"),
+                Series("imports", pythons, calls(ALONE)),
+                Series("turns", pythons, calls(TURNS)),
+                Series("turns, green", pythons, calls(TURNS + GREEN), "ungil"),
+            ],
+        )
+    ]
+
+
+def _thousands(results: Results, variant: str) -> float | None:
+    numbers = [it.settings["n"] for it in results if it.variant == CALLS + variant]
+    return max(numbers) / 1000 if numbers else None
+
+
+EXPERIMENT = Experiment(
+    name=NAME,
+    title="System calls of a program without threads",
+    question=(
+        "How many futex calls does a program make that needs none? strace counts those of a"
+        " million imports of a module that is there already, alone and beside a thread that only"
+        " waits, and those of two threads that do need each other; on real threads and on green"
+        " ones."
+    ),
+    source=Source(
+        "Marek Majkowski", 2007, "blog: GNU pth instead of pthread: hardcore python tuning"
+    ),
+    published=(
+        Figure("futex calls of a million imports", 1_000_020, ""),
+        Figure("wall-clock time that GNU Pth saved, at least", 25, "%"),
+        Figure("wall-clock time that GNU Pth saved, at most", 30, "%"),
+    ),
+    reading=(
+        "A handful of calls is what starting and ending take. The last column is wall time with"
+        " ungil run --green (then GNU Pth), of that without: below 1x it is quicker."
+    ),
+    plan=lambda plan: list(_plan(plan)),
+    tables=_tables,
+    charts=_charts,
+)

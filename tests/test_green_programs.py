@@ -1,0 +1,399 @@
+"""`ungil run --green`: programs of threads do on green threads what they do on real ones.
+
+Each program is run without ungil and green, and has to say the same both times.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+RunUngil = Callable[..., subprocess.CompletedProcess[str]]
+Start = Callable[..., subprocess.Popen[str]]
+
+PROGRAMS = {
+    "a lock guards what threads share": """\
+import threading, time
+lock, shared = threading.RLock(), []
+def work(number):
+    for _ in range(3):
+        with lock, lock:
+            before = len(shared)
+            time.sleep(0.001)
+            shared.append(number)
+            assert len(shared) == before + 1
+threads = [threading.Thread(target=work, args=(n,)) for n in range(5)]
+[it.start() for it in threads]
+[it.join() for it in threads]
+print(sorted(shared))
+""",
+    "queues, events, conditions, semaphores and barriers": """\
+import queue, threading
+todo, done = queue.Queue(2), queue.SimpleQueue()
+go, ready = threading.Event(), threading.Barrier(3)
+many, condition, seen = threading.BoundedSemaphore(2), threading.Condition(), []
+def work():
+    ready.wait()
+    assert go.wait()
+    while (item := todo.get()) is not None:
+        with many:
+            done.put(item * item)
+    with condition:
+        seen.append(1)
+        condition.notify()
+threads = [threading.Thread(target=work) for _ in range(2)]
+[it.start() for it in threads]
+ready.wait()
+go.set()
+for item in [*range(20), None, None]:
+    todo.put(item)
+with condition:
+    assert condition.wait_for(lambda: len(seen) == 2)
+print(sorted(done.get() for _ in range(20)))
+try:
+    done.get(timeout=0.01)
+except queue.Empty:
+    print("empty")
+""",
+    "a pool of the standard library": """\
+import time
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(10) as pool:
+    print(list(pool.map(lambda n: (time.sleep(0.01), n)[1], range(30))))
+    try:
+        pool.submit(int, "x").result()
+    except ValueError as error:
+        print(error)
+""",
+    "sockets": """\
+import socket, threading
+listening = socket.create_server(("127.0.0.1", 0))
+def serve():
+    while True:
+        peer, _ = listening.accept()
+        threading.Thread(target=answer, args=(peer,), daemon=True).start()
+def answer(peer):
+    with peer:
+        while said := peer.recv(100):
+            peer.sendall(said.upper())
+threading.Thread(target=serve, daemon=True).start()
+for word in (b"one", b"two"):
+    with socket.create_connection(listening.getsockname()) as asking:
+        asking.sendall(word)
+        print(asking.recv(100))
+with socket.create_connection(listening.getsockname(), timeout=0.01) as asking:
+    try:
+        asking.recv(1)
+    except TimeoutError:
+        print("timeout")
+""",
+    "an HTTP server and its client": """\
+import http.server, threading, urllib.request
+class Hello(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(self.path.encode())
+    def log_message(self, *_):
+        pass
+with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hello) as server:
+    threading.Thread(target=server.serve_forever).start()
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/hello") as answer:
+        print(answer.status, answer.read())
+    server.shutdown()
+""",
+    "programs that threads wait for": """\
+import subprocess, sys, threading
+said = {}
+def run(number):
+    done = subprocess.run(["sh", "-c", f"cat; exit {number}"], input=b"in", capture_output=True)
+    said[number] = (done.returncode, done.stdout)
+threads = [threading.Thread(target=run, args=(n,)) for n in range(4)]
+[it.start() for it in threads]
+[it.join() for it in threads]
+print(sorted(said.items()))
+print(subprocess.check_output([sys.executable, "-c", "import sys; print('gevent' in sys.modules)"]))
+""",
+    "asyncio beside threads": """\
+import asyncio, threading
+async def main():
+    print(await asyncio.gather(asyncio.sleep(0.01, 1), asyncio.to_thread(int, "2")))
+    process = await asyncio.create_subprocess_exec("echo", "three", stdout=-1)
+    print(await process.communicate())
+thread = threading.Thread(target=lambda: asyncio.run(main()))
+thread.start()
+thread.join()
+""",
+    "a program that a thread starts when the main thread has ended": """\
+import subprocess, threading, time
+def run():
+    threading.main_thread().join()
+    print(subprocess.run(["echo", "started"], capture_output=True))
+threading.Thread(target=run).start()
+""",
+    "each thread has its own": """\
+import contextvars, threading, time
+local, variable = threading.local(), contextvars.ContextVar("variable", default=0)
+def work(number):
+    assert not hasattr(local, "number") and variable.get() == 0
+    local.number = number
+    variable.set(number)
+    time.sleep(0.01)
+    seen.append((local.number, variable.get(), threading.current_thread().name))
+seen = []
+threads = [threading.Thread(target=work, args=(n,), name=f"worker {n}") for n in range(3)]
+[it.start() for it in threads]
+print(sorted(it.name for it in threading.enumerate()))
+[it.join() for it in threads]
+print(sorted(seen), threading.active_count(), len({it.ident for it in threads}))
+""",
+    "the end waits for threads but for daemons": """\
+import atexit, sys, threading, time
+atexit.register(print, "at exit")
+threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()
+threading.Thread(target=lambda: (time.sleep(0.05), print("last"))).start()
+sys.exit(7)
+""",
+    "an exception ends its thread alone": """\
+import threading
+threading.Thread(target=int, args=("x",), name="Bad").start()
+threading.Thread(target=exit, args=(3,)).start()
+print("goes on")
+""",
+    "an exception ends the program": """\
+import threading
+def fail(number):
+    return 1 / number
+threading.Thread(target=print, args=("thread",)).start()
+fail(0)
+""",
+    "a forked child": """\
+import os, time
+child = os.fork()
+if child == 0:
+    time.sleep(0.01)
+    os._exit(5)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+""",
+    "an alarm interrupts whatever waits": """\
+import signal, threading, time
+class Late(Exception):
+    pass
+def handle(number, frame):
+    raise Late(number)
+signal.signal(signal.SIGALRM, handle)
+print(signal.getsignal(signal.SIGALRM) is handle)
+sleeper = threading.Thread(target=time.sleep, args=(3600,), daemon=True)
+sleeper.start()
+for wait in (sleeper.join, threading.Event().wait, lambda: time.sleep(3600)):
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        wait()
+    except Late as late:
+        print("late", late)
+print(signal.signal(signal.SIGALRM, signal.SIG_DFL) is handle)
+print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+""",
+    "what it was given": """\
+import os, sys
+print([name for name in os.environ if name.startswith("UNGIL")], os.environ.get("PYTHONPATH"))
+print([folder for folder in sys.path if "startup" in folder], sys.argv)
+""",
+}
+GREEN_FIRST = "import sys; assert 'gevent.monkey' in sys.modules\n"
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=list(PROGRAMS))
+def test_a_program_does_what_it_does_on_real_threads(
+    ungil: RunUngil, environment: dict[str, str], tmp_path: Path, program: str
+) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(program)
+    words = [sys.executable, "-Wignore", "program.py", "an argument"]
+    bare = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    green = ungil("run", "--green", *words)
+    assert (green.stdout, green.stderr, green.returncode) == (
+        bare.stdout,
+        bare.stderr,
+        bare.returncode,
+    )
+    assert bare.stdout
+    # It was green.
+    script.write_text(GREEN_FIRST + program)
+    assert ungil("run", "--green", *words).stdout == bare.stdout
+
+
+def test_all_threads_share_one_real_thread(ungil: RunUngil) -> None:
+    program = (
+        "import os, threading\n"
+        "go = threading.Event()\n"
+        "for _ in range(50): threading.Thread(target=go.wait).start()\n"
+        "print(threading.active_count(), len(os.listdir('/proc/self/task')))\n"
+        "go.set()"
+    )
+    assert ungil("run", "-c", program).stdout == "51 51\n"
+    assert ungil("run", "--green", "-c", program).stdout == "51 1\n"
+
+
+@pytest.mark.parametrize("form", ["script", "-m", "-c", "command"])
+def test_every_form_of_program_can_be_green(ungil: RunUngil, tmp_path: Path, form: str) -> None:
+    code = "import sys; print('gevent' in sys.modules, sys.argv[1:], __name__); sys.exit(3)"
+    (tmp_path / "app.py").write_text(code)
+    words = {
+        "script": ["app.py"],
+        "-m": ["-m", "app"],
+        "-c": ["-c", code],
+        "command": ["sh", "-c", f'exec {sys.executable} app.py "$@"', "sh"],
+    }[form]
+    outcome = ungil("run", "--green", *words, "--green", "-x")
+    assert (outcome.stdout, outcome.returncode) == ("True ['--green', '-x'] __main__\n", 3)
+    assert outcome.stderr == ""
+
+
+WAITING = {
+    "an event": "threading.Event().wait()",
+    "a lock": "lock = threading.Lock(); lock.acquire(); lock.acquire()",
+    "a thread": "it = threading.Thread(target=time.sleep, args=(3600,), daemon=True); it.start()"
+    "; it.join()",
+    "a queue": "import queue; queue.Queue().get()",
+    "sleep": "time.sleep(3600)",
+}
+# The signal comes when the thread computes, and goes on doing so.
+BESIDE_A_COMPUTATION = """\
+def compute():
+    os.kill(os.getpid(), number)
+    while True:
+        pass
+it = threading.Thread(target=compute, daemon=True)
+time.sleep(0)
+it.start()
+it.join()
+"""
+
+
+@pytest.mark.parametrize("wait", WAITING.values(), ids=list(WAITING))
+def test_ctrl_c_interrupts_the_main_thread_wherever_it_waits(start: Start, wait: str) -> None:
+    program = f"import threading, time\nprint('ready', flush=True)\n{wait}"
+    process = start("run", "--green", "-c", program)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    stderr = process.communicate()[1]
+    assert stderr.endswith("\nKeyboardInterrupt\n")
+    assert process.returncode == -signal.SIGINT
+
+
+@pytest.mark.parametrize(
+    ("name", "handler", "status"),
+    [("SIGINT", "signal.default_int_handler", -2), ("SIGTERM", "lambda *_: sys.exit(9)", 9)],
+)
+def test_a_signal_that_comes_while_a_thread_computes_ends_the_program(
+    start: Start, name: str, handler: str, status: int
+) -> None:
+    program = (
+        "import os, signal, sys, threading, time\n"
+        f"number = signal.{name}\nsignal.signal(number, {handler})\n{BESIDE_A_COMPUTATION}"
+    )
+    process = start("run", "--green", "-c", program)
+    stderr = process.communicate()[1]
+    assert process.returncode == status, stderr
+
+
+def test_a_signal_that_was_ignored_stays_ignored(ungil: RunUngil) -> None:
+    program = "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
+    shell = f'trap "" INT; exec {sys.executable} -m ungil run --green -c "$1"'
+    outcome = subprocess.run(["sh", "-c", shell, "sh", program], capture_output=True, text=True)
+    assert outcome.stdout == "True\n"
+
+
+def test_the_variables_that_make_a_program_green(
+    ungil: RunUngil, environment: dict[str, str]
+) -> None:
+    words = [sys.executable, "-c", "import os, sys; print('gevent' in sys.modules, end=' ');"]
+    words[-1] += "print(os.environ.get('PYTHONPATH'))"
+    for path in ("/some/where", None):
+        others = {"PYTHONPATH": path} if path else {}
+        given = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
+        printed = ungil("run", "--green", "--env", env=given | others).stdout
+        variables = dict(line.split("=", 1) for line in printed.splitlines())
+        assert set(variables) == {"UNGIL_GREEN", "PYTHONPATH"}
+        green = subprocess.run(words, env=given | variables, capture_output=True, text=True)
+        assert green.stdout == f"True {path}\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--policy", "fair"], "leave out --policy or --green"),
+        (["--quantum=1"], "leave out --quantum or --green"),
+        (["--priority", "x=low"], "leave out --priority or --green"),
+    ],
+)
+def test_what_is_green_is_not_scheduled(
+    ungil: RunUngil, tmp_path: Path, options: list[str], sentence: str
+) -> None:
+    for words in (["touch", "ran"], ["--env"]):
+        outcome = ungil("run", "--green", *options, *words)
+        assert (outcome.returncode, outcome.stdout) == (2, "")
+        assert re.fullmatch(
+            f"ungil: green threads .* nothing to schedule: {sentence}\n", outcome.stderr
+        )
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_missing_gevent_is_one_sentence_that_says_how_to_install_it(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    # As find_spec sees it where nothing of that name is installed.
+    program = (
+        "import importlib.util as util, sys\n"
+        "found = util.find_spec\n"
+        "util.find_spec = lambda name: None if name == 'gevent' else found(name)\n"
+        "from ungil.cli import main\n"
+        "sys.exit(main(['run', '--green', '-c', 'open(\"ran\", \"w\")']))"
+    )
+    words = [sys.executable, "-c", program]
+    outcome = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert outcome.stderr == 'ungil: --green needs gevent: pip install "ungil[green]"\n'
+    assert outcome.returncode == 2
+    assert not (tmp_path / "ran").exists()
+
+
+def test_another_interpreter_without_gevent_says_how_to_install_it_there(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    made = tmp_path / "other"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", made], check=True)
+    other = f"{made}/bin/python"
+    words = [sys.executable, "-m", "ungil", "run", "--green", other, "-c", "open('ran', 'w')"]
+    outcome = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert outcome.stderr == (
+        "ungil: --green needs gevent in the program's Python (No module named 'gevent'): "
+        f"{other} -m pip install gevent\n"
+    )
+    assert outcome.returncode == 2
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_gevent_that_cannot_be_used_is_told_and_nothing_runs_on_real_threads(
+    ungil: RunUngil, environment: dict[str, str], tmp_path: Path
+) -> None:
+    broken = tmp_path / "gevent"
+    broken.mkdir()
+    (broken / "__init__.py").write_text("get_hub = getcurrent = None\n")
+    (broken / "monkey.py").write_text("def patch_all(): import gevent_has_lost_it\n")
+    outcome = ungil(
+        "run", "--green", "-c", "open('ran', 'w')", env=environment | {"PYTHONPATH": str(tmp_path)}
+    )
+    assert outcome.stderr == (
+        "ungil: --green needs gevent in the program's Python (No module named 'gevent_has_lost_it')"
+        f": {sys.executable} -m pip install gevent\n"
+    )
+    assert outcome.returncode == 2
+    assert not (tmp_path / "ran").exists()
