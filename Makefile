@@ -18,6 +18,8 @@ FIND_PYTHON = for python in $(or $(PYTHON),python3.13 python3.12 python3.11 pyth
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 DEVELOPED := $(VENV)/developed.stamp
 BENCH_TOOLS := $(VENV)/bench.stamp
+# The page of the lab is tested in a real browser, and its system calls are counted by strace.
+SYSTEM_TOOLS := $(VENV)/system.stamp
 
 .PHONY: help
 help: ## list what can be made
@@ -42,7 +44,7 @@ model: needs-cargo ## the lock-free parts under every interleaving (loom)
 		--target-dir target/loom
 
 .PHONY: python-test
-python-test: $(DEVELOPED) ## end to end tests (PYTEST='-k name' selects some)
+python-test: $(DEVELOPED) $(SYSTEM_TOOLS) ## end to end tests (PYTEST='-k name' selects some)
 	$(BIN)/pytest --numprocesses auto --dist worksteal $(PYTEST)
 
 .PHONY: lint
@@ -114,6 +116,20 @@ $(VENV)/made.stamp:
 $(DEVELOPED): $(VENV)/made.stamp pyproject.toml $(RUST_SOURCES) | needs-cargo
 	$(BIN)/maturin develop --release --quiet --extras test,lint
 	touch $@
+
+$(SYSTEM_TOOLS): | $(VENV)/made.stamp
+	@missing=(); \
+	command -v strace >/dev/null || missing+=(strace); \
+	command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
+		|| command -v google-chrome >/dev/null || missing+=(chromium); \
+	if (($${#missing[@]})); then \
+		root=; (($$(id -u))) && root='sudo -n'; \
+		echo "the tests need $${missing[*]}: $$root apt-get install $${missing[*]}"; \
+		{ $$root apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+			$$root apt-get install -y -qq --no-install-recommends "$${missing[@]}"; } >/dev/null \
+		|| { echo "that has failed; install $${missing[*]} as your system does it" >&2; exit 1; }; \
+	fi
+	@touch $@
 
 $(BENCH_TOOLS): $(DEVELOPED)
 	$(BIN)/pip install --quiet $$($(BIN)/python -c "import tomllib; \

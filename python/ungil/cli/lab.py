@@ -14,6 +14,8 @@ from ungil.cli.command import Command, reason
 from ungil.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ungil.lab.experiment import Experiment
     from ungil.lab.results import Results
 
@@ -86,14 +88,9 @@ def command(
     run = Run(path, header, cells, fresh=fresh, named=json_path is not None)
     with watching(run) as watcher:
         results = run.finish(watcher)
-    from rich.console import Console
-
     from ungil.lab.text import show
 
-    console = Console(file=sys.stdout, highlight=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = WIDTH_OF_A_FILE
-    show(experiments, results, console)
+    show(experiments, results, _console())
     if html_path is not None:
         _write_page(html_path, experiments, results)
     return 1 if any(result.status == "failed" for result in results) else 0
@@ -130,7 +127,6 @@ def _state(quick: bool) -> Path:
 
 def _list(experiments: Sequence[Experiment]) -> None:
     """The experiments, and where each is from."""
-    from rich.console import Console
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))
@@ -139,4 +135,14 @@ def _list(experiments: Sequence[Experiment]) -> None:
         grid.add_row(
             experiment.name, experiment.title, f"{source.author} {source.year}, {source.text}"
         )
-    Console(file=sys.stdout, highlight=False).print(grid)
+    _console().print(grid)
+
+
+def _console() -> Console:
+    """The standard output; wide enough for the tables if it is a file."""
+    from rich.console import Console
+
+    console = Console(file=sys.stdout, highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = WIDTH_OF_A_FILE
+    return console

@@ -181,7 +181,7 @@ class Journal:
 
     @property
     def _key_name(self) -> str | None:
-        return None if self._key is None else name_of(self._key)
+        return None if self._key is None else qualified_name(self._key)
 
     def _check(self, first: "dict[str, Any]") -> None:
         if first["ungil_journal"] != _VERSION:
@@ -215,7 +215,7 @@ def _value(value: "Any") -> str:
         return ""
 
 
-def name_of(fn: "Callable[..., Any]") -> str:
+def qualified_name(fn: "Callable[..., Any]") -> str:
     """How a function is called in journals: the same in every run of the same program."""
     while (inner := getattr(fn, "func", None)) is not None and isinstance(fn, partial):
         fn = inner

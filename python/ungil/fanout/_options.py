@@ -144,9 +144,13 @@ class Options:
         journal = self.journal
         if journal is None:
             return None
-        from ungil.fanout._journal import Journal, name_of
+        from ungil.fanout._journal import Journal, qualified_name
 
-        return journal if isinstance(journal, Journal) else Journal(journal, name_of(fn), self.key)
+        return (
+            journal
+            if isinstance(journal, Journal)
+            else Journal(journal, qualified_name(fn), self.key)
+        )
 
     def show(
         self, dispatcher: Dispatcher, items: object, fn: "Callable[..., Any]"

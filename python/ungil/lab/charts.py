@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -145,7 +146,7 @@ def _bars(chart: Chart, axes: Axes) -> None:
             color=colour,
             label=series.name,
         )
-        axes.bar_label(drawn, fmt="{:.3g}", padding=2, fontsize=7)
+        axes.bar_label(drawn, [_label(y) for _, y in points], padding=2, fontsize=7)
     axes.set_yticks(ticks, names)
     axes.invert_yaxis()
     axes.set_xlabel(chart.y_label)
@@ -155,6 +156,11 @@ def _bars(chart: Chart, axes: Axes) -> None:
     axes.margins(x=0.12)
     axes.tick_params(axis="y", length=0)
     _legend(chart, axes)
+
+
+def _label(value: float) -> str:
+    """With three digits, or all of those before the point."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _lines(chart: Chart, axes: Axes) -> None:
@@ -172,7 +178,11 @@ def _lines(chart: Chart, axes: Axes) -> None:
         )
     if chart.log_y:
         axes.set_yscale("log")
+        # Whole decades: only they have labels.
+        low, high = (math.log10(value) for value in axes.dataLim.intervaly)
+        axes.set_ylim(10.0 ** math.floor(low), 10.0 ** math.ceil(high))
         axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("")
     axes.grid(axis="y")
     axes.set_xlabel(chart.x_label)
     axes.set_ylabel(chart.y_label)

@@ -243,6 +243,7 @@ def _chart(results: Results, rtt_s: float) -> Chart:
         f"Nothing can take less than {_seconds(rtt_s)} s. The quickest"
         f" {', '.join(told) or 'was not measured'}.",
         y_label="seconds",
+        log_y=True,
         series=[Series(names[kind], [*of], [*of.values()], kind) for kind, of in bars.items()],
     )
 
