@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 
+from ungil.cli.scheduling import PRIORITY, STARTUP
 from ungil.lab.experiment import CellFailed, Missing
 from ungil.lab.interpreters import Interpreter
 
@@ -31,6 +32,8 @@ class Conditions:
     """A policy of ungil's; None leaves the GIL to CPython, without the hook."""
     cores: int | None = None
     """So many of those that ungil may use, the first ones; None is all."""
+    levels: tuple[str, ...] = ()
+    """Of threads by their names, as `ungil run --priority` takes them."""
 
     def on(self, cores: int) -> Conditions:
         """The same on so many cores."""
@@ -68,6 +71,8 @@ class Conditions:
             preload = preload_value(os.environ.get("LD_PRELOAD"))
         except ValueError as error:
             raise Missing(str(error)) from error
+        if self.levels:
+            kept |= {PRIORITY: "\n".join(self.levels), "PYTHONPATH": STARTUP}
         return {**kept, "LD_PRELOAD": preload, "UNGIL_POLICY": self.policy, "UNGIL_CHILDREN": "0"}
 
     @contextmanager

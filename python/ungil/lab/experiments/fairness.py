@@ -36,7 +36,7 @@ VARIANTS: Mapping[str, Conditions] = {
     "fair": Conditions("fair"),
 }
 MOST = 7
-SPAN_S, SPAN_QUICK_S = 2.0, 0.2
+SPAN_S, SPAN_QUICK_S = 2.0, 0.1
 SHOWN = (2, 4, 7)
 # A gap of which the kernel had at least this share is the kernel's.
 MOSTLY = 0.5
