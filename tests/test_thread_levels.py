@@ -89,7 +89,7 @@ def test_the_programs_own_sitecustomize_runs_and_the_path_is_its_own(
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text("import sys; sys.was_customized = __file__\n")
     code = "import sys, sitecustomize as it; print(sys.was_customized, it.__name__, sys.path)"
-    bare, hooked = both(python, tmp_path, "-c", code)
+    bare, hooked = both(python, tmp_path, "-B", "-c", code)
     assert str(tmp_path) in bare.stdout
     assert (hooked.stdout, hooked.stderr) == (bare.stdout, bare.stderr)
 

@@ -174,7 +174,7 @@ EXPERIMENT = Experiment(
         "If several threads do the same, does each get its turns? Each loops for a while and notes"
         " the gap between its turns: on average, and the longest."
     ),
-    source=Source("Tim Peters", 2002, "a program and its table, on the Python list"),
+    source=Source("Tim Peters", 2002, "python-list: Threading unfairness, 18 May"),
     published=(),
     reading=(
         "Of n threads each should wait n - 1 switch intervals of 5 ms at most. Jain's index of the"
