@@ -85,6 +85,10 @@ def test_of_those_found_the_first_of_each_version_is_taken_and_broken_ones_are_n
     [
         ("#!/bin/sh\necho no library >&2\nexit 127\n", "no library"),
         ("#!/bin/sh\nexit 3\n", "it ends with status 3"),
+        (
+            '#!/bin/sh\nprintf "what is %s?" "$2" | tr "\\n" " " >&2\nexit 2\n',
+            "it ends with status 2",
+        ),
         ("#!/bin/sh\necho hello\n", "it answers 'hello'"),
     ],
 )

@@ -17,6 +17,7 @@ from ungil.errors import UsageError
 from ungil.pythons import find_interpreters
 
 PATIENCE_S = 30
+LONGEST_REASON = 200
 
 # For every Python since 2.7. The last line counts: some print more when they start.
 _ASK = """\
@@ -121,7 +122,9 @@ def describe(path: str) -> Interpreter:
     lines = run.stdout.decode(errors="replace").splitlines()
     if run.returncode != 0 or not lines:
         said = run.stderr.decode(errors="replace").strip().splitlines()
-        raise ValueError(said[-1] if said else f"it ends with status {run.returncode}")
+        # What is no Python may say again all that it was asked.
+        short = said and len(said[-1]) <= LONGEST_REASON
+        raise ValueError(said[-1] if short else f"it ends with status {run.returncode}")
     try:
         says: dict[str, Any] = json.loads(lines[-1])
         found = Interpreter(**says, not_scheduled=None, not_recorded=None)
