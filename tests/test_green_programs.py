@@ -145,11 +145,13 @@ def work(number):
     local.number = number
     variable.set(number)
     time.sleep(0.01)
+    listed.wait()
     seen.append((local.number, variable.get(), threading.current_thread().name))
-seen = []
+seen, listed = [], threading.Event()
 threads = [threading.Thread(target=work, args=(n,), name=f"worker {n}") for n in range(3)]
 [it.start() for it in threads]
 print(sorted(it.name for it in threading.enumerate()))
+listed.set()
 [it.join() for it in threads]
 print(sorted(seen), threading.active_count(), len({it.ident for it in threads}))
 """,
