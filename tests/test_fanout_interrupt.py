@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from process_groups import wait_until_nobody_is_left_of
 from terminals import Start, Terminal
 
 from ungil.fanout import Backoff, Outcome, Stopped, fanout
@@ -211,26 +212,27 @@ def test_a_fan_out_can_be_stopped_before_it_began() -> None:
 
 # The command line.
 
+# A line is one write, for threads print at the same time.
 TASKS = """\
 import time
 from ungil.fanout import sleep
 
 async def cleans_up(host):
-    print("begins", host, flush=True)
+    print(f"begins {host}", flush=True)
     try:
         await sleep(1000)
     finally:
-        print("cleaned up", host, flush=True)
+        print(f"cleaned up {host}", flush=True)
 
 def waits_for_a_file(host):
     import os
-    print("begins", host, flush=True)
+    print(f"begins {host}", flush=True)
     while not os.path.exists("go"):
         time.sleep(0.01)
     return "went"
 
 def sleeps(host):
-    print("begins", host, flush=True)
+    print(f"begins {host}", flush=True)
     time.sleep(1000)
 """
 
@@ -317,25 +319,7 @@ def test_a_command_is_not_interrupted_by_the_first_ctrl_c_and_killed_by_the_seco
     assert os.getsid(pid) == pid
     terminal.type(b"\x03")
     assert terminal.end() == 130
-    nobody_is_left_of(pid)
-
-
-def nobody_is_left_of(group: int) -> None:
-    """The group has ended: the processes that were killed may still have to be reaped by init."""
-    left = [
-        stat
-        for path in Path("/proc").glob("[0-9]*/stat")
-        if (stat := stat_of(path)) and stat[2] == str(group) and stat[0] not in "ZX"
-    ]
-    assert left == []
-
-
-def stat_of(path: Path) -> list[str]:
-    """State, parent, group and so on; empty if the process has ended."""
-    try:
-        return path.read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
+    wait_until_nobody_is_left_of(pid)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -351,7 +335,7 @@ def test_a_signal_from_outside_ends_commands_as_well(
     assert process.returncode == 128 + number, stdout + stderr
     assert "stopped; not done: 1 cut off while they ran, 9 not started (sw2" in stdout
     assert stderr == ""
-    nobody_is_left_of(int((tmp_path / "pid-sw1").read_text()))
+    wait_until_nobody_is_left_of(int((tmp_path / "pid-sw1").read_text()))
 
 
 STARTING = """\
@@ -379,7 +363,7 @@ def test_a_command_that_is_just_being_started_is_ended_as_well(
     stdout, stderr = process.communicate()
     assert (process.returncode, stderr) == (128 + signal.SIGTERM, "")
     assert "stopped; not done: 1 cut off while they ran, 1 not started (2)" in stdout
-    nobody_is_left_of(int((tmp_path / "pid").read_text()))
+    wait_until_nobody_is_left_of(int((tmp_path / "pid").read_text()))
 
 
 def test_the_same_command_does_the_rest_of_what_was_interrupted(

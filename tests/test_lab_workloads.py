@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from lab import chosen
+from process_groups import wait_until_nobody_is_left_of
 from pythons import Python, pythons
 
 from ungil.lab import conditions
@@ -241,6 +242,4 @@ def test_nothing_of_a_workload_is_left_when_it_is_given_up() -> None:
     with running([chosen().path, "-c", code]) as program:
         group = program.pid
         program.says()
-    stat = [path.read_text() for path in Path("/proc").glob("[0-9]*/stat") if path.exists()]
-    alive = [line.rpartition(") ")[2].split() for line in stat]
-    assert not [fields for fields in alive if int(fields[2]) == group and fields[0] != "Z"]
+    wait_until_nobody_is_left_of(group)
