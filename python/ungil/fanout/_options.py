@@ -146,11 +146,9 @@ class Options:
             return None
         from ungil.fanout._journal import Journal, qualified_name
 
-        return (
-            journal
-            if isinstance(journal, Journal)
-            else Journal(journal, qualified_name(fn), self.key)
-        )
+        if isinstance(journal, Journal):
+            return journal
+        return Journal(journal, qualified_name(fn), self.key)
 
     def show(
         self, dispatcher: Dispatcher, items: object, fn: "Callable[..., Any]"

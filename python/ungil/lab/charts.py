@@ -178,9 +178,10 @@ def _lines(chart: Chart, axes: Axes) -> None:
         )
     if chart.log_y:
         axes.set_yscale("log")
-        # Whole decades: only they have labels.
-        low, high = (math.log10(value) for value in axes.dataLim.intervaly)
-        axes.set_ylim(10.0 ** math.floor(low), 10.0 ** math.ceil(high))
+        # Whole decades: only they have labels. A zero has no place among them.
+        low, high = axes.dataLim.intervaly
+        if low > 0:
+            axes.set_ylim(10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high)))
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter("")
     axes.grid(axis="y")
