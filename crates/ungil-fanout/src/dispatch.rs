@@ -79,6 +79,8 @@ pub struct Dispatch<T> {
     taken: u64,
     input_is_over: bool,
     stopped: bool,
+    /// Until when `next` told its last caller to wait.
+    told: Option<u64>,
     bucket: Option<Bucket>,
     groups: Groups<T>,
     retries: BinaryHeap<Reverse<Later<T>>>,
@@ -103,6 +105,7 @@ impl<T> Dispatch<T> {
             taken: 0,
             input_is_over: false,
             stopped: false,
+            told: None,
             bucket,
             groups: Groups::new(),
             retries: BinaryHeap::new(),
@@ -184,6 +187,25 @@ impl<T> Dispatch<T> {
 
     /// What may start now. What is there already goes before the input.
     pub fn next(&mut self, now: u64) -> Next<T> {
+        let next = self.choose(now);
+        self.told = if let Next::Wait(until) = next { Some(until) } else { None };
+        next
+    }
+
+    /// When time alone lets something start, be it at `raised`, when the limit may rise; that may be
+    /// over by `now`.
+    ///
+    /// Whoever asks this was told by [`Self::next`] that nothing may start, and the clock has gone
+    /// on since. If something may start by now, they have to come back for it: nobody else will.
+    pub fn pauses_until(&mut self, now: u64, raised: Option<u64>) -> Option<u64> {
+        match self.look(now) {
+            Next::Wait(until) => Some(raised.map_or(until, |raised| raised.min(until))),
+            Next::Blocked => raised,
+            Next::Run(()) | Next::Pull => self.told,
+        }
+    }
+
+    fn choose(&mut self, now: u64) -> Next<T> {
         loop {
             match self.look(now) {
                 Next::Run(()) => {

@@ -249,3 +249,49 @@ fn who_takes_the_place_of_another_is_not_put_off() {
     }
     assert_eq!(starts(&mut dispatch, 7, 0), [0; 10]);
 }
+
+/// Asks until nothing may start now, ending each item at once.
+fn start_all(dispatch: &mut Dispatch<u64>, now: u64) {
+    loop {
+        match dispatch.next(now) {
+            Next::Pull => {
+                let item = dispatch.pulled();
+                let entered = dispatch.entered(item, None, now);
+                assert_eq!(entered, Some(item));
+            }
+            Next::Run(_) => {}
+            Next::Wait(_) | Next::Blocked => return,
+        }
+    }
+}
+
+proptest! {
+    // What a caller does is ask twice, with two readings of the clock.
+    #[test]
+    fn who_was_told_to_wait_is_told_again_until_when_even_if_that_is_over(
+        rate in 50.0f64..5000.0,
+        later in proptest::collection::vec(0u64..50_000_000, 1..20),
+    ) {
+        let mut dispatch = Dispatch::new(1000, 1000, false, Some(Bucket::new(rate, 1.0, 0)));
+        let mut now = 0;
+        for later in later {
+            start_all(&mut dispatch, now);
+            let Next::Wait(until) = dispatch.next(now) else { panic!("nothing else holds it up") };
+            let looked = now + later;
+            let pause = dispatch.pauses_until(looked, None);
+            prop_assert!(pause.is_some_and(|pause| pause <= until.max(looked)), "{pause:?}");
+            now = looked.max(until);
+        }
+    }
+}
+
+#[test]
+fn nobody_comes_back_for_what_only_an_end_lets_start() {
+    let mut dispatch = Dispatch::new(1, 10, false, None);
+    start_all(&mut dispatch, 0);
+    assert_eq!(dispatch.next(0), Next::Blocked);
+    assert_eq!(dispatch.pauses_until(5, None), None);
+    assert_eq!(dispatch.pauses_until(5, Some(3)), Some(3));
+    dispatch.ended(None);
+    assert_eq!(dispatch.pauses_until(6, None), None, "who ends an item asks for the next");
+}

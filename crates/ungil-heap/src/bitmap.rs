@@ -49,6 +49,14 @@ pub fn take(
     None
 }
 
+/// Whether a block of the slab can be taken: who has a block finds the chunk to be `slab`, or for a
+/// moment `retiring`, as somebody tries in vain to retire it.
+#[inline]
+pub fn is_in_use(state: &AtomicU64, slab: u64, retiring: u64) -> bool {
+    let state = state.load(Relaxed);
+    state == slab || state == retiring
+}
+
 /// Clears a bit; false: it was clear.
 #[inline]
 pub fn free(word: &AtomicU64, mask: u64) -> bool {
@@ -122,6 +130,23 @@ mod model {
             let taken = taker.join().unwrap();
             assert!(!(taken && retired), "a block of a chunk that is no slab any more is taken");
             assert_eq!(bitmap[0].load(SeqCst), u64::from(taken), "a bit is left set");
+        });
+    }
+
+    // Fails if `is_in_use` knows only `slab`.
+    #[test]
+    fn who_has_a_block_can_free_it_whatever_others_try_to_retire() {
+        loom::model(|| {
+            let shared = slab();
+            let mine = take(&shared.0, SLAB, &shared.1, 64, 0).expect("it is empty");
+            let retirer = {
+                let shared = shared.clone();
+                thread::spawn(move || retire(&shared.0, (SLAB, RETIRING, FREE), &shared.1))
+            };
+            assert!(is_in_use(&shared.0, SLAB, RETIRING), "the chunk of a block is no slab");
+            assert!(free(&shared.1[0], 1 << mine), "it was freed behind our back");
+            let retired = retirer.join().unwrap();
+            assert_eq!(shared.0.load(SeqCst), if retired { FREE } else { SLAB });
         });
     }
 

@@ -26,7 +26,8 @@ pub enum State {
     Hole,
     /// Blocks of a size class.
     Slab(u8),
-    /// Blocks of a size class, all free; may become free itself.
+    /// The same, but somebody looks whether all of them are free, and takes the chunk back if so.
+    /// Whoever has a block may find this, and sees no difference.
     Retiring(u8),
     /// The first of a run of so many.
     Run(usize),

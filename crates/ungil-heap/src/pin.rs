@@ -134,7 +134,7 @@ fn is_block(segment: &Segment, at: Offset) -> bool {
     let state = chunk::number(segment, at)
         .and_then(|chunk| State::from_word(chunk::state(segment, chunk)?.load(Acquire)));
     match state {
-        Ok(State::Slab(class)) => {
+        Ok(State::Slab(class) | State::Retiring(class)) => {
             slab::SIZES[usize::from(class)] >= object::SIZE
                 && slab::is_taken(segment, at, class).unwrap_or(false)
         }

@@ -115,7 +115,7 @@ pub(crate) fn has_pins(segment: &Segment, slot: &Slot) -> bool {
     let size = chunk::number(segment, at)
         .and_then(|chunk| State::from_word(chunk::state(segment, chunk)?.load(Acquire)))
         .map(|state| match state {
-            State::Slab(class) => slab::SIZES[usize::from(class)],
+            State::Slab(class) | State::Retiring(class) => slab::SIZES[usize::from(class)],
             State::Run(chunks) => chunks.saturating_mul(CHUNK),
             _ => 0,
         });

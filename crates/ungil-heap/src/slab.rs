@@ -10,10 +10,7 @@
 //! that is something else by then; therefore bitmaps lie outside of the chunks, and no one writes
 //! zeros over one while others run.
 
-use std::sync::atomic::{
-    AtomicU64,
-    Ordering::{Acquire, Relaxed},
-};
+use std::sync::atomic::{AtomicU64, Ordering::Acquire};
 
 use crate::chunk::{self, State};
 use crate::header::{BITMAP_SIZE, CHUNK, GRANULE};
@@ -99,7 +96,8 @@ pub fn take(segment: &Segment, chunk: usize, class: u8, from: usize) -> Result<O
 /// Which bit stands for the block at `at`, which was taken for the class.
 fn bit(segment: &Segment, at: Offset, class: u8) -> Result<(&AtomicU64, u64)> {
     let chunk = chunk::number(segment, at)?;
-    if chunk::state(segment, chunk)?.load(Relaxed) != State::Slab(class).word() {
+    let (slab, retiring) = (State::Slab(class).word(), State::Retiring(class).word());
+    if !bitmap::is_in_use(chunk::state(segment, chunk)?, slab, retiring) {
         return Err(Error::Corrupt("a block is not in a slab of its size"));
     }
     let (size, inside) = (SIZES[usize::from(class)], at - segment.layout().chunk(chunk));

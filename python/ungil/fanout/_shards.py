@@ -163,7 +163,8 @@ class Shards:
     @property
     def pause(self) -> float | None:
         """In how many seconds time alone changes something."""
-        pause = self._dispatcher.pause
+        # While it is full, only a worker's news can let something start.
+        pause = None if self.is_full else self._dispatcher.pause
         if not (self._pending or self._suspects):
             return pause
         now = time.monotonic()

@@ -199,7 +199,7 @@ class _Stream:
         dispatcher, slots = self._dispatcher, self._slots
         while True:
             # Asked first: a wait that is over meanwhile is seen by `wants`.
-            pause = dispatcher.pause
+            pause = None if slots.is_full else dispatcher.pause
             if dispatcher.wants and not slots.is_full:
                 return
             with suppress(TimeoutError):

@@ -71,13 +71,8 @@ impl State {
 
     /// When time alone lets something start.
     fn pauses_until(&mut self, now: u64) -> Option<u64> {
-        let waits = match self.dispatch.look(now) {
-            Next::Wait(until) => Some(until),
-            Next::Blocked => None,
-            Next::Run(()) | Next::Pull => return None,
-        };
-        let due = self.limiter.as_mut().and_then(|limiter| limiter.due());
-        [waits, due].into_iter().flatten().min()
+        let raised = self.limiter.as_mut().and_then(|limiter| limiter.due());
+        self.dispatch.pauses_until(now, raised)
     }
 
     fn count_failure(&mut self, exception: &Bound<'_, PyBaseException>) {
