@@ -17,6 +17,7 @@ mod handoff;
 mod image;
 mod interpreter;
 mod process;
+mod ran;
 mod sem;
 mod session;
 mod thread;

@@ -126,7 +126,7 @@ pub unsafe extern "C" fn post(sem: *mut sem_t) -> c_int {
                 gil::add(sem as usize);
             }
             if let Some(thread) = thread {
-                thread.acquired(gil::main(), CANDIDATE_TAKEN_NS.get());
+                thread.acquired_before(gil::main(), CANDIDATE_TAKEN_NS.get());
             }
         }
     }

@@ -69,6 +69,34 @@ pub enum Record {
         /// What, when, which GIL.
         event: Event,
     },
+    /// What the kernel had counted for a thread that holds a GIL for long: some time before that
+    /// hold, during it, or once it had ended.
+    Scheduled {
+        /// The holder.
+        thread: ThreadId,
+        /// When the kernel was asked.
+        at_ns: u64,
+        /// The thread's time on a processor until then. It may lack what the thread ran since the
+        /// last tick of the kernel.
+        ran_ns: u64,
+        /// Time until then in which it wanted to run and did not. It lacks a delay that goes on.
+        delayed_ns: u64,
+        /// Whether it ran then or wanted to, and did not sleep: a delay may be going on.
+        runnable: bool,
+    },
+    /// How often a CPU limit stopped a process, while it was recorded; told before its end, if it
+    /// is known.
+    Throttled {
+        /// Which.
+        process: ProcessId,
+        /// When that was read.
+        at_ns: u64,
+        /// In how many periods of the limit.
+        times: u64,
+        /// For how long, summed over the processors on which the programs of its control group
+        /// stood.
+        stopped_ns: u64,
+    },
     /// The Python stack of a thread that holds a GIL for long, taken from outside.
     Stack {
         /// The holder.

@@ -55,8 +55,20 @@ pub struct ProcessReport {
     pub switch_interval_ms: Option<f64>,
     /// Threads that found no slot and were not recorded.
     pub unrecorded_threads: u64,
+    /// What a CPU limit did to it; `None` if that is not known, or the process still runs.
+    pub throttled: Option<Throttled>,
     /// The main interpreter's GIL first.
     pub gils: Vec<GilReport>,
+}
+
+/// What the CPU limit of a control group (a container, a service) did to its programs while one of
+/// them was recorded.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Throttled {
+    /// In how many periods of the limit it stopped them.
+    pub times: u64,
+    /// For how long, summed over processors.
+    pub stopped_s: f64,
 }
 
 /// The ended processes that held and waited least, when there are too many to list.
@@ -134,6 +146,10 @@ pub struct ThreadReport {
     pub blocking: Blocking,
     /// Its holds in which a drop request stayed unanswered.
     pub unanswered: Unanswered,
+    /// The same without the time in which the kernel did not run it.
+    pub kept: Unanswered,
+    /// Time with the GIL in which the kernel did not run it.
+    pub descheduled: Descheduled,
     /// `None` while it runs.
     pub context_switches: Option<ContextSwitches>,
     /// Events of it that were lost.
@@ -185,6 +201,18 @@ pub struct Unanswered {
     /// Time from drop request to release in them.
     pub total_s: f64,
     /// The longest such time.
+    pub max_ms: f64,
+    /// What other threads waited in that time, summed.
+    pub waited_s: f64,
+}
+
+/// Time in which a thread had the GIL, wanted to run, and the kernel did not run it; at least, for
+/// only holds of 2 ms and longer are looked at.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Descheduled {
+    /// All of it.
+    pub not_run_s: f64,
+    /// The most in one hold.
     pub max_ms: f64,
     /// What other threads waited in that time, summed.
     pub waited_s: f64,
@@ -284,6 +312,11 @@ pub struct LongHoldReport {
     pub forced: bool,
     /// From the first drop request to the release; `None` without a request.
     pub drop_request_unanswered_ms: Option<f64>,
+    /// For how long the holder ran; `None` if that is not known.
+    pub cpu_ms: Option<f64>,
+    /// For how long it wanted to run and the kernel did not run it, to within a quarter of the
+    /// hold and never too much; `None` if that is not known.
+    pub not_run_ms: Option<f64>,
     /// The holder's Python stack, innermost first, each `function (file:line)`; empty if none
     /// was taken.
     pub stack: Vec<String>,
@@ -354,6 +387,17 @@ pub enum Evidence {
         longest_ms: f64,
         /// Innermost Python frame in the longest of them that has a stack.
         frame: Option<String>,
+    },
+    /// The kernel did not run threads that had the GIL.
+    Descheduled {
+        /// For how long, summed over the threads.
+        not_run_s: f64,
+        /// How long they had it.
+        held_s: f64,
+        /// The longest time in one hold.
+        longest_ms: f64,
+        /// Whether a CPU limit explains at least half of it.
+        limited: bool,
     },
     /// Nothing wrong.
     None {

@@ -97,6 +97,10 @@ class LongHold(TypedDict):
     """Whether anybody waited meanwhile."""
     waited_s: NotRequired[float]
     waiters_max: NotRequired[int]
+    cpu_ms: NotRequired[float | None]
+    """For how long the holder ran."""
+    not_run_ms: NotRequired[float | None]
+    """For how long it wanted to run and the kernel did not run it."""
 
 
 class Gil(TypedDict):
@@ -134,7 +138,7 @@ class Finding(TypedDict):
     """What the numbers mean, in a sentence."""
 
     kind: str
-    """`convoy`, `hog`, `unfair`, `native-hold` or `none`."""
+    """`convoy`, `hog`, `unfair`, `native-hold`, `descheduled` or `none`."""
     text: str
     advice: NotRequired[str | None]
 

@@ -17,6 +17,8 @@ from ungil.report.units import duration, plain, plural
 
 VICTIM, CELL, WIDE_CELL = 16, 9, 16
 """Widths of the columns of the matrix: the first one, and the others at least and at most."""
+RUNS = 0.9
+"""The part of a hold for which its thread ran from which on nothing more is told of it."""
 
 
 def blame_section(gil: Gil, names: Names, few: int, width: int) -> list[RenderableType]:
@@ -79,6 +81,8 @@ class Site:
     longest_ms: float
     waited_s: float
     waiters_max: int
+    longest: str
+    """What became of the longest of them."""
 
 
 def holds_section(gil: Gil, names: Names, few: int) -> list[RenderableType]:
@@ -105,7 +109,9 @@ def holds_section(gil: Gil, names: Names, few: int) -> list[RenderableType]:
             if site.waiters_max:
                 waiters += f" by up to {plural(site.waiters_max, 'thread')}"
         where = Text.assemble(
-            (_where(site.stack), "bold" if site.stack else "dim"), (f"{times}{waiters}", "")
+            (_where(site.stack), "bold" if site.stack else "dim"),
+            (f"{times}{waiters}", ""),
+            (site.longest, "dim"),
         )
         grid.add_row(Text(duration(site.longest_ms / 1e3)), Text(site.thread), where)
     lines: list[RenderableType] = [Text(), Text("Longest holds", style="bold"), grid]
@@ -116,7 +122,24 @@ def holds_section(gil: Gil, names: Names, few: int) -> list[RenderableType]:
 
 def _site(hold: LongHold, names: Names) -> Site:
     name = names.of(hold["tid"], hold.get("name"))
-    return Site(name, hold["stack"], 0, hold["duration_ms"], 0.0, 0)
+    return Site(name, hold["stack"], 0, hold["duration_ms"], 0.0, 0, _parts(hold))
+
+
+def _parts(hold: LongHold) -> str:
+    """What a hold was made of, if the holder did not run nearly all the time."""
+    cpu_ms, not_run_ms = hold.get("cpu_ms"), hold.get("not_run_ms")
+    if cpu_ms is None or cpu_ms >= RUNS * hold["duration_ms"]:
+        return ""
+    ran = f"ran {duration(cpu_ms / 1e3)}"
+    if not_run_ms is None:
+        return f" ({ran})"
+    parts = {"not run": not_run_ms, "slept": hold["duration_ms"] - cpu_ms - not_run_ms}
+    told = [
+        f"{what} {duration(ms / 1e3)}"
+        for what, ms in parts.items()
+        if ms > (1 - RUNS) * hold["duration_ms"]
+    ]
+    return f" ({', '.join([ran, *told])})"
 
 
 def _where(stack: list[str]) -> str:

@@ -12,6 +12,7 @@
 //! | the thread ends             | it holds or waits      | that ends here, and is counted        |
 
 use super::history::{History, Past};
+use super::kernel::{Counted, Counts, Ran, Share, share};
 use super::long_holds::{LongHold, LongHolds, stack_lines};
 use super::seat::{Released, Seat, Wait};
 use crate::record::{Frame, ThreadId};
@@ -57,6 +58,8 @@ struct Hold {
     asked_ns: Option<u64>,
     gone: Gone,
     stack: Vec<String>,
+    ran: Option<Ran>,
+    counts: Counts,
 }
 
 /// Threads that ended while they waited during a hold.
@@ -145,6 +148,13 @@ impl Gil {
                 seat.forced += 1;
                 self.release(index, at_ns, End::Forced, blame_ns);
             }
+            Kind::Ran | Kind::RanAndBlocked => {
+                if let Some(hold) = self.holder.as_mut().filter(|hold| hold.seat == index) {
+                    let cpu_ns = at_ns.saturating_sub(hold.since_ns);
+                    let blocked = event.kind == Kind::RanAndBlocked;
+                    hold.ran = Some(Ran { cpu_ns, blocked });
+                }
+            }
         }
         None
     }
@@ -200,6 +210,8 @@ impl Gil {
             asked_ns: None,
             gone: Gone::default(),
             stack: Vec::new(),
+            ran: None,
+            counts: self.seats[index as usize].counts.split_off(since_ns),
         });
         waited.and_then(|(_, worst)| worst)
     }
@@ -248,8 +260,16 @@ impl Gil {
         }
     }
 
+    /// Keeps what the kernel had counted for the thread.
+    pub(super) fn count(&mut self, index: u32, counted: Counted) {
+        match &mut self.holder {
+            Some(hold) if hold.seat == index => hold.counts.add(counted),
+            _ => self.seats[index as usize].counts.add(counted),
+        }
+    }
+
     fn end_hold(&mut self, at_ns: u64, end: End, blame_ns: u64) {
-        let Some(hold) = self.holder.take() else { return };
+        let Some(mut hold) = self.holder.take() else { return };
         let end_ns = at_ns.max(hold.since_ns);
         let length_ns = end_ns - hold.since_ns;
         let contended_ns = hold.waited_since_ns.map_or(end_ns, |ns| ns.min(end_ns));
@@ -260,15 +280,36 @@ impl Gil {
         if end == End::Cut {
             seat.cut_holds.add(length_ns);
         }
+        let share = self.share(&mut hold, end_ns);
         if length_ns >= blame_ns {
-            self.keep_long_hold(hold, end_ns, end, blame_ns);
+            self.keep_long_hold(hold, end_ns, end, share, blame_ns);
         }
         if self.history.is_full() {
             self.trim_history();
         }
     }
 
-    fn keep_long_hold(&mut self, hold: Hold, end_ns: u64, end: End, blame_ns: u64) {
+    /// What is known of how the kernel ran the holder, which is counted.
+    fn share(&mut self, hold: &mut Hold, end_ns: u64) -> Share {
+        if hold.ran.is_none() && hold.counts.is_empty() {
+            return Share::default();
+        }
+        let counts = &mut self.seats[hold.seat as usize].counts;
+        let share = share([hold.since_ns, end_ns], hold.ran, counts, &hold.counts);
+        counts.append(std::mem::take(&mut hold.counts));
+        if share.not_run_least_ns > 0 {
+            let waited_ns =
+                self.waited_between(hold.since_ns, end_ns).saturating_add(hold.gone.waited_ns);
+            let length_ns = end_ns - hold.since_ns;
+            let descheduled = &mut self.seats[hold.seat as usize].descheduled;
+            descheduled.sum.add(share.not_run_least_ns);
+            let waited_ns = part(waited_ns, share.not_run_least_ns, length_ns);
+            descheduled.waited_ns = descheduled.waited_ns.saturating_add(waited_ns);
+        }
+        share
+    }
+
+    fn keep_long_hold(&mut self, hold: Hold, end_ns: u64, end: End, share: Share, blame_ns: u64) {
         let gone = hold.gone;
         let unanswered_ns = hold.asked_ns.map(|asked_ns| end_ns.saturating_sub(asked_ns));
         if let Some((asked_ns, ns)) = hold.asked_ns.zip(unanswered_ns)
@@ -276,9 +317,12 @@ impl Gil {
         {
             let waited_ns =
                 self.waited_between(asked_ns, end_ns).saturating_add(gone.unanswered_ns);
-            let unanswered = &mut self.seats[hold.seat as usize].unanswered;
-            unanswered.sum.add(ns);
-            unanswered.waited_ns = unanswered.waited_ns.saturating_add(waited_ns);
+            let seat = &mut self.seats[hold.seat as usize];
+            seat.unanswered.add(ns, waited_ns);
+            let kept_ns = ns.saturating_sub(share.not_run_most_ns);
+            if kept_ns >= blame_ns {
+                seat.kept.add(kept_ns, part(waited_ns, kept_ns, ns));
+            }
         }
         let Some(thread) = self.seats[hold.seat as usize].thread else { return };
         let waits_in_it = |&&index: &&u32| {
@@ -294,6 +338,7 @@ impl Gil {
             waited_ns: self.waited_between(hold.since_ns, end_ns).saturating_add(gone.waited_ns),
             forced: end == End::Forced,
             unanswered_ns,
+            share,
             stack: hold.stack,
         });
     }
@@ -394,6 +439,12 @@ impl Gil {
         }
         self.history.clear();
     }
+}
+
+/// The part of `ns` that `some` is of `all`.
+fn part(ns: u64, some: u64, all: u64) -> u64 {
+    let scaled = u128::from(ns) * u128::from(some) / u128::from(all.max(1));
+    u64::try_from(scaled).unwrap_or(ns)
 }
 
 /// Nanoseconds in seconds.

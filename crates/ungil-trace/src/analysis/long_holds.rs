@@ -1,5 +1,6 @@
 //! The longest holds of one GIL.
 
+use super::kernel::Share;
 use crate::record::{Frame, ThreadId};
 
 /// How many are kept.
@@ -19,6 +20,7 @@ pub(super) struct LongHold {
     pub(super) waited_ns: u64,
     pub(super) forced: bool,
     pub(super) unanswered_ns: Option<u64>,
+    pub(super) share: Share,
     pub(super) stack: Vec<String>,
 }
 

@@ -23,6 +23,7 @@ mod findings;
 mod fold;
 mod gil;
 mod history;
+mod kernel;
 mod length;
 mod long_holds;
 mod process;
@@ -35,6 +36,7 @@ mod tests;
 use crate::dense::Dense;
 use crate::record::{Frame, ProcessId, Record, ThreadId, ThreadTotals};
 use crate::report::OtherProcesses;
+use kernel::Counted;
 use process::{Process, Thread};
 use ungil_core::Event;
 
@@ -85,6 +87,12 @@ impl Analysis {
         match record {
             Record::Gil { thread, event, .. } => return self.gil_event(*thread, *event),
             Record::Stack { thread, at_ns, frames } => self.stack(*thread, *at_ns, frames),
+            Record::Scheduled { thread, .. } => self.count(*thread, Counted::of(record)),
+            Record::Throttled { process, times, stopped_ns, .. } => {
+                if let Some(process) = self.processes.get_mut(process.0) {
+                    process.throttled = Some((*times, *stopped_ns));
+                }
+            }
             Record::ProcessStarted(process) => {
                 if self.processes.insert(process.process.0, Process::new(process.clone())) {
                     self.saw(process.at_ns);
@@ -133,6 +141,14 @@ impl Analysis {
         let Some(process) = self.processes.get_mut(thread.process.0) else { return };
         for chair in &thread.chairs {
             process.gils[chair.place].give_stack(chair.seat, at_ns, frames);
+        }
+    }
+
+    fn count(&mut self, id: ThreadId, counted: Option<Counted>) {
+        let Some((thread, counted)) = self.threads.get(id.0).zip(counted) else { return };
+        let Some(process) = self.processes.get_mut(thread.process.0) else { return };
+        for chair in &thread.chairs {
+            process.gils[chair.place].count(chair.seat, counted);
         }
     }
 

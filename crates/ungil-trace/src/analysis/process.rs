@@ -12,6 +12,8 @@ pub(super) struct Process {
     pub(super) totals: ProcessTotals,
     /// In the order in which they were first used.
     pub(super) gils: Vec<Gil>,
+    /// How often a CPU limit stopped it, and for how many ns, if that is known.
+    pub(super) throttled: Option<(u64, u64)>,
     /// Its threads that have not ended.
     pub(super) live: BTreeSet<ThreadId>,
 }
@@ -60,7 +62,8 @@ impl Thread {
 impl Process {
     pub(super) const fn new(known: record::Process) -> Self {
         let totals = ProcessTotals { switch_interval_ns: 0, policy: 0, unrecorded_threads: 0 };
-        Self { known, ended_ns: None, totals, gils: Vec::new(), live: BTreeSet::new() }
+        let gils = Vec::new();
+        Self { known, ended_ns: None, totals, gils, throttled: None, live: BTreeSet::new() }
     }
 
     /// Seats `thread` at a GIL that it has not touched before.

@@ -1,7 +1,10 @@
 //! One thread at one GIL: what it did there, and where it stands.
 
+use super::gil::seconds;
+use super::kernel::Counts;
 use super::length::{Lengths, Sum};
 use crate::record::{ThreadId, ThreadTotals};
+use crate::report;
 
 /// Everything about one thread at one GIL, in memory that does not grow with the trace.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +23,11 @@ pub(super) struct Seat {
     /// The waits of those acquires that waited.
     pub(super) blocking_waits: Lengths,
     pub(super) unanswered: Unanswered,
+    /// `unanswered` without the time in which the kernel did not run the thread.
+    pub(super) kept: Unanswered,
+    pub(super) descheduled: Descheduled,
+    /// What the kernel had counted for the thread outside of its holds.
+    pub(super) counts: Counts,
     pub(super) blame: Blame,
     /// Parts of `holds` and `waits` that did not end by themselves, but with the thread: the
     /// thread's own totals do not know them.
@@ -59,6 +67,15 @@ pub(super) struct Unanswered {
     pub(super) waited_ns: u64,
 }
 
+/// Time in which this thread held and the kernel did not run it, as far as it is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Descheduled {
+    /// By hold.
+    pub(super) sum: Sum,
+    /// What others waited in that time.
+    pub(super) waited_ns: u64,
+}
+
 /// What one thread waited, by who held meanwhile.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Blame {
@@ -68,6 +85,22 @@ pub(super) struct Blame {
     pub(super) unknown_ns: u64,
     /// By the holder's seat; shorter than the number of seats when the rest is zero.
     pub(super) by_seat: Vec<u64>,
+}
+
+impl Unanswered {
+    pub(super) fn report(&self) -> report::Unanswered {
+        report::Unanswered {
+            holds: self.sum.count,
+            total_s: seconds(self.sum.total_ns),
+            max_ms: self.sum.max_ns as f64 / 1e6,
+            waited_s: seconds(self.waited_ns),
+        }
+    }
+
+    pub(super) fn add(&mut self, ns: u64, waited_ns: u64) {
+        self.sum.add(ns);
+        self.waited_ns = self.waited_ns.saturating_add(waited_ns);
+    }
 }
 
 impl Blame {

@@ -6,8 +6,8 @@ use super::seat::Seat;
 use super::{Analysis, findings};
 use crate::record::ThreadId;
 use crate::report::{
-    BlameReport, Blocking, ContextSwitches, Gaps, GilReport, LongHoldReport, ProcessReport, Report,
-    SCHEMA, ThreadReport, Unanswered, Who,
+    BlameReport, Blocking, ContextSwitches, Descheduled, Gaps, GilReport, LongHoldReport,
+    ProcessReport, Report, SCHEMA, ThreadReport, Throttled, Who,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -86,6 +86,10 @@ impl View<'_> {
                 .filter(|&ns| ns > 0)
                 .map(|ns| ns as f64 / 1e6),
             unrecorded_threads: totals.unrecorded_threads,
+            throttled: self
+                .process
+                .throttled
+                .map(|(times, stopped_ns)| Throttled { times, stopped_s: seconds(stopped_ns) }),
             gils,
         }
     }
@@ -175,11 +179,12 @@ impl View<'_> {
                 late,
                 late_p50_ms: late_p50_ns / 1e6,
             },
-            unanswered: Unanswered {
-                holds: seat.unanswered.sum.count,
-                total_s: seconds(seat.unanswered.sum.total_ns),
-                max_ms: seat.unanswered.sum.max_ns as f64 / 1e6,
-                waited_s: seconds(seat.unanswered.waited_ns),
+            unanswered: seat.unanswered.report(),
+            kept: seat.kept.report(),
+            descheduled: Descheduled {
+                not_run_s: seconds(seat.descheduled.sum.total_ns),
+                max_ms: seat.descheduled.sum.max_ns as f64 / 1e6,
+                waited_s: seconds(seat.descheduled.waited_ns),
             },
             context_switches: totals.map(|totals| ContextSwitches {
                 voluntary: totals.voluntary_switches,
@@ -253,7 +258,9 @@ impl View<'_> {
                     waiters_max: hold.waiters_max,
                     waited_s: seconds(hold.waited_ns),
                     forced: hold.forced,
-                    drop_request_unanswered_ms: hold.unanswered_ns.map(|ns| ns as f64 / 1e6),
+                    drop_request_unanswered_ms: hold.unanswered_ns.map(milliseconds),
+                    cpu_ms: hold.share.cpu_ns.map(milliseconds),
+                    not_run_ms: hold.share.not_run_ns.map(milliseconds),
                     stack: hold.stack.clone(),
                 }
             })
@@ -267,6 +274,11 @@ impl View<'_> {
     fn duration_s(&self) -> f64 {
         seconds(self.end_ns.saturating_sub(self.process.known.at_ns))
     }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
+fn milliseconds(ns: u64) -> f64 {
+    ns as f64 / 1e6
 }
 
 /// A party to a wait, before it is named.

@@ -137,6 +137,21 @@ impl Encoder {
                     annotate_texts(event, "stack", frames.iter().map(frame::to_text));
                 });
             }
+            &Record::Scheduled { thread, at_ns, ran_ns, delayed_ns, runnable } => {
+                known(&mut self.threads, thread)?;
+                self.instant(Track::Thread(thread), at_ns, "scheduled", |event| {
+                    annotate_uint(event, "ran_ns", ran_ns);
+                    annotate_uint(event, "delayed_ns", delayed_ns);
+                    annotate_uint(event, "runnable", runnable.into());
+                });
+            }
+            &Record::Throttled { process, at_ns, times, stopped_ns } => {
+                self.pid(process)?;
+                self.instant(Track::Process(process), at_ns, "throttled", |event| {
+                    annotate_uint(event, "times", times);
+                    annotate_uint(event, "stopped_ns", stopped_ns);
+                });
+            }
             Record::Note { text: note } => {
                 self.instant(Track::Root, self.latest_ns, "note", |event| {
                     annotate_text(event, "text", note);
@@ -320,7 +335,11 @@ fn text_bytes(record: &Record) -> usize {
         Record::Stack { frames, .. } => {
             frames.iter().map(|frame| 2 * piece(&frame.function) + piece(&frame.file)).sum()
         }
-        Record::Gil { .. } | Record::ProcessEnded { .. } | Record::ThreadEnded { .. } => 0,
+        Record::Gil { .. }
+        | Record::Scheduled { .. }
+        | Record::Throttled { .. }
+        | Record::ProcessEnded { .. }
+        | Record::ThreadEnded { .. } => 0,
     }
 }
 

@@ -9,10 +9,11 @@
 //! instant `ungil`   schema=1, version
 //! chunks            deflated packets, 256 KiB each before deflation
 //!   track `ungil`     instants `note`; `end` is the last event of a whole trace
-//!   process tracks    instants `process started`, `process totals`
+//!   process tracks    instants `process started`, `throttled`, `process totals`
 //!   thread tracks     slices `wait` and `hold`;
 //!                     instants `thread started`, `thread named`, `thread totals`,
-//!                     `drop request`, `stack`, and `release` for one without a hold
+//!                     `drop request`, `stack`, `scheduled` (what the kernel had counted), `ran`
+//!                     (for how long in a long hold), and `release` for one without a hold
 //! ```
 //! The analysis reads instants and slices only; track descriptors are for the UI.
 //! Field numbers and names are in `schema`, what each record becomes is in `encode` and `slices`,

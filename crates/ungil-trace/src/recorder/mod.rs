@@ -1,9 +1,11 @@
 //! The recorder: lives in the parent, drains the rings of every traced process, and feeds the
 //! trace file and the analysis while the program runs.
 
+mod limit;
 mod order;
 #[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]
 mod process;
+mod scheduled;
 mod session;
 #[cfg(feature = "stacks")]
 mod watch;
@@ -177,6 +179,8 @@ struct Recording {
     executable: PathBuf,
     sink: Sink,
     watch: Watch,
+    /// Holds longer than this are followed.
+    follow_after_ns: u64,
     processes: Vec<Traced>,
     /// Table files that were opened, or are not worth opening.
     known: HashSet<OsString>,
@@ -239,6 +243,8 @@ impl Recording {
                 file_error: None,
             },
             watch: Watch::new(blame_after_ns),
+            // Early enough that little of a hold that gets a row of its own is missed.
+            follow_after_ns: blame_after_ns / 4,
             processes: Vec::new(),
             known: HashSet::new(),
             next_process: ProcessId(0),
@@ -274,6 +280,12 @@ impl Recording {
         watch.collect(&mut self.processes, |record| sink.put(&record));
         let fullest = self.round();
         let soon = self.watch.look(&mut self.processes, now);
+        // What this tells of a hold that has ended comes before its release, which is given out in
+        // the next round at the earliest.
+        for traced in &mut self.processes {
+            let sink = &mut self.sink;
+            traced.follow_holders(now, self.follow_after_ns, |record| sink.put(&record));
+        }
         if now.saturating_sub(self.flushed_ns) >= FLUSH_NS {
             self.flushed_ns = now;
             self.sink.try_file(Writer::flush);

@@ -1,6 +1,8 @@
 //! One traced process, seen from outside: its table, its threads, its life.
 
+use super::limit::{Limits, Throttling};
 use super::order::Order;
+use super::scheduled::{Follower, Scheduled, switches};
 use crate::clock::now_ns;
 use crate::record::{Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals};
 use std::fs::{self, File};
@@ -69,6 +71,7 @@ pub struct Thread {
     generation: u32,
     /// CPU time and context switches as the kernel told from outside.
     outside: [u64; 3],
+    follower: Follower,
 }
 
 /// A traced process.
@@ -91,6 +94,7 @@ pub struct Traced {
     ended: Vec<(ThreadId, u64, ThreadTotals)>,
     /// Slot whose kernel counters are asked for next.
     next_outside: usize,
+    limits: Option<Limits>,
 }
 
 /// Who holds and who waits at one moment.
@@ -134,6 +138,7 @@ impl Traced {
             latest_ns: 0,
             ended: Vec::new(),
             next_outside: 0,
+            limits: Limits::of(pid),
         };
         Some((traced, process))
     }
@@ -219,6 +224,10 @@ impl Traced {
                 give(Record::ThreadEnded { thread: thread.id, at_ns, totals });
             }
         }
+        if let Some(done) = self.limits.as_ref().and_then(Limits::since) {
+            let Throttling { times, stopped_ns } = done;
+            give(Record::Throttled { process, at_ns, times, stopped_ns });
+        }
         let totals = ProcessTotals {
             switch_interval_ns: header.switch_interval_ns.load(Relaxed),
             policy: header.policy.load(Relaxed).into(),
@@ -236,11 +245,25 @@ impl Traced {
             let index = self.next_outside % slots;
             self.next_outside = index + 1;
             if let Some(thread) = &mut self.threads[index] {
-                let now = outside(self.pid, thread.tid);
+                let scheduled = Scheduled::of(self.pid, thread.tid);
+                scheduled.into_iter().for_each(|answer| thread.follower.keep(answer));
+                let [voluntary, involuntary] = switches(self.pid, thread.tid);
+                let now = [scheduled.map_or(0, |answer| answer.ran_ns), voluntary, involuntary];
                 for (known, now) in thread.outside.iter_mut().zip(now) {
                     *known = now.max(*known);
                 }
             }
+        }
+    }
+
+    /// Asks the kernel what it does with the threads that have held a GIL for `after_ns` or longer.
+    pub fn follow_holders(&mut self, now: u64, after_ns: u64, mut give: impl FnMut(Record)) {
+        let (pid, slots) = (self.pid, self.mapping.table().slots());
+        for (thread, slot) in self.threads.iter_mut().zip(slots) {
+            let Some(Thread { id, tid, follower, .. }) = thread else { continue };
+            let ask = || Scheduled::of(pid, *tid);
+            let since_ns = slot.holding_since_ns.load(Relaxed);
+            follower.look(since_ns, now, after_ns, ask, |answer| give(answer.record(*id)));
         }
     }
 
@@ -288,6 +311,7 @@ fn introduce(
         named: is_main,
         generation: slot.generation.load(Relaxed),
         outside: [0; 3],
+        follower: Follower::default(),
     }
 }
 
@@ -385,21 +409,4 @@ fn totals(slot: &Slot, outside: [u64; 3]) -> ThreadTotals {
         involuntary_switches: involuntary_switches.max(outside[2]),
         lost_events: slot.lost.load(Relaxed),
     }
-}
-
-/// CPU time in ns, voluntary and involuntary context switches of a thread; zeroes if it is gone.
-fn outside(pid: u32, tid: u32) -> [u64; 3] {
-    let read = |file| fs::read_to_string(format!("/proc/{pid}/task/{tid}/{file}"));
-    let schedstat = read("schedstat").unwrap_or_default();
-    let cpu_ns = schedstat.split_whitespace().next().and_then(|word| word.parse().ok());
-    let status = read("status").unwrap_or_default();
-    let field = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().parse().ok()
-    };
-    [
-        cpu_ns.unwrap_or(0),
-        field("voluntary_ctxt_switches:").unwrap_or(0),
-        field("nonvoluntary_ctxt_switches:").unwrap_or(0),
-    ]
 }

@@ -33,8 +33,10 @@ pub(super) fn find(scene: Scene, told: &[Finding]) -> Option<Finding> {
         .map(|finding| finding.cost_s)
         .sum();
     let charged_s: f64 = untold.iter().map(|row| row.waited_s).sum();
-    let cost_s = (charged_s - natively_s).max(0.0);
-    if !scene.is_relevant(cost_s) || natively_s > cost_s {
+    // What its native code costs is told there, and what the kernel did is not its own doing.
+    let elsewhere_s = natively_s + hog.descheduled.waited_s;
+    let cost_s = (charged_s - elsewhere_s).max(0.0);
+    if !scene.is_relevant(cost_s) || elsewhere_s > cost_s {
         return None;
     }
     let victims = match untold.iter().filter(|row| row.victim == Who::Others).count() as u64 {

@@ -4,6 +4,7 @@
 //! finding is about wait time, and must have cost a relevant part of the run.
 
 mod convoy;
+mod descheduled;
 mod hog;
 mod native_hold;
 mod nothing;
@@ -46,6 +47,7 @@ fn find_in(scene: Scene) -> Vec<Finding> {
     findings.extend(unfair::find(scene));
     let hog = hog::find(scene, &findings);
     findings.extend(hog);
+    findings.extend(descheduled::find(scene));
     findings
 }
 

@@ -18,7 +18,7 @@ const NOTICED_MS: f64 = 100.0;
 /// One finding for each thread that kept the GIL in native code.
 pub(super) fn find(scene: Scene) -> Vec<Finding> {
     let kept_on = |thread: &&ThreadReport| {
-        let unanswered = &thread.unanswered;
+        let unanswered = &thread.kept;
         let repeated = unanswered.holds >= REPEATED
             && unanswered.waited_s > COST_SHARE * scene.process.duration_s;
         repeated || unanswered.max_ms >= NOTICED_MS
@@ -27,11 +27,17 @@ pub(super) fn find(scene: Scene) -> Vec<Finding> {
 }
 
 fn describe(scene: Scene, thread: &ThreadReport) -> Finding {
-    let unanswered = &thread.unanswered;
-    let mut holds = scene.gil.long_holds.iter().filter(|hold| {
-        hold.tid == thread.tid && hold.drop_request_unanswered_ms.is_some() && hold.contended
-    });
-    let frame = holds.find_map(|hold| hold.stack.first()).cloned();
+    let unanswered = &thread.kept;
+    let holds = scene.gil.long_holds.iter().filter(|hold| hold.tid == thread.tid && hold.contended);
+    // Where it was in a hold in which the kernel did not run it says nothing.
+    let mut kept: Vec<_> = holds
+        .filter_map(|hold| {
+            let unanswered_ms = hold.drop_request_unanswered_ms?;
+            Some((unanswered_ms - hold.not_run_ms.unwrap_or(0.0), hold.stack.first()?))
+        })
+        .collect();
+    kept.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let frame = kept.first().map(|&(_, frame)| frame.clone());
     let place = frame.as_ref().map_or_else(String::new, |frame| format!(", in {frame}"));
     let text = format!(
         "thread {} kept the GIL for {} after it was asked to let go, in {} of native code, the \

@@ -65,7 +65,7 @@ impl Schedule {
             match kind {
                 Kind::Acquire => gaps.extend(released.take().map(|released| at - released)),
                 Kind::ReleaseForced | Kind::ReleaseVoluntary => released = Some(at),
-                Kind::Wait | Kind::DropRequest => {}
+                Kind::Wait | Kind::DropRequest | Kind::Ran | Kind::RanAndBlocked => {}
             }
         }
         gaps

@@ -69,6 +69,25 @@ impl Scenario {
         self.analysis.push(&Record::Stack { thread, at_ns, frames: vec![frame] });
     }
 
+    /// The holder ran for so long in its hold from `from_ns` on, and blocked or not.
+    pub fn ran(&mut self, from_ns: u64, thread: u32, cpu_ns: u64, blocked: bool) {
+        let kind = if blocked { Kind::RanAndBlocked } else { Kind::Ran };
+        self.event(from_ns + cpu_ns, thread, kind);
+    }
+
+    /// What the kernel has counted for a thread.
+    pub fn scheduled(&mut self, at_ns: u64, thread: u32, delayed_ns: u64) {
+        let (thread, at_ns) = (ThreadId(thread), START + at_ns);
+        let record = Record::Scheduled { thread, at_ns, ran_ns: 0, delayed_ns, runnable: false };
+        self.analysis.push(&record);
+    }
+
+    /// How often a CPU limit stopped the process, and for how long.
+    pub fn throttled(&mut self, times: u64, stopped_ns: u64) {
+        let process = ProcessId(0);
+        self.analysis.push(&Record::Throttled { process, at_ns: START, times, stopped_ns });
+    }
+
     pub fn end_thread(&mut self, at_ns: u64, thread: u32, totals: ThreadTotals) {
         let (thread, at_ns) = (ThreadId(thread), START + at_ns);
         self.analysis.push(&Record::ThreadEnded { thread, at_ns, totals });

@@ -36,6 +36,7 @@ fn rich() -> Report {
         at_ns += MS;
         scenario.end_thread(at_ns, thread, ThreadTotals::default());
     }
+    scenario.throttled(3, 40 * MS);
     for id in 1..2_000 {
         scenario.analysis.push(&process(id));
         scenario.analysis.push(&process_end(id, START + at_ns));
@@ -56,6 +57,7 @@ fn rich() -> Report {
         Evidence::Hog { held_share: 0.0, victims: 0 },
         Evidence::Unfair { jain: 0.0, best_share: 0.0, worst_share: 0.0, worst_gap_ms: 0.0 },
         Evidence::NativeHold { holds: 0, unanswered_s: 0.0, longest_ms: 0.0, frame: None },
+        Evidence::Descheduled { not_run_s: 0.0, held_s: 0.0, longest_ms: 0.0, limited: false },
     ];
     let with = |evidence| crate::report::Finding { evidence, ..template.clone() };
     report.findings.extend(evidences.map(with));
