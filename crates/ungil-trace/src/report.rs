@@ -55,6 +55,9 @@ pub struct ProcessReport {
     pub switch_interval_ms: Option<f64>,
     /// Threads that found no slot and were not recorded.
     pub unrecorded_threads: u64,
+    /// Shared libraries it had loaded that its user may have built (they are no part of Python, of
+    /// an installed package or of the system), when a stack was last taken.
+    pub libraries: Vec<String>,
     /// The main interpreter's GIL first.
     pub gils: Vec<GilReport>,
 }
@@ -285,8 +288,17 @@ pub struct LongHoldReport {
     /// From the first drop request to the release; `None` without a request.
     pub drop_request_unanswered_ms: Option<f64>,
     /// The holder's Python stack, innermost first, each `function (file:line)`; empty if none
-    /// was taken.
+    /// was taken. Of several samples one of those whose innermost frame is the most frequent.
     pub stack: Vec<String>,
+    /// The innermost frame in it that is the user's own code, and not Python's or an installed
+    /// package's; `None` if there is none.
+    pub user_frame: Option<String>,
+    /// How often the holder's stack was taken during the hold.
+    pub samples: u64,
+    /// How many of these samples have the innermost frame of `stack`.
+    pub stack_samples: u64,
+    /// Why `stack` is empty, in a clause in which "it" is the hold; `None` if it is not.
+    pub stack_missing: Option<String>,
 }
 
 /// Something worth telling, in words and numbers.

@@ -65,6 +65,14 @@ fn other() -> impl Strategy<Value = Record> {
         (thread(), ".{0,20}").prop_map(|(thread, name)| Record::ThreadNamed { thread, name }),
         (thread(), any::<u64>(), vec(frame, 0..5))
             .prop_map(|(thread, at_ns, frames)| Record::Stack { thread, at_ns, frames }),
+        (thread(), any::<u64>(), ".{0,20}").prop_map(|(thread, at_ns, why)| Record::NoStack {
+            thread,
+            at_ns,
+            why
+        }),
+        (0..PROCESSES, any::<u64>(), vec(".{0,20}", 0..5)).prop_map(|(process, at_ns, files)| {
+            Record::Libraries { process: ProcessId(process), at_ns, files }
+        }),
         (0..PROCESSES, any::<[u64; 4]>()).prop_map(
             |(process, [at_ns, interval, policy, unrecorded])| {
                 Record::ProcessEnded {

@@ -12,9 +12,10 @@
 //! | the thread ends             | it holds or waits      | that ends here, and is counted        |
 
 use super::history::{History, Past};
-use super::long_holds::{LongHold, LongHolds, stack_lines};
+use super::long_holds::{LongHold, LongHolds};
+use super::samples::Samples;
 use super::seat::{Released, Seat, Wait};
-use crate::record::{Frame, ThreadId};
+use crate::record::ThreadId;
 use crate::report::OtherThreads;
 use ungil_core::{Event, Kind};
 
@@ -56,7 +57,7 @@ struct Hold {
     /// The first drop request during it.
     asked_ns: Option<u64>,
     gone: Gone,
-    stack: Vec<String>,
+    samples: Samples,
 }
 
 /// Threads that ended while they waited during a hold.
@@ -199,7 +200,7 @@ impl Gil {
             waited_since_ns: Some(since_ns).filter(|_| !self.waiting.is_empty()),
             asked_ns: None,
             gone: Gone::default(),
-            stack: Vec::new(),
+            samples: Samples::default(),
         });
         waited.and_then(|(_, worst)| worst)
     }
@@ -232,18 +233,13 @@ impl Gil {
         }
     }
 
-    /// Keeps a stack that was sampled while the thread held.
-    pub(super) fn give_stack(&mut self, index: u32, at_ns: u64, frames: &[Frame]) {
+    /// What was sampled of the hold that this thread had at `at_ns`, if that goes on or was long.
+    pub(super) fn samples_at(&mut self, index: u32, at_ns: u64) -> Option<&mut Samples> {
         match &mut self.holder {
-            Some(hold) if hold.seat == index && hold.since_ns <= at_ns => {
-                if hold.stack.is_empty() {
-                    hold.stack = stack_lines(frames);
-                }
-            }
+            Some(hold) if hold.seat == index && hold.since_ns <= at_ns => Some(&mut hold.samples),
             _ => {
-                if let Some(thread) = self.seats[index as usize].thread {
-                    self.long_holds.give_stack(thread, at_ns, frames);
-                }
+                let thread = self.seats[index as usize].thread?;
+                self.long_holds.samples_at(thread, at_ns)
             }
         }
     }
@@ -294,7 +290,7 @@ impl Gil {
             waited_ns: self.waited_between(hold.since_ns, end_ns).saturating_add(gone.waited_ns),
             forced: end == End::Forced,
             unanswered_ns,
-            stack: hold.stack,
+            samples: hold.samples,
         });
     }
 

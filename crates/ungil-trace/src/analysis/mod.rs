@@ -26,6 +26,7 @@ mod history;
 mod length;
 mod long_holds;
 mod process;
+mod samples;
 mod seat;
 mod summary;
 
@@ -33,9 +34,10 @@ mod summary;
 mod tests;
 
 use crate::dense::Dense;
-use crate::record::{Frame, ProcessId, Record, ThreadId, ThreadTotals};
+use crate::record::{ProcessId, Record, ThreadId, ThreadTotals};
 use crate::report::OtherProcesses;
 use process::{Process, Thread};
+use samples::Samples;
 use ungil_core::Event;
 
 /// Notes kept at most.
@@ -84,7 +86,17 @@ impl Analysis {
     pub fn push(&mut self, record: &Record) -> Option<ThreadId> {
         match record {
             Record::Gil { thread, event, .. } => return self.gil_event(*thread, *event),
-            Record::Stack { thread, at_ns, frames } => self.stack(*thread, *at_ns, frames),
+            Record::Stack { thread, at_ns, frames } => {
+                self.sampled(*thread, *at_ns, |samples| samples.add(frames));
+            }
+            Record::NoStack { thread, at_ns, why } => {
+                self.sampled(*thread, *at_ns, |samples| samples.miss(why));
+            }
+            Record::Libraries { process, files, .. } => {
+                if let Some(process) = self.processes.get_mut(process.0) {
+                    process.libraries.clone_from(files);
+                }
+            }
             Record::ProcessStarted(process) => {
                 if self.processes.insert(process.process.0, Process::new(process.clone())) {
                     self.saw(process.at_ns);
@@ -128,11 +140,14 @@ impl Analysis {
         process.gils[chair.place].apply(chair.seat, event, self.blame_after_ns)
     }
 
-    fn stack(&mut self, id: ThreadId, at_ns: u64, frames: &[Frame]) {
+    /// Changes what was sampled of the hold that a thread had at `at_ns`.
+    fn sampled(&mut self, id: ThreadId, at_ns: u64, change: impl Fn(&mut Samples)) {
         let Some(thread) = self.threads.get(id.0) else { return };
         let Some(process) = self.processes.get_mut(thread.process.0) else { return };
         for chair in &thread.chairs {
-            process.gils[chair.place].give_stack(chair.seat, at_ns, frames);
+            if let Some(samples) = process.gils[chair.place].samples_at(chair.seat, at_ns) {
+                change(samples);
+            }
         }
     }
 

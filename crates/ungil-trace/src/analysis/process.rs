@@ -10,6 +10,8 @@ pub(super) struct Process {
     pub(super) known: record::Process,
     pub(super) ended_ns: Option<u64>,
     pub(super) totals: ProcessTotals,
+    /// Shared libraries that its user may have built.
+    pub(super) libraries: Vec<String>,
     /// In the order in which they were first used.
     pub(super) gils: Vec<Gil>,
     /// Its threads that have not ended.
@@ -60,7 +62,14 @@ impl Thread {
 impl Process {
     pub(super) const fn new(known: record::Process) -> Self {
         let totals = ProcessTotals { switch_interval_ns: 0, policy: 0, unrecorded_threads: 0 };
-        Self { known, ended_ns: None, totals, gils: Vec::new(), live: BTreeSet::new() }
+        Self {
+            known,
+            ended_ns: None,
+            totals,
+            libraries: Vec::new(),
+            gils: Vec::new(),
+            live: BTreeSet::new(),
+        }
     }
 
     /// Seats `thread` at a GIL that it has not touched before.

@@ -86,6 +86,7 @@ impl View<'_> {
                 .filter(|&ns| ns > 0)
                 .map(|ns| ns as f64 / 1e6),
             unrecorded_threads: totals.unrecorded_threads,
+            libraries: self.process.libraries.clone(),
             gils,
         }
     }
@@ -244,17 +245,23 @@ impl View<'_> {
             .map(|hold| {
                 let identity = hold.identity.clone().or_else(|| identity(hold.thread));
                 let (tid, name) = identity.unwrap_or_default();
+                let contended = hold.waiters_max > 0;
+                let stack = hold.samples.most_frequent();
                 LongHoldReport {
                     tid,
                     name,
                     start_s: self.since_start(hold.start_ns),
                     duration_ms: (hold.end_ns - hold.start_ns) as f64 / 1e6,
-                    contended: hold.waiters_max > 0,
+                    contended,
                     waiters_max: hold.waiters_max,
                     waited_s: seconds(hold.waited_ns),
                     forced: hold.forced,
                     drop_request_unanswered_ms: hold.unanswered_ns.map(|ns| ns as f64 / 1e6),
-                    stack: hold.stack.clone(),
+                    stack: stack.map_or_else(Vec::new, |stack| stack.lines.clone()),
+                    user_frame: stack.and_then(|stack| stack.user_line.clone()),
+                    samples: hold.samples.count(),
+                    stack_samples: stack.map_or(0, |stack| stack.count),
+                    stack_missing: hold.samples.why_none(contended),
                 }
             })
             .collect()
