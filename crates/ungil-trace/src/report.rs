@@ -176,6 +176,8 @@ pub struct Blocking {
     pub waited_s: f64,
     /// How many of those waits lasted at least 0.8 switch intervals (within 1 %).
     pub late: u64,
+    /// What the late waits lasted, summed.
+    pub late_s: f64,
     /// Median of the late waits.
     pub late_p50_ms: f64,
 }
@@ -331,6 +333,8 @@ pub enum Evidence {
         calls: u64,
         /// Those after which it waited long.
         late: u64,
+        /// What it waited after those.
+        late_s: f64,
         /// Median of these waits.
         late_p50_ms: f64,
         /// What the worst victim waited after blocking calls.
@@ -364,8 +368,14 @@ pub enum Evidence {
         unanswered_s: f64,
         /// The longest such time.
         longest_ms: f64,
-        /// Innermost Python frame in the longest of them that has a stack.
+        /// The innermost Python frame of most samples of them, if there are any.
         frame: Option<String>,
+        /// The innermost frame of the user's own code in one of these samples, if there is any.
+        user_frame: Option<String>,
+        /// How many samples there are of these holds.
+        samples: u64,
+        /// How many of them have `frame`.
+        frame_samples: u64,
     },
     /// Nothing wrong.
     None {

@@ -23,6 +23,7 @@ mod findings;
 mod fold;
 mod gil;
 mod history;
+mod late;
 mod length;
 mod long_holds;
 mod process;

@@ -1,5 +1,6 @@
 //! One thread at one GIL: what it did there, and where it stands.
 
+use super::late::Waits;
 use super::length::{Lengths, Sum};
 use crate::record::{ThreadId, ThreadTotals};
 
@@ -18,7 +19,7 @@ pub(super) struct Seat {
     /// Acquires whose last release before was voluntary.
     pub(super) blocking_calls: u64,
     /// The waits of those acquires that waited.
-    pub(super) blocking_waits: Lengths,
+    pub(super) blocking_waits: Waits,
     pub(super) unanswered: Unanswered,
     pub(super) blame: Blame,
     /// Parts of `holds` and `waits` that did not end by themselves, but with the thread: the

@@ -20,7 +20,7 @@ const SWITCH_INTERVAL_NS: u64 = 5_000_000;
 /// A wait counts as late from this part of the switch interval: waiting threads time out a little
 /// early or late, and one that began to wait while another thread's interval was running gets
 /// its turn sooner.
-const LATE: f64 = 0.8;
+pub(super) const LATE: f64 = 0.8;
 
 /// What a report of one process is made with.
 struct View<'a> {
@@ -151,7 +151,7 @@ impl View<'_> {
             0 => SWITCH_INTERVAL_NS,
             interval_ns => interval_ns,
         };
-        let (late, late_p50_ns) = seat.blocking_waits.at_least(LATE * interval_ns as f64);
+        let late = seat.blocking_waits.at_least(LATE * interval_ns as f64);
         ThreadReport {
             tid: thread.tid,
             name: thread.name.clone(),
@@ -172,9 +172,10 @@ impl View<'_> {
             drop_requests: seat.drop_requests,
             blocking: Blocking {
                 calls: seat.blocking_calls,
-                waited_s: seconds(seat.blocking_waits.sum.total_ns),
-                late,
-                late_p50_ms: late_p50_ns / 1e6,
+                waited_s: seconds(seat.blocking_waits.total_ns),
+                late: late.count,
+                late_s: seconds(late.total_ns),
+                late_p50_ms: late.median_ns / 1e6,
             },
             unanswered: Unanswered {
                 holds: seat.unanswered.sum.count,
