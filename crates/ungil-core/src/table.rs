@@ -15,11 +15,13 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::marker::PhantomData;
 
 /// Version of this layout and of the event encoding.
-pub const ABI: u64 = 1;
+pub const ABI: u64 = 2;
 /// First word of a table that is ready to be read ("ungiltab" in ASCII), stored last.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"ungiltab");
 /// How many threads can be recorded at the same time; further ones are counted as unrecorded.
 pub const SLOTS: usize = 2048;
+/// How many GILs of one process are told apart; further ones are not seen.
+pub const GILS: usize = 64;
 /// Events that fit in the ring of one thread.
 pub const RING_EVENTS: usize = 32768;
 /// Memory of a ring is committed in steps of this many events (16 KiB).
@@ -103,6 +105,9 @@ pub struct Header {
     /// Beginning of the command line, each word ended by a NUL as in `/proc/self/cmdline`: a
     /// process may be gone before the recorder sees its table.
     pub command: [AtomicU64; 256],
+    /// The addresses of the GILs, by their number in events: of the condition variable that waiters
+    /// sleep on, or of 2.7's semaphore. 0 for a number that was never used.
+    pub gils: [AtomicU64; GILS],
 }
 
 /// Exact totals of one thread; they count on when the ring is full.

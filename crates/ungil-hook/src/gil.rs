@@ -9,14 +9,13 @@
 //! All fields but the addresses are guarded by the GIL's own mutex, which every caller of the
 //! hooked functions holds, or by the GIL itself; they are atomics only for the compiler's sake.
 
+use crate::process;
 use std::cell::Cell;
 use std::ops::Range;
 use std::ptr::null;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use ungil_core::schedule::Line;
-
-/// How many GILs of one process are told apart; further ones are not seen.
-const GILS: usize = 64;
+use ungil_core::table::{GILS, Header};
 
 /// Distance from `cond` to `switch_cond`.
 const COND_TO_SWITCH_COND: usize =
@@ -185,8 +184,20 @@ fn find(address: usize) -> Option<&'static Gil> {
 pub fn add(address: usize) {
     let index = KNOWN.fetch_add(1, Relaxed);
     match ALL.get(index) {
-        Some(gil) => gil.address.store(address, Relaxed),
+        Some(gil) => {
+            gil.address.store(address, Relaxed);
+            if let Some(table) = process::table() {
+                table.header().gils[index].store(address as u64, Relaxed);
+            }
+        }
         None => KNOWN.store(GILS, Relaxed),
+    }
+}
+
+/// Tells a new table of the GILs that are known already.
+pub fn tell(header: &Header) {
+    for (told, gil) in header.gils.iter().zip(&ALL) {
+        told.store(gil.address.load(Relaxed) as u64, Relaxed);
     }
 }
 

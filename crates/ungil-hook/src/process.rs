@@ -266,6 +266,7 @@ fn publish(start: *mut u8, python: &CStr, status: Status, recording: bool) {
     header.started_ns.store(thread::now_ns(), Relaxed);
     store_text(&header.python, python.to_bytes());
     store_command(header);
+    gil::tell(header);
     header.magic.store(MAGIC, Release);
     TABLE.store(start, Release);
 }

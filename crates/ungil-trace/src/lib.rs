@@ -5,6 +5,7 @@ pub mod analysis;
 mod clock;
 mod dense;
 pub mod interpreter;
+mod origin;
 pub mod perfetto;
 pub mod preload;
 pub mod record;

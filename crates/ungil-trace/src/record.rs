@@ -106,6 +106,25 @@ pub enum Record {
         /// Innermost frame first.
         frames: Vec<Frame>,
     },
+    /// Why there is no stack of a hold that was to have one, or no further one.
+    NoStack {
+        /// The holder.
+        thread: ThreadId,
+        /// A moment of that hold.
+        at_ns: u64,
+        /// The reason, about "it", the hold, without a final dot.
+        why: String,
+    },
+    /// Shared libraries that a process has loaded and its user may have built: they are no part of
+    /// Python, of an installed package or of the system. Told with a stack, when they have changed.
+    Libraries {
+        /// Which process.
+        process: ProcessId,
+        /// When they were looked up.
+        at_ns: u64,
+        /// Their files.
+        files: Vec<String>,
+    },
     /// A sentence the report must show (why stacks are missing, why a process was not traced).
     Note {
         /// The sentence, without a final dot.

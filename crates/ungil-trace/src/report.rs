@@ -57,6 +57,9 @@ pub struct ProcessReport {
     pub unrecorded_threads: u64,
     /// What a CPU limit did to it; `None` if that is not known, or the process still runs.
     pub throttled: Option<Throttled>,
+    /// Shared libraries it had loaded that its user may have built (they are no part of Python, of
+    /// an installed package or of the system), when a stack was last taken.
+    pub libraries: Vec<String>,
     /// The main interpreter's GIL first.
     pub gils: Vec<GilReport>,
 }
@@ -189,6 +192,8 @@ pub struct Blocking {
     pub waited_s: f64,
     /// How many of those waits lasted at least 0.8 switch intervals (within 1 %).
     pub late: u64,
+    /// What the late waits lasted, summed.
+    pub late_s: f64,
     /// Median of the late waits.
     pub late_p50_ms: f64,
 }
@@ -318,8 +323,17 @@ pub struct LongHoldReport {
     /// hold and never too much; `None` if that is not known.
     pub not_run_ms: Option<f64>,
     /// The holder's Python stack, innermost first, each `function (file:line)`; empty if none
-    /// was taken.
+    /// was taken. Of several samples one of those whose innermost frame is the most frequent.
     pub stack: Vec<String>,
+    /// The innermost frame in it that is the user's own code, and not Python's or an installed
+    /// package's; `None` if there is none.
+    pub user_frame: Option<String>,
+    /// How often the holder's stack was taken during the hold.
+    pub samples: u64,
+    /// How many of these samples have the innermost frame of `stack`.
+    pub stack_samples: u64,
+    /// Why `stack` is empty, in a clause in which "it" is the hold; `None` if it is not.
+    pub stack_missing: Option<String>,
 }
 
 /// Something worth telling, in words and numbers.
@@ -352,6 +366,8 @@ pub enum Evidence {
         calls: u64,
         /// Those after which it waited long.
         late: u64,
+        /// What it waited after those.
+        late_s: f64,
         /// Median of these waits.
         late_p50_ms: f64,
         /// What the worst victim waited after blocking calls.
@@ -385,8 +401,14 @@ pub enum Evidence {
         unanswered_s: f64,
         /// The longest such time.
         longest_ms: f64,
-        /// Innermost Python frame in the longest of them that has a stack.
+        /// The innermost Python frame of most samples of them, if there are any.
         frame: Option<String>,
+        /// The innermost frame of the user's own code in one of these samples, if there is any.
+        user_frame: Option<String>,
+        /// How many samples there are of these holds.
+        samples: u64,
+        /// How many of them have `frame`.
+        frame_samples: u64,
     },
     /// The kernel did not run threads that had the GIL.
     Descheduled {

@@ -73,6 +73,14 @@ fn other() -> impl Strategy<Value = Record> {
         (0..PROCESSES, any::<[u64; 3]>()).prop_map(|(process, [at_ns, times, stopped_ns])| {
             Record::Throttled { process: ProcessId(process), at_ns, times, stopped_ns }
         }),
+        (thread(), any::<u64>(), ".{0,20}").prop_map(|(thread, at_ns, why)| Record::NoStack {
+            thread,
+            at_ns,
+            why
+        }),
+        (0..PROCESSES, any::<u64>(), vec(".{0,20}", 0..5)).prop_map(|(process, at_ns, files)| {
+            Record::Libraries { process: ProcessId(process), at_ns, files }
+        }),
         (0..PROCESSES, any::<[u64; 4]>()).prop_map(
             |(process, [at_ns, interval, policy, unrecorded])| {
                 Record::ProcessEnded {

@@ -13,9 +13,10 @@
 
 use super::history::{History, Past};
 use super::kernel::{Counted, Counts, Ran, Share, share};
-use super::long_holds::{LongHold, LongHolds, stack_lines};
+use super::long_holds::{LongHold, LongHolds};
+use super::samples::Samples;
 use super::seat::{Released, Seat, Wait};
-use crate::record::{Frame, ThreadId};
+use crate::record::ThreadId;
 use crate::report::OtherThreads;
 use ungil_core::{Event, Kind};
 
@@ -57,9 +58,9 @@ struct Hold {
     /// The first drop request during it.
     asked_ns: Option<u64>,
     gone: Gone,
-    stack: Vec<String>,
     ran: Option<Ran>,
     counts: Counts,
+    samples: Samples,
 }
 
 /// Threads that ended while they waited during a hold.
@@ -209,9 +210,9 @@ impl Gil {
             waited_since_ns: Some(since_ns).filter(|_| !self.waiting.is_empty()),
             asked_ns: None,
             gone: Gone::default(),
-            stack: Vec::new(),
             ran: None,
             counts: self.seats[index as usize].counts.split_off(since_ns),
+            samples: Samples::default(),
         });
         waited.and_then(|(_, worst)| worst)
     }
@@ -244,18 +245,13 @@ impl Gil {
         }
     }
 
-    /// Keeps a stack that was sampled while the thread held.
-    pub(super) fn give_stack(&mut self, index: u32, at_ns: u64, frames: &[Frame]) {
+    /// What was sampled of the hold that this thread had at `at_ns`, if that goes on or was long.
+    pub(super) fn samples_at(&mut self, index: u32, at_ns: u64) -> Option<&mut Samples> {
         match &mut self.holder {
-            Some(hold) if hold.seat == index && hold.since_ns <= at_ns => {
-                if hold.stack.is_empty() {
-                    hold.stack = stack_lines(frames);
-                }
-            }
+            Some(hold) if hold.seat == index && hold.since_ns <= at_ns => Some(&mut hold.samples),
             _ => {
-                if let Some(thread) = self.seats[index as usize].thread {
-                    self.long_holds.give_stack(thread, at_ns, frames);
-                }
+                let thread = self.seats[index as usize].thread?;
+                self.long_holds.samples_at(thread, at_ns)
             }
         }
     }
@@ -339,7 +335,7 @@ impl Gil {
             forced: end == End::Forced,
             unanswered_ns,
             share,
-            stack: hold.stack,
+            samples: hold.samples,
         });
     }
 

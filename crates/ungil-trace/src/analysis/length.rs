@@ -64,23 +64,6 @@ impl Lengths {
         estimate.clamp(self.sketch.min().unwrap_or(0.0), self.sketch.max().unwrap_or(0.0))
     }
 
-    /// How many of the seen lengths are at least `ns`, and their median; both within the
-    /// relative error.
-    pub(super) fn at_least(&self, ns: f64) -> (u64, f64) {
-        let count = self.sketch.count() as u64;
-        // Half a rank more, so that rounding never ends up at the rank before.
-        let at_rank = |rank: u64| {
-            let q = if rank + 1 >= count { 1.0 } else { (rank as f64 + 0.5) / (count - 1) as f64 };
-            self.quantile_ns(q)
-        };
-        let (mut low, mut high) = (0, count);
-        while low < high {
-            let middle = u64::midpoint(low, high);
-            if at_rank(middle) < ns { low = middle + 1 } else { high = middle }
-        }
-        if low == count { (0, 0.0) } else { (count - low, at_rank(u64::midpoint(low, count - 1))) }
-    }
-
     pub(super) fn report(&self) -> report::Lengths {
         report::Lengths {
             count: self.sum.count,
@@ -113,22 +96,11 @@ mod tests {
             let estimate = measured.quantile_ns(q);
             prop_assert!((estimate - exact).abs() <= exact * 0.0101 + 1.0, "{estimate} for {exact}");
         }
-
-        #[test]
-        fn lengths_around_a_threshold_are_counted(below in 0u64..50, above in 0u64..50) {
-            let mut lengths = Lengths::default();
-            (0..below).for_each(|ns| lengths.add(1_000 + ns));
-            (0..above).for_each(|ns| lengths.add(5_000_000 + ns));
-            let (count, median) = lengths.at_least(4e6);
-            prop_assert_eq!(count, above);
-            prop_assert!(above == 0 || (median / 5e6 - 1.0).abs() < 0.011);
-        }
     }
 
     #[test]
     fn nothing_seen_is_all_zeroes() {
         let report = Lengths::default().report();
         assert_eq!((report.count, report.p50_us.to_bits(), report.mean_us.to_bits()), (0, 0, 0));
-        assert_eq!(Lengths::default().at_least(1.0).0, 0);
     }
 }

@@ -24,9 +24,11 @@ mod fold;
 mod gil;
 mod history;
 mod kernel;
+mod late;
 mod length;
 mod long_holds;
 mod process;
+mod samples;
 mod seat;
 mod summary;
 
@@ -34,10 +36,11 @@ mod summary;
 mod tests;
 
 use crate::dense::Dense;
-use crate::record::{Frame, ProcessId, Record, ThreadId, ThreadTotals};
+use crate::record::{ProcessId, Record, ThreadId, ThreadTotals};
 use crate::report::OtherProcesses;
 use kernel::Counted;
 use process::{Process, Thread};
+use samples::Samples;
 use ungil_core::Event;
 
 /// Notes kept at most.
@@ -86,11 +89,21 @@ impl Analysis {
     pub fn push(&mut self, record: &Record) -> Option<ThreadId> {
         match record {
             Record::Gil { thread, event, .. } => return self.gil_event(*thread, *event),
-            Record::Stack { thread, at_ns, frames } => self.stack(*thread, *at_ns, frames),
             Record::Scheduled { thread, .. } => self.count(*thread, Counted::of(record)),
             Record::Throttled { process, times, stopped_ns, .. } => {
                 if let Some(process) = self.processes.get_mut(process.0) {
                     process.throttled = Some((*times, *stopped_ns));
+                }
+            }
+            Record::Stack { thread, at_ns, frames } => {
+                self.sampled(*thread, *at_ns, |samples| samples.add(frames));
+            }
+            Record::NoStack { thread, at_ns, why } => {
+                self.sampled(*thread, *at_ns, |samples| samples.miss(why));
+            }
+            Record::Libraries { process, files, .. } => {
+                if let Some(process) = self.processes.get_mut(process.0) {
+                    process.libraries.clone_from(files);
                 }
             }
             Record::ProcessStarted(process) => {
@@ -136,11 +149,14 @@ impl Analysis {
         process.gils[chair.place].apply(chair.seat, event, self.blame_after_ns)
     }
 
-    fn stack(&mut self, id: ThreadId, at_ns: u64, frames: &[Frame]) {
+    /// Changes what was sampled of the hold that a thread had at `at_ns`.
+    fn sampled(&mut self, id: ThreadId, at_ns: u64, change: impl Fn(&mut Samples)) {
         let Some(thread) = self.threads.get(id.0) else { return };
         let Some(process) = self.processes.get_mut(thread.process.0) else { return };
         for chair in &thread.chairs {
-            process.gils[chair.place].give_stack(chair.seat, at_ns, frames);
+            if let Some(samples) = process.gils[chair.place].samples_at(chair.seat, at_ns) {
+                change(samples);
+            }
         }
     }
 

@@ -10,6 +10,8 @@ pub(super) struct Process {
     pub(super) known: record::Process,
     pub(super) ended_ns: Option<u64>,
     pub(super) totals: ProcessTotals,
+    /// Shared libraries that its user may have built.
+    pub(super) libraries: Vec<String>,
     /// In the order in which they were first used.
     pub(super) gils: Vec<Gil>,
     /// How often a CPU limit stopped it, and for how many ns, if that is known.
@@ -62,8 +64,15 @@ impl Thread {
 impl Process {
     pub(super) const fn new(known: record::Process) -> Self {
         let totals = ProcessTotals { switch_interval_ns: 0, policy: 0, unrecorded_threads: 0 };
-        let gils = Vec::new();
-        Self { known, ended_ns: None, totals, gils, throttled: None, live: BTreeSet::new() }
+        Self {
+            known,
+            ended_ns: None,
+            totals,
+            libraries: Vec::new(),
+            gils: Vec::new(),
+            throttled: None,
+            live: BTreeSet::new(),
+        }
     }
 
     /// Seats `thread` at a GIL that it has not touched before.

@@ -2,6 +2,7 @@
 
 use super::gil::seconds;
 use super::kernel::Counts;
+use super::late::Waits;
 use super::length::{Lengths, Sum};
 use crate::record::{ThreadId, ThreadTotals};
 use crate::report;
@@ -21,7 +22,7 @@ pub(super) struct Seat {
     /// Acquires whose last release before was voluntary.
     pub(super) blocking_calls: u64,
     /// The waits of those acquires that waited.
-    pub(super) blocking_waits: Lengths,
+    pub(super) blocking_waits: Waits,
     pub(super) unanswered: Unanswered,
     /// `unanswered` without the time in which the kernel did not run the thread.
     pub(super) kept: Unanswered,

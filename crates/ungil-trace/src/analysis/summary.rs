@@ -20,7 +20,7 @@ const SWITCH_INTERVAL_NS: u64 = 5_000_000;
 /// A wait counts as late from this part of the switch interval: waiting threads time out a little
 /// early or late, and one that began to wait while another thread's interval was running gets
 /// its turn sooner.
-const LATE: f64 = 0.8;
+pub(super) const LATE: f64 = 0.8;
 
 /// What a report of one process is made with.
 struct View<'a> {
@@ -90,6 +90,7 @@ impl View<'_> {
                 .process
                 .throttled
                 .map(|(times, stopped_ns)| Throttled { times, stopped_s: seconds(stopped_ns) }),
+            libraries: self.process.libraries.clone(),
             gils,
         }
     }
@@ -154,7 +155,7 @@ impl View<'_> {
             0 => SWITCH_INTERVAL_NS,
             interval_ns => interval_ns,
         };
-        let (late, late_p50_ns) = seat.blocking_waits.at_least(LATE * interval_ns as f64);
+        let late = seat.blocking_waits.at_least(LATE * interval_ns as f64);
         ThreadReport {
             tid: thread.tid,
             name: thread.name.clone(),
@@ -175,9 +176,10 @@ impl View<'_> {
             drop_requests: seat.drop_requests,
             blocking: Blocking {
                 calls: seat.blocking_calls,
-                waited_s: seconds(seat.blocking_waits.sum.total_ns),
-                late,
-                late_p50_ms: late_p50_ns / 1e6,
+                waited_s: seconds(seat.blocking_waits.total_ns),
+                late: late.count,
+                late_s: seconds(late.total_ns),
+                late_p50_ms: late.median_ns / 1e6,
             },
             unanswered: seat.unanswered.report(),
             kept: seat.kept.report(),
@@ -249,19 +251,25 @@ impl View<'_> {
             .map(|hold| {
                 let identity = hold.identity.clone().or_else(|| identity(hold.thread));
                 let (tid, name) = identity.unwrap_or_default();
+                let contended = hold.waiters_max > 0;
+                let stack = hold.samples.most_frequent();
                 LongHoldReport {
                     tid,
                     name,
                     start_s: self.since_start(hold.start_ns),
                     duration_ms: (hold.end_ns - hold.start_ns) as f64 / 1e6,
-                    contended: hold.waiters_max > 0,
+                    contended,
                     waiters_max: hold.waiters_max,
                     waited_s: seconds(hold.waited_ns),
                     forced: hold.forced,
                     drop_request_unanswered_ms: hold.unanswered_ns.map(milliseconds),
                     cpu_ms: hold.share.cpu_ns.map(milliseconds),
                     not_run_ms: hold.share.not_run_ns.map(milliseconds),
-                    stack: hold.stack.clone(),
+                    stack: stack.map_or_else(Vec::new, |stack| stack.lines.clone()),
+                    user_frame: stack.and_then(|stack| stack.user_line.clone()),
+                    samples: hold.samples.count(),
+                    stack_samples: stack.map_or(0, |stack| stack.count),
+                    stack_missing: hold.samples.why_none(contended),
                 }
             })
             .collect()

@@ -190,6 +190,11 @@ impl Decoder {
                 }
                 Record::ProcessEnded { process, at_ns, totals }
             }
+            (Track::Process(process), b"libraries") => {
+                self.check(process)?;
+                let files = event.required("files")?.array(|text| Some(text.to_owned()))?;
+                Record::Libraries { process, at_ns, files }
+            }
             (Track::Thread(thread), b"thread started") => {
                 let process = ProcessId(narrow(event.uint("process")?)?);
                 self.check(process)?;
@@ -216,6 +221,7 @@ impl Decoder {
                     runnable: event.uint("runnable")? != 0,
                 },
                 b"stack" => Record::Stack { thread, at_ns, frames: event.frames()? },
+                b"no stack" => Record::NoStack { thread, at_ns, why: event.text("why")? },
                 _ => return Err(Damage("an event on a thread's track is none that schema 1 has")),
             },
             _ => return Err(Damage("an event is none that schema 1 has on its track")),

@@ -152,6 +152,18 @@ impl Encoder {
                     annotate_uint(event, "stopped_ns", stopped_ns);
                 });
             }
+            Record::NoStack { thread, at_ns, why } => {
+                known(&mut self.threads, *thread)?;
+                self.instant(Track::Thread(*thread), *at_ns, "no stack", |event| {
+                    annotate_text(event, "why", why);
+                });
+            }
+            Record::Libraries { process, at_ns, files } => {
+                self.pid(*process)?;
+                self.instant(Track::Process(*process), *at_ns, "libraries", |event| {
+                    annotate_texts(event, "files", files.iter());
+                });
+            }
             Record::Note { text: note } => {
                 self.instant(Track::Root, self.latest_ns, "note", |event| {
                     annotate_text(event, "text", note);
@@ -331,7 +343,9 @@ fn text_bytes(record: &Record) -> usize {
         }
         Record::ThreadStarted { name: text, .. }
         | Record::ThreadNamed { name: text, .. }
+        | Record::NoStack { why: text, .. }
         | Record::Note { text } => piece(text),
+        Record::Libraries { files, .. } => files.iter().map(piece).sum(),
         Record::Stack { frames, .. } => {
             frames.iter().map(|frame| 2 * piece(&frame.function) + piece(&frame.file)).sum()
         }

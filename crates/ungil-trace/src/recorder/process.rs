@@ -7,6 +7,7 @@ use crate::clock::now_ns;
 use crate::record::{Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals};
 use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -68,6 +69,8 @@ pub struct Thread {
     pub ident: u64,
     /// Whether Python's own name is known.
     pub named: bool,
+    /// The GIL of its last event.
+    gil: u8,
     generation: u32,
     /// CPU time and context switches as the kernel told from outside.
     outside: [u64; 3],
@@ -98,13 +101,24 @@ pub struct Traced {
 }
 
 /// Who holds and who waits at one moment.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Moment {
     /// Threads that have a slot.
     pub threads: usize,
-    /// When the longest running hold began, 0 if there is none.
-    pub held_since_ns: u64,
-    /// Whether any thread waits.
+    /// The holds that go on, one a GIL.
+    pub holds: Vec<Running>,
+}
+
+/// A hold that goes on.
+#[derive(Clone, Copy, Debug)]
+pub struct Running {
+    /// The holder.
+    pub thread: ThreadId,
+    /// Of which GIL.
+    pub gil: u8,
+    /// When it began.
+    pub since_ns: u64,
+    /// Whether any thread waits for that GIL.
     pub is_waited_for: bool,
 }
 
@@ -161,9 +175,12 @@ impl Traced {
                 let thread = introduce(self.id, self.pid, slot, next, &mut give);
                 self.threads[index] = Some(thread);
             }
-            let Some(thread) = &self.threads[index] else { continue };
-            let (id, order) = (thread.id, &mut self.order);
-            let count = table.drain(index, |event| order.add(id, event));
+            let Some(thread) = &mut self.threads[index] else { continue };
+            let (id, gil, order) = (thread.id, &mut thread.gil, &mut self.order);
+            let count = table.drain(index, |event| {
+                *gil = event.gil;
+                order.add(id, event);
+            });
             round.events += count;
             round.fullest = round.fullest.max(count as f64 / RING_EVENTS as f64);
             if state == Some(SlotState::Ended) {
@@ -272,20 +289,50 @@ impl Traced {
         self.threads.iter_mut().flatten()
     }
 
-    /// What the slots say about this moment.
+    /// The number of the GIL whose condition variable lies in this range of its memory.
+    pub fn gil_in(&self, range: Range<u64>) -> Option<u8> {
+        let gils = self.mapping.table().header().gils.iter();
+        let place = gils.map(|gil| gil.load(Relaxed)).position(|gil| range.contains(&gil));
+        place.and_then(|place| u8::try_from(place).ok())
+    }
+
+    /// What the slots say about this moment. Which GIL a thread holds or waits for is known from
+    /// its events, so a hold that has just begun may be shown at the GIL of the one before.
     pub fn now(&self) -> Moment {
         let mut moment = Moment::default();
-        for slot in self.mapping.table().used_slots() {
-            if slot.state() == Some(SlotState::Live) {
-                moment.threads += 1;
-                moment.is_waited_for |= slot.waiting_since_ns.load(Relaxed) != 0;
-                let since = slot.holding_since_ns.load(Relaxed);
-                if since != 0 && (moment.held_since_ns == 0 || since < moment.held_since_ns) {
-                    moment.held_since_ns = since;
-                }
+        let mut waited_for = Vec::new();
+        for (index, slot) in self.mapping.table().used_slots().iter().enumerate() {
+            if slot.state() != Some(SlotState::Live) {
+                continue;
+            }
+            moment.threads += 1;
+            let Some(Some(thread)) = self.threads.get(index) else { continue };
+            let gil = thread.gil;
+            if slot.waiting_since_ns.load(Relaxed) != 0 && !waited_for.contains(&gil) {
+                waited_for.push(gil);
+            }
+            let since_ns = slot.holding_since_ns.load(Relaxed);
+            if since_ns != 0 {
+                let thread = thread.id;
+                moment.add(Running { thread, gil, since_ns, is_waited_for: false });
             }
         }
+        for hold in &mut moment.holds {
+            hold.is_waited_for = waited_for.contains(&hold.gil);
+        }
         moment
+    }
+}
+
+impl Moment {
+    /// Adds a hold, unless an older one of the same GIL is there: the slots are read one after the
+    /// other, while the GIL changes hands.
+    fn add(&mut self, hold: Running) {
+        match self.holds.iter_mut().find(|known| known.gil == hold.gil) {
+            Some(known) if known.since_ns <= hold.since_ns => {}
+            Some(known) => *known = hold,
+            None => self.holds.push(hold),
+        }
     }
 }
 
@@ -309,6 +356,7 @@ fn introduce(
         tid,
         ident: slot.ident.load(Relaxed),
         named: is_main,
+        gil: 0,
         generation: slot.generation.load(Relaxed),
         outside: [0; 3],
         follower: Follower::default(),

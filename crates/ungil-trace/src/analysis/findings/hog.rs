@@ -44,13 +44,14 @@ pub(super) fn find(scene: Scene, told: &[Finding]) -> Option<Finding> {
         _ => untold.len() as u64 - 1 + scene.gil.others.map_or(0, |others| others.threads),
     };
     let text = format!(
-        "thread {} had the GIL for {} of the time that any thread had it; {} waited {} for it in \
-         {:.1} s",
+        "thread {} held the GIL for {} in which any thread did ({}); {} waited {} for it, added \
+         up, in {}",
         scene.name(hog),
+        words::part(hog.held_s, scene.gil.held_s),
         words::percent(held_share),
         words::count(victims, "other thread"),
         words::length(charged_s),
-        scene.process.duration_s,
+        words::length(scene.process.duration_s),
     );
     Some(Finding {
         advice: Some(

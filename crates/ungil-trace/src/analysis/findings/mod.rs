@@ -3,14 +3,18 @@
 //! A program in which nobody waits long gets [`Evidence::None`], however busy it is: every
 //! finding is about wait time, and must have cost a relevant part of the run.
 
+mod advice;
 mod convoy;
 mod descheduled;
 mod hog;
 mod native_hold;
 mod nothing;
+mod place;
 mod unfair;
+mod whose;
 mod words;
 
+use super::summary::LATE;
 use crate::report::{Evidence, Finding, GilReport, ProcessReport, ThreadReport, Who};
 use ungil_core::schedule::Policy;
 
@@ -19,6 +23,9 @@ const RELEVANT_SHARE: f64 = 0.05;
 /// And the least that it must cost in seconds: less than half the time a person notices, so that
 /// a script which ends at once is never blamed.
 const RELEVANT_S: f64 = 0.05;
+
+/// The interpreter's default switch interval, for a process that did not tell its own.
+const SWITCH_INTERVAL_MS: f64 = 5.0;
 
 /// One GIL and where it lives.
 #[derive(Clone, Copy)]
@@ -34,6 +41,7 @@ pub(super) fn find(processes: &[ProcessReport]) -> Vec<Finding> {
         .flat_map(|process| process.gils.iter().map(move |gil| Scene { process, gil }));
     let mut findings: Vec<Finding> = scenes.flat_map(find_in).collect();
     findings.sort_by(|a, b| b.cost_s.total_cmp(&a.cost_s));
+    whose::say(processes, &mut findings);
     if findings.is_empty() {
         findings.push(nothing::find(processes));
     }
@@ -74,6 +82,11 @@ impl<'a> Scene<'a> {
             (name, 0..=1) => name.to_owned(),
             (name, _) => format!("{name} ({})", thread.tid),
         }
+    }
+
+    /// From which length on a wait counts as late.
+    fn late_s(self) -> f64 {
+        LATE * self.process.switch_interval_ms.unwrap_or(SWITCH_INTERVAL_MS) / 1e3
     }
 
     /// Who held while `victim` waited, with the time charged to them, worst first.

@@ -1,6 +1,6 @@
 //! Nothing wrong, or nothing but that there is one GIL for all, with the numbers that say so.
 
-use super::words;
+use super::{whose, words};
 use crate::report::{Evidence, Finding, ProcessReport};
 
 /// Contended for more of the time than this, a GIL that treats all alike still slows them down.
@@ -34,20 +34,21 @@ pub(super) fn find(processes: &[ProcessReport]) -> Finding {
     let (held_share, contended_share) = (share(gil.held_s), share(gil.contended_s));
     let waited_max_s = gil.threads.iter().map(|thread| thread.waited_s).fold(0.0, f64::max);
     let is_limit = contended_share > LIMIT_SHARE;
+    let the_gil = whose::the_gil(processes, process, gil);
     let verdict = if is_limit {
         format!(
-            "nobody is treated badly, but the GIL is the limit: {:.1} threads wanted it on average; \
-             it",
+            "nobody is treated badly, but {the_gil} is the limit: {:.1} threads wanted it on \
+             average; it",
             gil.wanting_mean
         )
     } else {
-        "nothing wrong: the GIL".to_owned()
+        format!("nothing wrong: {the_gil}")
     };
     let text = format!(
-        "{verdict} was held {} of the time, contended {}; no thread waited more than {}",
+        "{verdict} was held {} of the time and contended {}; {}",
         words::percent(held_share),
         words::percent(contended_share),
-        words::length(waited_max_s),
+        words::waited_at_most(waited_max_s),
     );
     let advice = "only processes, or native code that lets go of the GIL, run at the same time";
     Finding {

@@ -64,9 +64,24 @@ impl Scenario {
     }
 
     pub fn stack(&mut self, at_ns: u64, thread: u32, function: &str) {
-        let frame = Frame { function: function.to_owned(), file: "app.py".to_owned(), line: 7 };
+        self.stack_in(at_ns, thread, &[(function, "app.py")]);
+    }
+
+    /// Functions with their files, innermost first.
+    pub fn stack_in(&mut self, at_ns: u64, thread: u32, frames: &[(&str, &str)]) {
+        let frame = |&(function, file): &(&str, &str)| Frame {
+            function: function.to_owned(),
+            file: file.to_owned(),
+            line: 7,
+        };
         let (thread, at_ns) = (ThreadId(thread), START + at_ns);
-        self.analysis.push(&Record::Stack { thread, at_ns, frames: vec![frame] });
+        let frames = frames.iter().map(frame).collect();
+        self.analysis.push(&Record::Stack { thread, at_ns, frames });
+    }
+
+    pub fn no_stack(&mut self, at_ns: u64, thread: u32, why: &str) {
+        let (thread, at_ns, why) = (ThreadId(thread), START + at_ns, why.to_owned());
+        self.analysis.push(&Record::NoStack { thread, at_ns, why });
     }
 
     /// The holder ran for so long in its hold from `from_ns` on, and blocked or not.
