@@ -13,5 +13,6 @@ pub mod report;
 #[cfg(feature = "stacks")]
 pub mod stacks;
 pub mod timeline;
+pub mod wall_clock;
 
 pub use record::Record;
