@@ -84,6 +84,7 @@ __all__ = [
     "sleep",
     "struct_cas",
     "struct_incr",
+    "trace_span",
     "trace_stretches",
     "unscheduled",
     "wait_readable",
@@ -139,11 +140,21 @@ class Recorder:
     def file_error(self) -> str | None:
         """Why there is no trace file after `stop()`, None if there is one."""
 
-def read_trace(path: str, blame_after_ms: float) -> str:
+def read_trace(
+    path: str, blame_after_ms: float, *, from_ns: int | None = None, to_ns: int | None = None
+) -> str:
     """Return the report of a trace file as JSON (schema 1).
 
+    With `from_ns` or `to_ns` (nanoseconds of CLOCK_MONOTONIC) it is the report of that part.
     Raises ValueError, in one sentence, for a foreign or truncated file or one of another schema,
     OSError if it cannot be read.
+    """
+
+def trace_span(path: str) -> tuple[int, int, int | None]:
+    """Return when a trace begins and ends, and what day that is.
+
+    Begin and end are in nanoseconds of CLOCK_MONOTONIC; the third is the begin in nanoseconds since
+    1970, None if the trace does not tell. Raises what `read_trace` does.
     """
 
 def trace_stretches(

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use ungil_trace::analysis::Analysis;
+use ungil_trace::analysis::{Analysis, Part, Span};
 use ungil_trace::perfetto::{self, Overwrite, ReadError};
 use ungil_trace::recorder::{self, RecorderOptions};
 use ungil_trace::report::Report;
@@ -78,13 +78,42 @@ impl Recorder {
     }
 }
 
-/// The report of a trace file; see `_native.pyi`.
+/// The report of a trace file, or of a part of it; see `_native.pyi`.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
-pub fn read_trace(py: Python<'_>, path: PathBuf, blame_after_ms: f64) -> PyResult<String> {
-    let mut analysis = Analysis::new(nanoseconds(blame_after_ms)?);
-    py.detach(|| perfetto::read(&path, |record| _ = analysis.push(&record))).map_err(unreadable)?;
-    to_json(&analysis.report())
+#[pyo3(signature = (path, blame_after_ms, *, from_ns=None, to_ns=None))]
+pub fn read_trace(
+    py: Python<'_>,
+    path: PathBuf,
+    blame_after_ms: f64,
+    from_ns: Option<u64>,
+    to_ns: Option<u64>,
+) -> PyResult<String> {
+    let blame_after_ns = nanoseconds(blame_after_ms)?;
+    let clock = perfetto::wall_clock(&path)?;
+    let report = py.detach(|| match (from_ns, to_ns) {
+        (None, None) => {
+            let mut analysis = Analysis::new(blame_after_ns).with_wall_clock(clock);
+            perfetto::read(&path, |record| _ = analysis.push(&record)).map(|()| analysis.report())
+        }
+        _ => {
+            let (from_ns, to_ns) = (from_ns.unwrap_or(0), to_ns.unwrap_or(u64::MAX));
+            let mut part = Part::new(blame_after_ns, clock, from_ns, to_ns);
+            perfetto::read(&path, |record| part.push(&record)).map(|()| part.report())
+        }
+    });
+    to_json(&report.map_err(unreadable)?)
+}
+
+/// Start and end of a trace file, and what day it was at its start; see `_native.pyi`.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
+pub fn trace_span(py: Python<'_>, path: PathBuf) -> PyResult<(u64, u64, Option<i128>)> {
+    let clock = perfetto::wall_clock(&path)?;
+    let mut span = Span::default();
+    py.detach(|| perfetto::read(&path, |record| span.push(&record))).map_err(unreadable)?;
+    let unix_ns = clock.map(|clock| clock.unix_ns(span.started_ns()));
+    Ok((span.started_ns(), span.end_ns(), unix_ns))
 }
 
 /// Process, GIL, thread, whether it held (or waited), begin and end in nanoseconds.

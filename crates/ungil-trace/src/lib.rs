@@ -14,5 +14,6 @@ pub mod report;
 #[cfg(feature = "stacks")]
 pub mod stacks;
 pub mod timeline;
+pub mod wall_clock;
 
 pub use record::Record;

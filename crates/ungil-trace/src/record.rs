@@ -132,6 +132,28 @@ pub enum Record {
     },
 }
 
+impl Record {
+    /// When something happened, if the record says so; not the time of what is seen from outside,
+    /// which may be told of late, or early.
+    #[inline]
+    pub fn at_ns(&self) -> Option<u64> {
+        match self {
+            Self::Gil { event, .. } => Some(event.at_ns),
+            Self::ProcessStarted(process) => Some(process.at_ns),
+            Self::ProcessEnded { at_ns, .. }
+            | Self::ThreadStarted { at_ns, .. }
+            | Self::ThreadEnded { at_ns, .. } => Some(*at_ns),
+            Self::Stack { .. }
+            | Self::NoStack { .. }
+            | Self::Scheduled { .. }
+            | Self::Throttled { .. }
+            | Self::Libraries { .. }
+            | Self::ThreadNamed { .. }
+            | Self::Note { .. } => None,
+        }
+    }
+}
+
 /// What is known of a process image when it is first seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {

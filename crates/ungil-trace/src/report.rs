@@ -29,6 +29,44 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Sentences of the recorder, each once.
     pub notes: Vec<String>,
+    /// When the trace began, in ISO 8601 (UTC); `None` if the trace does not tell.
+    pub started_at: Option<String>,
+    /// Which part of the trace this is about; `None` if it is about all of it.
+    pub part: Option<PartReport>,
+}
+
+/// A part of a trace. Every number of the report is of this part.
+#[derive(Clone, Debug, Serialize)]
+pub struct PartReport {
+    /// When it is.
+    #[serde(flatten)]
+    pub window: Window,
+    /// Holds of which only the piece within the part is counted: they began before it, or ended
+    /// after it.
+    pub cut_holds: u64,
+    /// Waits likewise.
+    pub cut_waits: u64,
+}
+
+/// A stretch of time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Window {
+    /// Since the start of the trace.
+    pub start_s: f64,
+    /// Likewise.
+    pub end_s: f64,
+    /// When it began, in ISO 8601 (UTC); `None` if the trace does not tell.
+    pub started_at: Option<String>,
+}
+
+/// The worst window of what went on for longer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorstWindow {
+    /// When it is.
+    #[serde(flatten)]
+    pub window: Window,
+    /// What the finding cost in it.
+    pub cost_s: f64,
 }
 
 /// One process image.
@@ -62,6 +100,9 @@ pub struct ProcessReport {
     pub libraries: Vec<String>,
     /// The main interpreter's GIL first.
     pub gils: Vec<GilReport>,
+    /// From its start to the first use of a GIL by its second thread, mostly imports; `None` if
+    /// there was no second thread, or no such time in what is reported.
+    pub startup_s: Option<f64>,
 }
 
 /// What the CPU limit of a control group (a container, a service) did to its programs while one of
@@ -92,6 +133,8 @@ pub struct GilReport {
     pub gil: u8,
     /// Time in which a thread held it.
     pub held_s: f64,
+    /// The part of it during the start-up of the process, when nobody could wait.
+    pub startup_held_s: f64,
     /// Time in which a thread held it and at least one waited.
     pub contended_s: f64,
     /// Acquires by another thread than the holder before.
@@ -131,6 +174,8 @@ pub struct ThreadReport {
     pub cpu_s: Option<f64>,
     /// Time with the GIL.
     pub held_s: f64,
+    /// The part of it during the start-up of the process.
+    pub startup_held_s: f64,
     /// Time waiting for it.
     pub waited_s: f64,
     /// Acquire to release.
@@ -354,6 +399,22 @@ pub struct Finding {
     pub threads: Vec<u32>,
     /// Wait time it explains, summed over the threads that waited.
     pub cost_s: f64,
+    /// Whether it is about all of the run (or of the part asked for), or about one window of it.
+    pub scope: Scope,
+    /// The time that its sentence and its numbers are about; `None` if no GIL was recorded.
+    pub window: Option<Window>,
+    /// Where a finding about all of a longer run was at its worst.
+    pub worst: Option<WorstWindow>,
+}
+
+/// What a finding is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// All of the run, or of the part asked for.
+    Run,
+    /// One window, because the run as a whole does not show it.
+    Window,
 }
 
 /// The kind of a finding with its own numbers; shares are of 1.

@@ -39,6 +39,10 @@ pub(super) struct Gil {
     /// Time in which somebody held while somebody waited, in holds that have ended.
     pub(super) contended_ns: u64,
     last_holder: Option<ThreadId>,
+    /// Nothing counts as earlier than this.
+    floor_ns: u64,
+    /// How long it was held before the process had a second thread.
+    pub(super) startup_ns: u64,
     pub(super) handoffs: u64,
     pub(super) long_holds: LongHolds,
     /// The folded threads, summed.
@@ -52,6 +56,9 @@ pub(super) struct Gil {
 #[derive(Clone, Debug)]
 struct Hold {
     seat: u32,
+    /// When the thread got it,
+    began_ns: u64,
+    /// and from when on it counts: later in a part of a trace that begins in a hold.
     since_ns: u64,
     /// From when on somebody waited during it.
     waited_since_ns: Option<u64>,
@@ -103,6 +110,8 @@ impl Gil {
             history: History::new(),
             contended_ns: 0,
             last_holder: None,
+            floor_ns: 0,
+            startup_ns: 0,
             handoffs: 0,
             long_holds: LongHolds::default(),
             others: OtherThreads::default(),
@@ -118,8 +127,60 @@ impl Gil {
             self.charges.push(0);
             u32::try_from(self.seats.len() - 1).expect("seats are in memory, far fewer than 2^32")
         });
-        self.seats[seat as usize].thread = Some(thread);
+        let new = &mut self.seats[seat as usize];
+        (new.thread, new.last_ns) = (Some(thread), self.floor_ns);
         seat
+    }
+
+    /// The same GIL with nothing counted yet, from `at_ns` on: what goes on then begins then.
+    /// Threads keep their seats; those that are not `live` lose them.
+    pub(super) fn reopened(&self, at_ns: u64, live: impl Fn(ThreadId) -> bool) -> Self {
+        let mut gil =
+            Self { floor_ns: at_ns, last_holder: self.last_holder, ..Self::new(self.number) };
+        gil.history.end_ns = at_ns;
+        gil.charges = vec![0; self.seats.len()];
+        for (index, seat) in self.seats.iter().enumerate().skip(1) {
+            let keeps = seat.thread.is_some_and(&live);
+            gil.seats.push(if keeps { seat.reopened(at_ns) } else { Seat::default() });
+            if !keeps {
+                gil.free_seats.push(u32::try_from(index).expect("seats are numbered in 32 bits"));
+            }
+        }
+        gil.waiting.clone_from(&self.waiting);
+        gil.holder = self.holder.as_ref().map(|hold| Hold {
+            seat: hold.seat,
+            began_ns: hold.began_ns,
+            since_ns: hold.since_ns.max(at_ns),
+            waited_since_ns: hold.waited_since_ns.map(|ns| ns.max(at_ns)),
+            asked_ns: hold.asked_ns.map(|ns| ns.max(at_ns)),
+            gone: Gone::default(),
+            ran: hold.ran,
+            counts: hold.counts.clone(),
+            samples: hold.samples.clone(),
+        });
+        gil
+    }
+
+    /// How many threads wait.
+    #[inline]
+    pub(super) const fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether a thread holds it.
+    pub(super) const fn is_held(&self) -> bool {
+        self.holder.is_some()
+    }
+
+    /// Notes that all holds so far, and the running one up to `at_ns`, were the start-up.
+    pub(super) fn end_startup(&mut self, at_ns: u64) {
+        for seat in &mut self.seats {
+            seat.startup_ns = seat.holds.sum.total_ns;
+        }
+        if let Some(hold) = &self.holder {
+            self.seats[hold.seat as usize].startup_ns += at_ns.saturating_sub(hold.since_ns);
+        }
+        self.startup_ns = self.seats.iter().map(|seat| seat.startup_ns).sum();
     }
 
     /// Takes in one event. For an acquire that ended a wait: the thread that held longest
@@ -151,7 +212,7 @@ impl Gil {
             }
             Kind::Ran | Kind::RanAndBlocked => {
                 if let Some(hold) = self.holder.as_mut().filter(|hold| hold.seat == index) {
-                    let cpu_ns = at_ns.saturating_sub(hold.since_ns);
+                    let cpu_ns = event.at_ns.saturating_sub(hold.began_ns);
                     let blocked = event.kind == Kind::RanAndBlocked;
                     hold.ran = Some(Ran { cpu_ns, blocked });
                 }
@@ -206,6 +267,7 @@ impl Gil {
         let since_ns = at_ns.max(self.history.end_ns);
         self.holder = Some(Hold {
             seat: index,
+            began_ns: since_ns,
             since_ns,
             waited_since_ns: Some(since_ns).filter(|_| !self.waiting.is_empty()),
             asked_ns: None,
@@ -291,7 +353,8 @@ impl Gil {
             return Share::default();
         }
         let counts = &mut self.seats[hold.seat as usize].counts;
-        let share = share([hold.since_ns, end_ns], hold.ran, counts, &hold.counts);
+        let share = share([hold.began_ns, end_ns], hold.ran, counts, &hold.counts)
+            .after(hold.since_ns - hold.began_ns, end_ns - hold.since_ns);
         counts.append(std::mem::take(&mut hold.counts));
         if share.not_run_least_ns > 0 {
             let waited_ns =

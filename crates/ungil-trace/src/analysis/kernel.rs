@@ -58,6 +58,21 @@ pub(super) struct Share {
     pub(super) not_run_most_ns: u64,
 }
 
+impl Share {
+    /// What is known of the rest of the hold, `rest_ns` long, after its first `cut_ns`.
+    pub(super) fn after(self, cut_ns: u64, rest_ns: u64) -> Self {
+        if cut_ns == 0 {
+            return self;
+        }
+        Self {
+            cpu_ns: None,
+            not_run_ns: None,
+            not_run_least_ns: self.not_run_least_ns.saturating_sub(cut_ns),
+            not_run_most_ns: self.not_run_most_ns.min(rest_ns),
+        }
+    }
+}
+
 impl Counted {
     /// From the record of that kind.
     pub(super) const fn of(record: &Record) -> Option<Self> {
@@ -350,5 +365,19 @@ mod tests {
         assert_eq!(early.0.iter().map(|it| it.at_ns).collect::<Vec<_>>(), [100, 200]);
         assert_eq!(later.0.iter().map(|it| it.at_ns).collect::<Vec<_>>(), [300]);
         assert!(early.split_off(200).is_empty());
+    }
+
+    #[test]
+    fn of_the_rest_of_a_hold_only_bounds_are_known() {
+        let whole = Share {
+            cpu_ns: Some(30),
+            not_run_ns: Some(70),
+            not_run_least_ns: 70,
+            not_run_most_ns: 70,
+        };
+        assert_eq!(whole.after(0, 100), whole);
+        let rest =
+            Share { cpu_ns: None, not_run_ns: None, not_run_least_ns: 10, not_run_most_ns: 40 };
+        assert_eq!(whole.after(60, 40), rest);
     }
 }

@@ -13,6 +13,8 @@ pub(super) struct Seat {
     /// Whose; `None` if the seat is free, or stands for all folded threads.
     pub(super) thread: Option<ThreadId>,
     pub(super) holds: Lengths,
+    /// What it held before the process had a second thread, in nanoseconds.
+    pub(super) startup_ns: u64,
     pub(super) waits: Lengths,
     /// Release to the next acquire.
     pub(super) gaps: Sum,
@@ -149,6 +151,25 @@ impl Seat {
     /// Held and waited time, the measure of how much a thread matters.
     pub(super) fn weight_ns(&self) -> u64 {
         self.holds.sum.total_ns.saturating_add(self.waits.sum.total_ns)
+    }
+
+    /// The same thread with nothing counted yet, from `at_ns` on: what it does then begins then.
+    pub(super) fn reopened(&self, at_ns: u64) -> Self {
+        let later = |ns: u64| ns.max(at_ns);
+        Self {
+            thread: self.thread,
+            wait: self.wait.map(|wait| Wait {
+                since_ns: later(wait.since_ns),
+                charged_ns: later(wait.since_ns),
+                worst: None,
+            }),
+            released: self
+                .released
+                .map(|released| Released { at_ns: later(released.at_ns), ..released }),
+            last_ns: later(self.last_ns),
+            counts: self.counts.clone(),
+            ..Self::default()
+        }
     }
 
     /// Replaces counts and totals by those that the thread kept itself, which miss no lost event.

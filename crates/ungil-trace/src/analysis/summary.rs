@@ -1,13 +1,13 @@
 //! The report of what is known so far.
 
+use super::Analysis;
 use super::gil::{Gil, OTHERS, seconds};
-use super::process::{Process, Thread};
+use super::process::{Process, Startup, Thread};
 use super::seat::Seat;
-use super::{Analysis, findings};
-use crate::record::ThreadId;
+use crate::record::{ProcessTotals, ThreadId};
 use crate::report::{
     BlameReport, Blocking, ContextSwitches, Descheduled, Gaps, GilReport, LongHoldReport,
-    ProcessReport, Report, SCHEMA, ThreadReport, Throttled, Who,
+    ProcessReport, Report, SCHEMA, ThreadReport, Throttled, Who, Window,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -25,6 +25,8 @@ pub(super) const LATE: f64 = 0.8;
 /// What a report of one process is made with.
 struct View<'a> {
     analysis: &'a Analysis,
+    /// Where names, policies and switch intervals come from: they may have become known later.
+    known: &'a Analysis,
     process: &'a Process,
     started_ns: u64,
     end_ns: u64,
@@ -35,39 +37,69 @@ impl Analysis {
     /// latest time any record told. Costs time in proportion to the number of threads, so it can
     /// be called while the program runs.
     pub fn report(&self) -> Report {
-        let started_ns = self.started_ns.unwrap_or(self.now_ns);
-        let mut processes: Vec<ProcessReport> = self
-            .processes
-            .iter()
-            .map(|process| {
-                let end_ns = process.ended_ns.unwrap_or(self.now_ns).max(process.known.at_ns);
-                View { analysis: self, process, started_ns, end_ns }.process()
-            })
-            .collect();
-        let weight = |process: &ProcessReport| -> f64 {
-            process.gils.iter().map(|gil| gil.wanting_mean * process.duration_s).sum()
-        };
-        processes.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+        let processes = self.processes_until(self.now_ns, self);
         let mut pythons = processes
             .iter()
             .map(|process| process.python.as_str())
             .filter(|python| !python.is_empty());
+        let python = pythons.next().unwrap_or_default().to_owned();
+        let begin_ns = self.floor_ns.unwrap_or(self.started_ns());
         Report {
             schema: SCHEMA,
-            python: pythons.next().unwrap_or_default().to_owned(),
-            duration_s: seconds(self.now_ns.saturating_sub(started_ns)),
+            python,
+            duration_s: seconds(self.now_ns.saturating_sub(begin_ns)),
             lost_events: self.lost_events,
             other_processes: Some(self.other_processes).filter(|others| others.processes > 0),
-            findings: findings::find(&processes),
+            findings: self.verdict(&processes),
             processes,
             notes: self.notes.clone(),
+            started_at: self.wall_clock.and_then(|clock| clock.iso(self.started_ns())),
+            part: None,
+        }
+    }
+
+    /// The processes, those that held and waited most first, if the trace had ended at `now_ns`.
+    /// What became known of them later is taken from `known`.
+    pub(super) fn processes_until(&self, now_ns: u64, known: &Self) -> Vec<ProcessReport> {
+        let report = |process: &Process| {
+            let end_ns = process.ended_ns.unwrap_or(now_ns).min(now_ns).max(process.known.at_ns);
+            let started_ns = self.started_ns();
+            View { analysis: self, known, process, started_ns, end_ns }.process()
+        };
+        let mut processes: Vec<_> = self.processes.iter().map(report).collect();
+        let weight = |process: &ProcessReport| -> f64 {
+            process.gils.iter().map(|gil| gil.wanting_mean * process.duration_s).sum()
+        };
+        processes.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+        processes
+    }
+
+    /// Start of the trace.
+    fn started_ns(&self) -> u64 {
+        self.started_ns.unwrap_or(self.now_ns)
+    }
+
+    /// The time in which a process was recorded.
+    pub(super) fn life_of(&self, process: &ProcessReport) -> Window {
+        let started_ns = self.started_ns().saturating_add(whole_ns(process.started_s));
+        self.window(started_ns, started_ns.saturating_add(whole_ns(process.duration_s)))
+    }
+
+    /// This time as a report says it.
+    pub(super) fn window(&self, start_ns: u64, end_ns: u64) -> Window {
+        let since_start = |ns: u64| seconds(ns.saturating_sub(self.started_ns()));
+        Window {
+            start_s: since_start(start_ns),
+            end_s: since_start(end_ns),
+            started_at: self.wall_clock.and_then(|clock| clock.iso(start_ns)),
         }
     }
 }
 
 impl View<'_> {
     fn process(&self) -> ProcessReport {
-        let Process { known, totals, .. } = self.process;
+        let Process { known, .. } = self.process;
+        let totals = self.totals();
         let mut gils: Vec<GilReport> = self.process.gils.iter().map(|gil| self.gil(gil)).collect();
         gils.sort_by_key(|gil| gil.gil);
         ProcessReport {
@@ -86,13 +118,22 @@ impl View<'_> {
                 .filter(|&ns| ns > 0)
                 .map(|ns| ns as f64 / 1e6),
             unrecorded_threads: totals.unrecorded_threads,
-            throttled: self
-                .process
-                .throttled
-                .map(|(times, stopped_ns)| Throttled { times, stopped_s: seconds(stopped_ns) }),
+            throttled: self.throttled(),
             libraries: self.process.libraries.clone(),
             gils,
+            startup_s: match self.process.startup {
+                Startup::Until { at_ns } => {
+                    Some(seconds(at_ns.min(self.end_ns).saturating_sub(known.at_ns)))
+                }
+                Startup::Alone { .. } | Startup::Before => None,
+            },
         }
+    }
+
+    /// The latest totals of the process: a window ends long before they are known.
+    fn totals(&self) -> ProcessTotals {
+        let known = self.known.processes.get(self.process.known.process.0);
+        known.map_or(self.process.totals, |process| process.totals)
     }
 
     fn gil(&self, gil: &Gil) -> GilReport {
@@ -117,6 +158,7 @@ impl View<'_> {
         GilReport {
             gil: gil.number,
             held_s,
+            startup_held_s: seconds(gil.startup_ns),
             contended_s: seconds(gil.contended_ns),
             handoffs: gil.handoffs,
             voluntary: count(|thread| thread.voluntary).saturating_add(gil.others.voluntary),
@@ -149,21 +191,28 @@ impl View<'_> {
         self.analysis.threads.get(seat.thread?.0)
     }
 
+    /// The latest name of a thread.
+    fn name(&self, id: Option<ThreadId>, thread: &Thread) -> String {
+        let known = id.and_then(|id| self.known.threads.get(id.0));
+        known.unwrap_or(thread).name.clone()
+    }
+
     fn thread(&self, seat: &Seat, thread: &Thread) -> ThreadReport {
         let totals = thread.totals.as_ref();
-        let interval_ns = match self.process.totals.switch_interval_ns {
+        let interval_ns = match self.totals().switch_interval_ns {
             0 => SWITCH_INTERVAL_NS,
             interval_ns => interval_ns,
         };
         let late = seat.blocking_waits.at_least(LATE * interval_ns as f64);
         ThreadReport {
             tid: thread.tid,
-            name: thread.name.clone(),
+            name: self.name(seat.thread, thread),
             main: thread.tid == self.process.known.pid,
             started_s: self.since_start(thread.started_ns),
             ended_s: thread.ended_ns.map(|ended_ns| self.since_start(ended_ns)),
             cpu_s: totals.map(|totals| seconds(totals.cpu_ns)),
             held_s: seconds(seat.holds.sum.total_ns),
+            startup_held_s: seconds(seat.startup_ns),
             waited_s: seconds(seat.waits.sum.total_ns),
             holds: seat.holds.report(),
             waits: seat.waits.report(),
@@ -233,7 +282,10 @@ impl View<'_> {
             Party::Nobody => (Who::Nobody, None),
             Party::Unknown => (Who::Unknown, None),
             Party::Seat(seat) => match self.thread_of(&gil.seats[seat]) {
-                Some(thread) => (Who::Thread(thread.tid), Some(thread.name.clone())),
+                Some(thread) => {
+                    let name = self.name(gil.seats[seat].thread, thread);
+                    (Who::Thread(thread.tid), Some(name))
+                }
                 None => (Who::Others, None),
             },
         }
@@ -242,9 +294,9 @@ impl View<'_> {
     fn long_holds(&self, gil: &Gil) -> Vec<LongHoldReport> {
         let mut holds: Vec<_> = gil.long_holds.kept.iter().collect();
         holds.sort_by_key(|hold| std::cmp::Reverse(hold.rank()));
-        let identity = |thread: ThreadId| {
-            let thread = self.analysis.threads.get(thread.0);
-            thread.map(|thread| (thread.tid, thread.name.clone()))
+        let identity = |thread_id: ThreadId| {
+            let thread = self.analysis.threads.get(thread_id.0);
+            thread.map(|it| (it.tid, self.name(Some(thread_id), it)))
         };
         holds
             .into_iter()
@@ -275,6 +327,15 @@ impl View<'_> {
             .collect()
     }
 
+    fn throttled(&self) -> Option<Throttled> {
+        let (times, stopped_ns) = self.process.throttled?;
+        let (before, before_ns) = self.process.throttled_before;
+        Some(Throttled {
+            times: times.saturating_sub(before),
+            stopped_s: seconds(stopped_ns.saturating_sub(before_ns)),
+        })
+    }
+
     fn since_start(&self, at_ns: u64) -> f64 {
         seconds(at_ns.saturating_sub(self.started_ns))
     }
@@ -295,4 +356,13 @@ enum Party {
     Seat(usize),
     Nobody,
     Unknown,
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast from f64 saturates, and lengths are not negative"
+)]
+fn whole_ns(seconds: f64) -> u64 {
+    (seconds * 1e9).round() as u64
 }

@@ -20,6 +20,7 @@
 //! and `decode` turns it back. `ungil` writes and reads this small part of the format itself: an event costs
 //! tens of nanoseconds, and a hostile file cannot make the reader allocate more than it holds.
 
+mod anchor;
 mod decode;
 mod encode;
 mod frame;
@@ -30,6 +31,7 @@ mod slices;
 mod wire;
 mod writer;
 
+pub use anchor::wall_clock;
 pub use reader::{ReadError, read};
 pub use schema::SCHEMA;
 pub use writer::{Overwrite, Writer};

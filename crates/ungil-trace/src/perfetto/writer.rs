@@ -10,6 +10,7 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 use super::encode::Encoder;
 use super::schema::{TRACE_PACKET, clock, packet};
 use super::wire::Message;
+use crate::clock::read_ns;
 use crate::record::{Record, ThreadId};
 
 /// A chunk is deflated and written when it has grown this large.
@@ -74,7 +75,7 @@ impl Writer {
             (clock::BOOTTIME, libc::CLOCK_BOOTTIME),
             (clock::REALTIME, libc::CLOCK_REALTIME),
         ];
-        let mut encoder = Encoder::new(&clocks.map(read_clock));
+        let mut encoder = Encoder::new(&clocks.map(|(id, clock)| (id, read_ns(clock))));
         file.write_all(encoder.bytes())?;
         let written = encoder.bytes().len() as u64;
         encoder.clear();
@@ -214,16 +215,6 @@ fn deflate(deflate: &mut Compress, bytes: &[u8], out: &mut Vec<u8>) -> io::Resul
 
 fn failed_before() -> io::Error {
     io::Error::other("an earlier part of the trace could not be written")
-}
-
-/// A Perfetto clock id, and what that clock shows.
-fn read_clock((id, clock): (u64, libc::clockid_t)) -> (u64, u64) {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is writable, and Linux has had each of these clocks since 2.6.39.
-    unsafe { libc::clock_gettime(clock, &raw mut now) };
-    // A clock set to before 1970 counts as 1970; only the date shown in the UI depends on it.
-    let part = |value: i64| u64::try_from(value).unwrap_or(0);
-    (id, part(now.tv_sec) * 1_000_000_000 + part(now.tv_nsec))
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use crate::interpreter::{self, Hookable};
 use crate::perfetto::{Overwrite, Writer};
 use crate::record::{ProcessId, Record, ThreadId};
 use crate::report::Report;
+use crate::wall_clock::WallClock;
 use process::Traced;
 use session::Session;
 use std::collections::HashSet;
@@ -238,7 +239,7 @@ impl Recording {
             shared,
             executable,
             sink: Sink {
-                analysis: Analysis::new(blame_after_ns),
+                analysis: Analysis::new(blame_after_ns).with_wall_clock(Some(WallClock::now())),
                 writer: Some(writer),
                 file_error: None,
             },

@@ -4,7 +4,7 @@
 //! the hog of a convoy is the culprit named there.
 
 use super::{Scene, words};
-use crate::report::{Evidence, Finding, Who};
+use crate::report::{Evidence, Finding, ThreadReport, Who};
 
 /// The part of all held time that makes a hog.
 const HOG_SHARE: f64 = 0.8;
@@ -12,8 +12,10 @@ const HOG_SHARE: f64 = 0.8;
 /// The hog, if there is one that `told` does not tell of already.
 pub(super) fn find(scene: Scene, told: &[Finding]) -> Option<Finding> {
     let threads = &scene.gil.threads;
-    let hog = threads.iter().max_by(|a, b| a.held_s.total_cmp(&b.held_s))?;
-    let held_share = hog.held_s / scene.gil.held_s;
+    // What the first thread held before there was a second one was at nobody's cost.
+    let held_s = |thread: &ThreadReport| thread.held_s - thread.startup_held_s;
+    let hog = threads.iter().max_by(|a, b| held_s(a).total_cmp(&held_s(b)))?;
+    let held_share = held_s(hog) / (scene.gil.held_s - scene.gil.startup_held_s);
     if held_share.is_nan() || held_share <= HOG_SHARE {
         return None;
     }
@@ -51,7 +53,7 @@ pub(super) fn find(scene: Scene, told: &[Finding]) -> Option<Finding> {
         words::percent(held_share),
         words::count(victims, "other thread"),
         words::length(charged_s),
-        words::length(scene.process.duration_s),
+        words::length(scene.busy_s()),
     );
     Some(Finding {
         advice: Some(

@@ -15,14 +15,16 @@ mod whose;
 mod words;
 
 use super::summary::LATE;
-use crate::report::{Evidence, Finding, GilReport, ProcessReport, ThreadReport, Who};
+use crate::report::{Evidence, Finding, GilReport, ProcessReport, Scope, ThreadReport, Who};
 use ungil_core::schedule::Policy;
 
 /// The part of a run (or of a thread's life) that waiting must cost to be worth a finding.
-const RELEVANT_SHARE: f64 = 0.05;
+pub(super) const RELEVANT_SHARE: f64 = 0.05;
 /// And the least that it must cost in seconds: less than half the time a person notices, so that
 /// a script which ends at once is never blamed.
 const RELEVANT_S: f64 = 0.05;
+/// Idle time makes no wait harmless: of a longer run only so much counts, in seconds.
+pub(super) const WINDOW_S: f64 = 10.0;
 
 /// The interpreter's default switch interval, for a process that did not tell its own.
 const SWITCH_INTERVAL_MS: f64 = 5.0;
@@ -34,7 +36,7 @@ struct Scene<'a> {
     gil: &'a GilReport,
 }
 
-/// The findings of all processes, those that explain most wait time first; never empty.
+/// What is wrong in these processes, those findings that explain most wait time first.
 pub(super) fn find(processes: &[ProcessReport]) -> Vec<Finding> {
     let scenes = processes
         .iter()
@@ -42,11 +44,13 @@ pub(super) fn find(processes: &[ProcessReport]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = scenes.flat_map(find_in).collect();
     findings.sort_by(|a, b| b.cost_s.total_cmp(&a.cost_s));
     whose::say(processes, &mut findings);
-    if findings.is_empty() {
-        findings.push(nothing::find(processes));
-    }
     findings
 }
+
+/// The finding about processes in which nothing else was found.
+pub(super) use nothing::find as nothing;
+/// Whether a finding says so.
+pub(super) use nothing::is_limit;
 
 fn find_in(scene: Scene) -> Vec<Finding> {
     let mut findings = native_hold::find(scene);
@@ -62,7 +66,15 @@ fn find_in(scene: Scene) -> Vec<Finding> {
 impl<'a> Scene<'a> {
     /// Whether so much wait time matters in this process.
     fn is_relevant(self, waited_s: f64) -> bool {
-        waited_s >= RELEVANT_S && waited_s > RELEVANT_SHARE * self.process.duration_s
+        // As long as there is one thread nobody can wait, so that time is left out, but never so
+        // much that a few threads at the end of a long run would be judged by a moment.
+        let least_s = self.process.duration_s.min(WINDOW_S);
+        waited_s >= RELEVANT_S && waited_s > RELEVANT_SHARE * self.busy_s().max(least_s)
+    }
+
+    /// How long the process lived after its start-up, the time that shares are of.
+    fn busy_s(self) -> f64 {
+        self.process.duration_s - self.process.startup_s.unwrap_or(0.0)
     }
 
     /// When `thread` ended, or the process if the thread has not.
@@ -114,6 +126,9 @@ impl<'a> Scene<'a> {
             gil: Some(self.gil.gil),
             threads: Vec::new(),
             cost_s: 0.0,
+            scope: Scope::Run,
+            window: None,
+            worst: None,
         }
     }
 }
