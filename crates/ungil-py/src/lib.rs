@@ -27,7 +27,7 @@ fn hook_path() -> PyResult<OsString> {
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
 fn hookable(executable: PathBuf) -> Option<String> {
     match interpreter::hookable(&executable) {
-        Hookable::Yes | Hookable::NotScheduled(_) | Hookable::NotPython => None,
+        Hookable::Yes | Hookable::NotScheduled(_) | Hookable::NotPython { .. } => None,
         Hookable::No(why) => Some(why),
     }
 }

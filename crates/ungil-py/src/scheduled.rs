@@ -40,7 +40,7 @@ pub fn preload_value(others: Option<OsString>) -> PyResult<OsString> {
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
 pub fn unscheduled(executable: PathBuf) -> Option<(String, bool)> {
     match interpreter::hookable(&executable) {
-        Hookable::Yes | Hookable::NotPython => None,
+        Hookable::Yes | Hookable::NotPython { .. } => None,
         Hookable::NotScheduled(why) => Some((why, true)),
         Hookable::No(why) => Some((why, false)),
     }

@@ -1,7 +1,7 @@
 //! Whether the hook can be preloaded into a program, and schedule it, told from its executable alone.
 //!
 //! It reads ELF headers and the dynamic symbol table; it runs nothing. What it does not know:
-//! whether a libpython that the program loads later can be hooked (the hook says so itself).
+//! whether the program loads a libpython later, and what becomes of that (the hook says so itself).
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -19,8 +19,12 @@ pub enum Hookable {
     /// It is a Python that the hook leaves alone or records, and whose GIL cannot be scheduled.
     /// The sentence, without a final dot, says why.
     NotScheduled(String),
-    /// It is no Python: nothing to record in itself, but the Python programs it starts are.
-    NotPython,
+    /// It is no Python. One that it loads is recorded and scheduled, and so are the Python programs
+    /// that it starts.
+    NotPython {
+        /// Whether a loader preloads the hook into it. It does not if it is statically linked.
+        preloadable: bool,
+    },
     /// The hook cannot work in it. The sentence, without a final dot, says why.
     No(String),
 }
@@ -135,7 +139,7 @@ fn judge(name: &str, image: &[u8], is_privileged: bool) -> Hookable {
         return no("is PyPy, whose GIL does not use the C library");
     }
     if !is_python {
-        return Hookable::NotPython;
+        return Hookable::NotPython { preloadable: !loader.is_empty() };
     }
     if elf.header.e_machine != MACHINE || !elf.is_64 {
         return no(&format!(
@@ -169,7 +173,7 @@ fn not_scheduled(elf: &Elf) -> Option<&'static str> {
         return Some("is older than Python 3.7, and its GIL cannot be scheduled");
     }
     if libraries().any(is_free_threaded) || defines(elf, FREE_THREADED_SYMBOL) {
-        return Some("is a free-threaded Python, which has no GIL to schedule");
+        return Some("is a free-threaded Python, and its GIL is scheduled only while it is on");
     }
     None
 }
@@ -220,6 +224,7 @@ mod tests {
 
     const PYTHON: &str = "char _PyRuntime[64]; int main() { return 0; }";
     const OTHER: &str = "int main() { return 0; }";
+    const OTHER_PROGRAM: Hookable = Hookable::NotPython { preloadable: true };
 
     fn script(folder: &TempDir, name: &str, text: &str, mode: u32) -> PathBuf {
         let file = folder.path().join(name);
@@ -238,7 +243,7 @@ mod tests {
     #[test]
     fn a_python_is_known_by_its_symbols_or_by_its_library() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(hookable(&link(&folder, "other", OTHER, &[])), Hookable::NotPython);
+        assert_eq!(hookable(&link(&folder, "other", OTHER, &[])), OTHER_PROGRAM);
         assert_eq!(hookable(&link(&folder, "static", PYTHON, &["-rdynamic"])), Hookable::Yes);
         let library = ["-shared", "-Wl,-soname,libpython3.13.so.1.0"];
         let library = link(&folder, "libpython3.13.so", PYTHON, &library);
@@ -281,7 +286,7 @@ mod tests {
         let python = link(&folder, "python", code, &["-static"]);
         assert!(why_not(&python).ends_with("is statically linked, so no loader preloads the hook"));
         let other = link(&folder, "other", OTHER, &["-static"]);
-        assert_eq!(hookable(&other), Hookable::NotPython);
+        assert_eq!(hookable(&other), Hookable::NotPython { preloadable: false });
         let loader = ["-rdynamic", "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"];
         assert!(why_not(&link(&folder, "musl", PYTHON, &loader)).contains("is built for musl"));
         let setuid = link(&folder, "setuid", PYTHON, &["-rdynamic"]);
@@ -316,7 +321,7 @@ mod tests {
         let env = format!("#!/usr/bin/env -S A=b {python} -u\n");
         assert_eq!(hookable(&script(&folder, "env", &env, 0o755)), Hookable::Yes);
         let shell = script(&folder, "shell", "#!/bin/sh\nexec python\n", 0o755);
-        assert_eq!(hookable(&shell), Hookable::NotPython);
+        assert_eq!(hookable(&shell), OTHER_PROGRAM);
         let lost = why_not(&script(&folder, "lost", "#!/no/such/python\n", 0o755));
         assert!(lost.ends_with("lost is a script, and /no/such/python is not there"));
         let lost = why_not(&script(&folder, "lost", "#!/usr/bin/env no-such-python\n", 0o755));
@@ -334,7 +339,7 @@ mod tests {
         assert!(why_not(folder.path()).ends_with("is not a file"));
         assert!(why_not(Path::new("")).ends_with("is empty"));
         assert!(why_not(Path::new("no-such-program")).ends_with("is in PATH"));
-        assert_eq!(hookable(Path::new("sh")), Hookable::NotPython);
+        assert_eq!(hookable(Path::new("sh")), OTHER_PROGRAM);
         let plain = script(&folder, "plain", "text", 0o644);
         assert!(why_not(&plain).ends_with("plain is not executable"));
         let text = script(&folder, "text", "text", 0o755);

@@ -48,6 +48,8 @@ pub struct ProcessReport {
     pub duration_s: f64,
     /// Why its GIL was not recorded, or `None`.
     pub not_recorded: Option<String>,
+    /// Of a free-threaded build, which may run without a GIL; `None` for others.
+    pub free_threaded: Option<FreeThreaded>,
     /// The policy that its last waiter waited under ("stock" is CPython's own); `None` if nobody
     /// ever waited or the process still runs.
     pub policy: Option<&'static str>,
@@ -57,6 +59,16 @@ pub struct ProcessReport {
     pub unrecorded_threads: u64,
     /// The main interpreter's GIL first.
     pub gils: Vec<GilReport>,
+}
+
+/// Whether a free-threaded build had a GIL.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct FreeThreaded {
+    /// "on" from the start, "off" but for imports of extension modules, "switched on" for good at
+    /// some time; `None` if that is not known.
+    pub gil: Option<&'static str>,
+    /// When it was first seen to be on for good.
+    pub gil_on_s: Option<f64>,
 }
 
 /// The ended processes that held and waited least, when there are too many to list.
@@ -355,6 +367,8 @@ pub enum Evidence {
         /// Innermost Python frame in the longest of them that has a stack.
         frame: Option<String>,
     },
+    /// No GIL was recorded.
+    NotRecorded {},
     /// Nothing wrong.
     None {
         /// Share of the time in which the GIL was held.

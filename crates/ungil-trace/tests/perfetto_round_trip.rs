@@ -65,8 +65,8 @@ fn other() -> impl Strategy<Value = Record> {
         (thread(), ".{0,20}").prop_map(|(thread, name)| Record::ThreadNamed { thread, name }),
         (thread(), any::<u64>(), vec(frame, 0..5))
             .prop_map(|(thread, at_ns, frames)| Record::Stack { thread, at_ns, frames }),
-        (0..PROCESSES, any::<[u64; 4]>()).prop_map(
-            |(process, [at_ns, interval, policy, unrecorded])| {
+        (0..PROCESSES, any::<[u64; 6]>()).prop_map(
+            |(process, [at_ns, interval, policy, unrecorded, gil_state, gil_on_ns])| {
                 Record::ProcessEnded {
                     process: ProcessId(process),
                     at_ns,
@@ -74,6 +74,9 @@ fn other() -> impl Strategy<Value = Record> {
                         switch_interval_ns: interval,
                         policy,
                         unrecorded_threads: unrecorded,
+                        // Not written where there is nothing to say.
+                        gil_state: gil_state % 5,
+                        gil_on_ns: gil_on_ns * (gil_state % 2),
                     },
                 }
             }

@@ -6,12 +6,13 @@ use super::seat::Seat;
 use super::{Analysis, findings};
 use crate::record::ThreadId;
 use crate::report::{
-    BlameReport, Blocking, ContextSwitches, Gaps, GilReport, LongHoldReport, ProcessReport, Report,
-    SCHEMA, ThreadReport, Unanswered, Who,
+    BlameReport, Blocking, ContextSwitches, FreeThreaded, Gaps, GilReport, LongHoldReport,
+    ProcessReport, Report, SCHEMA, ThreadReport, Unanswered, Who,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use ungil_core::schedule::Policy;
+use ungil_core::table::GilState;
 
 /// Rows of blame listed per GIL; the rest is summed for each victim.
 const BLAME_ROWS: usize = 4_096;
@@ -58,7 +59,7 @@ impl Analysis {
             duration_s: seconds(self.now_ns.saturating_sub(started_ns)),
             lost_events: self.lost_events,
             other_processes: Some(self.other_processes).filter(|others| others.processes > 0),
-            findings: findings::find(&processes),
+            findings: findings::find(&processes, &self.notes),
             processes,
             notes: self.notes.clone(),
         }
@@ -77,7 +78,8 @@ impl View<'_> {
             python: known.python.clone(),
             started_s: self.since_start(known.at_ns),
             duration_s: self.duration_s(),
-            not_recorded: known.not_recorded.clone(),
+            not_recorded: known.not_recorded.clone().or_else(|| self.nothing_to_record()),
+            free_threaded: self.free_threaded(),
             policy: Some(totals.policy)
                 .filter(|_| totals.switch_interval_ns > 0)
                 .and_then(|number| Policy::from_number(u32::try_from(number).ok()?))
@@ -88,6 +90,28 @@ impl View<'_> {
             unrecorded_threads: totals.unrecorded_threads,
             gils,
         }
+    }
+
+    fn gil_state(&self) -> GilState {
+        let number = u32::try_from(self.process.totals.gil_state).ok();
+        number.and_then(GilState::from_number).unwrap_or_default()
+    }
+
+    fn nothing_to_record(&self) -> Option<String> {
+        (self.gil_state() == GilState::Off)
+            .then(|| "this Python is free-threaded, and its GIL was off".to_owned())
+    }
+
+    fn free_threaded(&self) -> Option<FreeThreaded> {
+        let gil = match self.gil_state() {
+            GilState::Always => return None,
+            GilState::Unknown => None,
+            GilState::Off => Some("off"),
+            GilState::On => Some("on"),
+            GilState::SwitchedOn => Some("switched on"),
+        };
+        let on_ns = Some(self.process.totals.gil_on_ns).filter(|&on_ns| on_ns > 0);
+        Some(FreeThreaded { gil, gil_on_s: on_ns.map(|on_ns| self.since_start(on_ns)) })
     }
 
     fn gil(&self, gil: &Gil) -> GilReport {

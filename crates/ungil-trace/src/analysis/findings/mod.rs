@@ -27,16 +27,21 @@ struct Scene<'a> {
 }
 
 /// The findings of all processes, those that explain most wait time first; never empty.
-pub(super) fn find(processes: &[ProcessReport]) -> Vec<Finding> {
-    let scenes = processes
-        .iter()
+pub(super) fn find(processes: &[ProcessReport], notes: &[String]) -> Vec<Finding> {
+    let scenes = recorded(processes)
         .flat_map(|process| process.gils.iter().map(move |gil| Scene { process, gil }));
     let mut findings: Vec<Finding> = scenes.flat_map(find_in).collect();
     findings.sort_by(|a, b| b.cost_s.total_cmp(&a.cost_s));
     if findings.is_empty() {
-        findings.push(nothing::find(processes));
+        findings.push(nothing::find(processes, notes));
     }
     findings
+}
+
+/// The processes whose GIL is worth a word: a free-threaded build whose GIL is off has one while
+/// it imports extension modules, which costs nobody anything.
+fn recorded(processes: &[ProcessReport]) -> impl Iterator<Item = &ProcessReport> {
+    processes.iter().filter(|process| process.not_recorded.is_none())
 }
 
 fn find_in(scene: Scene) -> Vec<Finding> {

@@ -56,6 +56,7 @@ fn rich() -> Report {
         Evidence::Hog { held_share: 0.0, victims: 0 },
         Evidence::Unfair { jain: 0.0, best_share: 0.0, worst_share: 0.0, worst_gap_ms: 0.0 },
         Evidence::NativeHold { holds: 0, unanswered_s: 0.0, longest_ms: 0.0, frame: None },
+        Evidence::NotRecorded {},
     ];
     let with = |evidence| crate::report::Finding { evidence, ..template.clone() };
     report.findings.extend(evidences.map(with));
