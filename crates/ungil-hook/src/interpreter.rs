@@ -160,14 +160,19 @@ impl Interpreter {
         }
     }
 
-    /// Whether the interpreter is initialised, and so has made its GIL.
+    /// Whether it has made its GIL, and lets go of it from time to time.
     pub fn is_running(&self) -> bool {
-        self.image.symbol(c"Py_IsInitialized").is_some_and(|function| {
-            // SAFETY: the function of this name takes nothing and returns an int in every CPython;
-            // it only reads a static variable, and may be called before the initialisation.
-            let is_initialized: extern "C" fn() -> c_int =
-                unsafe { std::mem::transmute(function.address) };
-            is_initialized() != 0
+        // Up to 3.6 an interpreter is initialised before it has a GIL, which comes with the first
+        // thread; later ones say so before they know whether they have one.
+        let question = match self.make {
+            Make::Conditions { .. } => c"Py_IsInitialized",
+            _ => c"PyEval_ThreadsInitialized",
+        };
+        self.image.symbol(question).is_some_and(|function| {
+            // SAFETY: both functions take nothing and return an int in every CPython; they only
+            // read static variables, and may be called before the initialisation.
+            let answer: extern "C" fn() -> c_int = unsafe { std::mem::transmute(function.address) };
+            answer() != 0
         })
     }
 

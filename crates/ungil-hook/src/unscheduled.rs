@@ -4,11 +4,11 @@
 //! hook in the program itself looks back then. Until then there is a file, the *mark*, into which
 //! every process that is scheduled under that `ungil run` writes a byte.
 
-use crate::control;
 use crate::interpreter::Interpreter;
-use crate::process::current_pid;
+use crate::process::{self, current_pid};
 use crate::session::{RUN, variable};
-use libc::{c_char, c_int};
+use crate::{control, image};
+use libc::{c_char, c_int, c_void};
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -62,6 +62,8 @@ pub fn await_python() {
         libc::fchmod(file, 0o622);
         libc::close(file);
     }
+    // Some shells end so.
+    image::program().inspect(|it| it.redirect(c"_exit", process::exit_at_once as *const c_void));
     // SAFETY: libc has set this variable to a C string before constructors run.
     let name = unsafe { CStr::from_ptr(program_invocation_short_name) }.to_owned();
     let _ = PROGRAM.set(Program {

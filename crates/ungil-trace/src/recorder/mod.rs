@@ -367,7 +367,7 @@ impl Recording {
                          that it started was a Python with the hook in it"
                 )
             }
-            Hookable::Yes | Hookable::NotScheduled(_) => {
+            Hookable::Yes | Hookable::FreeThreaded(_) | Hookable::NotScheduled(_) => {
                 format!(
                     "the hook did not answer from {program}; `ungil doctor` tells whether it \
                          can, and a limit on file size or memory (ulimit) may keep it from it"

@@ -50,8 +50,8 @@ pub(super) fn find(processes: &[ProcessReport], notes: &[String]) -> Finding {
 /// The finding of a trace without a GIL: why there is none.
 fn not_recorded(processes: &[ProcessReport], notes: &[String]) -> Finding {
     let told = processes.iter().find_map(|process| process.not_recorded.as_deref());
-    let noted = || notes.iter().find_map(|note| note.strip_prefix(NOTHING_RECORDED));
-    let text = told.or_else(noted).unwrap_or(if processes.is_empty() {
+    let from_recorder = || notes.iter().find_map(|note| note.strip_prefix(NOTHING_RECORDED));
+    let text = told.or_else(from_recorder).unwrap_or(if processes.is_empty() {
         "no Python was seen"
     } else {
         "the Python that was loaded was never started"
