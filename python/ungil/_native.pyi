@@ -52,6 +52,7 @@ __all__ = [
     "SharedTransaction",
     "Slot",
     "Slots",
+    "StillStarting",
     "StructSchema",
     "__version__",
     "after_fork_in_child",
@@ -68,6 +69,7 @@ __all__ = [
     "gil_stats",
     "gil_thread_stats",
     "hook_path",
+    "mark_path",
     "hookable",
     "is_shared",
     "owner_died",
@@ -179,20 +181,26 @@ def preload_value(others: str | None) -> str:
     Raises ValueError if the loader could not preload the hook from where it is installed, OSError.
     """
 
-def unscheduled(executable: str) -> tuple[str, bool] | None:
-    """None if nothing speaks against scheduling this program, else why not, in a sentence.
+def unscheduled(executable: str) -> tuple[str, bool, bool] | None:
+    """None if nothing speaks against scheduling this program, else what does, in a sentence.
 
-    With it comes whether the hook can be preloaded all the same, for the programs it starts.
+    With it comes whether the hook can be preloaded all the same, for the programs it starts, and
+    whether it surely runs unscheduled: a free-threaded Python is scheduled while its GIL is on.
     """
 
 def restore_signals() -> None:
     """Undo what Python does to signals at its start and exec would pass on, as for SIGPIPE."""
 
+@final
+class StillStarting(RuntimeError):
+    """The process may be about to get a policy."""
+
 def process_policy(pid: int) -> tuple[str, int]:
     """The policy of a running process, and its quantum in nanoseconds.
 
     Raises FileNotFoundError or ProcessLookupError if there is no such process, PermissionError if
-    it is not ours to look into, RuntimeError, in a sentence, if ungil does not schedule it.
+    it is not ours to look into, RuntimeError, in a sentence, if ungil does not schedule it, and
+    StillStarting, which is one, if it may do so in a moment.
     """
 
 def set_process_policy(pid: int, policy: str, quantum_ns: int) -> tuple[str, int]:
@@ -200,6 +208,13 @@ def set_process_policy(pid: int, policy: str, quantum_ns: int) -> tuple[str, int
 
     A quantum of 0 is the policy's own. Raises what `process_policy` does, and ValueError for an
     unknown policy.
+    """
+
+def mark_path() -> str:
+    """What `ungil run` puts into the environment of the program that this process becomes.
+
+    If that is no Python, the hook in it makes a file of this name, into which every process that
+    is scheduled writes, and says on stderr in the end if none was.
     """
 
 def remove_stale_pages() -> None:

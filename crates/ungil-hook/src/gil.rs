@@ -9,6 +9,7 @@
 //! All fields but the addresses are guarded by the GIL's own mutex, which every caller of the
 //! hooked functions holds, or by the GIL itself; they are atomics only for the compiler's sake.
 
+use crate::free_threaded;
 use crate::process;
 use std::cell::Cell;
 use std::ops::Range;
@@ -98,6 +99,16 @@ impl Gil {
         }
     }
 
+    /// Whether it has been made, or met.
+    pub fn is_known(&self) -> bool {
+        self.cond() != 0
+    }
+
+    /// Address of its `cond` (or of 2.7's semaphore).
+    pub fn cond(&self) -> usize {
+        self.address.load(Relaxed)
+    }
+
     /// Number of this GIL in events.
     #[allow(clippy::cast_possible_truncation, reason = "GILS is below 256")]
     pub fn number(&self) -> u8 {
@@ -131,6 +142,9 @@ pub fn initialised(address: usize) {
             // Made anew at the same place: in a child after fork, or a later sub-interpreter.
             Some(gil) => gil.reset(),
             None => add(before),
+        }
+        if ALL[0].address.load(Relaxed) == before {
+            free_threaded::created(&ALL[0]);
         }
     }
 }
@@ -204,6 +218,17 @@ pub fn tell(header: &Header) {
 /// The main GIL, or in 2.7 the only one.
 pub fn main() -> &'static Gil {
     &ALL[0]
+}
+
+/// Forgets every GIL: their interpreter was unloaded, and nobody holds or awaits one. Numbers of
+/// acquires and releases go on.
+pub fn forget() {
+    UNKNOWN_MAIN[0].store(0, Relaxed);
+    KNOWN.store(0, Relaxed);
+    for gil in &ALL {
+        gil.address.store(0, Relaxed);
+        gil.reset();
+    }
 }
 
 /// Starts every order anew, in the child after a fork: its events go to a table of its own, and

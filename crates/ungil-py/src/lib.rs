@@ -27,7 +27,10 @@ fn hook_path() -> PyResult<OsString> {
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
 fn hookable(executable: PathBuf) -> Option<String> {
     match interpreter::hookable(&executable) {
-        Hookable::Yes | Hookable::NotScheduled(_) | Hookable::NotPython => None,
+        Hookable::Yes
+        | Hookable::FreeThreaded(_)
+        | Hookable::NotScheduled(_)
+        | Hookable::NotPython { .. } => None,
         Hookable::No(why) => Some(why),
     }
 }
@@ -38,7 +41,9 @@ mod _native {
     use pyo3::types::PyTuple;
 
     #[pymodule_export]
-    use super::control::{process_policy, remove_stale_pages, set_process_policy};
+    use super::control::{
+        StillStarting, mark_path, process_policy, remove_stale_pages, set_process_policy,
+    };
     #[pymodule_export]
     use super::fanout::{
         Connecting, Connection, Lean, Operation, connect, connect_unix, sleep, wait_readable,

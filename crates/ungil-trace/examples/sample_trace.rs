@@ -79,6 +79,8 @@ fn records() -> Vec<Record> {
                 switch_interval_ns: 5_000_000,
                 policy: 0,
                 unrecorded_threads: 0,
+                gil_state: 0,
+                gil_on_ns: 0,
             },
         },
     ]

@@ -153,6 +153,8 @@ impl Record {
         }
     }
 }
+/// How the note begins that says why a trace has no process.
+pub const NOTHING_RECORDED: &str = "nothing was recorded: ";
 
 /// What is known of a process image when it is first seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,6 +185,10 @@ pub struct ProcessTotals {
     pub policy: u64,
     /// Threads that found no slot and were not recorded.
     pub unrecorded_threads: u64,
+    /// The number of a [`ungil_core::table::GilState`].
+    pub gil_state: u64,
+    /// When the GIL of a free-threaded build was first seen to be on for good, or 0.
+    pub gil_on_ns: u64,
 }
 
 /// Exact totals of a thread, independent of lost events.

@@ -86,6 +86,8 @@ pub struct ProcessReport {
     pub duration_s: f64,
     /// Why its GIL was not recorded, or `None`.
     pub not_recorded: Option<String>,
+    /// Of a free-threaded build, which may run without a GIL; `None` for others.
+    pub free_threaded: Option<FreeThreaded>,
     /// The policy that its last waiter waited under ("stock" is CPython's own); `None` if nobody
     /// ever waited or the process still runs.
     pub policy: Option<&'static str>,
@@ -113,6 +115,16 @@ pub struct Throttled {
     pub times: u64,
     /// For how long, summed over processors.
     pub stopped_s: f64,
+}
+
+/// Whether a free-threaded build had a GIL.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct FreeThreaded {
+    /// "on" from the start, "off" but for imports of extension modules, "switched on" for good at
+    /// some time; `None` if that is not known.
+    pub gil: Option<&'static str>,
+    /// When it was first seen to be on for good.
+    pub gil_on_s: Option<f64>,
 }
 
 /// The ended processes that held and waited least, when there are too many to list.
@@ -482,6 +494,8 @@ pub enum Evidence {
         /// Whether a CPU limit explains at least half of it.
         limited: bool,
     },
+    /// No GIL was recorded.
+    NotRecorded {},
     /// Nothing wrong.
     None {
         /// Share of the time in which the GIL was held.

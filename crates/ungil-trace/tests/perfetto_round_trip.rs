@@ -81,8 +81,8 @@ fn other() -> impl Strategy<Value = Record> {
         (0..PROCESSES, any::<u64>(), vec(".{0,20}", 0..5)).prop_map(|(process, at_ns, files)| {
             Record::Libraries { process: ProcessId(process), at_ns, files }
         }),
-        (0..PROCESSES, any::<[u64; 4]>()).prop_map(
-            |(process, [at_ns, interval, policy, unrecorded])| {
+        (0..PROCESSES, any::<[u64; 6]>()).prop_map(
+            |(process, [at_ns, interval, policy, unrecorded, gil_state, gil_on_ns])| {
                 Record::ProcessEnded {
                     process: ProcessId(process),
                     at_ns,
@@ -90,6 +90,9 @@ fn other() -> impl Strategy<Value = Record> {
                         switch_interval_ns: interval,
                         policy,
                         unrecorded_threads: unrecorded,
+                        // Not written where there is nothing to say.
+                        gil_state: gil_state % 5,
+                        gil_on_ns: gil_on_ns * (gil_state % 2),
                     },
                 }
             }

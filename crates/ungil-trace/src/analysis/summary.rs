@@ -6,12 +6,13 @@ use super::process::{Process, Startup, Thread};
 use super::seat::Seat;
 use crate::record::{ProcessTotals, ThreadId};
 use crate::report::{
-    BlameReport, Blocking, ContextSwitches, Descheduled, Gaps, GilReport, LongHoldReport,
-    ProcessReport, Report, SCHEMA, ThreadReport, Throttled, Who, Window,
+    BlameReport, Blocking, ContextSwitches, Descheduled, FreeThreaded, Gaps, GilReport,
+    LongHoldReport, ProcessReport, Report, SCHEMA, ThreadReport, Throttled, Who, Window,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use ungil_core::schedule::Policy;
+use ungil_core::table::GilState;
 
 /// Rows of blame listed per GIL; the rest is summed for each victim.
 const BLAME_ROWS: usize = 4_096;
@@ -109,7 +110,8 @@ impl View<'_> {
             python: known.python.clone(),
             started_s: self.since_start(known.at_ns),
             duration_s: self.duration_s(),
-            not_recorded: known.not_recorded.clone(),
+            not_recorded: known.not_recorded.clone().or_else(|| self.nothing_to_record()),
+            free_threaded: self.free_threaded(),
             policy: Some(totals.policy)
                 .filter(|_| totals.switch_interval_ns > 0)
                 .and_then(|number| Policy::from_number(u32::try_from(number).ok()?))
@@ -134,6 +136,28 @@ impl View<'_> {
     fn totals(&self) -> ProcessTotals {
         let known = self.known.processes.get(self.process.known.process.0);
         known.map_or(self.process.totals, |process| process.totals)
+    }
+
+    fn gil_state(&self) -> GilState {
+        let number = u32::try_from(self.totals().gil_state).ok();
+        number.and_then(GilState::from_number).unwrap_or_default()
+    }
+
+    fn nothing_to_record(&self) -> Option<String> {
+        (self.gil_state() == GilState::Off)
+            .then(|| "this Python is free-threaded, and its GIL was off".to_owned())
+    }
+
+    fn free_threaded(&self) -> Option<FreeThreaded> {
+        let gil = match self.gil_state() {
+            GilState::Always => return None,
+            GilState::Unknown => None,
+            GilState::Off => Some("off"),
+            GilState::On => Some("on"),
+            GilState::SwitchedOn => Some("switched on"),
+        };
+        let on_ns = Some(self.totals().gil_on_ns).filter(|&on_ns| on_ns > 0);
+        Some(FreeThreaded { gil, gil_on_s: on_ns.map(|on_ns| self.since_start(on_ns)) })
     }
 
     fn gil(&self, gil: &Gil) -> GilReport {

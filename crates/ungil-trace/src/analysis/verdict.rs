@@ -59,7 +59,7 @@ pub(super) fn incidents(processes: &[ProcessReport]) -> Vec<Incident> {
         }
         let process = std::slice::from_ref(process);
         let found = findings::find(process);
-        let limit = findings::nothing(process);
+        let limit = findings::nothing(process, &[]);
         let waited_s = waited_s(&process[0], limit.gil);
         incidents.extend(found.into_iter().map(|finding| (finding.cost_s, finding)));
         if findings::is_limit(&limit) {
@@ -117,15 +117,20 @@ impl Analysis {
         findings.extend(incidents.into_iter().take(TOLD).map(in_window));
         findings.sort_by(|a, b| b.cost_s.total_cmp(&a.cost_s));
         if !findings.is_empty() {
+            findings::say_whose(processes, &mut findings);
             return findings;
         }
-        let mut nothing = findings::nothing(processes);
+        let mut nothing = findings::nothing(processes, &self.notes);
         let limit = limits.into_iter().max_by(|(_, a), (_, b)| a.cost_s.total_cmp(&b.cost_s));
         match limit {
             Some((window, incident)) if findings::is_limit(&nothing) => {
                 self.place(&mut nothing, processes, &[(window, incident)]);
             }
-            Some(limit) => return vec![in_window(limit)],
+            Some(limit) => {
+                findings.push(in_window(limit));
+                findings::say_whose(processes, &mut findings);
+                return findings;
+            }
             None => self.place(&mut nothing, processes, &[]),
         }
         vec![nothing]

@@ -9,8 +9,8 @@ use ungil_core::{Event, Kind};
 use super::frame;
 use super::schema::{
     BLOCKED, COMMON_SEQUENCE, DEBUG_ANNOTATIONS, DROP_REQUEST, FORCED, GIL, HOLD, RAN, RELEASE,
-    RELEASE_KIND, SCHEMA, Track, VOLUNTARY, WAIT, annotation, packet, process_totals,
-    thread_totals, track_event,
+    RELEASE_KIND, SCHEMA, Track, VOLUNTARY, WAIT, annotation, free_threaded_totals, packet,
+    process_totals, thread_totals, track_event,
 };
 use super::wire::{Fields, Malformed, Value};
 use crate::record::{Frame, Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals};
@@ -187,6 +187,11 @@ impl Decoder {
                 let mut totals = ProcessTotals::default();
                 for (name, value) in process_totals(&mut totals) {
                     *value = event.uint(name)?;
+                }
+                for (name, value) in free_threaded_totals(&mut totals) {
+                    if let Some(told) = event.annotation(Name::Spelled(name.as_bytes()))? {
+                        *value = told.uint()?;
+                    }
                 }
                 Record::ProcessEnded { process, at_ns, totals }
             }

@@ -16,8 +16,8 @@ use super::packet::{
     put_packet,
 };
 use super::schema::{
-    COMMON_SEQUENCE, CULPRIT, CULPRIT_TID, SCHEMA, Track, annotation, clock, packet,
-    process_totals, sequence_of, thread_totals, track, track_event,
+    COMMON_SEQUENCE, CULPRIT, CULPRIT_TID, SCHEMA, Track, annotation, clock, free_threaded_totals,
+    packet, process_totals, sequence_of, thread_totals, track, track_event,
 };
 use super::slices::ThreadTrack;
 use super::wire::Message;
@@ -115,6 +115,11 @@ impl Encoder {
                 self.instant(Track::Process(process), at_ns, "process totals", |event| {
                     for (name, value) in process_totals(&mut totals) {
                         annotate_uint(event, name, *value);
+                    }
+                    for (name, value) in free_threaded_totals(&mut totals) {
+                        if *value != 0 {
+                            annotate_uint(event, name, *value);
+                        }
                     }
                 });
             }

@@ -191,6 +191,11 @@ pub fn thread_totals(totals: &mut ThreadTotals) -> [(&'static str, &mut u64); 11
     ]
 }
 
+/// The annotations of `process totals` that only a free-threaded build has.
+pub fn free_threaded_totals(totals: &mut ProcessTotals) -> [(&'static str, &mut u64); 2] {
+    [("gil_state", &mut totals.gil_state), ("gil_on_ns", &mut totals.gil_on_ns)]
+}
+
 /// The annotations of `process totals`.
 pub fn process_totals(totals: &mut ProcessTotals) -> [(&'static str, &mut u64); 3] {
     [

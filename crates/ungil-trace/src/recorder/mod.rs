@@ -17,7 +17,7 @@ use crate::analysis::Analysis;
 use crate::clock::now_ns;
 use crate::interpreter::{self, Hookable};
 use crate::perfetto::{Overwrite, Writer};
-use crate::record::{ProcessId, Record, ThreadId};
+use crate::record::{NOTHING_RECORDED, ProcessId, Record, ThreadId};
 use crate::report::Report;
 use crate::wall_clock::WallClock;
 use process::Traced;
@@ -357,7 +357,7 @@ impl Recording {
             self.sink.put(&Record::Note { text });
         }
         if self.next_process.0 == 0 {
-            let text = format!("nothing was recorded: {}", self.why_nothing());
+            let text = format!("{NOTHING_RECORDED}{}", self.why_nothing());
             self.sink.put(&Record::Note { text });
         }
         self.finish_processes(processes);
@@ -368,13 +368,19 @@ impl Recording {
         let program = self.executable.display();
         match interpreter::hookable(&self.executable) {
             Hookable::No(why) => why,
-            Hookable::NotPython => {
+            Hookable::NotPython { preloadable: true } => {
                 format!(
-                    "neither {program} nor a program that it started is a dynamically \
-                         linked Python that inherited its environment"
+                    "{program} is no Python and loaded none, and no program that it started \
+                         was one with the hook in it"
                 )
             }
-            Hookable::Yes | Hookable::NotScheduled(_) => {
+            Hookable::NotPython { preloadable: false } => {
+                format!(
+                    "{program} is statically linked, so the hook was not in it, and no program \
+                         that it started was a Python with the hook in it"
+                )
+            }
+            Hookable::Yes | Hookable::FreeThreaded(_) | Hookable::NotScheduled(_) => {
                 format!(
                     "the hook did not answer from {program}; `ungil doctor` tells whether it \
                          can, and a limit on file size or memory (ulimit) may keep it from it"

@@ -249,6 +249,8 @@ impl Traced {
             switch_interval_ns: header.switch_interval_ns.load(Relaxed),
             policy: header.policy.load(Relaxed).into(),
             unrecorded_threads: header.unrecorded_threads.load(Relaxed),
+            gil_state: header.gil_state.load(Acquire).into(),
+            gil_on_ns: header.gil_on_ns.load(Relaxed),
         };
         give(Record::ProcessEnded { process, at_ns, totals });
         let _ = fs::remove_file(&self.path);
@@ -400,10 +402,12 @@ fn describe(header: &Header, process: ProcessId, pid: u32) -> Process {
         .collect();
     let version = load_text(&header.python);
     let not_recorded = match Status::from_number(header.status.load(Relaxed)) {
-        Some(Status::Hooked) => None,
-        Some(Status::FreeThreaded) => {
-            Some("this Python is a free-threaded build: it has no GIL to wait for")
-        }
+        // Whether a free-threaded build has a GIL is known in the end.
+        Some(Status::Hooked | Status::FreeThreaded) => None,
+        Some(Status::NotSeen) => Some(
+            "a Python was loaded, but the hook saw nothing of its start: it was not started, or \
+             it was loaded in a way that hides it (RTLD_DEEPBIND)",
+        ),
         Some(Status::PyPy) => Some("PyPy's GIL is not made of calls to libc, so it cannot be seen"),
         Some(Status::UnknownInterpreter) | None => Some(
             "this Python does not make the calls to libc that a GIL is known by; \

@@ -38,12 +38,10 @@ struct Scene<'a> {
 
 /// What is wrong in these processes, those findings that explain most wait time first.
 pub(super) fn find(processes: &[ProcessReport]) -> Vec<Finding> {
-    let scenes = processes
-        .iter()
+    let scenes = recorded(processes)
         .flat_map(|process| process.gils.iter().map(move |gil| Scene { process, gil }));
     let mut findings: Vec<Finding> = scenes.flat_map(find_in).collect();
     findings.sort_by(|a, b| b.cost_s.total_cmp(&a.cost_s));
-    whose::say(processes, &mut findings);
     findings
 }
 
@@ -51,6 +49,13 @@ pub(super) fn find(processes: &[ProcessReport]) -> Vec<Finding> {
 pub(super) use nothing::find as nothing;
 /// Whether a finding says so.
 pub(super) use nothing::is_limit;
+/// Lets findings say which process and which GIL they are about, if there are several.
+pub(super) use whose::say as say_whose;
+/// The processes whose GIL is worth a word: a free-threaded build whose GIL is off has one while
+/// it imports extension modules, which costs nobody anything.
+fn recorded(processes: &[ProcessReport]) -> impl Iterator<Item = &ProcessReport> {
+    processes.iter().filter(|process| process.not_recorded.is_none())
+}
 
 fn find_in(scene: Scene) -> Vec<Finding> {
     let mut findings = native_hold::find(scene);

@@ -1,6 +1,8 @@
-//! Nothing wrong, or nothing but that there is one GIL for all, with the numbers that say so.
+//! Nothing wrong, or nothing but that there is one GIL for all, with the numbers that say so; or
+//! nothing known.
 
 use super::{whose, words};
+use crate::record::NOTHING_RECORDED;
 use crate::report::{Evidence, Finding, ProcessReport, Scope};
 
 /// Contended for more of the time than this, a GIL that treats all alike still slows them down.
@@ -15,30 +17,11 @@ pub(in crate::analysis) fn is_limit(finding: &Finding) -> bool {
 }
 
 /// The finding of a trace without other findings, about its busiest GIL.
-pub(in crate::analysis) fn find(processes: &[ProcessReport]) -> Finding {
-    let gils =
-        processes.iter().flat_map(|process| process.gils.iter().map(move |gil| (process, gil)));
+pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -> Finding {
+    let gils = super::recorded(processes)
+        .flat_map(|process| process.gils.iter().map(move |gil| (process, gil)));
     let busiest = gils.max_by(|(_, a), (_, b)| a.held_s.total_cmp(&b.held_s));
-    let Some((process, gil)) = busiest else {
-        let why = processes.iter().find_map(|process| process.not_recorded.as_deref());
-        let text = why.map_or_else(
-            || "no GIL was used".to_owned(),
-            |why| format!("no GIL was recorded: {why}"),
-        );
-        let evidence = Evidence::None { held_share: 0.0, contended_share: 0.0, waited_max_s: 0.0 };
-        return Finding {
-            evidence,
-            text,
-            advice: None,
-            pid: None,
-            gil: None,
-            threads: Vec::new(),
-            cost_s: 0.0,
-            scope: Scope::Run,
-            window: None,
-            worst: None,
-        };
-    };
+    let Some((process, gil)) = busiest else { return not_recorded(processes, notes) };
     let startup_s = process.startup_s.unwrap_or(0.0);
     let busy_s = process.duration_s - startup_s;
     let share = |part_s: f64| if busy_s > 0.0 { (part_s / busy_s).min(1.0) } else { 0.0 };
@@ -82,6 +65,29 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport]) -> Finding {
         advice: is_limit.then(|| advice.to_owned()),
         pid: Some(process.pid),
         gil: Some(gil.gil),
+        threads: Vec::new(),
+        cost_s: 0.0,
+        scope: Scope::Run,
+        window: None,
+        worst: None,
+    }
+}
+
+/// The finding of a trace without a GIL: why there is none.
+fn not_recorded(processes: &[ProcessReport], notes: &[String]) -> Finding {
+    let told = processes.iter().find_map(|process| process.not_recorded.as_deref());
+    let from_recorder = || notes.iter().find_map(|note| note.strip_prefix(NOTHING_RECORDED));
+    let text = told.or_else(from_recorder).unwrap_or(if processes.is_empty() {
+        "no Python was seen"
+    } else {
+        "the Python that was loaded was never started"
+    });
+    Finding {
+        evidence: Evidence::NotRecorded {},
+        text: text.to_owned(),
+        advice: None,
+        pid: None,
+        gil: None,
         threads: Vec::new(),
         cost_s: 0.0,
         scope: Scope::Run,

@@ -6,7 +6,7 @@ use crate::report::{Finding, GilReport, ProcessReport};
 const LONGEST: usize = 40;
 
 /// Lets the text of each finding begin with where it was found, if that is not the only place.
-pub(super) fn say(processes: &[ProcessReport], findings: &mut [Finding]) {
+pub(in crate::analysis) fn say(processes: &[ProcessReport], findings: &mut [Finding]) {
     for finding in findings {
         let process = processes.iter().find(|process| Some(process.pid) == finding.pid);
         let place = process.zip(finding.gil).and_then(|(process, gil)| {

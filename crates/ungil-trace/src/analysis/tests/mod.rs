@@ -8,3 +8,4 @@ mod naive;
 mod scenario;
 mod schema;
 mod sentences;
+mod unrecorded;

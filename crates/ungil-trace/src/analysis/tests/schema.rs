@@ -67,6 +67,7 @@ fn rich() -> Report {
             samples: 0,
             frame_samples: 0,
         },
+        Evidence::NotRecorded {},
     ];
     let with = |evidence| crate::report::Finding { evidence, ..template.clone() };
     report.findings.extend(evidences.map(with));
