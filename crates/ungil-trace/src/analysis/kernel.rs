@@ -174,18 +174,23 @@ impl Around {
         last.delayed_since(&first).max(until_after)
     }
 
-    /// And at most: all delays that were not counted before the hold, but by its end.
+    /// And at most: all delays between two counts, and all time of the hold that is not between
+    /// them. A thread that sleeps or has just let go is in no delay that would not be counted yet.
     fn most(&self, start_ns: u64, end_ns: u64) -> u64 {
-        let last = self.inside.map(|[_, last]| last).filter(|last| !last.runnable);
-        // A thread that let go ran then, and one that sleeps has ended its delays as well.
-        let Some(closing) = self.after.or(last) else { return u64::MAX };
-        let unseen_ns = end_ns.saturating_sub(closing.at_ns);
-        let since_before =
-            self.before.map_or(closing.delayed_ns, |before| closing.delayed_since(&before));
-        let since_first = self.inside.map_or(u64::MAX, |[first, _]| {
-            first.at_ns.saturating_sub(start_ns).saturating_add(closing.delayed_since(&first))
+        let [first, last] = self.inside.map_or([None; 2], |inside| inside.map(Some));
+        let never = Counted { at_ns: start_ns, ran_ns: 0, delayed_ns: 0, runnable: true };
+        let openings = [Some(self.before.unwrap_or(never)), first];
+        let closings = [self.after, last.filter(|last| !last.runnable)];
+        let pairs = openings.iter().flatten().flat_map(|opening| {
+            closings.iter().flatten().map(move |closing| {
+                let unseen_ns = opening.at_ns.saturating_sub(start_ns);
+                closing
+                    .delayed_since(opening)
+                    .saturating_add(unseen_ns)
+                    .saturating_add(end_ns.saturating_sub(closing.at_ns))
+            })
         });
-        since_before.min(since_first).saturating_add(unseen_ns)
+        pairs.min().unwrap_or(u64::MAX)
     }
 }
 

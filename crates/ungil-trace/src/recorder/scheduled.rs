@@ -9,7 +9,7 @@ use crate::clock::now_ns;
 use crate::record::{Record, ThreadId};
 use std::fs;
 
-/// Between two answers during one hold, at most.
+/// Between two answers that are given out during one hold, at most.
 const LONGEST_PAUSE_NS: u64 = 1_000_000_000;
 
 /// What the kernel has counted for a thread, in ns.
@@ -75,23 +75,23 @@ fn is_runnable(stat: &str) -> bool {
 /// Follows the holds of one thread, and asks as often as it takes to tell what became of them.
 #[derive(Clone, Debug, Default)]
 pub struct Follower {
-    /// The last answer that was not given out.
-    before: Option<Scheduled>,
+    /// The last answer, if it was not given out.
+    latest: Option<Scheduled>,
     /// Beginning of the hold that is followed, or 0.
     hold_ns: u64,
-    /// The age of that hold at which the kernel is asked again.
+    /// The age of that hold at which an answer is given out again.
     next_age_ns: u64,
 }
 
 impl Follower {
     /// Keeps an answer, which may turn out to be the last one before a long hold.
     pub const fn keep(&mut self, answer: Scheduled) {
-        self.before = Some(answer);
+        self.latest = Some(answer);
     }
 
     /// Takes a look at the thread, which has held a GIL since `since_ns`, or holds none if that is
     /// 0. A hold is followed once it is `after_ns` old: the answer before it is given out, some
-    /// during it, and one after it.
+    /// during it, the last one during it, and one after it.
     pub fn look(
         &mut self,
         since_ns: u64,
@@ -102,7 +102,7 @@ impl Follower {
     ) {
         if self.hold_ns != 0 && self.hold_ns != since_ns {
             self.hold_ns = 0;
-            ask().into_iter().for_each(&mut give);
+            self.latest.take().into_iter().chain(ask()).for_each(&mut give);
         }
         let age = now.saturating_sub(since_ns);
         if since_ns == 0 || age < after_ns {
@@ -110,11 +110,13 @@ impl Follower {
         }
         if self.hold_ns == 0 {
             (self.hold_ns, self.next_age_ns) = (since_ns, age);
-            self.before.take().into_iter().for_each(&mut give);
+            self.latest.take().into_iter().for_each(&mut give);
         }
+        self.latest = ask();
+        // Enough for a hold of which no end will be seen.
         if age >= self.next_age_ns {
             self.next_age_ns = age + age.min(LONGEST_PAUSE_NS);
-            ask().into_iter().for_each(&mut give);
+            self.latest.take().into_iter().for_each(&mut give);
         }
     }
 }
@@ -145,7 +147,7 @@ mod tests {
         follower.keep(answer(80 * MS));
         follower.keep(answer(90 * MS));
         let given = looks(&mut follower, &[(0, 95), (100, 103), (100, 106), (100, 107), (0, 108)]);
-        assert_eq!(given, [90, 106, 108]);
+        assert_eq!(given, [90, 106, 107, 108]);
         assert!(looks(&mut follower, &[(0, 109), (0, 200)]).is_empty());
     }
 
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longer_a_hold_the_fewer_answers_but_one_a_second() {
+    fn the_longer_a_hold_the_fewer_answers_are_given_out_but_one_a_second() {
         let mut follower = Follower::default();
         let moments: Vec<_> = (1_000..9_000).map(|now| (1_000, now)).collect();
         let given = looks(&mut follower, &moments);
