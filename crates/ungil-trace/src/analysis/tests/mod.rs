@@ -5,5 +5,8 @@ mod finding;
 mod folding;
 mod illegal;
 mod naive;
+mod part;
 mod scenario;
 mod schema;
+mod startup;
+mod window;
