@@ -142,12 +142,10 @@ class Recorder:
     def file_error(self) -> str | None:
         """Why there is no trace file after `stop()`, None if there is one."""
 
-def read_trace(
-    path: str, blame_after_ms: float, *, from_ns: int | None = None, to_ns: int | None = None
-) -> str:
-    """Return the report of a trace file as JSON (schema 1).
+def read_trace(path: str, blame_after_ms: float, part: tuple[int, int] | None = None) -> str:
+    """Return the report of a trace file, or of a part of it, as JSON (schema 1).
 
-    With `from_ns` or `to_ns` (nanoseconds of CLOCK_MONOTONIC) it is the report of that part.
+    A part goes from its first moment up to its second, both in nanoseconds of CLOCK_MONOTONIC.
     Raises ValueError, in one sentence, for a foreign or truncated file or one of another schema,
     OSError if it cannot be read.
     """

@@ -81,23 +81,21 @@ impl Recorder {
 /// The report of a trace file, or of a part of it; see `_native.pyi`.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
-#[pyo3(signature = (path, blame_after_ms, *, from_ns=None, to_ns=None))]
+#[pyo3(signature = (path, blame_after_ms, part=None))]
 pub fn read_trace(
     py: Python<'_>,
     path: PathBuf,
     blame_after_ms: f64,
-    from_ns: Option<u64>,
-    to_ns: Option<u64>,
+    part: Option<(u64, u64)>,
 ) -> PyResult<String> {
     let blame_after_ns = nanoseconds(blame_after_ms)?;
     let clock = perfetto::wall_clock(&path)?;
-    let report = py.detach(|| match (from_ns, to_ns) {
-        (None, None) => {
+    let report = py.detach(|| match part {
+        None => {
             let mut analysis = Analysis::new(blame_after_ns).with_wall_clock(clock);
             perfetto::read(&path, |record| _ = analysis.push(&record)).map(|()| analysis.report())
         }
-        _ => {
-            let (from_ns, to_ns) = (from_ns.unwrap_or(0), to_ns.unwrap_or(u64::MAX));
+        Some((from_ns, to_ns)) => {
             let mut part = Part::new(blame_after_ns, clock, from_ns, to_ns);
             perfetto::read(&path, |record| part.push(&record)).map(|()| part.report())
         }

@@ -1,6 +1,5 @@
 //! What day it was: from the clock of every time in a trace to the one on the wall.
 
-use crate::clock::read_ns;
 use chrono::{DateTime, SecondsFormat};
 
 /// How far `CLOCK_REALTIME` is ahead of `CLOCK_MONOTONIC`, as read at one moment of a trace. A
@@ -14,11 +13,6 @@ impl WallClock {
     /// The two clocks at one moment, in nanoseconds.
     pub fn new(monotonic_ns: u64, realtime_ns: u64) -> Self {
         Self { ahead_ns: i128::from(realtime_ns) - i128::from(monotonic_ns) }
-    }
-
-    /// The two clocks now.
-    pub fn now() -> Self {
-        Self::new(read_ns(libc::CLOCK_MONOTONIC), read_ns(libc::CLOCK_REALTIME))
     }
 
     /// Nanoseconds since 1970 (UTC) at this time of `CLOCK_MONOTONIC`; negative before 1970.

@@ -115,6 +115,8 @@ class Gil(TypedDict):
     blame: list[Blame]
     long_holds: list[LongHold]
     others: NotRequired[Others | None]
+    startup_held_s: NotRequired[float]
+    """The part of `held_s` in the `startup_s` of the process."""
     long_holds_count: NotRequired[int]
     """How many there were, listed or not."""
 
@@ -132,6 +134,30 @@ class Process(TypedDict):
     switch_interval_ms: NotRequired[float | None]
     unrecorded_threads: NotRequired[int]
     duration_s: NotRequired[float]
+    startup_s: NotRequired[float | None]
+    """Until its second thread used a GIL: mostly imports."""
+
+
+class Window(TypedDict):
+    """A stretch of time, in seconds since the start of the trace."""
+
+    start_s: float
+    end_s: float
+    started_at: str | None
+    """Its start in ISO 8601 (UTC), None if the trace does not tell."""
+
+
+class WorstWindow(Window):
+    """Where a finding about a longer run was at its worst."""
+
+    cost_s: float
+
+
+class Part(Window):
+    """The part of the trace that a report is about."""
+
+    cut_holds: int
+    cut_waits: int
 
 
 class Finding(TypedDict):
@@ -141,6 +167,9 @@ class Finding(TypedDict):
     """`convoy`, `hog`, `unfair`, `native-hold`, `descheduled` or `none`."""
     text: str
     advice: NotRequired[str | None]
+    scope: NotRequired[Literal["run", "window"]]
+    window: NotRequired[Window | None]
+    worst: NotRequired[WorstWindow | None]
 
 
 class Report(TypedDict):
@@ -153,6 +182,8 @@ class Report(TypedDict):
     processes: list[Process]
     findings: list[Finding]
     notes: NotRequired[list[str]]
+    started_at: NotRequired[str | None]
+    part: NotRequired[Part | None]
     other_processes: NotRequired[OtherProcesses | None]
 
 

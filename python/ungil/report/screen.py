@@ -17,6 +17,7 @@ from ungil.report.model import Gil, OtherProcesses, Process, Report
 from ungil.report.threads import Names, thread_table
 from ungil.report.units import digits, duration, plain, plural, rate, share
 from ungil.report.waits import blame_section, holds_section
+from ungil.report.when import part_of, when_it_was_worst
 
 FINDINGS = 6
 FEW_IN_A_FILE = 6
@@ -79,6 +80,9 @@ def _title(report: Report) -> list[RenderableType]:
     if count > 1:
         facts.append(f"1 of {count:,} processes")
     title = Text.assemble((_command(process), "bold"), "  ", (", ".join(facts), "dim"))
+    part = part_of(report)
+    if part:
+        title.append(f"\n{part}", style="bold yellow")
     missing = process.get("not_recorded")
     if missing:
         return [title, Text(f"not recorded: {plain(missing)}", style="yellow")]
@@ -91,7 +95,8 @@ def _findings(report: Report) -> list[RenderableType]:
     grid.add_column(overflow="fold")
     for finding in report["findings"][:FINDINGS]:
         kind = finding["kind"]
-        text = Text(plain(finding["text"]))
+        before, after = when_it_was_worst(finding, report)
+        text = Text.assemble((before, "bold"), plain(finding["text"]), after)
         advice = finding.get("advice")
         if advice:
             text.append(f"\n{plain(advice)}", style="dim")
@@ -107,19 +112,25 @@ def _findings(report: Report) -> list[RenderableType]:
 
 def _gil_line(gil: Gil, process: Process, seconds: float) -> Text:
     """What all threads together made of the GIL."""
-    contended = share(gil["contended_s"], seconds)
-    style = "yellow" if gil["contended_s"] > seconds / 10 else ""
+    alone = process.get("startup_s") or 0.0
+    alone_held = gil.get("startup_held_s", 0.0)
+    busy = seconds - alone
+    contended = share(gil["contended_s"], busy)
+    style = "yellow" if gil["contended_s"] > busy / 10 else ""
     interval = process.get("switch_interval_ms")
     policy = process.get("policy") or "stock"
     turn = "switch interval" if policy == "stock" else f"policy {policy}, quantum"
     return Text.assemble(
         ("GIL", "bold"),
-        f"  held {share(gil['held_s'], seconds)}, ",
+        f"  held {share(gil['held_s'] - alone_held, busy)}, ",
         (f"contended {contended}", style),
         f" of the time; {rate(gil['handoffs'], seconds)} handoffs/s, ",
         f"{rate(gil['forced'], seconds)} forced/s; ",
         f"{digits(gil['wanting_mean'])} threads wanted to run on average, one could",
         f"; {turn} {interval:.3g}ms" if interval else "",
+        f"; before that one thread alone for {duration(alone)}, held {share(alone_held, alone)}"
+        if alone >= seconds / 100
+        else "",
     )
 
 

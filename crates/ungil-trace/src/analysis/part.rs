@@ -43,7 +43,7 @@ impl Span {
 pub struct Part {
     analysis: Analysis,
     from_ns: u64,
-    to_ns: u64,
+    pub(super) to_ns: u64,
     is_open: bool,
     cut_holds: u64,
     cut_waits: u64,

@@ -138,7 +138,7 @@ impl Analysis {
 
     /// The worst window for each kind of finding about each GIL of a process that lived for longer
     /// than a window.
-    fn worst_windows(&self, processes: &[ProcessReport]) -> Vec<(Window, Incident)> {
+    pub(super) fn worst_windows(&self, processes: &[ProcessReport]) -> Vec<(Window, Incident)> {
         let mut worst: Vec<(Window, Incident)> = Vec::new();
         let Some(windows) = &self.windows else { return worst };
         let lived_long = |incident: &Incident| {

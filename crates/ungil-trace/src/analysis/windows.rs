@@ -3,9 +3,9 @@
 //!
 //! * A *burst* begins when a thread begins to wait, at any GIL, and is over when for a second none
 //!   has waited. Outside of bursts this costs nothing.
-//! * *Windows* open at the beginning of a burst and every five seconds later, and last ten seconds,
-//!   or up to the last moment of the burst in which a thread waited. So two are open at a time, and
-//!   ten seconds that begin anywhere lie in one window for three quarters of them at least.
+//! * *Windows* open at the beginning of a burst and every five seconds later, and last up to the
+//!   last moment of the next ten seconds in which a thread waits. So two are open at a time, and
+//!   of ten seconds that begin anywhere three quarters at least lie in one window.
 //! * A window is an [`Analysis`] that is opened with what lives at that moment.
 //! * Of the windows that have passed, those are kept that are the worst for one finding at least,
 //!   eight at most.

@@ -12,6 +12,7 @@ use super::schema::{TRACE_PACKET, clock, packet};
 use super::wire::Message;
 use crate::clock::read_ns;
 use crate::record::{Record, ThreadId};
+use crate::wall_clock::WallClock;
 
 /// A chunk is deflated and written when it has grown this large.
 pub const CHUNK_BYTES: usize = 256 << 10;
@@ -39,6 +40,7 @@ pub struct Writer {
     file: File,
     /// Length of the file up to its last whole chunk.
     written: u64,
+    wall_clock: WallClock,
     encoder: Encoder,
     deflate: Compress,
     deflated: Vec<u8>,
@@ -75,7 +77,9 @@ impl Writer {
             (clock::BOOTTIME, libc::CLOCK_BOOTTIME),
             (clock::REALTIME, libc::CLOCK_REALTIME),
         ];
-        let mut encoder = Encoder::new(&clocks.map(|(id, clock)| (id, read_ns(clock))));
+        let clocks = clocks.map(|(id, clock)| (id, read_ns(clock)));
+        let wall_clock = WallClock::new(clocks[0].1, clocks[2].1);
+        let mut encoder = Encoder::new(&clocks);
         file.write_all(encoder.bytes())?;
         let written = encoder.bytes().len() as u64;
         encoder.clear();
@@ -85,12 +89,18 @@ impl Writer {
             temporary,
             file,
             written,
+            wall_clock,
             encoder,
             deflate: Compress::new(DEFLATE_LEVEL, true),
             deflated: Vec::new(),
             chunk: Vec::new(),
             failed: false,
         })
+    }
+
+    /// The clocks that it was begun with, as a reader of the file finds them.
+    pub const fn wall_clock(&self) -> WallClock {
+        self.wall_clock
     }
 
     /// Adds `record`. `culprit` is, for an acquire that ended a wait, the thread that held

@@ -19,7 +19,6 @@ use crate::interpreter::{self, Hookable};
 use crate::perfetto::{Overwrite, Writer};
 use crate::record::{NOTHING_RECORDED, ProcessId, Record, ThreadId};
 use crate::report::Report;
-use crate::wall_clock::WallClock;
 use process::Traced;
 use session::Session;
 use std::collections::HashSet;
@@ -239,7 +238,7 @@ impl Recording {
             shared,
             executable,
             sink: Sink {
-                analysis: Analysis::new(blame_after_ns).with_wall_clock(Some(WallClock::now())),
+                analysis: Analysis::new(blame_after_ns).with_wall_clock(Some(writer.wall_clock())),
                 writer: Some(writer),
                 file_error: None,
             },
