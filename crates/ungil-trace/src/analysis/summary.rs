@@ -4,7 +4,7 @@ use super::gil::{Gil, OTHERS, seconds};
 use super::process::{Process, Thread};
 use super::seat::Seat;
 use super::{Analysis, findings};
-use crate::record::ThreadId;
+use crate::record::{NOTHING_RECORDED, ThreadId};
 use crate::report::{
     BlameReport, Blocking, ContextSwitches, FreeThreaded, Gaps, GilReport, LongHoldReport,
     ProcessReport, Report, SCHEMA, ThreadReport, Unanswered, Who,
@@ -61,9 +61,14 @@ impl Analysis {
             other_processes: Some(self.other_processes).filter(|others| others.processes > 0),
             findings: findings::find(&processes, &self.notes),
             processes,
-            notes: self.notes.clone(),
+            notes: self.notes.iter().filter(|note| !is_reason(note)).cloned().collect(),
         }
     }
+}
+
+/// Whether a note is what the verdict says.
+fn is_reason(note: &str) -> bool {
+    note.starts_with(NOTHING_RECORDED)
 }
 
 impl View<'_> {
