@@ -109,10 +109,13 @@ pub unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> c_int {
     match gil::role(cond as usize) {
         Some(Role::Free(gil)) => {
             let forced = gil.drop_requested.load(Relaxed);
-            gil.locked.store(false, Relaxed);
+            let is_release = gil.locked.swap(false, Relaxed) || !free_threaded::is_build();
             free_threaded::used(gil);
-            if let Some(thread) = thread::current() {
-                thread.released(gil, thread::now_ns(), forced);
+            // A thread that finds the GIL switched off wakes the next one as if it had held it.
+            match thread::current() {
+                Some(thread) if is_release => thread.released(gil, thread::now_ns(), forced),
+                Some(thread) => thread.stopped_waiting(),
+                None => {}
             }
             let settings = control::settings();
             let is_stock = settings.policy == Policy::Stock;

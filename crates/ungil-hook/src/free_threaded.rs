@@ -32,6 +32,12 @@ pub fn expect(is_one: bool) {
     STATE.store(state as u32, Release);
 }
 
+/// Whether the interpreter is such a build.
+#[inline]
+pub fn is_build() -> bool {
+    IS_ONE.load(Relaxed)
+}
+
 /// The main GIL is being made.
 pub fn created(gil: &Gil) {
     if !IS_ONE.load(Relaxed) || STATE.load(Relaxed) != GilState::Unknown as u32 {
@@ -50,7 +56,7 @@ pub fn created(gil: &Gil) {
 /// `gil` was taken or let go of: it may have been switched on before.
 #[inline]
 pub fn used(gil: &'static Gil) {
-    if IS_ONE.load(Relaxed) && std::ptr::eq(gil, gil::main()) {
+    if is_build() && std::ptr::eq(gil, gil::main()) {
         look(gil);
     }
 }

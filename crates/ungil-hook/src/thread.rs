@@ -160,6 +160,11 @@ impl Thread {
         self.emit(Kind::Wait, gil, now);
     }
 
+    /// The thread no longer asks for a GIL, and did not get it.
+    pub fn stopped_waiting(&self) {
+        self.slot.waiting_since_ns.store(0, Relaxed);
+    }
+
     /// The thread asked the holder of `gil` to let go.
     pub fn asked_to_drop(&self, gil: &'static Gil, now: u64) {
         add(&self.slot.counters.drop_requests, 1);

@@ -121,6 +121,14 @@ class Gil(TypedDict):
     """How many there were, listed or not."""
 
 
+class FreeThreaded(TypedDict):
+    """Whether a free-threaded build had a GIL."""
+
+    gil: str | None
+    """`on`, `off`, `switched on`, or None if that is not known."""
+    gil_on_s: float | None
+
+
 class Process(TypedDict):
     """One process image."""
 
@@ -130,6 +138,8 @@ class Process(TypedDict):
     python: NotRequired[str]
     parent_pid: NotRequired[int]
     not_recorded: NotRequired[str | None]
+    free_threaded: NotRequired[FreeThreaded | None]
+    started_s: NotRequired[float]
     policy: NotRequired[str | None]
     switch_interval_ms: NotRequired[float | None]
     unrecorded_threads: NotRequired[int]
@@ -164,7 +174,7 @@ class Finding(TypedDict):
     """What the numbers mean, in a sentence."""
 
     kind: str
-    """`convoy`, `hog`, `unfair`, `native-hold`, `descheduled` or `none`."""
+    """`convoy`, `hog`, `unfair`, `native-hold`, `descheduled`, `none` or `not-recorded`."""
     text: str
     advice: NotRequired[str | None]
     scope: NotRequired[Literal["run", "window"]]

@@ -26,7 +26,15 @@ ROWS_AT_LEAST = 5
 LINES_OF_A_HEADING = 2
 # The lines that name the trace file, and the prompt.
 LINES_BELOW = 3
-STYLES = {"none": "green", "unfair": "yellow"}
+STYLES = {"none": "green", "unfair": "yellow", "not-recorded": "yellow"}
+WORDS = {"none": "ok", "not-recorded": "not recorded"}
+FREE_THREADED = {
+    "on": "free-threaded, with its GIL on from the start: PYTHON_GIL=1 or -X gil=1",
+    "switched on": (
+        "free-threaded, and an import switched its GIL on after {after}; Python's warning names "
+        "the module, and PYTHON_GIL=0 keeps the GIL off"
+    ),
+}
 
 
 def render(report: Report, console: Console) -> None:
@@ -62,6 +70,8 @@ def render(report: Report, console: Console) -> None:
 def _main_gil(report: Report) -> Gil | None:
     """The GIL that the table of threads is about: the first one of the largest process."""
     for process in report["processes"][:1]:
+        if process.get("not_recorded"):
+            return None  # A free-threaded one has a GIL for moments.
         for gil in process["gils"][:1]:
             return gil
     return None
@@ -84,9 +94,19 @@ def _title(report: Report) -> list[RenderableType]:
     if part:
         title.append(f"\n{part}", style="bold yellow")
     missing = process.get("not_recorded")
-    if missing:
+    if missing and not any(it["kind"] == "not-recorded" for it in report["findings"]):
         return [title, Text(f"not recorded: {plain(missing)}", style="yellow")]
-    return [title]
+    return [title, *_free_threaded(process)]
+
+
+def _free_threaded(process: Process) -> list[RenderableType]:
+    """Whether a free-threaded Python had a GIL."""
+    state = process.get("free_threaded")
+    text = FREE_THREADED.get(state["gil"] or "") if state else None
+    if state is None or text is None:
+        return []
+    after = (state["gil_on_s"] or 0.0) - process.get("started_s", 0.0)
+    return [Text(text.format(after=duration(max(after, 0.0))), style="yellow")]
 
 
 def _findings(report: Report) -> list[RenderableType]:
@@ -101,7 +121,7 @@ def _findings(report: Report) -> list[RenderableType]:
         if advice:
             text.append(f"\n{plain(advice)}", style="dim")
         style = STYLES.get(kind, "red")
-        grid.add_row(Text("ok" if kind == "none" else plain(kind), style=f"bold {style}"), text)
+        grid.add_row(Text(WORDS.get(kind) or plain(kind), style=f"bold {style}"), text)
     more = len(report["findings"]) - FINDINGS
     if more > 0:
         grid.add_row(

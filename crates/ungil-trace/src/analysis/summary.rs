@@ -4,7 +4,7 @@ use super::Analysis;
 use super::gil::{Gil, OTHERS, seconds};
 use super::process::{Process, Startup, Thread};
 use super::seat::Seat;
-use crate::record::{ProcessTotals, ThreadId};
+use crate::record::{NOTHING_RECORDED, ProcessTotals, ThreadId};
 use crate::report::{
     BlameReport, Blocking, ContextSwitches, Descheduled, FreeThreaded, Gaps, GilReport,
     LongHoldReport, ProcessReport, Report, SCHEMA, ThreadReport, Throttled, Who, Window,
@@ -53,7 +53,7 @@ impl Analysis {
             other_processes: Some(self.other_processes).filter(|others| others.processes > 0),
             findings: self.verdict(&processes),
             processes,
-            notes: self.notes.clone(),
+            notes: self.notes.iter().filter(|note| !is_reason(note)).cloned().collect(),
             started_at: self.wall_clock.and_then(|clock| clock.iso(self.started_ns())),
             part: None,
         }
@@ -95,6 +95,11 @@ impl Analysis {
             started_at: self.wall_clock.and_then(|clock| clock.iso(start_ns)),
         }
     }
+}
+
+/// Whether a note is what the verdict says.
+fn is_reason(note: &str) -> bool {
+    note.starts_with(NOTHING_RECORDED)
 }
 
 impl View<'_> {

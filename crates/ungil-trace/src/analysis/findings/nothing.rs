@@ -80,7 +80,7 @@ fn not_recorded(processes: &[ProcessReport], notes: &[String]) -> Finding {
     let text = told.or_else(from_recorder).unwrap_or(if processes.is_empty() {
         "no Python was seen"
     } else {
-        "the Python that was loaded was never started"
+        "no Python took its GIL: it was not started, or is 2.7 and has started no thread"
     });
     Finding {
         evidence: Evidence::NotRecorded {},

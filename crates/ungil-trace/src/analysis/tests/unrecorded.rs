@@ -31,7 +31,9 @@ fn a_trace_without_processes_says_why() {
         for text in notes {
             analysis.push(&Record::Note { text: (*text).to_owned() });
         }
-        let finding = analysis.report().findings.remove(0);
+        let mut report = analysis.report();
+        assert_eq!(report.notes, ["no stacks"]);
+        let finding = report.findings.remove(0);
         assert_eq!(finding.evidence, Evidence::NotRecorded {});
         finding.text
     };
@@ -43,7 +45,7 @@ fn a_trace_without_processes_says_why() {
 fn a_python_that_never_takes_its_gil_is_not_recorded() {
     let report = Scenario::new(0).end(MS);
     assert_eq!(report.findings[0].evidence, Evidence::NotRecorded {});
-    assert_eq!(report.findings[0].text, "the Python that was loaded was never started");
+    assert!(report.findings[0].text.starts_with("no Python took its GIL: it was not started"));
 }
 
 /// A free-threaded process with a hold of half its time, and its GIL as told.
