@@ -50,18 +50,23 @@ def map_tiny(items: int) -> None:
 def ping(exchanges: int) -> None:
     """Four pairs of threads; each sends a byte and waits for the other's."""
 
-    def play(end: socket.socket, first: bool) -> None:
+    def serve(end: socket.socket) -> None:
         with end:
-            if first:
+            for _ in range(exchanges):
                 end.send(b"x")
+                end.recv(1)
+
+    def answer(end: socket.socket) -> None:
+        with end:
             for _ in range(exchanges):
                 end.recv(1)
                 end.send(b"x")
 
-    ends = [end for _ in range(4) for end in socket.socketpair()]
+    pairs = [socket.socketpair() for _ in range(4)]
     join_all(
-        threading.Thread(target=play, args=(end, number % 2 == 0))
-        for number, end in enumerate(ends)
+        threading.Thread(target=target, args=(end,))
+        for pair in pairs
+        for target, end in zip((serve, answer), pair, strict=True)
     )
 
 

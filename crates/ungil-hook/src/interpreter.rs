@@ -2,7 +2,7 @@
 //! of its calls.
 
 use crate::image::{self, Image, Symbol};
-use crate::{cond, free_threaded, gil, handoff, process, sem};
+use crate::{cond, free_threaded, gil, handoff, lock, process, sem};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
 use ungil_core::table::Status;
@@ -38,6 +38,13 @@ static CONDITION_CALLS: [(&CStr, Replacement); 6] = [
     (c"pthread_cond_init", Replacement(cond::init as *const c_void)),
     (c"pthread_cond_timedwait", Replacement(cond::timedwait as *const c_void)),
     (c"pthread_cond_signal", Replacement(cond::signal as *const c_void)),
+];
+/// What locks are made of.
+static LOCK_CALLS: [(&CStr, Replacement); 4] = [
+    (c"sem_post", Replacement(lock::post as *const c_void)),
+    (c"sem_wait", Replacement(lock::wait as *const c_void)),
+    (c"sem_timedwait", Replacement(lock::timedwait as *const c_void)),
+    (c"sem_clockwait", Replacement(lock::clockwait as *const c_void)),
 ];
 static SEMAPHORE_CALLS: [(&CStr, Replacement); 3] = [
     (c"sem_init", Replacement(sem::init as *const c_void)),
@@ -119,6 +126,11 @@ impl Interpreter {
         // Not what a GIL is made of, so they need not be there.
         self.redirect_exit();
         self.image.redirect(c"clock_nanosleep", cond::nanosleep as *const c_void);
+        if matches!(self.make, Make::Conditions { .. }) {
+            for &(name, replacement) in &LOCK_CALLS {
+                self.image.redirect(name, replacement.0);
+            }
+        }
         for &(name, replacement) in self.calls() {
             self.image.redirect(name, replacement.0);
         }

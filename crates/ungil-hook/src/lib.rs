@@ -20,6 +20,7 @@ mod image;
 mod interpreter;
 mod late;
 mod next;
+mod lock;
 mod process;
 mod ran;
 mod sem;
