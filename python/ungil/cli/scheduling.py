@@ -16,9 +16,9 @@ long: typing alone takes as long as the interpreter itself.
 from __future__ import annotations
 
 import os
-import sys
 
 from ungil._native import LEVELS, POLICIES, unscheduled
+from ungil.cli.streams import say
 from ungil.errors import UsageError
 
 TYPE_CHECKING = False
@@ -109,13 +109,8 @@ def warn_if_unscheduled(program: Program) -> bool:
     if problem is None:
         return True
     why, can_preload = problem
-    warn(f"{why}; it runs unscheduled")
+    say(f"{why}; it runs unscheduled")
     return can_preload
-
-
-def warn(sentence: str) -> None:
-    """Say on stderr what will not be as it was asked for."""
-    print(f"ungil: {sentence}", file=sys.stderr, flush=True)
 
 
 def with_startup(option: str) -> str:
