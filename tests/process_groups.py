@@ -1,15 +1,43 @@
-"""Who is in a process group, seen from outside."""
+"""Who is in a process group, who is whose child, and who is stopped, seen from outside."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
 
+# What `ungil trace` calls its second process, which stands in the group of the program.
+WITNESS = "signal-witness"
+
 
 def wait_until_nobody_is_left_of(group: int) -> None:
     """Who was killed takes a moment to end; it may then still have to be reaped by init."""
     while any(state not in "ZX" for state in _states(group)):
         time.sleep(0.001)
+
+
+def wait_until_stopped(pid: int, is_stopped: bool = True) -> None:
+    """Until the process is stopped, or with False until it goes on."""
+    while (_stat(Path(f"/proc/{pid}/stat"))[0] == "T") is not is_stopped:
+        time.sleep(0.001)
+
+
+def wait_until_gone(pid: int) -> None:
+    """Until the process has ended; it may then still have to be reaped by init."""
+    while (_stat(Path(f"/proc/{pid}/stat")) or "X")[0] not in "ZX":
+        time.sleep(0.001)
+
+
+def children_of(pid: int) -> dict[str, int]:
+    """The children of a process, by the name that the kernel knows."""
+    task = Path(f"/proc/{pid}/task/{pid}/children")
+    pids = map(int, task.read_text(encoding="ascii").split())
+    return {Path(f"/proc/{it}/comm").read_text(encoding="utf-8").rstrip(): it for it in pids}
+
+
+def program_of(ungil: int) -> int:
+    """The program that `ungil trace`, with that process id, runs."""
+    (program,) = (pid for name, pid in children_of(ungil).items() if name != WITNESS)
+    return program
 
 
 def _states(group: int) -> list[str]:

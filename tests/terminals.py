@@ -18,7 +18,7 @@ from typing import Any
 _LOGIN = """\
 import fcntl, os, signal, subprocess, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-for number in (signal.SIGINT, signal.SIGHUP):
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGHUP):
     signal.signal(number, lambda *_: None)
 status = subprocess.Popen(sys.argv[1:]).wait()
 signal.signal(signal.SIGTTOU, signal.SIG_IGN)
@@ -43,7 +43,7 @@ class Terminal:
         self, command: list[str], start: Start, *, columns: int = 100, **options: Any
     ) -> None:
         self._master, slave = os.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
+        self.resize(columns)
         # Without NOFLSH, Ctrl-C drops what was not read yet, and only after it has sent the signal:
         # what the program answers at once may be lost.
         attributes = termios.tcgetattr(slave)
@@ -55,13 +55,17 @@ class Terminal:
         os.close(slave)
         self.seen = ""
 
+    def resize(self, columns: int) -> None:
+        """Give it another width."""
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
+
     def type(self, keys: bytes) -> None:
         """Press keys."""
         os.write(self._master, keys)
 
-    def read_until(self, text: str) -> str:
-        """Read until `text` appears; all that was seen."""
-        while text not in self.seen:
+    def read_until(self, text: str, times: int = 1) -> str:
+        """Read until `text` has appeared so often; all that was seen."""
+        while self.seen.count(text) < times:
             assert _ENDED not in self.seen, self.seen
             try:
                 self.seen += os.read(self._master, 4096).decode()

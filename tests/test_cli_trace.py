@@ -168,22 +168,6 @@ def test_a_signal_to_ungil_reaches_the_program(start: Start, name: str) -> None:
     assert process.returncode == 0
 
 
-def test_ctrl_c_on_a_terminal_arrives_once(start: Start) -> None:
-    program = (
-        "import signal as s\n"
-        "s.signal(s.SIGINT, lambda n, _: print('got one', flush=True))\n"
-        "print('ready', flush=True)\n"
-        "input()\n"
-    )
-    terminal = Terminal([sys.executable, "-m", "ungil", "trace", "-q", "-c", program], start)
-    terminal.read_until("ready")
-    terminal.type(b"\x03")
-    terminal.read_until("got one")
-    terminal.type(b"\n")
-    assert terminal.end() == 0
-    assert terminal.seen.count("got one") == 1
-
-
 def test_ctrl_z_stops_the_job_and_fg_continues_it(start: Start) -> None:
     program = "print('ready', flush=True); print('line', input(), flush=True)"
     shell = '"$@"; echo stopped with $?; fg >/dev/null; echo ended with $?'

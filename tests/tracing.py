@@ -32,6 +32,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
     TracePacket,
     TrackEvent,
 )
+from process_groups import program_of
 
 from ungil import _native
 
@@ -179,10 +180,8 @@ class Running:
         os.killpg(self.popen.pid, number)
 
     def signal_program(self, number: signal.Signals) -> None:
-        """A signal to the program alone, which is ungil's only child."""
-        task = Path(f"/proc/{self.popen.pid}/task/{self.popen.pid}/children")
-        (program,) = map(int, task.read_text(encoding="ascii").split())
-        os.kill(program, number)
+        """A signal to the program alone."""
+        os.kill(program_of(self.popen.pid), number)
 
     def finish(self, printed: str | None = None, lost: bool = False) -> Recording:
         """Wait for the end, and check what was recorded. `printed` is what was read before."""

@@ -25,6 +25,7 @@ __all__ = [
     "POLICIES",
     "Absent",
     "Cancelled",
+    "Child",
     "Connecting",
     "Connection",
     "Dispatcher",
@@ -60,6 +61,7 @@ __all__ = [
     "before_fork",
     "connect",
     "connect_unix",
+    "die_by",
     "gil_install",
     "gil_installed",
     "gil_level",
@@ -101,6 +103,36 @@ POLICIES: tuple[str, ...]
 """How the GIL can be scheduled."""
 
 @final
+class Child:
+    """A program that runs as if nobody stood between it and whoever started this process.
+
+    Inside of `with`, which has to be entered before another thread is started, every signal that is
+    sent to this process alone goes to the program, and the process stops when the program is
+    stopped by the terminal. Belongs to the thread that made it.
+    """
+
+    def __new__(cls) -> Child: ...
+    def __enter__(self) -> Child:
+        """From now on signals wait for the program."""
+
+    def __exit__(self, *_exception: object) -> None:
+        """Let signals have their effect on this process again."""
+
+    def start(self, executable: str, words: list[str], environment: dict[str, str]) -> None:
+        """Start the file `executable` with a command line, its name included, and an environment.
+
+        It has the signal mask and the dispositions with which this process was started. Raises
+        OSError if the system refuses, ValueError if there is a NUL in what is given.
+        """
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, None before `start()`."""
+
+    def wait(self) -> int:
+        """Wait for the end: the exit status, or minus the number of the signal that killed it."""
+
+@final
 class Recorder:
     """Records every process that the environment of `environment()` reaches, until `stop()`.
 
@@ -126,6 +158,7 @@ class Recorder:
         """Record in a background thread from now on.
 
         `executable` is the program about to be started: the report says why, if it has no GIL.
+        Raises OSError if there can be no thread.
         """
 
     def status(self) -> str:
@@ -217,6 +250,12 @@ def mark_path() -> str:
 
 def remove_stale_pages() -> None:
     """Remove the control pages that killed processes of this user have left."""
+
+def die_by(number: int) -> None:
+    """End this process by a signal, without a core dump.
+
+    Returns if the signal does not kill, as for the first process of a container.
+    """
 
 def gil_install() -> None:
     """Record the GIL of this process from now on. Raises RuntimeError, in a sentence."""

@@ -1,5 +1,6 @@
 //! `ungil._native`: conversions between Python and the Rust parts, and nothing else.
 
+mod child;
 mod control;
 mod fanout;
 mod hook;
@@ -40,6 +41,8 @@ mod _native {
     use pyo3::prelude::*;
     use pyo3::types::PyTuple;
 
+    #[pymodule_export]
+    use super::child::{Child, die_by};
     #[pymodule_export]
     use super::control::{
         StillStarting, mark_path, process_policy, remove_stale_pages, set_process_policy,

@@ -55,8 +55,8 @@ impl Recorder {
         Ok(base)
     }
 
-    fn start(&mut self, executable: PathBuf) {
-        self.recorder.start(executable);
+    fn start(&mut self, executable: PathBuf) -> PyResult<()> {
+        Ok(self.recorder.start(executable)?)
     }
 
     fn status(&self) -> PyResult<String> {

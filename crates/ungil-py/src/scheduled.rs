@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use ungil_core::schedule::{Level, Policy};
+use ungil_trace::child;
 use ungil_trace::interpreter::{self, Hookable};
 use ungil_trace::preload::{lasting_links, preload};
 
@@ -51,8 +52,5 @@ pub fn unscheduled(executable: PathBuf) -> Option<(String, bool, bool)> {
 /// SIGXFSZ.
 #[pyfunction]
 pub fn restore_signals() {
-    for number in [libc::SIGPIPE, libc::SIGXFSZ] {
-        // SAFETY: the default disposition runs no code of this process.
-        unsafe { libc::signal(number, libc::SIG_DFL) };
-    }
+    child::undo_pythons();
 }

@@ -2,6 +2,7 @@
 //! trace), and the analysis that says who waited for whom. Knows no Python.
 
 pub mod analysis;
+pub mod child;
 mod clock;
 mod dense;
 pub mod interpreter;

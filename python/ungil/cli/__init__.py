@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 
+from ungil.cli.streams import occupy_closed, say, settle
 from ungil.errors import Error, UsageError
 
 TYPE_CHECKING = False
@@ -19,6 +20,17 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    occupy_closed()
+    code = _run(words)
+    problem = settle()
+    if problem is None:
+        return code
+    if not isinstance(problem, BrokenPipeError):
+        say(f"the output is not complete: {str(problem.strerror).lower()}")
+    return code or 1
+
+
+def _run(words: list[str]) -> int:
     try:
         if words[:1] == ["run"]:
             from ungil.cli.launch import plain
@@ -42,6 +54,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(what: Exception | str, code: int) -> int:
-    from ungil.cli.command import fail
-
-    return fail(str(what), code)
+    say(str(what))
+    return code

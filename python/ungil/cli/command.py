@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import os
 import re
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
+
+from ungil.cli.streams import say
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -111,7 +112,7 @@ def scheduling_options(default: str) -> Callable[[F], F]:
 
 def fail(sentence: str, code: int) -> int:
     """Say what went wrong on stderr and return the exit code."""
-    print(f"ungil: {sentence.rstrip('.')}", file=sys.stderr)
+    say(sentence)
     return code
 
 

@@ -14,11 +14,11 @@ not sure, and so never says anything itself.
 from __future__ import annotations
 
 import os
-import sys
 
 from ungil._native import mark_path, preload_value, remove_stale_pages, restore_signals
 from ungil.cli.program import find_program
-from ungil.cli.scheduling import Scheduling, warn, warn_if_unscheduled
+from ungil.cli.scheduling import Scheduling, warn_if_unscheduled
+from ungil.cli.streams import say, settle
 from ungil.errors import UsageError
 
 TYPE_CHECKING = False
@@ -74,7 +74,7 @@ class Run:
         try:
             variables = self.variables()
         except (OSError, ValueError) as error:
-            warn(f"{error}; the program runs unscheduled")
+            say(f"{error}; the program runs unscheduled")
             return {}
         # By this variable the hook knows the program itself, which says in the end if no GIL was
         # scheduled.
@@ -108,7 +108,7 @@ def plain(words: Sequence[str]) -> Run | None:
 def become(program: Program, environment: dict[str, str]) -> None:
     """Replace this process by `program`; UsageError if the system refuses."""
     restore_signals()
-    sys.stdout.flush()
+    settle()
     try:
         os.execve(program.executable, program.argv, environment)
     except OSError as error:

@@ -16,9 +16,9 @@ long: typing alone takes as long as the interpreter itself.
 from __future__ import annotations
 
 import os
-import sys
 
 from ungil._native import LEVELS, POLICIES, unscheduled
+from ungil.cli.streams import say
 from ungil.errors import UsageError
 
 TYPE_CHECKING = False
@@ -110,20 +110,15 @@ def warn_if_unscheduled(program: Program) -> bool:
         return True
     why, can_preload, surely = problem
     if surely:
-        warn(f"{why}; it runs unscheduled")
+        say(f"{why}; it runs unscheduled")
     elif not _asks_for_a_gil(program):
-        warn(why)
+        say(why)
     return can_preload
 
 
 def _asks_for_a_gil(program: Program) -> bool:
     """Whether a free-threaded Python will have its GIL on from the start."""
     return os.environ.get("PYTHON_GIL") == "1" or not {"-Xgil=1", "gil=1"}.isdisjoint(program.argv)
-
-
-def warn(sentence: str) -> None:
-    """Say on stderr what will not be as it was asked for."""
-    print(f"ungil: {sentence}", file=sys.stderr, flush=True)
 
 
 def with_startup(option: str) -> str:

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import shlex
 import sys
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import click
 
-from ungil._native import Recorder
-from ungil.cli.child import Child, die_of, signals_for
-from ungil.cli.command import (
-    ProgramCommand,
-    blame_after_option,
-    fail,
-    reason,
-    scheduling_options,
-)
+from ungil._native import Child, Recorder, die_by
+from ungil.cli.command import ProgramCommand, blame_after_option, reason, scheduling_options
 from ungil.cli.hooked import hooked_environment
 from ungil.cli.outputs import free_name, json_file
 from ungil.cli.program import Program, find_program
 from ungil.cli.scheduling import POLICY, Scheduling, warn_if_unscheduled
+from ungil.cli.streams import say, settle
 from ungil.errors import UsageError
 
 EXAMPLES = """\
@@ -97,19 +92,40 @@ def command(
         else:
             path, recorder = output, _trace_at(output, force, create)
         environment = hooked_environment(recorder, variables)
-        child = Child()
-        with signals_for(child):
-            _start(child, program, environment, recorder)
+        with Child() as child:
+            _start(child, program, environment)
+            # What it does until then waits in its rings.
+            with _told("the program is not recorded"):
+                recorder.start(program.executable)
             status = child.wait()
-            report = recorder.stop()
-        write_json(report)
-    if not quiet:
-        _print(report, path if recorder.file_error is None else None)
-    if recorder.file_error is not None:
-        fail(f"the trace {path!r} could not be written: {recorder.file_error}", 1)
-        # Of two failures the program's is the more important one.
-        status = status or 1
+            report = None
+            with _told("there is no report"):
+                report = recorder.stop()
+        if report is not None:
+            with _told(f"cannot write the report to {json_path!r}"):
+                write_json(report)
+            if not quiet:
+                with _told("cannot print the report"):
+                    _print(report, path if recorder.file_error is None else None)
+        if recorder.file_error is not None:
+            say(f"the trace {path!r} could not be written: {recorder.file_error}")
     return _as(status)
+
+
+@contextmanager
+def _told(what: str) -> Generator[None]:
+    """Say what went wrong inside, after `what`, and go on: the program's exit status is to count.
+
+    So does Ctrl-C, after the end of the program.
+    """
+    try:
+        yield
+    except OSError as error:
+        say(f"{what}: {reason(error)}")
+    except Exception as error:
+        say(f"{what}: {error or type(error).__name__}")
+    except KeyboardInterrupt:
+        say(f"{what}: interrupted")
 
 
 def _new_trace(program: str, create: Create) -> tuple[str, Recorder]:
@@ -137,16 +153,12 @@ def _trace_at(path: str, force: bool, create: Create) -> Recorder:
         raise UsageError(f"cannot write {path!r}: {reason(error)}") from error
 
 
-def _start(child: Child, program: Program, environment: dict[str, str], recorder: Recorder) -> None:
-    """Start the program, then the recorder: what cannot be started leaves no trace.
-
-    Nothing is missed, for events wait in their rings.
-    """
+def _start(child: Child, program: Program, environment: dict[str, str]) -> None:
+    """Start the program; UsageError if the system refuses. What cannot be started has no trace."""
     try:
-        child.start(program, environment)
+        child.start(program.executable, program.argv, environment)
     except OSError as error:
         raise UsageError(f"cannot start {program.argv[0]!r}: {reason(error)}") from error
-    recorder.start(program.executable)
 
 
 def _print(report: str, path: str | None) -> None:
@@ -164,7 +176,8 @@ def _print(report: str, path: str | None) -> None:
 
 def _as(status: int) -> int:
     """End as the program did: return its exit status, or die by the signal that killed it."""
+    settle()
     if status >= 0:
         return status
-    die_of(-status)
+    die_by(-status)
     return 128 - status

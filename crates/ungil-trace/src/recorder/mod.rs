@@ -14,6 +14,7 @@ mod watch;
 mod watch;
 
 use crate::analysis::Analysis;
+use crate::child::block_all;
 use crate::clock::now_ns;
 use crate::interpreter::{self, Hookable};
 use crate::perfetto::{Overwrite, Writer};
@@ -125,10 +126,9 @@ impl Recorder {
     }
 
     /// Begins to record; `executable` is the program that is about to be started. A second call
-    /// does nothing.
-    pub fn start(&mut self, executable: PathBuf) {
-        let state = std::mem::replace(&mut self.state, State::Over);
-        self.state = match state {
+    /// does nothing. Fails if the system refuses a thread; then there is no recording.
+    pub fn start(&mut self, executable: PathBuf) -> io::Result<()> {
+        match std::mem::replace(&mut self.state, State::Over) {
             State::Prepared(writer) => {
                 let work = Recording::new(
                     *writer,
@@ -137,10 +137,12 @@ impl Recorder {
                     self.session.clone(),
                     self.shared.clone(),
                 );
-                State::Running(thread::spawn(move || work.run()))
+                let thread = thread::Builder::new().name("ungil-recorder".into());
+                self.state = State::Running(thread.spawn(move || work.run())?);
             }
-            other => other,
-        };
+            other => self.state = other,
+        }
+        Ok(())
     }
 
     /// How far it is.
@@ -255,6 +257,7 @@ impl Recording {
     }
 
     fn run(mut self) -> Outcome {
+        block_all();
         while !self.shared.stop.load(Relaxed) {
             let pause = self.work();
             thread::park_timeout(pause);

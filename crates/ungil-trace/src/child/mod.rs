@@ -1,0 +1,213 @@
+//! A program that runs as if nobody stood between it and whoever started this process.
+//!
+//! Standard streams, other inherited descriptors, working directory, process group and terminal
+//! are the program's own; it starts with the signal mask and the dispositions with which this
+//! process was started. Signals, while it runs:
+//!
+//! | sent to                     | for example                   | what is done here            |
+//! |-----------------------------|-------------------------------|------------------------------|
+//! | this process alone          | `kill`, `sigqueue`, an alarm  | it is sent on to the program |
+//! | the whole process group     | Ctrl-C, `kill -TERM -GROUP`   | nothing: the program has it  |
+//! | the program, and it stops   | Ctrl-Z, `kill -TSTP`          | this process stops with it   |
+//!
+//! So each signal arrives once, whatever its number, and whatever the program does with it. That
+//! holds because nothing is decided here by handlers or dispositions: every signal is blocked, and
+//! taken one by one.
+
+mod signals;
+mod spawn;
+mod witness;
+
+use std::io;
+use std::mem::zeroed;
+use std::thread;
+
+use libc::{c_int, pid_t, siginfo_t};
+
+pub use signals::{block_all, die_by, undo_pythons};
+pub use spawn::Command;
+
+use signals::{Arrivals, Disposition, Mask};
+use spawn::{Start, spawn};
+use witness::Witness;
+
+/// What the default of is to stop, and what a terminal sends to those who use it.
+const STOPPING: [c_int; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+
+/// Signals of this process, kept from it as long as it stands between its own caller and a program.
+///
+/// Made, used and given back by one thread, before which no other has been started.
+pub struct Signals {
+    mask: Mask,
+    /// Python's handler would swallow a Ctrl-C that comes between fork and exec.
+    interrupt: Disposition,
+    /// Where the end of children is ignored, there is no status to wait for.
+    children: Disposition,
+}
+
+impl Signals {
+    /// From now on signals wait.
+    pub fn hold() -> Self {
+        // The first thread of all makes the C library let in its own two signals, whatever the
+        // mask; if there can be none, there is nothing to repair.
+        let _ = thread::Builder::new().spawn(|| ()).map(thread::JoinHandle::join);
+        let mask = signals::set_mask(Mask::ALL);
+        let (interrupt, children) =
+            (Disposition::default_of(libc::SIGINT), Disposition::default_of(libc::SIGCHLD));
+        if interrupt.was_ignored() {
+            interrupt.restore();
+        }
+        Self { mask, interrupt, children }
+    }
+
+    /// From now on they have the effect that they had before. What has been sent to a program that
+    /// is over is forgotten.
+    pub fn release(self, is_over: bool) {
+        while is_over && signals::take(Mask::ALL).is_some() {}
+        self.interrupt.restore();
+        self.children.restore();
+        signals::set_mask(self.mask);
+    }
+
+    fn start(&self) -> Start {
+        Start { mask: self.mask, ignores_children: self.children.was_ignored() }
+    }
+}
+
+/// A running program.
+pub struct Child {
+    pid: pid_t,
+    arrivals: Arrivals,
+    /// `None` if there cannot be one, or somebody has killed it.
+    witness: Option<Witness>,
+    /// A stop was asked for, and the program was not seen to go on since.
+    was_asked_to_stop: bool,
+    /// By which signal the program was seen to be stopped, if it was not seen to go on since.
+    stopped_by: Option<c_int>,
+}
+
+/// What has become of a program.
+enum State {
+    Ended(c_int),
+    Stopped(c_int),
+    Continued,
+    Unchanged,
+}
+
+impl Child {
+    /// Starts a program, or says why the system refuses.
+    pub fn start(command: &Command, held: &Signals) -> io::Result<Self> {
+        let arrivals = Arrivals::new()?;
+        let mut witness = Witness::post().ok();
+        let mut early = Vec::new();
+        while let Some(info) = signals::take(Mask::ALL) {
+            early.push(info);
+        }
+        if let Some(posted) = &mut witness
+            && posted.forget().is_err()
+        {
+            witness = None;
+        }
+        let pid = spawn(command, held.start())?;
+        let child = Self { pid, arrivals, witness, was_asked_to_stop: false, stopped_by: None };
+        // Whomever they were sent to, the program did not exist.
+        for info in early {
+            child.send_on(&info);
+        }
+        Ok(child)
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.pid.cast_unsigned()
+    }
+
+    /// Waits for its end, and meanwhile sees to signals. Returns its exit status, or minus the
+    /// number of the signal that killed it.
+    pub fn wait(&mut self) -> io::Result<i32> {
+        loop {
+            match self.state()? {
+                State::Ended(status) => return Ok(status),
+                State::Stopped(number) => self.stopped_by = Some(number),
+                State::Continued => (self.stopped_by, self.was_asked_to_stop) = (None, false),
+                // A signal to go on may have come behind the one to stop.
+                State::Unchanged => match (signals::lowest_pending(), self.stopped_by) {
+                    (Some(number), _) => self.take_signal(number),
+                    (None, Some(number)) => self.stop_too(number),
+                    (None, None) => self.arrivals.wait(),
+                },
+            }
+        }
+    }
+
+    fn state(&self) -> io::Result<State> {
+        // SAFETY: all zeroes are a valid siginfo_t.
+        let mut info: siginfo_t = unsafe { zeroed() };
+        let events = libc::WEXITED | libc::WSTOPPED | libc::WCONTINUED | libc::WNOHANG;
+        // SAFETY: `info` is valid for writing.
+        if unsafe { libc::waitid(libc::P_PID, self.pid.cast_unsigned(), &raw mut info, events) }
+            != 0
+        {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: waitid has filled in these fields, or left all of them zero.
+        let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
+        Ok(match info.si_code {
+            _ if pid == 0 => State::Unchanged,
+            libc::CLD_EXITED => State::Ended(status),
+            libc::CLD_KILLED | libc::CLD_DUMPED => State::Ended(-status),
+            libc::CLD_STOPPED => State::Stopped(status),
+            _ => State::Continued,
+        })
+    }
+
+    fn take_signal(&mut self, number: c_int) {
+        let Some((info, group_has_it)) = self.taken(number) else { return };
+        if number == libc::SIGCHLD && info.si_code > 0 {
+            // The kernel's word that the program's state has changed.
+            return;
+        }
+        self.was_asked_to_stop |= STOPPING.contains(&number);
+        self.was_asked_to_stop &= number != libc::SIGCONT;
+        if !group_has_it {
+            self.send_on(&info);
+        }
+    }
+
+    /// A signal that waits, and whether the whole process group has it, and so the program.
+    fn taken(&mut self, number: c_int) -> Option<(siginfo_t, bool)> {
+        if let Some(witness) = &mut self.witness {
+            let taken = witness.take(number);
+            if !witness.is_gone() {
+                return taken;
+            }
+            self.witness = None;
+            return taken.map(|(info, seen)| (info, seen || is_the_terminals(&info)));
+        }
+        signals::take(Mask::of(number)).map(|info| (info, is_the_terminals(&info)))
+    }
+
+    /// A program that has changed its user may be out of reach; then it would have been for the
+    /// sender, unless that was root.
+    fn send_on(&self, info: &siginfo_t) {
+        let _ = signals::send_on(info, self.pid);
+    }
+
+    /// Whoever controls the job waits for this process, not for the program.
+    ///
+    /// A program that was stopped by SIGSTOP, unless it did so when it was asked to stop, is
+    /// somebody's who means the program alone (cpulimit), and will not continue this process.
+    fn stop_too(&mut self, number: c_int) {
+        self.stopped_by = None;
+        if number != libc::SIGSTOP || self.was_asked_to_stop {
+            signals::stop_by(number);
+        }
+    }
+}
+
+/// Without a witness: whether a signal is one that the kernel sends to a group, for a terminal.
+fn is_the_terminals(info: &siginfo_t) -> bool {
+    let usual = [libc::SIGINT, libc::SIGQUIT, libc::SIGWINCH, libc::SIGHUP, libc::SIGCONT];
+    info.si_code == libc::SI_KERNEL
+        && (usual.contains(&info.si_signo) || STOPPING.contains(&info.si_signo))
+}

@@ -1,0 +1,66 @@
+"""Standard streams that are closed, full, or read by nobody: they change what is said, and no more.
+
+Every start of a program under `ungil run` imports this module, so it imports nothing that takes
+long.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+
+
+def occupy_closed() -> None:
+    """See that the numbers 0, 1 and 2 are taken, so that no file of ungil's own is one of them.
+
+    A program that is started finds closed what was closed. What is printed to such a stream here
+    goes nowhere, where Python would print it to another one.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free. Reading and writing fail as they did before, and
+            # there are systems without /dev/null.
+            os.open("/", os.O_RDONLY)
+        if getattr(sys, name) is None:
+            setattr(sys, name, io.StringIO())
+
+
+def say(sentence: str) -> None:
+    """Print a sentence of ungil's own on stderr, if it can be printed there."""
+    try:
+        print(f"ungil: {sentence.rstrip('.')}", file=sys.stderr, flush=True)
+    except OSError:
+        _empty(2)
+
+
+def settle() -> OSError | None:
+    """Write what is still to be written to stdout and stderr; why that was not possible, if so.
+
+    What cannot be written is dropped, so that Python does not fail on it once more when it ends,
+    and make 120 of an exit status.
+    """
+    problem = None
+    for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError as error:
+            problem = problem or error
+            _empty(number)
+    return problem
+
+
+def _empty(number: int) -> None:
+    """Write what a stream has in its buffer to where there is always room, and forget it."""
+    kept, nowhere = os.dup(number), os.memfd_create("ungil-nowhere")
+    try:
+        os.dup2(nowhere, number)
+        (sys.stdout if number == 1 else sys.stderr).flush()
+    except OSError:
+        pass
+    finally:
+        os.dup2(kept, number)
+        os.close(kept)
+        os.close(nowhere)
