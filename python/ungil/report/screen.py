@@ -131,25 +131,27 @@ def _findings(report: Report) -> list[RenderableType]:
 
 
 def _gil_line(gil: Gil, process: Process, seconds: float) -> Text:
-    """What all threads together made of the GIL."""
-    alone = process.get("startup_s") or 0.0
-    alone_held = gil.get("startup_held_s", 0.0)
-    busy = seconds - alone
-    contended = share(gil["contended_s"], busy)
-    style = "yellow" if gil["contended_s"] > busy / 10 else ""
+    """What all threads together made of the GIL, since there were several."""
+    alone_s = process.get("startup_s") or 0.0
+    alone_held_s = gil.get("startup_held_s", 0.0)
+    busy_s = seconds - alone_s
+    contended = share(gil["contended_s"], busy_s)
+    style = "yellow" if gil["contended_s"] > busy_s / 10 else ""
+    wanting_s = gil["wanting_mean"] * seconds - alone_held_s
     interval = process.get("switch_interval_ms")
     policy = process.get("policy") or "stock"
     turn = "switch interval" if policy == "stock" else f"policy {policy}, quantum"
     return Text.assemble(
         ("GIL", "bold"),
-        f"  held {share(gil['held_s'] - alone_held, busy)}, ",
+        f"  held {share(gil['held_s'] - alone_held_s, busy_s)}, ",
         (f"contended {contended}", style),
-        f" of the time; {rate(gil['handoffs'], seconds)} handoffs/s, ",
-        f"{rate(gil['forced'], seconds)} forced/s; ",
-        f"{digits(gil['wanting_mean'])} threads wanted to run on average, one could",
+        f" of the time; {rate(gil['handoffs'], busy_s)} handoffs/s, ",
+        f"{rate(gil['forced'], busy_s)} forced/s; ",
+        f"{rate(max(wanting_s, 0.0), busy_s)} threads wanted to run on average, one could",
         f"; {turn} {interval:.3g}ms" if interval else "",
-        f"; before that one thread alone for {duration(alone)}, held {share(alone_held, alone)}"
-        if alone >= seconds / 100
+        f"; left out: the first {duration(alone_s)}, when one thread was alone and held it for "
+        f"{share(alone_held_s, alone_s)}"
+        if alone_s >= seconds / 100
         else "",
     )
 

@@ -15,7 +15,7 @@ use super::history::{History, Past};
 use super::kernel::{Counted, Counts, Ran, Share, share};
 use super::long_holds::{LongHold, LongHolds};
 use super::samples::Samples;
-use super::seat::{Released, Seat, Wait};
+use super::seat::{Detail, Released, Seat, Wait};
 use crate::record::ThreadId;
 use crate::report::OtherThreads;
 use ungil_core::{Event, Kind};
@@ -41,6 +41,7 @@ pub(super) struct Gil {
     last_holder: Option<ThreadId>,
     /// Nothing counts as earlier than this.
     floor_ns: u64,
+    detail: Detail,
     /// How long it was held before the process had a second thread.
     pub(super) startup_ns: u64,
     pub(super) handoffs: u64,
@@ -111,6 +112,7 @@ impl Gil {
             contended_ns: 0,
             last_holder: None,
             floor_ns: 0,
+            detail: Detail::All,
             startup_ns: 0,
             handoffs: 0,
             long_holds: LongHolds::default(),
@@ -127,21 +129,30 @@ impl Gil {
             self.charges.push(0);
             u32::try_from(self.seats.len() - 1).expect("seats are in memory, far fewer than 2^32")
         });
-        let new = &mut self.seats[seat as usize];
-        (new.thread, new.last_ns) = (Some(thread), self.floor_ns);
+        self.seats[seat as usize] =
+            Seat { thread: Some(thread), last_ns: self.floor_ns, ..Seat::new(self.detail) };
         seat
     }
 
     /// The same GIL with nothing counted yet, from `at_ns` on: what goes on then begins then.
     /// Threads keep their seats; those that are not `live` lose them.
-    pub(super) fn reopened(&self, at_ns: u64, live: impl Fn(ThreadId) -> bool) -> Self {
-        let mut gil =
-            Self { floor_ns: at_ns, last_holder: self.last_holder, ..Self::new(self.number) };
+    pub(super) fn reopened(
+        &self,
+        at_ns: u64,
+        detail: Detail,
+        live: impl Fn(ThreadId) -> bool,
+    ) -> Self {
+        let mut gil = Self {
+            floor_ns: at_ns,
+            detail,
+            last_holder: self.last_holder,
+            ..Self::new(self.number)
+        };
         gil.history.end_ns = at_ns;
         gil.charges = vec![0; self.seats.len()];
         for (index, seat) in self.seats.iter().enumerate().skip(1) {
             let keeps = seat.thread.is_some_and(&live);
-            gil.seats.push(if keeps { seat.reopened(at_ns) } else { Seat::default() });
+            gil.seats.push(if keeps { seat.reopened(at_ns, detail) } else { Seat::default() });
             if !keeps {
                 gil.free_seats.push(u32::try_from(index).expect("seats are numbered in 32 bits"));
             }

@@ -34,13 +34,15 @@ impl Sum {
 #[derive(Clone)]
 pub(super) struct Lengths {
     pub(super) sum: Sum,
-    sketch: DDSketch,
+    /// `None` if nobody will ask for percentiles.
+    sketch: Option<DDSketch>,
 }
 
 impl Default for Lengths {
     fn default() -> Self {
         // Lengths up to 1 ns count as zero.
-        Self { sum: Sum::default(), sketch: DDSketch::new(Config::new(RELATIVE_ERROR, BINS, 1.0)) }
+        let sketch = DDSketch::new(Config::new(RELATIVE_ERROR, BINS, 1.0));
+        Self { sum: Sum::default(), sketch: Some(sketch) }
     }
 }
 
@@ -54,14 +56,22 @@ impl Lengths {
     #[inline]
     pub(super) fn add(&mut self, ns: u64) {
         self.sum.add(ns);
-        self.sketch.add(ns as f64);
+        if let Some(sketch) = &mut self.sketch {
+            sketch.add(ns as f64);
+        }
+    }
+
+    /// Without percentiles, which cost most of the time and memory; they are 0.
+    pub(super) fn without_percentiles() -> Self {
+        Self { sum: Sum::default(), sketch: None }
     }
 
     /// The length below which a part `q` (of 1) of all seen lengths lie; 0 if none was seen.
     pub(super) fn quantile_ns(&self, q: f64) -> f64 {
-        let estimate = self.sketch.quantile(q).ok().flatten().unwrap_or(0.0);
+        let Some(sketch) = &self.sketch else { return 0.0 };
+        let estimate = sketch.quantile(q).ok().flatten().unwrap_or(0.0);
         // The middle of a bin may lie outside what was seen.
-        estimate.clamp(self.sketch.min().unwrap_or(0.0), self.sketch.max().unwrap_or(0.0))
+        estimate.clamp(sketch.min().unwrap_or(0.0), sketch.max().unwrap_or(0.0))
     }
 
     pub(super) fn report(&self) -> report::Lengths {

@@ -49,6 +49,7 @@ use kernel::Counted;
 pub use part::{Part, Span};
 use process::{Process, Thread};
 use samples::Samples;
+use seat::Detail;
 use ungil_core::Event;
 use windows::Windows;
 
@@ -109,9 +110,9 @@ impl Analysis {
     }
 
     /// What is known of what lives, with nothing counted yet: from `at_ns` on. It has no windows.
-    fn reopened(&self, at_ns: u64) -> Self {
+    fn reopened(&self, at_ns: u64, detail: Detail) -> Self {
         Self {
-            processes: self.processes.filter_map(|process| process.reopened(at_ns)),
+            processes: self.processes.filter_map(|process| process.reopened(at_ns, detail)),
             threads: self.threads.filter_map(|thread| thread.reopened(at_ns)),
             started_ns: self.started_ns,
             now_ns: self.now_ns.max(at_ns),

@@ -6,6 +6,7 @@
 //! counts in both parts.
 
 use super::Analysis;
+use super::seat::Detail;
 use crate::record::Record;
 use crate::report::{PartReport, Report};
 use crate::wall_clock::WallClock;
@@ -112,7 +113,7 @@ impl Part {
         self.analysis = Analysis {
             windows: Some(Box::default()),
             notes: std::mem::take(&mut self.analysis.notes),
-            ..self.analysis.reopened(self.from_ns)
+            ..self.analysis.reopened(self.from_ns, Detail::All)
         };
         (self.cut_holds, self.cut_waits) = self.running();
     }

@@ -1,6 +1,7 @@
 //! A process and a thread, as far as they have been told of.
 
 use super::gil::Gil;
+use super::seat::Detail;
 use crate::record::{self, ProcessTotals, ThreadId, ThreadTotals};
 use std::collections::BTreeSet;
 
@@ -116,7 +117,7 @@ impl Process {
     }
 
     /// The same process with nothing counted yet, from `at_ns` on; `None` if it has ended.
-    pub(super) fn reopened(&self, at_ns: u64) -> Option<Self> {
+    pub(super) fn reopened(&self, at_ns: u64, detail: Detail) -> Option<Self> {
         if self.ended_ns.is_some() {
             return None;
         }
@@ -130,7 +131,7 @@ impl Process {
             libraries: self.libraries.clone(),
             throttled: self.throttled,
             throttled_before: self.throttled.unwrap_or_default(),
-            gils: self.gils.iter().map(|gil| gil.reopened(at_ns, live)).collect(),
+            gils: self.gils.iter().map(|gil| gil.reopened(at_ns, detail, live)).collect(),
             live: self.live.clone(),
             startup: match self.startup {
                 alone @ Startup::Alone { .. } => alone,

@@ -7,6 +7,15 @@ use super::length::{Lengths, Sum};
 use crate::record::{ThreadId, ThreadTotals};
 use crate::report;
 
+/// How much is kept of holds and waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// All that a report says.
+    All,
+    /// What findings are made of: no percentiles of holds and waits.
+    Verdict,
+}
+
 /// Everything about one thread at one GIL, in memory that does not grow with the trace.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seat {
@@ -153,8 +162,17 @@ impl Seat {
         self.holds.sum.total_ns.saturating_add(self.waits.sum.total_ns)
     }
 
+    /// A seat in so much detail.
+    pub(super) fn new(detail: Detail) -> Self {
+        let lengths = || match detail {
+            Detail::All => Lengths::default(),
+            Detail::Verdict => Lengths::without_percentiles(),
+        };
+        Self { holds: lengths(), waits: lengths(), ..Self::default() }
+    }
+
     /// The same thread with nothing counted yet, from `at_ns` on: what it does then begins then.
-    pub(super) fn reopened(&self, at_ns: u64) -> Self {
+    pub(super) fn reopened(&self, at_ns: u64, detail: Detail) -> Self {
         let later = |ns: u64| ns.max(at_ns);
         Self {
             thread: self.thread,
@@ -168,7 +186,7 @@ impl Seat {
                 .map(|released| Released { at_ns: later(released.at_ns), ..released }),
             last_ns: later(self.last_ns),
             counts: self.counts.clone(),
-            ..Self::default()
+            ..Self::new(detail)
         }
     }
 

@@ -10,6 +10,8 @@ use crate::report::{Evidence, Finding, ProcessReport, Scope, Window, WorstWindow
 const LEAST_COST_S: f64 = RELEVANT_SHARE * WINDOW_S;
 /// And for so long somebody must have waited: twice the time that a person notices.
 const LEAST_CONTENDED_S: f64 = 0.2;
+/// A finding of which so much happened in one window is told of that window.
+const MOST: f64 = 0.8;
 /// Findings told that are true of a window but not of the run.
 const TOLD: usize = 3;
 
@@ -86,6 +88,11 @@ impl Analysis {
     pub(super) fn verdict(&self, processes: &[ProcessReport]) -> Vec<Finding> {
         let worst = self.worst_windows(processes);
         let mut findings = findings::find(processes);
+        findings.retain(|finding| {
+            let key = Key::of(finding);
+            let same = worst.iter().find(|(_, incident)| incident.key == key);
+            same.is_none_or(|(_, incident)| incident.cost_s < MOST * finding.cost_s)
+        });
         for finding in &mut findings {
             self.place(finding, processes, &worst);
         }

@@ -11,6 +11,7 @@
 //!   eight at most.
 
 use super::Analysis;
+use super::seat::Detail;
 use super::verdict::{Key, incidents};
 use crate::record::Record;
 use std::collections::VecDeque;
@@ -121,7 +122,7 @@ impl Windows {
             let start_ns = burst.next_ns;
             burst.open.push_back(Open {
                 start_ns,
-                analysis: Box::new(whole.reopened(start_ns)),
+                analysis: Box::new(whole.reopened(start_ns, Detail::Verdict)),
                 seen: burst.held_back.len(),
             });
             // Windows are all alike in a long time in which nothing happened but waiting.

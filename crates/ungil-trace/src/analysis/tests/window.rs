@@ -101,6 +101,19 @@ fn the_worst_of_several_incidents_is_named() {
 }
 
 #[test]
+fn what_cost_most_in_one_window_is_told_of_that_window() {
+    // After 40 s alone the run is so short that it shows the misery as well.
+    let mut scenario = Scenario::new(1);
+    scenario.hold(0, SECOND, 0);
+    (1..4).for_each(|thread| scenario.start(thread, 40 * SECOND));
+    misery(&mut scenario, 40 * SECOND, SECOND / 2);
+    let report = scenario.end(40_600 * MS);
+    let finding = &report.findings[0];
+    assert_eq!((finding.scope, report.findings.len()), (Scope::Window, 1), "{}", finding.text);
+    assert_when(finding, 40.0, 40.5);
+}
+
+#[test]
 fn what_is_wrong_all_the_time_is_told_of_the_run_with_its_worst_window() {
     let mut scenario = Scenario::new(4);
     misery(&mut scenario, 0, 30 * SECOND);
