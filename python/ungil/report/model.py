@@ -52,6 +52,7 @@ class Thread(TypedDict):
     gaps: Gaps
     voluntary: int
     forced: int
+    started_s: NotRequired[float]
     main: NotRequired[bool]
     context_switches: NotRequired[ContextSwitches | None]
     drop_requests: NotRequired[int]
@@ -101,11 +102,21 @@ class LongHold(TypedDict):
     """For how long the holder ran."""
     not_run_ms: NotRequired[float | None]
     """For how long it wanted to run and the kernel did not run it."""
+    user_frame: NotRequired[str | None]
+    """The innermost frame that is the user's own code."""
+    samples: NotRequired[int]
+    """How often the stack was taken."""
+    stack_samples: NotRequired[int]
+    """How many of these samples have the innermost frame of `stack`."""
+    stack_missing: NotRequired[str | None]
+    """Why `stack` is empty."""
 
 
 class Gil(TypedDict):
     """One GIL: a process has one, and one more for each sub-interpreter with its own."""
 
+    gil: NotRequired[int]
+    """Its number; 0 is the main interpreter's."""
     held_s: float
     contended_s: float
     handoffs: int

@@ -14,8 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ungil.report.model import Gil, OtherProcesses, Process, Report
-from ungil.report.threads import Names, thread_table
-from ungil.report.units import digits, duration, plain, plural, rate, share
+from ungil.report.names import Names
+from ungil.report.threads import thread_table
+from ungil.report.units import duration, plain, plural, rate, share
 from ungil.report.waits import blame_section, holds_section
 from ungil.report.when import part_of, when_it_was_worst
 
@@ -41,13 +42,13 @@ def render(report: Report, console: Console) -> None:
     """Draw `report` on `console`."""
     height = console.height if console.is_terminal else None
     few = FEW_IN_A_FILE if height is None else min(max(height // 10, 2), FEW_IN_A_FILE)
+    gil = _main_gil(report)
     above = [*_title(report), *_findings(report)]
     below = [
-        *_other_gils(report, few),
+        *_other_gils(report, gil, few),
         *_other_processes(report, few, console.width),
         *_last_words(report),
     ]
-    gil = _main_gil(report)
     if gil is None:
         console.print(Group(*above, *below))
         return
@@ -57,7 +58,7 @@ def render(report: Report, console: Console) -> None:
     above += [Text(), _gil_line(gil, process, seconds), Text()]
     below[:0] = [
         *blame_section(gil, names, few, console.width),
-        *holds_section(gil, names, few),
+        *holds_section(gil, names, few, console.width),
     ]
     rows = ROWS_OF_A_FILE
     if height is not None:
@@ -68,12 +69,10 @@ def render(report: Report, console: Console) -> None:
 
 
 def _main_gil(report: Report) -> Gil | None:
-    """The GIL that the table of threads is about: the first one of the largest process."""
+    """The GIL that the table is about: in the largest process, the one that was wanted most."""
     for process in report["processes"][:1]:
-        if process.get("not_recorded"):
-            return None  # A free-threaded one has a GIL for moments.
-        for gil in process["gils"][:1]:
-            return gil
+        if not process.get("not_recorded"):  # A free-threaded one has a GIL for moments.
+            return max(process["gils"], key=lambda gil: gil["wanting_mean"], default=None)
     return None
 
 
@@ -81,7 +80,10 @@ def _title(report: Report) -> list[RenderableType]:
     if not report["processes"]:
         return [Text("No Python process was recorded", style="bold yellow")]
     process = report["processes"][0]
-    threads = sum(_threads(gil) for gil in process["gils"])
+    # A thread has a row at each GIL that it used, and a later thread can have its tid.
+    rows = (thread for gil in process["gils"] for thread in gil["threads"])
+    listed = {(thread["tid"], thread.get("started_s")) for thread in rows}
+    threads = len(listed) + sum(_unlisted(gil) for gil in process["gils"])
     python = process.get("python") or report["python"]
     facts = [f"pid {process['pid']}", f"Python {plain(python)}" if python else "no Python"]
     facts += [duration(report["duration_s"]), plural(threads, "thread")]
@@ -142,7 +144,7 @@ def _gil_line(gil: Gil, process: Process, seconds: float) -> Text:
     policy = process.get("policy") or "stock"
     turn = "switch interval" if policy == "stock" else f"policy {policy}, quantum"
     return Text.assemble(
-        ("GIL", "bold"),
+        (_gil_name(gil) if len(process["gils"]) > 1 else "GIL", "bold"),
         f"  held {share(gil['held_s'] - alone_held_s, busy_s)}, ",
         (f"contended {contended}", style),
         f" of the time; {rate(gil['handoffs'], busy_s)} handoffs/s, ",
@@ -156,15 +158,22 @@ def _gil_line(gil: Gil, process: Process, seconds: float) -> Text:
     )
 
 
-def _other_gils(report: Report, few: int) -> list[RenderableType]:
-    gils = report["processes"][0]["gils"][1:] if report["processes"] else []
+def _gil_name(gil: Gil) -> str:
+    """As findings call it."""
+    number = gil.get("gil", 0)
+    return f"GIL {number}" if number else "GIL 0 (main interpreter)"
+
+
+def _other_gils(report: Report, shown: Gil | None, few: int) -> list[RenderableType]:
+    gils = report["processes"][0]["gils"] if report["processes"] else []
+    gils = [gil for gil in gils if gil is not shown]
     lines: list[RenderableType] = [
-        Text(f"  {number}: {_summary(gil, _seconds(report['processes'][0], report))}")
-        for number, gil in enumerate(gils[:few], start=2)
+        Text(f"  {_gil_name(gil)}: {_summary(gil, _seconds(report['processes'][0], report))}")
+        for gil in gils[:few]
     ]
     if len(gils) > few:
         lines.append(Text(f"  and {len(gils) - few:,} more", style="dim"))
-    return [Text(), Text("GILs of sub-interpreters", style="bold"), *lines] if lines else []
+    return [Text(), Text("Other GILs of this process", style="bold"), *lines] if lines else []
 
 
 def _other_processes(report: Report, few: int, width: int) -> list[RenderableType]:
@@ -181,7 +190,7 @@ def _other_processes(report: Report, few: int, width: int) -> list[RenderableTyp
         if missing:
             text = Text(f"not recorded: {plain(missing)}", style="yellow")
         elif process["gils"]:
-            text = Text(_summary(process["gils"][0], _seconds(process, report)))
+            text = Text(_summary_of_all(process, _seconds(process, report)))
         else:
             text = Text("never used its GIL", style="dim")
         grid.add_row(Text(f"  {process['pid']}"), Text(_command(process)), text)
@@ -208,6 +217,13 @@ def _last_words(report: Report) -> list[RenderableType]:
     return lines
 
 
+def _summary_of_all(process: Process, seconds: float) -> str:
+    """Of the GIL whose threads held and waited most, and how many there are besides."""
+    gils = sorted(process["gils"], key=lambda gil: gil["wanting_mean"], reverse=True)
+    more = f"; {plural(len(gils) - 1, 'more GIL')}" if len(gils) > 1 else ""
+    return _summary(gils[0], seconds) + more
+
+
 def _summary(gil: Gil, seconds: float) -> str:
     return (
         f"{plural(_threads(gil), 'thread')}, held {share(gil['held_s'], seconds)}, "
@@ -221,8 +237,12 @@ def _seconds(process: Process, report: Report) -> float:
 
 
 def _threads(gil: Gil) -> int:
+    return len(gil["threads"]) + _unlisted(gil)
+
+
+def _unlisted(gil: Gil) -> int:
     others = gil.get("others")
-    return len(gil["threads"]) + (others["threads"] if others else 0)
+    return others["threads"] if others else 0
 
 
 def _waited(gil: Gil) -> float:

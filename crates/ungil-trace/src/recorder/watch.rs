@@ -1,7 +1,7 @@
 //! Decides when a process is looked at from outside: for the stack of a thread that keeps the
 //! GIL while another one waits, and for the names of new threads.
 
-use super::process::{Running, Traced};
+use super::process::{Running, Thread, Traced};
 use crate::record::{Record, ThreadId};
 use crate::stacks::{Answer, Holder, Sample, StackError, StackSampler};
 use std::collections::HashMap;
@@ -112,8 +112,11 @@ impl Watch {
                         let (process, at_ns) = (traced.id, sample.at_ns);
                         give(Record::Libraries { process, at_ns, files });
                     }
-                    for holder in sample.holders {
-                        state.give_stack(traced, holder, sample.at_ns, &mut give);
+                    let Sample { begun_ns, at_ns, holders, .. } = sample;
+                    for holder in holders {
+                        if let Some(thread) = state.thread_of(traced, &holder, begun_ns) {
+                            state.give_stack(&thread, holder, at_ns, &mut give);
+                        }
                     }
                 }
                 Answer::Failed { error, .. } => {
@@ -158,26 +161,37 @@ impl State {
         });
     }
 
+    /// Whose stack it is. In the main interpreter a thread has its own ident; in another one the
+    /// thread counts that has held that GIL since before the sample was begun.
+    fn thread_of(&self, traced: &mut Traced, holder: &Holder, begun_ns: u64) -> Option<Thread> {
+        let gil = holder.gil.clone().map_or(Some(0), |range| traced.gil_in(range));
+        let holds = match gil.filter(|_| !holder.in_main) {
+            None => None,
+            Some(gil) => {
+                let hold = self.holds.get(&gil)?.hold;
+                Some((hold.since_ns <= begun_ns).then_some(hold.thread)?)
+            }
+        };
+        let is_it = |thread: &&mut Thread| match holds {
+            Some(id) => thread.id == id,
+            None => thread.ident == holder.ident,
+        };
+        traced.threads_mut().find(is_it).cloned()
+    }
+
     /// Gives the stack of a holder, or why it has none.
     fn give_stack(
         &mut self,
-        traced: &mut Traced,
+        &Thread { id: thread, ident, .. }: &Thread,
         holder: Holder,
         at_ns: u64,
         give: &mut impl FnMut(Record),
     ) {
-        let gil = holder.gil.clone().map_or(Some(0), |range| traced.gil_in(range));
-        let watched = gil.and_then(|gil| self.holds.get(&gil)).map(|watched| watched.hold.thread);
-        let by_ident = traced.threads_mut().find(|thread| thread.ident == holder.ident);
-        let by_ident = by_ident.map(|thread| thread.id);
-        // Who holds is known better from the events than by a name that may be another thread's.
-        let found = if holder.in_main { by_ident.or(watched) } else { watched.or(by_ident) };
-        let Some(thread) = found else { return };
         for watched in self.holds.values_mut().filter(|watched| watched.hold.thread == thread) {
             watched.asked_ns = None;
         }
         let mut frames = holder.frames;
-        if by_ident == Some(thread) {
+        if ident == holder.ident {
             frames.extend(holder.callers);
         }
         if frames.is_empty() {

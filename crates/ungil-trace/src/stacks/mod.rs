@@ -28,8 +28,10 @@ use std::ops::Range;
 /// What one look at a process showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When the holders' stacks had been read, in ns of `CLOCK_MONOTONIC`. A thread that has held
-    /// a GIL without a break from before the request until then was not mistaken for another.
+    /// When reading began, in ns of `CLOCK_MONOTONIC`.
+    pub begun_ns: u64,
+    /// When the holders' stacks had been read. A thread that held a GIL without a break from
+    /// `begun_ns` until then was not mistaken for another.
     pub at_ns: u64,
     /// The threads that held a GIL: at most one, unless sub-interpreters have GILs of their own.
     pub holders: Vec<Holder>,

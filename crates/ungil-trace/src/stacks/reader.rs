@@ -60,13 +60,14 @@ impl StackReader {
 
     /// The stacks of the threads that hold a GIL now.
     pub fn read(&mut self) -> Result<Sample, StackError> {
+        let begun_ns = now_ns();
         let (holders, at_ns) = guarded(self.pid, || {
             let interpreters = self.list();
             let holders = self.holders(&interpreters)?;
             Ok::<_, anyhow::Error>((holders, now_ns()))
         })?;
         let libraries = if holders.is_empty() { None } else { self.changed_libraries() };
-        Ok(Sample { at_ns, holders, names: Vec::new(), libraries })
+        Ok(Sample { begun_ns, at_ns, holders, names: Vec::new(), libraries })
     }
 
     /// Like [`read`](Self::read), with the names of all threads.

@@ -30,13 +30,16 @@ pub(super) fn find(scene: Scene) -> Vec<Finding> {
 fn describe(scene: Scene, thread: &ThreadReport) -> Finding {
     let unanswered = &thread.kept;
     let place = Place::of(holds_of(scene, thread).into_iter());
+    let longest = match unanswered.holds {
+        1 => String::new(),
+        _ => format!(", the longest {}", words::length(unanswered.max_ms / 1e3)),
+    };
     let text = format!(
-        "thread {} kept the GIL for {} after it was asked to let go, in {} of native code, the \
-         longest {}; others waited {} meanwhile; {}",
+        "thread {} kept the GIL for {} after it was asked to let go, in {} of native code{longest}; \
+         others waited {} meanwhile; {}",
         scene.name(thread),
         words::length(unanswered.total_s),
         words::count(unanswered.holds, "hold"),
-        words::length(unanswered.max_ms / 1e3),
         words::length(unanswered.waited_s),
         place.clause(),
     );
