@@ -15,7 +15,7 @@ from rich.text import Text
 
 from ungil.report.model import Gil, OtherProcesses, Process, Report
 from ungil.report.threads import Names, thread_table
-from ungil.report.units import digits, duration, plain, plural, rate, share
+from ungil.report.units import duration, plain, plural, rate, share
 from ungil.report.waits import blame_section, holds_section
 from ungil.report.when import part_of, when_it_was_worst
 

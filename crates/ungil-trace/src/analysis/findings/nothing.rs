@@ -53,9 +53,8 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport]) -> Finding {
     let is_limit = contended_share > LIMIT_SHARE;
     let verdict = if is_limit {
         format!(
-            "nobody is treated badly, but the GIL is the limit: {:.1} threads wanted it on average; \
-             it",
-            wanting
+            "nobody is treated badly, but the GIL is the limit: {wanting:.1} threads wanted it on \
+             average; it"
         )
     } else {
         "nothing wrong: the GIL".to_owned()
