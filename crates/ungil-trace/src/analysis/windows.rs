@@ -117,8 +117,8 @@ impl Windows {
     fn advance(&mut self, whole: &Analysis, burst: &mut Burst, now_ns: u64) {
         loop {
             let until_ns = burst.next_ns.min(now_ns);
-            let ends = |open: &&Open| open.start_ns.saturating_add(LENGTH_NS) <= until_ns;
-            while burst.open.front().filter(ends).is_some()
+            let ends = |open: &Open| open.start_ns.saturating_add(LENGTH_NS) <= until_ns;
+            while burst.open.front().is_some_and(ends)
                 && let Some(open) = burst.open.pop_front()
             {
                 let end_ns = burst.end_ns(open.start_ns.saturating_add(LENGTH_NS));
@@ -160,20 +160,18 @@ impl Windows {
             return;
         }
         let found = incidents(&analysis.processes_until(end_ns, whole));
-        let costs: Vec<_> =
+        let mut costs: Vec<_> =
             found.into_iter().map(|incident| (incident.key, incident.cost_s)).collect();
-        let is_worst = |kept: &[Kept], key: &Key, cost_s: f64| {
-            let others = kept.iter().flat_map(|kept| &kept.costs);
-            others.filter(|other| other.0 == *key).all(|other| other.1 < cost_s)
-        };
-        if !costs.iter().any(|(key, cost_s)| is_worst(&self.kept, key, *cost_s)) {
+        costs.retain(|(key, cost_s)| {
+            let mut others = self.kept.iter().flat_map(|kept| &kept.costs);
+            others.all(|other| other.0 != *key || other.1 < *cost_s)
+        });
+        if costs.is_empty() {
             return;
         }
         // For each window only that for which it is the worst is remembered.
         for kept in &mut self.kept {
-            kept.costs.retain(|(key, cost_s)| {
-                !costs.iter().any(|(new, new_s)| new == key && new_s > cost_s)
-            });
+            kept.costs.retain(|(key, _)| costs.iter().all(|(new, _)| new != key));
         }
         self.kept.retain(|kept| !kept.costs.is_empty());
         self.kept.push(Kept { start_ns, end_ns, analysis, costs });

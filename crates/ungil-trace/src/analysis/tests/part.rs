@@ -139,7 +139,7 @@ proptest! {
         mut cuts in prop::collection::vec(0u64..2_000, 0..4),
     ) {
         let schedule = schedule(threads as usize, &steps);
-        let records = records(&schedule, threads, 1);
+        let records = records(&schedule, threads, 1, 0);
         cuts.extend([0, 4_000]);
         cuts.sort_unstable();
         let mut added: BTreeMap<String, f64> = BTreeMap::new();
