@@ -141,7 +141,7 @@ fn one_hold_for_which_a_few_wait_for_a_moment_at_the_end_of_a_run_is_no_incident
             60 * SECOND + (60 + u64::from(thread)) * MS,
             60 * SECOND + (61 + u64::from(thread)) * MS,
             thread,
-        )
+        );
     });
     let report = scenario.end(60 * SECOND + 100 * MS);
     assert!(report.findings[0].text.starts_with("nothing wrong"), "{}", report.findings[0].text);
@@ -235,7 +235,9 @@ fn brute_force(records: &[Record], windows: &[(u64, u64)]) -> Vec<(Key, f64)> {
         // The acquire that ends the last wait belongs to the window.
         let until_ns = (end_ns + 1).min(start_ns + LENGTH_NS);
         let mut part = Part::new(BLAME_AFTER, None, START + start_ns, START + until_ns);
-        records.iter().for_each(|record| part.push(record));
+        for record in records.iter() {
+            part.push(record);
+        }
         part.to_ns = START + end_ns;
         for incident in incidents(&part.report().processes) {
             match worst.iter_mut().find(|(key, _)| *key == incident.key) {
@@ -271,7 +273,9 @@ pub(super) fn records(
 
 fn streamed(records: &[Record]) -> Vec<(Key, f64)> {
     let mut analysis = crate::analysis::Analysis::new(BLAME_AFTER);
-    records.iter().for_each(|record| _ = analysis.push(record));
+    for record in records.iter() {
+        analysis.push(record);
+    }
     let processes = analysis.processes_until(analysis.now_ns, &analysis);
     let worst = analysis.worst_windows(&processes).into_iter();
     worst.map(|(_, incident)| (incident.key, incident.cost_s)).collect()
@@ -309,7 +313,7 @@ proptest! {
         let counted = |windows: bool| -> Report {
             let mut analysis = crate::analysis::Analysis::new(BLAME_AFTER);
             analysis.windows = analysis.windows.filter(|_| windows);
-            records.iter().for_each(|record| _ = analysis.push(record));
+            for record in records.iter() { analysis.push(record); }
             analysis.report()
         };
         let json = |report: Report| serde_json::to_string(&report.processes).unwrap();
