@@ -29,8 +29,9 @@ def window(start_s: float, end_s: float, started_at: str | None) -> dict[str, An
 
 
 def with_finding(**changes: Any) -> dict[str, Any]:
-    report = convoy() | {"started_at": BEGAN}
-    report["findings"] = [report["findings"][0] | {"text": "T"} | changes]
+    report: dict[str, Any] = {**convoy(), "started_at": BEGAN}
+    finding: dict[str, Any] = report["findings"][0]
+    report["findings"] = [{**finding, "text": "T", **changes}]
     return report
 
 

@@ -13,9 +13,9 @@
 use super::Analysis;
 use super::seat::Detail;
 use super::verdict::{Key, incidents};
-use crate::record::Record;
+use crate::record::{ProcessId, Record, ThreadId};
 use std::collections::VecDeque;
-use ungil_core::Kind;
+use ungil_core::{Event, Kind};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// A window is at most this long,
@@ -48,7 +48,14 @@ struct Burst {
     /// Oldest first.
     open: VecDeque<Open>,
     /// Records since the last wait.
-    held_back: Vec<Record>,
+    held_back: Vec<HeldBack>,
+}
+
+/// A record: the frequent one as small as it can be.
+#[derive(Debug)]
+enum HeldBack {
+    Gil(ProcessId, ThreadId, Event),
+    Other(Box<Record>),
 }
 
 #[derive(Debug)]
@@ -110,8 +117,10 @@ impl Windows {
     fn advance(&mut self, whole: &Analysis, burst: &mut Burst, now_ns: u64) {
         loop {
             let until_ns = burst.next_ns.min(now_ns);
-            let ends = |open: &mut Open| open.start_ns.saturating_add(LENGTH_NS) <= until_ns;
-            while let Some(open) = burst.open.pop_front_if(ends) {
+            let ends = |open: &Open| open.start_ns.saturating_add(LENGTH_NS) <= until_ns;
+            while burst.open.front().is_some_and(ends)
+                && let Some(open) = burst.open.pop_front()
+            {
                 let end_ns = burst.end_ns(open.start_ns.saturating_add(LENGTH_NS));
                 self.keep(whole, open, end_ns);
             }
@@ -151,20 +160,18 @@ impl Windows {
             return;
         }
         let found = incidents(&analysis.processes_until(end_ns, whole));
-        let costs: Vec<_> =
+        let mut costs: Vec<_> =
             found.into_iter().map(|incident| (incident.key, incident.cost_s)).collect();
-        let is_worst = |kept: &[Kept], key: &Key, cost_s: f64| {
-            let others = kept.iter().flat_map(|kept| &kept.costs);
-            others.filter(|other| other.0 == *key).all(|other| other.1 < cost_s)
-        };
-        if !costs.iter().any(|(key, cost_s)| is_worst(&self.kept, key, *cost_s)) {
+        costs.retain(|(key, cost_s)| {
+            let mut others = self.kept.iter().flat_map(|kept| &kept.costs);
+            others.all(|other| other.0 != *key || other.1 < *cost_s)
+        });
+        if costs.is_empty() {
             return;
         }
         // For each window only that for which it is the worst is remembered.
         for kept in &mut self.kept {
-            kept.costs.retain(|(key, cost_s)| {
-                !costs.iter().any(|(new, new_s)| new == key && new_s > cost_s)
-            });
+            kept.costs.retain(|(key, _)| costs.iter().all(|(new, _)| new != key));
         }
         self.kept.retain(|kept| !kept.costs.is_empty());
         self.kept.push(Kept { start_ns, end_ns, analysis, costs });
@@ -214,7 +221,10 @@ impl Burst {
     /// Hands a record to the open windows, or holds it back while no thread waits.
     fn take(&mut self, record: &Record, is_wait: bool, now_ns: u64) {
         if self.quiet_since_ns.is_some() && !is_wait {
-            self.held_back.push(record.clone());
+            self.held_back.push(match record {
+                Record::Gil { process, thread, event } => HeldBack::Gil(*process, *thread, *event),
+                other => HeldBack::Other(Box::new(other.clone())),
+            });
             if self.held_back.len() >= HELD_BACK {
                 self.catch_up();
                 self.counted_ns = now_ns;
@@ -232,7 +242,12 @@ impl Burst {
     fn catch_up(&mut self) {
         for open in &mut self.open {
             for record in &self.held_back[std::mem::take(&mut open.seen)..] {
-                open.analysis.push(record);
+                match record {
+                    &HeldBack::Gil(process, thread, event) => {
+                        open.analysis.push(&Record::Gil { process, thread, event })
+                    }
+                    HeldBack::Other(record) => open.analysis.push(record),
+                };
             }
         }
         self.held_back.clear();

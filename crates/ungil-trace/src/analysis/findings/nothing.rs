@@ -37,9 +37,8 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
     let the_gil = whose::the_gil(processes, process, gil);
     let verdict = if is_limit {
         format!(
-            "nobody is treated badly, but {the_gil} is the limit: {:.1} threads wanted it on \
-             average; it",
-            wanting
+            "nobody is treated badly, but {the_gil} is the limit: {wanting:.1} threads wanted it on \
+             average; it"
         )
     } else {
         format!("nothing wrong: {the_gil}")

@@ -12,7 +12,9 @@ use ungil_core::Kind;
 
 fn part(records: &[Record], from_ns: u64, to_ns: u64) -> Report {
     let mut part = Part::new(BLAME_AFTER, None, START + from_ns, START + to_ns);
-    records.iter().for_each(|record| part.push(record));
+    for record in records.iter() {
+        part.push(record);
+    }
     part.report()
 }
 
@@ -60,7 +62,9 @@ fn a_part_after_everything_is_empty_and_one_of_everything_is_the_report() {
     let report = part(&two_threads(), 60 * MS, 70 * MS);
     assert_eq!(report.processes.len(), 0);
     let mut analysis = crate::analysis::Analysis::new(BLAME_AFTER);
-    two_threads().iter().for_each(|record| _ = analysis.push(record));
+    for record in &two_threads() {
+        analysis.push(record);
+    }
     let (whole, part) = (analysis.report(), part(&two_threads(), 0, 50 * MS));
     assert_close(gil(&part).held_s, gil(&whole).held_s);
     assert_eq!(gil(&part).long_holds.len(), gil(&whole).long_holds.len());
@@ -103,7 +107,9 @@ fn a_process_that_ended_before_the_part_is_not_in_it() {
 #[test]
 fn a_span_reaches_from_the_first_process_to_the_last_word() {
     let mut span = Span::default();
-    two_threads().iter().for_each(|record| span.push(record));
+    for record in &two_threads() {
+        span.push(record);
+    }
     assert_eq!((span.started_ns(), span.end_ns()), (START, START + 50 * MS));
 }
 
@@ -139,7 +145,7 @@ proptest! {
         mut cuts in prop::collection::vec(0u64..2_000, 0..4),
     ) {
         let schedule = schedule(threads as usize, &steps);
-        let records = records(&schedule, threads, 1);
+        let records = records(&schedule, threads, 1, 0);
         cuts.extend([0, 4_000]);
         cuts.sort_unstable();
         let mut added: BTreeMap<String, f64> = BTreeMap::new();
@@ -154,7 +160,7 @@ proptest! {
             prop_assert!((ns - added[what]).abs() < 1e-3, "{what}: {ns} and {}", added[what]);
         }
         let mut analysis = crate::analysis::Analysis::new(BLAME_AFTER);
-        records.iter().for_each(|record| _ = analysis.push(record));
+        for record in records.iter() { analysis.push(record); }
         prop_assert_eq!(sums(&analysis.report()), whole);
     }
 }

@@ -15,6 +15,9 @@ use ungil_core::Kind;
 const SECOND: u64 = 1_000 * MS;
 /// One nanosecond of the naive model's schedules is so long here.
 const TICK: u64 = 50 * MS;
+/// And each event is so much later than the one before, at least: whether a moment or a share is
+/// exactly at a limit is a matter of rounding.
+const LATER: u64 = 7_001;
 
 /// Thread 0 computes from then on for so long; threads 1 to 3 answer requests meanwhile, and get
 /// the GIL a switch interval after they ask for it.
@@ -138,7 +141,7 @@ fn one_hold_for_which_a_few_wait_for_a_moment_at_the_end_of_a_run_is_no_incident
             60 * SECOND + (60 + u64::from(thread)) * MS,
             60 * SECOND + (61 + u64::from(thread)) * MS,
             thread,
-        )
+        );
     });
     let report = scenario.end(60 * SECOND + 100 * MS);
     assert!(report.findings[0].text.starts_with("nothing wrong"), "{}", report.findings[0].text);
@@ -190,10 +193,11 @@ fn a_name_a_policy_and_an_interval_that_become_known_later_are_those_of_the_wind
 fn waits(schedule: &Schedule, end_ns: u64) -> Vec<(u64, u64)> {
     let mut waits = Vec::new();
     let mut since = BTreeMap::new();
-    for &(at, thread, kind) in &schedule.events {
+    for (index, &(at, thread, kind)) in schedule.events.iter().enumerate() {
+        let at_ns = at * TICK + index as u64 * LATER;
         match kind {
-            Kind::Wait => _ = since.insert(thread, at * TICK),
-            Kind::Acquire => waits.extend(since.remove(&thread).map(|from| (from, at * TICK))),
+            Kind::Wait => _ = since.insert(thread, at_ns),
+            Kind::Acquire => waits.extend(since.remove(&thread).map(|from| (from, at_ns))),
             _ => {}
         }
     }
@@ -231,7 +235,9 @@ fn brute_force(records: &[Record], windows: &[(u64, u64)]) -> Vec<(Key, f64)> {
         // The acquire that ends the last wait belongs to the window.
         let until_ns = (end_ns + 1).min(start_ns + LENGTH_NS);
         let mut part = Part::new(BLAME_AFTER, None, START + start_ns, START + until_ns);
-        records.iter().for_each(|record| part.push(record));
+        for record in records.iter() {
+            part.push(record);
+        }
         part.to_ns = START + end_ns;
         for incident in incidents(&part.report().processes) {
             match worst.iter_mut().find(|(key, _)| *key == incident.key) {
@@ -243,20 +249,33 @@ fn brute_force(records: &[Record], windows: &[(u64, u64)]) -> Vec<(Key, f64)> {
     worst
 }
 
+fn end_ns(schedule: &Schedule, tick_ns: u64, later_ns: u64) -> u64 {
+    schedule.doing.len() as u64 * tick_ns + schedule.events.len() as u64 * later_ns
+}
+
 /// The records of a schedule, in a process that ends with it.
-pub(super) fn records(schedule: &Schedule, threads: u32, tick_ns: u64) -> Vec<Record> {
+pub(super) fn records(
+    schedule: &Schedule,
+    threads: u32,
+    tick_ns: u64,
+    later_ns: u64,
+) -> Vec<Record> {
     let mut records = vec![process(0)];
     records.extend((0..threads).map(|thread| thread_of(0, thread, START)));
-    records.extend(schedule.events.iter().map(|&(at, thread, kind)| {
-        event(0, u32::try_from(thread).unwrap(), START + at * tick_ns, kind)
+    records.extend(schedule.events.iter().enumerate().map(|(index, &(at, thread, kind))| {
+        let at_ns = at * tick_ns + index as u64 * later_ns;
+        event(0, u32::try_from(thread).unwrap(), START + at_ns, kind)
     }));
-    records.push(process_end(0, START + schedule.doing.len() as u64 * tick_ns));
+    let end_ns = end_ns(schedule, tick_ns, later_ns);
+    records.push(process_end(0, START + end_ns));
     records
 }
 
 fn streamed(records: &[Record]) -> Vec<(Key, f64)> {
     let mut analysis = crate::analysis::Analysis::new(BLAME_AFTER);
-    records.iter().for_each(|record| _ = analysis.push(record));
+    for record in records.iter() {
+        analysis.push(record);
+    }
     let processes = analysis.processes_until(analysis.now_ns, &analysis);
     let worst = analysis.worst_windows(&processes).into_iter();
     worst.map(|(_, incident)| (incident.key, incident.cost_s)).collect()
@@ -272,9 +291,9 @@ proptest! {
     ) {
         let steps: Vec<_> = steps.concat();
         let schedule = schedule(threads as usize, &steps);
-        let end_ns = schedule.doing.len() as u64 * TICK;
+        let end_ns = end_ns(&schedule, TICK, LATER);
         prop_assume!(end_ns > LENGTH_NS);
-        let records = records(&schedule, threads, TICK);
+        let records = records(&schedule, threads, TICK, LATER);
         let expected = brute_force(&records, &windows(&waits(&schedule, end_ns)));
         let found = streamed(&records);
         prop_assert_eq!(found.len(), expected.len(), "{:?} {:?}", found, expected);
@@ -290,11 +309,11 @@ proptest! {
     #[test]
     fn windows_change_no_number_of_the_run(threads in 1u32..5, steps in steps()) {
         let schedule = schedule(threads as usize, &steps);
-        let records = records(&schedule, threads, TICK);
+        let records = records(&schedule, threads, TICK, LATER);
         let counted = |windows: bool| -> Report {
             let mut analysis = crate::analysis::Analysis::new(BLAME_AFTER);
             analysis.windows = analysis.windows.filter(|_| windows);
-            records.iter().for_each(|record| _ = analysis.push(record));
+            for record in records.iter() { analysis.push(record); }
             analysis.report()
         };
         let json = |report: Report| serde_json::to_string(&report.processes).unwrap();
