@@ -148,7 +148,8 @@ mod tests {
                 *holder = None;
                 Some(Kind::ReleaseVoluntary)
             }
-            (1, Some(_)) if !is_holder => Some(Kind::Wait),
+            (1, Some(_)) if is_holder => Some(Kind::Ran),
+            (1, Some(_)) => Some(Kind::Wait),
             (2, Some(_)) if !is_holder => Some(Kind::DropRequest),
             _ => None,
         }
@@ -169,9 +170,18 @@ mod tests {
         let mut seqs = [start; GILS as usize];
         let mut rings = vec![VecDeque::new(); THREADS as usize];
         let (mut happened, mut got, mut next) = (Vec::new(), Vec::new(), 0);
-        for (at_ns, step) in (1u64..).zip(steps) {
+        let mut acquired_ns = [0; GILS as usize];
+        let is_alone = steps.iter().all(|step| step.gil == 0);
+        for (now, step) in (1u64..).zip(steps) {
             let index = usize::from(step.gil);
             if let Some(kind) = kind(step, &mut holders[index]) {
+                // Told at the end of a hold, with a time since its beginning. In this model, and
+                // nowhere else, its thread may do something at another GIL meanwhile.
+                let is_earlier = kind == Kind::Ran && is_alone;
+                let at_ns = if is_earlier { acquired_ns[index] } else { now };
+                if kind == Kind::Acquire {
+                    acquired_ns[index] = now;
+                }
                 seqs[index] = seqs[index].wrapping_add(u32::from(kind.changes_holder()));
                 let event = Event { at_ns, kind, gil: step.gil, seq: seqs[index] };
                 happened.push((ThreadId(step.thread), event));
