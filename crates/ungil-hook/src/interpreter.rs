@@ -118,6 +118,7 @@ impl Interpreter {
         }
         // Not what a GIL is made of, so they need not be there.
         self.redirect_exit();
+        self.image.redirect(c"pthread_cond_destroy", cond::destroy as *const c_void);
         self.image.redirect(c"clock_nanosleep", cond::nanosleep as *const c_void);
         for &(name, replacement) in self.calls() {
             self.image.redirect(name, replacement.0);
