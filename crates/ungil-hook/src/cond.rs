@@ -22,6 +22,18 @@ pub unsafe extern "C" fn init(cond: *mut pthread_cond_t, how: *const pthread_con
     unsafe { libc::pthread_cond_init(cond, how) }
 }
 
+/// Stands in for `pthread_cond_destroy`: a GIL goes with its interpreter, which holds it to the end.
+///
+/// # Safety
+/// As for the function itself.
+pub unsafe extern "C" fn destroy(cond: *mut pthread_cond_t) -> c_int {
+    if let Some(Role::Free(gil)) = gil::role(cond as usize) {
+        process::keeping_errno(|| gil.abandon());
+    }
+    // SAFETY: the caller's own argument, unchanged.
+    unsafe { libc::pthread_cond_destroy(cond) }
+}
+
 /// Stands in for `pthread_cond_timedwait`: the thread waits for the GIL, and if it waited for a
 /// whole switch interval in which the GIL did not go to another thread, it asks the holder to let
 /// go.

@@ -9,8 +9,7 @@
 //! All fields but the addresses are guarded by the GIL's own mutex, which every caller of the
 //! hooked functions holds, or by the GIL itself; they are atomics only for the compiler's sake.
 
-use crate::free_threaded;
-use crate::process;
+use crate::{free_threaded, process, thread};
 use std::cell::Cell;
 use std::ops::Range;
 use std::ptr::null;
@@ -116,7 +115,19 @@ impl Gil {
         (offset / size_of::<Self>()) as u8
     }
 
+    /// The interpreter is done with it, and its last holder does not let go of it any more.
+    pub fn abandon(&self) {
+        if self.locked.swap(false, Relaxed)
+            && self.last_holder.load(Relaxed) == thread::token()
+            && let Some(thread) = thread::current()
+            && thread.is_holding()
+        {
+            thread.released(&ALL[usize::from(self.number())], thread::now_ns(), false);
+        }
+    }
+
     fn reset(&self) {
+        self.abandon();
         self.locked.store(false, Relaxed);
         self.drop_requested.store(false, Relaxed);
         self.last_holder.store(0, Relaxed);

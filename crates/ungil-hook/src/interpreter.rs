@@ -125,6 +125,7 @@ impl Interpreter {
         }
         // Not what a GIL is made of, so they need not be there.
         self.redirect_exit();
+        self.image.redirect(c"pthread_cond_destroy", cond::destroy as *const c_void);
         self.image.redirect(c"clock_nanosleep", cond::nanosleep as *const c_void);
         if matches!(self.make, Make::Conditions { .. }) {
             for &(name, replacement) in &LOCK_CALLS {

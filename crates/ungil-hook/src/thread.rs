@@ -154,6 +154,11 @@ impl Thread {
         self.slot.waiting_since_ns.load(Relaxed) != 0
     }
 
+    /// Whether it is known to hold a GIL.
+    pub fn is_holding(&self) -> bool {
+        self.slot.holding_since_ns.load(Relaxed) != 0
+    }
+
     /// The thread asked for `gil` and did not get it at once.
     pub fn began_to_wait(&self, gil: &'static Gil, now: u64) {
         self.slot.waiting_since_ns.store(now, Relaxed);
