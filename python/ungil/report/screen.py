@@ -60,8 +60,7 @@ def render(report: Report, console: Console) -> None:
 
 
 def _main_gil(report: Report) -> Gil | None:
-    """The GIL that the table of threads is about: of the largest process the one whose threads held
-    and waited most."""
+    """The GIL that the table of threads is about: the most wanted one of the largest process."""
     gils = report["processes"][0]["gils"] if report["processes"] else []
     return max(gils, key=lambda gil: gil["wanting_mean"], default=None)
 
