@@ -79,3 +79,27 @@ def test_findings_name_the_process_where_there_are_several(tmp_path: Path) -> No
     assert len({it["pid"] for it in kept}) == 2
     for finding in kept:
         assert finding["text"].startswith(f"keeping.py (pid {finding['pid']}): thread keeping kept")
+
+
+def test_where_reading_the_process_is_forbidden_the_report_says_so(tmp_path: Path) -> None:
+    keeping = PROGRAMS / "keeping.py"
+    # PR_SET_DUMPABLE: 0 forbids it to whoever lacks CAP_SYS_PTRACE.
+    code = (
+        "import ctypes, sys; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); "
+        f"sys.argv[1:] = ['5', '150000']; exec(open({str(keeping)!r}).read())"
+    )
+    words = [pythons("3.11")[0].path, "-c", code]
+    if os.geteuid() == 0:
+        drop = "-sys_ptrace"
+        command = ["setpriv", f"--bounding-set={drop}", f"--inh-caps={drop}"]
+        recording = trace(tmp_path, *words, before=command)
+    else:
+        recording = trace(tmp_path, *words)
+    (native,) = [it for it in recording.report["findings"] if it["kind"] == "native-hold"]
+    why = "the platform forbids reading the process"
+    assert native["text"].endswith(f"; there is no stack: {why}")
+    assert native["samples"] == 0
+    contended = [it for it in recording.gil["long_holds"] if it["contended"]]
+    assert why in {it["stack_missing"] for it in contended}
+    (note,) = recording.report["notes"]
+    assert note.startswith("thread names and the code of long holds are missing: ")
