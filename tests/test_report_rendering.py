@@ -7,9 +7,13 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.console import Console
 
-from ungil.report import parse, print_report, render
+from ungil.report import parse, print_place, print_report, render
+from ungil.report.names import Names, shortened
 from ungil.report.units import digits, duration, plain, plural, rate, share, tally
 
 
@@ -185,7 +189,7 @@ def drawn(report: dict[str, Any], width: int = 120, height: int | None = None) -
 
 
 def widest(text: str) -> int:
-    return max(len(line.rstrip()) for line in text.splitlines())
+    return max(cell_len(line.rstrip()) for line in text.splitlines())
 
 
 def heading(text: str) -> str:
@@ -215,10 +219,57 @@ def test_threads_that_took_or_lost_most_come_first() -> None:
     assert " ".join(lines[start + 2].split()[1:6]) == "50.0ms 1% 4.10s 82% 49.0ms"
 
 
+def strange() -> dict[str, Any]:
+    """Threads whose names are long, alike, wide, or meant for the terminal."""
+    report = with_threads(8)
+    names = [
+        "ThreadPoolExecutor-0_0",
+        "ThreadPoolExecutor-0_1",
+        "ThreadPoolExecutor-1_0",
+        "worker-of-tenant-alpha-in-the-queue",
+        "worker-of-tenant-gamma-in-the-queue",
+        "日本語の名前を持つスレッド・一番",
+        "👩‍🚀 astronaut 🚀🚀🚀🚀🚀🚀🚀🚀🚀",
+        "\x1b]0;title\x07\x9b2J\u202e" * 3,
+    ]
+    for process in report["processes"][:1]:
+        gil = process["gils"][0]
+        for one, name in zip(gil["threads"], names, strict=True):
+            one["name"] = name
+        gil["long_holds"] = [
+            {
+                "tid": one["tid"],
+                "name": one["name"],
+                "duration_ms": 50.0,
+                "waited_s": 0.1,
+                "waiters_max": 1,
+                "stack": [f"{'名' * 50} (/srv/{'長' * 40}/{'x' * 90}.py:42)"],
+            }
+            for one in gil["threads"]
+        ]
+    report["findings"][0]["text"] = f"thread {names[-1]} waited for {'很' * 90}"
+    return report
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 160, 200])
 def test_nothing_is_wider_than_the_terminal(width: int) -> None:
-    for report in (convoy(), with_threads(1), with_threads(500)):
-        assert widest(drawn(report, width)) <= width
+    for report in (convoy(), with_threads(1), with_threads(500), strange()):
+        for height in (None, 24, 80):
+            assert widest(drawn(report, width, height)) <= width
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_threads_whose_names_are_cut_are_told_apart(width: int) -> None:
+    lines = drawn(strange(), width).splitlines()
+    start = next(index for index, line in enumerate(lines) if line.startswith("thread "))
+    rows = lines[start + 1 : start + 9]
+    # No column before the numbers has two spaces in it.
+    names = {row.split("  ")[0] for row in rows}
+    assert len(names) == 8, names
+    start = next(index for index, line in enumerate(lines) if line.startswith("for whom"))
+    assert len({line[:16] for line in lines[start + 1 : start + 8]}) == 7
+    heads = lines[start][16:].split()
+    assert len(set(heads)) == len(heads)
 
 
 def test_columns_go_in_a_defined_order_as_the_terminal_gets_narrower() -> None:
@@ -271,8 +322,9 @@ def test_the_matrix_names_the_worst_and_sums_the_others() -> None:
 def test_long_holds_at_one_line_of_code_are_one_line_of_the_report() -> None:
     text = drawn(convoy())
     assert (
-        "121ms cpu-0 resize (pillow/image.py:42), 2 times, 300ms waited by up to 2 threads" in text
-    )
+        "121ms cpu-0 resize (pillow/image.py:42); the longest of 2; "
+        "up to 2 threads at a time waited 300ms"
+    ) in text
     assert "20.5ms io-1  no stack" in text
 
 
@@ -295,6 +347,34 @@ def test_a_long_hold_says_what_its_thread_did(known: dict[str, float], said: str
     assert line.rstrip().endswith(f"2 threads{said}")
 
 
+def long_hold(**changes: Any) -> dict[str, Any]:
+    """A report with one long hold that differs from the usual one by `changes`."""
+    report = convoy()
+    holds = report["processes"][0]["gils"][0]["long_holds"]
+    holds[:] = [holds[1] | changes]
+    return report
+
+
+def test_a_long_hold_in_a_library_names_the_users_own_code_too() -> None:
+    report = long_hold(user_frame="work (/srv/app/server.py:17)", samples=5, stack_samples=5)
+    assert (
+        "61.0ms cpu-0 resize (pillow/image.py:42), called by work (app/server.py:17); 5 samples; "
+        "1 thread waited 60.0ms"
+    ) in drawn(report, 200)
+    own = long_hold(user_frame=long_hold()["processes"][0]["gils"][0]["long_holds"][0]["stack"][0])
+    assert "called by" not in drawn(own, 200)
+
+
+def test_a_long_hold_says_how_many_samples_stand_for_its_line() -> None:
+    assert "; 1 sample; 1 thread" in drawn(long_hold(samples=1, stack_samples=1), 200)
+    assert "; 3 of 5 samples; 1 thread" in drawn(long_hold(samples=5, stack_samples=3), 200)
+
+
+def test_a_long_hold_without_a_stack_says_why() -> None:
+    report = long_hold(stack=[], stack_missing="the platform forbids \x1b[31m", samples=0)
+    assert r"cpu-0 no stack: the platform forbids \x1b[31m; 1 thread waited 60.0ms" in drawn(report)
+
+
 def test_a_long_hold_for_which_nobody_waited_is_not_shown() -> None:
     report = convoy()
     for hold in report["processes"][0]["gils"][0]["long_holds"]:
@@ -312,7 +392,22 @@ def test_the_gils_of_sub_interpreters_are_listed() -> None:
     report = convoy()
     gils = report["processes"][0]["gils"]
     gils.append(report["processes"][1]["gils"][0])
-    assert "2: 1 thread, held 20%, contended 0%, waited 0" in drawn(report)
+    gils[-1]["gil"] = 5
+    text = drawn(report)
+    assert "GIL 0 (main interpreter)  held 98%" in text
+    assert "  GIL 5: 1 thread, held 20%, contended 0%, waited 0" in text
+    # A thread that used both is one thread.
+    gils[-1]["threads"] = [gils[0]["threads"][1]]
+    assert "4 threads, 1 of 3 processes" in drawn(report)
+
+
+def test_the_table_is_about_the_gil_that_was_wanted_most() -> None:
+    report = convoy()
+    gils = report["processes"][0]["gils"]
+    gils.append(report["processes"][1]["gils"][0] | {"gil": 2, "wanting_mean": 3.5})
+    text = drawn(report)
+    assert "GIL 2  held 20%" in text
+    assert "  GIL 0 (main interpreter): 4 threads, held 98%, contended 91%, waited 4.56s" in text
 
 
 @pytest.mark.parametrize("lost", [0, 12345])
@@ -423,6 +518,107 @@ def test_a_file_that_knows_no_greek_gets_latin_letters() -> None:
     file = io.TextIOWrapper(buffer, encoding="ascii")
     print_report(json.dumps(convoy()), file)
     assert b"48.0us" in buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [
+        (
+            200,
+            [
+                "trace: 'a b.pftrace' (open it at https://ui.perfetto.dev or with: "
+                "ungil report 'a b.pftrace')"
+            ],
+        ),
+        (
+            80,
+            [
+                "trace: 'a b.pftrace'",
+                "open it at https://ui.perfetto.dev or with: ungil report 'a b.pftrace'",
+            ],
+        ),
+        (
+            60,
+            [
+                "trace: 'a b.pftrace'",
+                "open it at https://ui.perfetto.dev",
+                "or with: ungil report 'a b.pftrace'",
+            ],
+        ),
+    ],
+)
+def test_where_the_trace_is_fits_the_terminal(
+    width: int, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    file = io.StringIO()
+    print_place("a b.pftrace", file)
+    assert file.getvalue().splitlines() == lines
+
+
+def test_a_file_name_cannot_write_to_the_terminal() -> None:
+    file = io.StringIO()
+    print_place("\x1b[2J", file)
+    assert "\x1b" not in file.getvalue()
+
+
+# Names.
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "text"),
+    [
+        ("io", 9, "io"),
+        ("ThreadPoolExecutor-0_3", 14, "ThreadPo…r-0_3"),
+        ("ThreadPoolExecutor-0_3", 16, "ThreadPoo…or-0_3"),
+        ("ThreadPoolExecutor-0_3", 22, "ThreadPoolExecutor-0_3"),
+        ("日本語の名前です", 9, "日本語…す"),
+        ("x" * 9, 1, "…"),
+    ],
+)
+def test_a_name_is_cut_in_the_middle(name: str, cells: int, text: str) -> None:
+    assert shortened(name, cells) == text
+
+
+def names_of(*names: str) -> tuple[Names, list[str]]:
+    gil = convoy()["processes"][0]["gils"][0]
+    gil["threads"] = [thread(1_000_000 + index, name, 0, 0) for index, name in enumerate(names)]
+    known = Names(gil)
+    return known, [known.of_thread(one) for one in gil["threads"]]
+
+
+def test_the_end_gets_the_cells_that_tell_names_apart() -> None:
+    known, called = names_of("pool-of-a-long-name-0011", "pool-of-a-long-name-0021")
+    assert list(known.fitted(called, 9).values()) == ["pool-…011", "pool-…021"]
+    known, called = names_of("alpha-worker-thread", "gamma-worker-thread")
+    assert list(known.fitted(called, 9).values()) == ["alpha…ead", "gamma…ead"]
+
+
+def test_names_get_wider_where_that_tells_them_apart() -> None:
+    known, called = names_of("worker-of-alpha-in-the-queue", "worker-of-gamma-in-the-queue")
+    assert list(known.fitted(called, 10, 20).values()) == ["worker-of-a…", "worker-of-g…"]
+
+
+def test_names_that_no_cut_tells_apart_end_with_their_tid() -> None:
+    known, called = names_of("worker-of-alpha-in-the-queue", "worker-of-gamma-in-the-queue", "io")
+    assert list(known.fitted(called, 10).values()) == ["wo…1000000", "wo…1000001", "io"]
+
+
+def test_a_thread_that_has_the_name_of_another_with_its_tid_is_told_apart() -> None:
+    _, called = names_of("pool", "pool", "pool 1000000")
+    assert called == ["pool 1000000", "pool 1000001", "pool 1000000 1000002"]
+
+
+@given(
+    st.lists(st.text("ab-0日é👍\u0301\x1b", max_size=30), min_size=1, max_size=8),
+    st.integers(9, 40),
+)
+def test_any_names_fit_and_are_told_apart(texts: list[str], cells: int) -> None:
+    known, called = names_of(*texts)
+    cut = known.fitted(called, cells)
+    assert all(cell_len(text) <= cells for text in cut.values())
+    assert len(set(cut.values())) == len(texts)
+    assert all(cut[name] == name for name in called if cell_len(name) <= cells)
 
 
 # Units.

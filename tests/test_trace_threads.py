@@ -169,7 +169,9 @@ def test_threads_in_sub_interpreters_have_their_names_stacks_and_gils(
     else:
         assert names == [hosts | {"inner-0", "inner-1"}]
         assert kept == [hosts]
-    stacks = [it["stack"] for gil in inside for it in gil["long_holds"] if it["name"] in hosts]
+    stacks: list[list[str]] = [
+        it["stack"] for gil in inside for it in gil["long_holds"] if it["name"] in hosts
+    ]
     # A thread that runs in another one's name is not known to be called by its own code.
     in_its_own_name = not elsewhere or python.version >= (3, 13)
     for stack in filter(is_keeping, filter(None, stacks)):

@@ -136,10 +136,17 @@ class Recording:
 class Running:
     """`ungil trace` at work, in a session of its own that a signal can go to as a whole."""
 
-    def __init__(self, folder: Path, words: Words, options: Words = (), **popen: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        words: Words,
+        options: Words = (),
+        before: Sequence[str] = (),
+        **popen: Any,
+    ) -> None:
         self.path = folder / "trace.pftrace"
         self._json = folder / "report.json"
-        command = [sys.executable, "-m", "ungil", "trace", "--quiet", "--force"]
+        command = [*before, sys.executable, "-m", "ungil", "trace", "--quiet", "--force"]
         command += ["--json", str(self._json), "-o", str(self.path), *map(str, options), "--"]
         defaults: dict[str, Any] = {
             "cwd": folder,

@@ -1,9 +1,9 @@
-"""Threads `host-N`, each of which runs a sub-interpreter's code that keeps its GIL again and again
-while a thread `inner-N` of that interpreter wants it, until there is a file OVER.
+"""Threads that run sub-interpreters, whose code keeps their GIL while another thread wants it.
 
-Usage: hosted.py COUNT LENGTH OVER [elsewhere]; runs on Python 3.8 and later. The GILs are the
-interpreters' own from 3.12 on. Each hold sums LENGTH numbers. With `elsewhere` the main thread
-makes the interpreters, in whose name they then run up to 3.12.
+Usage: hosted.py COUNT LENGTH OVER [elsewhere]; runs on Python 3.8 and later. Thread `host-N` runs
+the code, `inner-N` is a thread of its interpreter, and both end when there is a file OVER. The GILs
+are the interpreters' own from 3.12 on. Each hold sums LENGTH numbers. With `elsewhere` the main
+thread makes the interpreters, in whose name they then run up to 3.12.
 """
 
 import os
@@ -54,7 +54,7 @@ def host(number):
 
 made = [create() for _ in range(count if elsewhere else 0)]
 threads = [
-    threading.Thread(target=host, args=(number,), name="host-%d" % number) for number in range(count)
+    threading.Thread(target=host, args=(it,), name="host-%d" % it) for it in range(count)
 ]
 for thread in threads:
     thread.start()

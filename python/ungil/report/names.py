@@ -1,8 +1,7 @@
-"""What threads are called on the screen.
+"""What threads are called on the screen: whole where that fits, else cut in the middle.
 
-Names are whole where that fits, else cut in the middle, so that those of one table are told apart.
-Pools number their threads at the end (`ThreadPoolExecutor-0_3`), so the end is kept as well as the
-beginning.
+They are cut in such a way that those of one table are told apart. Pools number their threads at
+the end (`ThreadPoolExecutor-0_3`), so the end is kept as well as the beginning.
 """
 
 from __future__ import annotations
@@ -27,10 +26,11 @@ class Names:
     def __init__(self, gil: Gil) -> None:
         bearers = Counter(plain(thread["name"]) for thread in gil["threads"])
         self._shared = {name for name, count in bearers.items() if count > 1 or not name}
+        # A thread may have the name that another one has with its tid.
+        bearers = Counter(self.of_thread(thread) for thread in gil["threads"])
+        self._shared |= {name for name, count in bearers.items() if count > 1}
         self._last = {thread["tid"]: thread["name"] for thread in gil["threads"]}
-        self._tids: dict[str, int] = {}
-        for thread in gil["threads"]:
-            self._tids[self._called(thread["tid"], thread["name"])] = thread["tid"]
+        self._tids = {self.of_thread(thread): thread["tid"] for thread in gil["threads"]}
 
     def _called(self, tid: int, name: str) -> str:
         name = plain(name)

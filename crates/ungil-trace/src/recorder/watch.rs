@@ -13,7 +13,7 @@ const NAMES_PATIENCE_NS: u64 = 2_000_000_000;
 /// The shortest time between two samples of one hold: with a deep stack one costs a millisecond.
 const SAMPLES_EVERY_NS: u64 = 5_000_000;
 /// From some age on a hold is sampled whenever it has grown by this part: a hold of 400 ms has some
-/// 22 samples at the usual blame time, one of an hour a hundred.
+/// 20 samples at the usual blame time, one of an hour a hundred.
 const GROWTH: u64 = 8;
 
 /// What is looked for, process by process.
@@ -76,8 +76,7 @@ impl Watch {
                     continue;
                 }
                 if hold.is_waited_for {
-                    let pause_ns = first_age_ns.max(SAMPLES_EVERY_NS).max(age_ns / GROWTH);
-                    watched.next_age_ns = age_ns.saturating_add(pause_ns);
+                    watched.next_age_ns = next_age_ns(age_ns, first_age_ns);
                     watched.asked_ns.get_or_insert(now);
                     sampler.request_stack(traced.pid);
                 } else {
@@ -213,6 +212,12 @@ impl State {
     }
 }
 
+/// At which age a hold that was sampled at `age_ns` is sampled again.
+fn next_age_ns(age_ns: u64, first_age_ns: u64) -> u64 {
+    let pause_ns = first_age_ns.max(SAMPLES_EVERY_NS).max(age_ns / GROWTH);
+    age_ns.saturating_add(pause_ns)
+}
+
 /// What the report has to say once if stacks can never be had.
 fn note_of(error: &StackError) -> Option<String> {
     match error {
@@ -231,4 +236,63 @@ fn name_threads(traced: &mut Traced, sample: &Sample, give: &mut impl FnMut(Reco
         }
     }
     any
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn running(thread: u32, gil: u8, since_ns: u64) -> Running {
+        Running { thread: ThreadId(thread), gil, since_ns, is_waited_for: true }
+    }
+
+    /// Holds of threads 0, 1, 2 at GILs 0, 1, 2; the stack of all but the last is asked for.
+    fn state() -> State {
+        let mut state = State::default();
+        for (number, asked_ns) in [(0, Some(20)), (1, Some(30)), (2, None)] {
+            let hold = running(number.into(), number, 10);
+            state.holds.insert(number, Watched { hold, next_age_ns: 0, asked_ns });
+        }
+        state
+    }
+
+    #[test]
+    fn a_hold_that_ends_before_its_stack_has_come_is_missed_once() {
+        let (mut state, mut missed) = (state(), Vec::new());
+        // Thread 1 has the GIL again, thread 0 still.
+        state.forget_ended(&[running(0, 0, 10), running(1, 1, 40)], &mut missed);
+        assert_eq!(missed, [(ThreadId(1), 30)]);
+        assert_eq!(state.holds.keys().collect::<Vec<_>>(), [&0]);
+        state.forget_ended(&[], &mut missed);
+        state.forget_ended(&[], &mut missed);
+        assert_eq!(missed, [(ThreadId(1), 30), (ThreadId(0), 20)]);
+    }
+
+    #[test]
+    fn a_failure_is_the_reason_for_every_hold_whose_stack_was_asked_for() {
+        let (mut state, mut given) = (state(), Vec::new());
+        let error = StackError::Unsupported("Python 9.9 is unknown to the stack reader".into());
+        state.give_failure(&error, &mut |record| given.push(record));
+        given.sort_by_key(|record| match record {
+            Record::NoStack { thread, .. } => thread.0,
+            other => panic!("{other:?}"),
+        });
+        let why = "Python 9.9 is unknown to the stack reader".to_owned();
+        let none = |thread, at_ns, why| Record::NoStack { thread: ThreadId(thread), at_ns, why };
+        assert_eq!(given, [none(0, 20, why.clone()), none(1, 30, why)]);
+        state.give_failure(&error, &mut |record| panic!("a second time: {record:?}"));
+    }
+
+    #[test]
+    fn a_long_hold_has_many_samples_and_a_very_long_one_not_very_many() {
+        let samples = |length_ms: u64| {
+            let ages = std::iter::successors(Some(10 * MS), |&age| Some(next_age_ns(age, 10 * MS)));
+            ages.take_while(|&age| age <= length_ms * MS).count()
+        };
+        assert_eq!([20, 100, 400, 10_000, 3_600_000].map(samples), [2, 9, 21, 48, 98]);
+        let close = next_age_ns(MS, 0) - MS;
+        assert_eq!(close, SAMPLES_EVERY_NS);
+    }
 }

@@ -100,3 +100,22 @@ impl StackError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_is_a_reason_why_a_hold_has_no_stack() {
+        let said = |error: StackError| error.about_a_hold();
+        assert_eq!(
+            said(StackError::Forbidden("...".into())),
+            "the platform forbids reading the process"
+        );
+        assert_eq!(said(StackError::Gone), "the process ended before its stack was read");
+        let torn = said(StackError::NotReady("no interpreter".into()));
+        assert_eq!(torn, "the process could not be read meanwhile: no interpreter");
+        let unknown = "Python 9.9 is unknown to the stack reader";
+        assert_eq!(said(StackError::Unsupported(unknown.into())), unknown);
+    }
+}

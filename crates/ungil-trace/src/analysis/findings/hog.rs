@@ -56,9 +56,10 @@ pub(super) fn find(scene: Scene, told: &[Finding]) -> Option<Finding> {
         words::length(scene.busy_s()),
     );
     Some(Finding {
-        advice: Some(
-            "move its work to another process, or make it let go of the GIL more often".to_owned(),
-        ),
+        advice: Some(scene.advice_to_schedule(
+            "ungil run lets threads that need the GIL for a moment go first; ",
+            "moving its work to another process ends these waits",
+        )),
         threads: vec![hog.tid],
         cost_s,
         ..scene.finding(Evidence::Hog { held_share, victims }, text)
