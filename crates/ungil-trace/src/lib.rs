@@ -6,6 +6,7 @@ pub mod child;
 mod clock;
 mod dense;
 pub mod interpreter;
+mod lock;
 pub mod perfetto;
 pub mod preload;
 pub mod record;

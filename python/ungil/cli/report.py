@@ -9,6 +9,7 @@ import click
 
 from ungil._native import read_trace
 from ungil.cli.command import Command, blame_after_option, reason
+from ungil.cli.unfinished import readable
 from ungil.errors import UsageError
 
 EXAMPLES = """\
@@ -23,9 +24,13 @@ EXAMPLES = """\
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema 1) instead of tables.")
 @blame_after_option
 def command(file: str, as_json: bool, blame_after: float) -> None:
-    """Print the report of the trace FILE."""
+    """Print the report of the trace FILE.
+
+    A trace that is not complete is read as far as it goes. Where FILE is missing, and its recorder
+    was killed or is still at work, what it has written is read.
+    """
     try:
-        report = read_trace(file, blame_after)
+        report = read_trace(readable(file), blame_after)
     except ValueError as error:
         raise UsageError(f"cannot read {file!r}: {error}") from error
     except OSError as error:
