@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Generator
@@ -14,6 +15,18 @@ import pytest
 UNGIL = [sys.executable, "-m", "ungil"]
 # Against hangs: far more than anything here takes on the slowest machine.
 PATIENCE_S = 120
+
+# What a shell makes a script's background jobs ignore, and nohup all jobs. Whoever starts the suite
+# so, the programs of the tests get these signals.
+NEEDED_SIGNALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+
+
+def pytest_configure() -> None:
+    """Give the programs of the tests the signals as a terminal does."""
+    for number in NEEDED_SIGNALS:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            is_interrupt = number == signal.SIGINT
+            signal.signal(number, signal.default_int_handler if is_interrupt else signal.SIG_DFL)
 
 
 @pytest.fixture

@@ -231,6 +231,13 @@ def test_a_rate_spreads_the_starts() -> None:
     """)
 
 
+def test_a_fan_out_with_a_rate_comes_to_its_end() -> None:
+    run("""
+        for _ in range(40):
+            assert [o.value for o in green(abs, range(9), rate=400)] == [*range(9)]
+    """)
+
+
 def test_it_finds_its_limit_by_itself() -> None:
     run("""
         outcomes = list(green(lambda number: time.sleep(0.002), range(2000), limit="auto"))

@@ -314,6 +314,47 @@ def test_a_signal_that_was_ignored_stays_ignored(ungil: RunUngil) -> None:
     assert outcome.stdout == "True\n"
 
 
+HANGING = {
+    "a pool": (
+        "multiprocessing.Pool(2).map(abs, [-1])",
+        "a multiprocessing.Pool hangs on green threads",
+    ),
+    "a queue in each direction": (
+        "there, back = multiprocessing.Queue(), multiprocessing.Queue()\n"
+        "multiprocessing.Process(target=lambda: back.put(there.get())).start()\n"
+        "there.put(1)\nback.get()",
+        "reading a multiprocessing.Queue right after writing to one can hang on green threads",
+    ),
+}
+
+
+@pytest.mark.parametrize(("use", "said"), HANGING.values(), ids=list(HANGING))
+def test_what_hangs_on_green_threads_says_so_before(start: Start, use: str, said: str) -> None:
+    program = f"import multiprocessing\nmultiprocessing.set_start_method('fork')\n{use}"
+    process = start("run", "--green", sys.executable, "-Wignore", "-c", program)
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    assert line.startswith(f"ungil: {said}: ")
+    assert "ProcessPoolExecutor" in line
+
+
+def test_what_works_on_green_threads_says_nothing(ungil: RunUngil, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("""\
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.pool import ThreadPool
+if __name__ == "__main__":
+    context = multiprocessing.get_context("fork")
+    with ThreadPool(2) as threads, ProcessPoolExecutor(2, context) as processes:
+        print(threads.map(abs, [-1, 2]), *processes.map(abs, [-3]))
+    back = context.Queue()
+    context.Process(target=back.put, args=(4,)).start()
+    print(back.get())
+""")
+    outcome = ungil("run", "--green", sys.executable, "-Wignore", "program.py")
+    assert (outcome.stdout, outcome.stderr) == ("[1, 2] 3\n4\n", "")
+
+
 def test_the_variables_that_make_a_program_green(
     ungil: RunUngil, environment: dict[str, str]
 ) -> None:

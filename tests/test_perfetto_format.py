@@ -266,6 +266,10 @@ def test_instants_carry_what_a_person_wants_to_know(sample: Contents) -> None:
         "stack": ["spin (/srv/app (2)/server.py:7)", "<module> (server.py:12)"]
     }
     assert args["drop request"] == {}
+    assert args["scheduled"] == {"ran_ns": 2_000_000, "delayed_ns": 3_000_000, "runnable": 1}
+    assert args["throttled"] == {"times": 2, "stopped_ns": 160_000_000}
+    ran = [instant.args for instant in sample.instants if instant.name == "ran"]
+    assert ran == [{"cpu_ns": 2_000_000, "blocked": True}, {}]
     assert args["note"] == {"text": "stacks are missing: ptrace is not permitted"}
     assert args["process totals"] == {
         "switch_interval_ns": 5_000_000,

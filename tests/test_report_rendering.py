@@ -276,6 +276,25 @@ def test_long_holds_at_one_line_of_code_are_one_line_of_the_report() -> None:
     assert "20.5ms io-1  no stack" in text
 
 
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ({}, ""),
+        ({"cpu_ms": None, "not_run_ms": None}, ""),
+        ({"cpu_ms": 118.0, "not_run_ms": 3.0}, ""),
+        ({"cpu_ms": 8.0, "not_run_ms": 113.0}, " (ran 8.00ms, not run 113ms)"),
+        ({"cpu_ms": 0.0, "not_run_ms": 1.0}, " (ran 0, slept 120ms)"),
+        ({"cpu_ms": 8.0, "not_run_ms": 50.0}, " (ran 8.00ms, not run 50.0ms, slept 63.0ms)"),
+        ({"cpu_ms": 8.0, "not_run_ms": None}, " (ran 8.00ms)"),
+    ],
+)
+def test_a_long_hold_says_what_its_thread_did(known: dict[str, float], said: str) -> None:
+    report = convoy()
+    report["processes"][0]["gils"][0]["long_holds"][0] |= known
+    line = next(line for line in drawn(report, 200).splitlines() if "121ms cpu-0" in line)
+    assert line.rstrip().endswith(f"2 threads{said}")
+
+
 def test_a_long_hold_for_which_nobody_waited_is_not_shown() -> None:
     report = convoy()
     for hold in report["processes"][0]["gils"][0]["long_holds"]:

@@ -98,8 +98,11 @@ def test_native_code_that_keeps_the_gil_is_found_with_its_line(
 
     native = recording.finding("native-hold")
     assert native["threads"] == [tid]
-    # A machine under load may keep the other thread from asking in time, or stretch a further hold.
-    assert native["holds"] == pytest.approx(times, rel=0.1)
+    # A machine under load may keep the other thread from asking in time, or stretch a further hold,
+    unanswered = recording.thread("keeping")["unanswered"]
+    assert unanswered["holds"] == pytest.approx(times, rel=0.1)
+    # and it may delay the end of a sleep for so long that most of the hold may be the kernel's.
+    assert times / 2 < native["holds"] <= unanswered["holds"]
     assert native["frame"] == place
     assert place in native["text"]
 

@@ -130,3 +130,67 @@ def test_interpreters_with_a_gil_of_their_own(tmp_path: Path, python: Python) ->
         runners.add(runner["tid"])
     assert len(runners) == count
     assert runners < {it["tid"] for it in gils[0]["threads"]}
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["", "elsewhere"])
+@pytest.mark.parametrize("python", pythons("3.8", "3.11", "3.12", "3.13", since=(3, 8)), ids=str)
+def test_threads_in_sub_interpreters_have_their_names_stacks_and_gils(
+    tmp_path: Path, python: Python, elsewhere: bool
+) -> None:
+    hosts = {"host-0", "host-1"}
+    over = tmp_path / "over"
+
+    def are_seen(tracks: list[Track]) -> bool:
+        keeping = {it.name for it in tracks if any(is_keeping(stack) for stack in it.stacks)}
+        return hosts <= keeping
+
+    def is_keeping(stack: list[str]) -> bool:
+        return stack[0] == "keep (<string>:7)"
+
+    words = [python.path, PROGRAMS / "hosted.py", "2", "10000000", over]
+    with Running(tmp_path, [*words, "elsewhere"] if elsewhere else words) as running:
+        running.wait_until(are_seen)
+        over.touch()
+        recording = running.finish()
+    assert recording.status == 0, recording.stderr
+    has_own = python.version >= (3, 12)
+    gils = recording.process["gils"]
+    assert [it["gil"] for it in gils] == ([0, 1, 2] if has_own else [0])
+    # Who waits in an interpreter is known there alone.
+    inside = [it for it in gils if it["gil"] > 0] or gils
+    names = [{it["name"] for it in gil["threads"] if not it["main"]} for gil in inside]
+    kept = [
+        {it["name"] for it in gil["long_holds"] if it["stack"] and is_keeping(it["stack"])}
+        for gil in inside
+    ]
+    if has_own:
+        assert sorted(map(sorted, names)) == [["host-0", "inner-0"], ["host-1", "inner-1"]]
+        assert sorted(map(sorted, kept)) == [["host-0"], ["host-1"]]
+    else:
+        assert names == [hosts | {"inner-0", "inner-1"}]
+        assert kept == [hosts]
+    stacks = [it["stack"] for gil in inside for it in gil["long_holds"] if it["name"] in hosts]
+    # A thread that runs in another one's name is not known to be called by its own code.
+    in_its_own_name = not elsewhere or python.version >= (3, 13)
+    for stack in filter(is_keeping, filter(None, stacks)):
+        assert any(it.startswith("host (") for it in stack) == in_its_own_name, stack
+
+    native = [it for it in recording.report["findings"] if it["kind"] == "native-hold"]
+    assert len(native) >= 2
+    for finding in native:
+        assert finding["text"].startswith(f"GIL {finding['gil']}: ") == has_own
+    shown = subprocess.run(
+        [sys.executable, "-m", "ungil", "report", recording.path],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    if has_own:
+        numbers = {
+            line.split()[1]
+            for line in map(str.strip, shown.splitlines())
+            if line.startswith("GIL ")
+        }
+        assert {number.rstrip(":") for number in numbers} == {"0", "1", "2"}
+    else:
+        assert "GIL 0" not in shown

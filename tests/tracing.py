@@ -71,6 +71,8 @@ class Track:
     tid: int
     name: str
     slices: list[Slice] = field(default_factory=list[Slice])
+    stacks: list[list[str]] = field(default_factory=list[list[str]])
+    """As they were sampled, innermost frame first."""
 
     def of(self, name: str, gil: int = 0) -> list[Slice]:
         """Its slices of that name at that GIL."""
@@ -230,6 +232,10 @@ def read_tracks(path: Path) -> list[Track]:
             process = packet.track_descriptor.parent_uuid
             track = tracks.setdefault(uuid, Track(process, thread.pid, thread.tid, ""))
             track.name = thread.thread_name
+        if packet.HasField("track_event") and packet.track_event.name == "stack":
+            (stack,) = packet.track_event.debug_annotations
+            frames = [it.string_value for it in stack.array_values]
+            tracks[packet.track_event.track_uuid].stacks.append(frames)
         if packet.HasField("track_event") and packet.track_event.type != TrackEvent.TYPE_INSTANT:
             first = sequences[packet.trusted_packet_sequence_id]
             defaults = first.trace_packet_defaults

@@ -53,6 +53,7 @@ __all__ = [
     "SharedTransaction",
     "Slot",
     "Slots",
+    "StillStarting",
     "StructSchema",
     "__version__",
     "after_fork_in_child",
@@ -70,6 +71,7 @@ __all__ = [
     "gil_stats",
     "gil_thread_stats",
     "hook_path",
+    "mark_path",
     "hookable",
     "is_shared",
     "owner_died",
@@ -87,6 +89,7 @@ __all__ = [
     "sleep",
     "struct_cas",
     "struct_incr",
+    "trace_span",
     "trace_stretches",
     "unfinished_traces",
     "unscheduled",
@@ -188,11 +191,20 @@ def unfinished_traces(path: str) -> list[tuple[str, bool]]:
     With each whether it is still being recorded.
     """
 
-def read_trace(path: str, blame_after_ms: float) -> str:
-    """Return the report of a trace file as JSON (schema 1).
+def read_trace(path: str, blame_after_ms: float, part: tuple[int, int] | None = None) -> str:
+    """Return the report of a trace file, or of a part of it, as JSON (schema 1).
 
-    One that was cut off is read as far as it goes, which a note says. Raises ValueError, in one
-    sentence, for a foreign or damaged file or one of another schema, OSError if it cannot be read.
+    A part goes from its first moment up to its second, both in nanoseconds of CLOCK_MONOTONIC. A
+    trace that was cut off is read as far as it goes, which a note says.
+    Raises ValueError, in one sentence, for a foreign or damaged file or one of another schema,
+    OSError if it cannot be read.
+    """
+
+def trace_span(path: str) -> tuple[int, int, int | None]:
+    """Return when a trace begins and ends, and what day that is.
+
+    Begin and end are in nanoseconds of CLOCK_MONOTONIC; the third is the begin in nanoseconds since
+    1970, None if the trace does not tell. Raises what `read_trace` does.
     """
 
 def trace_stretches(
@@ -217,20 +229,26 @@ def preload_value(others: str | None) -> str:
     Raises ValueError if the loader could not preload the hook from where it is installed, OSError.
     """
 
-def unscheduled(executable: str) -> tuple[str, bool] | None:
-    """None if nothing speaks against scheduling this program, else why not, in a sentence.
+def unscheduled(executable: str) -> tuple[str, bool, bool] | None:
+    """None if nothing speaks against scheduling this program, else what does, in a sentence.
 
-    With it comes whether the hook can be preloaded all the same, for the programs it starts.
+    With it comes whether the hook can be preloaded all the same, for the programs it starts, and
+    whether it surely runs unscheduled: a free-threaded Python is scheduled while its GIL is on.
     """
 
 def restore_signals() -> None:
     """Undo what Python does to signals at its start and exec would pass on, as for SIGPIPE."""
 
+@final
+class StillStarting(RuntimeError):
+    """The process may be about to get a policy."""
+
 def process_policy(pid: int) -> tuple[str, int]:
     """The policy of a running process, and its quantum in nanoseconds.
 
     Raises FileNotFoundError or ProcessLookupError if there is no such process, PermissionError if
-    it is not ours to look into, RuntimeError, in a sentence, if ungil does not schedule it.
+    it is not ours to look into, RuntimeError, in a sentence, if ungil does not schedule it, and
+    StillStarting, which is one, if it may do so in a moment.
     """
 
 def set_process_policy(pid: int, policy: str, quantum_ns: int) -> tuple[str, int]:
@@ -238,6 +256,13 @@ def set_process_policy(pid: int, policy: str, quantum_ns: int) -> tuple[str, int
 
     A quantum of 0 is the policy's own. Raises what `process_policy` does, and ValueError for an
     unknown policy.
+    """
+
+def mark_path() -> str:
+    """What `ungil run` puts into the environment of the program that this process becomes.
+
+    If that is no Python, the hook in it makes a file of this name, into which every process that
+    is scheduled writes, and says on stderr in the end if none was.
     """
 
 def remove_stale_pages() -> None:

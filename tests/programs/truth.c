@@ -5,11 +5,16 @@
 #include <time.h>
 #include <unistd.h>
 
-static uint64_t now_ns(void)
+static uint64_t ns_of(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t now_ns(void)
+{
+    return ns_of(CLOCK_MONOTONIC);
 }
 
 /* The time, in ns of CLOCK_MONOTONIC. */
@@ -29,6 +34,16 @@ void hold(uint32_t us, uint64_t *began, uint64_t *ended)
 {
     *began = now_ns();
     usleep(us);
+    *ended = now_ns();
+}
+
+/* Computes for `us` microseconds of the thread's own CPU time; stores when that began and ended. */
+void compute(uint32_t us, uint64_t *began, uint64_t *ended)
+{
+    *began = now_ns();
+    uint64_t until = ns_of(CLOCK_THREAD_CPUTIME_ID) + (uint64_t)us * 1000u;
+    while (ns_of(CLOCK_THREAD_CPUTIME_ID) < until)
+        ;
     *ended = now_ns();
 }
 

@@ -16,6 +16,9 @@ pub const CONTROL_ABI: u32 = 1;
 pub const CONTROL_FOLDER: &str = "/dev/shm/";
 /// The file's name begins with this; user, PID namespace and process id follow, with dashes between.
 pub const CONTROL_PREFIX: &str = "ungil-policy-";
+/// The *mark* of an `ungil run` lies in the same folder; its name begins with this, and goes on like
+/// that of a page. Whoever is scheduled under that `ungil run` writes a byte into it.
+pub const MARK_PREFIX: &str = "ungil-run-";
 /// Longer quanta cannot be written down.
 pub const LONGEST_QUANTUM_NS: u64 = (1 << 56) - 1;
 

@@ -15,6 +15,11 @@ pub enum Kind {
     ReleaseVoluntary = 4,
     /// The holder let go while a drop request was pending.
     ReleaseForced = 5,
+    /// The holder is about to let go after a long hold, in which it never blocked. `at_ns` tells
+    /// for how long the kernel ran it: the hold would have ended then if it had run all the time.
+    Ran = 6,
+    /// As [`Kind::Ran`], but the holder blocked meanwhile, or right before the hold.
+    RanAndBlocked = 7,
 }
 
 impl Kind {
@@ -26,6 +31,8 @@ impl Kind {
             3 => Self::DropRequest,
             4 => Self::ReleaseVoluntary,
             5 => Self::ReleaseForced,
+            6 => Self::Ran,
+            7 => Self::RanAndBlocked,
             _ => return None,
         })
     }
@@ -78,13 +85,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_event_survives_its_words(at_ns: u64, number in 1u8..=5, gil: u8, seq: u32) {
+        fn an_event_survives_its_words(at_ns: u64, number in 1u8..=7, gil: u8, seq: u32) {
             let event = Event { at_ns, kind: Kind::from_number(number).unwrap(), gil, seq };
             prop_assert_eq!(Event::from_words(event.to_words()), Some(event));
         }
 
         #[test]
-        fn words_of_an_unknown_kind_are_no_event(at_ns: u64, number in 6u8.., rest: u32) {
+        fn words_of_an_unknown_kind_are_no_event(at_ns: u64, number in 8u8.., rest: u32) {
             prop_assert_eq!(Event::from_words([at_ns, u64::from(rest) << 32 | u64::from(number)]), None);
         }
     }

@@ -15,11 +15,13 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::marker::PhantomData;
 
 /// Version of this layout and of the event encoding.
-pub const ABI: u64 = 1;
+pub const ABI: u64 = 2;
 /// First word of a table that is ready to be read ("ungiltab" in ASCII), stored last.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"ungiltab");
 /// How many threads can be recorded at the same time; further ones are counted as unrecorded.
 pub const SLOTS: usize = 2048;
+/// How many GILs of one process are told apart; further ones are not seen.
+pub const GILS: usize = 64;
 /// Events that fit in the ring of one thread.
 pub const RING_EVENTS: usize = 32768;
 /// Memory of a ring is committed in steps of this many events (16 KiB).
@@ -42,12 +44,45 @@ const _: () = assert!(size_of::<Header>() <= SLOTS_OFFSET && RINGS_OFFSET.is_mul
 pub enum Status {
     /// The interpreter is hooked; its GIL is recorded.
     Hooked = 1,
-    /// A free-threaded build: there is no GIL unless it was asked for at run time.
+    /// A free-threaded build, whose GIL is hooked all the same: see [`GilState`].
     FreeThreaded = 2,
     /// PyPy: its GIL is not made of calls to libc.
     PyPy = 3,
     /// An interpreter image without the calls that the hook rewrites (an unknown build).
     UnknownInterpreter = 4,
+    /// An interpreter that was loaded later, and of whose start the hook saw nothing.
+    NotSeen = 5,
+}
+
+/// Whether the main interpreter has a GIL, which in a free-threaded build is known at run time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum GilState {
+    /// It always has: the build is not free-threaded.
+    #[default]
+    Always = 0,
+    /// Not known: it was not made yet, or is made in a way that the hook does not know.
+    Unknown = 1,
+    /// Off, or on only while extension modules are being imported.
+    Off = 2,
+    /// On from the start.
+    On = 3,
+    /// Off at first, then switched on for good.
+    SwitchedOn = 4,
+}
+
+impl GilState {
+    /// The state with this number, if there is one.
+    pub const fn from_number(number: u32) -> Option<Self> {
+        Some(match number {
+            0 => Self::Always,
+            1 => Self::Unknown,
+            2 => Self::Off,
+            3 => Self::On,
+            4 => Self::SwitchedOn,
+            _ => return None,
+        })
+    }
 }
 
 impl Status {
@@ -58,6 +93,7 @@ impl Status {
             2 => Self::FreeThreaded,
             3 => Self::PyPy,
             4 => Self::UnknownInterpreter,
+            5 => Self::NotSeen,
             _ => return None,
         })
     }
@@ -99,10 +135,16 @@ pub struct Header {
     pub python: [AtomicU64; 16],
     /// Length of `command` in bytes.
     pub command_bytes: AtomicU32,
-    padding_of_command: AtomicU32,
+    /// A [`GilState`] as a number.
+    pub gil_state: AtomicU32,
     /// Beginning of the command line, each word ended by a NUL as in `/proc/self/cmdline`: a
     /// process may be gone before the recorder sees its table.
     pub command: [AtomicU64; 256],
+    /// The addresses of the GILs, by their number in events: of the condition variable that waiters
+    /// sleep on, or of 2.7's semaphore. 0 for a number that was never used.
+    pub gils: [AtomicU64; GILS],
+    /// When the GIL of a free-threaded build was first seen to be on for good, or 0.
+    pub gil_on_ns: AtomicU64,
 }
 
 /// Exact totals of one thread; they count on when the ring is full.

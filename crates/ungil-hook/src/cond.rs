@@ -5,7 +5,7 @@
 //! holds the GIL's mutex in all three, so what is noted here is in the order of the GIL.
 
 use crate::gil::{self, Gil, Role};
-use crate::{control, handoff, process, thread, turn};
+use crate::{control, free_threaded, handoff, process, thread, turn};
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
 use std::sync::atomic::Ordering::Relaxed;
 use ungil_core::schedule::{Policy, Settings};
@@ -109,9 +109,13 @@ pub unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> c_int {
     match gil::role(cond as usize) {
         Some(Role::Free(gil)) => {
             let forced = gil.drop_requested.load(Relaxed);
-            gil.locked.store(false, Relaxed);
-            if let Some(thread) = thread::current() {
-                thread.released(gil, thread::now_ns(), forced);
+            let is_release = gil.locked.swap(false, Relaxed) || !free_threaded::is_build();
+            free_threaded::used(gil);
+            // A thread that finds the GIL switched off wakes the next one as if it had held it.
+            match thread::current() {
+                Some(thread) if is_release => thread.released(gil, thread::now_ns(), forced),
+                Some(thread) => thread.stopped_waiting(),
+                None => {}
             }
             let settings = control::settings();
             let is_stock = settings.policy == Policy::Stock;
@@ -128,6 +132,7 @@ pub unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> c_int {
         Some(Role::Taken(gil)) => {
             gil.locked.store(true, Relaxed);
             gil.drop_requested.store(false, Relaxed);
+            free_threaded::used(gil);
             let token = thread::token();
             if gil.last_holder.load(Relaxed) != token {
                 gil.last_holder.store(token, Relaxed);

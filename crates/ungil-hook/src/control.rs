@@ -45,6 +45,10 @@ pub fn from_environment() -> Option<Settings> {
 /// Obeys `settings`, and a page that others can write to. So do children after fork,
 /// unless they are to be left alone.
 pub fn start(settings: Settings, leave_children: bool) {
+    static STARTED: AtomicBool = AtomicBool::new(false);
+    if STARTED.swap(true, Relaxed) {
+        return; // Another interpreter, after the first was unloaded.
+    }
     LEAVE_CHILDREN.store(leave_children, Relaxed);
     OWN.set_settings(settings);
     share();
@@ -95,7 +99,7 @@ fn share_after_fork() {
 
 /// Makes the page of this process. Without one, nobody can change its policy from outside.
 fn share() {
-    let path = path();
+    let path = path(CONTROL_PREFIX);
     // SAFETY: `path` is NUL-terminated; the descriptor is closed before this returns.
     unsafe {
         // A page of this name was left by a process that was killed and had our number.
@@ -149,13 +153,13 @@ unsafe fn publish(start: *mut c_void) {
 pub fn on_exit() {
     if !std::ptr::eq(PAGE.load(Acquire), &raw const OWN) {
         // SAFETY: `path` is NUL-terminated.
-        unsafe { libc::unlink(path().as_ptr().cast()) };
+        unsafe { libc::unlink(path(CONTROL_PREFIX).as_ptr().cast()) };
     }
 }
 
-/// `/dev/shm/ungil-policy-<user>-<namespace>-<process>`, NUL-terminated, without allocating. The
+/// `/dev/shm/<prefix><user>-<namespace>-<process>`, NUL-terminated, without allocating. The
 /// containers of a pod share that folder, and each has a process 1.
-fn path() -> [u8; 64] {
+pub fn path(prefix: &str) -> [u8; 64] {
     let mut path = [0u8; 64];
     let mut length = 0;
     // SAFETY: geteuid has no preconditions.
@@ -163,7 +167,7 @@ fn path() -> [u8; 64] {
     let (mut first, mut second, mut third) = ([0u8; 10], [0u8; 10], [0u8; 10]);
     let parts: [&[u8]; 7] = [
         CONTROL_FOLDER.as_bytes(),
-        CONTROL_PREFIX.as_bytes(),
+        prefix.as_bytes(),
         decimal(user, &mut first),
         b"-",
         decimal(pid_namespace(), &mut second),

@@ -8,9 +8,9 @@
 //! A thread created in another way (by a bare `clone`) is not noticed, and is then scheduled by
 //! CPython itself until the program creates one in the usual way.
 
-use crate::gil;
-use crate::interpreter::{self, Interpreter};
-use libc::{c_char, c_int, c_void, pthread_attr_t, pthread_t};
+use crate::interpreter::Interpreter;
+use crate::{gil, next};
+use libc::{c_int, c_void, pthread_attr_t, pthread_t};
 use std::mem::transmute;
 use std::ptr::null_mut;
 use std::sync::atomic::{
@@ -28,10 +28,10 @@ const NOT_ALONE: u8 = 2;
 static STATE: AtomicU8 = AtomicU8::new(ALONE);
 
 /// Redirects the calls of `interpreter` when this process creates a thread, or now if it has
-/// already. Only for the constructor.
+/// already.
 pub fn await_it(interpreter: &Interpreter) {
     if STATE.compare_exchange(ALONE, AWAITED, AcqRel, Acquire).is_ok() {
-        interpreter::hook_beginnings();
+        interpreter.hook_beginnings();
     } else {
         interpreter.hook(gil::Seen::FromTheStart);
     }
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn pthread_create(
 ) -> c_int {
     static NEXT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
     anticipate();
-    let Some(next) = next(&NEXT, c"pthread_create".as_ptr()) else { return libc::EAGAIN };
+    let Some(next) = next::function(&NEXT, c"pthread_create") else { return libc::EAGAIN };
     // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
     unsafe { transmute::<*mut c_void, CreatePosix>(next)(thread, attributes, start, argument) }
 }
@@ -89,18 +89,7 @@ pub unsafe extern "C" fn thrd_create(
     /// `thrd_error` of glibc's `<threads.h>`.
     const ERROR: c_int = 2;
     anticipate();
-    let Some(next) = next(&NEXT, c"thrd_create".as_ptr()) else { return ERROR };
+    let Some(next) = next::function(&NEXT, c"thrd_create") else { return ERROR };
     // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
     unsafe { transmute::<*mut c_void, CreateC11>(next)(thread, start, argument) }
-}
-
-/// The function `name` of the library that is searched after this one, kept in `known`.
-fn next(known: &AtomicPtr<c_void>, name: *const c_char) -> Option<*mut c_void> {
-    let mut address = known.load(Relaxed);
-    if address.is_null() {
-        // SAFETY: `name` is NUL-terminated.
-        address = unsafe { libc::dlsym(libc::RTLD_NEXT, name) };
-        known.store(address, Relaxed);
-    }
-    (!address.is_null()).then_some(address)
 }

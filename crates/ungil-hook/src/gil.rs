@@ -9,14 +9,14 @@
 //! All fields but the addresses are guarded by the GIL's own mutex, which every caller of the
 //! hooked functions holds, or by the GIL itself; they are atomics only for the compiler's sake.
 
+use crate::free_threaded;
+use crate::process;
 use std::cell::Cell;
 use std::ops::Range;
 use std::ptr::null;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use ungil_core::schedule::Line;
-
-/// How many GILs of one process are told apart; further ones are not seen.
-const GILS: usize = 64;
+use ungil_core::table::{GILS, Header};
 
 /// Distance from `cond` to `switch_cond`.
 const COND_TO_SWITCH_COND: usize =
@@ -99,6 +99,16 @@ impl Gil {
         }
     }
 
+    /// Whether it has been made, or met.
+    pub fn is_known(&self) -> bool {
+        self.cond() != 0
+    }
+
+    /// Address of its `cond` (or of 2.7's semaphore).
+    pub fn cond(&self) -> usize {
+        self.address.load(Relaxed)
+    }
+
     /// Number of this GIL in events.
     #[allow(clippy::cast_possible_truncation, reason = "GILS is below 256")]
     pub fn number(&self) -> u8 {
@@ -132,6 +142,9 @@ pub fn initialised(address: usize) {
             // Made anew at the same place: in a child after fork, or a later sub-interpreter.
             Some(gil) => gil.reset(),
             None => add(before),
+        }
+        if ALL[0].address.load(Relaxed) == before {
+            free_threaded::created(&ALL[0]);
         }
     }
 }
@@ -185,14 +198,37 @@ fn find(address: usize) -> Option<&'static Gil> {
 pub fn add(address: usize) {
     let index = KNOWN.fetch_add(1, Relaxed);
     match ALL.get(index) {
-        Some(gil) => gil.address.store(address, Relaxed),
+        Some(gil) => {
+            gil.address.store(address, Relaxed);
+            if let Some(table) = process::table() {
+                table.header().gils[index].store(address as u64, Relaxed);
+            }
+        }
         None => KNOWN.store(GILS, Relaxed),
+    }
+}
+
+/// Tells a new table of the GILs that are known already.
+pub fn tell(header: &Header) {
+    for (told, gil) in header.gils.iter().zip(&ALL) {
+        told.store(gil.address.load(Relaxed) as u64, Relaxed);
     }
 }
 
 /// The main GIL, or in 2.7 the only one.
 pub fn main() -> &'static Gil {
     &ALL[0]
+}
+
+/// Forgets every GIL: their interpreter was unloaded, and nobody holds or awaits one. Numbers of
+/// acquires and releases go on.
+pub fn forget() {
+    UNKNOWN_MAIN[0].store(0, Relaxed);
+    KNOWN.store(0, Relaxed);
+    for gil in &ALL {
+        gil.address.store(0, Relaxed);
+        gil.reset();
+    }
 }
 
 /// Starts every order anew, in the child after a fork: its events go to a table of its own, and

@@ -1,13 +1,15 @@
 //! One loaded ELF image and the table through which it calls other images.
 //!
-//! The dynamic linker has mapped and relocated every image before any constructor runs, so the
-//! in-memory dynamic section is all that is needed; no file is read.
+//! The dynamic linker has mapped and relocated every image before any code of it runs, so the
+//! in-memory headers are all that is needed; no file is read.
 
 #![expect(clippy::cast_possible_truncation, reason = "addresses of 64-bit ELF are of 64 bits")]
 
-use libc::{Elf64_Rela, Elf64_Sym, c_char, c_int, c_void};
+use crate::symbols::Symbols;
+use libc::{Elf64_Phdr, Elf64_Rela, c_int, c_void, dl_phdr_info};
 use std::ffi::CStr;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
+use std::ptr::null;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Entry of the dynamic section (`Elf64_Dyn`, which the libc crate does not define).
@@ -17,35 +19,16 @@ struct Dynamic {
     value: u64,
 }
 
-/// The public part of glibc's `struct link_map` (`<link.h>`).
-#[repr(C)]
-struct LinkMap {
-    base: usize,
-    name: *const c_char,
-    dynamic: *const Dynamic,
-}
-
-unsafe extern "C" {
-    fn dladdr1(
-        address: *const c_void,
-        info: *mut libc::Dl_info,
-        extra: *mut *mut c_void,
-        flags: c_int,
-    ) -> c_int;
-}
-
-/// `dladdr1` flags of glibc's `<dlfcn.h>`.
-const RTLD_DL_SYMENT: c_int = 1;
-const RTLD_DL_LINKMAP: c_int = 2;
-
-/// Dynamic section tags of the System V ABI.
+/// Dynamic section tags of the System V ABI, and GNU's for its own hash table.
 const DT_NULL: i64 = 0;
 const DT_PLTRELSZ: i64 = 2;
+const DT_HASH: i64 = 4;
 const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_RELA: i64 = 7;
 const DT_RELASZ: i64 = 8;
 const DT_JMPREL: i64 = 23;
+const DT_GNU_HASH: i64 = 0x6fff_fef5;
 
 /// Relocations that fill a slot with the address of a function: the PLT's, and those of images
 /// built with `-fno-plt`.
@@ -54,68 +37,133 @@ const FUNCTION_SLOTS: [u64; 2] = [7, 6]; // R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DA
 #[cfg(target_arch = "aarch64")]
 const FUNCTION_SLOTS: [u64; 2] = [1026, 1025]; // R_AARCH64_JUMP_SLOT, R_AARCH64_GLOB_DAT
 
-/// The address of the dynamic symbol `name` in the default search order.
-pub fn symbol(name: &CStr) -> Option<*const c_void> {
-    // SAFETY: `name` is NUL-terminated; the default handle is always valid.
-    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-    (!address.is_null()).then_some(address.cast_const())
+/// How often images have been added to this process and taken away.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Since its start.
+    pub added: u64,
+    /// By `dlclose`.
+    pub removed: u64,
 }
 
-/// Size in bytes of the object that the dynamic symbol at `address` names.
-pub fn size_of_symbol(address: *const c_void) -> Option<usize> {
-    let extra: *mut c_void = look_up(address, RTLD_DL_SYMENT)?;
-    // SAFETY: for RTLD_DL_SYMENT dladdr1 stores a pointer to a symbol of a loaded image, or null,
-    // which `look_up` has turned into None.
-    usize::try_from(unsafe { (*extra.cast::<Elf64_Sym>()).st_size }).ok()
-}
-
-fn look_up(address: *const c_void, flags: c_int) -> Option<*mut c_void> {
-    // SAFETY: all fields of Dl_info are pointers, for which null is valid.
-    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-    let mut extra = std::ptr::null_mut();
-    // SAFETY: both out-pointers are valid for the call; any address may be asked for.
-    let found = unsafe { dladdr1(address, &raw mut info, &raw mut extra, flags) };
-    (found != 0 && !extra.is_null()).then_some(extra)
-}
-
-/// A loaded image.
+/// A loaded image. It must not be used once the image may have been unloaded.
+#[derive(Clone)]
 pub struct Image {
     base: usize,
-    symbols: *const Elf64_Sym,
-    strings: *const c_char,
-    tables: [(usize, usize); 2],
+    symbols: Symbols,
+    relocations: [(usize, usize); 2],
+    /// The pages that the dynamic linker made read-only after it relocated the image.
+    read_only: Range<usize>,
+}
+
+/// What the dynamic symbol of an image stands for.
+#[derive(Clone, Copy)]
+pub struct Symbol {
+    /// Where it is.
+    pub address: usize,
+    /// Its size in bytes.
+    pub size: usize,
+}
+
+/// The first image for which `look` returns something, with what it returned. The program itself
+/// comes first, then libraries in the order in which they were loaded.
+///
+/// No image can be added or removed meanwhile.
+pub fn find<T>(mut look: impl FnMut(Image) -> Option<T>) -> Option<T> {
+    let mut found = None;
+    each(|info| {
+        found = Image::new(info).and_then(&mut look);
+        if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    found
+}
+
+/// The program itself.
+pub fn program() -> Option<Image> {
+    let mut found = None;
+    each(|info| {
+        found = Image::new(info);
+        ControlFlow::Break(())
+    });
+    found
+}
+
+/// How often images have come and gone so far. Cheap: it looks at one image.
+pub fn changes() -> Changes {
+    let mut changes = Changes::default();
+    each(|info| {
+        changes = Changes { added: info.dlpi_adds, removed: info.dlpi_subs };
+        ControlFlow::Break(())
+    });
+    changes
+}
+
+/// Calls `look` for the images of this process until it breaks off.
+///
+/// The dynamic linker keeps other threads from adding and removing images meanwhile. It does so
+/// by a lock that is held for moments only, also while an image runs its constructors.
+fn each(mut look: impl FnMut(&dl_phdr_info) -> ControlFlow<()>) {
+    unsafe extern "C" fn call<F: FnMut(&dl_phdr_info) -> ControlFlow<()>>(
+        info: *mut dl_phdr_info,
+        _: usize,
+        look: *mut c_void,
+    ) -> c_int {
+        // SAFETY: dl_iterate_phdr passes a valid info, and the pointer that it was given, which
+        // is that of an `F` nobody else refers to.
+        let (info, look) = unsafe { (&*info, &mut *look.cast::<F>()) };
+        c_int::from(look(info).is_break())
+    }
+    fn with_type<F: FnMut(&dl_phdr_info) -> ControlFlow<()>>(look: &mut F) {
+        // SAFETY: `call` has the required signature, and `look` outlives the call.
+        unsafe { libc::dl_iterate_phdr(Some(call::<F>), std::ptr::from_mut(look).cast()) };
+    }
+    with_type(&mut look);
 }
 
 impl Image {
-    /// The image that contains `address`.
-    pub fn containing(address: *const c_void) -> Option<Self> {
-        let map: *const LinkMap = look_up(address, RTLD_DL_LINKMAP)?.cast();
-        // SAFETY: for RTLD_DL_LINKMAP dladdr1 stores the link map of a loaded image, which stays
-        // as long as the image does, and an interpreter is never unloaded.
-        let (base, mut entry) = unsafe { ((*map).base, (*map).dynamic) };
+    /// The image that the dynamic linker describes so, if it has dynamic symbols.
+    fn new(info: &dl_phdr_info) -> Option<Self> {
+        let base = info.dlpi_addr as usize;
+        // SAFETY: the linker's own description of a loaded image.
+        let headers: &[Elf64_Phdr] =
+            unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+        let part = |kind| headers.iter().find(|header| header.p_type == kind);
+        let at = |header: &Elf64_Phdr| base.wrapping_add(header.p_vaddr as usize);
+        let mut entry = at(part(libc::PT_DYNAMIC)?) as *const Dynamic;
         let (mut jmprel, mut jmprel_size, mut rela, mut rela_size) = (0, 0, 0, 0);
-        let (mut symbols, mut strings) = (0, 0);
+        let mut symbols = Symbols { entries: null(), names: null(), gnu: null(), sysv: null() };
         loop {
             // SAFETY: the dynamic section is an array that ends with DT_NULL.
-            let (tag, value) = unsafe { ((*entry).tag, usize::try_from((*entry).value).ok()?) };
+            let (tag, value) = unsafe { ((*entry).tag, (*entry).value as usize) };
             match tag {
                 DT_NULL => break,
                 DT_PLTRELSZ => jmprel_size = value,
                 DT_RELASZ => rela_size = value,
                 DT_JMPREL => jmprel = absolute(base, value),
                 DT_RELA => rela = absolute(base, value),
-                DT_SYMTAB => symbols = absolute(base, value),
-                DT_STRTAB => strings = absolute(base, value),
+                DT_SYMTAB => symbols.entries = absolute(base, value) as *const _,
+                DT_STRTAB => symbols.names = absolute(base, value) as *const _,
+                DT_GNU_HASH => symbols.gnu = absolute(base, value) as *const _,
+                DT_HASH => symbols.sysv = absolute(base, value) as *const _,
                 _ => {}
             }
             // SAFETY: not yet at the end of the array.
             entry = unsafe { entry.add(1) };
         }
-        (symbols != 0 && strings != 0).then_some(Self {
-            base,
-            symbols: symbols as *const Elf64_Sym,
-            strings: strings as *const c_char,
-            tables: [(jmprel, jmprel_size), (rela, rela_size)],
+        let read_only = part(libc::PT_GNU_RELRO).map_or(0..0, |header| {
+            // The linker protects whole pages only: the last one may hold writable data too.
+            page_of(at(header))..page_of(at(header).wrapping_add(header.p_memsz as usize))
+        });
+        let relocations = [(jmprel, jmprel_size), (rela, rela_size)];
+        let is_usable = !symbols.entries.is_null() && !symbols.names.is_null();
+        is_usable.then_some(Self { base, symbols, relocations, read_only })
+    }
+
+    /// What this image calls `name`, if it defines it.
+    pub fn symbol(&self, name: &CStr) -> Option<Symbol> {
+        self.symbols.defined(name).map(|symbol| Symbol {
+            address: self.base.wrapping_add(symbol.st_value as usize),
+            size: symbol.st_size as usize,
         })
     }
 
@@ -124,18 +172,26 @@ impl Image {
         self.slots(name).next().is_some()
     }
 
+    /// Whether this image's calls of the function `name` go to `replacement`.
+    pub fn leads(&self, name: &CStr, replacement: *const c_void) -> bool {
+        self.slots(name).any(|slot| {
+            // SAFETY: a relocation slot is an aligned, mapped pointer.
+            unsafe { AtomicUsize::from_ptr(slot as *mut usize) }.load(Ordering::Relaxed)
+                == replacement as usize
+        })
+    }
+
     /// Makes this image's calls of the function `name` go to `replacement`. Calls that other
     /// images make are not touched.
     pub fn redirect(&self, name: &CStr, replacement: *const c_void) {
-        let read_only = read_only_pages(self.base);
         for slot in self.slots(name) {
-            write_slot(slot, replacement as usize, &read_only);
+            write_slot(slot, replacement as usize, &self.read_only);
         }
     }
 
     /// The addresses that hold where the function `name` is.
     fn slots(&self, name: &CStr) -> impl Iterator<Item = usize> {
-        let tables = self.tables.into_iter().filter(|&(start, _)| start != 0);
+        let tables = self.relocations.into_iter().filter(|&(start, _)| start != 0);
         tables
             .flat_map(|(start, bytes)| {
                 let count = bytes / size_of::<Elf64_Rela>();
@@ -144,59 +200,15 @@ impl Image {
             })
             .filter(move |relocation| {
                 FUNCTION_SLOTS.contains(&(relocation.r_info & 0xffff_ffff))
-                    && self.symbol_name(relocation.r_info >> 32) == Some(name)
+                    && self.symbols.name((relocation.r_info >> 32) as usize) == Some(name)
             })
             .map(|relocation| self.base.wrapping_add(relocation.r_offset as usize))
-    }
-
-    fn symbol_name(&self, index: u64) -> Option<&CStr> {
-        let index = usize::try_from(index).ok().filter(|&index| index != 0)?;
-        // SAFETY: relocations refer to entries of the image's own symbol table, whose names lie
-        // in its string table.
-        Some(unsafe {
-            let name = (*self.symbols.add(index)).st_name as usize;
-            CStr::from_ptr(self.strings.add(name))
-        })
     }
 }
 
 /// glibc relocates the pointers of the dynamic section in place, other linkers leave offsets.
 fn absolute(base: usize, value: usize) -> usize {
     if value < base { base + value } else { value }
-}
-
-/// The pages that the dynamic linker made read-only after it relocated the image at `base`
-/// (`PT_GNU_RELRO`); empty if there are none.
-fn read_only_pages(base: usize) -> Range<usize> {
-    struct Search {
-        base: usize,
-        found: Range<usize>,
-    }
-    unsafe extern "C" fn look(
-        info: *mut libc::dl_phdr_info,
-        _: usize,
-        search: *mut c_void,
-    ) -> c_int {
-        // SAFETY: dl_iterate_phdr passes a valid info and the pointer that it was given.
-        let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
-        if usize::try_from(info.dlpi_addr) != Ok(search.base) {
-            return 0;
-        }
-        // SAFETY: the linker's own description of a loaded image.
-        let headers =
-            unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-        if let Some(relro) = headers.iter().find(|header| header.p_type == libc::PT_GNU_RELRO) {
-            let start = search.base.wrapping_add(relro.p_vaddr as usize);
-            let end = start.wrapping_add(relro.p_memsz as usize);
-            // The linker protects whole pages only: the last one may hold writable data too.
-            search.found = page_of(start)..page_of(end);
-        }
-        1
-    }
-    let mut search = Search { base, found: 0..0 };
-    // SAFETY: `look` has the required signature and `search` outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
-    search.found
 }
 
 /// Stores `value` at the address `slot`; a page in `read_only` is made writable meanwhile.

@@ -1,8 +1,8 @@
 //! The interpreter in this process: which it is, whether its GIL can be seen, and the redirection
 //! of its calls.
 
-use crate::image::{self, Image};
-use crate::{cond, gil, handoff, process, sem};
+use crate::image::{self, Image, Symbol};
+use crate::{cond, free_threaded, gil, handoff, lock, process, sem};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
 use ungil_core::table::Status;
@@ -39,35 +39,48 @@ static CONDITION_CALLS: [(&CStr, Replacement); 6] = [
     (c"pthread_cond_timedwait", Replacement(cond::timedwait as *const c_void)),
     (c"pthread_cond_signal", Replacement(cond::signal as *const c_void)),
 ];
+/// What locks are made of.
+static LOCK_CALLS: [(&CStr, Replacement); 4] = [
+    (c"sem_post", Replacement(lock::post as *const c_void)),
+    (c"sem_wait", Replacement(lock::wait as *const c_void)),
+    (c"sem_timedwait", Replacement(lock::timedwait as *const c_void)),
+    (c"sem_clockwait", Replacement(lock::clockwait as *const c_void)),
+];
 static SEMAPHORE_CALLS: [(&CStr, Replacement); 3] = [
     (c"sem_init", Replacement(sem::init as *const c_void)),
     (c"sem_wait", Replacement(sem::wait as *const c_void)),
     (c"sem_post", Replacement(sem::post as *const c_void)),
 ];
 
-/// An interpreter found in this process.
+/// An interpreter found in this process. It must not be used once its image may have been unloaded.
 pub struct Interpreter {
     make: Make,
+    /// The image that makes the calls. Its functions lead there; of its variables the program may
+    /// hold a copy.
+    image: Image,
 }
 
 impl Interpreter {
-    /// The interpreter among the images that were loaded at start, if any.
+    /// The first interpreter among the images that are loaded now, if any.
     pub fn find() -> Option<Self> {
-        let make = if let Some(runtime) = image::symbol(c"_PyRuntime") {
-            let start = runtime as usize;
-            Make::Conditions { runtime: start..start + image::size_of_symbol(runtime)? }
-        } else if image::symbol(c"pypy_main_startup").is_some()
-            || image::symbol(c"pypy_execute_source").is_some()
-        {
-            Make::PyPy
-        } else if image::symbol(c"Py_GetVersion").is_none() {
+        image::find(Self::in_image)
+    }
+
+    fn in_image(image: Image) -> Option<Self> {
+        let is_pypy = [c"pypy_main_startup", c"pypy_execute_source"]
+            .into_iter()
+            .any(|name| image.symbol(name).is_some());
+        if !is_pypy && image.symbol(c"Py_GetVersion").is_none() {
             return None;
-        } else if version().to_bytes().starts_with(b"2.") {
-            Make::Semaphore
-        } else {
-            Make::Unknown
-        };
-        Some(Self { make })
+        }
+        let mut interpreter = Self { make: Make::PyPy, image };
+        if let Some(Symbol { address, size }) = interpreter.variable(c"_PyRuntime") {
+            interpreter.make = Make::Conditions { runtime: address..address + size };
+        } else if !is_pypy {
+            let is_old = interpreter.version().to_bytes().starts_with(b"2.");
+            interpreter.make = if is_old { Make::Semaphore } else { Make::Unknown };
+        }
+        Some(interpreter)
     }
 
     /// Whether it can be hooked, and if not, why. A free-threaded one is hooked all the same,
@@ -81,32 +94,104 @@ impl Interpreter {
         }
     }
 
-    /// Whether a policy can be put in place of this interpreter's own.
+    /// Whether a policy can be put in place of this interpreter's own. In a free-threaded one it
+    /// is in force whenever the GIL is on.
     pub fn can_be_scheduled(&self) -> bool {
-        matches!(self.make, Make::Conditions { .. }) && self.status() == Status::Hooked
+        matches!(self.make, Make::Conditions { .. })
+            && matches!(self.status(), Status::Hooked | Status::FreeThreaded)
+    }
+
+    /// Whether its calls, or those of its beginning, have been redirected.
+    pub fn is_hooked(&self) -> bool {
+        [(c"pthread_cond_init", cond::init as *const c_void), (c"sem_init", sem::init as _)]
+            .into_iter()
+            .any(|(name, replacement)| self.image.leads(name, replacement))
+    }
+
+    /// Whether it calls `pthread_condattr_setclock`.
+    pub fn sets_clocks(&self) -> bool {
+        self.image.calls(c"pthread_condattr_setclock")
     }
 
     /// Redirects the calls that the GIL is made of, and a few around them.
     pub fn hook(&self, seen: gil::Seen) {
-        let Some(image) = image() else { return };
         match &self.make {
-            Make::Conditions { runtime } => gil::expect_main(runtime.clone(), seen),
-            Make::Semaphore => sem::find_ticker(),
+            Make::Conditions { runtime } => {
+                free_threaded::expect(is_free_threaded(runtime));
+                gil::expect_main(runtime.clone(), seen);
+            }
+            Make::Semaphore => sem::find_ticker(self),
             Make::PyPy | Make::Unknown => return,
         }
         // Not what a GIL is made of, so they need not be there.
-        image.redirect(c"_exit", process::exit_at_once as *const c_void);
-        image.redirect(c"clock_nanosleep", cond::nanosleep as *const c_void);
-        for &(name, replacement) in self.calls() {
-            image.redirect(name, replacement.0);
+        self.redirect_exit();
+        self.image.redirect(c"clock_nanosleep", cond::nanosleep as *const c_void);
+        if matches!(self.make, Make::Conditions { .. }) {
+            for &(name, replacement) in &LOCK_CALLS {
+                self.image.redirect(name, replacement.0);
+            }
         }
+        for &(name, replacement) in self.calls() {
+            self.image.redirect(name, replacement.0);
+        }
+    }
+
+    /// Redirects only what is called before there is a second thread and cannot be made up for:
+    /// takes note of where the GILs are, and of an end without `exit`.
+    pub fn hook_beginnings(&self) {
+        if let Make::Conditions { runtime } = &self.make {
+            free_threaded::expect(is_free_threaded(runtime));
+        }
+        self.redirect_exit();
+        self.image.redirect(c"pthread_cond_init", cond::init as *const c_void);
+    }
+
+    /// Both the interpreter and the program that loaded it may end the process so.
+    fn redirect_exit(&self) {
+        for image in [Some(self.image.clone()), image::program()].into_iter().flatten() {
+            image.redirect(c"_exit", process::exit_at_once as *const c_void);
+        }
+    }
+
+    /// Where its variable `name` is: in the program, if that was linked with a copy of it.
+    pub fn variable(&self, name: &CStr) -> Option<Symbol> {
+        let copy = image::program().and_then(|program| program.symbol(name));
+        copy.or_else(|| self.image.symbol(name))
+    }
+
+    /// `Py_GetVersion()`, which may be called before the interpreter is initialised. The text is
+    /// in the interpreter's image.
+    pub fn version(&self) -> &CStr {
+        let Some(function) = self.image.symbol(c"Py_GetVersion") else { return c"" };
+        // SAFETY: the function of this name takes nothing and returns a static string in every
+        // CPython since 1.5; it only formats constants.
+        unsafe {
+            let get_version: extern "C" fn() -> *const c_char =
+                std::mem::transmute(function.address);
+            CStr::from_ptr(get_version())
+        }
+    }
+
+    /// Whether it has made its GIL, and lets go of it from time to time.
+    pub fn is_running(&self) -> bool {
+        // Up to 3.6 an interpreter is initialised before it has a GIL, which comes with the first
+        // thread; later ones say so before they know whether they have one.
+        let question = match self.make {
+            Make::Conditions { .. } => c"Py_IsInitialized",
+            _ => c"PyEval_ThreadsInitialized",
+        };
+        self.image.symbol(question).is_some_and(|function| {
+            // SAFETY: both functions take nothing and return an int in every CPython; they only
+            // read static variables, and may be called before the initialisation.
+            let answer: extern "C" fn() -> c_int = unsafe { std::mem::transmute(function.address) };
+            answer() != 0
+        })
     }
 
     /// Whether this build makes the calls that its GIL is said to be made of.
     fn makes_its_calls(&self) -> bool {
         let calls = self.calls();
-        !calls.is_empty()
-            && image().is_some_and(|image| calls.iter().all(|(name, _)| image.calls(name)))
+        !calls.is_empty() && calls.iter().all(|(name, _)| self.image.calls(name))
     }
 
     /// The calls that the GIL is made of, and what stands in for each.
@@ -117,42 +202,6 @@ impl Interpreter {
             Make::PyPy | Make::Unknown => &[],
         }
     }
-}
-
-/// Redirects only what is called before there is a second thread and cannot be made up for: takes
-/// note of where the GILs are, and of an end without `exit`.
-pub fn hook_beginnings() {
-    let Some(image) = image() else { return };
-    image.redirect(c"_exit", process::exit_at_once as *const c_void);
-    image.redirect(c"pthread_cond_init", cond::init as *const c_void);
-}
-
-/// The image that makes the calls.
-fn image() -> Option<Image> {
-    // The address of any function leads there; that of data may lie in the executable, if it
-    // holds a copy.
-    image::symbol(c"Py_GetVersion").and_then(Image::containing)
-}
-
-/// `Py_GetVersion()`, which may be called before the interpreter is initialised.
-pub fn version() -> &'static CStr {
-    let Some(address) = image::symbol(c"Py_GetVersion") else { return c"" };
-    // SAFETY: the function of this name takes nothing and returns a static string in every
-    // CPython since 1.5; it only formats constants.
-    unsafe {
-        let get_version: extern "C" fn() -> *const c_char = std::mem::transmute(address);
-        CStr::from_ptr(get_version())
-    }
-}
-
-/// Whether the interpreter is initialised, and so has made its GIL.
-pub fn is_running() -> bool {
-    image::symbol(c"Py_IsInitialized").is_some_and(|address| {
-        // SAFETY: the function of this name takes nothing and returns an int in every CPython; it
-        // only reads a static variable, and may be called before the initialisation.
-        let is_initialized: extern "C" fn() -> c_int = unsafe { std::mem::transmute(address) };
-        is_initialized() != 0
-    })
 }
 
 /// Whether `_PyRuntime` begins with debug offsets (3.13 and later) that say so. The layout, a

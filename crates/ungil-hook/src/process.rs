@@ -1,9 +1,9 @@
 //! This process: its table, and what happens at fork and exit.
 
 use crate::session::Session;
-use crate::{control, gil, thread, turn};
+use crate::{asked, control, free_threaded, gil, thread, turn};
 use libc::{c_int, c_void};
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32};
@@ -27,14 +27,17 @@ const REGISTERING: u8 = 2;
 static JOINED: OnceLock<Joined> = OnceLock::new();
 
 struct Joined {
-    session: Session,
-    python: &'static CStr,
+    session: &'static Session,
+    /// A copy: the interpreter's own text may be unloaded with it.
+    python: CString,
     status: Status,
 }
 
 /// Joins `session`: creates the table of this process, and of every child it forks.
-pub fn record(session: Session, python: &'static CStr, status: Status) {
-    if JOINED.set(Joined { session, python, status }).is_ok() {
+///
+/// It allocates, and is called once: not in a hooked call.
+pub fn record(session: &'static Session, python: &CStr, status: Status) {
+    if JOINED.set(Joined { session, python: python.to_owned(), status }).is_ok() {
         register();
     }
 }
@@ -42,7 +45,6 @@ pub fn record(session: Session, python: &'static CStr, status: Status) {
 /// Keeps the same table in anonymous memory, for this process's own counters. `false` without
 /// memory. A child after fork has to ask again.
 pub fn count_only(python: &CStr) -> bool {
-    prepare();
     let Some(start) = map(-1, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) else { return false };
     publish(start, python, Status::Hooked, false);
     true
@@ -155,7 +157,9 @@ pub fn slot_ended(slot: &Slot) {
 /// Runs at `exit` and at the interpreter's `_exit`, not at death by a signal: last CPU times of the
 /// threads that are still there.
 pub extern "C" fn on_exit() {
+    asked::on_exit();
     control::on_exit();
+    free_threaded::on_exit();
     // A child of vfork whose exec failed ends with the memory, and the table, of its parent.
     let is_ours = |table: &Table| table.header().pid.load(Relaxed) == current_pid();
     let Some(table) = table().filter(is_ours) else { return };
@@ -266,6 +270,8 @@ fn publish(start: *mut u8, python: &CStr, status: Status, recording: bool) {
     header.started_ns.store(thread::now_ns(), Relaxed);
     store_text(&header.python, python.to_bytes());
     store_command(header);
+    gil::tell(header);
+    free_threaded::tell(header);
     header.magic.store(MAGIC, Release);
     TABLE.store(start, Release);
 }

@@ -6,8 +6,8 @@
 //! blocking call while a thread state is current. Every release of the GIL comes after
 //! `PyThreadState_Swap(NULL)`, which confirms the guess.
 
-use crate::gil;
-use crate::{image, thread};
+use crate::interpreter::Interpreter;
+use crate::{gil, late, thread};
 use libc::{c_int, c_uint, sem_t};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering::Relaxed};
@@ -29,15 +29,18 @@ thread_local! {
 
 /// Finds the interpreter's variables that tell a release that a thread was made to do, because
 /// its ticks ran out, from one of its own.
-pub fn find_ticker() {
-    let address = |name| image::symbol(name).unwrap_or(std::ptr::null()).cast_mut();
-    CURRENT_THREAD_STATE.store(address(c"_PyThreadState_Current").cast(), Relaxed);
-    TICKER.store(address(c"_Py_Ticker").cast(), Relaxed);
-    CHECK_INTERVAL.store(address(c"_Py_CheckInterval").cast(), Relaxed);
+pub fn find_ticker(interpreter: &Interpreter) {
+    let address = |name| interpreter.variable(name).map_or(0, |symbol| symbol.address);
+    CURRENT_THREAD_STATE.store(address(c"_PyThreadState_Current") as *mut _, Relaxed);
+    TICKER.store(address(c"_Py_Ticker") as *mut _, Relaxed);
+    CHECK_INTERVAL.store(address(c"_Py_CheckInterval") as *mut _, Relaxed);
+    // Those of an interpreter that was unloaded.
+    GIL.store(0, Relaxed);
+    CANDIDATE.store(0, Relaxed);
 }
 
 fn has_current_thread_state() -> bool {
-    // SAFETY: null, or an aligned variable of the interpreter, which is never unloaded.
+    // SAFETY: null, or an aligned variable of the interpreter, which has called this function.
     unsafe { CURRENT_THREAD_STATE.load(Relaxed).as_ref() }
         .is_some_and(|state| state.load(Relaxed) != 0)
 }
@@ -45,7 +48,7 @@ fn has_current_thread_state() -> bool {
 /// The evaluation loop refills the ticker right before it lets go of the GIL; any later
 /// instruction has taken at least one tick.
 fn ticks_ran_out() -> bool {
-    // SAFETY: null, or aligned variables of the interpreter, which is never unloaded.
+    // SAFETY: null, or aligned variables of the interpreter, which has called this function.
     let (ticker, interval) =
         unsafe { (TICKER.load(Relaxed).as_ref(), CHECK_INTERVAL.load(Relaxed).as_ref()) };
     matches!((ticker, interval), (Some(ticker), Some(interval))
@@ -59,7 +62,7 @@ fn ticks_ran_out() -> bool {
 pub unsafe extern "C" fn init(sem: *mut sem_t, shared: c_int, value: c_uint) -> c_int {
     JUST_MADE.set([sem as usize, JUST_MADE.get()[0]]);
     // SAFETY: the caller's own arguments, unchanged.
-    unsafe { libc::sem_init(sem, shared, value) }
+    unsafe { late::libc_sem_init(sem, shared, value) }
 }
 
 /// Stands in for `sem_wait`.
@@ -126,7 +129,7 @@ pub unsafe extern "C" fn post(sem: *mut sem_t) -> c_int {
                 gil::add(sem as usize);
             }
             if let Some(thread) = thread {
-                thread.acquired(gil::main(), CANDIDATE_TAKEN_NS.get());
+                thread.acquired_before(gil::main(), CANDIDATE_TAKEN_NS.get());
             }
         }
     }

@@ -8,6 +8,8 @@ use std::ffi::{CStr, CString};
 const SESSION: &CStr = c"UNGIL_SESSION";
 /// Environment variable that is "0" if child processes are to be left alone.
 const CHILDREN: &CStr = c"UNGIL_CHILDREN";
+/// Environment variable that names the mark of an `ungil run` (see `unscheduled.rs`).
+pub const RUN: &CStr = c"UNGIL_RUN";
 /// A longer session directory is not used.
 const LONGEST_PATH: usize = 240;
 
@@ -53,7 +55,7 @@ pub fn leaves_children_alone() -> bool {
 }
 
 /// Takes ungil's variables, and this library out of `LD_PRELOAD`, so that programs started by
-/// this one are left alone. Only for the constructor.
+/// this one are left alone. It allocates; `Py_Initialize` sets variables at the same moment.
 pub fn leave_environment() {
     let preload = variable(c"LD_PRELOAD").unwrap_or_default().to_bytes();
     let is_ours = |path: &&[u8]| path.ends_with(b"/libungil_hook.so");
@@ -62,9 +64,10 @@ pub fn leave_environment() {
         .filter(|path| !path.is_empty() && !is_ours(path))
         .collect::<Vec<_>>()
         .join(&b':');
-    // SAFETY: constructors run before the program's threads; every string is NUL-terminated.
+    // SAFETY: every string is NUL-terminated. No other thread reads the environment: constructors run
+    // before there are any, and an interpreter that is initialised later changes it, too.
     unsafe {
-        for name in [SESSION, CHILDREN, control::POLICY, control::QUANTUM] {
+        for name in [SESSION, CHILDREN, RUN, control::POLICY, control::QUANTUM] {
             libc::unsetenv(name.as_ptr());
         }
         match CString::new(others) {

@@ -2,15 +2,12 @@
 
 use crate::gil::Gil;
 use crate::process::{self, keeping_errno};
+use crate::ran::{self, Usage};
 use libc::{c_void, clockid_t, pthread_key_t, timespec};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use ungil_core::table::{Counters, Slot, Table, store_text};
+use ungil_core::table::{Slot, Table, store_text};
 use ungil_core::{Event, Kind};
-
-/// CPU time and context switches are sampled at a release, at most this often: the system call
-/// costs a few hundred nanoseconds.
-const SAMPLE_EVERY_NS: u64 = 10_000_000;
 
 /// No slot was tried for yet.
 const UNKNOWN: u32 = 0;
@@ -21,7 +18,6 @@ thread_local! {
     /// Index of this thread's slot plus one, or [`UNKNOWN`] or [`UNRECORDED`].
     /// Constant and without a destructor, so that access neither allocates nor registers.
     static SLOT: Cell<u32> = const { Cell::new(UNKNOWN) };
-    static SAMPLED_NS: Cell<u64> = const { Cell::new(0) };
     static TOKEN: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -69,7 +65,7 @@ fn claim() -> Option<Thread> {
     store_comm(slot);
     let mark = u32::try_from(index + 1).unwrap_or(UNRECORDED);
     SLOT.set(mark);
-    SAMPLED_NS.set(0);
+    ran::begin(0, None);
     let key = END_KEY.load(Relaxed);
     if key != 0 {
         // SAFETY: the key was created in `prepare`; the value is never dereferenced.
@@ -92,7 +88,7 @@ pub fn prepare() {
 /// are given a new slot.
 unsafe extern "C" fn on_end(_: *mut c_void) {
     if let Some(thread) = current() {
-        thread.sample();
+        thread.count(ran::usage());
         store_comm(thread.slot);
         thread.slot.ended_ns.store(now_ns(), Relaxed);
         process::slot_ended(thread.slot);
@@ -164,6 +160,11 @@ impl Thread {
         self.emit(Kind::Wait, gil, now);
     }
 
+    /// The thread no longer asks for a GIL, and did not get it.
+    pub fn stopped_waiting(&self) {
+        self.slot.waiting_since_ns.store(0, Relaxed);
+    }
+
     /// The thread asked the holder of `gil` to let go.
     pub fn asked_to_drop(&self, gil: &'static Gil, now: u64) {
         add(&self.slot.counters.drop_requests, 1);
@@ -173,6 +174,20 @@ impl Thread {
     /// The thread got `gil`.
     #[inline]
     pub fn acquired(&self, gil: &'static Gil, now: u64) {
+        self.holds_since(gil, now);
+        if ran::is_to_begin(now) && self.is_recorded() {
+            keeping_errno(|| ran::begin(now, self.count(ran::usage())));
+        }
+    }
+
+    /// The thread got `gil` a while ago, when nobody knew that it was one.
+    pub fn acquired_before(&self, gil: &'static Gil, at_ns: u64) {
+        self.holds_since(gil, at_ns);
+        ran::begin(at_ns, None);
+    }
+
+    #[inline]
+    fn holds_since(&self, gil: &'static Gil, now: u64) {
         let since = self.slot.waiting_since_ns.load(Relaxed);
         if since != 0 {
             self.slot.waiting_since_ns.store(0, Relaxed);
@@ -190,8 +205,12 @@ impl Thread {
         let since = self.slot.holding_since_ns.load(Relaxed);
         if since != 0 {
             self.slot.holding_since_ns.store(0, Relaxed);
+            let length = now.saturating_sub(since);
             add(&counters.holds, 1);
-            add(&counters.held_ns, now.saturating_sub(since));
+            add(&counters.held_ns, length);
+            if length >= ran::LONG_NS && self.is_recorded() {
+                keeping_errno(|| self.tell_how_long_it_ran(gil, since, length));
+            }
         }
         if forced {
             add(&counters.forced, 1);
@@ -200,16 +219,26 @@ impl Thread {
             add(&counters.voluntary, 1);
             self.emit(Kind::ReleaseVoluntary, gil, now);
         }
-        if now.saturating_sub(SAMPLED_NS.get()) >= SAMPLE_EVERY_NS {
-            SAMPLED_NS.set(now);
-            keeping_errno(|| self.sample());
+    }
+
+    #[cold]
+    fn tell_how_long_it_ran(&self, gil: &'static Gil, since: u64, length: u64) {
+        if let Some(ran) = ran::end() {
+            let kind = if ran.blocked { Kind::RanAndBlocked } else { Kind::Ran };
+            self.emit(kind, gil, since + ran.cpu_ns.min(length));
         }
+    }
+
+    /// Whether a recorder reads the rings.
+    #[inline]
+    fn is_recorded(&self) -> bool {
+        self.table.header().recording.load(Relaxed) != 0
     }
 
     /// A lost event takes no number, so that the recorder never waits for one that cannot come.
     #[inline]
     fn emit(&self, kind: Kind, gil: &'static Gil, at_ns: u64) {
-        if self.table.header().recording.load(Relaxed) == 0 {
+        if !self.is_recorded() {
             return;
         }
         let last = gil.seq.load(Relaxed);
@@ -220,22 +249,13 @@ impl Thread {
         }
     }
 
-    /// Notes the CPU time and the context switches of the calling thread.
-    #[cold]
-    fn sample(&self) {
-        // SAFETY: all-zero is a valid rusage.
-        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: `usage` is valid for writing.
-        if unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) } == 0 {
-            let ns = |time: libc::timeval| {
-                u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
-                    + u64::try_from(time.tv_usec).unwrap_or(0) * 1_000
-            };
-            let Counters { cpu_ns, voluntary_switches, involuntary_switches, .. } =
-                &self.slot.counters;
-            cpu_ns.store(ns(usage.ru_utime) + ns(usage.ru_stime), Relaxed);
-            voluntary_switches.store(u64::try_from(usage.ru_nvcsw).unwrap_or(0), Relaxed);
-            involuntary_switches.store(u64::try_from(usage.ru_nivcsw).unwrap_or(0), Relaxed);
-        }
+    /// Notes what the kernel has counted for the calling thread, and returns it.
+    fn count(&self, usage: Option<Usage>) -> Option<Usage> {
+        let Usage { cpu_ns, voluntary_switches, involuntary_switches } = usage?;
+        let counters = &self.slot.counters;
+        counters.cpu_ns.store(cpu_ns, Relaxed);
+        counters.voluntary_switches.store(voluntary_switches, Relaxed);
+        counters.involuntary_switches.store(involuntary_switches, Relaxed);
+        usage
     }
 }

@@ -28,7 +28,10 @@ fn hook_path() -> PyResult<OsString> {
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
 fn hookable(executable: PathBuf) -> Option<String> {
     match interpreter::hookable(&executable) {
-        Hookable::Yes | Hookable::NotScheduled(_) | Hookable::NotPython => None,
+        Hookable::Yes
+        | Hookable::FreeThreaded(_)
+        | Hookable::NotScheduled(_)
+        | Hookable::NotPython { .. } => None,
         Hookable::No(why) => Some(why),
     }
 }
@@ -41,7 +44,9 @@ mod _native {
     #[pymodule_export]
     use super::child::{Child, die_by};
     #[pymodule_export]
-    use super::control::{process_policy, remove_stale_pages, set_process_policy};
+    use super::control::{
+        StillStarting, mark_path, process_policy, remove_stale_pages, set_process_policy,
+    };
     #[pymodule_export]
     use super::fanout::{
         Connecting, Connection, Lean, Operation, connect, connect_unix, sleep, wait_readable,
@@ -56,7 +61,7 @@ mod _native {
     };
     #[pymodule_export]
     use super::recording::{
-        Recorder, read_trace, remove_dead_sessions, trace_stretches, unfinished_traces,
+        Recorder, read_trace, remove_dead_sessions, trace_span, trace_stretches, unfinished_traces,
     };
     #[pymodule_export]
     use super::scheduled::{preload_value, restore_signals, unscheduled};

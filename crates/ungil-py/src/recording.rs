@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use ungil_trace::analysis::Analysis;
+use ungil_trace::analysis::{Analysis, Part, Span};
 use ungil_trace::perfetto::{self, Ending, Incomplete, Overwrite, ReadError, Unfinished, why_cut};
 use ungil_trace::recorder::{self, CreateError, RecorderOptions};
 use ungil_trace::report::Report;
@@ -99,19 +99,56 @@ pub fn unfinished_traces(path: PathBuf) -> Vec<(OsString, bool)> {
     found.map(|it| (it.path.into_os_string(), it.is_being_written)).collect()
 }
 
-/// The report of a trace file; see `_native.pyi`.
+/// The report of a trace file, or of a part of it; see `_native.pyi`.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
-pub fn read_trace(py: Python<'_>, path: PathBuf, blame_after_ms: f64) -> PyResult<String> {
-    let mut analysis = Analysis::new(nanoseconds(blame_after_ms)?);
-    let read = py.detach(|| perfetto::read(&path, |record| _ = analysis.push(&record)));
-    let ending = read.map_err(unreadable)?;
-    let mut report = analysis.report();
+#[pyo3(signature = (path, blame_after_ms, part=None))]
+pub fn read_trace(
+    py: Python<'_>,
+    path: PathBuf,
+    blame_after_ms: f64,
+    part: Option<(u64, u64)>,
+) -> PyResult<String> {
+    let blame_after_ns = nanoseconds(blame_after_ms)?;
+    let clock = perfetto::wall_clock(&path)?;
+    // Where a trace ends early is told of all of it, whatever the part.
+    let mut span = Span::default();
+    let read = py.detach(|| match part {
+        None => {
+            let mut analysis = Analysis::new(blame_after_ns).with_wall_clock(clock);
+            let ending = perfetto::read(&path, |record| {
+                span.push(&record);
+                analysis.push(&record);
+            });
+            ending.map(|ending| (ending, analysis.report()))
+        }
+        Some((from_ns, to_ns)) => {
+            let mut part = Part::new(blame_after_ns, clock, from_ns, to_ns);
+            let ending = perfetto::read(&path, |record| {
+                span.push(&record);
+                part.push(&record);
+            });
+            ending.map(|ending| (ending, part.report()))
+        }
+    });
+    let (ending, mut report) = read.map_err(unreadable)?;
     if ending == Ending::Cut {
-        let (seconds, why) = (report.duration_s, why_cut(&path));
+        let seconds = (span.end_ns() - span.started_ns()) as f64 / 1e9;
+        let why = why_cut(&path);
         report.notes.insert(0, format!("the trace ends after {seconds:.1} s: {why}"));
     }
     to_json(&report)
+}
+
+/// Start and end of a trace file, and what day it was at its start; see `_native.pyi`.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
+pub fn trace_span(py: Python<'_>, path: PathBuf) -> PyResult<(u64, u64, Option<i128>)> {
+    let clock = perfetto::wall_clock(&path)?;
+    let mut span = Span::default();
+    py.detach(|| perfetto::read(&path, |record| span.push(&record))).map_err(unreadable)?;
+    let unix_ns = clock.map(|clock| clock.unix_ns(span.started_ns()));
+    Ok((span.started_ns(), span.end_ns(), unix_ns))
 }
 
 /// Process, GIL, thread, whether it held (or waited), begin and end in nanoseconds.

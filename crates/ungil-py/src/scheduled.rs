@@ -35,15 +35,16 @@ pub fn preload_value(others: Option<OsString>) -> PyResult<OsString> {
     })
 }
 
-/// `None` if nothing speaks against scheduling this program, else why not, in a sentence, and
-/// whether the hook can be preloaded into it all the same.
+/// `None` if nothing speaks against scheduling this program, else what does, in a sentence, and
+/// whether the hook can be preloaded into it all the same, and whether it surely runs unscheduled.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
-pub fn unscheduled(executable: PathBuf) -> Option<(String, bool)> {
+pub fn unscheduled(executable: PathBuf) -> Option<(String, bool, bool)> {
     match interpreter::hookable(&executable) {
-        Hookable::Yes | Hookable::NotPython => None,
-        Hookable::NotScheduled(why) => Some((why, true)),
-        Hookable::No(why) => Some((why, false)),
+        Hookable::Yes | Hookable::NotPython { .. } => None,
+        Hookable::FreeThreaded(why) => Some((why, true, false)),
+        Hookable::NotScheduled(why) => Some((why, true, true)),
+        Hookable::No(why) => Some((why, false, true)),
     }
 }
 

@@ -44,9 +44,19 @@ fn records() -> Vec<Record> {
                 Frame { function: "<module>".into(), file: "server.py".into(), line: 12 },
             ],
         },
+        Record::Scheduled {
+            thread: MAIN,
+            at_ns: 5_000_350,
+            ran_ns: 2_000_000,
+            delayed_ns: 3_000_000,
+            runnable: true,
+        },
+        gil(MAIN, 2_000_120, Kind::RanAndBlocked, 0),
         gil(MAIN, 5_000_400, Kind::ReleaseForced, 0),
         gil(WORKER, 5_000_500, Kind::Acquire, 0),
         gil(WORKER, 6_000_000, Kind::ReleaseVoluntary, 0),
+        // How long it ran in a hold whose acquire was lost.
+        gil(WORKER, 6_000_050, Kind::Ran, 0),
         // A GIL of its own, and events of it that were lost: a hold without an end, a release
         // without a begin.
         gil(WORKER, 6_000_100, Kind::Acquire, 1),
@@ -72,6 +82,7 @@ fn records() -> Vec<Record> {
                 ..ThreadTotals::default()
             },
         },
+        Record::Throttled { process: SERVER, at_ns: 8_000_100, times: 2, stopped_ns: 160_000_000 },
         Record::ProcessEnded {
             process: SERVER,
             at_ns: 8_000_100,
@@ -79,6 +90,8 @@ fn records() -> Vec<Record> {
                 switch_interval_ns: 5_000_000,
                 policy: 0,
                 unrecorded_threads: 0,
+                gil_state: 0,
+                gil_on_ns: 0,
             },
         },
     ]

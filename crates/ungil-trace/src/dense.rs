@@ -44,6 +44,13 @@ impl<T> Dense<T> {
         self.items.get_mut(id as usize)?.take()
     }
 
+    /// A table of what `make` makes of these items, under the same ids.
+    pub(crate) fn filter_map<U>(&self, mut make: impl FnMut(&T) -> Option<U>) -> Dense<U> {
+        let items = self.items.iter();
+        let items = items.map(|item| item.as_deref().and_then(&mut make).map(Box::new)).collect();
+        Dense { items }
+    }
+
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.items.iter_mut().filter_map(Option::as_deref_mut)
     }

@@ -1,7 +1,7 @@
 //! Whether the hook can be preloaded into a program, and schedule it, told from its executable alone.
 //!
 //! It reads ELF headers and the dynamic symbol table; it runs nothing. What it does not know:
-//! whether a libpython that the program loads later can be hooked (the hook says so itself).
+//! whether the program loads a libpython later, and what becomes of that (the hook says so itself).
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -16,11 +16,18 @@ use goblin::elf::{self, Elf};
 pub enum Hookable {
     /// It is a Python whose GIL can be recorded and scheduled.
     Yes,
+    /// It is a free-threaded Python, which is recorded and scheduled while its GIL is on. The
+    /// sentence says so.
+    FreeThreaded(String),
     /// It is a Python that the hook leaves alone or records, and whose GIL cannot be scheduled.
     /// The sentence, without a final dot, says why.
     NotScheduled(String),
-    /// It is no Python: nothing to record in itself, but the Python programs it starts are.
-    NotPython,
+    /// It is no Python. One that it loads is recorded and scheduled, and so are the Python programs
+    /// that it starts.
+    NotPython {
+        /// Whether a loader preloads the hook into it. It does not if it is statically linked.
+        preloadable: bool,
+    },
     /// The hook cannot work in it. The sentence, without a final dot, says why.
     No(String),
 }
@@ -32,6 +39,7 @@ const GIL_SYMBOL: &str = "_PyRuntime";
 const OLD_GIL_SYMBOL: &str = "_PyThreadState_Current";
 /// Exported by free-threaded builds alone (`Include/object.h`, under `Py_GIL_DISABLED`).
 const FREE_THREADED_SYMBOL: &str = "_Py_DecRefShared";
+const PYPY: &str = "is PyPy, whose GIL does not use the C library";
 /// Every `CPython` since 2.7 contains this beginning of a message. It tells a Python that
 /// has neither dynamic symbols nor libraries.
 const PYTHON_TEXT: &[u8] = b"Fatal Python error";
@@ -46,6 +54,25 @@ pub fn hookable(executable: &Path) -> Hookable {
             judge(&path.display().to_string(), &image, is_privileged)
         }
         Err(why) => Hookable::No(why),
+    }
+}
+
+/// The same of a library that a program has loaded, as far as the library is concerned.
+pub fn library(path: &Path) -> Hookable {
+    let image = match mode(path) {
+        Ok(mode) if mode & libc::S_IFMT == libc::S_IFREG => read(path),
+        Ok(_) => Err(format!("{} is not a file", path.display())),
+        Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
+    };
+    let name = path.display().to_string();
+    match image.as_ref().map(|image| (image, Elf::parse(image))) {
+        Err(why) => Hookable::No(why.clone()),
+        Ok((_, Err(_))) => Hookable::No(format!("{name} is a damaged ELF file")),
+        Ok((_, Ok(elf))) if elf.soname.is_some_and(|name| name.starts_with("libpypy")) => {
+            Hookable::No(format!("{name} {PYPY}"))
+        }
+        Ok((image, Ok(elf))) if is_python(&elf, image) => judge_python(&name, &elf),
+        Ok(_) => Hookable::NotPython { preloadable: true },
     }
 }
 
@@ -132,10 +159,10 @@ fn judge(name: &str, image: &[u8], is_privileged: bool) -> Hookable {
         return no("is built for musl, and the hook is built for glibc");
     }
     if elf.libraries.iter().any(|library| library.starts_with("libpypy")) {
-        return no("is PyPy, whose GIL does not use the C library");
+        return no(PYPY);
     }
     if !is_python {
-        return Hookable::NotPython;
+        return Hookable::NotPython { preloadable: !loader.is_empty() };
     }
     if elf.header.e_machine != MACHINE || !elf.is_64 {
         return no(&format!(
@@ -147,14 +174,11 @@ fn judge(name: &str, image: &[u8], is_privileged: bool) -> Hookable {
     if loader.is_empty() {
         return no("is statically linked, so no loader preloads the hook");
     }
-    match not_scheduled(&elf) {
-        Some(why) => Hookable::NotScheduled(format!("{name} {why}")),
-        None => Hookable::Yes,
-    }
+    judge_python(name, &elf)
 }
 
-/// Why the GIL of this Python, which the hook can be loaded into, cannot be scheduled.
-fn not_scheduled(elf: &Elf) -> Option<&'static str> {
+/// Whether the GIL of this Python, which the hook can be loaded into, can be scheduled.
+fn judge_python(name: &str, elf: &Elf) -> Hookable {
     let libraries = || elf.libraries.iter().filter_map(|it| it.strip_prefix("libpython"));
     // libpython2.7.so.1.0, libpython3.6m.so.1.0, libpython3.13t.so.1.0
     let is_old = |version: &str| {
@@ -166,12 +190,16 @@ fn not_scheduled(elf: &Elf) -> Option<&'static str> {
     let is_free_threaded =
         |version: &str| version.split(".so").next().is_some_and(|it| it.contains('t'));
     if libraries().any(is_old) || defines(elf, OLD_GIL_SYMBOL) {
-        return Some("is older than Python 3.7, and its GIL cannot be scheduled");
+        return Hookable::NotScheduled(format!(
+            "{name} is older than Python 3.7, and its GIL cannot be scheduled"
+        ));
     }
     if libraries().any(is_free_threaded) || defines(elf, FREE_THREADED_SYMBOL) {
-        return Some("is a free-threaded Python, which has no GIL to schedule");
+        return Hookable::FreeThreaded(format!(
+            "{name} is a free-threaded Python, whose GIL is scheduled only while it is on"
+        ));
     }
-    None
+    Hookable::Yes
 }
 
 /// The machine that the hook is built for.
@@ -220,6 +248,7 @@ mod tests {
 
     const PYTHON: &str = "char _PyRuntime[64]; int main() { return 0; }";
     const OTHER: &str = "int main() { return 0; }";
+    const OTHER_PROGRAM: Hookable = Hookable::NotPython { preloadable: true };
 
     fn script(folder: &TempDir, name: &str, text: &str, mode: u32) -> PathBuf {
         let file = folder.path().join(name);
@@ -238,7 +267,7 @@ mod tests {
     #[test]
     fn a_python_is_known_by_its_symbols_or_by_its_library() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(hookable(&link(&folder, "other", OTHER, &[])), Hookable::NotPython);
+        assert_eq!(hookable(&link(&folder, "other", OTHER, &[])), OTHER_PROGRAM);
         assert_eq!(hookable(&link(&folder, "static", PYTHON, &["-rdynamic"])), Hookable::Yes);
         let library = ["-shared", "-Wl,-soname,libpython3.13.so.1.0"];
         let library = link(&folder, "libpython3.13.so", PYTHON, &library);
@@ -256,8 +285,6 @@ mod tests {
         let old = PYTHON.replace("_PyRuntime", OLD_GIL_SYMBOL);
         let old = why(&link(&folder, "old", &old, &["-rdynamic"]));
         assert!(old.ends_with("old is older than Python 3.7, and its GIL cannot be scheduled"));
-        let free = format!("{PYTHON} void {FREE_THREADED_SYMBOL}(void) {{}}");
-        assert!(why(&link(&folder, "free", &free, &["-rdynamic"])).contains("free-threaded"));
         let shared = |version: &str| {
             let name = format!("libpython{version}.so");
             let library = ["-shared", &format!("-Wl,-soname,{name}.1.0")];
@@ -265,12 +292,35 @@ mod tests {
             let options = ["-Wl,--no-as-needed", library.to_str().unwrap()];
             hookable(&link(&folder, "shared", OTHER, &options))
         };
-        for version in ["2.7", "3.6m", "3.2mu", "3.13t", "3.14td"] {
+        for version in ["2.7", "3.6m", "3.2mu"] {
             assert!(matches!(shared(version), Hookable::NotScheduled(_)), "{version}");
         }
+        for version in ["3.13t", "3.14td"] {
+            assert!(matches!(shared(version), Hookable::FreeThreaded(_)), "{version}");
+        }
+        let free = format!("{PYTHON} void {FREE_THREADED_SYMBOL}(void) {{}}");
+        let free = hookable(&link(&folder, "free", &free, &["-rdynamic"]));
+        assert!(matches!(free, Hookable::FreeThreaded(_)), "{free:?}");
         for version in ["3.7m", "3.11", "3.13", "3.13d", "3"] {
             assert_eq!(shared(version), Hookable::Yes, "{version}");
         }
+    }
+
+    #[test]
+    fn a_library_is_judged_by_its_own_symbols() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = |code: &str, name: &str| {
+            let soname = format!("-Wl,-soname,{name}");
+            library(&link(&folder, name, code, &["-shared", "-fPIC", &soname]))
+        };
+        assert_eq!(library(PYTHON, "libpython3.13.so.1.0"), Hookable::Yes);
+        let old = PYTHON.replace("_PyRuntime", OLD_GIL_SYMBOL);
+        let old = library(&old, "libpython2.7.so.1.0");
+        assert!(matches!(old, Hookable::NotScheduled(_)), "{old:?}");
+        assert_eq!(library(OTHER, "libpython3.so"), OTHER_PROGRAM);
+        assert!(matches!(library(OTHER, "libpypy3.10-c.so"), Hookable::No(_)));
+        assert!(matches!(super::library(folder.path()), Hookable::No(_)));
+        assert!(matches!(super::library(&script(&folder, "x", "x", 0o644)), Hookable::No(_)));
     }
 
     #[test]
@@ -281,7 +331,7 @@ mod tests {
         let python = link(&folder, "python", code, &["-static"]);
         assert!(why_not(&python).ends_with("is statically linked, so no loader preloads the hook"));
         let other = link(&folder, "other", OTHER, &["-static"]);
-        assert_eq!(hookable(&other), Hookable::NotPython);
+        assert_eq!(hookable(&other), Hookable::NotPython { preloadable: false });
         let loader = ["-rdynamic", "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"];
         assert!(why_not(&link(&folder, "musl", PYTHON, &loader)).contains("is built for musl"));
         let setuid = link(&folder, "setuid", PYTHON, &["-rdynamic"]);
@@ -316,7 +366,7 @@ mod tests {
         let env = format!("#!/usr/bin/env -S A=b {python} -u\n");
         assert_eq!(hookable(&script(&folder, "env", &env, 0o755)), Hookable::Yes);
         let shell = script(&folder, "shell", "#!/bin/sh\nexec python\n", 0o755);
-        assert_eq!(hookable(&shell), Hookable::NotPython);
+        assert_eq!(hookable(&shell), OTHER_PROGRAM);
         let lost = why_not(&script(&folder, "lost", "#!/no/such/python\n", 0o755));
         assert!(lost.ends_with("lost is a script, and /no/such/python is not there"));
         let lost = why_not(&script(&folder, "lost", "#!/usr/bin/env no-such-python\n", 0o755));
@@ -334,7 +384,7 @@ mod tests {
         assert!(why_not(folder.path()).ends_with("is not a file"));
         assert!(why_not(Path::new("")).ends_with("is empty"));
         assert!(why_not(Path::new("no-such-program")).ends_with("is in PATH"));
-        assert_eq!(hookable(Path::new("sh")), Hookable::NotPython);
+        assert_eq!(hookable(Path::new("sh")), OTHER_PROGRAM);
         let plain = script(&folder, "plain", "text", 0o644);
         assert!(why_not(&plain).ends_with("plain is not executable"));
         let text = script(&folder, "text", "text", 0o755);

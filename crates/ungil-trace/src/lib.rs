@@ -7,6 +7,7 @@ mod clock;
 mod dense;
 pub mod interpreter;
 mod lock;
+mod origin;
 pub mod perfetto;
 pub mod preload;
 pub mod record;
@@ -15,5 +16,6 @@ pub mod report;
 #[cfg(feature = "stacks")]
 pub mod stacks;
 pub mod timeline;
+pub mod wall_clock;
 
 pub use record::Record;

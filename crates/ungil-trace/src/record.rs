@@ -69,6 +69,34 @@ pub enum Record {
         /// What, when, which GIL.
         event: Event,
     },
+    /// What the kernel had counted for a thread that holds a GIL for long: some time before that
+    /// hold, during it, or once it had ended.
+    Scheduled {
+        /// The holder.
+        thread: ThreadId,
+        /// When the kernel was asked.
+        at_ns: u64,
+        /// The thread's time on a processor until then. It may lack what the thread ran since the
+        /// last tick of the kernel.
+        ran_ns: u64,
+        /// Time until then in which it wanted to run and did not. It lacks a delay that goes on.
+        delayed_ns: u64,
+        /// Whether it ran then or wanted to, and did not sleep: a delay may be going on.
+        runnable: bool,
+    },
+    /// How often a CPU limit stopped a process, while it was recorded; told before its end, if it
+    /// is known.
+    Throttled {
+        /// Which.
+        process: ProcessId,
+        /// When that was read.
+        at_ns: u64,
+        /// In how many periods of the limit.
+        times: u64,
+        /// For how long, summed over the processors on which the programs of its control group
+        /// stood.
+        stopped_ns: u64,
+    },
     /// The Python stack of a thread that holds a GIL for long, taken from outside.
     Stack {
         /// The holder.
@@ -78,12 +106,55 @@ pub enum Record {
         /// Innermost frame first.
         frames: Vec<Frame>,
     },
+    /// Why there is no stack of a hold that was to have one, or no further one.
+    NoStack {
+        /// The holder.
+        thread: ThreadId,
+        /// A moment of that hold.
+        at_ns: u64,
+        /// The reason, about "it", the hold, without a final dot.
+        why: String,
+    },
+    /// Shared libraries that a process has loaded and its user may have built: they are no part of
+    /// Python, of an installed package or of the system. Told with a stack, when they have changed.
+    Libraries {
+        /// Which process.
+        process: ProcessId,
+        /// When they were looked up.
+        at_ns: u64,
+        /// Their files.
+        files: Vec<String>,
+    },
     /// A sentence the report must show (why stacks are missing, why a process was not traced).
     Note {
         /// The sentence, without a final dot.
         text: String,
     },
 }
+
+impl Record {
+    /// When something happened, if the record says so; not the time of what is seen from outside,
+    /// which may be told of late, or early.
+    #[inline]
+    pub fn at_ns(&self) -> Option<u64> {
+        match self {
+            Self::Gil { event, .. } => Some(event.at_ns),
+            Self::ProcessStarted(process) => Some(process.at_ns),
+            Self::ProcessEnded { at_ns, .. }
+            | Self::ThreadStarted { at_ns, .. }
+            | Self::ThreadEnded { at_ns, .. } => Some(*at_ns),
+            Self::Stack { .. }
+            | Self::NoStack { .. }
+            | Self::Scheduled { .. }
+            | Self::Throttled { .. }
+            | Self::Libraries { .. }
+            | Self::ThreadNamed { .. }
+            | Self::Note { .. } => None,
+        }
+    }
+}
+/// How the note begins that says why a trace has no process.
+pub const NOTHING_RECORDED: &str = "nothing was recorded: ";
 
 /// What is known of a process image when it is first seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,6 +185,10 @@ pub struct ProcessTotals {
     pub policy: u64,
     /// Threads that found no slot and were not recorded.
     pub unrecorded_threads: u64,
+    /// The number of a [`ungil_core::table::GilState`].
+    pub gil_state: u64,
+    /// When the GIL of a free-threaded build was first seen to be on for good, or 0.
+    pub gil_on_ns: u64,
 }
 
 /// Exact totals of a thread, independent of lost events.

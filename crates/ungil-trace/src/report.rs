@@ -29,6 +29,44 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Sentences of the recorder, each once.
     pub notes: Vec<String>,
+    /// When the trace began, in ISO 8601 (UTC); `None` if the trace does not tell.
+    pub started_at: Option<String>,
+    /// Which part of the trace this is about; `None` if it is about all of it.
+    pub part: Option<PartReport>,
+}
+
+/// A part of a trace. Every number of the report is of this part.
+#[derive(Clone, Debug, Serialize)]
+pub struct PartReport {
+    /// When it is.
+    #[serde(flatten)]
+    pub window: Window,
+    /// Holds of which only the piece within the part is counted: they began before it, or ended
+    /// after it.
+    pub cut_holds: u64,
+    /// Waits likewise.
+    pub cut_waits: u64,
+}
+
+/// A stretch of time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Window {
+    /// Since the start of the trace.
+    pub start_s: f64,
+    /// Likewise.
+    pub end_s: f64,
+    /// When it began, in ISO 8601 (UTC); `None` if the trace does not tell.
+    pub started_at: Option<String>,
+}
+
+/// The worst window of what went on for longer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorstWindow {
+    /// When it is.
+    #[serde(flatten)]
+    pub window: Window,
+    /// What the finding cost in it.
+    pub cost_s: f64,
 }
 
 /// One process image.
@@ -48,6 +86,8 @@ pub struct ProcessReport {
     pub duration_s: f64,
     /// Why its GIL was not recorded, or `None`.
     pub not_recorded: Option<String>,
+    /// Of a free-threaded build, which may run without a GIL; `None` for others.
+    pub free_threaded: Option<FreeThreaded>,
     /// The policy that its last waiter waited under ("stock" is CPython's own); `None` if nobody
     /// ever waited or the process still runs.
     pub policy: Option<&'static str>,
@@ -55,8 +95,36 @@ pub struct ProcessReport {
     pub switch_interval_ms: Option<f64>,
     /// Threads that found no slot and were not recorded.
     pub unrecorded_threads: u64,
+    /// What a CPU limit did to it; `None` if that is not known, or the process still runs.
+    pub throttled: Option<Throttled>,
+    /// Shared libraries it had loaded that its user may have built (they are no part of Python, of
+    /// an installed package or of the system), when a stack was last taken.
+    pub libraries: Vec<String>,
     /// The main interpreter's GIL first.
     pub gils: Vec<GilReport>,
+    /// From its start to the first use of a GIL by its second thread, mostly imports; `None` if
+    /// there was no second thread, or no such time in what is reported.
+    pub startup_s: Option<f64>,
+}
+
+/// What the CPU limit of a control group (a container, a service) did to its programs while one of
+/// them was recorded.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Throttled {
+    /// In how many periods of the limit it stopped them.
+    pub times: u64,
+    /// For how long, summed over processors.
+    pub stopped_s: f64,
+}
+
+/// Whether a free-threaded build had a GIL.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct FreeThreaded {
+    /// "on" from the start, "off" but for imports of extension modules, "switched on" for good at
+    /// some time; `None` if that is not known.
+    pub gil: Option<&'static str>,
+    /// When it was first seen to be on for good.
+    pub gil_on_s: Option<f64>,
 }
 
 /// The ended processes that held and waited least, when there are too many to list.
@@ -77,6 +145,8 @@ pub struct GilReport {
     pub gil: u8,
     /// Time in which a thread held it.
     pub held_s: f64,
+    /// The part of it during the start-up of the process, when nobody could wait.
+    pub startup_held_s: f64,
     /// Time in which a thread held it and at least one waited.
     pub contended_s: f64,
     /// Acquires by another thread than the holder before.
@@ -116,6 +186,8 @@ pub struct ThreadReport {
     pub cpu_s: Option<f64>,
     /// Time with the GIL.
     pub held_s: f64,
+    /// The part of it during the start-up of the process.
+    pub startup_held_s: f64,
     /// Time waiting for it.
     pub waited_s: f64,
     /// Acquire to release.
@@ -134,6 +206,10 @@ pub struct ThreadReport {
     pub blocking: Blocking,
     /// Its holds in which a drop request stayed unanswered.
     pub unanswered: Unanswered,
+    /// The same without the time in which the kernel did not run it.
+    pub kept: Unanswered,
+    /// Time with the GIL in which the kernel did not run it.
+    pub descheduled: Descheduled,
     /// `None` while it runs.
     pub context_switches: Option<ContextSwitches>,
     /// Events of it that were lost.
@@ -173,6 +249,8 @@ pub struct Blocking {
     pub waited_s: f64,
     /// How many of those waits lasted at least 0.8 switch intervals (within 1 %).
     pub late: u64,
+    /// What the late waits lasted, summed.
+    pub late_s: f64,
     /// Median of the late waits.
     pub late_p50_ms: f64,
 }
@@ -185,6 +263,18 @@ pub struct Unanswered {
     /// Time from drop request to release in them.
     pub total_s: f64,
     /// The longest such time.
+    pub max_ms: f64,
+    /// What other threads waited in that time, summed.
+    pub waited_s: f64,
+}
+
+/// Time in which a thread had the GIL, wanted to run, and the kernel did not run it; at least, for
+/// only holds of 2 ms and longer are looked at.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Descheduled {
+    /// All of it.
+    pub not_run_s: f64,
+    /// The most in one hold.
     pub max_ms: f64,
     /// What other threads waited in that time, summed.
     pub waited_s: f64,
@@ -284,9 +374,23 @@ pub struct LongHoldReport {
     pub forced: bool,
     /// From the first drop request to the release; `None` without a request.
     pub drop_request_unanswered_ms: Option<f64>,
+    /// For how long the holder ran; `None` if that is not known.
+    pub cpu_ms: Option<f64>,
+    /// For how long it wanted to run and the kernel did not run it, to within a quarter of the
+    /// hold and never too much; `None` if that is not known.
+    pub not_run_ms: Option<f64>,
     /// The holder's Python stack, innermost first, each `function (file:line)`; empty if none
-    /// was taken.
+    /// was taken. Of several samples one of those whose innermost frame is the most frequent.
     pub stack: Vec<String>,
+    /// The innermost frame in it that is the user's own code, and not Python's or an installed
+    /// package's; `None` if there is none.
+    pub user_frame: Option<String>,
+    /// How often the holder's stack was taken during the hold.
+    pub samples: u64,
+    /// How many of these samples have the innermost frame of `stack`.
+    pub stack_samples: u64,
+    /// Why `stack` is empty, in a clause in which "it" is the hold; `None` if it is not.
+    pub stack_missing: Option<String>,
 }
 
 /// Something worth telling, in words and numbers.
@@ -307,6 +411,22 @@ pub struct Finding {
     pub threads: Vec<u32>,
     /// Wait time it explains, summed over the threads that waited.
     pub cost_s: f64,
+    /// Whether it is about all of the run (or of the part asked for), or about one window of it.
+    pub scope: Scope,
+    /// The time that its sentence and its numbers are about; `None` if no GIL was recorded.
+    pub window: Option<Window>,
+    /// Where a finding about all of a longer run was at its worst.
+    pub worst: Option<WorstWindow>,
+}
+
+/// What a finding is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// All of the run, or of the part asked for.
+    Run,
+    /// One window, because the run as a whole does not show it.
+    Window,
 }
 
 /// The kind of a finding with its own numbers; shares are of 1.
@@ -319,6 +439,8 @@ pub enum Evidence {
         calls: u64,
         /// Those after which it waited long.
         late: u64,
+        /// What it waited after those.
+        late_s: f64,
         /// Median of these waits.
         late_p50_ms: f64,
         /// What the worst victim waited after blocking calls.
@@ -352,9 +474,28 @@ pub enum Evidence {
         unanswered_s: f64,
         /// The longest such time.
         longest_ms: f64,
-        /// Innermost Python frame in the longest of them that has a stack.
+        /// The innermost Python frame of most samples of them, if there are any.
         frame: Option<String>,
+        /// The innermost frame of the user's own code in one of these samples, if there is any.
+        user_frame: Option<String>,
+        /// How many samples there are of these holds.
+        samples: u64,
+        /// How many of them have `frame`.
+        frame_samples: u64,
     },
+    /// The kernel did not run threads that had the GIL.
+    Descheduled {
+        /// For how long, summed over the threads.
+        not_run_s: f64,
+        /// How long they had it.
+        held_s: f64,
+        /// The longest time in one hold.
+        longest_ms: f64,
+        /// Whether a CPU limit explains at least half of it.
+        limited: bool,
+    },
+    /// No GIL was recorded.
+    NotRecorded {},
     /// Nothing wrong.
     None {
         /// Share of the time in which the GIL was held.

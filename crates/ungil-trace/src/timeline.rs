@@ -64,7 +64,7 @@ impl Timeline {
             Record::Gil { thread, event, .. } => {
                 let doing = (*thread, event.gil);
                 match event.kind {
-                    Kind::DropRequest => {}
+                    Kind::DropRequest | Kind::Ran | Kind::RanAndBlocked => {}
                     Kind::Wait => {
                         self.open.insert(doing, (false, event.at_ns));
                     }

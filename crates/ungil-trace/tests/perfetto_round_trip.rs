@@ -47,7 +47,7 @@ fn introductions() -> impl Strategy<Value = Vec<Record>> {
 /// GIL events in any order: most of them fit nothing that came before.
 fn gil_event() -> impl Strategy<Value = Record> {
     let at_ns = prop_oneof![any::<u64>(), 0..20u64];
-    (0..THREADS, at_ns, 1..=5u8, prop_oneof![Just(0), 0..3u8, any::<u8>()]).prop_map(
+    (0..THREADS, at_ns, 1..=7u8, prop_oneof![Just(0), 0..3u8, any::<u8>()]).prop_map(
         |(thread, at_ns, number, gil)| Record::Gil {
             process: process_of(thread),
             thread: ThreadId(thread),
@@ -65,8 +65,24 @@ fn other() -> impl Strategy<Value = Record> {
         (thread(), ".{0,20}").prop_map(|(thread, name)| Record::ThreadNamed { thread, name }),
         (thread(), any::<u64>(), vec(frame, 0..5))
             .prop_map(|(thread, at_ns, frames)| Record::Stack { thread, at_ns, frames }),
-        (0..PROCESSES, any::<[u64; 4]>()).prop_map(
-            |(process, [at_ns, interval, policy, unrecorded])| {
+        (thread(), any::<[u64; 3]>(), any::<bool>()).prop_map(
+            |(thread, [at_ns, ran_ns, delayed_ns], runnable)| {
+                Record::Scheduled { thread, at_ns, ran_ns, delayed_ns, runnable }
+            }
+        ),
+        (0..PROCESSES, any::<[u64; 3]>()).prop_map(|(process, [at_ns, times, stopped_ns])| {
+            Record::Throttled { process: ProcessId(process), at_ns, times, stopped_ns }
+        }),
+        (thread(), any::<u64>(), ".{0,20}").prop_map(|(thread, at_ns, why)| Record::NoStack {
+            thread,
+            at_ns,
+            why
+        }),
+        (0..PROCESSES, any::<u64>(), vec(".{0,20}", 0..5)).prop_map(|(process, at_ns, files)| {
+            Record::Libraries { process: ProcessId(process), at_ns, files }
+        }),
+        (0..PROCESSES, any::<[u64; 6]>()).prop_map(
+            |(process, [at_ns, interval, policy, unrecorded, gil_state, gil_on_ns])| {
                 Record::ProcessEnded {
                     process: ProcessId(process),
                     at_ns,
@@ -74,6 +90,9 @@ fn other() -> impl Strategy<Value = Record> {
                         switch_interval_ns: interval,
                         policy,
                         unrecorded_threads: unrecorded,
+                        // Not written where there is nothing to say.
+                        gil_state: gil_state % 5,
+                        gil_on_ns: gil_on_ns * (gil_state % 2),
                     },
                 }
             }

@@ -4,7 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ungil_trace::stacks::{Answer, Sample, StackError, StackReader, StackSampler};
+use ungil_trace::record::Frame;
+use ungil_trace::stacks::{Answer, Holder, Sample, StackError, StackReader, StackSampler};
 
 /// A program that is killed at the end of the test.
 struct Program(Child);
@@ -61,18 +62,17 @@ fn the_holder_of_the_gil_is_found_with_its_line_and_the_names_of_all() {
     let mut reader = until(|| StackReader::attach(program.0.id()).ok());
     // Until it has taken the GIL again after printing, the other thread may hold it.
     let sample = until(|| reader.read_with_names().ok().filter(|it| is_held_by(it, ident)));
-    let frames = sample.holder.unwrap().frames;
+    let frames = &sample.holders[0].frames;
     assert_eq!((frames[0].function.as_str(), frames[0].file.as_str()), ("hog", "<string>"));
     assert_eq!(frames[0].line, 5);
-    let sample = reader.read().unwrap();
-    assert!(is_held_by(&sample, ident));
     assert_eq!(names(&sample), ["MainThread", "hog"]);
     assert!(sample.names.iter().any(|it| it.ident == ident && it.name == "hog"));
 }
 
 fn is_held_by(sample: &Sample, ident: u64) -> bool {
-    let line = |it: &ungil_trace::stacks::Holder| it.frames.first().map(|frame| frame.line);
-    sample.holder.as_ref().is_some_and(|it| it.ident == ident && line(it) == Some(5))
+    let is_there =
+        |it: &Holder| it.ident == ident && it.frames.first().is_some_and(|it| it.line == 5);
+    matches!(&sample.holders[..], [holder] if is_there(holder))
 }
 
 #[test]
@@ -86,13 +86,13 @@ sys.stdin.read()
 ";
     let (program, _) = run(code);
     let mut reader = until(|| StackReader::attach(program.0.id()).ok());
-    let idle = |it: &Sample| it.holder.is_none() && !it.names.is_empty();
+    let idle = |it: &Sample| it.holders.is_empty() && !it.names.is_empty();
     let sample = until(|| reader.read_with_names().ok().filter(idle));
     assert_eq!(names(&sample), ["patient", "reader"]);
 }
 
 #[test]
-fn the_sampler_answers_and_then_says_once_that_the_process_has_ended() {
+fn the_sampler_answers_and_then_says_that_the_process_has_ended() {
     let (program, ident) = run(HOG);
     let pid = program.0.id();
     let sampler = StackSampler::start().unwrap();
@@ -109,10 +109,51 @@ fn the_sampler_answers_and_then_says_once_that_the_process_has_ended() {
         sampler.answers().find(|it| *it == Answer::Failed { pid, error: StackError::Gone })
     });
     sampler.request_stack(pid);
-    sampler.forget(pid);
-    sampler.request_stack(pid);
-    // The first of these requests is ignored, so there is one more answer and no other.
-    let gone = until(|| sampler.answers().next());
-    assert_eq!(gone, Answer::Failed { pid, error: StackError::Gone });
-    assert_eq!(sampler.answers().next(), None);
+    assert_eq!(until(|| sampler.answers().next()), Answer::Failed { pid, error: StackError::Gone });
+}
+
+/// A thread that makes a sub-interpreter and runs its code for ever, and prints its ident from there.
+const HOST: &str = r#"
+import threading, time
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+CODE = """
+import threading
+def inside():
+    print(threading.get_ident(), flush=True)
+    while True:
+        pass
+inside()
+"""
+def host():
+    made = interpreters.create()
+    # Younger ones are what py-spy finds first.
+    younger = interpreters.create()
+    interpreters.run_string(made, CODE)
+threading.Thread(target=time.sleep, args=(600,), name='idle', daemon=True).start()
+threading.Thread(target=host, name='host', daemon=True).start()
+time.sleep(600)
+"#;
+
+#[test]
+fn a_thread_in_a_sub_interpreter_has_its_own_name_and_the_frames_of_both_interpreters() {
+    let (program, ident) = run(HOST);
+    let mut reader = until(|| StackReader::attach(program.0.id()).ok());
+    let is_inside = |it: &Holder| it.frames.first().is_some_and(|it| it.function == "inside");
+    let sample = until(|| {
+        let sample = reader.read_with_names().ok()?;
+        sample.holders.iter().any(is_inside).then_some(sample)
+    });
+    let holder = sample.holders.iter().find(|it| is_inside(it)).unwrap();
+    assert_eq!((holder.ident, holder.in_main), (ident, false));
+    let functions = |frames: &[Frame]| -> Vec<String> {
+        frames.iter().map(|frame| format!("{}:{}", frame.function, frame.line)).collect()
+    };
+    assert_eq!(functions(&holder.frames)[1..], ["<module>:7"]);
+    assert_eq!(functions(&holder.callers)[0], "host:19");
+    assert_eq!(names(&sample), ["MainThread", "host", "idle"]);
+    let of_host = |it: &&ungil_trace::stacks::ThreadName| it.ident == ident;
+    assert_eq!(sample.names.iter().find(of_host).unwrap().name, "host");
 }

@@ -40,7 +40,8 @@ def _try(path: Path) -> tuple[bool, str]:
         recorder.start(str(path))
         with subprocess.Popen(
             [str(path), "-c", TWO_THREADS],
-            env=environment,
+            # A free-threaded one has a GIL only if it is asked for.
+            env={**environment, "PYTHON_GIL": "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -61,6 +62,7 @@ def _try(path: Path) -> tuple[bool, str]:
         threads = len(process["gils"][0]["threads"]) if process["gils"] else 0
         if threads >= 2:
             version = process.get("python") or report["python"]
-            return True, f"{version}, recorded with {plural(threads, 'thread')}"
+            condition = " while its GIL is on" if process.get("free_threaded") else ""
+            return True, f"{version}, recorded with {plural(threads, 'thread')}{condition}"
         return False, f"{plural(threads, 'thread')} of 2 recorded"
     return False, "no interpreter was seen in it"

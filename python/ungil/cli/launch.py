@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 
-from ungil._native import preload_value, remove_stale_pages, restore_signals
+from ungil._native import mark_path, preload_value, remove_stale_pages, restore_signals
 from ungil.cli.program import find_program
 from ungil.cli.scheduling import Scheduling, warn_if_unscheduled
 from ungil.cli.streams import say, settle
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 DEFAULT_POLICY = "interactive"
 CHILDREN = "UNGIL_CHILDREN"
+RUN = "UNGIL_RUN"
 
 
 class Run:
@@ -75,7 +76,9 @@ class Run:
         except (OSError, ValueError) as error:
             say(f"{error}; the program runs unscheduled")
             return {}
-        return variables if warn_if_unscheduled(program) else {}
+        # By this variable the hook knows the program itself, which says in the end if no GIL was
+        # scheduled.
+        return {**variables, RUN: mark_path()} if warn_if_unscheduled(program) else {}
 
 
 def plain(words: Sequence[str]) -> Run | None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, TypeVar
 
 import click
 
-from ungil._native import process_policy, set_process_policy
+from ungil._native import StillStarting, process_policy, set_process_policy
 from ungil.cli.command import Command, reason
 from ungil.cli.scheduling import known_policy, milliseconds
 from ungil.errors import UsageError
@@ -22,6 +23,13 @@ EXAMPLES = """\
   ungil policy 4711 fair --quantum 2   and its quantum
   ungil policy 4711 stock --children   its children, too: a server and its workers
 """
+
+
+# A program that is still starting gets so long: a Python takes some tens of milliseconds.
+PATIENCE_S = 2.0
+PAUSE_S = 0.01
+
+Answer = TypeVar("Answer")
 
 
 class Settings(TypedDict):
@@ -53,7 +61,9 @@ def _process_number(_ctx: click.Context, _param: click.Parameter, value: str) ->
 def command(pid: int, name: str | None, quantum: str | None, children: bool, as_json: bool) -> None:
     """Show the policy of process PID, or change it to NAME.
 
-    PID was started by ungil run or ungil trace, or with the variables of ungil run --env.
+    PID was started by ungil run or ungil trace, or with the variables of ungil run --env or
+    UNGIL_POLICY alone, or has called ungil.gil.install(). While it is still starting, ungil waits
+    for it, up to two seconds.
     The change is in force at once. Processes that it forks later begin with it; programs that it
     starts later begin with the policy that its command line or environment said.
     """
@@ -79,18 +89,26 @@ def _shown_or_changed(pid: int, name: str | None, quantum_ns: int | None) -> Pro
     before = None
     if name is not None or quantum_ns is not None:
         policy = name if name is not None else _policy_of(pid)[0]
-        try:
-            before = _settings(set_process_policy(pid, policy, quantum_ns or 0))
-        except (OSError, RuntimeError) as error:
-            raise _refusal(pid, error) from error
+        before = _settings(_answer(pid, lambda: set_process_policy(pid, policy, quantum_ns or 0)))
     return {"pid": pid, **_settings(_policy_of(pid)), "before": before}
 
 
-def _policy_of(pid: int) -> tuple[str, int]:
-    try:
-        return process_policy(pid)
-    except (OSError, RuntimeError) as error:
-        raise _refusal(pid, error) from error
+def _policy_of(pid: int, patience_s: float = PATIENCE_S) -> tuple[str, int]:
+    return _answer(pid, lambda: process_policy(pid), patience_s)
+
+
+def _answer(pid: int, ask: Callable[[], Answer], patience_s: float = PATIENCE_S) -> Answer:
+    """What `ask` returns, once process `pid` has started; UsageError if it has no policy."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            return ask()
+        except StillStarting as error:
+            if time.monotonic() >= deadline:
+                raise _refusal(pid, error) from error
+            time.sleep(PAUSE_S)
+        except (OSError, RuntimeError) as error:
+            raise _refusal(pid, error) from error
 
 
 def _refusal(pid: int, error: OSError | RuntimeError) -> UsageError:
@@ -112,7 +130,8 @@ def _scheduled(pid: int) -> list[int]:
     refusal: UsageError | None = None
     for it in family:
         try:
-            _policy_of(it)
+            # A child may be left alone for ever, and cannot be told from one that is starting.
+            _policy_of(it, PATIENCE_S if it == pid else 0)
         except UsageError as error:
             refusal = refusal or error
         else:

@@ -7,8 +7,9 @@ import sys
 
 import click
 
-from ungil._native import read_trace
+from ungil._native import read_trace, trace_span
 from ungil.cli.command import Command, blame_after_option, reason
+from ungil.cli.part import Span
 from ungil.cli.unfinished import readable
 from ungil.errors import UsageError
 
@@ -16,6 +17,8 @@ EXAMPLES = """\
   ungil report ungil-app.pftrace
   ungil report ungil-app.pftrace --json | jq .findings
   ungil report ungil-app.pftrace --blame-after 5
+  ungil report ungil-app.pftrace --from 12:03:41 --to 12:03:51
+  ungil report ungil-app.pftrace --last 30s
 """
 
 
@@ -23,14 +26,35 @@ EXAMPLES = """\
 @click.argument("file")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema 1) instead of tables.")
 @blame_after_option
-def command(file: str, as_json: bool, blame_after: float) -> None:
-    """Print the report of the trace FILE.
+@click.option(
+    "--from",
+    "begin",
+    metavar="T",
+    help="Report what is after this: seconds from the start, 12:03:41, or a date and time.",
+)
+@click.option("--to", "end", metavar="T", help="Report what is before this.")
+@click.option("--last", metavar="TIME", help="Report the last 30s, 5m or 1h.")
+def command(
+    file: str,
+    as_json: bool,
+    blame_after: float,
+    begin: str | None,
+    end: str | None,
+    last: str | None,
+) -> None:
+    """Print the report of the trace FILE, or of a part of it.
 
     A trace that is not complete is read as far as it goes. Where FILE is missing, and its recorder
     was killed or is still at work, what it has written is read.
     """
+    if last is not None and (begin is not None or end is not None):
+        raise UsageError("--last cannot be combined with --from and --to")
+    file = readable(file)
     try:
-        report = read_trace(readable(file), blame_after)
+        part = None
+        if begin is not None or end is not None or last is not None:
+            part = Span(*trace_span(file)).part(begin, end, last)
+        report = read_trace(file, blame_after, part)
     except ValueError as error:
         raise UsageError(f"cannot read {file!r}: {error}") from error
     except OSError as error:

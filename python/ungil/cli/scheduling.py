@@ -100,7 +100,7 @@ def level_rule(source: str, text: str) -> str:
 
 
 def warn_if_unscheduled(program: Program) -> bool:
-    """Say on stderr why `program` cannot be scheduled, if that is so.
+    """Say on stderr what speaks against scheduling `program`, if something does.
 
     Returns whether the hook can be loaded into it all the same: the programs that it starts may be
     ones that can be scheduled.
@@ -108,9 +108,17 @@ def warn_if_unscheduled(program: Program) -> bool:
     problem = unscheduled(program.executable)
     if problem is None:
         return True
-    why, can_preload = problem
-    say(f"{why}; it runs unscheduled")
+    why, can_preload, surely = problem
+    if surely:
+        say(f"{why}; it runs unscheduled")
+    elif not _asks_for_a_gil(program):
+        say(why)
     return can_preload
+
+
+def _asks_for_a_gil(program: Program) -> bool:
+    """Whether a free-threaded Python will have its GIL on from the start."""
+    return os.environ.get("PYTHON_GIL") == "1" or not {"-Xgil=1", "gil=1"}.isdisjoint(program.argv)
 
 
 def with_startup(option: str) -> str:

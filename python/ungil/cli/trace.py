@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -177,13 +176,11 @@ def _start(child: Child, program: Program, environment: dict[str, str]) -> None:
 def _print(report: str, path: str) -> None:
     """The report, and what to do with the trace, on stderr."""
     # Imported here because the program should not wait for it.
-    from ungil.report import print_report
+    from ungil.report import print_place, print_report
 
     with suppress(OSError):
         print_report(report, sys.stderr)
-        name = shlex.quote(path)
-        where = f"open it at https://ui.perfetto.dev or with: ungil report {name}"
-        print(f"trace: {name} ({where})", file=sys.stderr, flush=True)
+        print_place(path, sys.stderr)
 
 
 def _as(status: int) -> int:

@@ -229,6 +229,8 @@ class _Threads(threads.Slots):
         super().open()
         if self._timer is not None:
             self._timer.cancel()
+        if self._dispatcher.ended:
+            self._tell_loop()  # no thread will: the input came to its end only now
         self._come_back()
 
     def launch(self, attempt: Outcome) -> None:

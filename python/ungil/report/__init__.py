@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from typing import TextIO
 
+from rich.cells import cell_len
 from rich.console import Console
 
 from ungil.report.model import Report, parse
 from ungil.report.screen import render
+from ungil.report.units import plain
 
-__all__ = ["Report", "parse", "print_report", "render"]
+__all__ = ["Report", "parse", "print_place", "print_report", "render"]
 
 WIDTH_OF_A_FILE = 120
 
@@ -24,9 +27,7 @@ def print_report(report: str, file: TextIO) -> None:
 
     What the encoding of `file` does not know is replaced. OSError if `file` cannot be written.
     """
-    console = Console(file=file, highlight=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = WIDTH_OF_A_FILE
+    console = _console(file)
     with console.capture() as capture:
         render(parse(report), console)
     encoding = file.encoding or "utf-8"
@@ -37,3 +38,26 @@ def print_report(report: str, file: TextIO) -> None:
         text = text.replace("µ", "u").encode(encoding, "replace").decode(encoding)
     file.write(text)
     file.flush()
+
+
+def print_place(path: str, file: TextIO) -> None:
+    """Say on `file` where the trace is and what can be done with it, a command whole on its line.
+
+    OSError if `file` cannot be written.
+    """
+    name = plain(shlex.quote(path))
+    page, command = "open it at https://ui.perfetto.dev", f"or with: ungil report {name}"
+    lines = [f"trace: {name}", page, command]
+    for fewer in ([f"trace: {name} ({page} {command})"], [lines[0], f"{page} {command}"]):
+        if max(map(cell_len, fewer)) <= _console(file).width:
+            lines = fewer
+            break
+    print(*lines, sep="\n", file=file, flush=True)
+
+
+def _console(file: TextIO) -> Console:
+    """As wide as the terminal, or as COLUMNS says, or WIDTH_OF_A_FILE without both."""
+    console = Console(file=file, highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = WIDTH_OF_A_FILE
+    return console

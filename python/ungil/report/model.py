@@ -52,6 +52,7 @@ class Thread(TypedDict):
     gaps: Gaps
     voluntary: int
     forced: int
+    started_s: NotRequired[float]
     main: NotRequired[bool]
     context_switches: NotRequired[ContextSwitches | None]
     drop_requests: NotRequired[int]
@@ -97,11 +98,25 @@ class LongHold(TypedDict):
     """Whether anybody waited meanwhile."""
     waited_s: NotRequired[float]
     waiters_max: NotRequired[int]
+    cpu_ms: NotRequired[float | None]
+    """For how long the holder ran."""
+    not_run_ms: NotRequired[float | None]
+    """For how long it wanted to run and the kernel did not run it."""
+    user_frame: NotRequired[str | None]
+    """The innermost frame that is the user's own code."""
+    samples: NotRequired[int]
+    """How often the stack was taken."""
+    stack_samples: NotRequired[int]
+    """How many of these samples have the innermost frame of `stack`."""
+    stack_missing: NotRequired[str | None]
+    """Why `stack` is empty."""
 
 
 class Gil(TypedDict):
     """One GIL: a process has one, and one more for each sub-interpreter with its own."""
 
+    gil: NotRequired[int]
+    """Its number; 0 is the main interpreter's."""
     held_s: float
     contended_s: float
     handoffs: int
@@ -111,8 +126,18 @@ class Gil(TypedDict):
     blame: list[Blame]
     long_holds: list[LongHold]
     others: NotRequired[Others | None]
+    startup_held_s: NotRequired[float]
+    """The part of `held_s` in the `startup_s` of the process."""
     long_holds_count: NotRequired[int]
     """How many there were, listed or not."""
+
+
+class FreeThreaded(TypedDict):
+    """Whether a free-threaded build had a GIL."""
+
+    gil: str | None
+    """`on`, `off`, `switched on`, or None if that is not known."""
+    gil_on_s: float | None
 
 
 class Process(TypedDict):
@@ -124,19 +149,48 @@ class Process(TypedDict):
     python: NotRequired[str]
     parent_pid: NotRequired[int]
     not_recorded: NotRequired[str | None]
+    free_threaded: NotRequired[FreeThreaded | None]
+    started_s: NotRequired[float]
     policy: NotRequired[str | None]
     switch_interval_ms: NotRequired[float | None]
     unrecorded_threads: NotRequired[int]
     duration_s: NotRequired[float]
+    startup_s: NotRequired[float | None]
+    """Until its second thread used a GIL: mostly imports."""
+
+
+class Window(TypedDict):
+    """A stretch of time, in seconds since the start of the trace."""
+
+    start_s: float
+    end_s: float
+    started_at: str | None
+    """Its start in ISO 8601 (UTC), None if the trace does not tell."""
+
+
+class WorstWindow(Window):
+    """Where a finding about a longer run was at its worst."""
+
+    cost_s: float
+
+
+class Part(Window):
+    """The part of the trace that a report is about."""
+
+    cut_holds: int
+    cut_waits: int
 
 
 class Finding(TypedDict):
     """What the numbers mean, in a sentence."""
 
     kind: str
-    """`convoy`, `hog`, `unfair`, `native-hold` or `none`."""
+    """`convoy`, `hog`, `unfair`, `native-hold`, `descheduled`, `none` or `not-recorded`."""
     text: str
     advice: NotRequired[str | None]
+    scope: NotRequired[Literal["run", "window"]]
+    window: NotRequired[Window | None]
+    worst: NotRequired[WorstWindow | None]
 
 
 class Report(TypedDict):
@@ -149,6 +203,8 @@ class Report(TypedDict):
     processes: list[Process]
     findings: list[Finding]
     notes: NotRequired[list[str]]
+    started_at: NotRequired[str | None]
+    part: NotRequired[Part | None]
     other_processes: NotRequired[OtherProcesses | None]
 
 

@@ -14,9 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from ungil.report.model import Gil, OtherProcesses, Process, Report
-from ungil.report.threads import Names, thread_table
-from ungil.report.units import digits, duration, plain, plural, rate, share
+from ungil.report.names import Names
+from ungil.report.threads import thread_table
+from ungil.report.units import duration, plain, plural, rate, share
 from ungil.report.waits import blame_section, holds_section
+from ungil.report.when import part_of, when_it_was_worst
 
 FINDINGS = 6
 FEW_IN_A_FILE = 6
@@ -25,20 +27,28 @@ ROWS_AT_LEAST = 5
 LINES_OF_A_HEADING = 2
 # The lines that name the trace file, and the prompt.
 LINES_BELOW = 3
-STYLES = {"none": "green", "unfair": "yellow"}
+STYLES = {"none": "green", "unfair": "yellow", "not-recorded": "yellow"}
+WORDS = {"none": "ok", "not-recorded": "not recorded"}
+FREE_THREADED = {
+    "on": "free-threaded, with its GIL on from the start: PYTHON_GIL=1 or -X gil=1",
+    "switched on": (
+        "free-threaded, and an import switched its GIL on after {after}; Python's warning names "
+        "the module, and PYTHON_GIL=0 keeps the GIL off"
+    ),
+}
 
 
 def render(report: Report, console: Console) -> None:
     """Draw `report` on `console`."""
     height = console.height if console.is_terminal else None
     few = FEW_IN_A_FILE if height is None else min(max(height // 10, 2), FEW_IN_A_FILE)
+    gil = _main_gil(report)
     above = [*_title(report), *_findings(report)]
     below = [
-        *_other_gils(report, few),
+        *_other_gils(report, gil, few),
         *_other_processes(report, few, console.width),
         *_last_words(report),
     ]
-    gil = _main_gil(report)
     if gil is None:
         console.print(Group(*above, *below))
         return
@@ -48,7 +58,7 @@ def render(report: Report, console: Console) -> None:
     above += [Text(), _gil_line(gil, process, seconds), Text()]
     below[:0] = [
         *blame_section(gil, names, few, console.width),
-        *holds_section(gil, names, few),
+        *holds_section(gil, names, few, console.width),
     ]
     rows = ROWS_OF_A_FILE
     if height is not None:
@@ -59,10 +69,10 @@ def render(report: Report, console: Console) -> None:
 
 
 def _main_gil(report: Report) -> Gil | None:
-    """The GIL that the table of threads is about: the first one of the largest process."""
+    """The GIL that the table is about: in the largest process, the one that was wanted most."""
     for process in report["processes"][:1]:
-        for gil in process["gils"][:1]:
-            return gil
+        if not process.get("not_recorded"):  # A free-threaded one has a GIL for moments.
+            return max(process["gils"], key=lambda gil: gil["wanting_mean"], default=None)
     return None
 
 
@@ -70,7 +80,10 @@ def _title(report: Report) -> list[RenderableType]:
     if not report["processes"]:
         return [Text("No Python process was recorded", style="bold yellow")]
     process = report["processes"][0]
-    threads = sum(_threads(gil) for gil in process["gils"])
+    # A thread has a row at each GIL that it used, and a later thread can have its tid.
+    rows = (thread for gil in process["gils"] for thread in gil["threads"])
+    listed = {(thread["tid"], thread.get("started_s")) for thread in rows}
+    threads = len(listed) + sum(_unlisted(gil) for gil in process["gils"])
     python = process.get("python") or report["python"]
     facts = [f"pid {process['pid']}", f"Python {plain(python)}" if python else "no Python"]
     facts += [duration(report["duration_s"]), plural(threads, "thread")]
@@ -79,10 +92,23 @@ def _title(report: Report) -> list[RenderableType]:
     if count > 1:
         facts.append(f"1 of {count:,} processes")
     title = Text.assemble((_command(process), "bold"), "  ", (", ".join(facts), "dim"))
+    part = part_of(report)
+    if part:
+        title.append(f"\n{part}", style="bold yellow")
     missing = process.get("not_recorded")
-    if missing:
+    if missing and not any(it["kind"] == "not-recorded" for it in report["findings"]):
         return [title, Text(f"not recorded: {plain(missing)}", style="yellow")]
-    return [title]
+    return [title, *_free_threaded(process)]
+
+
+def _free_threaded(process: Process) -> list[RenderableType]:
+    """Whether a free-threaded Python had a GIL."""
+    state = process.get("free_threaded")
+    text = FREE_THREADED.get(state["gil"] or "") if state else None
+    if state is None or text is None:
+        return []
+    after = (state["gil_on_s"] or 0.0) - process.get("started_s", 0.0)
+    return [Text(text.format(after=duration(max(after, 0.0))), style="yellow")]
 
 
 def _findings(report: Report) -> list[RenderableType]:
@@ -91,12 +117,13 @@ def _findings(report: Report) -> list[RenderableType]:
     grid.add_column(overflow="fold")
     for finding in report["findings"][:FINDINGS]:
         kind = finding["kind"]
-        text = Text(plain(finding["text"]))
+        before, after = when_it_was_worst(finding, report)
+        text = Text.assemble((before, "bold"), plain(finding["text"]), after)
         advice = finding.get("advice")
         if advice:
             text.append(f"\n{plain(advice)}", style="dim")
         style = STYLES.get(kind, "red")
-        grid.add_row(Text("ok" if kind == "none" else plain(kind), style=f"bold {style}"), text)
+        grid.add_row(Text(WORDS.get(kind) or plain(kind), style=f"bold {style}"), text)
     more = len(report["findings"]) - FINDINGS
     if more > 0:
         grid.add_row(
@@ -106,32 +133,47 @@ def _findings(report: Report) -> list[RenderableType]:
 
 
 def _gil_line(gil: Gil, process: Process, seconds: float) -> Text:
-    """What all threads together made of the GIL."""
-    contended = share(gil["contended_s"], seconds)
-    style = "yellow" if gil["contended_s"] > seconds / 10 else ""
+    """What all threads together made of the GIL, since there were several."""
+    alone_s = process.get("startup_s") or 0.0
+    alone_held_s = gil.get("startup_held_s", 0.0)
+    busy_s = seconds - alone_s
+    contended = share(gil["contended_s"], busy_s)
+    style = "yellow" if gil["contended_s"] > busy_s / 10 else ""
+    wanting_s = gil["wanting_mean"] * seconds - alone_held_s
     interval = process.get("switch_interval_ms")
     policy = process.get("policy") or "stock"
     turn = "switch interval" if policy == "stock" else f"policy {policy}, quantum"
     return Text.assemble(
-        ("GIL", "bold"),
-        f"  held {share(gil['held_s'], seconds)}, ",
+        (_gil_name(gil) if len(process["gils"]) > 1 else "GIL", "bold"),
+        f"  held {share(gil['held_s'] - alone_held_s, busy_s)}, ",
         (f"contended {contended}", style),
-        f" of the time; {rate(gil['handoffs'], seconds)} handoffs/s, ",
-        f"{rate(gil['forced'], seconds)} forced/s; ",
-        f"{digits(gil['wanting_mean'])} threads wanted to run on average, one could",
+        f" of the time; {rate(gil['handoffs'], busy_s)} handoffs/s, ",
+        f"{rate(gil['forced'], busy_s)} forced/s; ",
+        f"{rate(max(wanting_s, 0.0), busy_s)} threads wanted to run on average, one could",
         f"; {turn} {interval:.3g}ms" if interval else "",
+        f"; left out: the first {duration(alone_s)}, when one thread was alone and held it for "
+        f"{share(alone_held_s, alone_s)}"
+        if alone_s >= seconds / 100
+        else "",
     )
 
 
-def _other_gils(report: Report, few: int) -> list[RenderableType]:
-    gils = report["processes"][0]["gils"][1:] if report["processes"] else []
+def _gil_name(gil: Gil) -> str:
+    """As findings call it."""
+    number = gil.get("gil", 0)
+    return f"GIL {number}" if number else "GIL 0 (main interpreter)"
+
+
+def _other_gils(report: Report, shown: Gil | None, few: int) -> list[RenderableType]:
+    gils = report["processes"][0]["gils"] if report["processes"] else []
+    gils = [gil for gil in gils if gil is not shown]
     lines: list[RenderableType] = [
-        Text(f"  {number}: {_summary(gil, _seconds(report['processes'][0], report))}")
-        for number, gil in enumerate(gils[:few], start=2)
+        Text(f"  {_gil_name(gil)}: {_summary(gil, _seconds(report['processes'][0], report))}")
+        for gil in gils[:few]
     ]
     if len(gils) > few:
         lines.append(Text(f"  and {len(gils) - few:,} more", style="dim"))
-    return [Text(), Text("GILs of sub-interpreters", style="bold"), *lines] if lines else []
+    return [Text(), Text("Other GILs of this process", style="bold"), *lines] if lines else []
 
 
 def _other_processes(report: Report, few: int, width: int) -> list[RenderableType]:
@@ -148,7 +190,7 @@ def _other_processes(report: Report, few: int, width: int) -> list[RenderableTyp
         if missing:
             text = Text(f"not recorded: {plain(missing)}", style="yellow")
         elif process["gils"]:
-            text = Text(_summary(process["gils"][0], _seconds(process, report)))
+            text = Text(_summary_of_all(process, _seconds(process, report)))
         else:
             text = Text("never used its GIL", style="dim")
         grid.add_row(Text(f"  {process['pid']}"), Text(_command(process)), text)
@@ -175,6 +217,13 @@ def _last_words(report: Report) -> list[RenderableType]:
     return lines
 
 
+def _summary_of_all(process: Process, seconds: float) -> str:
+    """Of the GIL whose threads held and waited most, and how many there are besides."""
+    gils = sorted(process["gils"], key=lambda gil: gil["wanting_mean"], reverse=True)
+    more = f"; {plural(len(gils) - 1, 'more GIL')}" if len(gils) > 1 else ""
+    return _summary(gils[0], seconds) + more
+
+
 def _summary(gil: Gil, seconds: float) -> str:
     return (
         f"{plural(_threads(gil), 'thread')}, held {share(gil['held_s'], seconds)}, "
@@ -188,8 +237,12 @@ def _seconds(process: Process, report: Report) -> float:
 
 
 def _threads(gil: Gil) -> int:
+    return len(gil["threads"]) + _unlisted(gil)
+
+
+def _unlisted(gil: Gil) -> int:
     others = gil.get("others")
-    return len(gil["threads"]) + (others["threads"] if others else 0)
+    return others["threads"] if others else 0
 
 
 def _waited(gil: Gil) -> float:

@@ -6,40 +6,22 @@ that victims and culprits both come first.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 
 from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from ungil.report.model import ContextSwitches, Distribution, Gil, Others, Thread, Who
-from ungil.report.units import duration, plain, share, tally
+from ungil.report.model import ContextSwitches, Distribution, Gil, Others, Thread
+from ungil.report.names import Names
+from ungil.report.units import duration, share, tally
 
 NARROW_NAME, WIDE_NAME = 16, 32
-"""How wide names may be: below 120 columns, and from there on."""
-
-
-class Names:
-    """What the threads of a GIL are called: their names, with the tid where two share one."""
-
-    def __init__(self, gil: Gil) -> None:
-        bearers = Counter(thread["name"] for thread in gil["threads"])
-        self._names: dict[int, str] = {}
-        for thread in gil["threads"]:
-            name = plain(thread["name"]) or "thread"
-            unique = thread["name"] and bearers[thread["name"]] == 1
-            self._names[thread["tid"]] = name if unique else f"{name} {thread['tid']}"
-
-    def of(self, who: Who, name: str | None = None) -> str:
-        """What to call `who`, with `name` for a thread that is not listed."""
-        if who is None:
-            return "nobody"
-        if isinstance(who, str):
-            return who
-        return self._names.get(who) or plain(name or f"thread {who}")
+"""How wide names are at most: below 120 columns, and from there on."""
+TELLING_NAME = 24
+"""And below 120 columns where that tells more of them apart; never more than a third of all."""
 
 
 @dataclass(frozen=True)
@@ -58,16 +40,19 @@ class Column:
 class Row:
     """One line: a thread, or several in one."""
 
-    name: Text
+    name: str
     thread: Thread
+    style: str = ""
 
 
 def thread_table(gil: Gil, names: Names, seconds: float, rows: int, width: int) -> Table:
     """The threads of `gil`, recorded for `seconds`, in at most `rows` rows and `width` columns."""
     lines = _rows(gil, names, rows)
-    name_width = WIDE_NAME if width >= 120 else NARROW_NAME
-    longest = max(cell_len(line.name.plain) for line in lines)
-    name_width = min(name_width, max(longest, len("thread")))
+    usual = min(WIDE_NAME if width >= 120 else NARROW_NAME, max(width // 3, 8))
+    widest = max(usual, min(TELLING_NAME, width // 3))
+    shown = names.fitted([line.name for line in lines], usual, widest)
+    lines = [replace(line, name=shown[line.name]) for line in lines]
+    name_width = max(cell_len("thread"), *(cell_len(line.name) for line in lines))
     cells = {column: [column.cell(line.thread) for line in lines] for column in _columns(seconds)}
     widths = {
         column: max(map(cell_len, (column.group, column.head, *texts))) + column.begins_group
@@ -88,7 +73,7 @@ def _drawn(
     seconds: float,
 ) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("\nthread", width=name_width, no_wrap=True, overflow="ellipsis")
+    table.add_column("\nthread", width=name_width, no_wrap=True)
     group = ""
     for column, column_width in widths.items():
         # A group whose first column was dropped keeps its title over the next one.
@@ -100,7 +85,7 @@ def _drawn(
     for index, line in enumerate(lines):
         style = _style(line.thread, seconds)
         texts = [Text(cells[column][index], style=style.get(column.head, "")) for column in widths]
-        table.add_row(line.name, *texts)
+        table.add_row(Text(line.name, line.style), *texts)
     return table
 
 
@@ -150,13 +135,12 @@ def _rows(gil: Gil, names: Names, limit: int) -> list[Row]:
     others = gil.get("others") or Others(threads=0, held_s=0.0, waited_s=0.0)
     fits = len(threads) + bool(others["threads"]) <= limit
     shown = threads if fits else threads[: max(limit - 1, 1)]
-    rows = [Row(Text(names.of(thread["tid"])), thread) for thread in shown]
+    rows = [Row(names.of_thread(thread), thread) for thread in shown]
     rest = threads[len(shown) :]
     count = len(rest) + others["threads"]
     if count or not rows:
-        rows.append(
-            Row(Text(f"{count:,} {'more' if rows else 'threads'}", "dim"), _sum(rest, others))
-        )
+        text = f"{count:,} {'more' if rows else 'threads'}"
+        rows.append(Row(text, _sum(rest, others), "dim"))
     return rows
 
 

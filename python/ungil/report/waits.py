@@ -7,16 +7,21 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from ungil.report.model import Gil, LongHold
-from ungil.report.threads import Names
+from ungil.report.names import Names
 from ungil.report.units import duration, plain, plural
 
 VICTIM, CELL, WIDE_CELL = 16, 9, 16
 """Widths of the columns of the matrix: the first one, and the others at least and at most."""
+RUNS = 0.9
+"""The part of a hold for which its thread ran from which on nothing more is told of it."""
+NAME = 20
+"""How wide the name of a thread that held for long is at most."""
 
 
 def blame_section(gil: Gil, names: Names, few: int, width: int) -> list[RenderableType]:
@@ -36,16 +41,17 @@ def blame_section(gil: Gil, names: Names, few: int, width: int) -> list[Renderab
     for (victim, culprit), seconds in waited.items():
         cells[victims[victim], culprits[culprit]] += seconds
     heads = list(dict.fromkeys(culprits.values()))
-    cell = max(min((width - VICTIM) // len(heads) - 1, max(map(len, heads)), WIDE_CELL), CELL)
+    cell = max(min((width - VICTIM) // len(heads) - 1, max(map(cell_len, heads)), WIDE_CELL), CELL)
+    shown = names.fitted(heads, cell)
+    rows = list(dict.fromkeys(victims.values()))
+    shown_rows = names.fitted(rows, VICTIM)
     grid = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
-    title = Text("Who waited\nfor whom", style="bold")
-    grid.add_column(title, width=VICTIM, no_wrap=True, overflow="ellipsis")
+    grid.add_column(Text("Who waited\nfor whom", style="bold"), width=VICTIM, no_wrap=True)
     for head in heads:
-        text = Text(f"\n{head}")
-        grid.add_column(text, width=cell, justify="right", no_wrap=True, overflow="ellipsis")
-    for victim in dict.fromkeys(victims.values()):
+        grid.add_column(Text(f"\n{shown[head]}"), width=cell, justify="right", no_wrap=True)
+    for victim in rows:
         row = [cells.get((victim, culprit), 0.0) for culprit in heads]
-        grid.add_row(Text(victim), *(_cell(seconds, total) for seconds in row))
+        grid.add_row(Text(shown_rows[victim]), *(_cell(seconds, total) for seconds in row))
     return [Text(), grid]
 
 
@@ -71,62 +77,100 @@ def _worst(names: list[str], limit: int) -> dict[str, str]:
 
 @dataclass
 class Site:
-    """All long holds of one thread at one line of code."""
+    """All long holds of one thread at one line of code, the longest first."""
 
     thread: str
-    stack: list[str]
-    count: int
-    longest_ms: float
-    waited_s: float
-    waiters_max: int
+    holds: list[LongHold]
+
+    def place(self) -> Text:
+        """Where it is, and which line of the user's own code led there."""
+        longest = self.holds[0]
+        if not longest["stack"]:
+            why = longest.get("stack_missing")
+            return Text(f"no stack: {plain(why)}" if why else "no stack", "dim")
+        frame = longest["stack"][0]
+        text = Text(_short(frame), "bold")
+        user = next(filter(None, (hold.get("user_frame") for hold in self.holds)), None)
+        if user is not None and user != frame:
+            text.append(f", called by {_short(user)}", "not bold")
+        return text
+
+    def facts(self) -> list[str]:
+        """How many holds and samples stand for it, and what they cost others."""
+        facts: list[str] = []
+        if len(self.holds) > 1:
+            facts.append(f"the longest of {len(self.holds):,}")
+        samples = sum(hold.get("samples", 0) for hold in self.holds)
+        there = sum(hold.get("stack_samples", 0) for hold in self.holds)
+        if samples:
+            part = f"{there:,} of " if there < samples else ""
+            facts.append(part + plural(samples, "sample"))
+        waited = sum(hold.get("waited_s", 0.0) for hold in self.holds)
+        waiters = max(hold.get("waiters_max", 0) for hold in self.holds)
+        if waited > 0:
+            facts.append(f"{_waiters(waiters, len(self.holds))} waited {duration(waited)}")
+        return facts
 
 
-def holds_section(gil: Gil, names: Names, few: int) -> list[RenderableType]:
+def _waiters(most: int, holds: int) -> str:
+    """Who waited during some holds: never more than `most` threads at a time, if that is known."""
+    if not most:
+        return "others"
+    if holds == 1 or most == 1:
+        return plural(most, "thread")
+    return f"up to {plural(most, 'thread')} at a time"
+
+
+def holds_section(gil: Gil, names: Names, few: int, width: int) -> list[RenderableType]:
     """The longest holds that made somebody wait, those of one thread at one line together."""
     contended = [hold for hold in gil["long_holds"] if hold.get("contended", True)]
-    sites: dict[tuple[int, str], Site] = {}
+    sites: dict[tuple[str, str], Site] = {}
     for hold in sorted(contended, key=lambda hold: hold["duration_ms"], reverse=True):
-        key = (hold["tid"], hold["stack"][0] if hold["stack"] else "")
-        site = sites.setdefault(key, _site(hold, names))
-        site.count += 1
-        site.waited_s += hold.get("waited_s", 0.0)
-        site.waiters_max = max(site.waiters_max, hold.get("waiters_max", 0))
+        name = names.of(hold["tid"], hold.get("name"))
+        where = hold["stack"][0] if hold["stack"] else hold.get("stack_missing") or ""
+        sites.setdefault((name, where), Site(name, [])).holds.append(hold)
     if not sites:
         return []
+    shown = list(sites.values())[:few]
+    fitted = names.fitted([site.thread for site in shown], min(NAME, max(width // 4, 8)))
     grid = Table.grid(padding=(0, 1))
     grid.add_column(justify="right", no_wrap=True, width=CELL)
-    grid.add_column(no_wrap=True, overflow="ellipsis", max_width=20)
+    grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    for site in list(sites.values())[:few]:
-        times = "" if site.count == 1 else f", {site.count:,} times"
-        waiters = ""
-        if site.waited_s > 0:
-            waiters = f", {duration(site.waited_s)} waited"
-            if site.waiters_max:
-                waiters += f" by up to {plural(site.waiters_max, 'thread')}"
-        where = Text.assemble(
-            (_where(site.stack), "bold" if site.stack else "dim"), (f"{times}{waiters}", "")
-        )
-        grid.add_row(Text(duration(site.longest_ms / 1e3)), Text(site.thread), where)
+    for site in shown:
+        longest = duration(site.holds[0]["duration_ms"] / 1e3)
+        place = site.place()
+        place.append("".join(f"; {fact}" for fact in site.facts()), "not bold")
+        place.append(_parts(site.holds[0]), "dim")
+        grid.add_row(Text(longest), Text(fitted[site.thread]), place)
     lines: list[RenderableType] = [Text(), Text("Longest holds", style="bold"), grid]
     if len(sites) > few:
         lines.append(Text(f"{'':{CELL}} and at {len(sites) - few:,} more places", style="dim"))
     return lines
 
 
-def _site(hold: LongHold, names: Names) -> Site:
-    name = names.of(hold["tid"], hold.get("name"))
-    return Site(name, hold["stack"], 0, hold["duration_ms"], 0.0, 0)
+def _parts(hold: LongHold) -> str:
+    """What a hold was made of, if the holder did not run nearly all the time."""
+    cpu_ms, not_run_ms = hold.get("cpu_ms"), hold.get("not_run_ms")
+    if cpu_ms is None or cpu_ms >= RUNS * hold["duration_ms"]:
+        return ""
+    ran = f"ran {duration(cpu_ms / 1e3)}"
+    if not_run_ms is None:
+        return f" ({ran})"
+    parts = {"not run": not_run_ms, "slept": hold["duration_ms"] - cpu_ms - not_run_ms}
+    told = [
+        f"{what} {duration(ms / 1e3)}"
+        for what, ms in parts.items()
+        if ms > (1 - RUNS) * hold["duration_ms"]
+    ]
+    return f" ({', '.join([ran, *told])})"
 
 
-def _where(stack: list[str]) -> str:
-    """The innermost frame, its file without the folders that nobody needs to recognise it."""
-    if not stack:
-        return "no stack"
-    frame = plain(stack[0])
-    match = re.fullmatch(r"(.*) \((.+):(\d+)\)", frame)
+def _short(frame: str) -> str:
+    """A frame, its file without the folders that nobody needs to recognise it."""
+    frame = plain(frame)
+    match = re.fullmatch(r"(.*?) \((/.+):(\d+)\)", frame)
     if match is None:
         return frame
     function, file, line = match.groups()
-    short = "/".join(PurePath(file).parts[-2:]) if file.startswith("/") else file
-    return f"{function} ({short}:{line})"
+    return f"{function} ({'/'.join(PurePath(file).parts[-2:]).lstrip('/')}:{line})"

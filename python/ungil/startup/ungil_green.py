@@ -19,6 +19,8 @@ import signal
 import sys
 import threading
 
+import ungil_green_pools
+
 
 def _refuse(error):
     """End here: `site` drops what is raised, and the program would run with real threads."""
@@ -61,6 +63,7 @@ def begin(folder):
     _fork_while_ending()
     _raise_in_the_main_thread()
     _always_wait()
+    ungil_green_pools.warn()
 
 
 def _leave_path(folder):

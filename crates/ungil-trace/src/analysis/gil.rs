@@ -12,9 +12,11 @@
 //! | the thread ends             | it holds or waits      | that ends here, and is counted        |
 
 use super::history::{History, Past};
-use super::long_holds::{LongHold, LongHolds, stack_lines};
-use super::seat::{Released, Seat, Wait};
-use crate::record::{Frame, ThreadId};
+use super::kernel::{Counted, Counts, Ran, Share, share};
+use super::long_holds::{LongHold, LongHolds};
+use super::samples::Samples;
+use super::seat::{Detail, Released, Seat, Wait};
+use crate::record::ThreadId;
 use crate::report::OtherThreads;
 use ungil_core::{Event, Kind};
 
@@ -37,6 +39,11 @@ pub(super) struct Gil {
     /// Time in which somebody held while somebody waited, in holds that have ended.
     pub(super) contended_ns: u64,
     last_holder: Option<ThreadId>,
+    /// Nothing counts as earlier than this.
+    floor_ns: u64,
+    detail: Detail,
+    /// How long it was held before the process had a second thread.
+    pub(super) startup_ns: u64,
     pub(super) handoffs: u64,
     pub(super) long_holds: LongHolds,
     /// The folded threads, summed.
@@ -50,13 +57,18 @@ pub(super) struct Gil {
 #[derive(Clone, Debug)]
 struct Hold {
     seat: u32,
+    /// When the thread got it,
+    began_ns: u64,
+    /// and from when on it counts: later in a part of a trace that begins in a hold.
     since_ns: u64,
     /// From when on somebody waited during it.
     waited_since_ns: Option<u64>,
     /// The first drop request during it.
     asked_ns: Option<u64>,
     gone: Gone,
-    stack: Vec<String>,
+    ran: Option<Ran>,
+    counts: Counts,
+    samples: Samples,
 }
 
 /// Threads that ended while they waited during a hold.
@@ -99,6 +111,9 @@ impl Gil {
             history: History::new(),
             contended_ns: 0,
             last_holder: None,
+            floor_ns: 0,
+            detail: Detail::All,
+            startup_ns: 0,
             handoffs: 0,
             long_holds: LongHolds::default(),
             others: OtherThreads::default(),
@@ -114,8 +129,69 @@ impl Gil {
             self.charges.push(0);
             u32::try_from(self.seats.len() - 1).expect("seats are in memory, far fewer than 2^32")
         });
-        self.seats[seat as usize].thread = Some(thread);
+        self.seats[seat as usize] =
+            Seat { thread: Some(thread), last_ns: self.floor_ns, ..Seat::new(self.detail) };
         seat
+    }
+
+    /// The same GIL with nothing counted yet, from `at_ns` on: what goes on then begins then.
+    /// Threads keep their seats; those that are not `live` lose them.
+    pub(super) fn reopened(
+        &self,
+        at_ns: u64,
+        detail: Detail,
+        live: impl Fn(ThreadId) -> bool,
+    ) -> Self {
+        let mut gil = Self {
+            floor_ns: at_ns,
+            detail,
+            last_holder: self.last_holder,
+            ..Self::new(self.number)
+        };
+        gil.history.end_ns = at_ns;
+        gil.charges = vec![0; self.seats.len()];
+        for (index, seat) in self.seats.iter().enumerate().skip(1) {
+            let keeps = seat.thread.is_some_and(&live);
+            gil.seats.push(if keeps { seat.reopened(at_ns, detail) } else { Seat::default() });
+            if !keeps {
+                gil.free_seats.push(u32::try_from(index).expect("seats are numbered in 32 bits"));
+            }
+        }
+        gil.waiting.clone_from(&self.waiting);
+        gil.holder = self.holder.as_ref().map(|hold| Hold {
+            seat: hold.seat,
+            began_ns: hold.began_ns,
+            since_ns: hold.since_ns.max(at_ns),
+            waited_since_ns: hold.waited_since_ns.map(|ns| ns.max(at_ns)),
+            asked_ns: hold.asked_ns.map(|ns| ns.max(at_ns)),
+            gone: Gone::default(),
+            ran: hold.ran,
+            counts: hold.counts.clone(),
+            samples: hold.samples.clone(),
+        });
+        gil
+    }
+
+    /// How many threads wait.
+    #[inline]
+    pub(super) const fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether a thread holds it.
+    pub(super) const fn is_held(&self) -> bool {
+        self.holder.is_some()
+    }
+
+    /// Notes that all holds so far, and the running one up to `at_ns`, were the start-up.
+    pub(super) fn end_startup(&mut self, at_ns: u64) {
+        for seat in &mut self.seats {
+            seat.startup_ns = seat.holds.sum.total_ns;
+        }
+        if let Some(hold) = &self.holder {
+            self.seats[hold.seat as usize].startup_ns += at_ns.saturating_sub(hold.since_ns);
+        }
+        self.startup_ns = self.seats.iter().map(|seat| seat.startup_ns).sum();
     }
 
     /// Takes in one event. For an acquire that ended a wait: the thread that held longest
@@ -144,6 +220,13 @@ impl Gil {
             Kind::ReleaseForced => {
                 seat.forced += 1;
                 self.release(index, at_ns, End::Forced, blame_ns);
+            }
+            Kind::Ran | Kind::RanAndBlocked => {
+                if let Some(hold) = self.holder.as_mut().filter(|hold| hold.seat == index) {
+                    let cpu_ns = event.at_ns.saturating_sub(hold.began_ns);
+                    let blocked = event.kind == Kind::RanAndBlocked;
+                    hold.ran = Some(Ran { cpu_ns, blocked });
+                }
             }
         }
         None
@@ -195,11 +278,14 @@ impl Gil {
         let since_ns = at_ns.max(self.history.end_ns);
         self.holder = Some(Hold {
             seat: index,
+            began_ns: since_ns,
             since_ns,
             waited_since_ns: Some(since_ns).filter(|_| !self.waiting.is_empty()),
             asked_ns: None,
             gone: Gone::default(),
-            stack: Vec::new(),
+            ran: None,
+            counts: self.seats[index as usize].counts.split_off(since_ns),
+            samples: Samples::default(),
         });
         waited.and_then(|(_, worst)| worst)
     }
@@ -232,24 +318,27 @@ impl Gil {
         }
     }
 
-    /// Keeps a stack that was sampled while the thread held.
-    pub(super) fn give_stack(&mut self, index: u32, at_ns: u64, frames: &[Frame]) {
+    /// What was sampled of the hold that this thread had at `at_ns`, if that goes on or was long.
+    pub(super) fn samples_at(&mut self, index: u32, at_ns: u64) -> Option<&mut Samples> {
         match &mut self.holder {
-            Some(hold) if hold.seat == index && hold.since_ns <= at_ns => {
-                if hold.stack.is_empty() {
-                    hold.stack = stack_lines(frames);
-                }
-            }
+            Some(hold) if hold.seat == index && hold.since_ns <= at_ns => Some(&mut hold.samples),
             _ => {
-                if let Some(thread) = self.seats[index as usize].thread {
-                    self.long_holds.give_stack(thread, at_ns, frames);
-                }
+                let thread = self.seats[index as usize].thread?;
+                self.long_holds.samples_at(thread, at_ns)
             }
         }
     }
 
+    /// Keeps what the kernel had counted for the thread.
+    pub(super) fn count(&mut self, index: u32, counted: Counted) {
+        match &mut self.holder {
+            Some(hold) if hold.seat == index => hold.counts.add(counted),
+            _ => self.seats[index as usize].counts.add(counted),
+        }
+    }
+
     fn end_hold(&mut self, at_ns: u64, end: End, blame_ns: u64) {
-        let Some(hold) = self.holder.take() else { return };
+        let Some(mut hold) = self.holder.take() else { return };
         let end_ns = at_ns.max(hold.since_ns);
         let length_ns = end_ns - hold.since_ns;
         let contended_ns = hold.waited_since_ns.map_or(end_ns, |ns| ns.min(end_ns));
@@ -260,15 +349,37 @@ impl Gil {
         if end == End::Cut {
             seat.cut_holds.add(length_ns);
         }
+        let share = self.share(&mut hold, end_ns);
         if length_ns >= blame_ns {
-            self.keep_long_hold(hold, end_ns, end, blame_ns);
+            self.keep_long_hold(hold, end_ns, end, share, blame_ns);
         }
         if self.history.is_full() {
             self.trim_history();
         }
     }
 
-    fn keep_long_hold(&mut self, hold: Hold, end_ns: u64, end: End, blame_ns: u64) {
+    /// What is known of how the kernel ran the holder, which is counted.
+    fn share(&mut self, hold: &mut Hold, end_ns: u64) -> Share {
+        if hold.ran.is_none() && hold.counts.is_empty() {
+            return Share::default();
+        }
+        let counts = &mut self.seats[hold.seat as usize].counts;
+        let share = share([hold.began_ns, end_ns], hold.ran, counts, &hold.counts)
+            .after(hold.since_ns - hold.began_ns, end_ns - hold.since_ns);
+        counts.append(std::mem::take(&mut hold.counts));
+        if share.not_run_least_ns > 0 {
+            let waited_ns =
+                self.waited_between(hold.since_ns, end_ns).saturating_add(hold.gone.waited_ns);
+            let length_ns = end_ns - hold.since_ns;
+            let descheduled = &mut self.seats[hold.seat as usize].descheduled;
+            descheduled.sum.add(share.not_run_least_ns);
+            let waited_ns = part(waited_ns, share.not_run_least_ns, length_ns);
+            descheduled.waited_ns = descheduled.waited_ns.saturating_add(waited_ns);
+        }
+        share
+    }
+
+    fn keep_long_hold(&mut self, hold: Hold, end_ns: u64, end: End, share: Share, blame_ns: u64) {
         let gone = hold.gone;
         let unanswered_ns = hold.asked_ns.map(|asked_ns| end_ns.saturating_sub(asked_ns));
         if let Some((asked_ns, ns)) = hold.asked_ns.zip(unanswered_ns)
@@ -276,9 +387,12 @@ impl Gil {
         {
             let waited_ns =
                 self.waited_between(asked_ns, end_ns).saturating_add(gone.unanswered_ns);
-            let unanswered = &mut self.seats[hold.seat as usize].unanswered;
-            unanswered.sum.add(ns);
-            unanswered.waited_ns = unanswered.waited_ns.saturating_add(waited_ns);
+            let seat = &mut self.seats[hold.seat as usize];
+            seat.unanswered.add(ns, waited_ns);
+            let kept_ns = ns.saturating_sub(share.not_run_most_ns);
+            if kept_ns >= blame_ns {
+                seat.kept.add(kept_ns, part(waited_ns, kept_ns, ns));
+            }
         }
         let Some(thread) = self.seats[hold.seat as usize].thread else { return };
         let waits_in_it = |&&index: &&u32| {
@@ -294,7 +408,8 @@ impl Gil {
             waited_ns: self.waited_between(hold.since_ns, end_ns).saturating_add(gone.waited_ns),
             forced: end == End::Forced,
             unanswered_ns,
-            stack: hold.stack,
+            share,
+            samples: hold.samples,
         });
     }
 
@@ -394,6 +509,12 @@ impl Gil {
         }
         self.history.clear();
     }
+}
+
+/// The part of `ns` that `some` is of `all`.
+fn part(ns: u64, some: u64, all: u64) -> u64 {
+    let scaled = u128::from(ns) * u128::from(some) / u128::from(all.max(1));
+    u64::try_from(scaled).unwrap_or(ns)
 }
 
 /// Nanoseconds in seconds.

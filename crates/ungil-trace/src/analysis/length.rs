@@ -34,13 +34,15 @@ impl Sum {
 #[derive(Clone)]
 pub(super) struct Lengths {
     pub(super) sum: Sum,
-    sketch: DDSketch,
+    /// `None` if nobody will ask for percentiles.
+    sketch: Option<DDSketch>,
 }
 
 impl Default for Lengths {
     fn default() -> Self {
         // Lengths up to 1 ns count as zero.
-        Self { sum: Sum::default(), sketch: DDSketch::new(Config::new(RELATIVE_ERROR, BINS, 1.0)) }
+        let sketch = DDSketch::new(Config::new(RELATIVE_ERROR, BINS, 1.0));
+        Self { sum: Sum::default(), sketch: Some(sketch) }
     }
 }
 
@@ -54,31 +56,22 @@ impl Lengths {
     #[inline]
     pub(super) fn add(&mut self, ns: u64) {
         self.sum.add(ns);
-        self.sketch.add(ns as f64);
+        if let Some(sketch) = &mut self.sketch {
+            sketch.add(ns as f64);
+        }
+    }
+
+    /// Without percentiles, which cost most of the time and memory; they are 0.
+    pub(super) fn without_percentiles() -> Self {
+        Self { sum: Sum::default(), sketch: None }
     }
 
     /// The length below which a part `q` (of 1) of all seen lengths lie; 0 if none was seen.
     pub(super) fn quantile_ns(&self, q: f64) -> f64 {
-        let estimate = self.sketch.quantile(q).ok().flatten().unwrap_or(0.0);
+        let Some(sketch) = &self.sketch else { return 0.0 };
+        let estimate = sketch.quantile(q).ok().flatten().unwrap_or(0.0);
         // The middle of a bin may lie outside what was seen.
-        estimate.clamp(self.sketch.min().unwrap_or(0.0), self.sketch.max().unwrap_or(0.0))
-    }
-
-    /// How many of the seen lengths are at least `ns`, and their median; both within the
-    /// relative error.
-    pub(super) fn at_least(&self, ns: f64) -> (u64, f64) {
-        let count = self.sketch.count() as u64;
-        // Half a rank more, so that rounding never ends up at the rank before.
-        let at_rank = |rank: u64| {
-            let q = if rank + 1 >= count { 1.0 } else { (rank as f64 + 0.5) / (count - 1) as f64 };
-            self.quantile_ns(q)
-        };
-        let (mut low, mut high) = (0, count);
-        while low < high {
-            let middle = u64::midpoint(low, high);
-            if at_rank(middle) < ns { low = middle + 1 } else { high = middle }
-        }
-        if low == count { (0, 0.0) } else { (count - low, at_rank(u64::midpoint(low, count - 1))) }
+        estimate.clamp(sketch.min().unwrap_or(0.0), sketch.max().unwrap_or(0.0))
     }
 
     pub(super) fn report(&self) -> report::Lengths {
@@ -113,22 +106,11 @@ mod tests {
             let estimate = measured.quantile_ns(q);
             prop_assert!((estimate - exact).abs() <= exact * 0.0101 + 1.0, "{estimate} for {exact}");
         }
-
-        #[test]
-        fn lengths_around_a_threshold_are_counted(below in 0u64..50, above in 0u64..50) {
-            let mut lengths = Lengths::default();
-            (0..below).for_each(|ns| lengths.add(1_000 + ns));
-            (0..above).for_each(|ns| lengths.add(5_000_000 + ns));
-            let (count, median) = lengths.at_least(4e6);
-            prop_assert_eq!(count, above);
-            prop_assert!(above == 0 || (median / 5e6 - 1.0).abs() < 0.011);
-        }
     }
 
     #[test]
     fn nothing_seen_is_all_zeroes() {
         let report = Lengths::default().report();
         assert_eq!((report.count, report.p50_us.to_bits(), report.mean_us.to_bits()), (0, 0, 0));
-        assert_eq!(Lengths::default().at_least(1.0).0, 0);
     }
 }

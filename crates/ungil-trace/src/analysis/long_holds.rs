@@ -1,11 +1,11 @@
 //! The longest holds of one GIL.
 
-use crate::record::{Frame, ThreadId};
+use super::kernel::Share;
+use super::samples::Samples;
+use crate::record::ThreadId;
 
 /// How many are kept.
 const KEPT: usize = 100;
-/// Frames kept of one stack, innermost first.
-const FRAMES: usize = 100;
 
 /// A hold at least as long as the blame time.
 #[derive(Clone, Debug)]
@@ -19,7 +19,8 @@ pub(super) struct LongHold {
     pub(super) waited_ns: u64,
     pub(super) forced: bool,
     pub(super) unanswered_ns: Option<u64>,
-    pub(super) stack: Vec<String>,
+    pub(super) share: Share,
+    pub(super) samples: Samples,
 }
 
 impl LongHold {
@@ -49,28 +50,12 @@ impl LongHolds {
         }
     }
 
-    /// Gives `stack`, sampled at `at_ns`, to the hold of `thread` at that time, if it is kept and
-    /// has none: samples may be recorded after the hold has ended.
-    pub(super) fn give_stack(&mut self, thread: ThreadId, at_ns: u64, frames: &[Frame]) {
+    /// What was sampled of the hold of `thread` at `at_ns`, if it is kept: samples may be recorded
+    /// after the hold has ended.
+    pub(super) fn samples_at(&mut self, thread: ThreadId, at_ns: u64) -> Option<&mut Samples> {
         let fits = |hold: &&mut LongHold| {
-            hold.thread == thread
-                && hold.stack.is_empty()
-                && (hold.start_ns..=hold.end_ns).contains(&at_ns)
+            hold.thread == thread && (hold.start_ns..=hold.end_ns).contains(&at_ns)
         };
-        if let Some(hold) = self.kept.iter_mut().find(fits) {
-            hold.stack = stack_lines(frames);
-        }
+        self.kept.iter_mut().find(fits).map(|hold| &mut hold.samples)
     }
-}
-
-/// A stack as the report shows it: `function (file:line)`, without the line if it is unknown.
-pub(super) fn stack_lines(frames: &[Frame]) -> Vec<String> {
-    frames
-        .iter()
-        .take(FRAMES)
-        .map(|Frame { function, file, line }| match line {
-            0 => format!("{function} ({file})"),
-            _ => format!("{function} ({file}:{line})"),
-        })
-        .collect()
 }

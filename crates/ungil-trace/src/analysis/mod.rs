@@ -15,6 +15,9 @@
 //!   nothing when events are lost. A thread that used several GILs keeps its events' totals: its
 //!   own do not tell the GILs apart.
 //!
+//! What is said of it is judged in windows of ten seconds (`windows.rs`), so that idle time does
+//! not hide an incident. A part of a trace is counted by itself (`part.rs`).
+//!
 //! What bounds the memory: of the threads that have ended about a thousand keep their details
 //! (those that held and waited most), the others are summed, and so are processes; percentiles
 //! are sketches; past holds are kept only while a running wait needs them (`history.rs`).
@@ -23,20 +26,32 @@ mod findings;
 mod fold;
 mod gil;
 mod history;
+mod kernel;
+mod late;
 mod length;
 mod long_holds;
+mod part;
 mod process;
+mod samples;
 mod seat;
 mod summary;
+mod verdict;
+mod windows;
 
 #[cfg(test)]
 mod tests;
 
 use crate::dense::Dense;
-use crate::record::{Frame, ProcessId, Record, ThreadId, ThreadTotals};
+use crate::record::{ProcessId, Record, ThreadId, ThreadTotals};
 use crate::report::OtherProcesses;
+use crate::wall_clock::WallClock;
+use kernel::Counted;
+pub use part::{Part, Span};
 use process::{Process, Thread};
+use samples::Samples;
+use seat::Detail;
 use ungil_core::Event;
+use windows::Windows;
 
 /// Notes kept at most.
 const NOTES: usize = 100;
@@ -56,6 +71,14 @@ pub struct Analysis {
     /// Start of the first process, and the latest time any record told.
     started_ns: Option<u64>,
     now_ns: u64,
+    /// Before it nothing is counted, if it is not the start of the trace.
+    floor_ns: Option<u64>,
+    /// How many threads wait, over all GILs.
+    waiting: usize,
+    /// What day it is.
+    wall_clock: Option<WallClock>,
+    /// The worst of it by when it happened; `None` in a window.
+    windows: Option<Box<Windows>>,
 }
 
 impl Analysis {
@@ -73,6 +96,31 @@ impl Analysis {
             notes: Vec::new(),
             started_ns: None,
             now_ns: 0,
+            floor_ns: None,
+            waiting: 0,
+            wall_clock: None,
+            windows: Some(Box::default()),
+        }
+    }
+
+    /// Lets the report say at what time of day things happened.
+    #[must_use]
+    pub fn with_wall_clock(self, wall_clock: Option<WallClock>) -> Self {
+        Self { wall_clock, ..self }
+    }
+
+    /// What is known of what lives, with nothing counted yet: from `at_ns` on. It has no windows.
+    fn reopened(&self, at_ns: u64, detail: Detail) -> Self {
+        Self {
+            processes: self.processes.filter_map(|process| process.reopened(at_ns, detail)),
+            threads: self.threads.filter_map(|thread| thread.reopened(at_ns)),
+            started_ns: self.started_ns,
+            now_ns: self.now_ns.max(at_ns),
+            floor_ns: Some(at_ns),
+            waiting: self.waiting,
+            wall_clock: self.wall_clock,
+            windows: None,
+            ..Self::new(self.blame_after_ns)
         }
     }
 
@@ -82,9 +130,35 @@ impl Analysis {
     /// A record that names an unknown process or thread, or one that has ended, is ignored.
     #[inline]
     pub fn push(&mut self, record: &Record) -> Option<ThreadId> {
+        let Some(mut windows) = self.windows.take() else { return self.count(record) };
+        windows.before(self, record);
+        let culprit = self.count(record);
+        windows.after(self);
+        self.windows = Some(windows);
+        culprit
+    }
+
+    #[inline]
+    fn count(&mut self, record: &Record) -> Option<ThreadId> {
         match record {
             Record::Gil { thread, event, .. } => return self.gil_event(*thread, *event),
-            Record::Stack { thread, at_ns, frames } => self.stack(*thread, *at_ns, frames),
+            Record::Scheduled { thread, .. } => self.scheduled(*thread, Counted::of(record)),
+            Record::Throttled { process, times, stopped_ns, .. } => {
+                if let Some(process) = self.processes.get_mut(process.0) {
+                    process.throttled = Some((*times, *stopped_ns));
+                }
+            }
+            Record::Stack { thread, at_ns, frames } => {
+                self.sampled(*thread, *at_ns, |samples| samples.add(frames));
+            }
+            Record::NoStack { thread, at_ns, why } => {
+                self.sampled(*thread, *at_ns, |samples| samples.miss(why));
+            }
+            Record::Libraries { process, files, .. } => {
+                if let Some(process) = self.processes.get_mut(process.0) {
+                    process.libraries.clone_from(files);
+                }
+            }
             Record::ProcessStarted(process) => {
                 if self.processes.insert(process.process.0, Process::new(process.clone())) {
                     self.saw(process.at_ns);
@@ -125,14 +199,29 @@ impl Analysis {
         let process = self.processes.get_mut(thread.process.0)?;
         let chair = thread.chair(event.gil).unwrap_or_else(|| process.seat(id, thread, event.gil));
         self.now_ns = self.now_ns.max(event.at_ns);
-        process.gils[chair.place].apply(chair.seat, event, self.blame_after_ns)
+        let gil = &mut process.gils[chair.place];
+        let waiting = gil.waiting();
+        let culprit = gil.apply(chair.seat, event, self.blame_after_ns);
+        self.waiting = self.waiting + gil.waiting() - waiting;
+        culprit
     }
 
-    fn stack(&mut self, id: ThreadId, at_ns: u64, frames: &[Frame]) {
+    /// Changes what was sampled of the hold that a thread had at `at_ns`.
+    fn sampled(&mut self, id: ThreadId, at_ns: u64, change: impl Fn(&mut Samples)) {
         let Some(thread) = self.threads.get(id.0) else { return };
         let Some(process) = self.processes.get_mut(thread.process.0) else { return };
         for chair in &thread.chairs {
-            process.gils[chair.place].give_stack(chair.seat, at_ns, frames);
+            if let Some(samples) = process.gils[chair.place].samples_at(chair.seat, at_ns) {
+                change(samples);
+            }
+        }
+    }
+
+    fn scheduled(&mut self, id: ThreadId, counted: Option<Counted>) {
+        let Some((thread, counted)) = self.threads.get(id.0).zip(counted) else { return };
+        let Some(process) = self.processes.get_mut(thread.process.0) else { return };
+        for chair in &thread.chairs {
+            process.gils[chair.place].count(chair.seat, counted);
         }
     }
 
@@ -140,7 +229,7 @@ impl Analysis {
         let started_ns = thread.started_ns;
         let Some(process) = self.processes.get_mut(thread.process.0) else { return };
         if process.ended_ns.is_none() && self.threads.insert(id.0, thread) {
-            process.live.insert(id);
+            process.begin_thread(id, started_ns);
             self.saw(started_ns);
         }
     }
@@ -154,7 +243,10 @@ impl Analysis {
             thread.ended_ns = Some(at_ns.max(thread.started_ns));
             process.live.remove(&id);
             for chair in &thread.chairs {
-                process.gils[chair.place].leave(chair.seat, at_ns, self.blame_after_ns);
+                let gil = &mut process.gils[chair.place];
+                let waiting = gil.waiting();
+                gil.leave(chair.seat, at_ns, self.blame_after_ns);
+                self.waiting = self.waiting + gil.waiting() - waiting;
             }
         }
         if let Some(totals) = totals.filter(|_| thread.totals.is_none()) {

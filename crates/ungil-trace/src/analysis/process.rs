@@ -1,6 +1,7 @@
 //! A process and a thread, as far as they have been told of.
 
 use super::gil::Gil;
+use super::seat::Detail;
 use crate::record::{self, ProcessTotals, ThreadId, ThreadTotals};
 use std::collections::BTreeSet;
 
@@ -10,14 +11,32 @@ pub(super) struct Process {
     pub(super) known: record::Process,
     pub(super) ended_ns: Option<u64>,
     pub(super) totals: ProcessTotals,
+    /// Shared libraries that its user may have built.
+    pub(super) libraries: Vec<String>,
     /// In the order in which they were first used.
     pub(super) gils: Vec<Gil>,
+    /// How often a CPU limit stopped it, and for how many ns, if that is known.
+    pub(super) throttled: Option<(u64, u64)>,
+    /// The part of it from before counting began.
+    pub(super) throttled_before: (u64, u64),
     /// Its threads that have not ended.
     pub(super) live: BTreeSet<ThreadId>,
+    pub(super) startup: Startup,
+}
+
+/// What a process does before it has a second thread: mostly imports. Nobody can wait then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Startup {
+    /// No thread has touched a GIL yet, or one has.
+    Alone { threads: u32 },
+    /// The second thread appeared then.
+    Until { at_ns: u64 },
+    /// It was over before counting began.
+    Before,
 }
 
 /// One thread.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Thread {
     pub(super) process: record::ProcessId,
     pub(super) tid: u32,
@@ -51,6 +70,12 @@ impl Thread {
         Self { process, tid, name, started_ns, ended_ns: None, totals: None, chairs }
     }
 
+    /// The same thread from `at_ns` on; `None` if it has ended.
+    pub(super) fn reopened(&self, at_ns: u64) -> Option<Self> {
+        let started_ns = self.started_ns.max(at_ns);
+        self.ended_ns.is_none().then(|| Self { started_ns, ..self.clone() })
+    }
+
     #[inline]
     pub(super) fn chair(&self, gil: u8) -> Option<Chair> {
         self.chairs.iter().find(|chair| chair.number == gil).copied()
@@ -59,8 +84,60 @@ impl Thread {
 
 impl Process {
     pub(super) const fn new(known: record::Process) -> Self {
-        let totals = ProcessTotals { switch_interval_ns: 0, policy: 0, unrecorded_threads: 0 };
-        Self { known, ended_ns: None, totals, gils: Vec::new(), live: BTreeSet::new() }
+        let totals = ProcessTotals {
+            switch_interval_ns: 0,
+            policy: 0,
+            unrecorded_threads: 0,
+            gil_state: 0,
+            gil_on_ns: 0,
+        };
+        Self {
+            known,
+            ended_ns: None,
+            totals,
+            libraries: Vec::new(),
+            gils: Vec::new(),
+            throttled: None,
+            throttled_before: (0, 0),
+            live: BTreeSet::new(),
+            startup: Startup::Alone { threads: 0 },
+        }
+    }
+
+    /// A thread touched a GIL for the first time.
+    pub(super) fn begin_thread(&mut self, id: ThreadId, at_ns: u64) {
+        self.live.insert(id);
+        if let Startup::Alone { threads } = &mut self.startup {
+            *threads += 1;
+            if *threads == 2 {
+                self.gils.iter_mut().for_each(|gil| gil.end_startup(at_ns));
+                self.startup = Startup::Until { at_ns };
+            }
+        }
+    }
+
+    /// The same process with nothing counted yet, from `at_ns` on; `None` if it has ended.
+    pub(super) fn reopened(&self, at_ns: u64, detail: Detail) -> Option<Self> {
+        if self.ended_ns.is_some() {
+            return None;
+        }
+        let mut known = self.known.clone();
+        known.at_ns = known.at_ns.max(at_ns);
+        let live = |thread| self.live.contains(&thread);
+        Some(Self {
+            known,
+            ended_ns: None,
+            totals: self.totals,
+            libraries: self.libraries.clone(),
+            throttled: self.throttled,
+            throttled_before: self.throttled.unwrap_or_default(),
+            gils: self.gils.iter().map(|gil| gil.reopened(at_ns, detail, live)).collect(),
+            live: self.live.clone(),
+            startup: match self.startup {
+                alone @ Startup::Alone { .. } => alone,
+                Startup::Until { .. } | Startup::Before => Startup::Before,
+            },
+        })
     }
 
     /// Seats `thread` at a GIL that it has not touched before.

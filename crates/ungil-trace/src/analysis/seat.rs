@@ -1,7 +1,20 @@
 //! One thread at one GIL: what it did there, and where it stands.
 
+use super::gil::seconds;
+use super::kernel::Counts;
+use super::late::Waits;
 use super::length::{Lengths, Sum};
 use crate::record::{ThreadId, ThreadTotals};
+use crate::report;
+
+/// How much is kept of holds and waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// All that a report says.
+    All,
+    /// What findings are made of: no percentiles of holds and waits.
+    Verdict,
+}
 
 /// Everything about one thread at one GIL, in memory that does not grow with the trace.
 #[derive(Clone, Debug, Default)]
@@ -9,6 +22,8 @@ pub(super) struct Seat {
     /// Whose; `None` if the seat is free, or stands for all folded threads.
     pub(super) thread: Option<ThreadId>,
     pub(super) holds: Lengths,
+    /// What it held before the process had a second thread, in nanoseconds.
+    pub(super) startup_ns: u64,
     pub(super) waits: Lengths,
     /// Release to the next acquire.
     pub(super) gaps: Sum,
@@ -18,8 +33,13 @@ pub(super) struct Seat {
     /// Acquires whose last release before was voluntary.
     pub(super) blocking_calls: u64,
     /// The waits of those acquires that waited.
-    pub(super) blocking_waits: Lengths,
+    pub(super) blocking_waits: Waits,
     pub(super) unanswered: Unanswered,
+    /// `unanswered` without the time in which the kernel did not run the thread.
+    pub(super) kept: Unanswered,
+    pub(super) descheduled: Descheduled,
+    /// What the kernel had counted for the thread outside of its holds.
+    pub(super) counts: Counts,
     pub(super) blame: Blame,
     /// Parts of `holds` and `waits` that did not end by themselves, but with the thread: the
     /// thread's own totals do not know them.
@@ -59,6 +79,15 @@ pub(super) struct Unanswered {
     pub(super) waited_ns: u64,
 }
 
+/// Time in which this thread held and the kernel did not run it, as far as it is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Descheduled {
+    /// By hold.
+    pub(super) sum: Sum,
+    /// What others waited in that time.
+    pub(super) waited_ns: u64,
+}
+
 /// What one thread waited, by who held meanwhile.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Blame {
@@ -68,6 +97,22 @@ pub(super) struct Blame {
     pub(super) unknown_ns: u64,
     /// By the holder's seat; shorter than the number of seats when the rest is zero.
     pub(super) by_seat: Vec<u64>,
+}
+
+impl Unanswered {
+    pub(super) fn report(&self) -> report::Unanswered {
+        report::Unanswered {
+            holds: self.sum.count,
+            total_s: seconds(self.sum.total_ns),
+            max_ms: self.sum.max_ns as f64 / 1e6,
+            waited_s: seconds(self.waited_ns),
+        }
+    }
+
+    pub(super) fn add(&mut self, ns: u64, waited_ns: u64) {
+        self.sum.add(ns);
+        self.waited_ns = self.waited_ns.saturating_add(waited_ns);
+    }
 }
 
 impl Blame {
@@ -115,6 +160,34 @@ impl Seat {
     /// Held and waited time, the measure of how much a thread matters.
     pub(super) fn weight_ns(&self) -> u64 {
         self.holds.sum.total_ns.saturating_add(self.waits.sum.total_ns)
+    }
+
+    /// A seat in so much detail.
+    pub(super) fn new(detail: Detail) -> Self {
+        let lengths = || match detail {
+            Detail::All => Lengths::default(),
+            Detail::Verdict => Lengths::without_percentiles(),
+        };
+        Self { holds: lengths(), waits: lengths(), ..Self::default() }
+    }
+
+    /// The same thread with nothing counted yet, from `at_ns` on: what it does then begins then.
+    pub(super) fn reopened(&self, at_ns: u64, detail: Detail) -> Self {
+        let later = |ns: u64| ns.max(at_ns);
+        Self {
+            thread: self.thread,
+            wait: self.wait.map(|wait| Wait {
+                since_ns: later(wait.since_ns),
+                charged_ns: later(wait.since_ns),
+                worst: None,
+            }),
+            released: self
+                .released
+                .map(|released| Released { at_ns: later(released.at_ns), ..released }),
+            last_ns: later(self.last_ns),
+            counts: self.counts.clone(),
+            ..Self::new(detail)
+        }
     }
 
     /// Replaces counts and totals by those that the thread kept itself, which miss no lost event.

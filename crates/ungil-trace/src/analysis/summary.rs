@@ -1,17 +1,18 @@
 //! The report of what is known so far.
 
+use super::Analysis;
 use super::gil::{Gil, OTHERS, seconds};
-use super::process::{Process, Thread};
+use super::process::{Process, Startup, Thread};
 use super::seat::Seat;
-use super::{Analysis, findings};
-use crate::record::ThreadId;
+use crate::record::{NOTHING_RECORDED, ProcessTotals, ThreadId};
 use crate::report::{
-    BlameReport, Blocking, ContextSwitches, Gaps, GilReport, LongHoldReport, ProcessReport, Report,
-    SCHEMA, ThreadReport, Unanswered, Who,
+    BlameReport, Blocking, ContextSwitches, Descheduled, FreeThreaded, Gaps, GilReport,
+    LongHoldReport, ProcessReport, Report, SCHEMA, ThreadReport, Throttled, Who, Window,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use ungil_core::schedule::Policy;
+use ungil_core::table::GilState;
 
 /// Rows of blame listed per GIL; the rest is summed for each victim.
 const BLAME_ROWS: usize = 4_096;
@@ -20,11 +21,13 @@ const SWITCH_INTERVAL_NS: u64 = 5_000_000;
 /// A wait counts as late from this part of the switch interval: waiting threads time out a little
 /// early or late, and one that began to wait while another thread's interval was running gets
 /// its turn sooner.
-const LATE: f64 = 0.8;
+pub(super) const LATE: f64 = 0.8;
 
 /// What a report of one process is made with.
 struct View<'a> {
     analysis: &'a Analysis,
+    /// Where names, policies and switch intervals come from: they may have become known later.
+    known: &'a Analysis,
     process: &'a Process,
     started_ns: u64,
     end_ns: u64,
@@ -35,39 +38,74 @@ impl Analysis {
     /// latest time any record told. Costs time in proportion to the number of threads, so it can
     /// be called while the program runs.
     pub fn report(&self) -> Report {
-        let started_ns = self.started_ns.unwrap_or(self.now_ns);
-        let mut processes: Vec<ProcessReport> = self
-            .processes
-            .iter()
-            .map(|process| {
-                let end_ns = process.ended_ns.unwrap_or(self.now_ns).max(process.known.at_ns);
-                View { analysis: self, process, started_ns, end_ns }.process()
-            })
-            .collect();
-        let weight = |process: &ProcessReport| -> f64 {
-            process.gils.iter().map(|gil| gil.wanting_mean * process.duration_s).sum()
-        };
-        processes.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+        let processes = self.processes_until(self.now_ns, self);
         let mut pythons = processes
             .iter()
             .map(|process| process.python.as_str())
             .filter(|python| !python.is_empty());
+        let python = pythons.next().unwrap_or_default().to_owned();
+        let begin_ns = self.floor_ns.unwrap_or(self.started_ns());
         Report {
             schema: SCHEMA,
-            python: pythons.next().unwrap_or_default().to_owned(),
-            duration_s: seconds(self.now_ns.saturating_sub(started_ns)),
+            python,
+            duration_s: seconds(self.now_ns.saturating_sub(begin_ns)),
             lost_events: self.lost_events,
             other_processes: Some(self.other_processes).filter(|others| others.processes > 0),
-            findings: findings::find(&processes),
+            findings: self.verdict(&processes),
             processes,
-            notes: self.notes.clone(),
+            notes: self.notes.iter().filter(|note| !is_reason(note)).cloned().collect(),
+            started_at: self.wall_clock.and_then(|clock| clock.iso(self.started_ns())),
+            part: None,
+        }
+    }
+
+    /// The processes, those that held and waited most first, if the trace had ended at `now_ns`.
+    /// What became known of them later is taken from `known`.
+    pub(super) fn processes_until(&self, now_ns: u64, known: &Self) -> Vec<ProcessReport> {
+        let report = |process: &Process| {
+            let end_ns = process.ended_ns.unwrap_or(now_ns).min(now_ns).max(process.known.at_ns);
+            let started_ns = self.started_ns();
+            View { analysis: self, known, process, started_ns, end_ns }.process()
+        };
+        let mut processes: Vec<_> = self.processes.iter().map(report).collect();
+        let weight = |process: &ProcessReport| -> f64 {
+            process.gils.iter().map(|gil| gil.wanting_mean * process.duration_s).sum()
+        };
+        processes.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+        processes
+    }
+
+    /// Start of the trace.
+    fn started_ns(&self) -> u64 {
+        self.started_ns.unwrap_or(self.now_ns)
+    }
+
+    /// The time in which a process was recorded.
+    pub(super) fn life_of(&self, process: &ProcessReport) -> Window {
+        let started_ns = self.started_ns().saturating_add(whole_ns(process.started_s));
+        self.window(started_ns, started_ns.saturating_add(whole_ns(process.duration_s)))
+    }
+
+    /// This time as a report says it.
+    pub(super) fn window(&self, start_ns: u64, end_ns: u64) -> Window {
+        let since_start = |ns: u64| seconds(ns.saturating_sub(self.started_ns()));
+        Window {
+            start_s: since_start(start_ns),
+            end_s: since_start(end_ns),
+            started_at: self.wall_clock.and_then(|clock| clock.iso(start_ns)),
         }
     }
 }
 
+/// Whether a note is what the verdict says.
+fn is_reason(note: &str) -> bool {
+    note.starts_with(NOTHING_RECORDED)
+}
+
 impl View<'_> {
     fn process(&self) -> ProcessReport {
-        let Process { known, totals, .. } = self.process;
+        let Process { known, .. } = self.process;
+        let totals = self.totals();
         let mut gils: Vec<GilReport> = self.process.gils.iter().map(|gil| self.gil(gil)).collect();
         gils.sort_by_key(|gil| gil.gil);
         ProcessReport {
@@ -77,7 +115,8 @@ impl View<'_> {
             python: known.python.clone(),
             started_s: self.since_start(known.at_ns),
             duration_s: self.duration_s(),
-            not_recorded: known.not_recorded.clone(),
+            not_recorded: known.not_recorded.clone().or_else(|| self.nothing_to_record()),
+            free_threaded: self.free_threaded(),
             policy: Some(totals.policy)
                 .filter(|_| totals.switch_interval_ns > 0)
                 .and_then(|number| Policy::from_number(u32::try_from(number).ok()?))
@@ -86,8 +125,44 @@ impl View<'_> {
                 .filter(|&ns| ns > 0)
                 .map(|ns| ns as f64 / 1e6),
             unrecorded_threads: totals.unrecorded_threads,
+            throttled: self.throttled(),
+            libraries: self.process.libraries.clone(),
             gils,
+            startup_s: match self.process.startup {
+                Startup::Until { at_ns } => {
+                    Some(seconds(at_ns.min(self.end_ns).saturating_sub(known.at_ns)))
+                }
+                Startup::Alone { .. } | Startup::Before => None,
+            },
         }
+    }
+
+    /// The latest totals of the process: a window ends long before they are known.
+    fn totals(&self) -> ProcessTotals {
+        let known = self.known.processes.get(self.process.known.process.0);
+        known.map_or(self.process.totals, |process| process.totals)
+    }
+
+    fn gil_state(&self) -> GilState {
+        let number = u32::try_from(self.totals().gil_state).ok();
+        number.and_then(GilState::from_number).unwrap_or_default()
+    }
+
+    fn nothing_to_record(&self) -> Option<String> {
+        (self.gil_state() == GilState::Off)
+            .then(|| "this Python is free-threaded, and its GIL was off".to_owned())
+    }
+
+    fn free_threaded(&self) -> Option<FreeThreaded> {
+        let gil = match self.gil_state() {
+            GilState::Always => return None,
+            GilState::Unknown => None,
+            GilState::Off => Some("off"),
+            GilState::On => Some("on"),
+            GilState::SwitchedOn => Some("switched on"),
+        };
+        let on_ns = Some(self.totals().gil_on_ns).filter(|&on_ns| on_ns > 0);
+        Some(FreeThreaded { gil, gil_on_s: on_ns.map(|on_ns| self.since_start(on_ns)) })
     }
 
     fn gil(&self, gil: &Gil) -> GilReport {
@@ -112,6 +187,7 @@ impl View<'_> {
         GilReport {
             gil: gil.number,
             held_s,
+            startup_held_s: seconds(gil.startup_ns),
             contended_s: seconds(gil.contended_ns),
             handoffs: gil.handoffs,
             voluntary: count(|thread| thread.voluntary).saturating_add(gil.others.voluntary),
@@ -144,21 +220,28 @@ impl View<'_> {
         self.analysis.threads.get(seat.thread?.0)
     }
 
+    /// The latest name of a thread.
+    fn name(&self, id: Option<ThreadId>, thread: &Thread) -> String {
+        let known = id.and_then(|id| self.known.threads.get(id.0));
+        known.unwrap_or(thread).name.clone()
+    }
+
     fn thread(&self, seat: &Seat, thread: &Thread) -> ThreadReport {
         let totals = thread.totals.as_ref();
-        let interval_ns = match self.process.totals.switch_interval_ns {
+        let interval_ns = match self.totals().switch_interval_ns {
             0 => SWITCH_INTERVAL_NS,
             interval_ns => interval_ns,
         };
-        let (late, late_p50_ns) = seat.blocking_waits.at_least(LATE * interval_ns as f64);
+        let late = seat.blocking_waits.at_least(LATE * interval_ns as f64);
         ThreadReport {
             tid: thread.tid,
-            name: thread.name.clone(),
+            name: self.name(seat.thread, thread),
             main: thread.tid == self.process.known.pid,
             started_s: self.since_start(thread.started_ns),
             ended_s: thread.ended_ns.map(|ended_ns| self.since_start(ended_ns)),
             cpu_s: totals.map(|totals| seconds(totals.cpu_ns)),
             held_s: seconds(seat.holds.sum.total_ns),
+            startup_held_s: seconds(seat.startup_ns),
             waited_s: seconds(seat.waits.sum.total_ns),
             holds: seat.holds.report(),
             waits: seat.waits.report(),
@@ -171,15 +254,17 @@ impl View<'_> {
             drop_requests: seat.drop_requests,
             blocking: Blocking {
                 calls: seat.blocking_calls,
-                waited_s: seconds(seat.blocking_waits.sum.total_ns),
-                late,
-                late_p50_ms: late_p50_ns / 1e6,
+                waited_s: seconds(seat.blocking_waits.total_ns),
+                late: late.count,
+                late_s: seconds(late.total_ns),
+                late_p50_ms: late.median_ns / 1e6,
             },
-            unanswered: Unanswered {
-                holds: seat.unanswered.sum.count,
-                total_s: seconds(seat.unanswered.sum.total_ns),
-                max_ms: seat.unanswered.sum.max_ns as f64 / 1e6,
-                waited_s: seconds(seat.unanswered.waited_ns),
+            unanswered: seat.unanswered.report(),
+            kept: seat.kept.report(),
+            descheduled: Descheduled {
+                not_run_s: seconds(seat.descheduled.sum.total_ns),
+                max_ms: seat.descheduled.sum.max_ns as f64 / 1e6,
+                waited_s: seconds(seat.descheduled.waited_ns),
             },
             context_switches: totals.map(|totals| ContextSwitches {
                 voluntary: totals.voluntary_switches,
@@ -226,7 +311,10 @@ impl View<'_> {
             Party::Nobody => (Who::Nobody, None),
             Party::Unknown => (Who::Unknown, None),
             Party::Seat(seat) => match self.thread_of(&gil.seats[seat]) {
-                Some(thread) => (Who::Thread(thread.tid), Some(thread.name.clone())),
+                Some(thread) => {
+                    let name = self.name(gil.seats[seat].thread, thread);
+                    (Who::Thread(thread.tid), Some(name))
+                }
                 None => (Who::Others, None),
             },
         }
@@ -235,29 +323,46 @@ impl View<'_> {
     fn long_holds(&self, gil: &Gil) -> Vec<LongHoldReport> {
         let mut holds: Vec<_> = gil.long_holds.kept.iter().collect();
         holds.sort_by_key(|hold| std::cmp::Reverse(hold.rank()));
-        let identity = |thread: ThreadId| {
-            let thread = self.analysis.threads.get(thread.0);
-            thread.map(|thread| (thread.tid, thread.name.clone()))
+        let identity = |thread_id: ThreadId| {
+            let thread = self.analysis.threads.get(thread_id.0);
+            thread.map(|it| (it.tid, self.name(Some(thread_id), it)))
         };
         holds
             .into_iter()
             .map(|hold| {
                 let identity = hold.identity.clone().or_else(|| identity(hold.thread));
                 let (tid, name) = identity.unwrap_or_default();
+                let contended = hold.waiters_max > 0;
+                let stack = hold.samples.most_frequent();
                 LongHoldReport {
                     tid,
                     name,
                     start_s: self.since_start(hold.start_ns),
                     duration_ms: (hold.end_ns - hold.start_ns) as f64 / 1e6,
-                    contended: hold.waiters_max > 0,
+                    contended,
                     waiters_max: hold.waiters_max,
                     waited_s: seconds(hold.waited_ns),
                     forced: hold.forced,
-                    drop_request_unanswered_ms: hold.unanswered_ns.map(|ns| ns as f64 / 1e6),
-                    stack: hold.stack.clone(),
+                    drop_request_unanswered_ms: hold.unanswered_ns.map(milliseconds),
+                    cpu_ms: hold.share.cpu_ns.map(milliseconds),
+                    not_run_ms: hold.share.not_run_ns.map(milliseconds),
+                    stack: stack.map_or_else(Vec::new, |stack| stack.lines.clone()),
+                    user_frame: stack.and_then(|stack| stack.user_line.clone()),
+                    samples: hold.samples.count(),
+                    stack_samples: stack.map_or(0, |stack| stack.count),
+                    stack_missing: hold.samples.why_none(contended),
                 }
             })
             .collect()
+    }
+
+    fn throttled(&self) -> Option<Throttled> {
+        let (times, stopped_ns) = self.process.throttled?;
+        let (before, before_ns) = self.process.throttled_before;
+        Some(Throttled {
+            times: times.saturating_sub(before),
+            stopped_s: seconds(stopped_ns.saturating_sub(before_ns)),
+        })
     }
 
     fn since_start(&self, at_ns: u64) -> f64 {
@@ -269,10 +374,24 @@ impl View<'_> {
     }
 }
 
+#[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
+fn milliseconds(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
 /// A party to a wait, before it is named.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Party {
     Seat(usize),
     Nobody,
     Unknown,
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast from f64 saturates, and lengths are not negative"
+)]
+fn whole_ns(seconds: f64) -> u64 {
+    (seconds * 1e9).round() as u64
 }

@@ -8,8 +8,9 @@ use ungil_core::{Event, Kind};
 
 use super::frame;
 use super::schema::{
-    COMMON_SEQUENCE, DEBUG_ANNOTATIONS, DROP_REQUEST, FORCED, GIL, HOLD, RELEASE, RELEASE_KIND,
-    SCHEMA, Track, VOLUNTARY, WAIT, annotation, packet, process_totals, thread_totals, track_event,
+    BLOCKED, COMMON_SEQUENCE, DEBUG_ANNOTATIONS, DROP_REQUEST, FORCED, GIL, HOLD, RAN, RELEASE,
+    RELEASE_KIND, SCHEMA, Track, VOLUNTARY, WAIT, annotation, free_threaded_totals, packet,
+    process_totals, thread_totals, track_event,
 };
 use super::wire::{Fields, Malformed, Value};
 use crate::record::{Frame, Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals};
@@ -130,6 +131,10 @@ impl Decoder {
             (track_event::INSTANT, Name::Interned(RELEASE)) => {
                 (event.release()?.ok_or(Damage("a release has no kind"))?, gil)
             }
+            (track_event::INSTANT, Name::Interned(RAN)) => {
+                let blocked = event.annotation(Name::Interned(BLOCKED))?;
+                (blocked.map_or(Kind::Ran, |_| Kind::RanAndBlocked), gil)
+            }
             (track_event::SLICE_END, _) => match event.release()? {
                 Some(kind) => (kind, state.gil),
                 None => return Ok(None),
@@ -172,13 +177,28 @@ impl Decoder {
                 }
                 Record::ProcessStarted(event.process(process, at_ns)?)
             }
+            (Track::Process(process), b"throttled") => {
+                self.check(process)?;
+                let (times, stopped_ns) = (event.uint("times")?, event.uint("stopped_ns")?);
+                Record::Throttled { process, at_ns, times, stopped_ns }
+            }
             (Track::Process(process), b"process totals") => {
                 self.check(process)?;
                 let mut totals = ProcessTotals::default();
                 for (name, value) in process_totals(&mut totals) {
                     *value = event.uint(name)?;
                 }
+                for (name, value) in free_threaded_totals(&mut totals) {
+                    if let Some(told) = event.annotation(Name::Spelled(name.as_bytes()))? {
+                        *value = told.uint()?;
+                    }
+                }
                 Record::ProcessEnded { process, at_ns, totals }
+            }
+            (Track::Process(process), b"libraries") => {
+                self.check(process)?;
+                let files = event.required("files")?.array(|text| Some(text.to_owned()))?;
+                Record::Libraries { process, at_ns, files }
             }
             (Track::Thread(thread), b"thread started") => {
                 let process = ProcessId(narrow(event.uint("process")?)?);
@@ -198,7 +218,15 @@ impl Decoder {
                     }
                     Record::ThreadEnded { thread, at_ns, totals }
                 }
+                b"scheduled" => Record::Scheduled {
+                    thread,
+                    at_ns,
+                    ran_ns: event.uint("ran_ns")?,
+                    delayed_ns: event.uint("delayed_ns")?,
+                    runnable: event.uint("runnable")? != 0,
+                },
                 b"stack" => Record::Stack { thread, at_ns, frames: event.frames()? },
+                b"no stack" => Record::NoStack { thread, at_ns, why: event.text("why")? },
                 _ => return Err(Damage("an event on a thread's track is none that schema 1 has")),
             },
             _ => return Err(Damage("an event is none that schema 1 has on its track")),

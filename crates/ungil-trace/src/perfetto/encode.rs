@@ -16,8 +16,8 @@ use super::packet::{
     put_packet,
 };
 use super::schema::{
-    COMMON_SEQUENCE, CULPRIT, CULPRIT_TID, SCHEMA, Track, annotation, clock, packet,
-    process_totals, sequence_of, thread_totals, track, track_event,
+    COMMON_SEQUENCE, CULPRIT, CULPRIT_TID, SCHEMA, Track, annotation, clock, free_threaded_totals,
+    packet, process_totals, sequence_of, thread_totals, track, track_event,
 };
 use super::slices::ThreadTrack;
 use super::wire::Message;
@@ -116,6 +116,11 @@ impl Encoder {
                     for (name, value) in process_totals(&mut totals) {
                         annotate_uint(event, name, *value);
                     }
+                    for (name, value) in free_threaded_totals(&mut totals) {
+                        if *value != 0 {
+                            annotate_uint(event, name, *value);
+                        }
+                    }
                 });
             }
             Record::ThreadStarted { thread, process, tid, at_ns, name } => {
@@ -135,6 +140,33 @@ impl Encoder {
                 known(&mut self.threads, *thread)?;
                 self.instant(Track::Thread(*thread), *at_ns, "stack", |event| {
                     annotate_texts(event, "stack", frames.iter().map(frame::to_text));
+                });
+            }
+            &Record::Scheduled { thread, at_ns, ran_ns, delayed_ns, runnable } => {
+                known(&mut self.threads, thread)?;
+                self.instant(Track::Thread(thread), at_ns, "scheduled", |event| {
+                    annotate_uint(event, "ran_ns", ran_ns);
+                    annotate_uint(event, "delayed_ns", delayed_ns);
+                    annotate_uint(event, "runnable", runnable.into());
+                });
+            }
+            &Record::Throttled { process, at_ns, times, stopped_ns } => {
+                self.pid(process)?;
+                self.instant(Track::Process(process), at_ns, "throttled", |event| {
+                    annotate_uint(event, "times", times);
+                    annotate_uint(event, "stopped_ns", stopped_ns);
+                });
+            }
+            Record::NoStack { thread, at_ns, why } => {
+                known(&mut self.threads, *thread)?;
+                self.instant(Track::Thread(*thread), *at_ns, "no stack", |event| {
+                    annotate_text(event, "why", why);
+                });
+            }
+            Record::Libraries { process, at_ns, files } => {
+                self.pid(*process)?;
+                self.instant(Track::Process(*process), *at_ns, "libraries", |event| {
+                    annotate_texts(event, "files", files.iter());
                 });
             }
             Record::Note { text: note } => {
@@ -316,11 +348,17 @@ fn text_bytes(record: &Record) -> usize {
         }
         Record::ThreadStarted { name: text, .. }
         | Record::ThreadNamed { name: text, .. }
+        | Record::NoStack { why: text, .. }
         | Record::Note { text } => piece(text),
+        Record::Libraries { files, .. } => files.iter().map(piece).sum(),
         Record::Stack { frames, .. } => {
             frames.iter().map(|frame| 2 * piece(&frame.function) + piece(&frame.file)).sum()
         }
-        Record::Gil { .. } | Record::ProcessEnded { .. } | Record::ThreadEnded { .. } => 0,
+        Record::Gil { .. }
+        | Record::Scheduled { .. }
+        | Record::Throttled { .. }
+        | Record::ProcessEnded { .. }
+        | Record::ThreadEnded { .. } => 0,
     }
 }
 

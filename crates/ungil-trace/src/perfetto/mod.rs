@@ -9,16 +9,18 @@
 //! instant `ungil`   schema=1, version
 //! chunks            deflated packets, 256 KiB each before deflation
 //!   track `ungil`     instants `note`; `end` is the last event of a whole trace
-//!   process tracks    instants `process started`, `process totals`
+//!   process tracks    instants `process started`, `throttled`, `process totals`
 //!   thread tracks     slices `wait` and `hold`;
 //!                     instants `thread started`, `thread named`, `thread totals`,
-//!                     `drop request`, `stack`, and `release` for one without a hold
+//!                     `drop request`, `stack`, `scheduled` (what the kernel had counted), `ran`
+//!                     (for how long in a long hold), and `release` for one without a hold
 //! ```
 //! The analysis reads instants and slices only; track descriptors are for the UI.
 //! Field numbers and names are in `schema`, what each record becomes is in `encode` and `slices`,
 //! and `decode` turns it back. `ungil` writes and reads this small part of the format itself: an event costs
 //! tens of nanoseconds, and a hostile file cannot make the reader allocate more than it holds.
 
+mod anchor;
 mod decode;
 mod encode;
 mod frame;
@@ -30,6 +32,7 @@ mod unfinished;
 mod wire;
 mod writer;
 
+pub use anchor::wall_clock;
 pub use reader::{Ending, ReadError, read};
 pub use schema::SCHEMA;
 pub use unfinished::{Unfinished, why_cut};

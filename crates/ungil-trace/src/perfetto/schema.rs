@@ -99,15 +99,18 @@ pub mod clock {
 }
 
 /// Names of events on the sequence of a thread; the number of a name is its place, from 1.
-pub const EVENT_NAMES: [&str; 4] = ["wait", "hold", "drop request", "release"];
+pub const EVENT_NAMES: [&str; 5] = ["wait", "hold", "drop request", "release", "ran"];
 pub const WAIT: u64 = 1;
 pub const HOLD: u64 = 2;
 pub const DROP_REQUEST: u64 = 3;
 /// An instant: a release whose hold is not in the trace, because its acquire was lost.
 pub const RELEASE: u64 = 4;
+/// An instant in a long hold: it would have ended then, had its thread run all the time.
+pub const RAN: u64 = 5;
 
 /// Names of annotations on the sequence of a thread, numbered likewise.
-pub const ANNOTATION_NAMES: [&str; 5] = ["gil", "release", "culprit", "culprit_tid", "unfinished"];
+pub const ANNOTATION_NAMES: [&str; 7] =
+    ["gil", "release", "culprit", "culprit_tid", "unfinished", "cpu_ns", "blocked"];
 /// Which GIL, if it is not 0; on a slice, with its begin.
 pub const GIL: u64 = 1;
 /// `voluntary` or `forced`; at the end of a `hold`, or with an instant `release`.
@@ -118,6 +121,10 @@ pub const CULPRIT: u64 = 3;
 pub const CULPRIT_TID: u64 = 4;
 /// `true` on a slice whose real end is not in the trace; its end is no event.
 pub const UNFINISHED: u64 = 5;
+/// For how long the thread ran, with an instant `ran` in a hold; for people, as it follows.
+pub const CPU_NS: u64 = 6;
+/// `true` with an instant `ran` if the thread blocked meanwhile.
+pub const BLOCKED: u64 = 7;
 
 pub const VOLUNTARY: &str = "voluntary";
 pub const FORCED: &str = "forced";
@@ -182,6 +189,11 @@ pub fn thread_totals(totals: &mut ThreadTotals) -> [(&'static str, &mut u64); 11
         ("involuntary_switches", &mut totals.involuntary_switches),
         ("lost_events", &mut totals.lost_events),
     ]
+}
+
+/// The annotations of `process totals` that only a free-threaded build has.
+pub fn free_threaded_totals(totals: &mut ProcessTotals) -> [(&'static str, &mut u64); 2] {
+    [("gil_state", &mut totals.gil_state), ("gil_on_ns", &mut totals.gil_on_ns)]
 }
 
 /// The annotations of `process totals`.

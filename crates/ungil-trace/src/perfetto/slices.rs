@@ -12,8 +12,8 @@ use ungil_core::{Event, Kind};
 
 use super::packet::{annotate_interned, follow_sequence, open_sequence, put_packet};
 use super::schema::{
-    ANNOTATION_NAMES, DROP_REQUEST, EVENT_NAMES, FORCED, GIL, HOLD, RELEASE, RELEASE_KIND, Track,
-    UNFINISHED, VOLUNTARY, WAIT, annotation, interned, packet, track_event,
+    ANNOTATION_NAMES, BLOCKED, CPU_NS, DROP_REQUEST, EVENT_NAMES, FORCED, GIL, HOLD, RAN, RELEASE,
+    RELEASE_KIND, Track, UNFINISHED, VOLUNTARY, WAIT, annotation, interned, packet, track_event,
 };
 use super::wire::Message;
 use crate::record::ThreadId;
@@ -65,6 +65,18 @@ impl ThreadTrack {
             Kind::DropRequest => self.instant(bytes, DROP_REQUEST, at_ns, gil, |_| ()),
             Kind::ReleaseVoluntary => self.release(bytes, at_ns, gil, VOLUNTARY),
             Kind::ReleaseForced => self.release(bytes, at_ns, gil, FORCED),
+            Kind::Ran | Kind::RanAndBlocked => {
+                let hold = self.open.filter(|open| open.name == HOLD && open.gil == gil);
+                let cpu_ns = hold.and_then(|hold| at_ns.checked_sub(hold.since_ns));
+                self.instant(bytes, RAN, at_ns, gil, |event| {
+                    if let Some(cpu_ns) = cpu_ns {
+                        annotate_interned(event, CPU_NS, |it| it.uint(annotation::UINT, cpu_ns));
+                    }
+                    if kind == Kind::RanAndBlocked {
+                        annotate_interned(event, BLOCKED, |it| it.uint(annotation::BOOL, 1));
+                    }
+                });
+            }
         }
     }
 
@@ -180,7 +192,7 @@ mod tests {
     proptest! {
         #[test]
         fn at_most_one_slice_is_open_and_none_at_the_end(
-            events in prop::collection::vec((1..=5u8, 0..2u8), 0..50)
+            events in prop::collection::vec((1..=7u8, 0..2u8), 0..50)
         ) {
             let mut bytes = Vec::new();
             let mut track = ThreadTrack::open(&mut bytes, ThreadId(0), 2);

@@ -11,8 +11,10 @@ use super::encode::Encoder;
 use super::schema::{TRACE_PACKET, clock, packet};
 use super::unfinished::temporary_name;
 use super::wire::Message;
+use crate::clock::read_ns;
 use crate::lock::try_lock;
 use crate::record::{Record, ThreadId};
+use crate::wall_clock::WallClock;
 
 /// A chunk is deflated and written when it has grown this large.
 pub const CHUNK_BYTES: usize = 256 << 10;
@@ -40,6 +42,7 @@ pub struct Writer {
     file: File,
     /// Length of the file up to its last whole chunk.
     written: u64,
+    wall_clock: WallClock,
     encoder: Encoder,
     deflate: Compress,
     deflated: Vec<u8>,
@@ -76,7 +79,9 @@ impl Writer {
             (clock::BOOTTIME, libc::CLOCK_BOOTTIME),
             (clock::REALTIME, libc::CLOCK_REALTIME),
         ];
-        let mut encoder = Encoder::new(&clocks.map(read_clock));
+        let clocks = clocks.map(|(id, clock)| (id, read_ns(clock)));
+        let wall_clock = WallClock::new(clocks[0].1, clocks[2].1);
+        let mut encoder = Encoder::new(&clocks);
         file.write_all(encoder.bytes())?;
         let written = encoder.bytes().len() as u64;
         encoder.clear();
@@ -86,6 +91,7 @@ impl Writer {
             temporary,
             file,
             written,
+            wall_clock,
             encoder,
             deflate: Compress::new(DEFLATE_LEVEL, true),
             deflated: Vec::new(),
@@ -97,6 +103,11 @@ impl Writer {
     /// The name that it is to have.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The clocks that it was begun with, as a reader of the file finds them.
+    pub const fn wall_clock(&self) -> WallClock {
+        self.wall_clock
     }
 
     /// Adds `record`. `culprit` is, for an acquire that ended a wait, the thread that held
@@ -235,16 +246,6 @@ fn deflate(deflate: &mut Compress, bytes: &[u8], out: &mut Vec<u8>) -> io::Resul
 
 fn failed_before() -> io::Error {
     io::Error::other("an earlier part of the trace could not be written")
-}
-
-/// A Perfetto clock id, and what that clock shows.
-fn read_clock((id, clock): (u64, libc::clockid_t)) -> (u64, u64) {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is writable, and Linux has had each of these clocks since 2.6.39.
-    unsafe { libc::clock_gettime(clock, &raw mut now) };
-    // A clock set to before 1970 counts as 1970; only the date shown in the UI depends on it.
-    let part = |value: i64| u64::try_from(value).unwrap_or(0);
-    (id, part(now.tv_sec) * 1_000_000_000 + part(now.tv_nsec))
 }
 
 #[cfg(test)]

@@ -2,9 +2,11 @@
 //! trace file and the analysis while the program runs.
 
 mod leftover;
+mod limit;
 mod order;
 #[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]
 mod process;
+mod scheduled;
 mod session;
 #[cfg(feature = "stacks")]
 mod watch;
@@ -17,7 +19,7 @@ use crate::child::block_all;
 use crate::clock::now_ns;
 use crate::interpreter::{self, Hookable};
 use crate::perfetto::{Incomplete, Overwrite, Writer};
-use crate::record::{ProcessId, Record, ThreadId};
+use crate::record::{NOTHING_RECORDED, ProcessId, Record, ThreadId};
 use crate::report::Report;
 use process::Traced;
 use session::Session;
@@ -196,6 +198,8 @@ struct Recording {
     executable: PathBuf,
     sink: Sink,
     watch: Watch,
+    /// Holds longer than this are followed.
+    follow_after_ns: u64,
     processes: Vec<Traced>,
     /// Table files that were opened, or are not worth opening.
     known: HashSet<OsString>,
@@ -255,11 +259,13 @@ impl Recording {
             shared,
             executable,
             sink: Sink {
-                analysis: Analysis::new(blame_after_ns),
+                analysis: Analysis::new(blame_after_ns).with_wall_clock(Some(writer.wall_clock())),
                 writer: Some(writer),
                 file_error: None,
             },
             watch: Watch::new(blame_after_ns),
+            // Early enough that little of a hold that gets a row of its own is missed.
+            follow_after_ns: blame_after_ns / 4,
             processes: Vec::new(),
             known: HashSet::new(),
             next_process: ProcessId(0),
@@ -296,6 +302,12 @@ impl Recording {
         watch.collect(&mut self.processes, |record| sink.put(&record));
         let fullest = self.round();
         let soon = self.watch.look(&mut self.processes, now);
+        // What this tells of a hold that has ended comes before its release, which is given out in
+        // the next round at the earliest.
+        for traced in &mut self.processes {
+            let sink = &mut self.sink;
+            traced.follow_holders(now, self.follow_after_ns, |record| sink.put(&record));
+        }
         if now.saturating_sub(self.flushed_ns) >= FLUSH_NS {
             self.flushed_ns = now;
             self.sink.try_file(Writer::flush);
@@ -366,7 +378,7 @@ impl Recording {
             self.sink.put(&Record::Note { text });
         }
         if self.next_process.0 == 0 {
-            let text = format!("nothing was recorded: {}", self.why_nothing());
+            let text = format!("{NOTHING_RECORDED}{}", self.why_nothing());
             self.sink.put(&Record::Note { text });
         }
         self.finish_processes(processes);
@@ -377,13 +389,19 @@ impl Recording {
         let program = self.executable.display();
         match interpreter::hookable(&self.executable) {
             Hookable::No(why) => why,
-            Hookable::NotPython => {
+            Hookable::NotPython { preloadable: true } => {
                 format!(
-                    "neither {program} nor a program that it started is a dynamically \
-                         linked Python that inherited its environment"
+                    "{program} is no Python and loaded none, and no program that it started \
+                         was one with the hook in it"
                 )
             }
-            Hookable::Yes | Hookable::NotScheduled(_) => {
+            Hookable::NotPython { preloadable: false } => {
+                format!(
+                    "{program} is statically linked, so the hook was not in it, and no program \
+                         that it started was a Python with the hook in it"
+                )
+            }
+            Hookable::Yes | Hookable::FreeThreaded(_) | Hookable::NotScheduled(_) => {
                 format!(
                     "the hook did not answer from {program}; `ungil doctor` tells whether it \
                          can, and a limit on file size or memory (ulimit) may keep it from it"

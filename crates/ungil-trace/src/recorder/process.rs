@@ -1,10 +1,13 @@
 //! One traced process, seen from outside: its table, its threads, its life.
 
+use super::limit::{Limits, Throttling};
 use super::order::Order;
+use super::scheduled::{Follower, Scheduled, switches};
 use crate::clock::now_ns;
 use crate::record::{Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals};
 use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -66,9 +69,12 @@ pub struct Thread {
     pub ident: u64,
     /// Whether Python's own name is known.
     pub named: bool,
+    /// The GIL of its last event.
+    gil: u8,
     generation: u32,
     /// CPU time and context switches as the kernel told from outside.
     outside: [u64; 3],
+    follower: Follower,
 }
 
 /// A traced process.
@@ -91,16 +97,28 @@ pub struct Traced {
     ended: Vec<(ThreadId, u64, ThreadTotals)>,
     /// Slot whose kernel counters are asked for next.
     next_outside: usize,
+    limits: Option<Limits>,
 }
 
 /// Who holds and who waits at one moment.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Moment {
     /// Threads that have a slot.
     pub threads: usize,
-    /// When the longest running hold began, 0 if there is none.
-    pub held_since_ns: u64,
-    /// Whether any thread waits.
+    /// The holds that go on, one a GIL.
+    pub holds: Vec<Running>,
+}
+
+/// A hold that goes on.
+#[derive(Clone, Copy, Debug)]
+pub struct Running {
+    /// The holder.
+    pub thread: ThreadId,
+    /// Of which GIL.
+    pub gil: u8,
+    /// When it began.
+    pub since_ns: u64,
+    /// Whether any thread waits for that GIL.
     pub is_waited_for: bool,
 }
 
@@ -134,6 +152,7 @@ impl Traced {
             latest_ns: 0,
             ended: Vec::new(),
             next_outside: 0,
+            limits: Limits::of(pid),
         };
         Some((traced, process))
     }
@@ -156,9 +175,12 @@ impl Traced {
                 let thread = introduce(self.id, self.pid, slot, next, &mut give);
                 self.threads[index] = Some(thread);
             }
-            let Some(thread) = &self.threads[index] else { continue };
-            let (id, order) = (thread.id, &mut self.order);
-            let count = table.drain(index, |event| order.add(id, event));
+            let Some(thread) = &mut self.threads[index] else { continue };
+            let (id, gil, order) = (thread.id, &mut thread.gil, &mut self.order);
+            let count = table.drain(index, |event| {
+                *gil = event.gil;
+                order.add(id, event);
+            });
             round.events += count;
             round.fullest = round.fullest.max(count as f64 / RING_EVENTS as f64);
             if state == Some(SlotState::Ended) {
@@ -219,10 +241,16 @@ impl Traced {
                 give(Record::ThreadEnded { thread: thread.id, at_ns, totals });
             }
         }
+        if let Some(done) = self.limits.as_ref().and_then(Limits::since) {
+            let Throttling { times, stopped_ns } = done;
+            give(Record::Throttled { process, at_ns, times, stopped_ns });
+        }
         let totals = ProcessTotals {
             switch_interval_ns: header.switch_interval_ns.load(Relaxed),
             policy: header.policy.load(Relaxed).into(),
             unrecorded_threads: header.unrecorded_threads.load(Relaxed),
+            gil_state: header.gil_state.load(Acquire).into(),
+            gil_on_ns: header.gil_on_ns.load(Relaxed),
         };
         give(Record::ProcessEnded { process, at_ns, totals });
         let _ = fs::remove_file(&self.path);
@@ -236,11 +264,25 @@ impl Traced {
             let index = self.next_outside % slots;
             self.next_outside = index + 1;
             if let Some(thread) = &mut self.threads[index] {
-                let now = outside(self.pid, thread.tid);
+                let scheduled = Scheduled::of(self.pid, thread.tid);
+                scheduled.into_iter().for_each(|answer| thread.follower.keep(answer));
+                let [voluntary, involuntary] = switches(self.pid, thread.tid);
+                let now = [scheduled.map_or(0, |answer| answer.ran_ns), voluntary, involuntary];
                 for (known, now) in thread.outside.iter_mut().zip(now) {
                     *known = now.max(*known);
                 }
             }
+        }
+    }
+
+    /// Asks the kernel what it does with the threads that have held a GIL for `after_ns` or longer.
+    pub fn follow_holders(&mut self, now: u64, after_ns: u64, mut give: impl FnMut(Record)) {
+        let (pid, slots) = (self.pid, self.mapping.table().slots());
+        for (thread, slot) in self.threads.iter_mut().zip(slots) {
+            let Some(Thread { id, tid, follower, .. }) = thread else { continue };
+            let ask = || Scheduled::of(pid, *tid);
+            let since_ns = slot.holding_since_ns.load(Relaxed);
+            follower.look(since_ns, now, after_ns, ask, |answer| give(answer.record(*id)));
         }
     }
 
@@ -249,20 +291,50 @@ impl Traced {
         self.threads.iter_mut().flatten()
     }
 
-    /// What the slots say about this moment.
+    /// The number of the GIL whose condition variable lies in this range of its memory.
+    pub fn gil_in(&self, range: Range<u64>) -> Option<u8> {
+        let gils = self.mapping.table().header().gils.iter();
+        let place = gils.map(|gil| gil.load(Relaxed)).position(|gil| range.contains(&gil));
+        place.and_then(|place| u8::try_from(place).ok())
+    }
+
+    /// What the slots say about this moment. Which GIL a thread holds or waits for is known from
+    /// its events, so a hold that has just begun may be shown at the GIL of the one before.
     pub fn now(&self) -> Moment {
         let mut moment = Moment::default();
-        for slot in self.mapping.table().used_slots() {
-            if slot.state() == Some(SlotState::Live) {
-                moment.threads += 1;
-                moment.is_waited_for |= slot.waiting_since_ns.load(Relaxed) != 0;
-                let since = slot.holding_since_ns.load(Relaxed);
-                if since != 0 && (moment.held_since_ns == 0 || since < moment.held_since_ns) {
-                    moment.held_since_ns = since;
-                }
+        let mut waited_for = Vec::new();
+        for (index, slot) in self.mapping.table().used_slots().iter().enumerate() {
+            if slot.state() != Some(SlotState::Live) {
+                continue;
+            }
+            moment.threads += 1;
+            let Some(Some(thread)) = self.threads.get(index) else { continue };
+            let gil = thread.gil;
+            if slot.waiting_since_ns.load(Relaxed) != 0 && !waited_for.contains(&gil) {
+                waited_for.push(gil);
+            }
+            let since_ns = slot.holding_since_ns.load(Relaxed);
+            if since_ns != 0 {
+                let thread = thread.id;
+                moment.add(Running { thread, gil, since_ns, is_waited_for: false });
             }
         }
+        for hold in &mut moment.holds {
+            hold.is_waited_for = waited_for.contains(&hold.gil);
+        }
         moment
+    }
+}
+
+impl Moment {
+    /// Adds a hold, unless an older one of the same GIL is there: the slots are read one after the
+    /// other, while the GIL changes hands.
+    fn add(&mut self, hold: Running) {
+        match self.holds.iter_mut().find(|known| known.gil == hold.gil) {
+            Some(known) if known.since_ns <= hold.since_ns => {}
+            Some(known) => *known = hold,
+            None => self.holds.push(hold),
+        }
     }
 }
 
@@ -286,8 +358,10 @@ fn introduce(
         tid,
         ident: slot.ident.load(Relaxed),
         named: is_main,
+        gil: 0,
         generation: slot.generation.load(Relaxed),
         outside: [0; 3],
+        follower: Follower::default(),
     }
 }
 
@@ -328,10 +402,12 @@ fn describe(header: &Header, process: ProcessId, pid: u32) -> Process {
         .collect();
     let version = load_text(&header.python);
     let not_recorded = match Status::from_number(header.status.load(Relaxed)) {
-        Some(Status::Hooked) => None,
-        Some(Status::FreeThreaded) => {
-            Some("this Python is a free-threaded build: it has no GIL to wait for")
-        }
+        // Whether a free-threaded build has a GIL is known in the end.
+        Some(Status::Hooked | Status::FreeThreaded) => None,
+        Some(Status::NotSeen) => Some(
+            "a Python was loaded, but the hook saw nothing of its start: it was not started, or \
+             it was loaded in a way that hides it (RTLD_DEEPBIND)",
+        ),
         Some(Status::PyPy) => Some("PyPy's GIL is not made of calls to libc, so it cannot be seen"),
         Some(Status::UnknownInterpreter) | None => Some(
             "this Python does not make the calls to libc that a GIL is known by; \
@@ -385,21 +461,4 @@ fn totals(slot: &Slot, outside: [u64; 3]) -> ThreadTotals {
         involuntary_switches: involuntary_switches.max(outside[2]),
         lost_events: slot.lost.load(Relaxed),
     }
-}
-
-/// CPU time in ns, voluntary and involuntary context switches of a thread; zeroes if it is gone.
-fn outside(pid: u32, tid: u32) -> [u64; 3] {
-    let read = |file| fs::read_to_string(format!("/proc/{pid}/task/{tid}/{file}"));
-    let schedstat = read("schedstat").unwrap_or_default();
-    let cpu_ns = schedstat.split_whitespace().next().and_then(|word| word.parse().ok());
-    let status = read("status").unwrap_or_default();
-    let field = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().parse().ok()
-    };
-    [
-        cpu_ns.unwrap_or(0),
-        field("voluntary_ctxt_switches:").unwrap_or(0),
-        field("nonvoluntary_ctxt_switches:").unwrap_or(0),
-    ]
 }

@@ -1,15 +1,20 @@
 //! Decides when a process is looked at from outside: for the stack of a thread that keeps the
 //! GIL while another one waits, and for the names of new threads.
 
-use super::process::Traced;
-use crate::record::Record;
-use crate::stacks::{Answer, Sample, StackError, StackSampler};
+use super::process::{Running, Thread, Traced};
+use crate::record::{Record, ThreadId};
+use crate::stacks::{Answer, Holder, Sample, StackError, StackSampler};
 use std::collections::HashMap;
 
 /// Between two looks for names: with hundreds of threads one costs milliseconds.
 const NAMES_EVERY_NS: u64 = 50_000_000;
 /// The longest pause between looks that found no name (a thread that Python does not know).
 const NAMES_PATIENCE_NS: u64 = 2_000_000_000;
+/// The shortest time between two samples of one hold: with a deep stack one costs a millisecond.
+const SAMPLES_EVERY_NS: u64 = 5_000_000;
+/// From some age on a hold is sampled whenever it has grown by this part: a hold of 400 ms has some
+/// 22 samples at the usual blame time, one of an hour a hundred.
+const GROWTH: u64 = 8;
 
 /// What is looked for, process by process.
 pub struct Watch {
@@ -17,24 +22,39 @@ pub struct Watch {
     sampler: Option<StackSampler>,
     blame_after_ns: u64,
     processes: HashMap<u32, State>,
+    /// Holds that ended before there was a stack of them, each with a moment of it.
+    missed: Vec<(ThreadId, u64)>,
     reported: bool,
 }
 
 #[derive(Default)]
 struct State {
-    /// Beginning of the hold that was looked at last.
-    hold_ns: u64,
-    /// Age at which that hold is looked at again.
-    next_age_ns: u64,
+    /// The hold that was looked at last, by GIL.
+    holds: HashMap<u8, Watched>,
     names_at_ns: u64,
     names_pause_ns: u64,
+}
+
+/// A hold, and what was seen of it.
+#[derive(Clone, Copy)]
+struct Watched {
+    hold: Running,
+    /// Age at which it is looked at again.
+    next_age_ns: u64,
+    /// When its stack was asked for, until it has come.
+    asked_ns: Option<u64>,
 }
 
 impl Watch {
     /// Holds longer than `blame_after_ns` are to have a stack.
     pub fn new(blame_after_ns: u64) -> Self {
-        let sampler = StackSampler::start().ok();
-        Self { sampler, blame_after_ns, processes: HashMap::new(), reported: false }
+        Self {
+            sampler: StackSampler::start().ok(),
+            blame_after_ns,
+            processes: HashMap::new(),
+            missed: Vec::new(),
+            reported: false,
+        }
     }
 
     /// Asks for what is worth knowing now, and says whether the next look should come soon: a
@@ -45,15 +65,20 @@ impl Watch {
         for traced in traced {
             let state = self.processes.entry(traced.pid).or_default();
             let moment = traced.now();
-            let since = moment.held_since_ns;
-            if since != state.hold_ns {
+            state.forget_ended(&moment.holds, &mut self.missed);
+            for hold in moment.holds {
                 // Half the time, so that a hold which is just long enough has its sample.
-                (state.hold_ns, state.next_age_ns) = (since, self.blame_after_ns / 2);
-            }
-            let age = if since == 0 { 0 } else { now.saturating_sub(since) };
-            if since != 0 && age >= state.next_age_ns {
-                if moment.is_waited_for {
-                    state.next_age_ns = age.saturating_mul(4);
+                let first_age_ns = self.blame_after_ns / 2;
+                let fresh = Watched { hold, next_age_ns: first_age_ns, asked_ns: None };
+                let watched = state.holds.entry(hold.gil).or_insert(fresh);
+                let age_ns = now.saturating_sub(hold.since_ns);
+                if age_ns < watched.next_age_ns {
+                    continue;
+                }
+                if hold.is_waited_for {
+                    let pause_ns = first_age_ns.max(SAMPLES_EVERY_NS).max(age_ns / GROWTH);
+                    watched.next_age_ns = age_ns.saturating_add(pause_ns);
+                    watched.asked_ns.get_or_insert(now);
                     sampler.request_stack(traced.pid);
                 } else {
                     soon |= moment.threads > 1;
@@ -73,27 +98,41 @@ impl Watch {
     pub fn collect(&mut self, traced: &mut [Traced], mut give: impl FnMut(Record)) {
         let Some(sampler) = &self.sampler else { return };
         for answer in sampler.answers() {
+            let (Answer::Sample { pid, .. } | Answer::Failed { pid, .. }) = &answer;
+            let Some(traced) = traced.iter_mut().find(|traced| traced.pid == *pid) else {
+                continue;
+            };
+            let state = self.processes.entry(traced.pid).or_default();
             match answer {
-                Answer::Sample { pid, sample } => {
-                    let Some(traced) = traced.iter_mut().find(|traced| traced.pid == pid) else {
-                        continue;
-                    };
-                    if name_threads(traced, &sample, &mut give)
-                        && let Some(state) = self.processes.get_mut(&pid)
-                    {
+                Answer::Sample { sample, .. } => {
+                    if name_threads(traced, &sample, &mut give) {
                         state.names_pause_ns = 0;
                     }
-                    give_stack(traced, sample, &mut give);
+                    if let Some(files) = sample.libraries {
+                        let (process, at_ns) = (traced.id, sample.at_ns);
+                        give(Record::Libraries { process, at_ns, files });
+                    }
+                    let Sample { begun_ns, at_ns, holders, .. } = sample;
+                    for holder in holders {
+                        if let Some(thread) = state.thread_of(traced, &holder, begun_ns) {
+                            state.give_stack(&thread, holder, at_ns, &mut give);
+                        }
+                    }
                 }
-                Answer::Failed { error: StackError::Gone | StackError::NotReady(_), .. } => {}
-                Answer::Failed { error, .. } if !self.reported => {
-                    self.reported = true;
-                    let text =
-                        format!("thread names and the code of long holds are missing: {error}");
-                    give(Record::Note { text });
+                Answer::Failed { error, .. } => {
+                    if let Some(text) = note_of(&error).filter(|_| !self.reported) {
+                        self.reported = true;
+                        give(Record::Note { text });
+                    }
+                    state.give_failure(&error, &mut give);
                 }
-                Answer::Failed { .. } => {}
             }
+        }
+        let mut lives =
+            |id| traced.iter_mut().any(|traced| traced.threads_mut().any(|thread| thread.id == id));
+        for (thread, at_ns) in self.missed.extract_if(.., |missed| lives(missed.0)) {
+            let why = "it ended before its stack was read".to_owned();
+            give(Record::NoStack { thread, at_ns, why });
         }
     }
 
@@ -107,6 +146,81 @@ impl Watch {
     }
 }
 
+impl State {
+    /// Drops the holds that are over; `missed` gets those whose stack is asked for in vain. (If it
+    /// was taken in time and has yet to come, that counts.)
+    fn forget_ended(&mut self, running: &[Running], missed: &mut Vec<(ThreadId, u64)>) {
+        self.holds.retain(|_, Watched { hold, asked_ns, .. }| {
+            let goes_on = running
+                .iter()
+                .any(|now| (now.thread, now.since_ns) == (hold.thread, hold.since_ns));
+            if let Some(asked_ns) = asked_ns.filter(|_| !goes_on) {
+                missed.push((hold.thread, asked_ns));
+            }
+            goes_on
+        });
+    }
+
+    /// Whose stack it is. In the main interpreter a thread has its own ident; in another one the
+    /// thread counts that has held that GIL since before the sample was begun.
+    fn thread_of(&self, traced: &mut Traced, holder: &Holder, begun_ns: u64) -> Option<Thread> {
+        let gil = holder.gil.clone().map_or(Some(0), |range| traced.gil_in(range));
+        let holds = match gil.filter(|_| !holder.in_main) {
+            None => None,
+            Some(gil) => {
+                let hold = self.holds.get(&gil)?.hold;
+                Some((hold.since_ns <= begun_ns).then_some(hold.thread)?)
+            }
+        };
+        let is_it = |thread: &&mut Thread| match holds {
+            Some(id) => thread.id == id,
+            None => thread.ident == holder.ident,
+        };
+        traced.threads_mut().find(is_it).cloned()
+    }
+
+    /// Gives the stack of a holder, or why it has none.
+    fn give_stack(
+        &mut self,
+        &Thread { id: thread, ident, .. }: &Thread,
+        holder: Holder,
+        at_ns: u64,
+        give: &mut impl FnMut(Record),
+    ) {
+        for watched in self.holds.values_mut().filter(|watched| watched.hold.thread == thread) {
+            watched.asked_ns = None;
+        }
+        let mut frames = holder.frames;
+        if ident == holder.ident {
+            frames.extend(holder.callers);
+        }
+        if frames.is_empty() {
+            let why = "the thread ran no Python function".to_owned();
+            give(Record::NoStack { thread, at_ns, why });
+        } else {
+            give(Record::Stack { thread, at_ns, frames });
+        }
+    }
+
+    /// Says of every hold whose stack was asked for why it has not come.
+    fn give_failure(&mut self, error: &StackError, give: &mut impl FnMut(Record)) {
+        for watched in self.holds.values_mut() {
+            if let Some(at_ns) = watched.asked_ns.take() {
+                let thread = watched.hold.thread;
+                give(Record::NoStack { thread, at_ns, why: error.about_a_hold() });
+            }
+        }
+    }
+}
+
+/// What the report has to say once if stacks can never be had.
+fn note_of(error: &StackError) -> Option<String> {
+    match error {
+        StackError::Gone | StackError::NotReady(_) => None,
+        error => Some(format!("thread names and the code of long holds are missing: {error}")),
+    }
+}
+
 /// Whether a thread got its name.
 fn name_threads(traced: &mut Traced, sample: &Sample, give: &mut impl FnMut(Record)) -> bool {
     let mut any = false;
@@ -117,12 +231,4 @@ fn name_threads(traced: &mut Traced, sample: &Sample, give: &mut impl FnMut(Reco
         }
     }
     any
-}
-
-fn give_stack(traced: &mut Traced, sample: Sample, give: &mut impl FnMut(Record)) {
-    let Some(holder) = sample.holder.filter(|holder| !holder.frames.is_empty()) else { return };
-    if let Some(thread) = traced.threads_mut().find(|thread| thread.ident == holder.ident) {
-        let (thread, at_ns, frames) = (thread.id, sample.at_ns, holder.frames);
-        give(Record::Stack { thread, at_ns, frames });
-    }
 }

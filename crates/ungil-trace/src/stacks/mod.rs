@@ -8,9 +8,14 @@
 //! before 3.11 an interpreter does not know its kernel thread ids. An ident is reused as soon as
 //! its thread has ended, so compare [`Sample::at_ns`] with the life of the thread.
 //!
-//! Not known: sub-interpreters other than the one py-spy finds first, thread names of Python 2.
+//! A thread that runs code in a sub-interpreter has frames there, and below them some of the
+//! interpreter that called it.
+//!
+//! Not known: sub-interpreters before Python 3.7, thread names of Python 2.
 
 mod forbidden;
+mod interpreters;
+mod libraries;
 mod reader;
 mod sampler;
 
@@ -18,27 +23,40 @@ pub use reader::StackReader;
 pub use sampler::{Answer, StackSampler};
 
 use crate::record::Frame;
+use std::ops::Range;
 
 /// What one look at a process showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When the holder's stack had been read, in ns of `CLOCK_MONOTONIC`. A thread that has held
-    /// the GIL without a break from before the request until then was not mistaken for another.
+    /// When reading began, in ns of `CLOCK_MONOTONIC`.
+    pub begun_ns: u64,
+    /// When the holders' stacks had been read. A thread that held a GIL without a break from
+    /// `begun_ns` until then was not mistaken for another.
     pub at_ns: u64,
-    /// The thread that held the GIL, if any did.
-    pub holder: Option<Holder>,
-    /// Every thread that Python has a name for, in no order. A new name may be missing from a
-    /// sample that only a stack was wanted of.
+    /// The threads that held a GIL: at most one, unless sub-interpreters have GILs of their own.
+    pub holders: Vec<Holder>,
+    /// Every thread that Python has a name for, in no order; empty if only stacks were wanted.
     pub names: Vec<ThreadName>,
+    /// The shared libraries that its user may have built, if they were looked up and are others
+    /// than before.
+    pub libraries: Option<Vec<String>>,
 }
 
-/// The thread that held the GIL when the sample was taken.
+/// A thread that held a GIL when the sample was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Its `threading.get_ident()`.
+    /// The addresses of the struct that is this GIL; `None` before Python 3.12, where there is one.
+    pub gil: Option<Range<u64>>,
+    /// Its `threading.get_ident()`, as the interpreter has it whose code it ran. In a
+    /// sub-interpreter that can be another thread's: up to 3.12 `run_string` runs in the name of the
+    /// thread that made the interpreter.
     pub ident: u64,
-    /// Its Python stack, innermost frame first. Empty if it runs no Python function.
+    /// Whether that was the main interpreter.
+    pub in_main: bool,
+    /// Its Python stack there, innermost frame first. Empty if it ran no Python function.
     pub frames: Vec<Frame>,
+    /// What goes on from there: the frames of thread `ident` in the main interpreter and others.
+    pub callers: Vec<Frame>,
 }
 
 /// A thread and what Python calls it.
@@ -46,7 +64,8 @@ pub struct Holder {
 pub struct ThreadName {
     /// Its `threading.get_ident()`.
     pub ident: u64,
-    /// `threading.Thread.name`.
+    /// `threading.Thread.name`, as the main interpreter knows it, else as the oldest
+    /// sub-interpreter does that has started it.
     pub name: String,
 }
 
@@ -67,4 +86,17 @@ pub enum StackError {
     /// A version of Python that py-spy does not know. Final.
     #[error("no Python stacks: {0}")]
     Unsupported(String),
+}
+
+impl StackError {
+    /// Why a hold has no stack, in a clause in which "it" is the hold.
+    pub fn about_a_hold(&self) -> String {
+        match self {
+            // The note on the trace as a whole says what forbids it.
+            Self::Forbidden(_) => "the platform forbids reading the process".to_owned(),
+            Self::Gone => "the process ended before its stack was read".to_owned(),
+            Self::NotReady(why) => format!("the process could not be read meanwhile: {why}"),
+            Self::Unsupported(why) => why.clone(),
+        }
+    }
 }

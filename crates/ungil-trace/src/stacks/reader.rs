@@ -1,18 +1,28 @@
 //! One process, its interpreter found once and then read as often as wanted.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::error::Error;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
+use std::time::{Duration, Instant};
 
 use py_spy::config::{Config, LineNo, LockingStrategy};
+use py_spy::python_process_info::PythonProcessLayout;
 use py_spy::{PythonSpy, StackTrace};
 
 use super::forbidden::why_forbidden;
+use super::interpreters::Interpreters;
+use super::libraries::users_libraries;
 use super::{Holder, Sample, StackError, ThreadName};
 use crate::clock::now_ns;
 use crate::record::Frame;
+
+/// What the main thread of an interpreter is called.
+const MAIN: &str = "MainThread";
+/// Between two looks at the libraries of a process.
+const LIBRARIES_EVERY: Duration = Duration::from_secs(1);
 
 /// A process whose stacks can be read.
 ///
@@ -21,6 +31,13 @@ use crate::record::Frame;
 pub struct StackReader {
     pid: u32,
     spy: PythonSpy,
+    /// Where the interpreters are listed, if that is known.
+    interpreters: Option<Interpreters>,
+    /// The one that py-spy found.
+    first: PythonProcessLayout,
+    libraries: Vec<String>,
+    /// When they were looked up.
+    libraries_at: Option<Instant>,
 }
 
 impl StackReader {
@@ -33,42 +50,168 @@ impl StackReader {
             full_filenames: true,
             ..Config::default()
         };
-        let spy = guarded(pid, || PythonSpy::new(py_spy_pid, &config))?;
-        Ok(Self { pid, spy })
+        guarded(pid, || {
+            let spy = PythonSpy::new(py_spy_pid, &config)?;
+            let (interpreters, first) = (Interpreters::find(&spy), spy.addresses.clone());
+            let (libraries, libraries_at) = (Vec::new(), None);
+            Ok::<_, anyhow::Error>(Self { pid, spy, interpreters, first, libraries, libraries_at })
+        })
     }
 
-    /// The stack of the thread that holds the GIL now, and the names known so far.
+    /// The stacks of the threads that hold a GIL now.
     pub fn read(&mut self) -> Result<Sample, StackError> {
-        let holder = self.traces(Extent::Holder)?.into_iter().find_map(holder);
-        Ok(Sample { at_ns: now_ns(), holder, names: self.names() })
+        let begun_ns = now_ns();
+        let (holders, at_ns) = guarded(self.pid, || {
+            let interpreters = self.list();
+            let holders = self.holders(&interpreters)?;
+            Ok::<_, anyhow::Error>((holders, now_ns()))
+        })?;
+        let libraries = if holders.is_empty() { None } else { self.changed_libraries() };
+        Ok(Sample { begun_ns, at_ns, holders, names: Vec::new(), libraries })
     }
 
-    /// Like [`read`](Self::read), with every name read anew.
+    /// Like [`read`](Self::read), with the names of all threads.
     pub fn read_with_names(&mut self) -> Result<Sample, StackError> {
-        self.spy.python_thread_names.clear();
         let mut sample = self.read()?;
-        if sample.holder.is_none() {
-            // py-spy looks names up for threads it reports, and nobody held the GIL.
-            self.traces(Extent::AllThreads)?;
-            sample.names = self.names();
-        }
+        sample.names = guarded(self.pid, || {
+            let interpreters = self.list();
+            self.names(&interpreters)
+        })?;
         Ok(sample)
     }
 
-    fn traces(&mut self, extent: Extent) -> Result<Vec<StackTrace>, StackError> {
+    /// The interpreters that are there now, the main one first; never empty.
+    fn list(&self) -> Vec<PythonProcessLayout> {
+        let found = self.interpreters.as_ref().map(|known| known.list(&self.spy.process));
+        found.filter(|found| !found.is_empty()).unwrap_or_else(|| vec![self.first.clone()])
+    }
+
+    /// The libraries of the user if they have changed; not looked up at every sample.
+    fn changed_libraries(&mut self) -> Option<Vec<String>> {
+        if self.libraries_at.is_some_and(|at| at.elapsed() < LIBRARIES_EVERY) {
+            return None;
+        }
+        self.libraries_at = Some(Instant::now());
+        let libraries = users_libraries(self.pid);
+        (libraries != self.libraries).then(|| {
+            self.libraries.clone_from(&libraries);
+            libraries
+        })
+    }
+
+    /// The holder of every GIL that is held.
+    fn holders(&mut self, interpreters: &[PythonProcessLayout]) -> anyhow::Result<Vec<Holder>> {
+        let mut holders = Vec::new();
+        let mut seen = Vec::new();
+        for &PythonProcessLayout { threadstate_address: gil, .. } in interpreters {
+            if !seen.contains(&gil) {
+                seen.push(gil);
+                holders.extend(self.holder(gil, interpreters)?);
+            }
+        }
+        Ok(holders)
+    }
+
+    /// The thread that holds the GIL at `gil`, if one does, with its frames in every interpreter
+    /// whose code it may be running.
+    fn holder(
+        &mut self,
+        gil: usize,
+        interpreters: &[PythonProcessLayout],
+    ) -> anyhow::Result<Option<Holder>> {
+        let main = interpreters[0].interpreter_address;
+        let (inner, range) = match &self.interpreters {
+            Some(known) if interpreters.len() > 1 => {
+                let Some(inner) = known.of_holder(&self.spy.process, gil) else { return Ok(None) };
+                (inner, known.range_of(gil))
+            }
+            known => (main, known.as_ref().and_then(|known| known.range_of(gil))),
+        };
+        let mut holder: Option<Holder> = None;
+        for at in callers(gil, inner, interpreters) {
+            let in_main = at.interpreter_address == main;
+            let Some(StackTrace { thread_id: ident, frames, .. }) = self.trace_of_holder(at)?
+            else {
+                // Without a state in this one; or the GIL has just gone to another thread.
+                continue;
+            };
+            let frames = frames.into_iter().map(frame);
+            match &mut holder {
+                Some(holder) if holder.ident == ident => holder.callers.extend(frames),
+                Some(_) => break,
+                None => {
+                    let (gil, frames) = (range.clone(), frames.collect());
+                    holder = Some(Holder { gil, ident, in_main, frames, callers: Vec::new() });
+                }
+            }
+        }
+        Ok(holder)
+    }
+
+    /// What the thread that holds the GIL of `at` does in the interpreter of `at`.
+    fn trace_of_holder(&mut self, at: PythonProcessLayout) -> anyhow::Result<Option<StackTrace>> {
+        self.spy.addresses = at;
+        self.spy.config.collect_thread_names = false;
+        Ok(self.traces(Extent::Holder)?.into_iter().find(|trace| trace.owns_gil))
+    }
+
+    /// What threads are called: the main interpreter's names come before those of others, in which
+    /// a thread of the main one has an identity of its own.
+    fn names(&mut self, interpreters: &[PythonProcessLayout]) -> anyhow::Result<Vec<ThreadName>> {
+        let mut names = HashMap::new();
+        for (index, at) in interpreters.iter().enumerate() {
+            self.spy.addresses = at.clone();
+            self.spy.config.collect_thread_names = true;
+            self.spy.python_thread_names.clear();
+            // py-spy looks names up for threads that it reports, and reports fewest if somebody
+            // holds the GIL.
+            let looked_up = self.traces(Extent::Holder).and_then(|traces| {
+                let found = traces.iter().any(|trace| trace.owns_gil);
+                if found { Ok(traces) } else { self.traces(Extent::AllThreads) }
+            });
+            // A sub-interpreter may be on its way out.
+            if index == 0 {
+                looked_up?;
+            }
+            for (&ident, name) in &self.spy.python_thread_names {
+                // A sub-interpreter calls whichever thread imports `threading` its main thread.
+                if let Some(name) = name.clone().filter(|name| index == 0 || name != MAIN) {
+                    names.entry(ident).or_insert(name);
+                }
+            }
+        }
+        Ok(names.into_iter().map(|(ident, name)| ThreadName { ident, name }).collect())
+    }
+
+    fn traces(&mut self, extent: Extent) -> anyhow::Result<Vec<StackTrace>> {
         // Set here and not before `PythonSpy::new`, which would print if it found no GIL.
         self.spy.config.gil_only = matches!(extent, Extent::Holder);
         self.spy.config.lineno = match extent {
             Extent::Holder => LineNo::LastInstruction,
             Extent::AllThreads => LineNo::NoLine,
         };
-        guarded(self.pid, || self.spy.get_stack_traces())
+        self.spy.get_stack_traces()
     }
+}
 
-    fn names(&self) -> Vec<ThreadName> {
-        let known = self.spy.python_thread_names.iter();
-        known.filter_map(|(&ident, name)| Some(ThreadName { ident, name: name.clone()? })).collect()
-    }
+/// Where to look for the frames of the thread that holds the GIL at `gil`, innermost first: in the
+/// interpreter `inner` whose code it runs, then in the ones that may have called that one, which
+/// were made before it or share its GIL, and at last in the main one. py-spy is to ask each for the
+/// thread that holds that GIL, whichever GIL is its own.
+fn callers(
+    gil: usize,
+    inner: usize,
+    interpreters: &[PythonProcessLayout],
+) -> Vec<PythonProcessLayout> {
+    let mut order: Vec<_> = interpreters
+        .iter()
+        .enumerate()
+        .filter(|(index, at)| *index == 0 || at.threadstate_address == gil)
+        .map(|(_, at)| PythonProcessLayout { threadstate_address: gil, ..at.clone() })
+        .collect();
+    order.reverse();
+    order.sort_by_key(|at| at.interpreter_address != inner);
+    order
 }
 
 /// Which threads py-spy reports. Its cost grows with their number.
@@ -76,13 +219,6 @@ impl StackReader {
 enum Extent {
     Holder,
     AllThreads,
-}
-
-fn holder(trace: StackTrace) -> Option<Holder> {
-    trace.owns_gil.then(|| Holder {
-        ident: trace.thread_id,
-        frames: trace.frames.into_iter().map(frame).collect(),
-    })
 }
 
 fn frame(frame: py_spy::Frame) -> Frame {

@@ -35,7 +35,8 @@ pub enum Answer {
         sample: Sample,
     },
     /// No sample. After any error but [`StackError::NotReady`] further requests for this process
-    /// are ignored until it is [forgotten](StackSampler::forget).
+    /// are answered alike until it is [forgotten](StackSampler::forget), and for some time after
+    /// that one, too: nothing is tried meanwhile.
     Failed {
         /// Of which process.
         pid: u32,
@@ -84,14 +85,14 @@ impl StackSampler {
 
     /// Asks for the stack of the thread that holds the GIL of process `pid`. Never blocks.
     ///
-    /// A request for a process that has one waiting merges with it; one that comes too soon after
-    /// a failure is dropped without an answer.
+    /// Every request has an answer, unless the process is forgotten first; one for a process that
+    /// has another one waiting merges with it and shares its answer.
     pub fn request_stack(&self, pid: u32) {
         self.orders.add(pid, Wanted::Stack);
     }
 
     /// Asks for the names of all threads of process `pid`, and the stack as well. Never blocks.
-    /// Merges and is dropped like [`request_stack`](Self::request_stack).
+    /// Merges like [`request_stack`](Self::request_stack).
     ///
     /// Worth asking for when a thread has appeared, but not more often than a few times a second:
     /// it costs 6 ms of CPU time with 200 threads, 40 ms if none of them holds the GIL.
@@ -162,9 +163,10 @@ enum Target {
     Pausing {
         until: Instant,
         pause: Duration,
+        why: StackError,
     },
     /// It will never work.
-    Hopeless,
+    Hopeless(StackError),
 }
 
 struct Worker {
@@ -181,27 +183,31 @@ impl Worker {
                 Order::Sample(pid, wanted) => self.answer(pid, wanted),
                 Order::Forget(pid) => {
                     self.targets.remove(&pid);
-                    None
+                    continue;
                 }
             };
-            if answer.is_some_and(|answer| self.answers.send(answer).is_err()) {
+            if self.answers.send(answer).is_err() {
                 return;
             }
         }
     }
 
-    /// The answer to a request, or `None` if the process is to be left alone.
-    fn answer(&mut self, pid: u32, wanted: Wanted) -> Option<Answer> {
+    /// The answer to a request. A process that is to be left alone gives its last one again.
+    fn answer(&mut self, pid: u32, wanted: Wanted) -> Answer {
         let now = Instant::now();
         let (reader, pause) = match self.targets.remove(&pid) {
             Some(Target::Attached(reader)) => (Ok(reader), FIRST_PAUSE),
             None => (StackReader::attach(pid).map(Box::new), FIRST_PAUSE),
-            Some(Target::Pausing { until, pause }) if until <= now => {
+            Some(Target::Pausing { until, pause, .. }) if until <= now => {
                 (StackReader::attach(pid).map(Box::new), (pause * 2).min(LONGEST_PAUSE))
             }
             Some(target) => {
+                let (Target::Pausing { why: error, .. } | Target::Hopeless(error)) = &target else {
+                    unreachable!("an attached reader was taken above")
+                };
+                let answer = Answer::Failed { pid, error: error.clone() };
                 self.targets.insert(pid, target);
-                return None;
+                return answer;
             }
         };
         let outcome = reader.and_then(|mut reader| {
@@ -210,14 +216,18 @@ impl Worker {
         });
         let (target, answer) = match outcome {
             Ok((reader, sample)) => (Target::Attached(reader), Answer::Sample { pid, sample }),
-            // Too many failures in a row: the process may have called exec, so look anew.
-            Err(error @ StackError::NotReady(_)) => {
-                (Target::Pausing { until: now + pause, pause }, Answer::Failed { pid, error })
+            Err(error) => {
+                let why = error.clone();
+                let target = match &error {
+                    // Too many failures in a row: the process may have called exec, so look anew.
+                    StackError::NotReady(_) => Target::Pausing { until: now + pause, pause, why },
+                    _ => Target::Hopeless(why),
+                };
+                (target, Answer::Failed { pid, error })
             }
-            Err(error) => (Target::Hopeless, Answer::Failed { pid, error }),
         };
         self.targets.insert(pid, target);
-        Some(answer)
+        answer
     }
 }
 
@@ -252,15 +262,15 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_has_ended_is_reported_once() {
+    fn a_process_that_has_ended_is_told_of_at_every_request() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let pid = child.id();
         child.wait().unwrap();
         let (answers, received) = mpsc::channel();
         let mut worker = Worker { orders: Arc::default(), answers, targets: HashMap::new() };
         let gone = Answer::Failed { pid, error: StackError::Gone };
-        assert_eq!(worker.answer(pid, Wanted::Stack), Some(gone.clone()));
-        assert_eq!(worker.answer(pid, Wanted::Stack), None);
+        assert_eq!(worker.answer(pid, Wanted::Stack), gone);
+        assert_eq!(worker.answer(pid, Wanted::Stack), gone);
         drop((worker, received));
 
         let sampler = StackSampler::start().unwrap();
@@ -275,13 +285,16 @@ mod tests {
         let pid = std::process::id();
         let mut pauses = vec![];
         for _ in 0..10 {
-            assert!(worker.answer(pid, Wanted::Stack).is_some());
-            let Some(Target::Pausing { until, pause }) = worker.targets.get_mut(&pid) else {
+            assert!(matches!(worker.answer(pid, Wanted::Stack), Answer::Failed { .. }));
+            let Some(Target::Pausing { until, pause, why }) = worker.targets.get_mut(&pid) else {
                 panic!("no pause after a failure")
             };
             pauses.push(*pause);
             *until = Instant::now() + LONGEST_PAUSE;
-            assert_eq!(worker.answer(pid, Wanted::Stack), None);
+            // Told apart from a new failure by what is answered.
+            *why = StackError::NotReady("as before".into());
+            let before = Answer::Failed { pid, error: why.clone() };
+            assert_eq!(worker.answer(pid, Wanted::Stack), before);
             let Some(Target::Pausing { until, .. }) = worker.targets.get_mut(&pid) else {
                 panic!("the pause is gone")
             };

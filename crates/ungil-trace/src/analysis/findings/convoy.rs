@@ -46,17 +46,20 @@ pub(super) fn find(scene: Scene, kept_s: f64) -> Option<Finding> {
     };
     let blocking = &worst.blocking;
     let text = format!(
-        "thread {} waited {} after {} of its {} blocking calls{behind}: {:.1} of {:.1} s{alike}",
+        "thread {} waited {} for the GIL after blocking calls{behind}: {} of its {} came back at \
+         least {} late, {} on average, {} together{alike}",
         scene.name(worst),
-        words::length(blocking.late_p50_ms / 1e3),
-        blocking.late,
-        blocking.calls,
-        blocking.waited_s,
-        scene.process.duration_s,
+        words::part(blocking.waited_s, scene.process.duration_s),
+        words::number(blocking.late),
+        words::count(blocking.calls, "call"),
+        words::length(scene.late_s()),
+        words::length(blocking.late_s / blocking.late as f64),
+        words::length(blocking.late_s),
     );
     let evidence = Evidence::Convoy {
         calls: blocking.calls,
         late: blocking.late,
+        late_s: blocking.late_s,
         late_p50_ms: blocking.late_p50_ms,
         waited_s: blocking.waited_s,
         culprits: culprits.iter().map(|thread| thread.tid).collect(),

@@ -4,7 +4,7 @@
 //! the hog of a convoy is the culprit named there.
 
 use super::{Scene, words};
-use crate::report::{Evidence, Finding, Who};
+use crate::report::{Evidence, Finding, ThreadReport, Who};
 
 /// The part of all held time that makes a hog.
 const HOG_SHARE: f64 = 0.8;
@@ -12,8 +12,10 @@ const HOG_SHARE: f64 = 0.8;
 /// The hog, if there is one that `told` does not tell of already.
 pub(super) fn find(scene: Scene, told: &[Finding]) -> Option<Finding> {
     let threads = &scene.gil.threads;
-    let hog = threads.iter().max_by(|a, b| a.held_s.total_cmp(&b.held_s))?;
-    let held_share = hog.held_s / scene.gil.held_s;
+    // What the first thread held before there was a second one was at nobody's cost.
+    let held_s = |thread: &ThreadReport| thread.held_s - thread.startup_held_s;
+    let hog = threads.iter().max_by(|a, b| held_s(a).total_cmp(&held_s(b)))?;
+    let held_share = held_s(hog) / (scene.gil.held_s - scene.gil.startup_held_s);
     if held_share.is_nan() || held_share <= HOG_SHARE {
         return None;
     }
@@ -33,8 +35,10 @@ pub(super) fn find(scene: Scene, told: &[Finding]) -> Option<Finding> {
         .map(|finding| finding.cost_s)
         .sum();
     let charged_s: f64 = untold.iter().map(|row| row.waited_s).sum();
-    let cost_s = (charged_s - natively_s).max(0.0);
-    if !scene.is_relevant(cost_s) || natively_s > cost_s {
+    // What its native code costs is told there, and what the kernel did is not its own doing.
+    let elsewhere_s = natively_s + hog.descheduled.waited_s;
+    let cost_s = (charged_s - elsewhere_s).max(0.0);
+    if !scene.is_relevant(cost_s) || elsewhere_s > cost_s {
         return None;
     }
     let victims = match untold.iter().filter(|row| row.victim == Who::Others).count() as u64 {
@@ -42,13 +46,14 @@ pub(super) fn find(scene: Scene, told: &[Finding]) -> Option<Finding> {
         _ => untold.len() as u64 - 1 + scene.gil.others.map_or(0, |others| others.threads),
     };
     let text = format!(
-        "thread {} had the GIL for {} of the time that any thread had it; {} waited {} for it in \
-         {:.1} s",
+        "thread {} held the GIL for {} in which any thread did ({}); {} waited {} for it, added \
+         up, in {}",
         scene.name(hog),
+        words::part(hog.held_s, scene.gil.held_s),
         words::percent(held_share),
         words::count(victims, "other thread"),
         words::length(charged_s),
-        scene.process.duration_s,
+        words::length(scene.busy_s()),
     );
     Some(Finding {
         advice: Some(

@@ -4,8 +4,9 @@
 //! answers within microseconds while it runs bytecode. A request that stays unanswered for the
 //! blame time means that one single operation kept the GIL: a C extension, or a long built-in.
 
-use super::{Scene, words};
-use crate::report::{Evidence, Finding, ThreadReport};
+use super::place::Place;
+use super::{Scene, advice, words};
+use crate::report::{Evidence, Finding, LongHoldReport, ThreadReport};
 
 /// The part of the run that such holds must make others wait for to be told,
 const COST_SHARE: f64 = 0.01;
@@ -18,7 +19,7 @@ const NOTICED_MS: f64 = 100.0;
 /// One finding for each thread that kept the GIL in native code.
 pub(super) fn find(scene: Scene) -> Vec<Finding> {
     let kept_on = |thread: &&ThreadReport| {
-        let unanswered = &thread.unanswered;
+        let unanswered = &thread.kept;
         let repeated = unanswered.holds >= REPEATED
             && unanswered.waited_s > COST_SHARE * scene.process.duration_s;
         repeated || unanswered.max_ms >= NOTICED_MS
@@ -27,36 +28,53 @@ pub(super) fn find(scene: Scene) -> Vec<Finding> {
 }
 
 fn describe(scene: Scene, thread: &ThreadReport) -> Finding {
-    let unanswered = &thread.unanswered;
-    let mut holds = scene.gil.long_holds.iter().filter(|hold| {
-        hold.tid == thread.tid && hold.drop_request_unanswered_ms.is_some() && hold.contended
-    });
-    let frame = holds.find_map(|hold| hold.stack.first()).cloned();
-    let place = frame.as_ref().map_or_else(String::new, |frame| format!(", in {frame}"));
+    let unanswered = &thread.kept;
+    let place = Place::of(holds_of(scene, thread).into_iter());
+    let longest = match unanswered.holds {
+        1 => String::new(),
+        _ => format!(", the longest {}", words::length(unanswered.max_ms / 1e3)),
+    };
     let text = format!(
-        "thread {} kept the GIL for {} after it was asked to let go, in {} of native code, the \
-         longest {}{place}; others waited {} meanwhile",
+        "thread {} kept the GIL for {} after it was asked to let go, in {} of native code{longest}; \
+         others waited {} meanwhile; {}",
         scene.name(thread),
         words::length(unanswered.total_s),
         words::count(unanswered.holds, "hold"),
-        words::length(unanswered.max_ms / 1e3),
         words::length(unanswered.waited_s),
+        place.clause(),
     );
+    let advice = advice::against_native_hold(&place, &scene.process.libraries);
     let evidence = Evidence::NativeHold {
         holds: unanswered.holds,
         unanswered_s: unanswered.total_s,
         longest_ms: unanswered.max_ms,
-        frame,
+        frame: place.frame,
+        user_frame: place.user_frame,
+        samples: place.samples,
+        frame_samples: place.frame_samples,
     };
     Finding {
-        advice: Some(
-            "the native function should let go of the GIL (Py_BEGIN_ALLOW_THREADS, Cython's \
-             nogil, pybind11's gil_scoped_release, ctypes.CDLL in place of PyDLL), or be given \
-             less work at a time, or run in another process; no switch interval helps here"
-                .to_owned(),
-        ),
+        advice: Some(advice),
         threads: vec![thread.tid],
         cost_s: unanswered.waited_s,
         ..scene.finding(evidence, text)
     }
+}
+
+/// The listed ones of the holds that were counted: those that were longest unanswered. Where a
+/// thread was while the kernel did not run it says nothing.
+fn holds_of<'a>(scene: Scene<'a>, thread: &ThreadReport) -> Vec<&'a LongHoldReport> {
+    let mut holds: Vec<_> = scene
+        .gil
+        .long_holds
+        .iter()
+        .filter(|hold| hold.tid == thread.tid && hold.contended)
+        .filter_map(|hold| {
+            let unanswered_ms = hold.drop_request_unanswered_ms?;
+            Some((unanswered_ms - hold.not_run_ms.unwrap_or(0.0), hold))
+        })
+        .collect();
+    holds.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    holds.truncate(usize::try_from(thread.kept.holds).unwrap_or(usize::MAX));
+    holds.into_iter().map(|(_, hold)| hold).collect()
 }

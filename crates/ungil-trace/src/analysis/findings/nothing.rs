@@ -1,53 +1,62 @@
-//! Nothing wrong, or nothing but that there is one GIL for all, with the numbers that say so.
+//! Nothing wrong, or nothing but that there is one GIL for all, with the numbers that say so; or
+//! nothing known.
 
-use super::words;
-use crate::report::{Evidence, Finding, ProcessReport};
+use super::{whose, words};
+use crate::record::NOTHING_RECORDED;
+use crate::report::{Evidence, Finding, ProcessReport, Scope};
 
 /// Contended for more of the time than this, a GIL that treats all alike still slows them down.
 const LIMIT_SHARE: f64 = 0.2;
 
+/// A start-up shorter than this part of the run changes no share that is worth telling.
+const TOLD_PART: f64 = 0.1;
+
+/// Whether this finding says that the GIL is the limit.
+pub(in crate::analysis) fn is_limit(finding: &Finding) -> bool {
+    matches!(finding.evidence, Evidence::None { contended_share, .. } if contended_share > LIMIT_SHARE)
+}
+
 /// The finding of a trace without other findings, about its busiest GIL.
-pub(super) fn find(processes: &[ProcessReport]) -> Finding {
-    let gils =
-        processes.iter().flat_map(|process| process.gils.iter().map(move |gil| (process, gil)));
+pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -> Finding {
+    let gils = super::recorded(processes)
+        .flat_map(|process| process.gils.iter().map(move |gil| (process, gil)));
     let busiest = gils.max_by(|(_, a), (_, b)| a.held_s.total_cmp(&b.held_s));
-    let Some((process, gil)) = busiest else {
-        let why = processes.iter().find_map(|process| process.not_recorded.as_deref());
-        let text = why.map_or_else(
-            || "no GIL was used".to_owned(),
-            |why| format!("no GIL was recorded: {why}"),
-        );
-        let evidence = Evidence::None { held_share: 0.0, contended_share: 0.0, waited_max_s: 0.0 };
-        return Finding {
-            evidence,
-            text,
-            advice: None,
-            pid: None,
-            gil: None,
-            threads: Vec::new(),
-            cost_s: 0.0,
-        };
-    };
-    let share = |part_s: f64| {
-        if process.duration_s > 0.0 { (part_s / process.duration_s).min(1.0) } else { 0.0 }
-    };
-    let (held_share, contended_share) = (share(gil.held_s), share(gil.contended_s));
+    let Some((process, gil)) = busiest else { return not_recorded(processes, notes) };
+    let startup_s = process.startup_s.unwrap_or(0.0);
+    let busy_s = process.duration_s - startup_s;
+    let share = |part_s: f64| if busy_s > 0.0 { (part_s / busy_s).min(1.0) } else { 0.0 };
+    let held_share = share(gil.held_s - gil.startup_held_s);
+    let contended_share = share(gil.contended_s);
     let waited_max_s = gil.threads.iter().map(|thread| thread.waited_s).fold(0.0, f64::max);
+    let wanting = gil.threads.iter().map(|thread| thread.waited_s).sum::<f64>()
+        + gil.others.map_or(0.0, |others| others.waited_s)
+        + gil.held_s
+        - gil.startup_held_s;
+    let wanting = if busy_s > 0.0 { wanting / busy_s } else { 0.0 };
     let is_limit = contended_share > LIMIT_SHARE;
+    let the_gil = whose::the_gil(processes, process, gil);
     let verdict = if is_limit {
         format!(
-            "nobody is treated badly, but the GIL is the limit: {:.1} threads wanted it on average; \
-             it",
-            gil.wanting_mean
+            "nobody is treated badly, but {the_gil} is the limit: {:.1} threads wanted it on \
+             average; it",
+            wanting
         )
     } else {
-        "nothing wrong: the GIL".to_owned()
+        format!("nothing wrong: {the_gil}")
+    };
+    let apart = match process.startup_s {
+        Some(startup_s) if startup_s >= TOLD_PART * process.duration_s => format!(
+            "; before its second thread the process ran alone for {} and held {} of that",
+            words::length(startup_s),
+            words::percent((gil.startup_held_s / startup_s).min(1.0)),
+        ),
+        _ => String::new(),
     };
     let text = format!(
-        "{verdict} was held {} of the time, contended {}; no thread waited more than {}",
+        "{verdict} was held {} of the time and contended {}; {}{apart}",
         words::percent(held_share),
         words::percent(contended_share),
-        words::length(waited_max_s),
+        words::waited_at_most(waited_max_s),
     );
     let advice = "only processes, or native code that lets go of the GIL, run at the same time";
     Finding {
@@ -58,5 +67,31 @@ pub(super) fn find(processes: &[ProcessReport]) -> Finding {
         gil: Some(gil.gil),
         threads: Vec::new(),
         cost_s: 0.0,
+        scope: Scope::Run,
+        window: None,
+        worst: None,
+    }
+}
+
+/// The finding of a trace without a GIL: why there is none.
+fn not_recorded(processes: &[ProcessReport], notes: &[String]) -> Finding {
+    let told = processes.iter().find_map(|process| process.not_recorded.as_deref());
+    let from_recorder = || notes.iter().find_map(|note| note.strip_prefix(NOTHING_RECORDED));
+    let text = told.or_else(from_recorder).unwrap_or(if processes.is_empty() {
+        "no Python was seen"
+    } else {
+        "no Python took its GIL: it was not started, or is 2.7 and has started no thread"
+    });
+    Finding {
+        evidence: Evidence::NotRecorded {},
+        text: text.to_owned(),
+        advice: None,
+        pid: None,
+        gil: None,
+        threads: Vec::new(),
+        cost_s: 0.0,
+        scope: Scope::Run,
+        window: None,
+        worst: None,
     }
 }

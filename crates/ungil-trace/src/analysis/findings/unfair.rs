@@ -1,6 +1,6 @@
 //! Unfair: threads that want the GIL nearly all the time get very different shares of it.
 
-use super::{Scene, words};
+use super::{SWITCH_INTERVAL_MS, Scene, words};
 use crate::report::{Evidence, Finding, ThreadReport};
 
 /// A thread wants the GIL all the time if, waits left out, it is without it for at most this part
@@ -18,8 +18,6 @@ const FAIR_JAIN: f64 = 0.9;
 /// Turns each thread should have had before shares are compared. With n turns given out by
 /// chance a share scatters by 1/sqrt(n), so a hundred turns keep chance alone at an index of 0.99.
 const TURNS: f64 = 100.0;
-/// The interpreter's default switch interval, for a process that did not tell its own.
-const SWITCH_INTERVAL_MS: f64 = 5.0;
 /// Lives shorter than this are mostly start-up.
 const LIFE_S: f64 = 1.0;
 
@@ -51,14 +49,18 @@ pub(super) fn find(scene: Scene) -> Option<Finding> {
     // What a thread with less than the mean share waited longer than one with the mean share.
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     let cost_s: f64 = rivals.iter().map(|thread| (mean - share(thread)).max(0.0) * life_s).sum();
+    let held = |thread: &ThreadReport| {
+        let held = words::part(thread.held_s, scene.life_s(thread));
+        format!("{held} ({})", words::percent(share(thread)))
+    };
     let text = format!(
-        "{} wanted the GIL all the time but got unequal shares: {} ran for {} of its life, {} for \
-         {} with gaps of up to {} (Jain index {jain:.2})",
+        "{} wanted the GIL all the time but got unequal shares: {} held it for {}, {} for {} with \
+         gaps of up to {} (Jain index {jain:.2})",
         words::count(rivals.len() as u64, "thread"),
         scene.name(best),
-        words::percent(share(best)),
+        held(best),
         scene.name(worst),
-        words::percent(share(worst)),
+        held(worst),
         words::length(worst.gaps.max_ms / 1e3),
     );
     let evidence = Evidence::Unfair {

@@ -1,18 +1,41 @@
-//! Numbers as a sentence shows them.
+//! Numbers as a sentence shows them: with three digits, so that who adds or multiplies them again
+//! finds the sentence to be true.
 
-/// A length of time with two significant digits, in the unit that suits it.
+/// A length of time with three significant digits, in the unit that suits it.
 pub(super) fn length(seconds: f64) -> String {
-    let (value, unit) = match seconds {
+    let (value, unit) = in_unit(seconds);
+    format!("{} {unit}", digits(value))
+}
+
+/// `1.54 of 4.12 s`, `52 ms of 1.02 s`.
+pub(super) fn part(part_s: f64, whole_s: f64) -> String {
+    let ((value, unit), (_, whole_unit)) = (in_unit(part_s), in_unit(whole_s));
+    let part = if unit == whole_unit { digits(value) } else { length(part_s) };
+    format!("{part} of {}", length(whole_s))
+}
+
+fn in_unit(seconds: f64) -> (f64, &'static str) {
+    match seconds {
         s if s >= 0.9995 => (s, "s"),
         s if s >= 0.000_999_5 => (s * 1e3, "ms"),
         s if s > 0.0 => (s * 1e6, "us"),
-        _ => return "0 s".to_owned(),
-    };
-    if value >= 9.95 {
-        return format!("{value:.0} {unit}");
+        _ => (0.0, "s"),
     }
-    let text = format!("{value:.1}");
-    format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+fn digits(value: f64) -> String {
+    let text = match value {
+        v if v >= 999.5 => return number(round(v)),
+        v if v >= 99.95 => return format!("{v:.0}"),
+        v if v >= 9.995 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
+    };
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
+fn round(value: f64) -> u64 {
+    value.round() as u64
 }
 
 /// A share of 1 in percent.
@@ -24,25 +47,83 @@ pub(super) fn percent(share: f64) -> String {
     }
 }
 
-/// `1 thread`, `2 threads`.
-pub(super) fn count(number: u64, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+/// `1 thread`, `2 threads`, `10,308 calls`.
+pub(super) fn count(how_many: u64, noun: &str) -> String {
+    format!("{} {noun}{}", number(how_many), if how_many == 1 { "" } else { "s" })
+}
+
+/// `812`, `10,308`.
+pub(super) fn number(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .filter_map(|group| std::str::from_utf8(group).ok())
+        .collect();
+    groups.join(",")
+}
+
+/// How long somebody waited at most, as the end of a sentence about a GIL.
+pub(super) fn waited_at_most(waited_max_s: f64) -> String {
+    if waited_max_s > 0.0 {
+        format!("no thread waited for it for more than {} in all", length(waited_max_s))
+    } else {
+        "nobody waited for it".to_owned()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn lengths_choose_their_unit_and_drop_needless_digits() {
-        let shown = [0.0, 4e-7, 5.2e-5, 0.005, 0.0051, 0.0123, 0.9996, 4.14, 812.4].map(length);
-        let expected =
-            ["0 s", "0.4 us", "52 us", "5 ms", "5.1 ms", "12 ms", "1 s", "4.1 s", "812 s"];
+        let shown = [0.0, 4e-7, 5.2e-5, 0.005, 0.005_13, 0.012_34, 0.9996, 4.14, 812.4, 12_345.6]
+            .map(length);
+        let expected = [
+            "0 s", "0.4 us", "52 us", "5 ms", "5.13 ms", "12.3 ms", "1 s", "4.14 s", "812 s",
+            "12,346 s",
+        ];
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn a_part_shares_the_unit_of_the_whole_if_it_can() {
+        assert_eq!(part(1.541, 4.12), "1.54 of 4.12 s");
+        assert_eq!(part(0.052, 1.02), "52 ms of 1.02 s");
+        assert_eq!(part(0.0, 1.0), "0 of 1 s");
     }
 
     #[test]
     fn a_small_share_is_not_shown_as_none() {
         assert_eq!([0.0, 0.001, 0.127, 1.0].map(percent), ["0 %", "under 1 %", "13 %", "100 %"]);
+    }
+
+    #[test]
+    fn large_numbers_are_grouped() {
+        assert_eq!([0, 999, 1_000, 10_308].map(number), ["0", "999", "1,000", "10,308"]);
+        assert_eq!(
+            (count(1, "call"), count(1_234, "call")),
+            ("1 call".into(), "1,234 calls".into())
+        );
+    }
+
+    #[test]
+    fn that_nobody_waited_is_said_without_a_number() {
+        assert_eq!(waited_at_most(0.0), "nobody waited for it");
+        assert_eq!(waited_at_most(0.002), "no thread waited for it for more than 2 ms in all");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_is_within_half_a_percent(seconds in 1e-6f64..1e6) {
+            let shown = length(seconds);
+            let (value, unit) = shown.split_once(' ').unwrap();
+            let scale = match unit { "s" => 1.0, "ms" => 1e-3, _ => 1e-6 };
+            let value = value.replace(',', "").parse::<f64>().unwrap() * scale;
+            prop_assert!((value / seconds - 1.0).abs() < 0.005_01, "{shown} for {seconds}");
+        }
     }
 }

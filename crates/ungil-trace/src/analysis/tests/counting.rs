@@ -1,7 +1,7 @@
 //! What is counted, on schedules small enough to check by hand.
 
 use super::scenario::*;
-use crate::record::{ProcessId, Record, ThreadId, ThreadTotals};
+use crate::record::{Record, ThreadId, ThreadTotals};
 use crate::report::Who;
 use ungil_core::Kind;
 
@@ -270,21 +270,4 @@ fn the_json_has_the_keys_that_were_promised() {
     assert_eq!(culprits, [(&101.into(), &100.into()), (&101.into(), &serde_json::Value::Null)]);
     assert_eq!(gil["long_holds"][0]["stack"], serde_json::json!([]));
     assert_eq!(json["findings"][0]["kind"], "none");
-}
-
-#[test]
-fn a_process_that_was_not_recorded_says_why() {
-    let mut scenario = Scenario::new(0);
-    let reason = "a free-threaded build has no GIL".to_owned();
-    let Record::ProcessStarted(mut known) = process(1) else { unreachable!() };
-    known.not_recorded = Some(reason.clone());
-    scenario.analysis.push(&Record::ProcessStarted(known));
-    let end = process_end(1, START + MS);
-    scenario.analysis.push(&end);
-    let report = scenario.end(MS);
-    let found = report.processes.iter().find(|process| process.pid == 101).unwrap();
-    assert_eq!(found.not_recorded.as_ref(), Some(&reason));
-    assert!(found.gils.is_empty());
-    assert_eq!(report.findings[0].text, format!("no GIL was recorded: {reason}"));
-    assert!(matches!(end, Record::ProcessEnded { process: ProcessId(1), .. }));
 }

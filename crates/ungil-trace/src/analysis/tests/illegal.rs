@@ -35,7 +35,7 @@ fn totals() -> impl Strategy<Value = ThreadTotals> {
 }
 
 fn record() -> impl Strategy<Value = Record> {
-    let kind = (1u8..=5).prop_map(|number| Kind::from_number(number).unwrap());
+    let kind = (1u8..=7).prop_map(|number| Kind::from_number(number).unwrap());
     let gil = prop_oneof![5 => Just(0u8), 1 => any::<u8>()];
     prop_oneof![
         2 => (id(), time()).prop_map(|(id, at_ns)| Record::ProcessStarted(Process {
@@ -50,7 +50,7 @@ fn record() -> impl Strategy<Value = Record> {
         1 => (id(), time(), any::<u64>()).prop_map(|(id, at_ns, number)| Record::ProcessEnded {
             process: ProcessId(id),
             at_ns,
-            totals: ProcessTotals { switch_interval_ns: number, policy: number, unrecorded_threads: number },
+            totals: ProcessTotals { switch_interval_ns: number, policy: number, unrecorded_threads: number, gil_state: number, gil_on_ns: number },
         }),
         4 => (id(), id(), time()).prop_map(|(thread, process, at_ns)| Record::ThreadStarted {
             thread: ThreadId(thread),
@@ -68,6 +68,13 @@ fn record() -> impl Strategy<Value = Record> {
             thread: ThreadId(thread),
             at_ns,
             frames: vec![Frame { function: String::new(), file: String::new(), line: 0 }],
+        }),
+        3 => (id(), time(), time(), any::<bool>()).prop_map(|(id, at_ns, counted_ns, runnable)| {
+            let (thread, ran_ns, delayed_ns) = (ThreadId(id), counted_ns, at_ns);
+            Record::Scheduled { thread, at_ns: counted_ns, ran_ns, delayed_ns, runnable }
+        }),
+        1 => (id(), time(), any::<u64>()).prop_map(|(id, at_ns, times)| {
+            Record::Throttled { process: ProcessId(id), at_ns, times, stopped_ns: times }
         }),
         60 => (id(), time(), kind, gil).prop_map(|(thread, at_ns, kind, gil)| Record::Gil {
             process: ProcessId(0),

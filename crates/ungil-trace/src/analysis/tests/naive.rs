@@ -8,23 +8,23 @@ use ungil_core::Kind;
 
 /// What a thread does in one nanosecond.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Doing {
+pub(super) enum Doing {
     Idle,
     Waiting,
     Holding,
 }
 
 /// One step of a schedule: this thread makes a legal move, so many nanoseconds after the last.
-type Step = (usize, bool, u64);
+pub(super) type Step = (usize, bool, u64);
 
 /// The events of a legal schedule, and what every thread did in every nanosecond.
-struct Schedule {
-    events: Vec<(u64, usize, Kind)>,
+pub(super) struct Schedule {
+    pub(super) events: Vec<(u64, usize, Kind)>,
     /// By nanosecond, by thread.
-    doing: Vec<Vec<Doing>>,
+    pub(super) doing: Vec<Vec<Doing>>,
 }
 
-fn schedule(threads: usize, steps: &[Step]) -> Schedule {
+pub(super) fn schedule(threads: usize, steps: &[Step]) -> Schedule {
     let mut now = vec![Doing::Idle; threads];
     let mut schedule = Schedule { events: Vec::new(), doing: Vec::new() };
     for &(thread, direct, pause) in steps {
@@ -65,14 +65,14 @@ impl Schedule {
             match kind {
                 Kind::Acquire => gaps.extend(released.take().map(|released| at - released)),
                 Kind::ReleaseForced | Kind::ReleaseVoluntary => released = Some(at),
-                Kind::Wait | Kind::DropRequest => {}
+                Kind::Wait | Kind::DropRequest | Kind::Ran | Kind::RanAndBlocked => {}
             }
         }
         gaps
     }
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec((0usize..6, any::<bool>(), 0u64..30), 0..120)
 }
 

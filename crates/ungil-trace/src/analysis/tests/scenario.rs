@@ -64,9 +64,43 @@ impl Scenario {
     }
 
     pub fn stack(&mut self, at_ns: u64, thread: u32, function: &str) {
-        let frame = Frame { function: function.to_owned(), file: "app.py".to_owned(), line: 7 };
+        self.stack_in(at_ns, thread, &[(function, "app.py")]);
+    }
+
+    /// Functions with their files, innermost first.
+    pub fn stack_in(&mut self, at_ns: u64, thread: u32, frames: &[(&str, &str)]) {
+        let frame = |&(function, file): &(&str, &str)| Frame {
+            function: function.to_owned(),
+            file: file.to_owned(),
+            line: 7,
+        };
         let (thread, at_ns) = (ThreadId(thread), START + at_ns);
-        self.analysis.push(&Record::Stack { thread, at_ns, frames: vec![frame] });
+        let frames = frames.iter().map(frame).collect();
+        self.analysis.push(&Record::Stack { thread, at_ns, frames });
+    }
+
+    pub fn no_stack(&mut self, at_ns: u64, thread: u32, why: &str) {
+        let (thread, at_ns, why) = (ThreadId(thread), START + at_ns, why.to_owned());
+        self.analysis.push(&Record::NoStack { thread, at_ns, why });
+    }
+
+    /// The holder ran for so long in its hold from `from_ns` on, and blocked or not.
+    pub fn ran(&mut self, from_ns: u64, thread: u32, cpu_ns: u64, blocked: bool) {
+        let kind = if blocked { Kind::RanAndBlocked } else { Kind::Ran };
+        self.event(from_ns + cpu_ns, thread, kind);
+    }
+
+    /// What the kernel has counted for a thread.
+    pub fn scheduled(&mut self, at_ns: u64, thread: u32, delayed_ns: u64) {
+        let (thread, at_ns) = (ThreadId(thread), START + at_ns);
+        let record = Record::Scheduled { thread, at_ns, ran_ns: 0, delayed_ns, runnable: false };
+        self.analysis.push(&record);
+    }
+
+    /// How often a CPU limit stopped the process, and for how long.
+    pub fn throttled(&mut self, times: u64, stopped_ns: u64) {
+        let process = ProcessId(0);
+        self.analysis.push(&Record::Throttled { process, at_ns: START, times, stopped_ns });
     }
 
     pub fn end_thread(&mut self, at_ns: u64, thread: u32, totals: ThreadTotals) {
@@ -94,7 +128,13 @@ pub fn process(id: u32) -> Record {
 }
 
 pub fn process_end(id: u32, at_ns: u64) -> Record {
-    let totals = ProcessTotals { switch_interval_ns: 5 * MS, policy: 0, unrecorded_threads: 0 };
+    let totals = ProcessTotals {
+        switch_interval_ns: 5 * MS,
+        policy: 0,
+        unrecorded_threads: 0,
+        gil_state: 0,
+        gil_on_ns: 0,
+    };
     Record::ProcessEnded { process: ProcessId(id), at_ns, totals }
 }
 

@@ -36,6 +36,7 @@ fn rich() -> Report {
         at_ns += MS;
         scenario.end_thread(at_ns, thread, ThreadTotals::default());
     }
+    scenario.throttled(3, 40 * MS);
     for id in 1..2_000 {
         scenario.analysis.push(&process(id));
         scenario.analysis.push(&process_end(id, START + at_ns));
@@ -49,13 +50,24 @@ fn rich() -> Report {
         Evidence::Convoy {
             calls: 0,
             late: 0,
+            late_s: 0.0,
             late_p50_ms: 0.0,
             waited_s: 0.0,
             culprits: Vec::new(),
         },
         Evidence::Hog { held_share: 0.0, victims: 0 },
         Evidence::Unfair { jain: 0.0, best_share: 0.0, worst_share: 0.0, worst_gap_ms: 0.0 },
-        Evidence::NativeHold { holds: 0, unanswered_s: 0.0, longest_ms: 0.0, frame: None },
+        Evidence::Descheduled { not_run_s: 0.0, held_s: 0.0, longest_ms: 0.0, limited: false },
+        Evidence::NativeHold {
+            holds: 0,
+            unanswered_s: 0.0,
+            longest_ms: 0.0,
+            frame: None,
+            user_frame: None,
+            samples: 0,
+            frame_samples: 0,
+        },
+        Evidence::NotRecorded {},
     ];
     let with = |evidence| crate::report::Finding { evidence, ..template.clone() };
     report.findings.extend(evidences.map(with));

@@ -1,0 +1,108 @@
+"""What a preload costs each process that starts under `ungil run`, Python or not.
+
+    python bench/startup.py [--rounds N] [--python PATH] [--json FILE] [--quick]
+
+A policy is handed on to child processes, so a program that starts many pays for each. Three
+commands that do nothing, each started many times one after the other; the difference of the wall
+time of one start, and its CPU time, to the bare start of the same round. `bare again` is the bare
+command a second time: as much as it differs from 0 is noise.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator
+
+from interleaving import Measured, Runs, Target, columns, interleave, parse, parser, report
+from peers import INTERACTIVE, STOCK, Variant
+from rich.table import Table
+from sampling import children_cpu
+
+BARE_AGAIN = Variant("bare again")
+VARIANTS = [STOCK, BARE_AGAIN, INTERACTIVE]
+STARTS = 20
+MOST_MS = 5.0
+
+
+def main() -> None:
+    """Measures and prints."""
+    options = parse(parser(__doc__, rounds=31))
+    report(options, ["ungil"], _sections(options), _targets)
+
+
+def _sections(options: argparse.Namespace) -> Iterator[tuple[Runs, Table]]:
+    """A setting for each command."""
+    commands = {
+        "true": ["true"],
+        "python -S": [options.python, "-S", "-c", ""],
+        "python": [options.python, "-c", "import threading, subprocess, multiprocessing"],
+    }
+    for name, words in commands.items():
+
+        def measure(variant: Variant, words: list[str] = words) -> Measured:
+            return _start(words, variant, 3 if options.quick else STARTS)
+
+        runs = interleave(name, VARIANTS, measure, options)
+        yield runs, _table(runs)
+
+
+def _start(words: list[str], variant: Variant, starts: int) -> Measured:
+    """Wall and CPU time of one start of `words`, in ms."""
+    environment = {**variant.environment(), "PATH": os.environ["PATH"]}
+    used_s, began_s = children_cpu(), time.perf_counter()
+    for _ in range(starts):
+        subprocess.run(words, env=environment, stdin=subprocess.DEVNULL, check=True)
+    wall_s, cpu_s = time.perf_counter() - began_s, children_cpu() - used_s
+    return {"wall_ms": wall_s / starts * 1e3, "cpu_ms": cpu_s / starts * 1e3}
+
+
+def _more(runs: Runs, variant: Variant, figure: str) -> list[float]:
+    """How much more than bare, round by round, in ms."""
+    pairs = zip(
+        runs.each(variant, lambda measured: measured[figure]),
+        runs.each(STOCK, lambda measured: measured[figure]),
+        strict=True,
+    )
+    return [one - bare for one, bare in pairs]
+
+
+def _spread(values: list[float]) -> str:
+    """Median, and the quarter below and above."""
+    if len(values) < 2:
+        return f"{values[0]:+.2f}"
+    low, middle, high = statistics.quantiles(values, n=4)
+    return f"{middle:+.2f} ({low:+.2f} to {high:+.2f})"
+
+
+def _table(runs: Runs) -> Table:
+    """Wall and CPU time of one start."""
+    table = columns(
+        f"{runs.setting}: one start, in ms",
+        *("", "wall", "more than bare", "CPU", "more than bare"),
+    )
+    for variant in VARIANTS:
+        table.add_row(
+            variant.name,
+            f"{runs.median(variant, lambda measured: measured['wall_ms']):.2f}",
+            _spread(_more(runs, variant, "wall_ms")),
+            f"{runs.median(variant, lambda measured: measured['cpu_ms']):.2f}",
+            _spread(_more(runs, variant, "cpu_ms")),
+        )
+    return table
+
+
+def _targets(taken: list[Runs]) -> Iterator[Target]:
+    """A start takes hardly longer."""
+    for runs in taken:
+        more = _more(runs, INTERACTIVE, "wall_ms")
+        yield Target(
+            f"{runs.setting}: a start takes at most {MOST_MS} ms longer",
+            statistics.median(more) <= MOST_MS,
+            f"{_spread(more)}, bare again {_spread(_more(runs, BARE_AGAIN, 'wall_ms'))}",
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+//! What helps against compiled code that keeps the GIL. It depends on who can change that code,
+//! and nothing tells which function it is: a sample shows the Python line that called it.
+
+use super::place::Place;
+use crate::origin::Origin;
+
+/// The libraries named in one sentence.
+const NAMED: usize = 3;
+/// How compiled code lets go of the GIL.
+const LET_GO: &str = "(Py_BEGIN_ALLOW_THREADS, Cython's nogil, pybind11's gil_scoped_release, \
+                      ctypes.CDLL in place of PyDLL)";
+
+/// What to do about the holds at `place`, in a process that has loaded `libraries` of its user's
+/// own.
+pub(super) fn against_native_hold(place: &Place, libraries: &[String]) -> String {
+    let file = place.frame.as_deref().map(file_of);
+    let callee = match file.map(Origin::of) {
+        Some(Origin::Python) => "compiled code of Python's own keeps the GIL there".to_owned(),
+        Some(Origin::Package("")) => "compiled code keeps the GIL there".to_owned(),
+        Some(Origin::Package(name)) => {
+            format!("compiled code that {name} calls keeps the GIL there")
+        }
+        Some(Origin::User) | None if !libraries.is_empty() => {
+            let libraries = named(libraries);
+            return format!(
+                "if that is a call into your own {libraries}, let go of the GIL in it {LET_GO}; \
+                 any other compiled code can only be given less work at a time, or run in another \
+                 process; no switch interval helps here"
+            );
+        }
+        Some(Origin::User) => {
+            "compiled code that is called there (a built-in function's, a package's) keeps the GIL"
+                .to_owned()
+        }
+        None => "compiled code keeps the GIL".to_owned(),
+    };
+    format!(
+        "{callee} until it returns: give it less work at a time, or run it in another process; no \
+         switch interval helps here"
+    )
+}
+
+/// `a.so`, `a.so or b.so`.
+fn named(libraries: &[String]) -> String {
+    let names = libraries.iter().map(|file| file.rsplit('/').next().unwrap_or(file));
+    let mut names: Vec<String> = names.take(NAMED).map(str::to_owned).collect();
+    if libraries.len() > NAMED {
+        names.push(format!("{} more", libraries.len() - NAMED));
+    }
+    names.join(" or ")
+}
+
+/// The file in `function (file:line)`.
+fn file_of(frame: &str) -> &str {
+    let place = frame.split_once(" (").map_or(frame, |(_, place)| place);
+    let place = place.strip_suffix(')').unwrap_or(place);
+    match place.rsplit_once(':') {
+        Some((file, line)) if line.parse::<u32>().is_ok() => file,
+        _ => place,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn advice(frame: Option<&str>, libraries: &[&str]) -> String {
+        let place = Place { frame: frame.map(str::to_owned), ..Place::default() };
+        let libraries: Vec<_> = libraries.iter().map(|&file| file.to_owned()).collect();
+        against_native_hold(&place, &libraries)
+    }
+
+    const LIBRARY: &str = "match (/usr/lib/python3.11/re/__init__.py:167)";
+    const PACKAGE: &str = "sum (/srv/venv/lib/python3.11/site-packages/numpy/core/x.py:1)";
+    const OWN: &str = "rank (/srv/app.py:12)";
+
+    #[test]
+    fn nobody_is_told_to_change_the_code_of_python_or_of_a_package() {
+        for libraries in [&[][..], &["/srv/_fast.so"]] {
+            for frame in [LIBRARY, PACKAGE] {
+                let advice = advice(Some(frame), libraries);
+                assert!(!advice.contains("ALLOW_THREADS"), "{advice}");
+                assert!(advice.contains("less work at a time, or run it in another process"));
+            }
+        }
+        assert!(advice(Some(LIBRARY), &[]).starts_with("compiled code of Python's own"));
+        assert!(advice(Some(PACKAGE), &[]).starts_with("compiled code that numpy calls"));
+    }
+
+    #[test]
+    fn without_compiled_code_of_ones_own_there_is_none_to_change() {
+        for frame in [Some(OWN), None] {
+            assert!(!advice(frame, &[]).contains("ALLOW_THREADS"));
+        }
+    }
+
+    #[test]
+    fn compiled_code_of_ones_own_is_named_and_may_let_go() {
+        for frame in [Some(OWN), None] {
+            let advice = advice(frame, &["/srv/_fast.so", "/srv/b.so"]);
+            assert!(advice.starts_with("if that is a call into your own _fast.so or b.so, let go"));
+            assert!(advice.contains("Py_BEGIN_ALLOW_THREADS"));
+        }
+        let many = advice(None, &["/a.so", "/b.so", "/c.so", "/d.so", "/e.so"]);
+        assert!(many.contains("your own a.so or b.so or c.so or 2 more, let go"), "{many}");
+    }
+
+    #[test]
+    fn the_file_of_a_frame_may_have_parentheses_and_no_line() {
+        assert_eq!(file_of("f (/a (b)/x.py:12)"), "/a (b)/x.py");
+        assert_eq!(file_of("f (<frozen os>)"), "<frozen os>");
+    }
+}

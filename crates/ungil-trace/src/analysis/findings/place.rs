@@ -1,0 +1,142 @@
+//! Where long holds were, in words.
+
+use super::words;
+use crate::report::LongHoldReport;
+
+/// What the samples of some holds showed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Place {
+    /// The innermost frame of most of them.
+    pub(super) frame: Option<String>,
+    /// The innermost frame that is the user's own code, of one of these.
+    pub(super) user_frame: Option<String>,
+    pub(super) samples: u64,
+    /// How many had `frame`.
+    pub(super) frame_samples: u64,
+    /// Why there is no sample, if there is a reason that holds for one of the holds.
+    pub(super) why_none: Option<String>,
+}
+
+impl Place {
+    /// Of all these holds together.
+    pub(super) fn of<'a>(holds: impl Iterator<Item = &'a LongHoldReport> + Clone) -> Self {
+        let innermost = |hold: &'a LongHoldReport| hold.stack.first();
+        let samples_at = |frame: &String| -> u64 {
+            let there = holds.clone().filter(|hold| hold.stack.first() == Some(frame));
+            there.map(|hold| hold.stack_samples).sum()
+        };
+        // The first of those that are equally frequent: it is in the longest hold.
+        let mut frame: Option<(&String, u64)> = None;
+        for candidate in holds.clone().filter_map(innermost) {
+            let samples = samples_at(candidate);
+            if frame.is_none_or(|(_, most)| samples > most) {
+                frame = Some((candidate, samples));
+            }
+        }
+        let there =
+            |hold: &&LongHoldReport| frame.is_some_and(|it| Some(it.0) == hold.stack.first());
+        Self {
+            frame: frame.map(|(frame, _)| frame.clone()),
+            user_frame: holds.clone().filter(there).find_map(|hold| hold.user_frame.clone()),
+            samples: holds.clone().map(|hold| hold.samples).sum(),
+            frame_samples: frame.map_or(0, |(_, samples)| samples),
+            why_none: holds.clone().find_map(|hold| hold.stack_missing.clone()),
+        }
+    }
+
+    /// A clause: `all 7 samples show match (re/__init__.py:167), called by parse (app/parser.py:42)`.
+    pub(super) fn clause(&self) -> String {
+        let Some(frame) = &self.frame else {
+            let why = self.why_none.as_deref().unwrap_or("it was not looked at");
+            return format!("there is no stack: {why}");
+        };
+        let show = match (self.frame_samples, self.samples) {
+            (1, 1) => "the only sample shows".to_owned(),
+            (some, all) if some == all => format!("all {} samples show", words::number(all)),
+            (some, all) => {
+                format!("{} of {} samples show", words::number(some), words::number(all))
+            }
+        };
+        let caller = match &self.user_frame {
+            Some(user) if user != frame => format!(", called by {}", short(user)),
+            _ => String::new(),
+        };
+        format!("{show} {}{caller}", short(frame))
+    }
+}
+
+/// A frame without the folders of its file that nobody needs to recognise it.
+fn short(frame: &str) -> String {
+    let Some((function, place)) = frame.split_once(" (/") else { return frame.to_owned() };
+    let tail: Vec<&str> = place.rsplitn(3, '/').take(2).collect();
+    let tail: Vec<&str> = tail.into_iter().rev().collect();
+    format!("{function} ({}", tail.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MATCH: &str = "match (/usr/lib/python3.11/re/__init__.py:167)";
+    const PARSE: &str = "parse (/srv/app/parser.py:42)";
+
+    fn hold(frame: Option<&str>, samples: u64, stack_samples: u64) -> LongHoldReport {
+        LongHoldReport {
+            tid: 1,
+            name: String::new(),
+            start_s: 0.0,
+            duration_ms: 50.0,
+            contended: true,
+            waiters_max: 1,
+            waited_s: 0.0,
+            forced: true,
+            drop_request_unanswered_ms: Some(45.0),
+            cpu_ms: None,
+            not_run_ms: None,
+            stack: frame.into_iter().map(str::to_owned).collect(),
+            user_frame: frame.map(|_| PARSE.to_owned()),
+            samples,
+            stack_samples,
+            stack_missing: frame.is_none().then(|| "it was too dark".to_owned()),
+        }
+    }
+
+    fn clause(holds: &[LongHoldReport]) -> String {
+        Place::of(holds.iter()).clause()
+    }
+
+    #[test]
+    fn the_most_frequent_frame_is_told_with_its_samples_and_the_users_caller() {
+        let holds = [hold(Some(PARSE), 3, 3), hold(None, 0, 0), hold(Some(MATCH), 4, 4)];
+        assert_eq!(
+            clause(&holds),
+            "4 of 7 samples show match (re/__init__.py:167), called by parse (app/parser.py:42)"
+        );
+        let holds = [hold(Some(PARSE), 3, 3), hold(Some(PARSE), 4, 4)];
+        assert_eq!(clause(&holds), "all 7 samples show parse (app/parser.py:42)");
+    }
+
+    #[test]
+    fn one_sample_is_called_that() {
+        let shown = clause(&[hold(Some(PARSE), 1, 1)]);
+        assert_eq!(shown, "the only sample shows parse (app/parser.py:42)");
+    }
+
+    #[test]
+    fn without_a_stack_there_is_a_reason() {
+        assert_eq!(clause(&[hold(None, 0, 0)]), "there is no stack: it was too dark");
+    }
+
+    #[test]
+    fn a_frame_is_shown_with_its_file_and_one_folder() {
+        for (frame, shown) in [
+            (MATCH, "match (re/__init__.py:167)"),
+            ("f (/app.py:1)", "f (app.py:1)"),
+            ("f (app/x.py:1)", "f (app/x.py:1)"),
+            ("f (<string>:1)", "f (<string>:1)"),
+            ("f", "f"),
+        ] {
+            assert_eq!(short(frame), shown);
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! How much of a hold the kernel ran the thread that had the GIL.
+//!
+//! A hold is made of the time in which its thread ran, of that in which it slept or waited for
+//! something, and of that in which it wanted to run and the kernel did not run it. The thread
+//! itself tells the first at the end of a long hold, and whether there was anything of the second.
+//! If there was, the kernel's own counts of the third, read from outside at a few moments, tell
+//! the two apart as far as those moments allow.
+
+use crate::record::Record;
+
+/// A figure is told if it is known to within this part of its hold.
+const KNOWN_PART: u64 = 4;
+/// The longest tick of a kernel: by so much a count of time on a processor may lag behind.
+const LAG_NS: u64 = 10_000_000;
+
+/// What the holder told at the end of its hold.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ran {
+    pub(super) cpu_ns: u64,
+    /// Whether it may have slept.
+    pub(super) blocked: bool,
+}
+
+/// What the kernel had counted for a thread at one moment, as in [`Record::Scheduled`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted {
+    pub(super) at_ns: u64,
+    pub(super) ran_ns: u64,
+    pub(super) delayed_ns: u64,
+    pub(super) runnable: bool,
+}
+
+/// Some of the counts of one thread, in their order: the first one and the last two.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts(Vec<Counted>);
+
+/// Counts by when they were made.
+#[derive(Clone, Copy)]
+struct Around {
+    /// The last one before the hold.
+    before: Option<Counted>,
+    /// The first and the last one in it.
+    inside: Option<[Counted; 2]>,
+    /// One of after its end.
+    after: Option<Counted>,
+}
+
+/// What is known of one hold, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Share {
+    /// For how long the thread ran.
+    pub(super) cpu_ns: Option<u64>,
+    /// For how long the kernel did not run it, if that is known well enough to be told.
+    pub(super) not_run_ns: Option<u64>,
+    /// For how long the kernel did not run it, at least,
+    pub(super) not_run_least_ns: u64,
+    /// and at most; 0 also if nothing is known.
+    pub(super) not_run_most_ns: u64,
+}
+
+impl Share {
+    /// What is known of the rest of the hold, `rest_ns` long, after its first `cut_ns`.
+    pub(super) fn after(self, cut_ns: u64, rest_ns: u64) -> Self {
+        if cut_ns == 0 {
+            return self;
+        }
+        Self {
+            cpu_ns: None,
+            not_run_ns: None,
+            not_run_least_ns: self.not_run_least_ns.saturating_sub(cut_ns),
+            not_run_most_ns: self.not_run_most_ns.min(rest_ns),
+        }
+    }
+}
+
+impl Counted {
+    /// From the record of that kind.
+    pub(super) const fn of(record: &Record) -> Option<Self> {
+        match *record {
+            Record::Scheduled { at_ns, ran_ns, delayed_ns, runnable, .. } => {
+                Some(Self { at_ns, ran_ns, delayed_ns, runnable })
+            }
+            _ => None,
+        }
+    }
+
+    const fn delayed_since(&self, earlier: &Self) -> u64 {
+        self.delayed_ns.saturating_sub(earlier.delayed_ns)
+    }
+}
+
+impl Counts {
+    pub(super) fn add(&mut self, counted: Counted) {
+        if let [_, before_last, last] = &mut self.0[..] {
+            (*before_last, *last) = (*last, counted);
+        } else {
+            self.0.push(counted);
+        }
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn append(&mut self, later: Self) {
+        later.0.into_iter().for_each(|counted| self.add(counted));
+    }
+
+    /// Takes out those that were made after `at_ns`: they may be told of before the event that
+    /// happened then.
+    pub(super) fn split_off(&mut self, at_ns: u64) -> Self {
+        let later = self.0.iter().take_while(|counted| counted.at_ns <= at_ns).count();
+        if later == self.0.len() { Self::default() } else { Self(self.0.split_off(later)) }
+    }
+
+    /// Those before a hold and those since its beginning, seen from its end.
+    fn around(before: &Self, since: &Self, end_ns: u64) -> Around {
+        let inside = || since.0.iter().filter(|counted| counted.at_ns <= end_ns).copied();
+        Around {
+            before: before.0.last().copied(),
+            inside: inside().next().zip(inside().next_back()).map(<[Counted; 2]>::from),
+            after: since.0.iter().find(|counted| counted.at_ns > end_ns).copied(),
+        }
+    }
+}
+
+/// What is known of the hold from `start_ns` to `end_ns`: by what the thread told at its end, and
+/// by what was counted before the hold and since its beginning.
+pub(super) fn share(
+    [start_ns, end_ns]: [u64; 2],
+    ran: Option<Ran>,
+    before: &Counts,
+    since: &Counts,
+) -> Share {
+    let length_ns = end_ns.saturating_sub(start_ns);
+    if let Some(Ran { cpu_ns, blocked: false }) = ran {
+        let off_ns = length_ns.saturating_sub(cpu_ns);
+        return Share {
+            cpu_ns: Some(cpu_ns),
+            not_run_ns: Some(off_ns),
+            not_run_least_ns: off_ns,
+            not_run_most_ns: off_ns,
+        };
+    }
+    let around = Counts::around(before, since, end_ns);
+    if ran.is_none() && around.inside.is_none() && around.after.is_none() {
+        return Share::default();
+    }
+    let [counted_ns, seen_ns] = around.inside.map_or([0, 0], |[first, last]| {
+        let ran_ns = last.ran_ns.saturating_sub(first.ran_ns);
+        // What the first one lacked is in the last one.
+        [ran_ns.saturating_sub(LAG_NS), last.at_ns.saturating_sub(first.at_ns)]
+    });
+    let is_seen = length_ns.saturating_sub(seen_ns) <= length_ns / KNOWN_PART;
+    let ran_ns = ran.map_or(counted_ns, |ran| ran.cpu_ns).min(length_ns);
+    let most_ns = around.most(start_ns, end_ns).min(length_ns - ran_ns);
+    let least_ns = around.least(end_ns).min(most_ns);
+    Share {
+        cpu_ns: Some(ran_ns).filter(|_| ran.is_some() || is_seen),
+        not_run_ns: Some(least_ns).filter(|_| most_ns - least_ns <= length_ns / KNOWN_PART),
+        not_run_least_ns: least_ns,
+        not_run_most_ns: most_ns,
+    }
+}
+
+impl Around {
+    /// For how long the kernel did not run the thread in the hold, at least.
+    fn least(&self, end_ns: u64) -> u64 {
+        let Some([first, last]) = self.inside else { return 0 };
+        let until_after = self.after.map_or(0, |after| {
+            // All that it was delayed since the end may have been after the end.
+            after.delayed_since(&first).saturating_sub(after.at_ns.saturating_sub(end_ns))
+        });
+        last.delayed_since(&first).max(until_after)
+    }
+
+    /// And at most: all delays between two counts, and all time of the hold that is not between
+    /// them. A thread that sleeps or has just let go is in no delay that would not be counted yet.
+    fn most(&self, start_ns: u64, end_ns: u64) -> u64 {
+        let [first, last] = self.inside.map_or([None; 2], |inside| inside.map(Some));
+        let never = Counted { at_ns: start_ns, ran_ns: 0, delayed_ns: 0, runnable: true };
+        let openings = [Some(self.before.unwrap_or(never)), first];
+        let closings = [self.after, last.filter(|last| !last.runnable)];
+        let pairs = openings.iter().flatten().flat_map(|opening| {
+            closings.iter().flatten().map(move |closing| {
+                let unseen_ns = opening.at_ns.saturating_sub(start_ns);
+                closing
+                    .delayed_since(opening)
+                    .saturating_add(unseen_ns)
+                    .saturating_add(end_ns.saturating_sub(closing.at_ns))
+            })
+        });
+        pairs.min().unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// So long the thread does one thing, and by so much time on a processor lags behind at most.
+    const UNIT: u64 = LAG_NS;
+
+    /// What the thread does for one unit of time.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Doing {
+        Running,
+        Delayed,
+        Sleeping,
+    }
+    use Doing::{Delayed, Running, Sleeping};
+
+    /// A thread's life in pieces. It runs when it takes the GIL and when it lets go.
+    #[derive(Clone, Debug)]
+    struct Life {
+        doing: Vec<Doing>,
+        start: usize,
+        end: usize,
+    }
+
+    fn pieces() -> impl Strategy<Value = Vec<Doing>> {
+        let piece = (prop::sample::select(vec![Running, Delayed, Sleeping]), 1usize..12);
+        prop::collection::vec(piece, 0..8).prop_map(|pieces| {
+            // A thread that has slept or was not run runs next, or wants to.
+            pieces.into_iter().flat_map(|(doing, times)| vec![doing; times]).collect()
+        })
+    }
+
+    fn life() -> impl Strategy<Value = Life> {
+        (pieces(), pieces(), pieces()).prop_map(|(before, inside, after)| {
+            let (start, running) = (before.len(), [Running]);
+            let end = start + inside.len() + 2;
+            let parts = [&before[..], &running, &inside, &running, &after, &running];
+            Life { doing: parts.concat(), start, end }
+        })
+    }
+
+    impl Life {
+        fn time(&self, from: usize, to: usize, wanted: Doing) -> u64 {
+            self.doing[from..to].iter().filter(|&&doing| doing == wanted).count() as u64 * UNIT
+        }
+
+        /// As the kernel counts: a delay once it is over, and time on a processor with some lag.
+        fn counted(&self, at: usize, lag: u64) -> Counted {
+            let now = self.doing[at];
+            let over = match now {
+                Delayed => {
+                    self.doing[..at].iter().rposition(|&it| it != Delayed).map_or(0, |it| it + 1)
+                }
+                _ => at,
+            };
+            Counted {
+                at_ns: at as u64 * UNIT,
+                ran_ns: self.time(0, at, Running).saturating_sub(lag),
+                delayed_ns: self.time(0, over, Delayed),
+                runnable: now != Sleeping,
+            }
+        }
+
+        fn share(&self, moments: &[(usize, u64)], ran: Option<Ran>, end: usize) -> Share {
+            let (mut before, mut since) = (Counts::default(), Counts::default());
+            let mut moments = moments.to_vec();
+            moments.sort_by_key(|moment| moment.0);
+            for (at, lag) in moments {
+                let to = if at <= self.start { &mut before } else { &mut since };
+                to.add(self.counted(at, lag));
+            }
+            share([self.start, end].map(|at| at as u64 * UNIT), ran, &before, &since)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_said_of_a_hold_is_true(
+            life in life(),
+            choices in prop::collection::vec((any::<prop::sample::Index>(), 0..=UNIT), 0..7),
+            tells in any::<bool>(),
+            blocked_before in any::<bool>(),
+        ) {
+            let mut moments: Vec<_> =
+                choices.iter().map(|(index, lag)| (index.index(life.doing.len()), *lag)).collect();
+            // The recorder looks once after a hold, and soon.
+            let after = moments.iter().map(|it| it.0).filter(|&at| at > life.end).min();
+            moments.retain(|it| it.0 <= life.end || Some(it.0) == after);
+            moments.dedup_by_key(|it| it.0);
+            let (start, end) = (life.start, life.end);
+            let [cpu, not_run] = [Running, Delayed].map(|doing| life.time(start, end, doing));
+            let blocked = blocked_before || life.time(start, end, Sleeping) > 0;
+            let ran = tells.then_some(Ran { cpu_ns: cpu, blocked });
+            let said = life.share(&moments, ran, end);
+            if tells {
+                prop_assert_eq!(said.cpu_ns, Some(cpu));
+            }
+            prop_assert!(said.not_run_least_ns <= not_run, "{:?}, not {}", said, not_run);
+            if said != Share::default() {
+                prop_assert!(said.not_run_most_ns >= not_run, "{:?}, not {}", said, not_run);
+            }
+            if let Some(told) = said.not_run_ns {
+                let length = (end - start) as u64 * UNIT;
+                let quarter = length / KNOWN_PART;
+                prop_assert!(told <= not_run && not_run - told <= quarter, "{:?}, not {}", said, not_run);
+                prop_assert!(told + said.cpu_ns.unwrap_or(0) <= length);
+            }
+            if !blocked && tells {
+                prop_assert_eq!(said.not_run_ns, Some(not_run));
+            }
+        }
+
+        /// A program that is killed tells nothing, and nothing is known of after.
+        #[test]
+        fn what_is_said_of_a_hold_that_was_cut_short_is_true(
+            life in life(),
+            choices in prop::collection::vec((any::<prop::sample::Index>(), 0..=UNIT), 0..7),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let end = life.start + 1 + cut.index(life.end - life.start);
+            let mut moments: Vec<_> =
+                choices.iter().map(|(index, lag)| (index.index(end), *lag)).collect();
+            moments.dedup_by_key(|it| it.0);
+            let not_run = life.time(life.start, end, Delayed);
+            let said = life.share(&moments, None, end);
+            prop_assert!(said.not_run_least_ns <= not_run, "{:?}, not {}", said, not_run);
+            if said != Share::default() {
+                prop_assert!(said.not_run_most_ns >= not_run, "{:?}, not {}", said, not_run);
+            }
+        }
+    }
+
+    fn counted(at_ns: u64, ran_ns: u64, delayed_ns: u64, runnable: bool) -> Counted {
+        Counted { at_ns, ran_ns, delayed_ns, runnable }
+    }
+
+    fn counts(all: impl IntoIterator<Item = Counted>) -> Counts {
+        let mut counts = Counts::default();
+        all.into_iter().for_each(|counted| counts.add(counted));
+        counts
+    }
+
+    const MS: u64 = 1_000_000;
+    const AGES: [u64; 5] = [5 * MS, 10 * MS, 20 * MS, 40 * MS, 80 * MS];
+
+    #[test]
+    fn a_thread_that_sleeps_until_it_is_killed_was_not_delayed() {
+        let before = counts([counted(500, 40, 7, false)]);
+        let since = counts(AGES.map(|age| counted(1_000 + age, 40, 7, false)));
+        let said = share([1_000, 1_000 + 90 * MS], None, &before, &since);
+        assert_eq!((said.not_run_least_ns, said.not_run_most_ns), (0, 10 * MS));
+        assert_eq!((said.cpu_ns, said.not_run_ns), (Some(0), Some(0)));
+    }
+
+    #[test]
+    fn a_thread_that_computes_until_it_is_killed_was_run() {
+        let since = counts(AGES.map(|age| counted(1_000 + age, age, 7, true)));
+        let said = share([1_000, 1_000 + 85 * MS], None, &Counts::default(), &since);
+        assert_eq!((said.cpu_ns, said.not_run_ns), (Some(65 * MS), Some(0)));
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_hold_that_nobody_saw() {
+        let before = counts([counted(500, 40, 7, false)]);
+        let said = share([1_000, 2_000], None, &before, &Counts::default());
+        assert_eq!(said, Share::default());
+    }
+
+    #[test]
+    fn counts_that_are_told_of_early_belong_to_the_hold_that_they_fall_into() {
+        let mut early = counts([100, 200, 300].map(|at_ns| counted(at_ns, 0, 0, true)));
+        let later = early.split_off(200);
+        assert_eq!(early.0.iter().map(|it| it.at_ns).collect::<Vec<_>>(), [100, 200]);
+        assert_eq!(later.0.iter().map(|it| it.at_ns).collect::<Vec<_>>(), [300]);
+        assert!(early.split_off(200).is_empty());
+    }
+
+    #[test]
+    fn of_the_rest_of_a_hold_only_bounds_are_known() {
+        let whole = Share {
+            cpu_ns: Some(30),
+            not_run_ns: Some(70),
+            not_run_least_ns: 70,
+            not_run_most_ns: 70,
+        };
+        assert_eq!(whole.after(0, 100), whole);
+        let rest =
+            Share { cpu_ns: None, not_run_ns: None, not_run_least_ns: 10, not_run_most_ns: 40 };
+        assert_eq!(whole.after(60, 40), rest);
+    }
+}

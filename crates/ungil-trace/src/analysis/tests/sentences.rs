@@ -1,0 +1,209 @@
+//! What findings say: whose GIL, which code, and figures that add up.
+
+use super::scenario::*;
+use crate::record::{ProcessId, Record, ThreadId};
+use crate::report::{Evidence, Finding, Report};
+use ungil_core::{Event, Kind};
+
+/// Ten holds of 30 ms by thread 0 that another thread asks in vain to end; `sample` tells what was
+/// seen of the one that begins at a time.
+fn kept(mut sample: impl FnMut(&mut Scenario, u64)) -> Report {
+    let mut scenario = Scenario::new(2);
+    for turn in 0..10 {
+        let at = turn * 200 * MS;
+        scenario.acquire(at, 0);
+        scenario.wait(at + MS, 1);
+        scenario.ask(at + 6 * MS, 1);
+        sample(&mut scenario, at);
+        scenario.forced(at + 30 * MS, 0);
+        scenario.hold(at + 30 * MS, at + 40 * MS, 1);
+    }
+    scenario.end(2_000 * MS)
+}
+
+fn native_hold(report: &Report) -> &Finding {
+    let is_native = |it: &&Finding| matches!(it.evidence, Evidence::NativeHold { .. });
+    report.findings.iter().find(is_native).unwrap()
+}
+
+#[test]
+fn a_native_hold_names_the_users_own_frame_beside_the_librarys() {
+    let report = kept(|scenario, at| {
+        let library = ("match", "/usr/lib/python3.11/re/__init__.py");
+        let package = ("scan", "/srv/venv/lib/python3.11/site-packages/rules/scan.py");
+        let frames = [library, package, ("parse_line", "/srv/app/parser.py"), ("main", "main.py")];
+        for ms in [10, 20] {
+            scenario.stack_in(at + ms * MS, 0, &frames);
+        }
+    });
+    let finding = native_hold(&report);
+    assert_eq!(
+        finding.text,
+        "thread t0 kept the GIL for 240 ms after it was asked to let go, in 10 holds of native \
+         code, the longest 24 ms; others waited 240 ms meanwhile; all 20 samples show match \
+         (re/__init__.py:7), called by parse_line (app/parser.py:7)"
+    );
+    let Evidence::NativeHold { frame, user_frame, samples, frame_samples, .. } = &finding.evidence
+    else {
+        unreachable!()
+    };
+    assert_eq!(frame.as_deref(), Some("match (/usr/lib/python3.11/re/__init__.py:7)"));
+    assert_eq!(user_frame.as_deref(), Some("parse_line (/srv/app/parser.py:7)"));
+    assert_eq!((samples, frame_samples), (&20, &20));
+    let advice = finding.advice.as_deref().unwrap();
+    assert!(advice.starts_with("compiled code of Python's own"), "{advice}");
+    assert!(!advice.contains("ALLOW_THREADS"), "{advice}");
+    let hold = &gil(&report).long_holds[0];
+    assert_eq!((hold.samples, hold.stack_samples), (2, 2));
+    assert_eq!(hold.user_frame, *user_frame);
+    assert_eq!(hold.stack_missing, None);
+}
+
+#[test]
+fn a_native_hold_says_how_many_samples_stand_for_it() {
+    let mut first = true;
+    let report = kept(|scenario, at| {
+        if std::mem::take(&mut first) {
+            scenario.stack(at + 10 * MS, 0, "compress");
+        }
+    });
+    let text = &native_hold(&report).text;
+    assert!(text.ends_with("; the only sample shows compress (app.py:7)"), "{text}");
+}
+
+#[test]
+fn a_native_hold_without_a_stack_says_why() {
+    let report = kept(|scenario, at| scenario.no_stack(at + 10 * MS, 0, "it was too dark"));
+    let text = &native_hold(&report).text;
+    assert!(text.ends_with("; there is no stack: it was too dark"), "{text}");
+    assert_eq!(gil(&report).long_holds[0].stack_missing.as_deref(), Some("it was too dark"));
+    let report = kept(|_, _| {});
+    let text = &native_hold(&report).text;
+    assert!(text.ends_with("; there is no stack: it ended before it was looked at"), "{text}");
+}
+
+#[test]
+fn a_stack_is_no_longer_missing_once_there_is_one() {
+    let report = kept(|scenario, at| {
+        scenario.no_stack(at + 10 * MS, 0, "it was too dark");
+        scenario.stack(at + 20 * MS, 0, "compress");
+        scenario.no_stack(at + 25 * MS, 0, "it was too dark");
+    });
+    assert_eq!(gil(&report).long_holds[0].stack_missing, None);
+    assert_eq!(gil(&report).long_holds[0].samples, 1);
+}
+
+#[test]
+fn only_a_library_of_the_users_own_is_to_let_go() {
+    let own = |scenario: &mut Scenario, at: u64| {
+        scenario.stack(at + 10 * MS, 0, "compress");
+        scenario.analysis.push(&Record::Libraries {
+            process: ProcessId(0),
+            at_ns: START + at,
+            files: vec!["/srv/app/_fast.so".to_owned()],
+        });
+    };
+    let report = kept(own);
+    assert_eq!(report.processes[0].libraries, ["/srv/app/_fast.so"]);
+    let advice = native_hold(&report).advice.as_deref().unwrap();
+    assert!(advice.starts_with("if that is a call into your own _fast.so, let go"), "{advice}");
+    let report = kept(|scenario, at| scenario.stack(at + 10 * MS, 0, "compress"));
+    let advice = native_hold(&report).advice.as_deref().unwrap();
+    assert!(!advice.contains("ALLOW_THREADS"), "{advice}");
+}
+
+#[test]
+fn the_late_calls_of_a_convoy_add_up() {
+    let mut scenario = Scenario::new(2);
+    let mut at = 0;
+    scenario.acquire(0, 0);
+    // Most calls come back soon; 20 wait 5 ms, and 5 wait 100 ms.
+    let waits = std::iter::repeat_n(MS, 200).chain([5 * MS; 20]).chain([100 * MS; 5]);
+    for wait in waits {
+        scenario.wait(at + MS, 1);
+        at += MS + wait;
+        scenario.forced(at, 0);
+        scenario.acquire(at, 1);
+        at += MS / 10;
+        scenario.release(at, 1);
+        scenario.acquire(at, 0);
+    }
+    let report = scenario.end(at);
+    let finding = &report.findings[0];
+    // The first acquire ends no blocking call.
+    assert_eq!(
+        finding.text,
+        "thread t1 waited 799 ms of 1.05 s for the GIL after blocking calls, behind t0: 25 of its \
+         224 calls came back at least 4 ms late, 24 ms on average, 600 ms together"
+    );
+    let Evidence::Convoy { late, late_s, waited_s, .. } = finding.evidence else { unreachable!() };
+    assert_eq!(late, 25);
+    assert_close(late_s, 0.6);
+    assert_close(waited_s, 0.799);
+}
+
+/// A convoy of two threads at GIL `gil` of process `process`; its threads are `2 * process` and the
+/// next one.
+fn convoy_at(scenario: &mut Scenario, process: u32, gil: u8) -> u64 {
+    let mut event = |at: u64, thread: u32, kind: Kind| {
+        let (process, thread) = (ProcessId(process), ThreadId(2 * process + thread));
+        let event = Event { at_ns: START + at, kind, gil, seq: 0 };
+        scenario.analysis.push(&Record::Gil { process, thread, event });
+    };
+    let mut at = 0;
+    event(0, 0, Kind::Acquire);
+    for _ in 0..100 {
+        event(at + MS, 1, Kind::Wait);
+        at += 6 * MS;
+        event(at, 0, Kind::ReleaseForced);
+        event(at, 1, Kind::Acquire);
+        event(at, 0, Kind::Wait);
+        at += MS / 10;
+        event(at, 1, Kind::ReleaseVoluntary);
+        event(at, 0, Kind::Acquire);
+    }
+    at
+}
+
+#[test]
+fn findings_name_the_process_if_there_are_several() {
+    let mut scenario = Scenario::new(2);
+    scenario.analysis.push(&process(1));
+    let mut end = 0;
+    for thread in 2..4 {
+        scenario.analysis.push(&thread_of(1, thread, START));
+    }
+    for process in 0..2 {
+        end = convoy_at(&mut scenario, process, 0);
+    }
+    scenario.analysis.push(&process_end(1, START + end));
+    let report = scenario.end(end);
+    let texts: Vec<_> = report.findings.iter().map(|finding| finding.text.as_str()).collect();
+    assert_eq!(texts.len(), 2);
+    assert!(texts.iter().any(|it| it.starts_with("app0.py (pid 100): thread t1 waited")));
+    assert!(texts.iter().any(|it| it.starts_with("app1.py (pid 101): thread t3 waited")));
+}
+
+#[test]
+fn findings_name_the_gil_if_there_are_several() {
+    let mut scenario = Scenario::new(2);
+    scenario.hold(0, 1, 0);
+    let end = convoy_at(&mut scenario, 0, 3);
+    let report = scenario.end(end);
+    let texts: Vec<_> = report.findings.iter().map(|finding| finding.text.as_str()).collect();
+    assert!(texts[0].starts_with("GIL 3: thread t1 waited"), "{texts:?}");
+    assert_eq!(report.findings[0].gil, Some(3));
+}
+
+#[test]
+fn a_verdict_on_several_processes_says_whose_gil_it_is_about() {
+    let mut scenario = Scenario::new(1);
+    scenario.analysis.push(&process(1));
+    scenario.hold(0, 500 * MS, 0);
+    let report = scenario.end(1_000 * MS);
+    assert_eq!(
+        report.findings[0].text,
+        "nothing wrong: the GIL of app0.py (pid 100) was held 50 % of the time and contended 0 %; \
+         nobody waited for it"
+    );
+}

@@ -1,0 +1,64 @@
+//! What a process does before its second thread.
+
+use super::scenario::*;
+use crate::report::Evidence;
+
+#[test]
+fn imports_before_the_second_thread_are_set_apart() {
+    let mut scenario = Scenario::new(1);
+    scenario.hold(0, 900 * MS, 0);
+    scenario.acquire(900 * MS, 0);
+    scenario.start(1, 1_000 * MS);
+    scenario.release(1_000 * MS, 0);
+    scenario.hold(1_500 * MS, 1_600 * MS, 1);
+    let report = scenario.end(2_000 * MS);
+    assert_close(report.processes[0].startup_s.unwrap(), 1.0);
+    assert_close(gil(&report).startup_held_s, 1.0);
+    assert_close(thread(&report, 0).startup_held_s, 1.0);
+    assert_close(thread(&report, 1).startup_held_s, 0.0);
+    assert_close(gil(&report).held_s, 1.1);
+    let finding = &report.findings[0];
+    let Evidence::None { held_share, .. } = finding.evidence else { panic!("{}", finding.text) };
+    assert_close(held_share, 0.1);
+    assert!(
+        finding.text.ends_with(
+            "before its second thread the process ran alone for 1 s and held 100 % of that"
+        ),
+        "{}",
+        finding.text
+    );
+}
+
+#[test]
+fn a_process_with_one_thread_has_no_startup() {
+    let mut scenario = Scenario::new(1);
+    scenario.hold(0, 900 * MS, 0);
+    let report = scenario.end(1_000 * MS);
+    assert_eq!((report.processes[0].startup_s, gil(&report).startup_held_s.to_bits()), (None, 0));
+    assert!(
+        report.findings[0].text.contains("was held 90 % of the time"),
+        "{}",
+        report.findings[0].text
+    );
+}
+
+#[test]
+fn imports_make_no_hog_of_the_main_thread() {
+    let mut scenario = Scenario::new(1);
+    scenario.hold(0, 9_000 * MS, 0);
+    scenario.start(1, 9_000 * MS);
+    let mut at_ns = 9_000 * MS;
+    for _ in 0..150 {
+        scenario.acquire(at_ns, 0);
+        scenario.wait(at_ns, 1);
+        scenario.forced(at_ns + 2 * MS, 0);
+        scenario.hold(at_ns + 2 * MS, at_ns + 4 * MS, 1);
+        at_ns += 4 * MS;
+    }
+    let report = scenario.end(at_ns);
+    assert!(
+        !matches!(report.findings[0].evidence, Evidence::Hog { .. }),
+        "{}",
+        report.findings[0].text
+    );
+}

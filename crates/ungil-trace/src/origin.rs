@@ -1,0 +1,152 @@
+//! Whose code a file is, told by its path: Python's own, an installed package's, or the user's.
+//!
+//! Python's own modules are in `{prefix}/lib/pythonX.Y` (`lib64` on some systems, `pythonX.Yt` if
+//! free-threaded), packages in `site-packages` there or, on Debian, in `dist-packages`: the
+//! schemes of `Lib/sysconfig`. A path is all that a trace has, and it may be read elsewhere.
+
+/// Where the code of a Python function comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin<'a> {
+    /// The standard library.
+    Python,
+    /// The installed package of that name, `""` if the path does not tell.
+    Package(&'a str),
+    /// Anything else.
+    User,
+}
+
+/// Files that are made at run time for packages: numpy's dispatch, the `decorator` package, attrs.
+const GENERATED: [&str; 3] = ["<__array_function__", "<decorator-gen", "<attrs generated"];
+
+impl<'a> Origin<'a> {
+    /// The origin of the source file that a code object names.
+    pub fn of(file: &'a str) -> Self {
+        if file.starts_with("<frozen ") {
+            return Self::Python;
+        }
+        if GENERATED.iter().any(|made| file.starts_with(made)) {
+            return Self::Package("");
+        }
+        // The last one counts: a virtual environment has packages, whatever it is kept in.
+        match file.rsplit_once("/site-packages/").or_else(|| file.rsplit_once("/dist-packages/")) {
+            Some((_, inside)) => {
+                let name = inside.split('/').next().unwrap_or_default();
+                Self::Package(name.strip_suffix(".py").unwrap_or(name))
+            }
+            None if is_below_python(file) => Self::Python,
+            None => Self::User,
+        }
+    }
+}
+
+/// Whether a shared library is one that the user may have built, and not a part of Python, of an
+/// installed package, of the system, or of ungil.
+#[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch asks"))]
+pub fn is_users_library(file: &str) -> bool {
+    let parts: Vec<_> = file.split('/').collect();
+    let Some((name, folders)) = parts.split_last() else { return false };
+    let is_library = name.ends_with(".so") || name.contains(".so.");
+    if !file.starts_with('/') || !is_library || name.contains("ungil") {
+        return false;
+    }
+    let is_extension = name.contains(".cpython-") || name.contains(".abi3.");
+    let is_installed = |folder: &str| match folder {
+        "site-packages" | "dist-packages" => true,
+        "lib" | "lib64" | "lib32" | "usr" => !is_extension,
+        _ => false,
+    };
+    !folders.iter().any(|folder| is_installed(folder)) && !is_below_python(file)
+}
+
+/// Whether a file is in a `lib/pythonX.Y`, or in its zipped form.
+fn is_below_python(file: &str) -> bool {
+    let folders: Vec<_> = file.split('/').collect();
+    folders.windows(3).any(|parts| {
+        matches!(parts[0], "lib" | "lib64")
+            && parts[1].strip_prefix("python").is_some_and(is_version)
+    })
+}
+
+/// Whether `text` is what follows `python` in the name of such a folder: `3.13`, `3`, `3.13t`,
+/// `313.zip`.
+fn is_version(text: &str) -> bool {
+    let text = text.strip_suffix(".zip").or(text.strip_suffix('t')).unwrap_or(text);
+    !text.is_empty() && text.chars().all(|it| it.is_ascii_digit() || it == '.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_standard_library_is_told_by_its_folder() {
+        for file in [
+            "/usr/lib/python3.11/re/__init__.py",
+            "/opt/py/versions/3.13.0/lib/python3.13/json/decoder.py",
+            "/usr/lib64/python3.9/threading.py",
+            "/opt/ft/lib/python3.14t/queue.py",
+            "/usr/lib/python2.7/json/decoder.py",
+            "/opt/app/lib/python311.zip/re.py",
+            "<frozen importlib._bootstrap>",
+        ] {
+            assert_eq!(Origin::of(file), Origin::Python, "{file}");
+        }
+    }
+
+    #[test]
+    fn an_installed_package_is_told_by_its_folder_and_has_its_name() {
+        for (file, name) in [
+            ("/srv/venv/lib/python3.11/site-packages/numpy/core/fromnumeric.py", "numpy"),
+            ("/usr/lib/python3/dist-packages/six.py", "six"),
+            ("/home/me/.local/lib/python3.11/site-packages/a/site-packages/b/c.py", "b"),
+            ("<__array_function__ internals>", ""),
+            ("<decorator-gen-12>", ""),
+        ] {
+            assert_eq!(Origin::of(file), Origin::Package(name), "{file}");
+        }
+    }
+
+    #[test]
+    fn all_else_is_the_users() {
+        for file in [
+            "app.py",
+            "/srv/app/parser.py",
+            "/home/me/python3.11/lib/app.py",
+            "/home/me/lib/pythonic/app.py",
+            "/home/me/lib/python/app.py",
+            "/srv/my-site-packages/app.py",
+            "<string>",
+            "<stdin>",
+            "",
+        ] {
+            assert_eq!(Origin::of(file), Origin::User, "{file}");
+        }
+    }
+
+    #[test]
+    fn a_library_is_the_users_if_nobody_else_installed_it() {
+        for file in [
+            "/srv/app/_fast.cpython-311-x86_64-linux-gnu.so",
+            "/srv/app/lib/_f.abi3.so",
+            "/tmp/x/truth.so",
+            "/tmp/libx.so.1",
+        ] {
+            assert!(is_users_library(file), "{file}");
+        }
+        for file in [
+            "/usr/lib/x86_64-linux-gnu/libc.so.6",
+            "/opt/conda/envs/x/lib/libstdc++.so.6.0.30",
+            "/usr/lib/python3.11/lib-dynload/_json.cpython-311-x86_64-linux-gnu.so",
+            "/srv/venv/lib/python3.11/site-packages/numpy/core/_x.cpython-311-x86_64-linux-gnu.so",
+            "/srv/venv/lib/python3.11/site-packages/numpy.libs/libopenblas.so",
+            "/opt/py/lib/libpython3.11.so.1.0",
+            "/src/ungil/python/ungil/libungil_hook.so",
+            "/usr/bin/python3.11",
+            "/srv/app/data.sock",
+            "[vdso]",
+            "",
+        ] {
+            assert!(!is_users_library(file), "{file}");
+        }
+    }
+}
