@@ -252,12 +252,12 @@ def test_a_program_that_stops_itself_at_ctrl_z_stops_the_job(start: Start, numbe
     """As programs do that draw on the whole screen: they tidy it up first."""
     program = (
         "import os, signal as s\n"
-        "def stop(*_):\n"
-        "    print('tidied up', flush=True)\n"
-        "    s.signal(s.SIGTSTP, s.SIG_DFL)\n"
-        f"    os.kill(os.getpid(), s.{number})\n"
-        "s.signal(s.SIGTSTP, stop)\n"
+        "s.pthread_sigmask(s.SIG_BLOCK, [s.SIGTSTP])\n"
         "print('ready', flush=True)\n"
+        "s.sigwait([s.SIGTSTP])\n"
+        "print('tidied up', flush=True)\n"
+        "s.pthread_sigmask(s.SIG_UNBLOCK, [s.SIGTSTP])\n"
+        f"os.kill(os.getpid(), s.{number})\n"
         "print('line', input(), flush=True)"
     )
     terminal = job(start, program)
@@ -338,7 +338,7 @@ def test_the_witness_has_no_file_open_and_no_name_by_which_others_are_signalled(
 ) -> None:
     with taking(start) as process:
         witness = Path("/proc", str(children_of(process.pid)[WITNESS]))
-        files = [os.readlink(it) for it in (witness / "fd").iterdir()]
+        files = [str(it.readlink()) for it in (witness / "fd").iterdir()]
         assert [it.partition(":")[0] for it in files] == ["socket"]
         assert (witness / "cmdline").read_bytes().rstrip(b"\0") == WITNESS.encode()
 

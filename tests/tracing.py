@@ -175,7 +175,7 @@ class Running:
         """Until what has been written of the unfinished trace fulfils `condition`."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
-            for unfinished in self.path.parent.glob(f".ungil-{self.popen.pid}-*.tmp"):
+            for unfinished in self.path.parent.glob(f".{self.path.name}.{self.popen.pid}-*.tmp"):
                 # A chunk may be there in part.
                 with suppress(DecodeError):
                     if condition(read_tracks(unfinished)):

@@ -79,6 +79,7 @@ __all__ = [
     "process_policy",
     "read_trace",
     "receive_handle",
+    "remove_dead_sessions",
     "remove_stale_pages",
     "restore_signals",
     "send_handle",
@@ -90,6 +91,7 @@ __all__ = [
     "struct_incr",
     "trace_span",
     "trace_stretches",
+    "unfinished_traces",
     "unscheduled",
     "wait_readable",
     "wait_writable",
@@ -145,7 +147,8 @@ class Recorder:
         """Prepare to write the trace `path`, which appears under that name when it is complete.
 
         Holds longer than `blame_after_ms` while somebody waits get a Python stack.
-        Raises FileExistsError (unless `overwrite`), FileNotFoundError, PermissionError, OSError.
+        Raises FileExistsError (unless `overwrite`), FileNotFoundError, PermissionError, OSError;
+        RuntimeError with a sentence if there is no room for the recording's buffers.
         """
 
     def environment(self, base: dict[str, str]) -> dict[str, str]:
@@ -167,19 +170,33 @@ class Recorder:
     def stop(self) -> str:
         """Drain what is left, complete the file and return the report as JSON (schema 1).
 
-        A file that could not be written, see `file_error`, does not keep it from reporting.
+        A file that could not be written, see `incomplete`, does not keep it from reporting.
         Raises RuntimeError if the recorder is not running.
         """
 
     @property
-    def file_error(self) -> str | None:
-        """Why there is no trace file after `stop()`, None if there is one."""
+    def incomplete(self) -> tuple[str, str] | None:
+        """After `stop()`, if the trace lacks its end or its name: why, and where it is."""
+
+def remove_dead_sessions() -> list[tuple[str, int]]:
+    """Remove what recorders that were killed have left in shared memory and temporary folders.
+
+    Where each session was, and how many bytes it took. Those of other users are left alone, and
+    so are those whose recorder lives.
+    """
+
+def unfinished_traces(path: str) -> list[tuple[str, bool]]:
+    """The unfinished traces that were to be called `path`, the latest first.
+
+    With each whether it is still being recorded.
+    """
 
 def read_trace(path: str, blame_after_ms: float, part: tuple[int, int] | None = None) -> str:
     """Return the report of a trace file, or of a part of it, as JSON (schema 1).
 
-    A part goes from its first moment up to its second, both in nanoseconds of CLOCK_MONOTONIC.
-    Raises ValueError, in one sentence, for a foreign or truncated file or one of another schema,
+    A part goes from its first moment up to its second, both in nanoseconds of CLOCK_MONOTONIC. A
+    trace that was cut off is read as far as it goes, which a note says.
+    Raises ValueError, in one sentence, for a foreign or damaged file or one of another schema,
     OSError if it cannot be read.
     """
 

@@ -60,7 +60,9 @@ mod _native {
         gil_stats, gil_thread_stats,
     };
     #[pymodule_export]
-    use super::recording::{Recorder, read_trace, trace_span, trace_stretches};
+    use super::recording::{
+        Recorder, read_trace, remove_dead_sessions, trace_span, trace_stretches, unfinished_traces,
+    };
     #[pymodule_export]
     use super::scheduled::{preload_value, restore_signals, unscheduled};
     #[pymodule_export]

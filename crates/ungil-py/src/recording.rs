@@ -8,8 +8,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use ungil_trace::analysis::{Analysis, Part, Span};
-use ungil_trace::perfetto::{self, Overwrite, ReadError};
-use ungil_trace::recorder::{self, RecorderOptions};
+use ungil_trace::perfetto::{self, Ending, Incomplete, Overwrite, ReadError, Unfinished, why_cut};
+use ungil_trace::recorder::{self, CreateError, RecorderOptions};
 use ungil_trace::report::Report;
 use ungil_trace::timeline::Timeline;
 
@@ -17,7 +17,7 @@ use ungil_trace::timeline::Timeline;
 #[pyclass(module = "ungil._native")]
 pub struct Recorder {
     recorder: recorder::Recorder,
-    file_error: Option<String>,
+    incomplete: Option<Incomplete>,
 }
 
 #[pymethods]
@@ -37,7 +37,11 @@ impl Recorder {
             follow_children,
             hook: hook::path()?,
         };
-        Ok(Self { recorder: recorder::Recorder::create(options)?, file_error: None })
+        let recorder = recorder::Recorder::create(options).map_err(|error| match error {
+            CreateError::File(error) => error.into(),
+            CreateError::Session(error) => PyRuntimeError::new_err(error.to_string()),
+        })?;
+        Ok(Self { recorder, incomplete: None })
     }
 
     fn environment(
@@ -68,14 +72,31 @@ impl Recorder {
         let outcome = py
             .detach(|| self.recorder.stop())
             .ok_or_else(|| PyRuntimeError::new_err("the recorder is not running"))?;
-        self.file_error = outcome.file_error.map(|error| error.to_string());
+        self.incomplete = outcome.file_error;
         to_json(&outcome.report)
     }
 
+    /// Why the trace file is not whole or not under its name, and where it is.
     #[getter]
-    fn file_error(&self) -> Option<&str> {
-        self.file_error.as_deref()
+    fn incomplete(&self) -> Option<(String, OsString)> {
+        self.incomplete.as_ref().map(|it| (it.error.to_string(), it.place.clone().into_os_string()))
     }
+}
+
+/// Removes sessions whose recorder was killed; where they were, and how many bytes they took.
+#[pyfunction]
+pub fn remove_dead_sessions() -> Vec<(OsString, u64)> {
+    let removed = recorder::remove_dead_sessions().into_iter();
+    removed.map(|it| (it.path.into_os_string(), it.bytes)).collect()
+}
+
+/// The unfinished traces that were to be called `path`, the latest first, and whether their
+/// recorders live.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
+pub fn unfinished_traces(path: PathBuf) -> Vec<(OsString, bool)> {
+    let found = Unfinished::beside(&path).into_iter();
+    found.map(|it| (it.path.into_os_string(), it.is_being_written)).collect()
 }
 
 /// The report of a trace file, or of a part of it; see `_native.pyi`.
@@ -90,17 +111,33 @@ pub fn read_trace(
 ) -> PyResult<String> {
     let blame_after_ns = nanoseconds(blame_after_ms)?;
     let clock = perfetto::wall_clock(&path)?;
-    let report = py.detach(|| match part {
+    // Where a trace ends early is told of all of it, whatever the part.
+    let mut span = Span::default();
+    let read = py.detach(|| match part {
         None => {
             let mut analysis = Analysis::new(blame_after_ns).with_wall_clock(clock);
-            perfetto::read(&path, |record| _ = analysis.push(&record)).map(|()| analysis.report())
+            let ending = perfetto::read(&path, |record| {
+                span.push(&record);
+                analysis.push(&record);
+            });
+            ending.map(|ending| (ending, analysis.report()))
         }
         Some((from_ns, to_ns)) => {
             let mut part = Part::new(blame_after_ns, clock, from_ns, to_ns);
-            perfetto::read(&path, |record| part.push(&record)).map(|()| part.report())
+            let ending = perfetto::read(&path, |record| {
+                span.push(&record);
+                part.push(&record);
+            });
+            ending.map(|ending| (ending, part.report()))
         }
     });
-    to_json(&report.map_err(unreadable)?)
+    let (ending, mut report) = read.map_err(unreadable)?;
+    if ending == Ending::Cut {
+        let seconds = (span.end_ns() - span.started_ns()) as f64 / 1e9;
+        let why = why_cut(&path);
+        report.notes.insert(0, format!("the trace ends after {seconds:.1} s: {why}"));
+    }
+    to_json(&report)
 }
 
 /// Start and end of a trace file, and what day it was at its start; see `_native.pyi`.

@@ -24,7 +24,7 @@ fn main() -> io::Result<()> {
     for record in records() {
         writer.write(&record, culprit_of(&record))?;
     }
-    writer.finish()
+    Ok(writer.finish()?)
 }
 
 fn records() -> Vec<Record> {

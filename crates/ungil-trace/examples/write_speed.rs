@@ -67,7 +67,7 @@ fn write(path: &Path) -> io::Result<()> {
         writer.write(&thread, None)?;
     }
     simulate(|record, culprit| writer.write(record, culprit))?;
-    writer.finish()
+    Ok(writer.finish()?)
 }
 
 /// Hands the events to `take` and says how many there were.

@@ -6,6 +6,7 @@ pub mod child;
 mod clock;
 mod dense;
 pub mod interpreter;
+mod lock;
 mod origin;
 pub mod perfetto;
 pub mod preload;

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use ungil_trace::Record;
-use ungil_trace::perfetto::{Overwrite, ReadError, Writer, read};
+use ungil_trace::perfetto::{Ending, Overwrite, Unfinished, Writer, read, why_cut};
 use ungil_trace::record::{Process, ProcessId, ThreadId};
 
 fn names(directory: &Path) -> Vec<String> {
@@ -59,17 +59,26 @@ fn a_trace_that_is_given_up_leaves_nothing() {
 }
 
 #[test]
-fn what_was_flushed_can_be_read_while_recording_goes_on() {
+fn what_was_flushed_can_be_read_while_recording_goes_on_and_after_its_recorder_was_killed() {
     let directory = tempfile::tempdir().unwrap();
-    let mut writer = Writer::create(&directory.path().join("t"), Overwrite::Refuse).unwrap();
+    let path = directory.path().join("t");
+    let mut writer = Writer::create(&path, Overwrite::Refuse).unwrap();
     writer.write(&note("one"), None).unwrap();
     writer.flush().unwrap();
     writer.write(&note("two"), None).unwrap();
+    let [unfinished] = &Unfinished::beside(&path)[..] else { panic!("there is one") };
+    assert!(unfinished.is_being_written);
+    assert_eq!(why_cut(&unfinished.path), "it is still being recorded");
+
+    // What a recorder leaves that is killed.
+    let kept = directory.path().join("kept");
+    fs::hard_link(&unfinished.path, &kept).unwrap();
+    drop(writer);
+    fs::rename(&kept, &unfinished.path).unwrap();
+    assert!(!Unfinished::beside(&path)[0].is_being_written);
+    assert_eq!(why_cut(&unfinished.path), "its recorder was killed");
     let mut records = Vec::new();
-    let result = read(&directory.path().join(&names(directory.path())[0]), |record| {
-        records.push(record);
-    });
-    assert!(matches!(result, Err(ReadError::Truncated { .. })), "{result:?}");
+    assert_eq!(read(&unfinished.path, |it| records.push(it)).unwrap(), Ending::Cut);
     assert_eq!(records, [note("one")]);
 }
 
@@ -93,13 +102,11 @@ fn a_file_that_appears_while_recording_is_not_replaced_and_no_event_is_lost() {
     let mut writer = Writer::create(&path, Overwrite::Refuse).unwrap();
     writer.write(&note("one"), None).unwrap();
     fs::write(&path, "somebody else's").unwrap();
-    let error = writer.finish().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+    let lacking = writer.finish().unwrap_err();
+    assert_eq!(lacking.error.kind(), ErrorKind::AlreadyExists);
     assert_eq!(fs::read(&path).unwrap(), b"somebody else's");
-    let kept = directory.path().join(&names(directory.path())[0]);
-    assert!(error.to_string().ends_with(&format!("the trace is in {}", kept.display())), "{error}");
     let mut records = Vec::new();
-    read(&kept, |record| records.push(record)).unwrap();
+    assert_eq!(read(&lacking.place, |record| records.push(record)).unwrap(), Ending::Whole);
     assert_eq!(records, [note("one")]);
 }
 

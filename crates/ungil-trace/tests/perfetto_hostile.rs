@@ -10,7 +10,7 @@ use flate2::write::ZlibEncoder;
 use proptest::prelude::*;
 use ungil_core::{Event, Kind};
 use ungil_trace::Record;
-use ungil_trace::perfetto::{Overwrite, ReadError, Writer, read};
+use ungil_trace::perfetto::{Ending, Overwrite, ReadError, Writer, read};
 use ungil_trace::record::{Process, ProcessId, ThreadId};
 
 /// A trace of one thread, in several chunks, and what it says.
@@ -53,7 +53,7 @@ fn write_trace() -> (Vec<u8>, Vec<Record>) {
     (fs::read(path).unwrap(), records)
 }
 
-fn read_bytes(bytes: &[u8]) -> (Vec<Record>, Result<(), ReadError>) {
+fn read_bytes(bytes: &[u8]) -> (Vec<Record>, Result<Ending, ReadError>) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t.pftrace");
     fs::write(&path, bytes).unwrap();
@@ -94,24 +94,48 @@ fn schema_packet(schema: u8) -> Vec<u8> {
     packet(&[&[0x50, 1, 0x5a, u8::try_from(event.len()).unwrap()], &event[..]].concat())
 }
 
+/// Where each packet of the file ends, as the format says: a byte for the field, a length, and so
+/// many bytes.
+fn ends_of_packets(bytes: &[u8]) -> Vec<usize> {
+    let (mut ends, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        let (mut length, mut shift) = (0, 0);
+        loop {
+            at += 1;
+            length |= usize::from(bytes[at] & 0x7f) << shift;
+            shift += 7;
+            if bytes[at] < 0x80 {
+                break;
+            }
+        }
+        at += 1 + length;
+        ends.push(at);
+    }
+    ends
+}
+
 #[test]
-fn a_trace_cut_at_any_byte_is_truncated_and_says_what_came_before() {
+fn a_trace_cut_at_any_byte_says_what_its_whole_packets_say() {
     let (bytes, records) = trace();
-    let mut most = 0;
+    let ends = ends_of_packets(&bytes);
+    // Of the packets that come first, the schema is the last one; each other one has ten records.
+    let (schema, chunks) = (ends[2], &ends[3..]);
+    assert_eq!(chunks.len(), records.len().div_ceil(10));
     for length in 0..bytes.len() {
         let (before, result) = read_bytes(&bytes[..length]);
-        let Err(ReadError::Truncated { offset }) = result else {
-            panic!("at {length}: {result:?}");
-        };
-        assert_eq!(offset, length as u64);
-        assert_eq!(before, records[..before.len()], "at {length}");
-        assert!(before.len() >= most, "at {length}");
-        most = before.len();
+        if length < schema {
+            let Err(ReadError::Truncated { offset }) = result else {
+                panic!("at {length}: {result:?}");
+            };
+            assert_eq!((offset, before.len()), (length as u64, 0));
+            continue;
+        }
+        assert_eq!(result.unwrap(), Ending::Cut, "at {length}");
+        let whole = chunks.iter().filter(|&&end| end <= length).count();
+        assert_eq!(before, records[..10 * whole], "at {length}");
     }
-    assert!(most >= 30, "only {most} records came before the last chunk");
     let (all, result) = read_bytes(&bytes);
-    assert_eq!(all, records);
-    result.unwrap();
+    assert_eq!((all, result.unwrap()), (records, Ending::Whole));
 }
 
 #[test]
@@ -163,7 +187,7 @@ fn a_length_that_is_a_lie_takes_no_memory() {
     let start = [first_packet(), schema_packet(1)].concat();
     let end = start.len() as u64;
     let (_, result) = read_bytes(&[&start[..], b"\x0a\xff\xff\xff\x07 "].concat());
-    assert!(matches!(result, Err(ReadError::Truncated { offset }) if offset == end + 6));
+    assert_eq!(result.unwrap(), Ending::Cut);
     for too_long in [&b"\x0a\xff\xff\xff\x7f"[..], b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"]
     {
         let (_, result) = read_bytes(&[&start[..], too_long].concat());
@@ -199,7 +223,37 @@ proptest! {
         *position.get_mut(&mut bytes) ^= 1 << bit;
         let (before, result) = read_bytes(&bytes);
         prop_assert_eq!(&before[..], &records[..before.len()]);
-        prop_assert!(result.is_err() || before.len() == records.len());
+        // What looks like a longer packet than there is looks like a cut.
+        prop_assert!(!matches!(result, Ok(Ending::Whole)) || before.len() == records.len());
+    }
+
+    #[test]
+    fn any_trace_cut_at_any_byte_says_what_was_flushed_before(
+        flushed in prop::collection::vec(1..30u32, 1..12), position: prop::sample::Index
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.pftrace");
+        let mut writer = Writer::create(&path, Overwrite::Refuse).unwrap();
+        let (mut written, mut sizes) = (0, Vec::new());
+        for count in flushed {
+            for _ in 0..count {
+                written += 1;
+                writer.write(&Record::Note { text: written.to_string() }, None).unwrap();
+            }
+            writer.flush().unwrap();
+            let temporary = fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap();
+            sizes.push((temporary.metadata().unwrap().len(), written));
+        }
+        writer.finish().unwrap();
+        let bytes = fs::read(&path).unwrap();
+        let length = position.index(bytes.len());
+        let (records, result) = read_bytes(&bytes[..length]);
+        let expected =
+            sizes.iter().rev().find(|(size, _)| *size <= length as u64).map_or(0, |it| it.1);
+        let expected: Vec<_> =
+            (1..=expected).map(|number| Record::Note { text: number.to_string() }).collect();
+        prop_assert_eq!(&records, &expected);
+        prop_assert!(matches!(result, Ok(Ending::Cut)) || expected.is_empty());
     }
 
     #[test]
@@ -213,7 +267,7 @@ proptest! {
         for end in [chunk(&packet(&event)), chunk(&packet(&fields)), chunk(&fields), fields] {
             let (records, result) = read_bytes(&[&start[..], &end].concat());
             prop_assert_eq!(records, vec![]);
-            prop_assert!(result.is_err());
+            prop_assert!(!matches!(result, Ok(Ending::Whole)));
         }
     }
 }

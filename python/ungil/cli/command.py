@@ -118,6 +118,10 @@ def fail(sentence: str, code: int) -> int:
 
 def reason(error: OSError) -> str:
     """Why the system refused, as a person would say it: "permission denied"."""
-    text = os.strerror(error.errno) if error.errno else str(error)
-    text = re.sub(r" \(os error \d+\)$", "", text)  # as Rust's std::io::Error writes it
+    return plain_reason(os.strerror(error.errno) if error.errno else str(error))
+
+
+def plain_reason(text: str) -> str:
+    """The same of what Rust's std::io::Error writes."""
+    text = re.sub(r" \(os error \d+\)$", "", text)
     return text[:1].lower() + text[1:]

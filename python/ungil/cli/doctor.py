@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from ungil.cli.checks import Check, Status, machine_checks
+from ungil.cli.checks import MEBIBYTE, Check, Status, machine_checks
 from ungil.cli.command import Command
 from ungil.cli.interpreters import check_interpreter
 from ungil.errors import UsageError
@@ -21,6 +21,7 @@ EXAMPLES = """\
   ungil doctor                     this machine and every Python that is found
   ungil doctor /opt/py/bin/python  one interpreter
   ungil doctor --json
+  ungil doctor --clean             remove what killed recorders have left
 """
 
 STYLES = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
@@ -29,12 +30,18 @@ STYLES = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
 @click.command(cls=Command, name="doctor", examples=EXAMPLES)
 @click.argument("pythons", metavar="[PYTHON]...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def command(pythons: tuple[str, ...], as_json: bool) -> int:
+@click.option(
+    "--clean", is_flag=True, help="Try nothing; remove what recorders left that were killed."
+)
+def command(pythons: tuple[str, ...], as_json: bool, clean: bool) -> int:
     """Try everything that tracing depends on and say what does not work, and why.
 
     Without PYTHON, all interpreters that are found are tried.
     The exit code is 0 if the current interpreter, or each PYTHON, can be traced, otherwise 1.
     """
+    if clean:
+        _clean(pythons, as_json)
+        return 0
     checks = list(_all_checks([_interpreter(name) for name in pythons]))
     works = not any(check.status is Status.FAIL for check in checks)
     if as_json:
@@ -42,6 +49,22 @@ def command(pythons: tuple[str, ...], as_json: bool) -> int:
     else:
         _print_table(checks)
     return 0 if works else 1
+
+
+def _clean(pythons: tuple[str, ...], as_json: bool) -> None:
+    """Remove the buffers of recorders that were killed, and print which."""
+    if pythons:
+        raise UsageError(f"--clean tries no interpreter; leave out {pythons[0]!r}")
+    from ungil._native import remove_dead_sessions
+
+    removed = remove_dead_sessions()
+    if as_json:
+        print(json.dumps({"removed": [{"path": path, "bytes": size} for path, size in removed]}))
+        return
+    for path, size in removed:
+        print(f"removed {path}, {size / MEBIBYTE:,.1f} MiB")
+    if not removed:
+        print("nothing to remove: no recorder of yours was killed and left anything")
 
 
 def _interpreter(name: str) -> Path:

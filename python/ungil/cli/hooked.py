@@ -1,4 +1,4 @@
-"""The environment in which a program is recorded, and scheduled."""
+"""What a program needs to be recorded, and scheduled: a recorder, and its environment."""
 
 from __future__ import annotations
 
@@ -10,6 +10,25 @@ from ungil._native import Recorder
 from ungil.errors import HookError
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+def new_recorder(
+    path: str, *, overwrite: bool, blame_after_ms: float, follow_children: bool
+) -> Recorder:
+    """A recorder that will write the trace `path`.
+
+    Raises OSError if that cannot be written, HookError if there is no room for the buffers that a
+    recorder shares with a program.
+    """
+    try:
+        return Recorder(
+            path,
+            overwrite=overwrite,
+            blame_after_ms=blame_after_ms,
+            follow_children=follow_children,
+        )
+    except RuntimeError as error:
+        raise HookError(str(error)) from error
 
 
 def hooked_environment(

@@ -7,7 +7,7 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import TypeVar
@@ -42,7 +42,8 @@ def json_file(path: str | None) -> Generator[Callable[[str], None]]:
     if path is None:
         yield lambda _text: None
     elif path == "-":
-        yield lambda text: print(text, flush=True)
+        # Not by print(): what a full disk refuses would be left in its buffer.
+        yield lambda text: _write(1, text)
     elif _is_special(path):
         with _opened(path, path, os.O_WRONLY) as descriptor:
             yield lambda text: _write(descriptor, text)
@@ -63,7 +64,8 @@ def json_file(path: str | None) -> Generator[Callable[[str], None]]:
 
                 yield publish
         finally:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
 
 def _is_special(path: str) -> bool:
@@ -84,7 +86,8 @@ def _opened(asked: str, path: str, flags: int) -> Generator[int]:
     try:
         yield descriptor
     finally:
-        os.close(descriptor)
+        with suppress(OSError):
+            os.close(descriptor)
 
 
 def _write(descriptor: int, text: str) -> None:

@@ -10,6 +10,7 @@ import click
 from ungil._native import read_trace, trace_span
 from ungil.cli.command import Command, blame_after_option, reason
 from ungil.cli.part import Span
+from ungil.cli.unfinished import readable
 from ungil.errors import UsageError
 
 EXAMPLES = """\
@@ -41,9 +42,14 @@ def command(
     end: str | None,
     last: str | None,
 ) -> None:
-    """Print the report of the trace FILE, or of a part of it."""
+    """Print the report of the trace FILE, or of a part of it.
+
+    A trace that is not complete is read as far as it goes. Where FILE is missing, and its recorder
+    was killed or is still at work, what it has written is read.
+    """
     if last is not None and (begin is not None or end is not None):
         raise UsageError("--last cannot be combined with --from and --to")
+    file = readable(file)
     try:
         part = None
         if begin is not None or end is not None or last is not None:

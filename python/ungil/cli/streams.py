@@ -21,9 +21,8 @@ def occupy_closed() -> None:
         try:
             os.fstat(number)
         except OSError:
-            # The lowest number that is free. Reading and writing fail as they did before, and
-            # there are systems without /dev/null.
-            os.open("/", os.O_RDONLY)
+            # The first end is the lowest number that is free. Writing to it fails as before.
+            os.close(os.pipe()[1])
         if getattr(sys, name) is None:
             setattr(sys, name, io.StringIO())
 

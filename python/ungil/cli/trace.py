@@ -12,8 +12,14 @@ from typing import Protocol
 import click
 
 from ungil._native import Child, Recorder, die_by
-from ungil.cli.command import ProgramCommand, blame_after_option, reason, scheduling_options
-from ungil.cli.hooked import hooked_environment
+from ungil.cli.command import (
+    ProgramCommand,
+    blame_after_option,
+    plain_reason,
+    reason,
+    scheduling_options,
+)
+from ungil.cli.hooked import hooked_environment, new_recorder
 from ungil.cli.outputs import free_name, json_file
 from ungil.cli.program import Program, find_program
 from ungil.cli.scheduling import POLICY, Scheduling, warn_if_unscheduled
@@ -78,7 +84,7 @@ def command(
         warn_if_unscheduled(program)
 
     def create(path: str, *, overwrite: bool) -> Recorder:
-        return Recorder(
+        return new_recorder(
             path,
             overwrite=overwrite,
             blame_after_ms=blame_after,
@@ -105,9 +111,9 @@ def command(
                 write_json(report)
             if not quiet:
                 with _told("cannot print the report"):
-                    _print(report, path if recorder.file_error is None else None)
-        if recorder.file_error is not None:
-            say(f"the trace {path!r} could not be written: {recorder.file_error}")
+                    _print(report, recorder.incomplete[1] if recorder.incomplete else path)
+        if recorder.incomplete is not None:
+            say(_what_is_missing(path, *recorder.incomplete))
     return _as(status)
 
 
@@ -125,6 +131,13 @@ def _told(what: str) -> Generator[None]:
         say(f"{what}: {error or type(error).__name__}")
     except KeyboardInterrupt:
         say(f"{what}: interrupted")
+
+
+def _what_is_missing(path: str, why: str, place: str) -> str:
+    """A sentence about a trace that was to be `path`."""
+    if place == path:
+        return f"the trace {path!r} is not complete: {plain_reason(why)}"
+    return f"the trace is in {place!r} and could not be named {path!r}: {plain_reason(why)}"
 
 
 def _new_trace(program: str, create: Create) -> tuple[str, Recorder]:
@@ -160,15 +173,14 @@ def _start(child: Child, program: Program, environment: dict[str, str]) -> None:
         raise UsageError(f"cannot start {program.argv[0]!r}: {reason(error)}") from error
 
 
-def _print(report: str, path: str | None) -> None:
-    """The report, and what to do with the trace if there is one, on stderr."""
+def _print(report: str, path: str) -> None:
+    """The report, and what to do with the trace, on stderr."""
     # Imported here because the program should not wait for it.
     from ungil.report import print_place, print_report
 
     with suppress(OSError):
         print_report(report, sys.stderr)
-        if path is not None:
-            print_place(path, sys.stderr)
+        print_place(path, sys.stderr)
 
 
 def _as(status: int) -> int:

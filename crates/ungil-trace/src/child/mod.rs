@@ -131,9 +131,12 @@ impl Child {
                 State::Stopped(number) => self.stopped_by = Some(number),
                 State::Continued => (self.stopped_by, self.was_asked_to_stop) = (None, false),
                 // A signal to go on may have come behind the one to stop.
-                State::Unchanged => match (signals::lowest_pending(), self.stopped_by) {
+                State::Unchanged => match (signals::lowest_pending(), self.stop_for_both()) {
                     (Some(number), _) => self.take_signal(number),
-                    (None, Some(number)) => self.stop_too(number),
+                    (None, Some(number)) => {
+                        self.stopped_by = None;
+                        signals::stop_by(number);
+                    }
                     (None, None) => self.arrivals.wait(),
                 },
             }
@@ -193,15 +196,13 @@ impl Child {
         let _ = signals::send_on(info, self.pid);
     }
 
-    /// Whoever controls the job waits for this process, not for the program.
+    /// By which signal this process is to stop as well, as whoever controls the job waits for it
+    /// and not for the program.
     ///
     /// A program that was stopped by SIGSTOP, unless it did so when it was asked to stop, is
     /// somebody's who means the program alone (cpulimit), and will not continue this process.
-    fn stop_too(&mut self, number: c_int) {
-        self.stopped_by = None;
-        if number != libc::SIGSTOP || self.was_asked_to_stop {
-            signals::stop_by(number);
-        }
+    fn stop_for_both(&self) -> Option<c_int> {
+        self.stopped_by.filter(|&number| number != libc::SIGSTOP || self.was_asked_to_stop)
     }
 }
 

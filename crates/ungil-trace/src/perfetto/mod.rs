@@ -28,10 +28,12 @@ mod packet;
 mod reader;
 mod schema;
 mod slices;
+mod unfinished;
 mod wire;
 mod writer;
 
 pub use anchor::wall_clock;
-pub use reader::{ReadError, read};
+pub use reader::{Ending, ReadError, read};
 pub use schema::SCHEMA;
-pub use writer::{Overwrite, Writer};
+pub use unfinished::{Unfinished, why_cut};
+pub use writer::{Incomplete, Overwrite, Writer};

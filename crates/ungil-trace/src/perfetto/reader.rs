@@ -30,8 +30,8 @@ pub enum ReadError {
         /// Its first bytes, eight at most.
         start: Vec<u8>,
     },
-    /// The recorder was killed, or the file was copied in part.
-    #[error("the trace is cut off after byte {offset}; record it again, or copy the whole file")]
+    /// It ends before it says that it is a trace of this version, or anything else.
+    #[error("the trace is cut off after byte {offset}, before anything was recorded")]
     Truncated {
         /// Up to where the file could be read.
         offset: u64,
@@ -57,6 +57,16 @@ pub enum ReadError {
     },
 }
 
+/// Where a trace ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// With its last word.
+    Whole,
+    /// After one of its chunks, or in the middle of one, of which nothing is known then: the
+    /// recorder was killed or still writes, its disk was full, or the file was copied in part.
+    Cut,
+}
+
 /// No chunk is larger, inflated or not: a command line comes twice in one record, and deflation
 /// adds less than another `CHUNK_BYTES` to what it cannot shrink.
 const PACKET_BYTES: usize = 2 * TEXT_BYTES + 2 * CHUNK_BYTES;
@@ -64,17 +74,20 @@ const PACKET_BYTES: usize = 2 * TEXT_BYTES + 2 * CHUNK_BYTES;
 /// Reads the trace at `path` and hands its records to `take`, in the order in which they were
 /// written; numbers of events ([`ungil_core::Event::seq`]) count from 1 for each GIL.
 ///
-/// On an error, what came before it has been handed over: a trace whose recorder was killed is
-/// [`ReadError::Truncated`] after its last whole chunk. What follows the end of a trace is not
-/// read, so a trace to which other Perfetto traces were appended is still one.
-pub fn read(path: &Path, mut take: impl FnMut(Record)) -> Result<(), ReadError> {
+/// On an error, what came before it has been handed over. A trace whose recorder was killed is read
+/// up to its last whole chunk. What follows the end of a trace is not read, so a trace to which
+/// other Perfetto traces were appended is still one.
+pub fn read(path: &Path, mut take: impl FnMut(Record)) -> Result<Ending, ReadError> {
     let mut file = Input { file: BufReader::new(File::open(path)?), offset: 0 };
     file.check_first_packet()?;
     let mut decoder = Decoder::default();
     let (mut bytes, mut inflated) = (Vec::new(), Vec::new());
     while !decoder.ended() {
         let offset = file.offset;
-        file.packet(&mut bytes)?;
+        match file.packet(&mut bytes) {
+            Err(ReadError::Truncated { .. }) if decoder.schema_known() => return Ok(Ending::Cut),
+            read => read?,
+        }
         let located = |problem| match problem {
             Problem::Schema(found) => ReadError::Schema { found, supported: SCHEMA },
             Problem::Damage(what) => ReadError::Damaged { offset, what },
@@ -87,7 +100,7 @@ pub fn read(path: &Path, mut take: impl FnMut(Record)) -> Result<(), ReadError> 
             decoder.packet(&bytes, &mut take).map_err(located)?;
         }
     }
-    Ok(())
+    Ok(Ending::Whole)
 }
 
 fn packets(

@@ -9,8 +9,10 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 
 use super::encode::Encoder;
 use super::schema::{TRACE_PACKET, clock, packet};
+use super::unfinished::temporary_name;
 use super::wire::Message;
 use crate::clock::read_ns;
+use crate::lock::try_lock;
 use crate::record::{Record, ThreadId};
 use crate::wall_clock::WallClock;
 
@@ -98,6 +100,11 @@ impl Writer {
         })
     }
 
+    /// The name that it is to have.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The clocks that it was begun with, as a reader of the file finds them.
     pub const fn wall_clock(&self) -> WallClock {
         self.wall_clock
@@ -144,14 +151,32 @@ impl Writer {
 
     /// Ends the trace, with slices that are still open, and gives it its name.
     ///
-    /// If the last of it cannot be written, the file appears all the same and reads as truncated.
+    /// If the last of it cannot be written, the file appears all the same and reads as cut off.
     /// If it cannot get its name, because another file has taken it meanwhile, it stays under the
-    /// temporary one, which the error says.
-    pub fn finish(mut self) -> io::Result<()> {
+    /// temporary one.
+    pub fn finish(mut self) -> Result<(), Incomplete> {
         self.encoder.end();
         let flushed = self.flush();
-        self.temporary.rename(&self.path, self.overwrite)?;
-        flushed
+        match (self.temporary.rename(&self.path, self.overwrite), flushed) {
+            (Ok(()), Ok(())) => Ok(()),
+            (Ok(()), Err(error)) => Err(Incomplete { error, place: self.path }),
+            (Err((error, place)), _) => Err(Incomplete { error, place }),
+        }
+    }
+}
+
+/// A trace that lacks its end, or its name.
+#[derive(Debug)]
+pub struct Incomplete {
+    /// Why.
+    pub error: io::Error,
+    /// Where there is what could be written.
+    pub place: PathBuf,
+}
+
+impl From<Incomplete> for io::Error {
+    fn from(Incomplete { error, place }: Incomplete) -> Self {
+        Self::new(error.kind(), format!("{error}; what could be written is in {}", place.display()))
     }
 }
 
@@ -159,28 +184,27 @@ impl Writer {
 struct Temporary(Option<PathBuf>);
 
 impl Temporary {
-    /// A new file in the directory of `path`.
+    /// A new file in the directory of `path`, locked for as long as it is open.
     fn beside(path: &Path) -> io::Result<(Self, File)> {
         /// Tells apart the traces that one process writes into one directory.
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        if path.file_name().is_none() {
-            let what = format!("{} is not the name of a file", path.display());
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-        }
         loop {
-            let number = COUNT.fetch_add(1, Ordering::Relaxed);
-            let name = format!(".ungil-{}-{number}.tmp", std::process::id());
-            let path = path.with_file_name(name);
+            let path = temporary_name(path, COUNT.fetch_add(1, Ordering::Relaxed))?;
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 // Left by an earlier process with the same id.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (),
                 Err(error) => return Err(error),
-                Ok(file) => return Ok((Self(Some(path)), file)),
+                Ok(file) => {
+                    // Without locks it only looks as if the recorder had been killed.
+                    let _ = try_lock(&file);
+                    return Ok((Self(Some(path)), file));
+                }
             }
         }
     }
 
-    fn rename(&mut self, to: &Path, overwrite: Overwrite) -> io::Result<()> {
+    /// Gives it its name; if that is not possible, why, and where it stays.
+    fn rename(&mut self, to: &Path, overwrite: Overwrite) -> Result<(), (io::Error, PathBuf)> {
         let Some(from) = self.0.take() else { return Ok(()) };
         let linked = match overwrite {
             // Unlike a rename, a link does not replace what appeared since the trace was begun.
@@ -193,10 +217,7 @@ impl Temporary {
             // Some file systems have no links.
             Err(_) => fs::rename(&from, to),
         };
-        renamed.map_err(|error| {
-            let what = format!("{error}; the trace is in {}", from.display());
-            io::Error::new(error.kind(), what)
-        })
+        renamed.map_err(|error| (error, from))
     }
 }
 
@@ -229,7 +250,7 @@ fn failed_before() -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ReadError, read};
+    use super::super::{Ending, read};
     use super::*;
 
     #[test]
@@ -246,10 +267,11 @@ mod tests {
         writer.flush().unwrap_err();
         let error = writer.write(&note("three"), None).unwrap_err();
         assert_eq!(error.to_string(), "an earlier part of the trace could not be written");
-        writer.finish().unwrap_err();
+        let incomplete = writer.finish().unwrap_err();
+        assert_eq!(incomplete.place, path);
         let mut records = Vec::new();
-        let result = read(&path, |record| records.push(record));
-        assert!(matches!(result, Err(ReadError::Truncated { .. })), "{result:?}");
+        let ending = read(&path, |record| records.push(record)).unwrap();
+        assert_eq!(ending, Ending::Cut);
         assert_eq!(records, [note("one")]);
     }
 }

@@ -1,6 +1,7 @@
 //! The recorder: lives in the parent, drains the rings of every traced process, and feeds the
 //! trace file and the analysis while the program runs.
 
+mod leftover;
 mod limit;
 mod order;
 #[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]
@@ -17,11 +18,15 @@ use crate::analysis::Analysis;
 use crate::child::block_all;
 use crate::clock::now_ns;
 use crate::interpreter::{self, Hookable};
-use crate::perfetto::{Overwrite, Writer};
+use crate::perfetto::{Incomplete, Overwrite, Writer};
 use crate::record::{NOTHING_RECORDED, ProcessId, Record, ThreadId};
 use crate::report::Report;
 use process::Traced;
 use session::Session;
+
+pub use leftover::{Removed, remove_dead_sessions};
+pub use session::NoPlace;
+
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -75,13 +80,24 @@ pub struct RecorderStatus {
     pub threads: u64,
 }
 
+/// Why there can be no recording.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    /// The trace file cannot be written.
+    #[error(transparent)]
+    File(#[from] io::Error),
+    /// There is no place for the session.
+    #[error(transparent)]
+    Session(#[from] NoPlace),
+}
+
 /// What a recording came to.
 #[derive(Debug)]
 pub struct Outcome {
     /// The report.
     pub report: Report,
-    /// Why there is no trace file, if there is none.
-    pub file_error: Option<io::Error>,
+    /// Why the trace file is not whole, or not under its name, if so.
+    pub file_error: Option<Incomplete>,
 }
 
 /// A recording, first being prepared, then running on a thread of its own.
@@ -107,9 +123,10 @@ struct Shared {
 }
 
 impl Recorder {
-    /// Opens the trace file and the session.
-    pub fn create(options: RecorderOptions) -> io::Result<Self> {
+    /// Opens the trace file and the session. Sessions of recorders that were killed are removed.
+    pub fn create(options: RecorderOptions) -> Result<Self, CreateError> {
         let writer = Writer::create(&options.path, options.overwrite)?;
+        remove_dead_sessions();
         Ok(Self {
             session: Arc::new(Session::create()?),
             options,
@@ -196,7 +213,7 @@ struct Recording {
 struct Sink {
     analysis: Analysis,
     writer: Option<Writer>,
-    file_error: Option<io::Error>,
+    file_error: Option<Incomplete>,
 }
 
 impl Sink {
@@ -206,14 +223,16 @@ impl Sink {
     }
 
     /// A file that cannot be written any more (a full disk) ends the file, not the recording:
-    /// what was written is kept.
+    /// what was written is kept and can be read.
     fn try_file(&mut self, work: impl FnOnce(&mut Writer) -> io::Result<()>) {
         if let Some(mut writer) = self.writer.take() {
             match work(&mut writer) {
                 Ok(()) => self.writer = Some(writer),
                 Err(error) => {
-                    let _ = writer.finish();
-                    self.file_error = Some(error);
+                    let path = writer.path().to_owned();
+                    // That it lacks its end is no news; where it is may be.
+                    let place = writer.finish().map_or_else(|lacking| lacking.place, |()| path);
+                    self.file_error = Some(Incomplete { error, place });
                 }
             }
         }

@@ -1,46 +1,85 @@
 //! The directory through which traced processes and the recorder find each other.
+//!
+//! It is locked as long as its recorder lives ([`crate::lock`]); one that is not was left by a
+//! recorder that was killed ([`super::leftover`]).
 
+use crate::lock::try_lock;
 use crate::preload;
 use std::env;
 use std::ffi::{CString, OsStr, OsString};
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Free space below which shared memory is not used: a container's default is 64 MiB.
+/// Free space below which a place is not used: a container's default is 64 MiB.
 const ENOUGH_BYTES: u64 = 32 << 20;
+/// What the names of sessions begin with.
+pub const PREFIX: &str = "ungil-session-";
 
 /// A session directory, removed with everything in it at the end of the recording.
 #[derive(Debug)]
 pub struct Session {
     directory: PathBuf,
+    /// Its lock.
+    _open: File,
 }
 
+/// There is no place for a session: what is wrong with each.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "there is no room for the recording's buffers ({}); set TMPDIR to a folder on a disk with {} MiB \
+     free, or mount a tmpfs at /dev/shm", .0.join("; "), ENOUGH_BYTES >> 20
+)]
+pub struct NoPlace(Vec<String>);
+
 impl Session {
-    /// Creates the directory in shared memory, or in the temporary directory where shared memory
-    /// is missing or short.
-    pub fn create() -> io::Result<Self> {
-        let shared_memory = Path::new("/dev/shm");
-        let places = [shared_memory.to_path_buf(), env::temp_dir()];
-        let roomy = places.iter().filter(|place| free_bytes(place) >= ENOUGH_BYTES);
-        let mut failure = io::Error::new(
-            io::ErrorKind::StorageFull,
-            format!(
-                "neither /dev/shm nor {} has {} MiB free for the recording's buffers; \
-                 set TMPDIR to a directory that has",
-                places[1].display(),
-                ENOUGH_BYTES >> 20
-            ),
-        );
-        for place in roomy {
-            match make_directory(place) {
-                Ok(directory) => return Ok(Self { directory }),
-                Err(error) => failure = error,
+    /// Creates the directory in shared memory, or in a temporary directory where shared memory is
+    /// missing or short.
+    pub fn create() -> Result<Self, NoPlace> {
+        let mut problems = Vec::new();
+        for place in places() {
+            match room(&place).and_then(|()| Self::create_in(&place)) {
+                Ok(session) => return Ok(session),
+                Err(error) => {
+                    let text = error.to_string();
+                    // As a person would say it, without the number.
+                    let text = text.split(" (os error").next().unwrap_or_default().to_lowercase();
+                    problems.push(format!("{}: {text}", place.display()));
+                }
             }
         }
-        Err(failure)
+        Err(NoPlace(problems))
+    }
+
+    /// Creates one in `place`.
+    pub(super) fn create_in(place: &Path) -> io::Result<Self> {
+        loop {
+            let directory = make_directory(place)?;
+            match Self::locked(directory) {
+                // Somebody who cleans up took it for one that was left, before it was locked.
+                Ok(None) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Ok(Some(session)) => return Ok(session),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The session in a new directory, if that is still there.
+    fn locked(directory: PathBuf) -> io::Result<Option<Self>> {
+        // SAFETY: geteuid has no preconditions.
+        let is_root = unsafe { libc::geteuid() } == 0;
+        // A server that root starts forks workers as another user; they may add their tables, and
+        // neither list nor touch those of others.
+        let mode = if is_root { 0o1733 } else { 0o700 };
+        fs::set_permissions(&directory, fs::Permissions::from_mode(mode))?;
+        let open = File::open(&directory)?;
+        // Where there are no locks nobody cleans up.
+        let is_locked = try_lock(&open).unwrap_or(true);
+        let is_there = fs::metadata(&directory)?.ino() == open.metadata()?.ino();
+        Ok((is_locked && is_there).then_some(Self { directory, _open: open }))
     }
 
     /// Where processes put their tables.
@@ -79,8 +118,20 @@ impl Drop for Session {
     }
 }
 
+/// Where a session may be, the best place first. Temporary directories are those of Python's
+/// `tempfile`.
+pub fn places() -> Vec<PathBuf> {
+    let mut places = vec![PathBuf::from("/dev/shm"), env::temp_dir()];
+    for usual in ["/tmp", "/var/tmp"].map(PathBuf::from) {
+        if !places.contains(&usual) {
+            places.push(usual);
+        }
+    }
+    places
+}
+
 fn make_directory(place: &Path) -> io::Result<PathBuf> {
-    let template = place.join("ungil-XXXXXX").into_os_string().into_vec();
+    let template = place.join(format!("{PREFIX}XXXXXX")).into_os_string().into_vec();
     let template = CString::new(template)?.into_raw();
     // SAFETY: `template` is a NUL-terminated, writable string that ends in six X.
     let made = unsafe { libc::mkdtemp(template) };
@@ -90,26 +141,23 @@ fn make_directory(place: &Path) -> io::Result<PathBuf> {
     if made.is_null() {
         return Err(error);
     }
-    let directory = PathBuf::from(OsString::from_vec(directory.into_bytes()));
-    // SAFETY: geteuid has no preconditions.
-    if unsafe { libc::geteuid() } == 0 {
-        // A server that root starts forks workers as another user; they may add their tables, and
-        // neither list nor touch those of others.
-        fs::set_permissions(&directory, fs::Permissions::from_mode(0o1733))?;
-    }
-    Ok(directory)
+    Ok(PathBuf::from(OsString::from_vec(directory.into_bytes())))
 }
 
-/// Bytes that may still be written at `place`, 0 if it cannot be told.
-fn free_bytes(place: &Path) -> u64 {
-    let Ok(path) = CString::new(place.as_os_str().as_bytes()) else { return 0 };
+/// Whether there is enough room at `place`; why not.
+fn room(place: &Path) -> io::Result<()> {
+    let path = CString::new(place.as_os_str().as_bytes())?;
     // SAFETY: all-zero is a valid statvfs.
     let mut info: libc::statvfs = unsafe { std::mem::zeroed() };
     // SAFETY: `path` is NUL-terminated, `info` valid for writing.
     if unsafe { libc::statvfs(path.as_ptr(), &raw mut info) } != 0 {
-        return 0;
+        return Err(io::Error::last_os_error());
     }
-    info.f_bavail.saturating_mul(info.f_frsize)
+    let free = info.f_bavail.saturating_mul(info.f_frsize);
+    if free < ENOUGH_BYTES {
+        return Err(io::Error::other(format!("{} MiB free", free >> 20)));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -123,6 +171,18 @@ mod tests {
         fs::write(directory.join("1-0"), b"").unwrap();
         drop(session);
         assert!(!directory.exists());
+    }
+
+    #[test]
+    fn where_there_is_no_place_each_is_named_with_what_is_wrong_with_it() {
+        let problems = ["/nowhere: no such file or directory", "/full: 3 MiB free"];
+        assert_eq!(
+            NoPlace(problems.map(str::to_owned).to_vec()).to_string(),
+            "there is no room for the recording's buffers (/nowhere: no such file or directory; \
+             /full: 3 MiB free); set TMPDIR to a folder on a disk with 32 MiB free, or mount a \
+             tmpfs at /dev/shm"
+        );
+        assert_eq!(room(Path::new("/nowhere")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
