@@ -69,6 +69,16 @@ fn record() -> impl Strategy<Value = Record> {
             at_ns,
             frames: vec![Frame { function: String::new(), file: String::new(), line: 0 }],
         }),
+        1 => (id(), time()).prop_map(|(thread, at_ns)| Record::NoStack {
+            thread: ThreadId(thread),
+            at_ns,
+            why: String::new(),
+        }),
+        1 => (id(), time()).prop_map(|(process, at_ns)| Record::Libraries {
+            process: ProcessId(process),
+            at_ns,
+            files: vec![String::new()],
+        }),
         60 => (id(), time(), kind, gil).prop_map(|(thread, at_ns, kind, gil)| Record::Gil {
             process: ProcessId(0),
             thread: ThreadId(thread),
