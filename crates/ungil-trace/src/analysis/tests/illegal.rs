@@ -76,6 +76,16 @@ fn record() -> impl Strategy<Value = Record> {
         1 => (id(), time(), any::<u64>()).prop_map(|(id, at_ns, times)| {
             Record::Throttled { process: ProcessId(id), at_ns, times, stopped_ns: times }
         }),
+        1 => (id(), time()).prop_map(|(thread, at_ns)| Record::NoStack {
+            thread: ThreadId(thread),
+            at_ns,
+            why: String::new(),
+        }),
+        1 => (id(), time()).prop_map(|(process, at_ns)| Record::Libraries {
+            process: ProcessId(process),
+            at_ns,
+            files: vec![String::new()],
+        }),
         60 => (id(), time(), kind, gil).prop_map(|(thread, at_ns, kind, gil)| Record::Gil {
             process: ProcessId(0),
             thread: ThreadId(thread),
