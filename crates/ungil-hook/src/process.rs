@@ -1,7 +1,7 @@
 //! This process: its table, and what happens at fork and exit.
 
 use crate::session::Session;
-use crate::{control, gil, thread, turn};
+use crate::{clock, control, gil, thread, turn};
 use libc::{c_int, c_void};
 use std::ffi::CStr;
 use std::ptr::null_mut;
@@ -34,6 +34,9 @@ struct Joined {
 
 /// Joins `session`: creates the table of this process, and of every child it forks.
 pub fn record(session: Session, python: &'static CStr, status: Status) {
+    if let Some(tick) = session.tick {
+        clock::use_counter(tick);
+    }
     if JOINED.set(Joined { session, python, status }).is_ok() {
         register();
     }
@@ -165,10 +168,10 @@ pub extern "C" fn on_exit() {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: `time` is valid for writing; a thread that is gone is reported as an error.
         if unsafe { libc::clock_gettime((!tid << 3) | 6, &raw mut time) } == 0 {
-            slot.counters.cpu_ns.store(thread::timespec_ns(&time), Relaxed);
+            slot.counters.cpu_ns.store(clock::timespec_ns(&time), Relaxed);
         }
     }
-    table.header().ended_ns.store(thread::now_ns(), Release);
+    table.header().ended_ticks.store(clock::now_ticks(), Release);
 }
 
 /// The child has one thread and its parent's memory; the table is the parent's.
@@ -263,7 +266,9 @@ fn publish(start: *mut u8, python: &CStr, status: Status, recording: bool) {
     header.parent_pid.store(unsafe { libc::getppid() }.cast_unsigned(), Relaxed);
     header.status.store(status as u32, Relaxed);
     header.recording.store(u32::from(recording), Relaxed);
-    header.started_ns.store(thread::now_ns(), Relaxed);
+    header.clock.store(clock::clock() as u32, Relaxed);
+    header.set_tick(clock::tick());
+    header.started_ticks.store(clock::now_ticks(), Relaxed);
     store_text(&header.python, python.to_bytes());
     store_command(header);
     header.magic.store(MAGIC, Release);

@@ -3,11 +3,15 @@
 use crate::control;
 use libc::c_int;
 use std::ffi::{CStr, CString};
+use ungil_core::tick::Tick;
 
 /// Environment variable that names the session directory.
 const SESSION: &CStr = c"UNGIL_SESSION";
 /// Environment variable that is "0" if child processes are to be left alone.
 const CHILDREN: &CStr = c"UNGIL_CHILDREN";
+/// Environment variable that holds how long a tick of the processor's counter is, in 2^-32 ns, if
+/// times are to be taken from it.
+const TICK: &CStr = c"UNGIL_TICK";
 /// A longer session directory is not used.
 const LONGEST_PATH: usize = 240;
 
@@ -16,13 +20,20 @@ pub struct Session {
     directory: CString,
     /// Whether child processes are recorded too.
     pub follow_children: bool,
+    /// How long a tick of the processor's counter is, if times are to be taken from it.
+    pub tick: Option<Tick>,
 }
 
 impl Session {
     /// The session named in the environment, if any. Only for the constructor: it allocates.
     pub fn from_environment() -> Option<Self> {
         let directory = variable(SESSION).filter(|path| path.count_bytes() <= LONGEST_PATH)?;
-        Some(Self { directory: directory.to_owned(), follow_children: !leaves_children_alone() })
+        let tick = variable(TICK).and_then(|text| text.to_str().ok()?.parse().ok());
+        Some(Self {
+            directory: directory.to_owned(),
+            follow_children: !leaves_children_alone(),
+            tick: tick.map(Tick::from_fraction),
+        })
     }
 
     /// Opens `<session>/<pid>-<number>` without allocating: this runs in children after fork.
@@ -64,7 +75,7 @@ pub fn leave_environment() {
         .join(&b':');
     // SAFETY: constructors run before the program's threads; every string is NUL-terminated.
     unsafe {
-        for name in [SESSION, CHILDREN, control::POLICY, control::QUANTUM] {
+        for name in [SESSION, CHILDREN, TICK, control::POLICY, control::QUANTUM] {
             libc::unsetenv(name.as_ptr());
         }
         match CString::new(others) {

@@ -1,12 +1,13 @@
 //! The calling thread: its slot in the table, and what it writes there.
 
+use crate::clock;
 use crate::gil::Gil;
 use crate::process::{self, keeping_errno};
-use libc::{c_void, clockid_t, pthread_key_t, timespec};
+use libc::{c_void, pthread_key_t};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use ungil_core::table::{Counters, Slot, Table, store_text};
-use ungil_core::{Event, Kind};
+use ungil_core::{Entry, Kind};
 
 /// CPU time and context switches are sampled at a release, at most this often: the system call
 /// costs a few hundred nanoseconds.
@@ -21,7 +22,7 @@ thread_local! {
     /// Index of this thread's slot plus one, or [`UNKNOWN`] or [`UNRECORDED`].
     /// Constant and without a destructor, so that access neither allocates nor registers.
     static SLOT: Cell<u32> = const { Cell::new(UNKNOWN) };
-    static SAMPLED_NS: Cell<u64> = const { Cell::new(0) };
+    static SAMPLED_TICKS: Cell<u64> = const { Cell::new(0) };
     static TOKEN: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -65,11 +66,11 @@ fn claim() -> Option<Thread> {
     let (tid, ident) = unsafe { (libc::syscall(libc::SYS_gettid), libc::pthread_self()) };
     slot.tid.store(u32::try_from(tid).unwrap_or(0), Relaxed);
     slot.ident.store(ident, Relaxed);
-    slot.started_ns.store(now_ns(), Relaxed);
+    slot.started_ticks.store(clock::now_ticks(), Relaxed);
     store_comm(slot);
     let mark = u32::try_from(index + 1).unwrap_or(UNRECORDED);
     SLOT.set(mark);
-    SAMPLED_NS.set(0);
+    SAMPLED_TICKS.set(0);
     let key = END_KEY.load(Relaxed);
     if key != 0 {
         // SAFETY: the key was created in `prepare`; the value is never dereferenced.
@@ -94,7 +95,7 @@ unsafe extern "C" fn on_end(_: *mut c_void) {
     if let Some(thread) = current() {
         thread.sample();
         store_comm(thread.slot);
-        thread.slot.ended_ns.store(now_ns(), Relaxed);
+        thread.slot.ended_ticks.store(clock::now_ticks(), Relaxed);
         process::slot_ended(thread.slot);
     }
     SLOT.set(UNKNOWN);
@@ -124,43 +125,22 @@ pub fn token() -> u32 {
     token
 }
 
-/// Now, in nanoseconds of `CLOCK_MONOTONIC`.
-#[inline]
-pub fn now_ns() -> u64 {
-    clock_ns(libc::CLOCK_MONOTONIC)
-}
-
-/// What a clock says, in nanoseconds; 0 if there is none.
-#[inline]
-pub fn clock_ns(clock: clockid_t) -> u64 {
-    let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is valid for writing. The vDSO serves the clocks used here, but for those of
-    // CPU time; neither way fails or touches errno.
-    unsafe { libc::clock_gettime(clock, &raw mut now) };
-    timespec_ns(&now)
-}
-
-/// A time as nanoseconds; 0 if it is negative.
-pub fn timespec_ns(time: &timespec) -> u64 {
-    u64::try_from(time.tv_sec).unwrap_or(0).wrapping_mul(1_000_000_000)
-        + u64::try_from(time.tv_nsec).unwrap_or(0)
-}
-
 /// Adds to a counter of which the calling thread is the only writer.
 #[inline]
 fn add(counter: &AtomicU64, amount: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(amount), Relaxed);
 }
 
+/// All moments are in ticks of the table's clock.
 impl Thread {
     /// Whether the thread has begun a wait that has not ended.
     pub fn is_waiting(&self) -> bool {
-        self.slot.waiting_since_ns.load(Relaxed) != 0
+        self.slot.waiting_since_ticks.load(Relaxed) != 0
     }
 
     /// The thread asked for `gil` and did not get it at once.
     pub fn began_to_wait(&self, gil: &'static Gil, now: u64) {
-        self.slot.waiting_since_ns.store(now, Relaxed);
+        self.slot.waiting_since_ticks.store(now, Relaxed);
         self.emit(Kind::Wait, gil, now);
     }
 
@@ -173,13 +153,13 @@ impl Thread {
     /// The thread got `gil`.
     #[inline]
     pub fn acquired(&self, gil: &'static Gil, now: u64) {
-        let since = self.slot.waiting_since_ns.load(Relaxed);
+        let since = self.slot.waiting_since_ticks.load(Relaxed);
         if since != 0 {
-            self.slot.waiting_since_ns.store(0, Relaxed);
+            self.slot.waiting_since_ticks.store(0, Relaxed);
             add(&self.slot.counters.waits, 1);
-            add(&self.slot.counters.waited_ns, now.saturating_sub(since));
+            add(&self.slot.counters.waited_ns, self.ns_since(since, now));
         }
-        self.slot.holding_since_ns.store(now, Relaxed);
+        self.slot.holding_since_ticks.store(now, Relaxed);
         self.emit(Kind::Acquire, gil, now);
     }
 
@@ -187,11 +167,11 @@ impl Thread {
     #[inline]
     pub fn released(&self, gil: &'static Gil, now: u64, forced: bool) {
         let counters = &self.slot.counters;
-        let since = self.slot.holding_since_ns.load(Relaxed);
+        let since = self.slot.holding_since_ticks.load(Relaxed);
         if since != 0 {
-            self.slot.holding_since_ns.store(0, Relaxed);
+            self.slot.holding_since_ticks.store(0, Relaxed);
             add(&counters.holds, 1);
-            add(&counters.held_ns, now.saturating_sub(since));
+            add(&counters.held_ns, self.ns_since(since, now));
         }
         if forced {
             add(&counters.forced, 1);
@@ -200,22 +180,29 @@ impl Thread {
             add(&counters.voluntary, 1);
             self.emit(Kind::ReleaseVoluntary, gil, now);
         }
-        if now.saturating_sub(SAMPLED_NS.get()) >= SAMPLE_EVERY_NS {
-            SAMPLED_NS.set(now);
+        if self.ns_since(SAMPLED_TICKS.get(), now) >= SAMPLE_EVERY_NS {
+            SAMPLED_TICKS.set(now);
             keeping_errno(|| self.sample());
         }
     }
 
+    /// How many nanoseconds lie between two moments; none if the later one comes first, which
+    /// happens when the counter begins anew after a suspend.
+    #[inline]
+    fn ns_since(&self, since: u64, now: u64) -> u64 {
+        self.table.header().tick().ns(now.saturating_sub(since))
+    }
+
     /// A lost event takes no number, so that the recorder never waits for one that cannot come.
     #[inline]
-    fn emit(&self, kind: Kind, gil: &'static Gil, at_ns: u64) {
+    fn emit(&self, kind: Kind, gil: &'static Gil, at_ticks: u64) {
         if self.table.header().recording.load(Relaxed) == 0 {
             return;
         }
         let last = gil.seq.load(Relaxed);
         let seq = if kind.changes_holder() { last.wrapping_add(1) } else { last };
-        let event = Event { at_ns, kind, gil: gil.number(), seq };
-        if self.table.push(self.index, event, process::commit) && kind.changes_holder() {
+        let entry = Entry { at_ticks, kind, gil: gil.number(), seq };
+        if self.table.push(self.index, entry, process::commit) && kind.changes_holder() {
             gil.seq.store(seq, Relaxed);
         }
     }

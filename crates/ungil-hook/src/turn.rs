@@ -2,7 +2,7 @@
 
 use crate::gil::Gil;
 use crate::process::{keeping_errno, last_errno, set_errno};
-use crate::{control, thread};
+use crate::{clock, control};
 use libc::{c_int, c_long, pthread_mutex_t, timespec};
 use std::cell::Cell;
 use std::ptr::null;
@@ -107,11 +107,11 @@ impl Here {
 
 impl Host for Here {
     fn now_ns(&self) -> u64 {
-        thread::now_ns()
+        clock::monotonic_ns()
     }
 
     fn thread_cpu_ns(&self) -> u64 {
-        thread::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+        clock::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
     }
 
     fn sleep(&self, word: &AtomicU32, expected: u32, timeout_ns: Option<u64>) -> bool {

@@ -79,6 +79,7 @@ fn records() -> Vec<Record> {
                 switch_interval_ns: 5_000_000,
                 policy: 0,
                 unrecorded_threads: 0,
+                clock_error_ns: 60,
             },
         },
     ]

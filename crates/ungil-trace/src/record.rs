@@ -114,6 +114,8 @@ pub struct ProcessTotals {
     pub policy: u64,
     /// Threads that found no slot and were not recorded.
     pub unrecorded_threads: u64,
+    /// How far its times may be from `CLOCK_MONOTONIC`: 0 if they are readings of that clock.
+    pub clock_error_ns: u64,
 }
 
 /// Exact totals of a thread, independent of lost events.

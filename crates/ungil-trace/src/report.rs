@@ -55,6 +55,9 @@ pub struct ProcessReport {
     pub switch_interval_ms: Option<f64>,
     /// Threads that found no slot and were not recorded.
     pub unrecorded_threads: u64,
+    /// How far its times may be from `CLOCK_MONOTONIC`, 0 if they are readings of that clock;
+    /// `None` if the process still runs.
+    pub clock_error_us: Option<f64>,
     /// The main interpreter's GIL first.
     pub gils: Vec<GilReport>,
 }

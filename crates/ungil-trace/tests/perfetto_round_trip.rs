@@ -65,8 +65,8 @@ fn other() -> impl Strategy<Value = Record> {
         (thread(), ".{0,20}").prop_map(|(thread, name)| Record::ThreadNamed { thread, name }),
         (thread(), any::<u64>(), vec(frame, 0..5))
             .prop_map(|(thread, at_ns, frames)| Record::Stack { thread, at_ns, frames }),
-        (0..PROCESSES, any::<[u64; 4]>()).prop_map(
-            |(process, [at_ns, interval, policy, unrecorded])| {
+        (0..PROCESSES, any::<[u64; 5]>()).prop_map(
+            |(process, [at_ns, interval, policy, unrecorded, clock_error])| {
                 Record::ProcessEnded {
                     process: ProcessId(process),
                     at_ns,
@@ -74,6 +74,7 @@ fn other() -> impl Strategy<Value = Record> {
                         switch_interval_ns: interval,
                         policy,
                         unrecorded_threads: unrecorded,
+                        clock_error_ns: clock_error,
                     },
                 }
             }

@@ -86,6 +86,7 @@ impl View<'_> {
                 .filter(|&ns| ns > 0)
                 .map(|ns| ns as f64 / 1e6),
             unrecorded_threads: totals.unrecorded_threads,
+            clock_error_us: self.process.ended_ns.map(|_| totals.clock_error_ns as f64 / 1e3),
             gils,
         }
     }

@@ -8,8 +8,9 @@ use ungil_core::{Event, Kind};
 
 use super::frame;
 use super::schema::{
-    COMMON_SEQUENCE, DEBUG_ANNOTATIONS, DROP_REQUEST, FORCED, GIL, HOLD, RELEASE, RELEASE_KIND,
-    SCHEMA, Track, VOLUNTARY, WAIT, annotation, packet, process_totals, thread_totals, track_event,
+    CLOCK_ERROR, COMMON_SEQUENCE, DEBUG_ANNOTATIONS, DROP_REQUEST, FORCED, GIL, HOLD, RELEASE,
+    RELEASE_KIND, SCHEMA, Track, VOLUNTARY, WAIT, annotation, packet, process_totals,
+    thread_totals, track_event,
 };
 use super::wire::{Fields, Malformed, Value};
 use crate::record::{Frame, Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals};
@@ -176,7 +177,9 @@ impl Decoder {
                 self.check(process)?;
                 let mut totals = ProcessTotals::default();
                 for (name, value) in process_totals(&mut totals) {
-                    *value = event.uint(name)?;
+                    if name != CLOCK_ERROR || event.has(name)? {
+                        *value = event.uint(name)?;
+                    }
                 }
                 Record::ProcessEnded { process, at_ns, totals }
             }
@@ -264,6 +267,10 @@ impl<'a> TrackEvent<'a> {
     fn required(&self, name: &str) -> Result<Annotation<'a>, Problem> {
         self.annotation(Name::Spelled(name.as_bytes()))?
             .ok_or(Damage("an event lacks an annotation"))
+    }
+
+    fn has(&self, name: &str) -> Result<bool, Problem> {
+        Ok(self.annotation(Name::Spelled(name.as_bytes()))?.is_some())
     }
 
     fn uint(&self, name: &str) -> Result<u64, Problem> {

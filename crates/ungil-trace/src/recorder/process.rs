@@ -1,6 +1,7 @@
 //! One traced process, seen from outside: its table, its threads, its life.
 
 use super::order::Order;
+use super::times::Times;
 use crate::clock::now_ns;
 use crate::record::{Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals};
 use std::fs::{self, File};
@@ -13,6 +14,7 @@ use ungil_core::table::{
     ABI, Header, MAGIC, RING_EVENTS, Slot, SlotState, Status, TABLE_BYTES, Table, load_bytes,
     load_text,
 };
+use ungil_core::tick::{Clock, Tick};
 
 /// A table file, mapped.
 struct Mapping {
@@ -80,6 +82,8 @@ pub struct Traced {
     /// The table file.
     pub path: PathBuf,
     mapping: Mapping,
+    /// Which clock the times in the table are of.
+    clock: Clock,
     /// Readable once the process is gone; `None` if it already was.
     life: Option<OwnedFd>,
     /// By slot.
@@ -98,8 +102,8 @@ pub struct Traced {
 pub struct Moment {
     /// Threads that have a slot.
     pub threads: usize,
-    /// When the longest running hold began, 0 if there is none.
-    pub held_since_ns: u64,
+    /// When the longest running hold began, by the table's clock, 0 if there is none.
+    pub held_since_ticks: u64,
     /// Whether any thread waits.
     pub is_waited_for: bool,
 }
@@ -115,19 +119,22 @@ pub struct Round {
 
 impl Traced {
     /// The process whose table is at `path`; `None` while the table is not ready, or foreign.
-    pub fn open(path: PathBuf, id: ProcessId) -> Option<(Self, Process)> {
+    pub fn open(path: PathBuf, id: ProcessId, times: &mut Times) -> Option<(Self, Process)> {
         let mapping = Mapping::open(&path).ok()?;
         let header = mapping.table().header();
         if header.magic.load(Acquire) != MAGIC || header.abi.load(Relaxed) != ABI {
             return None;
         }
+        let clock = Clock::from_number(header.clock.load(Relaxed)).filter(|it| times.know(*it))?;
         let pid = header.pid.load(Relaxed);
-        let process = describe(header, id, pid);
+        let at_ns = times.ns(clock, header.started_ticks.load(Relaxed));
+        let process = describe(header, id, pid, at_ns);
         let traced = Self {
             id,
             pid,
             path,
             mapping,
+            clock,
             life: pidfd(pid),
             threads: Vec::new(),
             order: Order::default(),
@@ -139,8 +146,14 @@ impl Traced {
     }
 
     /// Reads every ring once and gives out the records that are complete.
-    pub fn round(&mut self, next: &mut ThreadId, mut give: impl FnMut(Record)) -> Round {
+    pub fn round(
+        &mut self,
+        times: &mut Times,
+        next: &mut ThreadId,
+        mut give: impl FnMut(Record),
+    ) -> Round {
         let mut round = Round::default();
+        let clock = self.clock;
         let table = self.mapping.table();
         for (index, slot) in table.used_slots().iter().enumerate() {
             // An end seen before reading means that this reading is complete.
@@ -153,26 +166,28 @@ impl Traced {
             }
             let generation = slot.generation.load(Relaxed);
             if self.threads[index].as_ref().is_none_or(|known| known.generation != generation) {
-                let thread = introduce(self.id, self.pid, slot, next, &mut give);
+                let at_ns = times.ns(clock, slot.started_ticks.load(Relaxed));
+                let thread = introduce(self.id, self.pid, slot, at_ns, next, &mut give);
                 self.threads[index] = Some(thread);
             }
             let Some(thread) = &self.threads[index] else { continue };
             let (id, order) = (thread.id, &mut self.order);
-            let count = table.drain(index, |event| order.add(id, event));
+            let count = table.drain(index, |entry| order.add(id, entry));
             round.events += count;
             round.fullest = round.fullest.max(count as f64 / RING_EVENTS as f64);
             if state == Some(SlotState::Ended) {
                 if !thread.named {
                     name_by_kernel(self.pid, table, thread, slot, &mut give);
                 }
-                let at_ns = slot.ended_ns.load(Relaxed);
+                let at_ns = times.ns(clock, slot.ended_ticks.load(Relaxed));
                 self.ended.push((id, at_ns, totals(slot, thread.outside)));
                 self.threads[index] = None;
                 slot.free();
             }
         }
         let (process, latest_ns) = (self.id, &mut self.latest_ns);
-        self.order.end_round(|thread, event| {
+        self.order.end_round(|thread, entry| {
+            let event = entry.at(times.ns(clock, entry.at_ticks));
             *latest_ns = event.at_ns.max(*latest_ns);
             give(Record::Gil { process, thread, event });
         });
@@ -193,21 +208,23 @@ impl Traced {
 
     /// Reads the last events and ends every thread, and the process, now, or earlier if the
     /// process said so, but after the last event. Its hook only counts from then on.
-    pub fn finish(mut self, next: &mut ThreadId, mut give: impl FnMut(Record)) {
+    pub fn finish(mut self, times: &mut Times, next: &mut ThreadId, mut give: impl FnMut(Record)) {
         self.mapping.table().header().recording.store(0, Relaxed);
-        self.round(next, &mut give);
-        self.round(next, &mut give);
+        self.round(times, next, &mut give);
+        self.round(times, next, &mut give);
+        let clock = self.clock;
         let (process, mut latest_ns) = (self.id, self.latest_ns);
-        self.order.finish(|thread, event| {
+        self.order.finish(|thread, entry| {
+            let event = entry.at(times.ns(clock, entry.at_ticks));
             latest_ns = event.at_ns.max(latest_ns);
             give(Record::Gil { process, thread, event });
         });
         let table = self.mapping.table();
         let header = table.header();
-        let at_ns = match header.ended_ns.load(Acquire) {
+        let at_ns = match header.ended_ticks.load(Acquire) {
             0 => now_ns(),
             // Threads that are daemons go on until the process is gone.
-            said => said.min(now_ns()),
+            said => times.ns(clock, said).min(now_ns()),
         };
         let at_ns = at_ns.max(latest_ns);
         for (thread, at_ns, totals) in self.ended.drain(..) {
@@ -223,6 +240,7 @@ impl Traced {
             switch_interval_ns: header.switch_interval_ns.load(Relaxed),
             policy: header.policy.load(Relaxed).into(),
             unrecorded_threads: header.unrecorded_threads.load(Relaxed),
+            clock_error_ns: times.error_ns(clock),
         };
         give(Record::ProcessEnded { process, at_ns, totals });
         let _ = fs::remove_file(&self.path);
@@ -244,6 +262,18 @@ impl Traced {
         }
     }
 
+    /// Tells the process how long a tick of the counter is, if it counts by it.
+    pub fn tell_tick(&self, tick: Tick) {
+        if self.clock == Clock::Counter {
+            self.mapping.table().header().set_tick(tick);
+        }
+    }
+
+    /// When the longest running hold began, in ns, `None` if there is none.
+    pub fn held_since_ns(&self, moment: &Moment, times: &mut Times) -> Option<u64> {
+        (moment.held_since_ticks != 0).then(|| times.ns(self.clock, moment.held_since_ticks))
+    }
+
     /// The threads that have a slot.
     pub fn threads_mut(&mut self) -> impl Iterator<Item = &mut Thread> {
         self.threads.iter_mut().flatten()
@@ -255,10 +285,11 @@ impl Traced {
         for slot in self.mapping.table().used_slots() {
             if slot.state() == Some(SlotState::Live) {
                 moment.threads += 1;
-                moment.is_waited_for |= slot.waiting_since_ns.load(Relaxed) != 0;
-                let since = slot.holding_since_ns.load(Relaxed);
-                if since != 0 && (moment.held_since_ns == 0 || since < moment.held_since_ns) {
-                    moment.held_since_ns = since;
+                moment.is_waited_for |= slot.waiting_since_ticks.load(Relaxed) != 0;
+                let since = slot.holding_since_ticks.load(Relaxed);
+                let earliest = moment.held_since_ticks;
+                if since != 0 && (earliest == 0 || since < earliest) {
+                    moment.held_since_ticks = since;
                 }
             }
         }
@@ -271,6 +302,7 @@ fn introduce(
     process: ProcessId,
     pid: u32,
     slot: &Slot,
+    at_ns: u64,
     next: &mut ThreadId,
     give: &mut impl FnMut(Record),
 ) -> Thread {
@@ -279,7 +311,6 @@ fn introduce(
     let tid = slot.tid.load(Relaxed);
     let is_main = tid == pid;
     let name = if is_main { "MainThread".to_owned() } else { format!("thread-{tid}") };
-    let at_ns = slot.started_ns.load(Relaxed);
     give(Record::ThreadStarted { thread: id, process, tid, at_ns, name });
     Thread {
         id,
@@ -312,7 +343,7 @@ fn name_by_kernel(
     }
 }
 
-fn describe(header: &Header, process: ProcessId, pid: u32) -> Process {
+fn describe(header: &Header, process: ProcessId, pid: u32, at_ns: u64) -> Process {
     // Whole while the process lives, its beginning for ever.
     let mut command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     if command.is_empty() {
@@ -342,7 +373,7 @@ fn describe(header: &Header, process: ProcessId, pid: u32) -> Process {
         process,
         pid,
         parent_pid: header.parent_pid.load(Relaxed),
-        at_ns: header.started_ns.load(Relaxed),
+        at_ns,
         argv,
         python: version.split_whitespace().next().unwrap_or_default().to_owned(),
         not_recorded: not_recorded.map(str::to_owned),

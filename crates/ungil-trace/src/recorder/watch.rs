@@ -2,6 +2,7 @@
 //! GIL while another one waits, and for the names of new threads.
 
 use super::process::Traced;
+use super::times::Times;
 use crate::record::Record;
 use crate::stacks::{Answer, Sample, StackError, StackSampler};
 use std::collections::HashMap;
@@ -22,8 +23,8 @@ pub struct Watch {
 
 #[derive(Default)]
 struct State {
-    /// Beginning of the hold that was looked at last.
-    hold_ns: u64,
+    /// Beginning of the hold that was looked at last, by the clock of the process.
+    hold_ticks: u64,
     /// Age at which that hold is looked at again.
     next_age_ns: u64,
     names_at_ns: u64,
@@ -39,19 +40,21 @@ impl Watch {
 
     /// Asks for what is worth knowing now, and says whether the next look should come soon: a
     /// thread has held for long, and another one may begin to wait for it. Never blocks.
-    pub fn look(&mut self, traced: &mut [Traced], now: u64) -> bool {
+    pub fn look(&mut self, traced: &mut [Traced], times: &mut Times, now: u64) -> bool {
         let Some(sampler) = &self.sampler else { return false };
         let mut soon = false;
         for traced in traced {
             let state = self.processes.entry(traced.pid).or_default();
             let moment = traced.now();
-            let since = moment.held_since_ns;
-            if since != state.hold_ns {
+            if moment.held_since_ticks != state.hold_ticks {
                 // Half the time, so that a hold which is just long enough has its sample.
-                (state.hold_ns, state.next_age_ns) = (since, self.blame_after_ns / 2);
+                let first_age_ns = self.blame_after_ns / 2;
+                (state.hold_ticks, state.next_age_ns) = (moment.held_since_ticks, first_age_ns);
             }
-            let age = if since == 0 { 0 } else { now.saturating_sub(since) };
-            if since != 0 && age >= state.next_age_ns {
+            let age = traced.held_since_ns(&moment, times).map(|since| now.saturating_sub(since));
+            if let Some(age) = age
+                && age >= state.next_age_ns
+            {
                 if moment.is_waited_for {
                     state.next_age_ns = age.saturating_mul(4);
                     sampler.request_stack(traced.pid);
