@@ -8,7 +8,7 @@ use crate::gil::{self, Gil, Role};
 use crate::{clock, control, handoff, process, thread, turn};
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
 use std::sync::atomic::Ordering::Relaxed;
-use ungil_core::schedule::{Policy, Settings};
+use ungil_core::schedule::Settings;
 
 /// Stands in for `pthread_cond_init`.
 ///
@@ -113,16 +113,17 @@ pub unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> c_int {
             if let Some(thread) = thread::current() {
                 thread.released(gil, clock::now_ticks(), forced);
             }
-            let settings = control::settings();
-            let is_stock = settings.policy == Policy::Stock;
-            if !is_stock || !gil.line.is_empty() {
-                turn::released(gil, settings);
-            }
-            if forced {
-                handoff::was_forced(gil);
-            }
-            if !is_stock && gil.stock_waiters.load(Relaxed) == 0 {
-                return 0; // Nobody sleeps on it.
+            let policy = turn::policy();
+            if handoff::is_seen() {
+                if policy.is_some() || !gil.line.is_empty() {
+                    turn::released(gil);
+                }
+                if forced {
+                    handoff::was_forced(gil);
+                }
+                if policy.is_some() && gil.stock_waiters.load(Relaxed) == 0 {
+                    return 0; // Nobody sleeps on it.
+                }
             }
         }
         Some(Role::Taken(gil)) => {
@@ -139,8 +140,10 @@ pub unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> c_int {
                     if is_handoff { clock::now_ticks_after_others() } else { clock::now_ticks() };
                 thread.acquired(gil, now);
             }
-            turn::acquired(gil);
-            handoff::acquired();
+            if handoff::is_seen() {
+                turn::acquired(gil);
+                handoff::acquired();
+            }
         }
         None => {}
     }

@@ -30,14 +30,17 @@ struct Replacement(*const c_void);
 // SAFETY: functions are not changed.
 unsafe impl Sync for Replacement {}
 
-static CONDITION_CALLS: [(&CStr, Replacement); 6] = [
+static CONDITION_CALLS: [(&CStr, Replacement); 3] = [
+    (c"pthread_cond_init", Replacement(cond::init as *const c_void)),
+    (c"pthread_cond_timedwait", Replacement(cond::timedwait as *const c_void)),
+    (c"pthread_cond_signal", Replacement(cond::signal as *const c_void)),
+];
+/// What goes with the ones above under a policy.
+static HANDOFF_CALLS: [(&CStr, Replacement); 3] = [
     // The first two before what makes work for them.
     (c"pthread_mutex_unlock", Replacement(handoff::unlock as *const c_void)),
     (c"pthread_mutex_lock", Replacement(handoff::lock as *const c_void)),
     (c"pthread_cond_wait", Replacement(handoff::wait as *const c_void)),
-    (c"pthread_cond_init", Replacement(cond::init as *const c_void)),
-    (c"pthread_cond_timedwait", Replacement(cond::timedwait as *const c_void)),
-    (c"pthread_cond_signal", Replacement(cond::signal as *const c_void)),
 ];
 static SEMAPHORE_CALLS: [(&CStr, Replacement); 3] = [
     (c"sem_init", Replacement(sem::init as *const c_void)),
@@ -97,6 +100,9 @@ impl Interpreter {
         // Not what a GIL is made of, so they need not be there.
         image.redirect(c"_exit", process::exit_at_once as *const c_void);
         image.redirect(c"clock_nanosleep", cond::nanosleep as *const c_void);
+        for &(name, replacement) in self.handoff_calls() {
+            image.redirect_later(name, replacement.0, &handoff::CALLS);
+        }
         for &(name, replacement) in self.calls() {
             image.redirect(name, replacement.0);
         }
@@ -105,8 +111,8 @@ impl Interpreter {
     /// Whether this build makes the calls that its GIL is said to be made of.
     fn makes_its_calls(&self) -> bool {
         let calls = self.calls();
-        !calls.is_empty()
-            && image().is_some_and(|image| calls.iter().all(|(name, _)| image.calls(name)))
+        let mut all = calls.iter().chain(self.handoff_calls());
+        !calls.is_empty() && image().is_some_and(|image| all.all(|(name, _)| image.calls(name)))
     }
 
     /// The calls that the GIL is made of, and what stands in for each.
@@ -115,6 +121,14 @@ impl Interpreter {
             Make::Conditions { .. } => &CONDITION_CALLS,
             Make::Semaphore => &SEMAPHORE_CALLS,
             Make::PyPy | Make::Unknown => &[],
+        }
+    }
+
+    /// What has to lead to the hook as well once a policy is in force.
+    fn handoff_calls(&self) -> &'static [(&'static CStr, Replacement)] {
+        match self.make {
+            Make::Conditions { .. } => &HANDOFF_CALLS,
+            Make::Semaphore | Make::PyPy | Make::Unknown => &[],
         }
     }
 }

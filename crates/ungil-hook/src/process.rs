@@ -1,7 +1,7 @@
 //! This process: its table, and what happens at fork and exit.
 
 use crate::session::Session;
-use crate::{clock, control, gil, thread, turn};
+use crate::{clock, control, gil, handoff, thread, turn};
 use libc::{c_int, c_void};
 use std::ffi::CStr;
 use std::ptr::null_mut;
@@ -184,6 +184,7 @@ extern "C" fn after_fork_in_child() {
     }
     thread::after_fork();
     turn::after_fork();
+    handoff::after_fork();
     gil::after_fork();
     control::after_fork();
     let follow = JOINED.get().is_some_and(|joined| joined.session.follow_children);

@@ -201,7 +201,7 @@ impl Thread {
         }
         let last = gil.seq.load(Relaxed);
         let seq = if kind.changes_holder() { last.wrapping_add(1) } else { last };
-        let entry = Entry { at_ticks, kind, gil: gil.number(), seq };
+        let entry = Entry { at_ticks, kind, gil: gil.number, seq };
         if self.table.push(self.index, entry, process::commit) && kind.changes_holder() {
             gil.seq.store(seq, Relaxed);
         }

@@ -2,12 +2,12 @@
 
 use crate::gil::Gil;
 use crate::process::{keeping_errno, last_errno, set_errno};
-use crate::{clock, control};
+use crate::{clock, control, handoff};
 use libc::{c_int, c_long, pthread_mutex_t, timespec};
 use std::cell::Cell;
 use std::ptr::null;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use ungil_core::schedule::{Account, Answer, Host, Level, Settings};
+use ungil_core::schedule::{Account, Answer, Host, Level, Policy, Settings};
 
 /// A thread that no timer wakes looks again after this long all the same. It is not needed; but
 /// nobody should have to restart a server to find out that it was.
@@ -38,7 +38,8 @@ pub unsafe fn wait(gil: &'static Gil, mutex: *mut pthread_mutex_t, settings: Set
     }
 }
 
-/// The calling thread has taken `gil`, whose mutex it holds.
+/// The calling thread has taken `gil`, whose mutex it holds. Need not be called as long as there
+/// has never been a policy.
 #[inline]
 pub fn acquired(gil: &'static Gil) {
     ACCOUNT.with(|account| gil.line.acquired(&Here::mutex_unused(gil), account));
@@ -46,8 +47,9 @@ pub fn acquired(gil: &'static Gil) {
 
 /// The calling thread has let go of `gil`, whose mutex it holds.
 #[inline]
-pub fn released(gil: &'static Gil, settings: Settings) {
+pub fn released(gil: &'static Gil) {
     forget_interruption();
+    let settings = control::settings();
     ACCOUNT.with(|account| gil.line.released(&Here::mutex_unused(gil), settings, account));
 }
 
@@ -180,5 +182,6 @@ pub fn wake(word: *const AtomicU32) {
 #[inline]
 pub fn policy() -> Option<Settings> {
     let settings = control::settings();
-    (settings.policy != ungil_core::schedule::Policy::Stock).then_some(settings)
+    let is_policy = settings.policy != Policy::Stock && (handoff::is_seen() || handoff::see());
+    is_policy.then_some(settings)
 }
