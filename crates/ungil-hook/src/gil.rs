@@ -33,6 +33,8 @@ pub enum Seen {
 
 /// One GIL.
 pub struct Gil {
+    /// Number of this GIL in events.
+    pub number: u8,
     /// Address of `cond` (or of 2.7's semaphore); 0 while this entry is unused.
     address: AtomicUsize,
     /// Number of the last acquire or release that was recorded.
@@ -65,12 +67,15 @@ pub enum Role {
     Taken(&'static Gil),
 }
 
-#[allow(clippy::cast_possible_truncation, reason = "GILS is below 256")]
 static ALL: [Gil; GILS] = {
-    let mut all = [const { Gil::unused(0) }; GILS];
+    let mut all = [const { Gil::unused() }; GILS];
     let mut number = 1;
     while number < GILS {
-        all[number].line = Line::new(number as u32);
+        #[allow(clippy::cast_possible_truncation, reason = "GILS is below 256")]
+        {
+            all[number].number = number as u8;
+            all[number].line = Line::new(number as u32);
+        }
         number += 1;
     }
     all
@@ -85,8 +90,9 @@ thread_local! {
 }
 
 impl Gil {
-    const fn unused(number: u32) -> Self {
+    const fn unused() -> Self {
         Self {
+            number: 0,
             address: AtomicUsize::new(0),
             seq: AtomicU32::new(0),
             locked: AtomicBool::new(false),
@@ -95,7 +101,7 @@ impl Gil {
             switches: AtomicU32::new(0),
             stock_waiters: AtomicU32::new(0),
             to_wake: Cell::new(null()),
-            line: Line::new(number),
+            line: Line::new(0),
         }
     }
 
@@ -107,13 +113,6 @@ impl Gil {
     /// Address of its `cond` (or of 2.7's semaphore).
     pub fn cond(&self) -> usize {
         self.address.load(Relaxed)
-    }
-
-    /// Number of this GIL in events.
-    #[allow(clippy::cast_possible_truncation, reason = "GILS is below 256")]
-    pub fn number(&self) -> u8 {
-        let offset = std::ptr::from_ref(self) as usize - ALL.as_ptr() as usize;
-        (offset / size_of::<Self>()) as u8
     }
 
     fn reset(&self) {

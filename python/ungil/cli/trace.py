@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -28,6 +29,8 @@ EXAMPLES = """\
   ungil trace --policy interactive app.py   what would it cost under another policy?
 """
 
+# Where the processor's counter cannot be trusted although the kernel does.
+CLOCK, MONOTONIC = "UNGIL_CLOCK", "monotonic"
 # Named also where nobody asks for one: what has a policy can be given another one later.
 DEFAULT_POLICY = "stock"
 
@@ -74,6 +77,7 @@ def command(
     variables = Scheduling(policy, quantum, priorities).variables(DEFAULT_POLICY)
     if output is not None and json_path is not None and Path(output) == Path(json_path):
         raise UsageError(f"the trace and its JSON cannot both be written to {output!r}")
+    counter = _may_use_counter()
     if variables[POLICY] != DEFAULT_POLICY:
         warn_if_unscheduled(program)
 
@@ -83,6 +87,7 @@ def command(
             overwrite=overwrite,
             blame_after_ms=blame_after,
             follow_children=not no_children,
+            counter=counter,
         )
 
     with json_file(json_path) as write_json:
@@ -125,6 +130,17 @@ def _told(what: str) -> Generator[None]:
         say(f"{what}: {error or type(error).__name__}")
     except KeyboardInterrupt:
         say(f"{what}: interrupted")
+
+
+def _may_use_counter() -> bool:
+    """Whether times may be taken from the processor's counter."""
+    clock = os.environ.get(CLOCK, "")
+    if clock not in ("", MONOTONIC):
+        raise UsageError(
+            f"{CLOCK} is {clock!r}; it can only be {MONOTONIC!r}, which takes all times from the "
+            "kernel's clock, or unset"
+        )
+    return clock != MONOTONIC
 
 
 def _new_trace(program: str, create: Create) -> tuple[str, Recorder]:
