@@ -20,6 +20,7 @@ EXPORTS = {
     "thrd_create",
     "ungil_install_v1",
     "ungil_level_v1",
+    "ungil_now_v1",
     "ungil_policy_v1",
     "ungil_set_level_v1",
     "ungil_set_policy_v1",

@@ -275,6 +275,7 @@ def test_instants_carry_what_a_person_wants_to_know(sample: Contents) -> None:
         "switch_interval_ns": 5_000_000,
         "policy": 0,
         "unrecorded_threads": 0,
+        "clock_error_ns": 60,
     }
     assert args["thread totals"] == {
         "waits": 1,

@@ -142,11 +142,19 @@ class Recorder:
     """
 
     def __new__(
-        cls, path: str, *, overwrite: bool, blame_after_ms: float, follow_children: bool
+        cls,
+        path: str,
+        *,
+        overwrite: bool,
+        blame_after_ms: float,
+        follow_children: bool,
+        counter: bool = True,
     ) -> Recorder:
         """Prepare to write the trace `path`, which appears under that name when it is complete.
 
         Holds longer than `blame_after_ms` while somebody waits get a Python stack.
+        Times are taken from the processor's counter, unless `counter` is false or the kernel does
+        not make its own clock from it; CLOCK_MONOTONIC, in which all are told, costs more.
         Raises FileExistsError (unless `overwrite`), FileNotFoundError, PermissionError, OSError;
         RuntimeError with a sentence if there is no room for the recording's buffers.
         """

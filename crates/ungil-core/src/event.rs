@@ -46,9 +46,9 @@ impl Kind {
 
 /// One event of one thread, as it lies in the thread's ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// When, in nanoseconds of `CLOCK_MONOTONIC`.
-    pub at_ns: u64,
+pub struct Entry {
+    /// When, in ticks of the table's clock ([`crate::tick`]).
+    pub at_ticks: u64,
     /// What.
     pub kind: Kind,
     /// Which GIL of the process: 0 is the main interpreter's, further ones belong to
@@ -59,18 +59,36 @@ pub struct Event {
     pub seq: u32,
 }
 
-impl Event {
-    /// The two words that lie in the ring: the time, then sequence number, GIL and kind.
-    pub const fn to_words(self) -> [u64; 2] {
-        [self.at_ns, (self.seq as u64) << 32 | (self.gil as u64) << 8 | self.kind as u64]
+/// One event of one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub at_ns: u64,
+    /// What.
+    pub kind: Kind,
+    /// Which GIL, as in [`Entry`].
+    pub gil: u8,
+    /// Position in the order of that GIL, as in [`Entry`].
+    pub seq: u32,
+}
+
+impl Entry {
+    /// The event that this entry tells of, which happened at `at_ns`.
+    pub const fn at(self, at_ns: u64) -> Event {
+        Event { at_ns, kind: self.kind, gil: self.gil, seq: self.seq }
     }
 
-    /// The event in these words, or `None` if they hold no known kind (a foreign writer).
+    /// The two words that lie in the ring: the time, then sequence number, GIL and kind.
+    pub const fn to_words(self) -> [u64; 2] {
+        [self.at_ticks, (self.seq as u64) << 32 | (self.gil as u64) << 8 | self.kind as u64]
+    }
+
+    /// The entry in these words, or `None` if they hold no known kind (a foreign writer).
     #[allow(clippy::cast_possible_truncation, reason = "each cast takes exactly its field")]
     pub const fn from_words(words: [u64; 2]) -> Option<Self> {
         let Some(kind) = Kind::from_number(words[1] as u8) else { return None };
         Some(Self {
-            at_ns: words[0],
+            at_ticks: words[0],
             kind,
             gil: (words[1] >> 8) as u8,
             seq: (words[1] >> 32) as u32,
@@ -85,14 +103,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_event_survives_its_words(at_ns: u64, number in 1u8..=7, gil: u8, seq: u32) {
-            let event = Event { at_ns, kind: Kind::from_number(number).unwrap(), gil, seq };
-            prop_assert_eq!(Event::from_words(event.to_words()), Some(event));
+        fn an_entry_survives_its_words(at_ticks: u64, number in 1u8..=7, gil: u8, seq: u32) {
+            let entry = Entry { at_ticks, kind: Kind::from_number(number).unwrap(), gil, seq };
+            prop_assert_eq!(Entry::from_words(entry.to_words()), Some(entry));
         }
 
         #[test]
-        fn words_of_an_unknown_kind_are_no_event(at_ns: u64, number in 8u8.., rest: u32) {
-            prop_assert_eq!(Event::from_words([at_ns, u64::from(rest) << 32 | u64::from(number)]), None);
+        fn words_of_an_unknown_kind_are_no_entry(at_ticks: u64, number in 8u8.., rest: u32) {
+            let words = [at_ticks, u64::from(rest) << 32 | u64::from(number)];
+            prop_assert_eq!(Entry::from_words(words), None);
         }
     }
 }

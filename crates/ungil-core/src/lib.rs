@@ -3,7 +3,8 @@
 //! and how the GIL is scheduled.
 //!
 //! Pure by design: no Python, no libc hooks, and the clock is never read here;
-//! every time comes in as an argument, in nanoseconds of `CLOCK_MONOTONIC`.
+//! every time comes in as an argument, in nanoseconds of `CLOCK_MONOTONIC` or in ticks of the clock
+//! that a table's times are of ([`tick`]).
 
 #[cfg(not(loom))]
 pub mod control;
@@ -13,5 +14,7 @@ pub mod schedule;
 pub mod sync;
 #[cfg(not(loom))]
 pub mod table;
+#[cfg(not(loom))]
+pub mod tick;
 
-pub use event::{Event, Kind};
+pub use event::{Entry, Event, Kind};

@@ -8,10 +8,10 @@
 //! `(p - base) % capacity`. Whenever the producer finds the ring empty it moves `base` up to
 //! `head`, so a thread whose events are drained in time touches only the first few pages.
 
-use crate::event::Event;
+use crate::event::Entry;
 use crate::sync::{AtomicU64, Ordering};
 
-/// One event in memory: the two words of [`Event::to_words`].
+/// One event in memory: the two words of [`Entry::to_words`].
 pub type Cell = [AtomicU64; 2];
 
 /// The positions of a ring. Producer and consumer write to separate cache lines.
@@ -50,12 +50,12 @@ impl<'a> Producer<'a> {
         Self { positions, cells }
     }
 
-    /// Appends `event`, or returns `false` if there is no room.
+    /// Appends `entry`, or returns `false` if there is no room.
     ///
     /// `usable(cell)` says whether the memory of that cell may be touched; it is how a ring in
     /// sparse memory gets its pages only when they are needed.
     #[inline]
-    pub fn push(&self, event: Event, usable: impl FnOnce(usize) -> bool) -> bool {
+    pub fn push(&self, entry: Entry, usable: impl FnOnce(usize) -> bool) -> bool {
         let head = self.positions.head.load(Ordering::Relaxed);
         let tail = self.positions.tail.load(Ordering::Acquire);
         let mut base = self.positions.base.load(Ordering::Relaxed);
@@ -68,7 +68,7 @@ impl<'a> Producer<'a> {
         if head.wrapping_sub(tail) >= capacity || !usable(cell) {
             return false;
         }
-        let [at, rest] = event.to_words();
+        let [at, rest] = entry.to_words();
         self.cells[cell][0].store(at, Ordering::Relaxed);
         self.cells[cell][1].store(rest, Ordering::Relaxed);
         self.positions.head.store(head.wrapping_add(1), Ordering::Release);
@@ -84,7 +84,7 @@ impl<'a> Consumer<'a> {
 
     /// Hands every published event to `take`, oldest first, frees their cells and returns how
     /// many there were. Words that hold no known event are skipped.
-    pub fn drain(&self, mut take: impl FnMut(Event)) -> u64 {
+    pub fn drain(&self, mut take: impl FnMut(Entry)) -> u64 {
         let tail = self.positions.tail.load(Ordering::Relaxed);
         let head = self.positions.head.load(Ordering::Acquire);
         let base = self.positions.base.load(Ordering::Relaxed);
@@ -96,8 +96,8 @@ impl<'a> Consumer<'a> {
         while position != head {
             let cell = &self.cells[cell_of(position, base, capacity)];
             let words = [cell[0].load(Ordering::Relaxed), cell[1].load(Ordering::Relaxed)];
-            if let Some(event) = Event::from_words(words) {
-                take(event);
+            if let Some(entry) = Entry::from_words(words) {
+                take(entry);
             }
             position = position.wrapping_add(1);
         }
@@ -130,8 +130,8 @@ mod tests {
         (0..count).map(|_| [AtomicU64::new(0), AtomicU64::new(0)]).collect()
     }
 
-    fn event(at_ns: u64) -> Event {
-        Event { at_ns, kind: Kind::Acquire, gil: 0, seq: 0 }
+    fn entry(at_ticks: u64) -> Entry {
+        Entry { at_ticks, kind: Kind::Acquire, gil: 0, seq: 0 }
     }
 
     proptest! {
@@ -148,11 +148,11 @@ mod tests {
             for (at, is_push) in (1u64..).zip(steps) {
                 if is_push {
                     let fits = model.len() < capacity;
-                    prop_assert_eq!(producer.push(event(at), |_| true), fits);
+                    prop_assert_eq!(producer.push(entry(at), |_| true), fits);
                     if fits { model.push_back(at); }
                 } else {
                     let mut taken = VecDeque::new();
-                    consumer.drain(|event| taken.push_back(event.at_ns));
+                    consumer.drain(|entry| taken.push_back(entry.at_ticks));
                     prop_assert_eq!(&taken, &model);
                     model.clear();
                 }
@@ -167,7 +167,7 @@ mod tests {
         let producer = Producer::new(&positions, &cells);
         let consumer = Consumer::new(&positions, &cells);
         for at in 1..100 {
-            assert!(producer.push(event(at), |cell| cell < 2));
+            assert!(producer.push(entry(at), |cell| cell < 2));
             if at % 2 == 0 {
                 consumer.drain(|_| ());
             }
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_cell_that_may_not_be_touched_is_a_full_ring() {
         let (positions, cells) = (Positions::default(), cells(8));
-        assert!(!Producer::new(&positions, &cells).push(event(1), |_| false));
+        assert!(!Producer::new(&positions, &cells).push(entry(1), |_| false));
         assert_eq!(positions.backlog(), 0);
     }
 }
@@ -202,19 +202,19 @@ mod model {
             let producer = thread::spawn(move || {
                 let producer = Producer::new(&shared.0, &shared.1);
                 (1..=4)
-                    .filter(|&at_ns| {
-                        let event = Event { at_ns, kind: Kind::Acquire, gil: 0, seq: 7 };
-                        producer.push(event, |_| true)
+                    .filter(|&at_ticks| {
+                        let entry = Entry { at_ticks, kind: Kind::Acquire, gil: 0, seq: 7 };
+                        producer.push(entry, |_| true)
                     })
                     .collect::<Vec<u64>>()
             });
             let consumer = Consumer::new(&ring.0, &ring.1);
             let mut taken = Vec::new();
             for _ in 0..2 {
-                consumer.drain(|event| taken.push(event.at_ns));
+                consumer.drain(|entry| taken.push(entry.at_ticks));
             }
             let pushed = producer.join().unwrap();
-            consumer.drain(|event| taken.push(event.at_ns));
+            consumer.drain(|entry| taken.push(entry.at_ticks));
             assert_eq!(taken, pushed);
         });
     }

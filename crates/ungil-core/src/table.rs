@@ -7,15 +7,17 @@
 //! ```
 //! A process creates one such file in the session directory, or, when nobody records, keeps the
 //! same layout in anonymous memory for its own counters. Every field is an atomic with one
-//! writer; the reader treats all of it as untrusted.
+//! writer; the reader treats all of it as untrusted. Times are in ticks of the table's own clock,
+//! lengths in nanoseconds.
 
-use crate::event::Event;
+use crate::event::Entry;
 use crate::ring::{Cell, Consumer, Positions, Producer};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::tick::Tick;
 use std::marker::PhantomData;
 
 /// Version of this layout and of the event encoding.
-pub const ABI: u64 = 2;
+pub const ABI: u64 = 3;
 /// First word of a table that is ready to be read ("ungiltab" in ASCII), stored last.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"ungiltab");
 /// How many threads can be recorded at the same time; further ones are counted as unrecorded.
@@ -116,10 +118,13 @@ pub struct Header {
     /// 1 while a recorder reads the rings; the recorder clears it when it stops, and the hook
     /// then only counts. Starts as 0 when nobody records.
     pub recording: AtomicU32,
-    /// When the table was created, `CLOCK_MONOTONIC` ns.
-    pub started_ns: AtomicU64,
+    /// When the table was created.
+    pub started_ticks: AtomicU64,
     /// When the process left `main`, or 0 (it still runs, was killed, or called `_exit`).
-    pub ended_ns: AtomicU64,
+    pub ended_ticks: AtomicU64,
+    /// Length of a tick ([`Tick::fraction`]). The recorder, which measures it, stores it anew now
+    /// and then.
+    tick: AtomicU64,
     /// The switch interval last seen in a waiter's deadline, or the quantum of the policy that it
     /// waited under, in ns; 0 before the first wait.
     pub switch_interval_ns: AtomicU64,
@@ -129,6 +134,9 @@ pub struct Header {
     pub used_slots: AtomicU32,
     /// The [`crate::schedule::Policy`] that the last waiter waited under, as a number.
     pub policy: AtomicU32,
+    /// The [`crate::tick::Clock`] of all times here and in the rings, as a number.
+    pub clock: AtomicU32,
+    padding_of_clock: AtomicU32,
     /// Counters of the threads that ended while nobody recorded.
     pub ended: Counters,
     /// `Py_GetVersion()`, NUL-padded, cut to fit.
@@ -144,7 +152,7 @@ pub struct Header {
     /// sleep on, or of 2.7's semaphore. 0 for a number that was never used.
     pub gils: [AtomicU64; GILS],
     /// When the GIL of a free-threaded build was first seen to be on for good, or 0.
-    pub gil_on_ns: AtomicU64,
+    pub gil_on_ticks: AtomicU64,
 }
 
 /// Exact totals of one thread; they count on when the ring is full.
@@ -202,22 +210,35 @@ pub struct Slot {
     pub committed: AtomicU32,
     /// `pthread_self()`, which is `threading.get_ident()`.
     pub ident: AtomicU64,
-    /// When the thread was first seen, `CLOCK_MONOTONIC` ns.
-    pub started_ns: AtomicU64,
+    /// When the thread was first seen.
+    pub started_ticks: AtomicU64,
     /// When it ended, or 0.
-    pub ended_ns: AtomicU64,
+    pub ended_ticks: AtomicU64,
     /// Events that found the ring full.
     pub lost: AtomicU64,
     /// The name the kernel knows at the thread's start and end (`PR_GET_NAME`), NUL-padded.
     pub comm: [AtomicU64; 2],
     /// When the thread got the GIL it holds now, or 0.
-    pub holding_since_ns: AtomicU64,
+    pub holding_since_ticks: AtomicU64,
     /// When the thread began to wait for the GIL, or 0 if it does not wait.
-    pub waiting_since_ns: AtomicU64,
+    pub waiting_since_ticks: AtomicU64,
     /// Exact totals.
     pub counters: Counters,
     /// Where the ring stands.
     pub positions: Positions,
+}
+
+impl Header {
+    /// How long a tick of the table's clock is.
+    #[inline]
+    pub fn tick(&self) -> Tick {
+        Tick::from_fraction(self.tick.load(Ordering::Relaxed))
+    }
+
+    /// Says how long a tick is from now on.
+    pub fn set_tick(&self, tick: Tick) {
+        self.tick.store(tick.fraction(), Ordering::Relaxed);
+    }
 }
 
 impl Counters {
@@ -284,14 +305,14 @@ impl<'a> Table<'a> {
         unsafe { &*self.start.add(RINGS_OFFSET + index * RING_BYTES).cast::<[Cell; RING_EVENTS]>() }
     }
 
-    /// Appends `event` to the ring of slot `index`, or counts it as lost and returns `false`.
+    /// Appends `entry` to the ring of slot `index`, or counts it as lost and returns `false`.
     /// `commit(address, bytes)` is asked to put memory behind a further part of the ring and says
     /// whether it could.
     #[inline]
     pub fn push(
         self,
         index: usize,
-        event: Event,
+        entry: Entry,
         commit: impl FnOnce(*const u8, usize) -> bool,
     ) -> bool {
         let slot = &self.slots()[index];
@@ -311,7 +332,7 @@ impl<'a> Table<'a> {
             }
             granted
         };
-        let pushed = Producer::new(&slot.positions, self.cells(index)).push(event, usable);
+        let pushed = Producer::new(&slot.positions, self.cells(index)).push(entry, usable);
         if !pushed {
             let lost = slot.lost.load(Ordering::Relaxed);
             slot.lost.store(lost + 1, Ordering::Relaxed);
@@ -320,7 +341,7 @@ impl<'a> Table<'a> {
     }
 
     /// Hands the events of slot `index` to `take` and returns how many there were.
-    pub fn drain(self, index: usize, take: impl FnMut(Event)) -> u64 {
+    pub fn drain(self, index: usize, take: impl FnMut(Entry)) -> u64 {
         Consumer::new(&self.slots()[index].positions, self.cells(index)).drain(take)
     }
 
@@ -365,8 +386,9 @@ impl Slot {
             return false;
         }
         self.generation.fetch_add(1, Ordering::Relaxed);
-        let times = [&self.ended_ns, &self.lost, &self.holding_since_ns, &self.waiting_since_ns];
-        for field in self.counters.fields().into_iter().chain(times) {
+        let others =
+            [&self.ended_ticks, &self.lost, &self.holding_since_ticks, &self.waiting_since_ticks];
+        for field in self.counters.fields().into_iter().chain(others) {
             field.store(0, Ordering::Relaxed);
         }
         true

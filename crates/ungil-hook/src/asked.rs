@@ -3,7 +3,7 @@
 
 use crate::interpreter::Interpreter;
 use crate::session::{self, Session};
-use crate::{control, first_thread, gil, late, process, thread, unscheduled};
+use crate::{clock, control, first_thread, gil, late, process, thread, unscheduled};
 use libc::c_int;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Relaxed};
@@ -130,7 +130,7 @@ pub fn install() -> c_int {
         }
         // The caller holds the GIL, which nobody else can take before its calls are redirected.
         if let Some(thread) = thread::current() {
-            thread.acquired(gil::main(), thread::now_ns());
+            thread.acquired(gil::main(), clock::now_ticks());
         }
     }
     if HOOKED.swap(true, AcqRel) {

@@ -5,10 +5,10 @@
 //! holds the GIL's mutex in all three, so what is noted here is in the order of the GIL.
 
 use crate::gil::{self, Gil, Role};
-use crate::{control, free_threaded, handoff, process, thread, turn};
+use crate::{clock, control, free_threaded, handoff, process, thread, turn};
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
 use std::sync::atomic::Ordering::Relaxed;
-use ungil_core::schedule::{Policy, Settings};
+use ungil_core::schedule::Settings;
 
 /// Stands in for `pthread_cond_init`.
 ///
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn timedwait(
         && !gil.drop_requested.swap(true, Relaxed)
         && let Some(thread) = thread::current()
     {
-        thread.asked_to_drop(gil, thread::now_ns());
+        thread.asked_to_drop(gil, clock::now_ticks_after_others());
     }
     result
 }
@@ -81,14 +81,14 @@ fn begin_wait(gil: &'static Gil, deadline: *const timespec, policy: Option<Setti
     if let Some(thread) = thread::current()
         && !thread.is_waiting()
     {
-        let now = thread::now_ns();
-        thread.began_to_wait(gil, now);
+        thread.began_to_wait(gil, clock::now_ticks_after_others());
         if let Some(settings) = policy {
             process::saw_settings(settings);
         } else {
             // SAFETY: a deadline that pthread_cond_timedwait is about to read.
             let deadline = unsafe { &*deadline };
-            process::saw_deadline(thread::timespec_ns(deadline).saturating_sub(now));
+            let deadline_ns = clock::timespec_ns(deadline);
+            process::saw_deadline(deadline_ns.saturating_sub(clock::monotonic_ns()));
         }
     }
     gil.switches.load(Relaxed)
@@ -125,20 +125,21 @@ pub unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> c_int {
             free_threaded::used(gil);
             // A thread that finds the GIL switched off wakes the next one as if it had held it.
             match thread::current() {
-                Some(thread) if is_release => thread.released(gil, thread::now_ns(), forced),
+                Some(thread) if is_release => thread.released(gil, clock::now_ticks(), forced),
                 Some(thread) => thread.stopped_waiting(),
                 None => {}
             }
-            let settings = control::settings();
-            let is_stock = settings.policy == Policy::Stock;
-            if !is_stock || !gil.line.is_empty() {
-                turn::released(gil, settings);
-            }
-            if forced {
-                handoff::was_forced(gil);
-            }
-            if !is_stock && gil.stock_waiters.load(Relaxed) == 0 {
-                return 0; // Nobody sleeps on it.
+            let policy = turn::policy();
+            if handoff::is_seen() {
+                if policy.is_some() || !gil.line.is_empty() {
+                    turn::released(gil);
+                }
+                if forced {
+                    handoff::was_forced(gil);
+                }
+                if policy.is_some() && gil.stock_waiters.load(Relaxed) == 0 {
+                    return 0; // Nobody sleeps on it.
+                }
             }
         }
         Some(Role::Taken(gil)) => {
@@ -146,15 +147,20 @@ pub unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> c_int {
             gil.drop_requested.store(false, Relaxed);
             free_threaded::used(gil);
             let token = thread::token();
-            if gil.last_holder.load(Relaxed) != token {
+            let is_handoff = gil.last_holder.load(Relaxed) != token;
+            if is_handoff {
                 gil.last_holder.store(token, Relaxed);
                 gil.switches.store(gil.switches.load(Relaxed).wrapping_add(1), Relaxed);
             }
             if let Some(thread) = thread::current() {
-                thread.acquired(gil, thread::now_ns());
+                let now =
+                    if is_handoff { clock::now_ticks_after_others() } else { clock::now_ticks() };
+                thread.acquired(gil, now);
             }
-            turn::acquired(gil);
-            handoff::acquired();
+            if handoff::is_seen() {
+                turn::acquired(gil);
+                handoff::acquired();
+            }
         }
         None => {}
     }

@@ -5,8 +5,8 @@
 //! module that did not say it needs none), and another number on for as long as extension modules
 //! are being imported, about which nothing is known yet. `create_gil` is called when it is set.
 
+use crate::clock;
 use crate::gil::{self, Gil};
-use crate::thread;
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed,
     Ordering::Release,
@@ -23,7 +23,7 @@ static IS_ONE: AtomicBool = AtomicBool::new(false);
 /// A [`GilState`] of the main GIL.
 static STATE: AtomicU32 = AtomicU32::new(GilState::Always as u32);
 /// When the GIL was first seen to be on for good.
-static ON_NS: AtomicU64 = AtomicU64::new(0);
+static ON_TICKS: AtomicU64 = AtomicU64::new(0);
 
 /// Says whether the interpreter that is about to make its GIL is such a build.
 pub fn expect(is_one: bool) {
@@ -77,7 +77,7 @@ fn look(gil: &Gil) {
 
 fn became(state: GilState) {
     if state != GilState::Off {
-        ON_NS.store(thread::now_ns(), Relaxed);
+        ON_TICKS.store(clock::now_ticks(), Relaxed);
     }
     STATE.store(state as u32, Release);
     if let Some(table) = crate::process::table() {
@@ -88,7 +88,7 @@ fn became(state: GilState) {
 /// Tells the recorder.
 pub fn tell(header: &Header) {
     let state = STATE.load(Acquire);
-    header.gil_on_ns.store(ON_NS.load(Relaxed), Relaxed);
+    header.gil_on_ticks.store(ON_TICKS.load(Relaxed), Relaxed);
     header.gil_state.store(state, Release);
 }
 

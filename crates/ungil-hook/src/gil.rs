@@ -9,7 +9,7 @@
 //! All fields but the addresses are guarded by the GIL's own mutex, which every caller of the
 //! hooked functions holds, or by the GIL itself; they are atomics only for the compiler's sake.
 
-use crate::{free_threaded, process, thread};
+use crate::{clock, free_threaded, process, thread};
 use std::cell::Cell;
 use std::ops::Range;
 use std::ptr::null;
@@ -32,6 +32,8 @@ pub enum Seen {
 
 /// One GIL.
 pub struct Gil {
+    /// Number of this GIL in events.
+    pub number: u8,
     /// Address of `cond` (or of 2.7's semaphore); 0 while this entry is unused.
     address: AtomicUsize,
     /// Number of the last acquire or release that was recorded.
@@ -64,12 +66,15 @@ pub enum Role {
     Taken(&'static Gil),
 }
 
-#[allow(clippy::cast_possible_truncation, reason = "GILS is below 256")]
 static ALL: [Gil; GILS] = {
-    let mut all = [const { Gil::unused(0) }; GILS];
+    let mut all = [const { Gil::unused() }; GILS];
     let mut number = 1;
     while number < GILS {
-        all[number].line = Line::new(number as u32);
+        #[allow(clippy::cast_possible_truncation, reason = "GILS is below 256")]
+        {
+            all[number].number = number as u8;
+            all[number].line = Line::new(number as u32);
+        }
         number += 1;
     }
     all
@@ -84,8 +89,9 @@ thread_local! {
 }
 
 impl Gil {
-    const fn unused(number: u32) -> Self {
+    const fn unused() -> Self {
         Self {
+            number: 0,
             address: AtomicUsize::new(0),
             seq: AtomicU32::new(0),
             locked: AtomicBool::new(false),
@@ -94,7 +100,7 @@ impl Gil {
             switches: AtomicU32::new(0),
             stock_waiters: AtomicU32::new(0),
             to_wake: Cell::new(null()),
-            line: Line::new(number),
+            line: Line::new(0),
         }
     }
 
@@ -108,13 +114,6 @@ impl Gil {
         self.address.load(Relaxed)
     }
 
-    /// Number of this GIL in events.
-    #[allow(clippy::cast_possible_truncation, reason = "GILS is below 256")]
-    pub fn number(&self) -> u8 {
-        let offset = std::ptr::from_ref(self) as usize - ALL.as_ptr() as usize;
-        (offset / size_of::<Self>()) as u8
-    }
-
     /// The interpreter is done with it, and its last holder does not let go of it any more.
     pub fn abandon(&self) {
         if self.locked.swap(false, Relaxed)
@@ -122,7 +121,7 @@ impl Gil {
             && let Some(thread) = thread::current()
             && thread.is_holding()
         {
-            thread.released(&ALL[usize::from(self.number())], thread::now_ns(), false);
+            thread.released(&ALL[usize::from(self.number)], clock::now_ticks(), false);
         }
     }
 

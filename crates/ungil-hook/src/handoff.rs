@@ -6,17 +6,64 @@
 //! on the waker's processor takes it at once, so each of these costs several context switches.
 //! Under a policy, the wake-up is made after the mutex has been let go, and the sleep on
 //! `switch_cond` is left out: a thread that comes back before the other has woken waits in line.
+//!
+//! The interpreter locks and unlocks eight times to let go of the GIL and take it back, so these
+//! calls lead here only once there has been a policy: until then nothing of this costs anything.
 
 use crate::gil::{self, Gil, Role};
+use crate::image::Later;
+use crate::process::keeping_errno;
 use crate::turn;
 use libc::{c_int, pthread_cond_t, pthread_mutex_t};
 use std::cell::Cell;
 use std::ptr::null;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{
+    AtomicU8,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
 
 thread_local! {
     /// The GIL that this thread was forced to let go of, until it has one again.
     static FORCED_FROM: Cell<*const Gil> = const { Cell::new(null()) };
+}
+
+/// The calls that are to lead here.
+pub static CALLS: Later = Later::new();
+static STATE: AtomicU8 = AtomicU8::new(NOT_YET);
+/// They lead to libc.
+const NOT_YET: u8 = 0;
+/// A thread redirects them.
+const CHANGING: u8 = 1;
+/// They lead here.
+const DONE: u8 = 2;
+/// They cannot be redirected.
+const FAILED: u8 = 3;
+
+/// Whether the calls around a handoff lead here.
+#[inline]
+pub fn is_seen() -> bool {
+    STATE.load(Acquire) == DONE
+}
+
+/// Sees to it that they do, from now on, and says whether they do.
+#[cold]
+pub fn see() -> bool {
+    if STATE.compare_exchange(NOT_YET, CHANGING, AcqRel, Relaxed).is_ok() {
+        let done = keeping_errno(|| CALLS.redirect());
+        STATE.store(if done { DONE } else { FAILED }, Release);
+    }
+    is_seen()
+}
+
+/// Their interpreter was unloaded; those of the next one lead to libc.
+pub fn forget() {
+    CALLS.forget();
+    STATE.store(NOT_YET, Release);
+}
+
+/// In a child after fork: the thread that was redirecting them may not be there.
+pub fn after_fork() {
+    let _ = STATE.compare_exchange(CHANGING, NOT_YET, Relaxed, Relaxed);
 }
 
 /// The calling thread was forced to let go of `gil`. Also where `drop_gil` does not wait, because

@@ -30,14 +30,17 @@ struct Replacement(*const c_void);
 // SAFETY: functions are not changed.
 unsafe impl Sync for Replacement {}
 
-static CONDITION_CALLS: [(&CStr, Replacement); 6] = [
+static CONDITION_CALLS: [(&CStr, Replacement); 3] = [
+    (c"pthread_cond_init", Replacement(cond::init as *const c_void)),
+    (c"pthread_cond_timedwait", Replacement(cond::timedwait as *const c_void)),
+    (c"pthread_cond_signal", Replacement(cond::signal as *const c_void)),
+];
+/// What goes with the ones above under a policy.
+static HANDOFF_CALLS: [(&CStr, Replacement); 3] = [
     // The first two before what makes work for them.
     (c"pthread_mutex_unlock", Replacement(handoff::unlock as *const c_void)),
     (c"pthread_mutex_lock", Replacement(handoff::lock as *const c_void)),
     (c"pthread_cond_wait", Replacement(handoff::wait as *const c_void)),
-    (c"pthread_cond_init", Replacement(cond::init as *const c_void)),
-    (c"pthread_cond_timedwait", Replacement(cond::timedwait as *const c_void)),
-    (c"pthread_cond_signal", Replacement(cond::signal as *const c_void)),
 ];
 /// What locks are made of.
 static LOCK_CALLS: [(&CStr, Replacement); 4] = [
@@ -127,10 +130,8 @@ impl Interpreter {
         self.redirect_exit();
         self.image.redirect(c"pthread_cond_destroy", cond::destroy as *const c_void);
         self.image.redirect(c"clock_nanosleep", cond::nanosleep as *const c_void);
-        if matches!(self.make, Make::Conditions { .. }) {
-            for &(name, replacement) in &LOCK_CALLS {
-                self.image.redirect(name, replacement.0);
-            }
+        for &(name, replacement) in self.handoff_calls().iter().chain(self.lock_calls()) {
+            self.image.redirect_later(name, replacement.0, &handoff::CALLS);
         }
         for &(name, replacement) in self.calls() {
             self.image.redirect(name, replacement.0);
@@ -192,7 +193,8 @@ impl Interpreter {
     /// Whether this build makes the calls that its GIL is said to be made of.
     fn makes_its_calls(&self) -> bool {
         let calls = self.calls();
-        !calls.is_empty() && calls.iter().all(|(name, _)| self.image.calls(name))
+        let mut all = calls.iter().chain(self.handoff_calls());
+        !calls.is_empty() && all.all(|(name, _)| self.image.calls(name))
     }
 
     /// The calls that the GIL is made of, and what stands in for each.
@@ -201,6 +203,22 @@ impl Interpreter {
             Make::Conditions { .. } => &CONDITION_CALLS,
             Make::Semaphore => &SEMAPHORE_CALLS,
             Make::PyPy | Make::Unknown => &[],
+        }
+    }
+
+    /// What has to lead to the hook as well once a policy is in force.
+    fn handoff_calls(&self) -> &'static [(&'static CStr, Replacement)] {
+        match self.make {
+            Make::Conditions { .. } => &HANDOFF_CALLS,
+            Make::Semaphore | Make::PyPy | Make::Unknown => &[],
+        }
+    }
+
+    /// What may lead to it then, too.
+    fn lock_calls(&self) -> &'static [(&'static CStr, Replacement)] {
+        match self.make {
+            Make::Conditions { .. } => &LOCK_CALLS,
+            Make::Semaphore | Make::PyPy | Make::Unknown => &[],
         }
     }
 }

@@ -12,7 +12,7 @@
 //! What is opened with `RTLD_DEEPBIND`, or by `dlmopen`, calls libc's at once and is not noticed.
 
 use crate::interpreter::Interpreter;
-use crate::{asked, gil, image, next, process, sem};
+use crate::{asked, gil, handoff, image, next, process, sem};
 use libc::{c_int, c_uint, c_void, clockid_t, pthread_condattr_t, sem_t};
 use std::mem::transmute;
 use std::ptr::null_mut;
@@ -75,6 +75,7 @@ fn meet_newcomers() {
     if STATE.swap(AWAITED, AcqRel) == HERE {
         // It was unloaded; the next one may lie where it lay.
         gil::forget();
+        handoff::forget();
         BY_SEMAPHORE.store(true, Relaxed);
     }
     // One that runs already has a GIL that nobody knows.

@@ -10,6 +10,7 @@
 //! panic, `errno` is kept.
 
 mod asked;
+mod clock;
 mod cond;
 mod control;
 mod first_thread;
@@ -62,6 +63,12 @@ pub extern "C" fn ungil_table_v1() -> *const u8 {
 #[unsafe(no_mangle)]
 pub extern "C" fn ungil_slot_v1() -> c_int {
     thread::current().map_or(-1, |thread| c_int::try_from(thread.index).unwrap_or(-1))
+}
+
+/// Now, in ticks of the clock of that table.
+#[unsafe(no_mangle)]
+pub extern "C" fn ungil_now_v1() -> u64 {
+    clock::now_ticks()
 }
 
 /// Sets the policy of this process and its quantum in nanoseconds, 0 for the policy's own.

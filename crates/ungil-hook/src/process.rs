@@ -1,7 +1,7 @@
 //! This process: its table, and what happens at fork and exit.
 
 use crate::session::Session;
-use crate::{asked, control, free_threaded, gil, thread, turn};
+use crate::{asked, clock, control, free_threaded, gil, handoff, thread, turn};
 use libc::{c_int, c_void};
 use std::ffi::{CStr, CString};
 use std::ptr::null_mut;
@@ -38,6 +38,9 @@ struct Joined {
 /// It allocates, and is called once: not in a hooked call.
 pub fn record(session: &'static Session, python: &CStr, status: Status) {
     if JOINED.set(Joined { session, python: python.to_owned(), status }).is_ok() {
+        if let Some(tick) = session.tick {
+            clock::use_counter(tick);
+        }
         register();
     }
 }
@@ -169,10 +172,10 @@ pub extern "C" fn on_exit() {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: `time` is valid for writing; a thread that is gone is reported as an error.
         if unsafe { libc::clock_gettime((!tid << 3) | 6, &raw mut time) } == 0 {
-            slot.counters.cpu_ns.store(thread::timespec_ns(&time), Relaxed);
+            slot.counters.cpu_ns.store(clock::timespec_ns(&time), Relaxed);
         }
     }
-    table.header().ended_ns.store(thread::now_ns(), Release);
+    table.header().ended_ticks.store(clock::now_ticks(), Release);
 }
 
 /// The child has one thread and its parent's memory; the table is the parent's.
@@ -185,6 +188,7 @@ extern "C" fn after_fork_in_child() {
     }
     thread::after_fork();
     turn::after_fork();
+    handoff::after_fork();
     gil::after_fork();
     control::after_fork();
     let follow = JOINED.get().is_some_and(|joined| joined.session.follow_children);
@@ -267,7 +271,9 @@ fn publish(start: *mut u8, python: &CStr, status: Status, recording: bool) {
     header.parent_pid.store(unsafe { libc::getppid() }.cast_unsigned(), Relaxed);
     header.status.store(status as u32, Relaxed);
     header.recording.store(u32::from(recording), Relaxed);
-    header.started_ns.store(thread::now_ns(), Relaxed);
+    header.clock.store(clock::clock() as u32, Relaxed);
+    header.set_tick(clock::tick());
+    header.started_ticks.store(clock::now_ticks(), Relaxed);
     store_text(&header.python, python.to_bytes());
     store_command(header);
     gil::tell(header);

@@ -4,8 +4,9 @@
 //! the two apart. So the kernel is asked: when a hold begins, unless it was asked a moment before,
 //! and again when a long one ends.
 
-use crate::thread;
+use crate::clock;
 use std::cell::Cell;
+use ungil_core::tick::Tick;
 
 /// Shorter holds are not looked at when they end: others that the kernel runs in between get a
 /// slice of time each, which lasts longer than this on most kernels.
@@ -15,8 +16,16 @@ pub const LONG_NS: u64 = 2_000_000;
 const FRESH_NS: u64 = 1_000_000;
 
 thread_local! {
-    /// What the kernel said of this thread when a hold began, or up to [`FRESH_NS`] before.
-    static BEGINNING: Cell<Option<(u64, Usage)>> = const { Cell::new(None) };
+    static BEGINNING: Cell<Option<Beginning>> = const { Cell::new(None) };
+}
+
+/// What the kernel said of a thread when a hold began, or up to [`FRESH_NS`] before.
+#[derive(Clone, Copy)]
+struct Beginning {
+    at_ticks: u64,
+    /// [`FRESH_NS`] in ticks, so that an acquire converts nothing.
+    fresh_ticks: u64,
+    usage: Usage,
 }
 
 /// What the kernel has counted for the calling thread.
@@ -44,21 +53,28 @@ pub struct Ran {
 /// Whether the kernel has to be asked for a hold that begins `now`.
 #[inline]
 pub fn is_to_begin(now: u64) -> bool {
-    BEGINNING.get().is_none_or(|(at_ns, _)| now.saturating_sub(at_ns) >= FRESH_NS)
+    // Also if the counter has begun anew since, as it does when a computer was suspended.
+    BEGINNING.get().is_none_or(|before| now.wrapping_sub(before.at_ticks) >= before.fresh_ticks)
 }
 
-/// A hold begins `now`, or nothing is known of its beginning.
-pub fn begin(now: u64, usage: Option<Usage>) {
-    BEGINNING.set(usage.map(|usage| (now, usage)));
+/// A hold begins `now`, by a clock of such ticks.
+pub fn begin(now: u64, tick: Tick, usage: Option<Usage>) {
+    let fresh_ticks = tick.ticks(FRESH_NS);
+    BEGINNING.set(usage.map(|usage| Beginning { at_ticks: now, fresh_ticks, usage }));
+}
+
+/// Nothing is known of how the hold began.
+pub fn forget() {
+    BEGINNING.set(None);
 }
 
 /// What became of the hold that began last, if the kernel tells.
 #[cold]
 pub fn end() -> Option<Ran> {
-    let (_, before) = BEGINNING.get()?;
+    let before = BEGINNING.get()?.usage;
     let now = usage()?;
     // Exact to the nanosecond, which `usage` is not after a long hold.
-    let cpu_ns = thread::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID).checked_sub(before.cpu_ns)?;
+    let cpu_ns = clock::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID).checked_sub(before.cpu_ns)?;
     Some(Ran { cpu_ns, blocked: now.voluntary_switches != before.voluntary_switches })
 }
 

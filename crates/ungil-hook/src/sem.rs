@@ -7,7 +7,7 @@
 //! `PyThreadState_Swap(NULL)`, which confirms the guess.
 
 use crate::interpreter::Interpreter;
-use crate::{gil, late, thread};
+use crate::{clock, gil, late, thread};
 use libc::{c_int, c_uint, sem_t};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering::Relaxed};
@@ -24,7 +24,7 @@ thread_local! {
     /// The semaphores that this thread made with its last two calls, the later one first, or 0.
     static JUST_MADE: Cell<[usize; 2]> = const { Cell::new([0; 2]) };
     /// When this thread took the candidate.
-    static CANDIDATE_TAKEN_NS: Cell<u64> = const { Cell::new(0) };
+    static CANDIDATE_TAKEN_TICKS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Finds the interpreter's variables that tell a release that a thread was made to do, because
@@ -80,10 +80,10 @@ pub unsafe extern "C" fn wait(sem: *mut sem_t) -> c_int {
     if result == 0 && GIL.load(Relaxed) == sem as usize {
         // It was recognised, by the release that ended this wait, while the thread slept.
         if let Some(thread) = thread::current() {
-            thread.acquired(gil::main(), thread::now_ns());
+            thread.acquired(gil::main(), clock::now_ticks_after_others());
         }
     } else if result == 0 && just_made.contains(&(sem as usize)) && has_current_thread_state() {
-        CANDIDATE_TAKEN_NS.set(thread::now_ns());
+        CANDIDATE_TAKEN_TICKS.set(clock::now_ticks_after_others());
         CANDIDATE.store(sem as usize, Relaxed);
     }
     result
@@ -99,7 +99,7 @@ unsafe fn take_gil(sem: *mut sem_t) -> c_int {
         if let Some(thread) = thread::current()
             && !thread.is_waiting()
         {
-            thread.began_to_wait(gil, thread::now_ns());
+            thread.began_to_wait(gil, clock::now_ticks_after_others());
         }
         // SAFETY: as the caller promised.
         result = unsafe { libc::sem_wait(sem) };
@@ -108,7 +108,7 @@ unsafe fn take_gil(sem: *mut sem_t) -> c_int {
     if result == 0
         && let Some(thread) = thread::current()
     {
-        thread.acquired(gil, thread::now_ns());
+        thread.acquired(gil, clock::now_ticks_after_others());
     }
     result
 }
@@ -129,14 +129,14 @@ pub unsafe extern "C" fn post(sem: *mut sem_t) -> c_int {
                 gil::add(sem as usize);
             }
             if let Some(thread) = thread {
-                thread.acquired_before(gil::main(), CANDIDATE_TAKEN_NS.get());
+                thread.acquired_before(gil::main(), CANDIDATE_TAKEN_TICKS.get());
             }
         }
     }
     if GIL.load(Relaxed) == sem as usize
         && let Some(thread) = thread::current()
     {
-        thread.released(gil::main(), thread::now_ns(), ticks_ran_out());
+        thread.released(gil::main(), clock::now_ticks(), ticks_ran_out());
     }
     // SAFETY: the caller's own argument, unchanged.
     unsafe { libc::sem_post(sem) }

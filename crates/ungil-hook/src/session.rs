@@ -3,6 +3,7 @@
 use crate::control;
 use libc::c_int;
 use std::ffi::{CStr, CString};
+use ungil_core::tick::Tick;
 
 /// Environment variable that names the session directory.
 const SESSION: &CStr = c"UNGIL_SESSION";
@@ -10,6 +11,9 @@ const SESSION: &CStr = c"UNGIL_SESSION";
 const CHILDREN: &CStr = c"UNGIL_CHILDREN";
 /// Environment variable that names the mark of an `ungil run` (see `unscheduled.rs`).
 pub const RUN: &CStr = c"UNGIL_RUN";
+/// Environment variable that holds how long a tick of the processor's counter is, in 2^-32 ns, if
+/// times are to be taken from it.
+const TICK: &CStr = c"UNGIL_TICK";
 /// A longer session directory is not used.
 const LONGEST_PATH: usize = 240;
 
@@ -18,13 +22,20 @@ pub struct Session {
     directory: CString,
     /// Whether child processes are recorded too.
     pub follow_children: bool,
+    /// How long a tick of the processor's counter is, if times are to be taken from it.
+    pub tick: Option<Tick>,
 }
 
 impl Session {
     /// The session named in the environment, if any. Only for the constructor: it allocates.
     pub fn from_environment() -> Option<Self> {
         let directory = variable(SESSION).filter(|path| path.count_bytes() <= LONGEST_PATH)?;
-        Some(Self { directory: directory.to_owned(), follow_children: !leaves_children_alone() })
+        let tick = variable(TICK).and_then(|text| text.to_str().ok()?.parse().ok());
+        Some(Self {
+            directory: directory.to_owned(),
+            follow_children: !leaves_children_alone(),
+            tick: tick.map(Tick::from_fraction),
+        })
     }
 
     /// Opens `<session>/<pid>-<number>` without allocating: this runs in children after fork.
@@ -67,7 +78,7 @@ pub fn leave_environment() {
     // SAFETY: every string is NUL-terminated. No other thread reads the environment: constructors run
     // before there are any, and an interpreter that is initialised later changes it, too.
     unsafe {
-        for name in [SESSION, CHILDREN, RUN, control::POLICY, control::QUANTUM] {
+        for name in [SESSION, CHILDREN, RUN, TICK, control::POLICY, control::QUANTUM] {
             libc::unsetenv(name.as_ptr());
         }
         match CString::new(others) {

@@ -1,13 +1,15 @@
 //! The calling thread: its slot in the table, and what it writes there.
 
+use crate::clock;
 use crate::gil::Gil;
 use crate::process::{self, keeping_errno};
 use crate::ran::{self, Usage};
-use libc::{c_void, clockid_t, pthread_key_t, timespec};
+use libc::{c_void, pthread_key_t};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use ungil_core::table::{Slot, Table, store_text};
-use ungil_core::{Event, Kind};
+use ungil_core::tick::Tick;
+use ungil_core::{Entry, Kind};
 
 /// No slot was tried for yet.
 const UNKNOWN: u32 = 0;
@@ -61,11 +63,11 @@ fn claim() -> Option<Thread> {
     let (tid, ident) = unsafe { (libc::syscall(libc::SYS_gettid), libc::pthread_self()) };
     slot.tid.store(u32::try_from(tid).unwrap_or(0), Relaxed);
     slot.ident.store(ident, Relaxed);
-    slot.started_ns.store(now_ns(), Relaxed);
+    slot.started_ticks.store(clock::now_ticks(), Relaxed);
     store_comm(slot);
     let mark = u32::try_from(index + 1).unwrap_or(UNRECORDED);
     SLOT.set(mark);
-    ran::begin(0, None);
+    ran::forget();
     let key = END_KEY.load(Relaxed);
     if key != 0 {
         // SAFETY: the key was created in `prepare`; the value is never dereferenced.
@@ -90,7 +92,7 @@ unsafe extern "C" fn on_end(_: *mut c_void) {
     if let Some(thread) = current() {
         thread.count(ran::usage());
         store_comm(thread.slot);
-        thread.slot.ended_ns.store(now_ns(), Relaxed);
+        thread.slot.ended_ticks.store(clock::now_ticks(), Relaxed);
         process::slot_ended(thread.slot);
     }
     SLOT.set(UNKNOWN);
@@ -120,54 +122,33 @@ pub fn token() -> u32 {
     token
 }
 
-/// Now, in nanoseconds of `CLOCK_MONOTONIC`.
-#[inline]
-pub fn now_ns() -> u64 {
-    clock_ns(libc::CLOCK_MONOTONIC)
-}
-
-/// What a clock says, in nanoseconds; 0 if there is none.
-#[inline]
-pub fn clock_ns(clock: clockid_t) -> u64 {
-    let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is valid for writing. The vDSO serves the clocks used here, but for those of
-    // CPU time; neither way fails or touches errno.
-    unsafe { libc::clock_gettime(clock, &raw mut now) };
-    timespec_ns(&now)
-}
-
-/// A time as nanoseconds; 0 if it is negative.
-pub fn timespec_ns(time: &timespec) -> u64 {
-    u64::try_from(time.tv_sec).unwrap_or(0).wrapping_mul(1_000_000_000)
-        + u64::try_from(time.tv_nsec).unwrap_or(0)
-}
-
 /// Adds to a counter of which the calling thread is the only writer.
 #[inline]
 fn add(counter: &AtomicU64, amount: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(amount), Relaxed);
 }
 
+/// All moments are in ticks of the table's clock.
 impl Thread {
     /// Whether the thread has begun a wait that has not ended.
     pub fn is_waiting(&self) -> bool {
-        self.slot.waiting_since_ns.load(Relaxed) != 0
+        self.slot.waiting_since_ticks.load(Relaxed) != 0
     }
 
     /// Whether it is known to hold a GIL.
     pub fn is_holding(&self) -> bool {
-        self.slot.holding_since_ns.load(Relaxed) != 0
+        self.slot.holding_since_ticks.load(Relaxed) != 0
     }
 
     /// The thread asked for `gil` and did not get it at once.
     pub fn began_to_wait(&self, gil: &'static Gil, now: u64) {
-        self.slot.waiting_since_ns.store(now, Relaxed);
+        self.slot.waiting_since_ticks.store(now, Relaxed);
         self.emit(Kind::Wait, gil, now);
     }
 
     /// The thread no longer asks for a GIL, and did not get it.
     pub fn stopped_waiting(&self) {
-        self.slot.waiting_since_ns.store(0, Relaxed);
+        self.slot.waiting_since_ticks.store(0, Relaxed);
     }
 
     /// The thread asked the holder of `gil` to let go.
@@ -181,25 +162,25 @@ impl Thread {
     pub fn acquired(&self, gil: &'static Gil, now: u64) {
         self.holds_since(gil, now);
         if ran::is_to_begin(now) && self.is_recorded() {
-            keeping_errno(|| ran::begin(now, self.count(ran::usage())));
+            keeping_errno(|| ran::begin(now, self.tick(), self.count(ran::usage())));
         }
     }
 
     /// The thread got `gil` a while ago, when nobody knew that it was one.
-    pub fn acquired_before(&self, gil: &'static Gil, at_ns: u64) {
-        self.holds_since(gil, at_ns);
-        ran::begin(at_ns, None);
+    pub fn acquired_before(&self, gil: &'static Gil, at_ticks: u64) {
+        self.holds_since(gil, at_ticks);
+        ran::forget();
     }
 
     #[inline]
     fn holds_since(&self, gil: &'static Gil, now: u64) {
-        let since = self.slot.waiting_since_ns.load(Relaxed);
+        let since = self.slot.waiting_since_ticks.load(Relaxed);
         if since != 0 {
-            self.slot.waiting_since_ns.store(0, Relaxed);
+            self.slot.waiting_since_ticks.store(0, Relaxed);
             add(&self.slot.counters.waits, 1);
-            add(&self.slot.counters.waited_ns, now.saturating_sub(since));
+            add(&self.slot.counters.waited_ns, self.ns_since(since, now));
         }
-        self.slot.holding_since_ns.store(now, Relaxed);
+        self.slot.holding_since_ticks.store(now, Relaxed);
         self.emit(Kind::Acquire, gil, now);
     }
 
@@ -207,14 +188,14 @@ impl Thread {
     #[inline]
     pub fn released(&self, gil: &'static Gil, now: u64, forced: bool) {
         let counters = &self.slot.counters;
-        let since = self.slot.holding_since_ns.load(Relaxed);
+        let since = self.slot.holding_since_ticks.load(Relaxed);
         if since != 0 {
-            self.slot.holding_since_ns.store(0, Relaxed);
-            let length = now.saturating_sub(since);
+            self.slot.holding_since_ticks.store(0, Relaxed);
+            let length_ns = self.ns_since(since, now);
             add(&counters.holds, 1);
-            add(&counters.held_ns, length);
-            if length >= ran::LONG_NS && self.is_recorded() {
-                keeping_errno(|| self.tell_how_long_it_ran(gil, since, length));
+            add(&counters.held_ns, length_ns);
+            if length_ns >= ran::LONG_NS && self.is_recorded() {
+                keeping_errno(|| self.tell_how_long_it_ran(gil, since, now));
             }
         }
         if forced {
@@ -227,10 +208,11 @@ impl Thread {
     }
 
     #[cold]
-    fn tell_how_long_it_ran(&self, gil: &'static Gil, since: u64, length: u64) {
+    fn tell_how_long_it_ran(&self, gil: &'static Gil, since: u64, now: u64) {
         if let Some(ran) = ran::end() {
             let kind = if ran.blocked { Kind::RanAndBlocked } else { Kind::Ran };
-            self.emit(kind, gil, since + ran.cpu_ns.min(length));
+            let ran_ticks = self.tick().ticks(ran.cpu_ns).min(now.saturating_sub(since));
+            self.emit(kind, gil, since + ran_ticks);
         }
     }
 
@@ -240,16 +222,29 @@ impl Thread {
         self.table.header().recording.load(Relaxed) != 0
     }
 
+    /// How long a tick is.
+    #[inline]
+    fn tick(&self) -> Tick {
+        self.table.header().tick()
+    }
+
+    /// How many nanoseconds lie between two moments; none if the later one comes first, which
+    /// happens when the counter begins anew after a suspend.
+    #[inline]
+    fn ns_since(&self, since: u64, now: u64) -> u64 {
+        self.tick().ns(now.saturating_sub(since))
+    }
+
     /// A lost event takes no number, so that the recorder never waits for one that cannot come.
     #[inline]
-    fn emit(&self, kind: Kind, gil: &'static Gil, at_ns: u64) {
+    fn emit(&self, kind: Kind, gil: &'static Gil, at_ticks: u64) {
         if !self.is_recorded() {
             return;
         }
         let last = gil.seq.load(Relaxed);
         let seq = if kind.changes_holder() { last.wrapping_add(1) } else { last };
-        let event = Event { at_ns, kind, gil: gil.number(), seq };
-        if self.table.push(self.index, event, process::commit) && kind.changes_holder() {
+        let entry = Entry { at_ticks, kind, gil: gil.number, seq };
+        if self.table.push(self.index, entry, process::commit) && kind.changes_holder() {
             gil.seq.store(seq, Relaxed);
         }
     }

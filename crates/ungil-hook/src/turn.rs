@@ -2,12 +2,12 @@
 
 use crate::gil::Gil;
 use crate::process::{keeping_errno, last_errno, set_errno};
-use crate::{control, lock, thread};
+use crate::{clock, control, handoff, lock};
 use libc::{c_int, c_long, pthread_mutex_t, timespec};
 use std::cell::Cell;
 use std::ptr::null;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use ungil_core::schedule::{Account, Answer, Host, Level, Settings, Waker};
+use ungil_core::schedule::{Account, Answer, Host, Level, Policy, Settings, Waker};
 
 /// A thread that no timer wakes looks again after this long all the same. It is not needed; but
 /// nobody should have to restart a server to find out that it was.
@@ -38,7 +38,8 @@ pub unsafe fn wait(gil: &'static Gil, mutex: *mut pthread_mutex_t, settings: Set
     }
 }
 
-/// The calling thread has taken `gil`, whose mutex it holds.
+/// The calling thread has taken `gil`, whose mutex it holds. Need not be called as long as there
+/// has never been a policy.
 #[inline]
 pub fn acquired(gil: &'static Gil) {
     lock::forget_waker();
@@ -47,9 +48,10 @@ pub fn acquired(gil: &'static Gil) {
 
 /// The calling thread has let go of `gil`, whose mutex it holds.
 #[inline]
-pub fn released(gil: &'static Gil, settings: Settings) {
+pub fn released(gil: &'static Gil) {
     forget_interruption();
     lock::forget_waker();
+    let settings = control::settings();
     ACCOUNT.with(|account| gil.line.released(&Here::mutex_unused(gil), settings, account));
 }
 
@@ -113,11 +115,11 @@ impl Here {
 
 impl Host for Here {
     fn now_ns(&self) -> u64 {
-        thread::now_ns()
+        clock::monotonic_ns()
     }
 
     fn thread_cpu_ns(&self) -> u64 {
-        thread::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+        clock::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
     }
 
     fn sleep(&self, word: &AtomicU32, expected: u32, timeout_ns: Option<u64>) -> bool {
@@ -192,5 +194,6 @@ pub fn wake(word: *const AtomicU32) {
 #[inline]
 pub fn policy() -> Option<Settings> {
     let settings = control::settings();
-    (settings.policy != ungil_core::schedule::Policy::Stock).then_some(settings)
+    let is_policy = settings.policy != Policy::Stock && (handoff::is_seen() || handoff::see());
+    is_policy.then_some(settings)
 }

@@ -20,6 +20,7 @@ pub struct Hook {
     install: extern "C" fn() -> c_int,
     table: extern "C" fn() -> *const u8,
     slot: extern "C" fn() -> c_int,
+    now: extern "C" fn() -> u64,
     policy: unsafe extern "C" fn(*mut u64) -> u32,
     set_policy: extern "C" fn(u32, u64) -> c_int,
     level: extern "C" fn() -> c_int,
@@ -42,6 +43,7 @@ impl Hook {
                 install: function(library, c"ungil_install_v1")?,
                 table: function(library, c"ungil_table_v1")?,
                 slot: function(library, c"ungil_slot_v1")?,
+                now: function(library, c"ungil_now_v1")?,
                 policy: function(library, c"ungil_policy_v1")?,
                 set_policy: function(library, c"ungil_set_policy_v1")?,
                 level: function(library, c"ungil_level_v1")?,
@@ -81,6 +83,11 @@ impl Hook {
     /// The slot of the calling thread in `table`, or `None` if there is none left for it.
     pub fn slot(&self, table: Table<'static>) -> Option<&'static Slot> {
         table.slots().get(usize::try_from((self.slot)()).ok()?)
+    }
+
+    /// Now, in ticks of the clock of [`Self::table`].
+    pub fn now_ticks(&self) -> u64 {
+        (self.now)()
     }
 
     /// The policy in force and its quantum, or `None` where the GIL cannot be scheduled.

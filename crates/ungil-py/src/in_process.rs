@@ -13,6 +13,7 @@ use pyo3::types::PyDict;
 use ungil_core::control::LONGEST_QUANTUM_NS;
 use ungil_core::schedule::{Level, Policy, Settings};
 use ungil_core::table::{Slot, SlotState, Table};
+use ungil_core::tick::{Clock, Tick};
 
 use crate::hook::Hook;
 
@@ -36,10 +37,11 @@ pub fn gil_installed() -> bool {
 /// A dict for each thread that has met the GIL since the hook was installed, and lives.
 #[pyfunction]
 pub fn gil_stats(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    let table = table(hook()?)?;
+    let hook = hook()?;
+    let table = table(hook)?;
     let live = table.used_slots().iter().filter(|slot| slot.state() == Some(SlotState::Live));
     live.map(|slot| {
-        let totals = Totals::of(slot, monotonic_ns());
+        let totals = Totals::of(slot, hook.now_ticks(), table.header().tick());
         let stats = PyDict::new(py);
         stats.set_item("tid", slot.tid.load(Ordering::Relaxed))?;
         stats.set_item("ident", slot.ident.load(Ordering::Relaxed))?;
@@ -66,8 +68,13 @@ pub fn gil_thread_stats() -> PyResult<ThreadStats> {
     let hook = hook()?;
     let table = table(hook)?;
     let slot = own_slot(hook, table)?;
-    let now_ns = monotonic_ns();
-    let it = Totals::of(slot, now_ns);
+    let now_ticks = hook.now_ticks();
+    let it = Totals::of(slot, now_ticks, table.header().tick());
+    let now_ns = match Clock::from_number(table.header().clock.load(Ordering::Relaxed)) {
+        // The same reading: a block that held the GIL all the time held it for as long as it took.
+        Some(Clock::Monotonic) => now_ticks,
+        _ => clock_ns(libc::CLOCK_MONOTONIC),
+    };
     Ok((
         it.waits,
         it.waited_ns,
@@ -152,18 +159,18 @@ struct Totals {
 }
 
 impl Totals {
-    fn of(slot: &Slot, now_ns: u64) -> Self {
+    fn of(slot: &Slot, now_ticks: u64, tick: Tick) -> Self {
         let load = |field: &AtomicU64| field.load(Ordering::Relaxed);
         let running = |since: &AtomicU64| match load(since) {
             0 => 0,
-            since_ns => now_ns.saturating_sub(since_ns),
+            since => tick.ns(now_ticks.saturating_sub(since)),
         };
         let counters = &slot.counters;
         Self {
             waits: load(&counters.waits),
-            waited_ns: load(&counters.waited_ns) + running(&slot.waiting_since_ns),
+            waited_ns: load(&counters.waited_ns) + running(&slot.waiting_since_ticks),
             holds: load(&counters.holds),
-            held_ns: load(&counters.held_ns) + running(&slot.holding_since_ns),
+            held_ns: load(&counters.held_ns) + running(&slot.holding_since_ticks),
             voluntary: load(&counters.voluntary),
             forced: load(&counters.forced),
             drop_requests: load(&counters.drop_requests),
@@ -181,18 +188,14 @@ fn own_slot(hook: &Hook, table: Table<'static>) -> PyResult<&'static Slot> {
     let slot = hook.slot(table).ok_or_else(|| {
         PyRuntimeError::new_err("more threads run than can be counted, and this is one of the rest")
     })?;
-    if slot.holding_since_ns.load(Ordering::Relaxed) == 0 {
-        slot.holding_since_ns.store(monotonic_ns(), Ordering::Relaxed);
+    if slot.holding_since_ticks.load(Ordering::Relaxed) == 0 {
+        slot.holding_since_ticks.store(hook.now_ticks(), Ordering::Relaxed);
     }
     Ok(slot)
 }
 
 fn table(hook: &Hook) -> PyResult<Table<'static>> {
     hook.table().ok_or_else(|| PyRuntimeError::new_err("the hook is not installed in this process"))
-}
-
-fn monotonic_ns() -> u64 {
-    clock_ns(libc::CLOCK_MONOTONIC)
 }
 
 fn clock_ns(clock: libc::clockid_t) -> u64 {

@@ -23,12 +23,13 @@ pub struct Recorder {
 #[pymethods]
 impl Recorder {
     #[new]
-    #[pyo3(signature = (path, *, overwrite, blame_after_ms, follow_children))]
+    #[pyo3(signature = (path, *, overwrite, blame_after_ms, follow_children, counter=true))]
     fn new(
         path: PathBuf,
         overwrite: bool,
         blame_after_ms: f64,
         follow_children: bool,
+        counter: bool,
     ) -> PyResult<Self> {
         let options = RecorderOptions {
             path,
@@ -36,6 +37,7 @@ impl Recorder {
             blame_after_ns: nanoseconds(blame_after_ms)?,
             follow_children,
             hook: hook::path()?,
+            counter,
         };
         let recorder = recorder::Recorder::create(options).map_err(|error| match error {
             CreateError::File(error) => error.into(),

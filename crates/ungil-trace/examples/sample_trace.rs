@@ -92,6 +92,7 @@ fn records() -> Vec<Record> {
                 unrecorded_threads: 0,
                 gil_state: 0,
                 gil_on_ns: 0,
+                clock_error_ns: 60,
             },
         },
     ]

@@ -189,6 +189,8 @@ pub struct ProcessTotals {
     pub gil_state: u64,
     /// When the GIL of a free-threaded build was first seen to be on for good, or 0.
     pub gil_on_ns: u64,
+    /// How far its times may be from `CLOCK_MONOTONIC`: 0 if they are readings of that clock.
+    pub clock_error_ns: u64,
 }
 
 /// Exact totals of a thread, independent of lost events.

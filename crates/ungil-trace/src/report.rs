@@ -100,6 +100,9 @@ pub struct ProcessReport {
     /// Shared libraries it had loaded that its user may have built (they are no part of Python, of
     /// an installed package or of the system), when a stack was last taken.
     pub libraries: Vec<String>,
+    /// How far its times may be from `CLOCK_MONOTONIC`, 0 if they are readings of that clock;
+    /// `None` if the process still runs.
+    pub clock_error_us: Option<f64>,
     /// The main interpreter's GIL first.
     pub gils: Vec<GilReport>,
     /// From its start to the first use of a GIL by its second thread, mostly imports; `None` if

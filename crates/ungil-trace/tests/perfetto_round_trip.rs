@@ -81,8 +81,11 @@ fn other() -> impl Strategy<Value = Record> {
         (0..PROCESSES, any::<u64>(), vec(".{0,20}", 0..5)).prop_map(|(process, at_ns, files)| {
             Record::Libraries { process: ProcessId(process), at_ns, files }
         }),
-        (0..PROCESSES, any::<[u64; 6]>()).prop_map(
-            |(process, [at_ns, interval, policy, unrecorded, gil_state, gil_on_ns])| {
+        (0..PROCESSES, any::<[u64; 7]>()).prop_map(
+            |(
+                process,
+                [at_ns, interval, policy, unrecorded, gil_state, gil_on_ns, clock_error],
+            )| {
                 Record::ProcessEnded {
                     process: ProcessId(process),
                     at_ns,
@@ -93,6 +96,7 @@ fn other() -> impl Strategy<Value = Record> {
                         // Not written where there is nothing to say.
                         gil_state: gil_state % 5,
                         gil_on_ns: gil_on_ns * (gil_state % 2),
+                        clock_error_ns: clock_error,
                     },
                 }
             }

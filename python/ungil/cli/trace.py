@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -34,6 +35,8 @@ EXAMPLES = """\
   ungil trace --policy interactive app.py   what would it cost under another policy?
 """
 
+# Where the processor's counter cannot be trusted although the kernel does.
+CLOCK, MONOTONIC = "UNGIL_CLOCK", "monotonic"
 # Named also where nobody asks for one: what has a policy can be given another one later.
 DEFAULT_POLICY = "stock"
 
@@ -80,6 +83,7 @@ def command(
     variables = Scheduling(policy, quantum, priorities).variables(DEFAULT_POLICY)
     if output is not None and json_path is not None and Path(output) == Path(json_path):
         raise UsageError(f"the trace and its JSON cannot both be written to {output!r}")
+    counter = _may_use_counter()
     if variables[POLICY] != DEFAULT_POLICY:
         warn_if_unscheduled(program)
 
@@ -89,6 +93,7 @@ def command(
             overwrite=overwrite,
             blame_after_ms=blame_after,
             follow_children=not no_children,
+            counter=counter,
         )
 
     with json_file(json_path) as write_json:
@@ -138,6 +143,17 @@ def _what_is_missing(path: str, why: str, place: str) -> str:
     if place == path:
         return f"the trace {path!r} is not complete: {plain_reason(why)}"
     return f"the trace is in {place!r} and could not be named {path!r}: {plain_reason(why)}"
+
+
+def _may_use_counter() -> bool:
+    """Whether times may be taken from the processor's counter."""
+    clock = os.environ.get(CLOCK, "")
+    if clock not in ("", MONOTONIC):
+        raise UsageError(
+            f"{CLOCK} is {clock!r}; it can only be {MONOTONIC!r}, which takes all times from the "
+            "kernel's clock, or unset"
+        )
+    return clock != MONOTONIC
 
 
 def _new_trace(program: str, create: Create) -> tuple[str, Recorder]:

@@ -154,6 +154,7 @@ class Process(TypedDict):
     policy: NotRequired[str | None]
     switch_interval_ms: NotRequired[float | None]
     unrecorded_threads: NotRequired[int]
+    clock_error_us: NotRequired[float | None]
     duration_s: NotRequired[float]
     startup_s: NotRequired[float | None]
     """Until its second thread used a GIL: mostly imports."""

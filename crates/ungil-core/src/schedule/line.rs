@@ -71,6 +71,7 @@ pub trait Host {
 /// A thread that has woken another.
 #[derive(Clone, Copy, Debug)]
 pub struct Waker {
+    /// Its place in the line: its virtual time, as [`Account::place_ns`] gives it.
     pub place_ns: u64,
     /// Whether it has the GIL, or had it last.
     pub is_holder: bool,

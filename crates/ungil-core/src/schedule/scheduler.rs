@@ -411,7 +411,8 @@ mod tests {
     const NOW_NS: u64 = 1_000 * MS;
 
     fn held(ms: u64, forced: bool) -> Hold {
-        Hold { until_ns: NOW_NS, wall_ns: ms * MS, used_ns: ms * MS, forced }
+        let (wall_ns, used_ns) = (ms * MS, ms * MS);
+        Hold { until_ns: NOW_NS, wall_ns, used_ns, forced, handed_over: true }
     }
 
     #[test]

@@ -83,14 +83,8 @@ impl Thread {
 }
 
 impl Process {
-    pub(super) const fn new(known: record::Process) -> Self {
-        let totals = ProcessTotals {
-            switch_interval_ns: 0,
-            policy: 0,
-            unrecorded_threads: 0,
-            gil_state: 0,
-            gil_on_ns: 0,
-        };
+    pub(super) fn new(known: record::Process) -> Self {
+        let totals = ProcessTotals::default();
         Self {
             known,
             ended_ns: None,

@@ -127,6 +127,7 @@ impl View<'_> {
             unrecorded_threads: totals.unrecorded_threads,
             throttled: self.throttled(),
             libraries: self.process.libraries.clone(),
+            clock_error_us: self.process.ended_ns.map(|_| totals.clock_error_ns as f64 / 1e3),
             gils,
             startup_s: match self.process.startup {
                 Startup::Until { at_ns } => {

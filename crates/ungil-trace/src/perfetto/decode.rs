@@ -8,9 +8,9 @@ use ungil_core::{Event, Kind};
 
 use super::frame;
 use super::schema::{
-    BLOCKED, COMMON_SEQUENCE, DEBUG_ANNOTATIONS, DROP_REQUEST, FORCED, GIL, HOLD, RAN, RELEASE,
-    RELEASE_KIND, SCHEMA, Track, VOLUNTARY, WAIT, annotation, free_threaded_totals, packet,
-    process_totals, thread_totals, track_event,
+    BLOCKED, CLOCK_ERROR, COMMON_SEQUENCE, DEBUG_ANNOTATIONS, DROP_REQUEST, FORCED, GIL, HOLD, RAN,
+    RELEASE, RELEASE_KIND, SCHEMA, Track, VOLUNTARY, WAIT, annotation, free_threaded_totals,
+    packet, process_totals, thread_totals, track_event,
 };
 use super::wire::{Fields, Malformed, Value};
 use crate::record::{Frame, Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals};
@@ -186,7 +186,9 @@ impl Decoder {
                 self.check(process)?;
                 let mut totals = ProcessTotals::default();
                 for (name, value) in process_totals(&mut totals) {
-                    *value = event.uint(name)?;
+                    if name != CLOCK_ERROR || event.has(name)? {
+                        *value = event.uint(name)?;
+                    }
                 }
                 for (name, value) in free_threaded_totals(&mut totals) {
                     if let Some(told) = event.annotation(Name::Spelled(name.as_bytes()))? {
@@ -292,6 +294,10 @@ impl<'a> TrackEvent<'a> {
     fn required(&self, name: &str) -> Result<Annotation<'a>, Problem> {
         self.annotation(Name::Spelled(name.as_bytes()))?
             .ok_or(Damage("an event lacks an annotation"))
+    }
+
+    fn has(&self, name: &str) -> Result<bool, Problem> {
+        Ok(self.annotation(Name::Spelled(name.as_bytes()))?.is_some())
     }
 
     fn uint(&self, name: &str) -> Result<u64, Problem> {

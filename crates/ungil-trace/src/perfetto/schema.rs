@@ -196,11 +196,15 @@ pub fn free_threaded_totals(totals: &mut ProcessTotals) -> [(&'static str, &mut 
     [("gil_state", &mut totals.gil_state), ("gil_on_ns", &mut totals.gil_on_ns)]
 }
 
+/// The annotation of `process totals` that an older trace may lack: it is of `CLOCK_MONOTONIC` then.
+pub const CLOCK_ERROR: &str = "clock_error_ns";
+
 /// The annotations of `process totals`.
-pub fn process_totals(totals: &mut ProcessTotals) -> [(&'static str, &mut u64); 3] {
+pub fn process_totals(totals: &mut ProcessTotals) -> [(&'static str, &mut u64); 4] {
     [
         ("switch_interval_ns", &mut totals.switch_interval_ns),
         ("policy", &mut totals.policy),
         ("unrecorded_threads", &mut totals.unrecorded_threads),
+        (CLOCK_ERROR, &mut totals.clock_error_ns),
     ]
 }

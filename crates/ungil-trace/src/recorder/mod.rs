@@ -1,6 +1,7 @@
 //! The recorder: lives in the parent, drains the rings of every traced process, and feeds the
 //! trace file and the analysis while the program runs.
 
+mod calibration;
 mod leftover;
 mod limit;
 mod order;
@@ -8,6 +9,7 @@ mod order;
 mod process;
 mod scheduled;
 mod session;
+mod times;
 #[cfg(feature = "stacks")]
 mod watch;
 #[cfg(not(feature = "stacks"))]
@@ -16,7 +18,7 @@ mod watch;
 
 use crate::analysis::Analysis;
 use crate::child::block_all;
-use crate::clock::now_ns;
+use crate::clock::{self, Reading, now_ns};
 use crate::interpreter::{self, Hookable};
 use crate::perfetto::{Incomplete, Overwrite, Writer};
 use crate::record::{NOTHING_RECORDED, ProcessId, Record, ThreadId};
@@ -36,6 +38,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use times::Times;
 use watch::Watch;
 
 /// Between two rounds, as long as no ring fills up.
@@ -67,6 +70,9 @@ pub struct RecorderOptions {
     pub follow_children: bool,
     /// The hook library.
     pub hook: PathBuf,
+    /// Whether times may be taken from the counter of the processor, where that is what the kernel
+    /// makes `CLOCK_MONOTONIC` from. Reading it costs the program less.
+    pub counter: bool,
 }
 
 /// How far the recording is.
@@ -105,6 +111,8 @@ pub struct Recorder {
     options: RecorderOptions,
     session: Arc<Session>,
     shared: Arc<Shared>,
+    /// What the counter and the clock said before anything was recorded, if the counter is used.
+    beginning: Option<Reading>,
     state: State,
 }
 
@@ -129,6 +137,7 @@ impl Recorder {
         remove_dead_sessions();
         Ok(Self {
             session: Arc::new(Session::create()?),
+            beginning: if options.counter { clock::read_both() } else { None },
             options,
             shared: Arc::default(),
             state: State::Prepared(Box::new(writer)),
@@ -139,7 +148,8 @@ impl Recorder {
     /// force, which is kept.
     pub fn environment(&self, preload: Option<&OsStr>) -> io::Result<Vec<(OsString, OsString)>> {
         let Self { options, session, .. } = self;
-        session.environment(&options.hook, preload, options.follow_children)
+        let tick = self.beginning.and_then(times::tick_since);
+        session.environment(&options.hook, preload, options.follow_children, tick)
     }
 
     /// Begins to record; `executable` is the program that is about to be started. A second call
@@ -151,6 +161,7 @@ impl Recorder {
                     *writer,
                     executable,
                     self.options.blame_after_ns,
+                    Times::new(self.beginning),
                     self.session.clone(),
                     self.shared.clone(),
                 );
@@ -200,6 +211,7 @@ struct Recording {
     watch: Watch,
     /// Holds longer than this are followed.
     follow_after_ns: u64,
+    times: Times,
     processes: Vec<Traced>,
     /// Table files that were opened, or are not worth opening.
     known: HashSet<OsString>,
@@ -251,6 +263,7 @@ impl Recording {
         writer: Writer,
         executable: PathBuf,
         blame_after_ns: u64,
+        times: Times,
         session: Arc<Session>,
         shared: Arc<Shared>,
     ) -> Self {
@@ -266,6 +279,7 @@ impl Recording {
             watch: Watch::new(blame_after_ns),
             // Early enough that little of a hold that gets a row of its own is missed.
             follow_after_ns: blame_after_ns / 4,
+            times,
             processes: Vec::new(),
             known: HashSet::new(),
             next_process: ProcessId(0),
@@ -301,18 +315,23 @@ impl Recording {
         let (watch, sink) = (&mut self.watch, &mut self.sink);
         watch.collect(&mut self.processes, |record| sink.put(&record));
         let fullest = self.round();
-        let soon = self.watch.look(&mut self.processes, now);
+        self.times.read();
+        let soon = self.watch.look(&mut self.processes, &mut self.times, now);
         // What this tells of a hold that has ended comes before its release, which is given out in
         // the next round at the earliest.
         for traced in &mut self.processes {
-            let sink = &mut self.sink;
-            traced.follow_holders(now, self.follow_after_ns, |record| sink.put(&record));
+            let (times, sink) = (&mut self.times, &mut self.sink);
+            traced.follow_holders(times, now, self.follow_after_ns, |record| sink.put(&record));
         }
         if now.saturating_sub(self.flushed_ns) >= FLUSH_NS {
             self.flushed_ns = now;
             self.sink.try_file(Writer::flush);
+            let tick = self.times.tick();
             for traced in &mut self.processes {
                 traced.sample_outside(OUTSIDE_THREADS);
+                if let Some(tick) = tick {
+                    traced.tell_tick(tick);
+                }
             }
         }
         match fullest {
@@ -325,9 +344,8 @@ impl Recording {
     /// Opens the tables that have appeared in the session directory.
     fn discover(&mut self) {
         for path in new_files(self.session.directory(), &self.known) {
-            let Some((traced, process)) = Traced::open(path.clone(), self.next_process) else {
-                continue;
-            };
+            let opened = Traced::open(path.clone(), self.next_process, &mut self.times);
+            let Some((traced, process)) = opened else { continue };
             self.known.extend(path.file_name().map(OsStr::to_owned));
             self.next_process.0 += 1;
             self.shared.processes.fetch_add(1, Relaxed);
@@ -343,7 +361,8 @@ impl Recording {
         let mut gone = Vec::new();
         for (index, traced) in self.processes.iter_mut().enumerate() {
             let sink = &mut self.sink;
-            let round = traced.round(&mut self.next_thread, |record| sink.put(&record));
+            let round =
+                traced.round(&mut self.times, &mut self.next_thread, |record| sink.put(&record));
             self.shared.events.fetch_add(round.events, Relaxed);
             fullest = fullest.max(round.fullest);
             if round.events == 0 && traced.is_gone() {
@@ -362,7 +381,7 @@ impl Recording {
             self.watch.forget(traced.pid);
             // A later process with this id may use the name again.
             self.known.remove(traced.path.file_name().unwrap_or_default());
-            traced.finish(&mut self.next_thread, |record| sink.put(&record));
+            traced.finish(&mut self.times, &mut self.next_thread, |record| sink.put(&record));
         }
     }
 
@@ -382,6 +401,9 @@ impl Recording {
             self.sink.put(&Record::Note { text });
         }
         self.finish_processes(processes);
+        if let Some(text) = self.times.complaint() {
+            self.sink.put(&Record::Note { text });
+        }
         self.sink.finish()
     }
 

@@ -1,6 +1,7 @@
 //! Stands in for the watch where the feature `stacks` is off: nothing is looked at from outside.
 
 use super::process::Traced;
+use super::times::Times;
 use crate::record::Record;
 
 /// Looks at nothing.
@@ -13,7 +14,7 @@ impl Watch {
     }
 
     /// As the real one.
-    pub fn look(&mut self, _traced: &mut [Traced], _now: u64) -> bool {
+    pub fn look(&mut self, _traced: &mut [Traced], _times: &mut Times, _now: u64) -> bool {
         false
     }
 

@@ -10,7 +10,7 @@
 //! too. Then events go in the order of the clock, as far as no earlier one is incomplete.
 
 use crate::record::ThreadId;
-use ungil_core::Event;
+use ungil_core::Entry;
 
 /// Events of one process that wait for those before them.
 #[derive(Debug, Default)]
@@ -26,14 +26,14 @@ struct Gil {
     complete: u32,
     /// Highest number seen at all.
     seen: u32,
-    waiting: Vec<(ThreadId, Event)>,
+    waiting: Vec<(ThreadId, Entry)>,
     /// How many of `waiting`, once sorted, are complete.
     ready: usize,
 }
 
 impl Order {
     /// Takes in an event that was just read.
-    pub fn add(&mut self, thread: ThreadId, event: Event) {
+    pub fn add(&mut self, thread: ThreadId, event: Entry) {
         let index = usize::from(event.gil);
         if self.gils.len() <= index {
             self.gils.resize_with(index + 1, Gil::default);
@@ -46,7 +46,7 @@ impl Order {
     }
 
     /// Ends a round in which every ring was read once and gives out, in order, what is complete.
-    pub fn end_round(&mut self, give: impl FnMut(ThreadId, Event)) {
+    pub fn end_round(&mut self, give: impl FnMut(ThreadId, Entry)) {
         self.give_out(give, |gil| gil.complete);
         for gil in &mut self.gils {
             gil.complete = gil.seen;
@@ -54,7 +54,7 @@ impl Order {
     }
 
     /// Gives out everything, when nothing more can come.
-    pub fn finish(&mut self, give: impl FnMut(ThreadId, Event)) {
+    pub fn finish(&mut self, give: impl FnMut(ThreadId, Entry)) {
         self.give_out(give, |gil| gil.seen);
     }
 
@@ -63,20 +63,20 @@ impl Order {
         self.gils.iter().flat_map(|gil| &gil.waiting).any(|&(it, _)| it == thread)
     }
 
-    fn give_out(&mut self, mut give: impl FnMut(ThreadId, Event), up_to: impl Fn(&Gil) -> u32) {
+    fn give_out(&mut self, mut give: impl FnMut(ThreadId, Entry), up_to: impl Fn(&Gil) -> u32) {
         let mut busy: Vec<_> = self.gils.iter_mut().filter(|gil| !gil.waiting.is_empty()).collect();
-        let mut horizon_ns = u64::MAX;
+        let mut horizon_ticks = u64::MAX;
         for gil in &mut busy {
             let (given, limit) = (gil.given, up_to(gil));
             // A wait or drop request repeats the number of the change before it, and comes after;
             // among each other these go by the clock, so that none is before the horizon.
             // The sort is quick on what it gets: one sorted run a thread.
             gil.waiting.sort_by_key(|(_, event)| {
-                (distance(event.seq, given), !event.kind.changes_holder(), event.at_ns)
+                (distance(event.seq, given), !event.kind.changes_holder(), event.at_ticks)
             });
             gil.ready = gil.waiting.partition_point(|(_, event)| !is_after(event.seq, limit));
             if let Some((_, incomplete)) = gil.waiting.get(gil.ready) {
-                horizon_ns = horizon_ns.min(incomplete.at_ns);
+                horizon_ticks = horizon_ticks.min(incomplete.at_ticks);
             }
         }
         let is_alone = busy.len() == 1;
@@ -84,7 +84,7 @@ impl Order {
         for gil in busy {
             let mut count = gil.ready;
             if !is_alone {
-                let before = |(_, event): &(ThreadId, Event)| event.at_ns < horizon_ns;
+                let before = |(_, event): &(ThreadId, Entry)| event.at_ticks < horizon_ticks;
                 count = gil.waiting[..count].iter().take_while(|item| before(item)).count();
             }
             if let Some((_, last)) = gil.waiting[..count].last() {
@@ -93,7 +93,7 @@ impl Order {
             ready.extend(gil.waiting.drain(..count));
         }
         if !is_alone {
-            ready.sort_by_key(|(_, event)| event.at_ns);
+            ready.sort_by_key(|(_, event)| event.at_ticks);
         }
         for (thread, event) in ready {
             give(thread, event);
@@ -158,7 +158,7 @@ mod tests {
     /// Lets the steps happen while rings are read one after the other, over and over: a ring read
     /// late shows events that happened after those in a ring read before. Returns what happened
     /// and what came out.
-    fn run(steps: Vec<Step>, start: u32) -> [Vec<(ThreadId, Event)>; 2] {
+    fn run(steps: Vec<Step>, start: u32) -> [Vec<(ThreadId, Entry)>; 2] {
         let mut order = Order::default();
         order.gils.resize_with(GILS.into(), || Gil {
             given: start,
@@ -170,7 +170,7 @@ mod tests {
         let mut seqs = [start; GILS as usize];
         let mut rings = vec![VecDeque::new(); THREADS as usize];
         let (mut happened, mut got, mut next) = (Vec::new(), Vec::new(), 0);
-        let mut acquired_ns = [0; GILS as usize];
+        let mut acquired_ticks = [0; GILS as usize];
         let is_alone = steps.iter().all(|step| step.gil == 0);
         for (now, step) in (1u64..).zip(steps) {
             let index = usize::from(step.gil);
@@ -178,12 +178,12 @@ mod tests {
                 // Told at the end of a hold, with a time since its beginning. In this model, and
                 // nowhere else, its thread may do something at another GIL meanwhile.
                 let is_earlier = kind == Kind::Ran && is_alone;
-                let at_ns = if is_earlier { acquired_ns[index] } else { now };
+                let at_ticks = if is_earlier { acquired_ticks[index] } else { now };
                 if kind == Kind::Acquire {
-                    acquired_ns[index] = now;
+                    acquired_ticks[index] = now;
                 }
                 seqs[index] = seqs[index].wrapping_add(u32::from(kind.changes_holder()));
-                let event = Event { at_ns, kind, gil: step.gil, seq: seqs[index] };
+                let event = Entry { at_ticks, kind, gil: step.gil, seq: seqs[index] };
                 happened.push((ThreadId(step.thread), event));
                 rings[step.thread as usize].push_back(event);
             }
@@ -207,14 +207,14 @@ mod tests {
     }
 
     fn of<'a>(
-        events: &'a [(ThreadId, Event)],
-        is_wanted: impl Fn(&(ThreadId, Event)) -> bool + 'a,
+        events: &'a [(ThreadId, Entry)],
+        is_wanted: impl Fn(&(ThreadId, Entry)) -> bool + 'a,
     ) -> Vec<u64> {
-        events.iter().filter(|item| is_wanted(item)).map(|(_, event)| event.at_ns).collect()
+        events.iter().filter(|item| is_wanted(item)).map(|(_, event)| event.at_ticks).collect()
     }
 
     /// Nothing is missing, each GIL's changes and each thread's events are in order.
-    fn check([happened, got]: &[Vec<(ThreadId, Event)>; 2]) -> Result<(), TestCaseError> {
+    fn check([happened, got]: &[Vec<(ThreadId, Entry)>; 2]) -> Result<(), TestCaseError> {
         prop_assert_eq!(happened.len(), got.len());
         for thread in (0..THREADS).map(ThreadId) {
             prop_assert_eq!(
@@ -224,7 +224,7 @@ mod tests {
         }
         for gil in 0..GILS {
             let changes =
-                |item: &(ThreadId, Event)| item.1.gil == gil && item.1.kind.changes_holder();
+                |item: &(ThreadId, Entry)| item.1.gil == gil && item.1.kind.changes_holder();
             prop_assert_eq!(of(happened, changes), of(got, changes));
         }
         Ok(())
@@ -239,7 +239,7 @@ mod tests {
             let events = run(steps, start);
             check(&events)?;
             // A wait or a drop request stays between the two changes that it happened between.
-            let place = |(_, event): &(ThreadId, Event)| {
+            let place = |(_, event): &(ThreadId, Entry)| {
                 (distance(event.seq, start), !event.kind.changes_holder())
             };
             prop_assert!(events[1].is_sorted_by_key(place));
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn an_event_that_may_have_predecessors_unread_waits_a_round() {
         let mut order = Order::default();
-        let event = |kind, seq| Event { at_ns: u64::from(seq), kind, gil: 0, seq };
+        let event = |kind, seq| Entry { at_ticks: u64::from(seq), kind, gil: 0, seq };
         let mut got = Vec::new();
         order.add(ThreadId(1), event(Kind::Acquire, 3));
         order.end_round(|_, event| got.push(event.seq));
@@ -271,15 +271,15 @@ mod tests {
     #[test]
     fn an_event_waits_for_the_earliest_incomplete_one_of_another_gil() {
         let mut order = Order::default();
-        let event = |kind, gil, at_ns| Event { at_ns, kind, gil, seq: 1 };
+        let event = |kind, gil, at_ticks| Entry { at_ticks, kind, gil, seq: 1 };
         let mut got = Vec::new();
         order.add(ThreadId(1), event(Kind::Acquire, 0, 1));
-        order.end_round(|_, event| got.push(event.at_ns));
+        order.end_round(|_, event| got.push(event.at_ticks));
         order.add(ThreadId(0), event(Kind::Wait, 1, 22));
         order.add(ThreadId(3), event(Kind::Wait, 1, 20));
         order.add(ThreadId(3), event(Kind::Wait, 0, 21));
-        order.end_round(|_, event| got.push(event.at_ns));
-        order.finish(|_, event| got.push(event.at_ns));
+        order.end_round(|_, event| got.push(event.at_ticks));
+        order.finish(|_, event| got.push(event.at_ticks));
         assert_eq!(got, [1, 20, 21, 22]);
     }
 }

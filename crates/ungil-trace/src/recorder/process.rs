@@ -3,6 +3,7 @@
 use super::limit::{Limits, Throttling};
 use super::order::Order;
 use super::scheduled::{Follower, Scheduled, switches};
+use super::times::Times;
 use crate::clock::now_ns;
 use crate::record::{Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals};
 use std::fs::{self, File};
@@ -16,6 +17,7 @@ use ungil_core::table::{
     ABI, Header, MAGIC, RING_EVENTS, Slot, SlotState, Status, TABLE_BYTES, Table, load_bytes,
     load_text,
 };
+use ungil_core::tick::{Clock, Tick};
 
 /// A table file, mapped.
 struct Mapping {
@@ -71,10 +73,24 @@ pub struct Thread {
     pub named: bool,
     /// The GIL of its last event.
     gil: u8,
+    /// When the hold began that was looked at last, by the table's clock and in ns.
+    hold: (u64, u64),
     generation: u32,
     /// CPU time and context switches as the kernel told from outside.
     outside: [u64; 3],
     follower: Follower,
+}
+
+impl Thread {
+    /// When the hold began that goes on, 0 if there is none. It is the same at every look, which what
+    /// the calibration says of a moment long past need not be.
+    fn holding_since_ns(&mut self, slot: &Slot, times: &mut Times, clock: Clock) -> u64 {
+        let ticks = slot.holding_since_ticks.load(Relaxed);
+        if self.hold.0 != ticks {
+            self.hold = (ticks, if ticks == 0 { 0 } else { times.ns(clock, ticks) });
+        }
+        self.hold.1
+    }
 }
 
 /// A traced process.
@@ -86,6 +102,8 @@ pub struct Traced {
     /// The table file.
     pub path: PathBuf,
     mapping: Mapping,
+    /// Which clock the times in the table are of.
+    clock: Clock,
     /// Readable once the process is gone; `None` if it already was.
     life: Option<OwnedFd>,
     /// By slot.
@@ -133,19 +151,22 @@ pub struct Round {
 
 impl Traced {
     /// The process whose table is at `path`; `None` while the table is not ready, or foreign.
-    pub fn open(path: PathBuf, id: ProcessId) -> Option<(Self, Process)> {
+    pub fn open(path: PathBuf, id: ProcessId, times: &mut Times) -> Option<(Self, Process)> {
         let mapping = Mapping::open(&path).ok()?;
         let header = mapping.table().header();
         if header.magic.load(Acquire) != MAGIC || header.abi.load(Relaxed) != ABI {
             return None;
         }
+        let clock = Clock::from_number(header.clock.load(Relaxed)).filter(|it| times.know(*it))?;
         let pid = header.pid.load(Relaxed);
-        let process = describe(header, id, pid);
+        let at_ns = times.ns(clock, header.started_ticks.load(Relaxed));
+        let process = describe(header, id, pid, at_ns);
         let traced = Self {
             id,
             pid,
             path,
             mapping,
+            clock,
             life: pidfd(pid),
             threads: Vec::new(),
             order: Order::default(),
@@ -158,8 +179,14 @@ impl Traced {
     }
 
     /// Reads every ring once and gives out the records that are complete.
-    pub fn round(&mut self, next: &mut ThreadId, mut give: impl FnMut(Record)) -> Round {
+    pub fn round(
+        &mut self,
+        times: &mut Times,
+        next: &mut ThreadId,
+        mut give: impl FnMut(Record),
+    ) -> Round {
         let mut round = Round::default();
+        let clock = self.clock;
         let table = self.mapping.table();
         for (index, slot) in table.used_slots().iter().enumerate() {
             // An end seen before reading means that this reading is complete.
@@ -172,14 +199,15 @@ impl Traced {
             }
             let generation = slot.generation.load(Relaxed);
             if self.threads[index].as_ref().is_none_or(|known| known.generation != generation) {
-                let thread = introduce(self.id, self.pid, slot, next, &mut give);
+                let at_ns = times.ns(clock, slot.started_ticks.load(Relaxed));
+                let thread = introduce(self.id, self.pid, slot, at_ns, next, &mut give);
                 self.threads[index] = Some(thread);
             }
             let Some(thread) = &mut self.threads[index] else { continue };
             let (id, gil, order) = (thread.id, &mut thread.gil, &mut self.order);
-            let count = table.drain(index, |event| {
-                *gil = event.gil;
-                order.add(id, event);
+            let count = table.drain(index, |entry| {
+                *gil = entry.gil;
+                order.add(id, entry);
             });
             round.events += count;
             round.fullest = round.fullest.max(count as f64 / RING_EVENTS as f64);
@@ -187,14 +215,15 @@ impl Traced {
                 if !thread.named {
                     name_by_kernel(self.pid, table, thread, slot, &mut give);
                 }
-                let at_ns = slot.ended_ns.load(Relaxed);
+                let at_ns = times.ns(clock, slot.ended_ticks.load(Relaxed));
                 self.ended.push((id, at_ns, totals(slot, thread.outside)));
                 self.threads[index] = None;
                 slot.free();
             }
         }
         let (process, latest_ns) = (self.id, &mut self.latest_ns);
-        self.order.end_round(|thread, event| {
+        self.order.end_round(|thread, entry| {
+            let event = entry.at(times.ns(clock, entry.at_ticks));
             *latest_ns = event.at_ns.max(*latest_ns);
             give(Record::Gil { process, thread, event });
         });
@@ -215,21 +244,23 @@ impl Traced {
 
     /// Reads the last events and ends every thread, and the process, now, or earlier if the
     /// process said so, but after the last event. Its hook only counts from then on.
-    pub fn finish(mut self, next: &mut ThreadId, mut give: impl FnMut(Record)) {
+    pub fn finish(mut self, times: &mut Times, next: &mut ThreadId, mut give: impl FnMut(Record)) {
         self.mapping.table().header().recording.store(0, Relaxed);
-        self.round(next, &mut give);
-        self.round(next, &mut give);
+        self.round(times, next, &mut give);
+        self.round(times, next, &mut give);
+        let clock = self.clock;
         let (process, mut latest_ns) = (self.id, self.latest_ns);
-        self.order.finish(|thread, event| {
+        self.order.finish(|thread, entry| {
+            let event = entry.at(times.ns(clock, entry.at_ticks));
             latest_ns = event.at_ns.max(latest_ns);
             give(Record::Gil { process, thread, event });
         });
         let table = self.mapping.table();
         let header = table.header();
-        let at_ns = match header.ended_ns.load(Acquire) {
+        let at_ns = match header.ended_ticks.load(Acquire) {
             0 => now_ns(),
             // Threads that are daemons go on until the process is gone.
-            said => said.min(now_ns()),
+            said => times.ns(clock, said).min(now_ns()),
         };
         let at_ns = at_ns.max(latest_ns);
         for (thread, at_ns, totals) in self.ended.drain(..) {
@@ -250,7 +281,11 @@ impl Traced {
             policy: header.policy.load(Relaxed).into(),
             unrecorded_threads: header.unrecorded_threads.load(Relaxed),
             gil_state: header.gil_state.load(Acquire).into(),
-            gil_on_ns: header.gil_on_ns.load(Relaxed),
+            gil_on_ns: match header.gil_on_ticks.load(Relaxed) {
+                0 => 0,
+                on => times.ns(clock, on),
+            },
+            clock_error_ns: times.error_ns(clock),
         };
         give(Record::ProcessEnded { process, at_ns, totals });
         let _ = fs::remove_file(&self.path);
@@ -276,13 +311,27 @@ impl Traced {
     }
 
     /// Asks the kernel what it does with the threads that have held a GIL for `after_ns` or longer.
-    pub fn follow_holders(&mut self, now: u64, after_ns: u64, mut give: impl FnMut(Record)) {
+    pub fn follow_holders(
+        &mut self,
+        times: &mut Times,
+        now: u64,
+        after_ns: u64,
+        mut give: impl FnMut(Record),
+    ) {
         let (pid, slots) = (self.pid, self.mapping.table().slots());
         for (thread, slot) in self.threads.iter_mut().zip(slots) {
-            let Some(Thread { id, tid, follower, .. }) = thread else { continue };
+            let Some(thread) = thread else { continue };
+            let since_ns = thread.holding_since_ns(slot, times, self.clock);
+            let Thread { id, tid, follower, .. } = thread;
             let ask = || Scheduled::of(pid, *tid);
-            let since_ns = slot.holding_since_ns.load(Relaxed);
             follower.look(since_ns, now, after_ns, ask, |answer| give(answer.record(*id)));
+        }
+    }
+
+    /// Tells the process how long a tick of the counter is, if it counts by it.
+    pub fn tell_tick(&self, tick: Tick) {
+        if self.clock == Clock::Counter {
+            self.mapping.table().header().set_tick(tick);
         }
     }
 
@@ -300,7 +349,7 @@ impl Traced {
 
     /// What the slots say about this moment. Which GIL a thread holds or waits for is known from
     /// its events, so a hold that has just begun may be shown at the GIL of the one before.
-    pub fn now(&self) -> Moment {
+    pub fn now(&mut self, times: &mut Times) -> Moment {
         let mut moment = Moment::default();
         let mut waited_for = Vec::new();
         for (index, slot) in self.mapping.table().used_slots().iter().enumerate() {
@@ -308,12 +357,12 @@ impl Traced {
                 continue;
             }
             moment.threads += 1;
-            let Some(Some(thread)) = self.threads.get(index) else { continue };
+            let Some(Some(thread)) = self.threads.get_mut(index) else { continue };
             let gil = thread.gil;
-            if slot.waiting_since_ns.load(Relaxed) != 0 && !waited_for.contains(&gil) {
+            if slot.waiting_since_ticks.load(Relaxed) != 0 && !waited_for.contains(&gil) {
                 waited_for.push(gil);
             }
-            let since_ns = slot.holding_since_ns.load(Relaxed);
+            let since_ns = thread.holding_since_ns(slot, times, self.clock);
             if since_ns != 0 {
                 let thread = thread.id;
                 moment.add(Running { thread, gil, since_ns, is_waited_for: false });
@@ -343,6 +392,7 @@ fn introduce(
     process: ProcessId,
     pid: u32,
     slot: &Slot,
+    at_ns: u64,
     next: &mut ThreadId,
     give: &mut impl FnMut(Record),
 ) -> Thread {
@@ -351,7 +401,6 @@ fn introduce(
     let tid = slot.tid.load(Relaxed);
     let is_main = tid == pid;
     let name = if is_main { "MainThread".to_owned() } else { format!("thread-{tid}") };
-    let at_ns = slot.started_ns.load(Relaxed);
     give(Record::ThreadStarted { thread: id, process, tid, at_ns, name });
     Thread {
         id,
@@ -359,6 +408,7 @@ fn introduce(
         ident: slot.ident.load(Relaxed),
         named: is_main,
         gil: 0,
+        hold: (0, 0),
         generation: slot.generation.load(Relaxed),
         outside: [0; 3],
         follower: Follower::default(),
@@ -386,7 +436,7 @@ fn name_by_kernel(
     }
 }
 
-fn describe(header: &Header, process: ProcessId, pid: u32) -> Process {
+fn describe(header: &Header, process: ProcessId, pid: u32, at_ns: u64) -> Process {
     // Whole while the process lives, its beginning for ever.
     let mut command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     if command.is_empty() {
@@ -418,7 +468,7 @@ fn describe(header: &Header, process: ProcessId, pid: u32) -> Process {
         process,
         pid,
         parent_pid: header.parent_pid.load(Relaxed),
-        at_ns: header.started_ns.load(Relaxed),
+        at_ns,
         argv,
         python: version.split_whitespace().next().unwrap_or_default().to_owned(),
         not_recorded: not_recorded.map(str::to_owned),

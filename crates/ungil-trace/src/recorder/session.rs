@@ -12,6 +12,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use ungil_core::tick::Tick;
 
 /// Free space below which a place is not used: a container's default is 64 MiB.
 const ENOUGH_BYTES: u64 = 32 << 20;
@@ -89,18 +90,23 @@ impl Session {
 
     /// The variables that make a program, and what it starts, join this session.
     ///
-    /// `hook` is the hook library, `preload` the `LD_PRELOAD` in force, which is kept.
+    /// `hook` is the hook library, `preload` the `LD_PRELOAD` in force, which is kept. Times are to
+    /// be taken from the processor's counter if there is a `tick`.
     pub fn environment(
         &self,
         hook: &Path,
         preload: Option<&OsStr>,
         follow_children: bool,
+        tick: Option<Tick>,
     ) -> io::Result<Vec<(OsString, OsString)>> {
         let preload = preload::preload(hook, preload, || Ok(self.directory.clone()))?;
+        // Empty rather than absent: a session may be begun inside of another one.
+        let tick = tick.map_or(String::new(), |tick| tick.fraction().to_string());
         Ok(vec![
             ("LD_PRELOAD".into(), preload),
             ("UNGIL_SESSION".into(), self.directory.clone().into_os_string()),
             ("UNGIL_CHILDREN".into(), if follow_children { "1" } else { "0" }.into()),
+            ("UNGIL_TICK".into(), tick.into()),
         ])
     }
 }
@@ -189,7 +195,7 @@ mod tests {
     fn a_link_to_the_hook_goes_with_the_session() {
         let session = Session::create().unwrap();
         let hook = Path::new("/with space/libungil_hook.so");
-        let variables = session.environment(hook, None, true).unwrap();
+        let variables = session.environment(hook, None, true, None).unwrap();
         let link = PathBuf::from(&variables[0].1);
         assert!(!link.to_string_lossy().contains(' '));
         assert_eq!(fs::read_link(link).unwrap(), hook);

@@ -2,6 +2,7 @@
 //! GIL while another one waits, and for the names of new threads.
 
 use super::process::{Running, Thread, Traced};
+use super::times::Times;
 use crate::record::{Record, ThreadId};
 use crate::stacks::{Answer, Holder, Sample, StackError, StackSampler};
 use std::collections::HashMap;
@@ -59,12 +60,12 @@ impl Watch {
 
     /// Asks for what is worth knowing now, and says whether the next look should come soon: a
     /// thread has held for long, and another one may begin to wait for it. Never blocks.
-    pub fn look(&mut self, traced: &mut [Traced], now: u64) -> bool {
+    pub fn look(&mut self, traced: &mut [Traced], times: &mut Times, now: u64) -> bool {
         let Some(sampler) = &self.sampler else { return false };
         let mut soon = false;
         for traced in traced {
             let state = self.processes.entry(traced.pid).or_default();
-            let moment = traced.now();
+            let moment = traced.now(times);
             state.forget_ended(&moment.holds, &mut self.missed);
             for hold in moment.holds {
                 // Half the time, so that a hold which is just long enough has its sample.

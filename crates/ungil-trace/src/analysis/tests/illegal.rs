@@ -50,7 +50,7 @@ fn record() -> impl Strategy<Value = Record> {
         1 => (id(), time(), any::<u64>()).prop_map(|(id, at_ns, number)| Record::ProcessEnded {
             process: ProcessId(id),
             at_ns,
-            totals: ProcessTotals { switch_interval_ns: number, policy: number, unrecorded_threads: number, gil_state: number, gil_on_ns: number },
+            totals: ProcessTotals { switch_interval_ns: number, policy: number, unrecorded_threads: number, gil_state: number, gil_on_ns: number, clock_error_ns: number },
         }),
         4 => (id(), id(), time()).prop_map(|(thread, process, at_ns)| Record::ThreadStarted {
             thread: ThreadId(thread),

@@ -130,10 +130,8 @@ pub fn process(id: u32) -> Record {
 pub fn process_end(id: u32, at_ns: u64) -> Record {
     let totals = ProcessTotals {
         switch_interval_ns: 5 * MS,
-        policy: 0,
-        unrecorded_threads: 0,
-        gil_state: 0,
-        gil_on_ns: 0,
+        clock_error_ns: 60,
+        ..ProcessTotals::default()
     };
     Record::ProcessEnded { process: ProcessId(id), at_ns, totals }
 }

@@ -1,0 +1,489 @@
+//! What `CLOCK_MONOTONIC` said when the processor's counter stood at a number.
+//!
+//! The kernel makes that clock from the counter, now a little faster and now a little slower, as
+//! NTP asks it to. Both are read at one moment in every round, and between two such *knots* the
+//! clock is taken to be a straight line. That makes one function of the counter for the whole
+//! recording, which is continuous and never decreases: what was first by the counter is first by
+//! the clock, whichever thread read it and whenever the recorder saw it.
+//!
+//! # How far it can be from the truth
+//!
+//! At a knot, half the time that reading both clocks took. Between two knots, what the clock bends
+//! there. The kernel changes its pace once a second at most (`second_overflow` in
+//! `kernel/time/ntp.c`), and here slopes are compared over stretches of 10 ms or somewhat more. If it
+//! changed in one stretch but not in its neighbour, the difference of their slopes is at least the
+//! part of the change that came after it, so the clock was off by no more than that difference times
+//! the stretch. Where there is no such neighbour, because the recorder did not run for long or has
+//! just begun, the pace may have changed by as much as NTP may ask for.
+
+use crate::clock::Reading;
+use std::collections::VecDeque;
+use ungil_core::tick::Tick;
+
+/// Knots that are remembered, beside the first one: 40 s at a round each 5 ms, and an event is as
+/// old as that only if its thread was stopped in the middle of noting it. Before them the line
+/// goes straight to the first one.
+const KNOTS: usize = 8_192;
+/// Slopes are compared over stretches of at least this long: over shorter ones the inexactness of
+/// the readings would be all that is seen.
+const STRETCH_NS: u64 = 10_000_000;
+/// In less than that the kernel changes the pace of its clock once at most, with a neighbour's.
+const PACE_NS: u64 = 500_000_000;
+/// No stretch is faster or slower than usual by more than this part, but for one in which the
+/// computer was suspended: the kernel refuses more (`timekeeping_check_update`).
+const CREDIBLE: f64 = 0.125;
+/// What a stretch counts in the mean of them.
+const WEIGHT: f64 = 1.0 / 16.0;
+/// By how much NTP makes the clock faster or slower at most (`MAXFREQ` in `include/linux/timex.h`).
+const MOST_SLEW: f64 = 500e-6;
+
+/// The function.
+#[derive(Debug)]
+pub struct Calibration {
+    /// In the order of time; never empty.
+    knots: VecDeque<Knot>,
+    /// The widest of all readings.
+    widest_ticks: u64,
+    /// The farthest that the clock may have been from a straight line.
+    bend_ns: u64,
+    /// The same of a stretch that has had no neighbour yet.
+    lonely_bend_ns: u64,
+    /// Where the stretch begins that is not over.
+    stretch_from: Knot,
+    /// The one before it.
+    stretch: Option<Stretch>,
+    /// How long a tick is, in ns: a mean of the latest stretches.
+    tick_ns: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Knot {
+    ticks: u64,
+    ns: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    ticks: u64,
+    ns: u64,
+}
+
+impl Calibration {
+    /// Knows one moment.
+    pub fn new(reading: Reading) -> Self {
+        let knot = Knot { ticks: reading.ticks, ns: reading.ns };
+        Self {
+            knots: VecDeque::from([knot]),
+            widest_ticks: reading.width_ticks,
+            bend_ns: 0,
+            lonely_bend_ns: 0,
+            stretch_from: knot,
+            stretch: None,
+            tick_ns: None,
+        }
+    }
+
+    /// Knows a later moment as well.
+    pub fn add(&mut self, reading: Reading) {
+        let last = self.last();
+        let knot = Knot { ticks: reading.ticks, ns: reading.ns.max(last.ns) };
+        if knot.ticks == last.ticks {
+            return;
+        }
+        self.widest_ticks = self.widest_ticks.max(reading.width_ticks);
+        if is_after(knot.ticks, last.ticks) {
+            if self.knots.len() > KNOTS {
+                self.knots.remove(1);
+            }
+            self.knots.push_back(knot);
+            self.compare_slopes(knot);
+        } else {
+            // The counter began anew, as it does when a computer was suspended.
+            self.bend_ns = self.bend_ns.max(knot.ns - last.ns);
+            self.knots.clear();
+            self.knots.push_back(knot);
+            (self.stretch_from, self.stretch) = (knot, None);
+            self.lonely_bend_ns = 0;
+        }
+    }
+
+    /// Whether this moment is not after the last knot.
+    pub fn covers(&self, ticks: u64) -> bool {
+        !is_after(ticks, self.last().ticks)
+    }
+
+    /// When that was, in ns of `CLOCK_MONOTONIC`. Nothing happens before the first knot or after
+    /// the last one.
+    pub fn ns(&self, ticks: u64) -> u64 {
+        // Most events are of the last round or the one before.
+        let latest = self.knots.iter().rev().take(4).position(|knot| !is_after(knot.ticks, ticks));
+        let after = match latest {
+            Some(from_last) => self.knots.len() - from_last,
+            None => self.knots.partition_point(|knot| !is_after(knot.ticks, ticks)),
+        };
+        let Some(from) = after.checked_sub(1).map(|index| self.knots[index]) else {
+            return self.knots[0].ns;
+        };
+        let Some(to) = self.knots.get(after) else { return from.ns };
+        let part = ticks.wrapping_sub(from.ticks);
+        from.ns + proportion(part, to.ns - from.ns, to.ticks.wrapping_sub(from.ticks))
+    }
+
+    /// How long a tick is, `None` if it is too early to say.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
+    pub fn tick(&self) -> Option<Tick> {
+        self.tick_ns.map(|ns| Tick::from_fraction((ns * 2f64.powi(32)).round() as u64))
+    }
+
+    /// How far a time may be from what the clock said.
+    pub fn error_ns(&self) -> u64 {
+        // Before it is known: no counter is slower than that.
+        let tick = self.tick().unwrap_or(Tick::NANOSECOND);
+        let width_ns = tick.ns(self.widest_ticks);
+        // The clock itself was cut off to whole nanoseconds, and so is a time between two knots.
+        let unfinished = Stretch::between(self.stretch_from, self.last());
+        let bend_ns = unfinished.bend_ns(self.stretch);
+        let bend_ns = bend_ns.max(self.lonely_bend_ns).max(self.bend_ns);
+        width_ns.div_ceil(2).saturating_add(bend_ns).saturating_add(2)
+    }
+
+    fn last(&self) -> Knot {
+        *self.knots.back().expect("there is always a knot")
+    }
+
+    /// Ends the stretch at `knot`, if it is long enough.
+    fn compare_slopes(&mut self, knot: Knot) {
+        let now = Stretch::between(self.stretch_from, knot);
+        if now.ns < STRETCH_NS {
+            return;
+        }
+        self.stretch_from = knot;
+        if let Some(before) = self.stretch.replace(now) {
+            let bend_ns = now.bend_ns(Some(before)).max(before.bend_ns(Some(now)));
+            self.bend_ns = self.bend_ns.max(bend_ns);
+            self.lonely_bend_ns = 0;
+        } else {
+            self.lonely_bend_ns = now.bend_ns(None);
+        }
+        let tick_ns = self.tick_ns.get_or_insert(now.slope());
+        // Beyond that it was not NTP: the computer was suspended.
+        if (now.slope() / *tick_ns - 1.0).abs() < CREDIBLE {
+            *tick_ns += (now.slope() - *tick_ns) * WEIGHT;
+        }
+    }
+}
+
+impl Stretch {
+    fn between(from: Knot, to: Knot) -> Self {
+        Self { ticks: to.ticks.wrapping_sub(from.ticks), ns: to.ns - from.ns }
+    }
+
+    /// Nanoseconds for each tick.
+    fn slope(self) -> f64 {
+        self.ns as f64 / self.ticks as f64
+    }
+
+    /// How far the clock may have been from a straight line in it.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a length")]
+    fn bend_ns(self, neighbour: Option<Self>) -> u64 {
+        if self.ticks == 0 {
+            return 0;
+        }
+        let mut bend_ns = neighbour
+            .map_or(0.0, |neighbour| (self.slope() - neighbour.slope()).abs() * self.ticks as f64);
+        if neighbour.is_none() || self.ns > PACE_NS {
+            bend_ns += self.ns as f64 * MOST_SLEW;
+        }
+        // The clock does not go back, so nothing is further off than both ends are apart.
+        (bend_ns.ceil() as u64).min(self.ns)
+    }
+}
+
+/// Whether `ticks` is after `other`; the counter may begin again at 0 between the two.
+fn is_after(ticks: u64, other: u64) -> bool {
+    ticks.wrapping_sub(other).cast_signed() > 0
+}
+
+/// `part / whole` of `ns`, cut off; `part` is not larger than `whole`.
+fn proportion(part: u64, ns: u64, whole: u64) -> u64 {
+    // Almost always, and much quicker.
+    if let Some(product) = part.checked_mul(ns) {
+        return product / whole;
+    }
+    let exact = u128::from(part) * u128::from(ns) / u128::from(whole);
+    u64::try_from(exact).unwrap_or(ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MS: u64 = 1_000_000;
+    const S: u64 = 1_000 * MS;
+
+    /// What a kernel makes of a counter: straight lines.
+    #[derive(Clone, Debug)]
+    struct Kernel {
+        hertz: u64,
+        /// Where the counter stands when the clock begins.
+        first_ticks: u64,
+        /// From when on, in ticks since then, it goes how much faster, in parts of a billion. A
+        /// suspended computer has a clock that stands: a billion slower.
+        paces: Vec<(u64, i64)>,
+    }
+
+    impl Kernel {
+        /// The clock, which begins at an hour, in 2^-20 ns.
+        fn exact(&self, ticks: u64) -> u128 {
+            let mut sum = (3_600 * u128::from(S)) << 20;
+            let ends = self.paces.iter().skip(1).map(|&(from, _)| from).chain([u64::MAX]);
+            for (&(from, pace), to) in self.paces.iter().zip(ends) {
+                let length = ticks.min(to).saturating_sub(from);
+                let pace = u128::from((1_000_000_000 + pace).unsigned_abs());
+                sum += ((u128::from(length) * pace) << 20) / u128::from(self.hertz);
+            }
+            sum
+        }
+
+        fn ns(&self, ticks: u64) -> u64 {
+            u64::try_from(self.exact(ticks) >> 20).unwrap()
+        }
+
+        fn counter(&self, ticks: u64) -> u64 {
+            self.first_ticks.wrapping_add(ticks)
+        }
+
+        /// A reading of both clocks that takes so many ticks; the clock is read somewhere in it.
+        fn read(&self, from: u64, width: u64, place: u64) -> Reading {
+            Reading {
+                ticks: self.counter(from + width / 2),
+                ns: self.ns(from + place.min(width)),
+                width_ticks: width,
+            }
+        }
+
+        fn ticks(&self, ns: u64) -> u64 {
+            u64::try_from(u128::from(ns) * u128::from(self.hertz) / u128::from(S)).unwrap()
+        }
+    }
+
+    /// How the recorder runs: how long it pauses, how long reading takes, and where in it the
+    /// clock is read, in ticks.
+    type Round = (u64, u64, u64);
+
+    fn rounds(pauses: impl Strategy<Value = u64>) -> impl Strategy<Value = Vec<Round>> {
+        prop::collection::vec((pauses, 20u64..400, 0u64..400), 12..120)
+    }
+
+    /// Pauses of a recorder that runs, that has to wait for a processor, or that is stopped.
+    fn pauses() -> impl Strategy<Value = u64> {
+        prop_oneof![
+            20 => MS / 2..6 * MS,
+            2 => 6 * MS..200 * MS,
+            1 => S..20 * S,
+        ]
+    }
+
+    fn kernels() -> impl Strategy<Value = Kernel> {
+        let first = prop_oneof![any::<u64>(), (0..40 * S).prop_map(|before| u64::MAX - before)];
+        // NTP's correction, changed a second apart at the earliest.
+        let slew = prop_oneof![Just(0i64), -20_000i64..20_000, Just(500_000), Just(-500_000)];
+        let paces = prop::collection::vec((1_001 * MS..30 * S, slew), 1..40);
+        (1_000_000_000u64..5_000_000_000, first, paces).prop_map(|(hertz, first_ticks, steps)| {
+            let mut kernel = Kernel { hertz, first_ticks, paces: Vec::new() };
+            let mut from_ns = 0;
+            for (length_ns, pace) in steps {
+                kernel.paces.push((kernel.ticks(from_ns), pace));
+                from_ns += length_ns;
+            }
+            kernel
+        })
+    }
+
+    /// A calibration by these rounds, and where the counter stood at its end.
+    fn calibrate(kernel: &Kernel, rounds: &[Round]) -> (Calibration, u64) {
+        let mut ticks = 0;
+        let mut calibration = Calibration::new(kernel.read(0, 100, 50));
+        for &(pause_ns, width, place) in rounds {
+            ticks += 400 + kernel.ticks(pause_ns);
+            calibration.add(kernel.read(ticks, width, place));
+        }
+        (calibration, ticks)
+    }
+
+    /// Moments between the first knot and the last one, in order.
+    fn moments(parts: &[f64], end: u64) -> Vec<u64> {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "parts of it")]
+        let mut all: Vec<u64> =
+            parts.iter().map(|part| 50 + ((end - 50) as f64 * part) as u64).collect();
+        all.sort_unstable();
+        all
+    }
+
+    fn parts() -> impl Strategy<Value = Vec<f64>> {
+        prop::collection::vec(0.0..1.0, 200)
+    }
+
+    /// Every moment is told within the error, and none before an earlier one.
+    fn check(kernel: &Kernel, rounds: &[Round], parts: &[f64]) -> Result<(), TestCaseError> {
+        let (calibration, end) = calibrate(kernel, rounds);
+        let error_ns = calibration.error_ns();
+        let mut latest_ns = 0;
+        for ticks in moments(parts, end) {
+            let told = calibration.ns(kernel.counter(ticks));
+            let off_ns = told.abs_diff(kernel.ns(ticks));
+            prop_assert!(off_ns <= error_ns, "{off_ns} ns off, not {error_ns}, at {ticks}");
+            prop_assert!(told >= latest_ns);
+            latest_ns = told;
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn every_moment_is_told_within_the_error(
+            kernel in kernels(),
+            rounds in rounds(pauses()),
+            parts in parts(),
+        ) {
+            check(&kernel, &rounds, &parts)?;
+        }
+
+        #[test]
+        fn a_recorder_that_runs_is_exact_to_the_time_that_a_reading_takes(
+            mut kernel in kernels(),
+            rounds in rounds(MS / 2..6 * MS),
+            parts in parts(),
+        ) {
+            // NTP has found its pace: at an offset, without a change.
+            kernel.paces.truncate(1);
+            check(&kernel, &rounds, &parts)?;
+            let (calibration, end) = calibrate(&kernel, &rounds);
+            // Half of it at every knot, and twice that where slopes seem to differ.
+            if end > kernel.ticks(20 * MS) {
+                let longest_ns = 400 * S / kernel.hertz + 1;
+                prop_assert!(calibration.error_ns() <= 3 * longest_ns + 3);
+            }
+        }
+
+        #[test]
+        fn a_suspended_computer_costs_no_more_than_the_pause_around_it(
+            hertz in 1_000_000_000u64..5_000_000_000,
+            at_ns in 30 * MS..300 * MS,
+            hours in 1u64..1_000,
+            rounds in rounds(MS / 2..6 * MS),
+            parts in parts(),
+        ) {
+            let mut kernel = Kernel { hertz, first_ticks: 7, paces: vec![(0, 0)] };
+            let (from, to) = (kernel.ticks(at_ns), kernel.ticks(at_ns + hours * 3_600 * S));
+            kernel.paces.extend([(from, -1_000_000_000), (to, 0)]);
+            // Nothing runs meanwhile.
+            let mut ticks = 0;
+            let mut calibration = Calibration::new(kernel.read(0, 100, 50));
+            let mut tick = None;
+            for &(pause_ns, width, place) in &rounds {
+                let next = ticks + 400 + kernel.ticks(pause_ns);
+                ticks = if ticks < from && next >= from { next + (to - from) } else { next };
+                calibration.add(kernel.read(ticks, width, place));
+                tick = if ticks < from { calibration.tick() } else { tick };
+            }
+            prop_assert!(calibration.error_ns() <= 17 * MS, "two stretches and the widths");
+            let mut latest_ns = 0;
+            for moment in moments(&parts, ticks) {
+                let told = calibration.ns(kernel.counter(moment));
+                prop_assert!(told >= latest_ns);
+                latest_ns = told;
+                prop_assert!(told.abs_diff(kernel.ns(moment)) <= calibration.error_ns());
+            }
+            // Lengths go on to be as long as they were.
+            if let (Some(before), Some(after)) = (tick, calibration.tick()) {
+                prop_assert!(before.ns(S).abs_diff(after.ns(S)) < MS);
+            }
+        }
+
+        #[test]
+        fn what_was_told_once_is_told_again(
+            kernel in kernels(),
+            rounds in rounds(pauses()),
+            parts in parts(),
+        ) {
+            let half = rounds.len() / 2;
+            let (early, end) = calibrate(&kernel, &rounds[..half]);
+            let (late, _) = calibrate(&kernel, &rounds);
+            for ticks in moments(&parts, end) {
+                let ticks = kernel.counter(ticks);
+                prop_assert_eq!(early.ns(ticks), late.ns(ticks));
+            }
+        }
+
+        #[test]
+        fn a_counter_that_begins_anew_does_not_turn_the_clock_back(
+            kernel in kernels(),
+            before in rounds(pauses()),
+            after in rounds(pauses()),
+        ) {
+            let (mut calibration, end) = calibrate(&kernel, &before);
+            let latest_ns = calibration.ns(kernel.counter(end));
+            let again = Kernel { first_ticks: kernel.counter(0).wrapping_sub(end), ..kernel };
+            let mut told_ns = latest_ns;
+            let mut ticks = end;
+            for (pause_ns, width, place) in after {
+                ticks += 400 + again.ticks(pause_ns);
+                let reading = again.read(ticks, width, place);
+                // From a register that was set to 0 instead of going on.
+                let reading = Reading { ticks: reading.ticks.wrapping_sub(end), ..reading };
+                calibration.add(reading);
+                prop_assert!(calibration.ns(reading.ticks) >= told_ns);
+                told_ns = calibration.ns(reading.ticks);
+                prop_assert!(told_ns.abs_diff(reading.ns) <= 1);
+            }
+        }
+
+        #[test]
+        fn no_number_makes_it_panic(
+            readings in prop::collection::vec(any::<(u64, u64, u64)>(), 1..40),
+            moments in prop::collection::vec(any::<u64>(), 1..40),
+        ) {
+            let read = |&(ticks, ns, width_ticks)| Reading { ticks, ns, width_ticks };
+            let mut calibration = Calibration::new(read(&readings[0]));
+            for reading in &readings {
+                calibration.add(read(reading));
+                for &ticks in &moments {
+                    calibration.ns(ticks);
+                    calibration.covers(ticks);
+                }
+                calibration.error_ns();
+                calibration.tick();
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_happens_before_the_first_knot_or_after_the_last_one() {
+        let kernel = Kernel { hertz: 2_600_000_000, first_ticks: 1 << 40, paces: vec![(0, 0)] };
+        let (calibration, end) = calibrate(&kernel, &[(5 * MS, 100, 50), (5 * MS, 100, 50)]);
+        assert_eq!(calibration.ns(0), kernel.ns(50));
+        assert_eq!(calibration.ns(kernel.counter(end + S)), kernel.ns(end + 50));
+        assert!(calibration.covers(kernel.counter(end)));
+        assert!(!calibration.covers(kernel.counter(end + S)));
+    }
+
+    #[test]
+    fn hours_are_remembered_in_little_memory() {
+        let kernel = Kernel { hertz: 3_000_000_000, first_ticks: 0, paces: vec![(0, 12_345)] };
+        let mut calibration = Calibration::new(kernel.read(0, 90, 40));
+        let pause = kernel.ticks(5 * MS);
+        let rounds = 4 * 3_600 * S / (5 * MS);
+        for round in 1..=rounds {
+            calibration.add(kernel.read(round * pause, 90, round % 90));
+        }
+        assert!(calibration.knots.len() <= KNOTS + 1);
+        let error_ns = calibration.error_ns();
+        assert!(error_ns < 100, "{error_ns}");
+        // The beginning, too, since the kernel has kept its pace.
+        for ticks in (50..rounds * pause).step_by(999_999_999_999) {
+            assert!(calibration.ns(ticks).abs_diff(kernel.ns(ticks)) <= error_ns);
+        }
+    }
+}
