@@ -50,23 +50,18 @@ def map_tiny(items: int) -> None:
 def ping(exchanges: int) -> None:
     """Four pairs of threads; each sends a byte and waits for the other's."""
 
-    def serve(end: socket.socket) -> None:
+    def play(end: socket.socket, first: bool) -> None:
         with end:
-            for _ in range(exchanges):
+            if first:
                 end.send(b"x")
-                end.recv(1)
-
-    def answer(end: socket.socket) -> None:
-        with end:
             for _ in range(exchanges):
                 end.recv(1)
                 end.send(b"x")
 
-    pairs = [socket.socketpair() for _ in range(4)]
+    ends = [end for _ in range(4) for end in socket.socketpair()]
     join_all(
-        threading.Thread(target=target, args=(end,))
-        for pair in pairs
-        for target, end in zip((serve, answer), pair, strict=True)
+        threading.Thread(target=play, args=(end, number % 2 == 0))
+        for number, end in enumerate(ends)
     )
 
 

@@ -21,7 +21,6 @@ mod image;
 mod interpreter;
 mod late;
 mod next;
-mod lock;
 mod process;
 mod ran;
 mod sem;

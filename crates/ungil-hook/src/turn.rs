@@ -2,12 +2,12 @@
 
 use crate::gil::Gil;
 use crate::process::{keeping_errno, last_errno, set_errno};
-use crate::{clock, control, handoff, lock};
+use crate::{clock, control, handoff};
 use libc::{c_int, c_long, pthread_mutex_t, timespec};
 use std::cell::Cell;
 use std::ptr::null;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use ungil_core::schedule::{Account, Answer, Host, Level, Policy, Settings, Waker};
+use ungil_core::schedule::{Account, Answer, Host, Level, Policy, Settings};
 
 /// A thread that no timer wakes looks again after this long all the same. It is not needed; but
 /// nobody should have to restart a server to find out that it was.
@@ -42,7 +42,6 @@ pub unsafe fn wait(gil: &'static Gil, mutex: *mut pthread_mutex_t, settings: Set
 /// has never been a policy.
 #[inline]
 pub fn acquired(gil: &'static Gil) {
-    lock::forget_waker();
     ACCOUNT.with(|account| gil.line.acquired(&Here::mutex_unused(gil), account));
 }
 
@@ -50,13 +49,8 @@ pub fn acquired(gil: &'static Gil) {
 #[inline]
 pub fn released(gil: &'static Gil) {
     forget_interruption();
-    lock::forget_waker();
     let settings = control::settings();
     ACCOUNT.with(|account| gil.line.released(&Here::mutex_unused(gil), settings, account));
-}
-
-pub fn place_ns() -> u64 {
-    ACCOUNT.get().place_ns()
 }
 
 /// The level of the calling thread.
@@ -173,12 +167,6 @@ impl Host for Here {
 
     fn drop_requested(&self) -> bool {
         self.gil.drop_requested.load(Relaxed)
-    }
-
-    fn waker(&self) -> Option<Waker> {
-        let (place_ns, token) = lock::waker();
-        let is_holder = token == self.gil.last_holder.load(Relaxed);
-        (token != 0).then_some(Waker { place_ns, is_holder })
     }
 }
 

@@ -64,17 +64,6 @@ pub trait Host {
     fn switches(&self) -> u32;
     /// Whether the holder has been asked to let go.
     fn drop_requested(&self) -> bool;
-    /// Who woke the calling thread, if it waited for a lock, and not for the kernel.
-    fn waker(&self) -> Option<Waker>;
-}
-
-/// A thread that has woken another.
-#[derive(Clone, Copy, Debug)]
-pub struct Waker {
-    /// Its place in the line: its virtual time, as [`Account::place_ns`] gives it.
-    pub place_ns: u64,
-    /// Whether it has the GIL, or had it last.
-    pub is_holder: bool,
 }
 
 /// What a thread that waited does next.
@@ -106,10 +95,6 @@ pub struct Line {
     wanted_since_ns: Cell<u64>,
     /// The holder's CPU time at that time, if it was the holder itself that noted it.
     holder_cpu_ns: Cell<Option<u64>>,
-    /// Whether the holder got it from another thread.
-    handed_over: Cell<bool>,
-    /// How often it had changed hands when it was let go of last.
-    switches: Cell<u32>,
     /// Since when the holder has it, if it had waited for it and nobody else did; otherwise 0.
     held_since_ns: Cell<u64>,
     /// When the GIL was wanted last, and how often it was taken since.
@@ -135,8 +120,6 @@ impl Line {
             wanted_since_ns: Cell::new(0),
             holder_cpu_ns: Cell::new(None),
             alone_since_ns: Cell::new(0),
-            handed_over: Cell::new(true),
-            switches: Cell::new(0),
             held_since_ns: Cell::new(0),
             taken_alone: Cell::new(0),
         }
@@ -177,13 +160,6 @@ impl Line {
         self.adopt(host, settings);
         if host.is_locked() {
             self.note_wanted(now);
-        }
-        if let Some(waker) = host.waker()
-            && !account.get().is_waiting()
-        {
-            let holder = self.holder.get();
-            let holder = (waker.is_holder && host.is_locked()).then_some(&holder);
-            modify(account, |own| self.scheduler.get().was_woken(own, waker.place_ns, holder));
         }
         let waiter = Waiter::new(self.enter(account, now, urgent));
         // SAFETY: on every way out of this function it is out of the queue.
@@ -259,28 +235,22 @@ impl Line {
     fn acquired_before_others(&self, host: &impl Host, account: &Cell<Account>) {
         let now = host.now_ns();
         let holder = self.entering.take().unwrap_or_else(|| self.enter(account, now, false));
-        let cpu_ns = modify(account, |own| own.cpu_ns(now, || host.thread_cpu_ns()));
         self.becomes_holder(account);
         self.holder.set(holder);
-        self.handed_over.set(host.switches() != self.switches.get());
         self.wanted_since_ns.set(now);
-        self.holder_cpu_ns.set(Some(cpu_ns));
+        self.holder_cpu_ns.set(Some(host.thread_cpu_ns()));
         if let Some(first) = self.queue.first()
             && self.granted.get().is_null()
         {
             modify(&self.scheduler, |scheduler| scheduler.acquired(&holder, &first.standing()));
         }
         let timer = if self.timekeeper.get().is_null() { u64::MAX } else { self.timer_ns.get() };
-        let ask_at = self.ask_at_ns(host);
-        if ask_at.saturating_add(WORTH_WAKING_NS) < timer {
+        if self.ask_at_ns(host).saturating_add(WORTH_WAKING_NS) < timer {
             // SAFETY: the timekeeper is in the queue.
             let waiter = unsafe { self.timekeeper.get().as_ref() }.or(self.queue.first());
             if let Some(waiter) = waiter {
                 waiter.word.store(LOOK, Relaxed);
                 host.wake_when_unlocked(&waiter.word);
-                // It may take long to get a processor, and is not to be woken again meanwhile.
-                self.timekeeper.set(waiter);
-                self.timer_ns.set(ask_at);
             }
         }
     }
@@ -299,19 +269,15 @@ impl Line {
         let since = self.wanted_since_ns.replace(0);
         if since != 0 {
             let wall_ns = now.saturating_sub(since);
-            let mut own = self.holder_account.get();
-            own.level = account.get().level;
             let used_ns = match self.holder_cpu_ns.take() {
                 Some(before) if wall_ns >= MEASURED_FROM_NS => {
-                    let cpu_ns = host.thread_cpu_ns();
-                    own.note_cpu(now, cpu_ns);
-                    wall_ns.min(cpu_ns.saturating_sub(before))
+                    wall_ns.min(host.thread_cpu_ns().saturating_sub(before))
                 }
                 _ => wall_ns,
             };
-            let forced = host.drop_requested();
-            let handed_over = self.handed_over.get();
-            let hold = Hold { until_ns: now, wall_ns, used_ns, forced, handed_over };
+            let hold = Hold { until_ns: now, wall_ns, used_ns, forced: host.drop_requested() };
+            let mut own = self.holder_account.get();
+            own.level = account.get().level;
             modify(&self.scheduler, |scheduler| {
                 scheduler.released(&mut own, hold, self.queue.weight());
             });
@@ -319,7 +285,6 @@ impl Line {
             self.alone_since_ns.set(now);
             self.taken_alone.set(0);
         }
-        self.switches.set(host.switches());
         self.adopt(host, settings);
         // One that was granted the GIL before is on its way and will find it free.
         if self.granted.get().is_null()
@@ -384,7 +349,6 @@ impl Line {
         if self.wanted_since_ns.get() == 0 {
             self.wanted_since_ns.set(now);
             self.holder_cpu_ns.set(None);
-            self.handed_over.set(true);
             // All holds since then took this long on average; one that computes took just one.
             let alone_ns = now.saturating_sub(self.alone_since_ns.get());
             let alone_ns = alone_ns / self.taken_alone.get().max(1);

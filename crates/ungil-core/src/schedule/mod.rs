@@ -12,7 +12,7 @@ mod scheduler;
 #[cfg(test)]
 mod tests;
 
-pub use line::{Answer, Host, Line, Waker};
+pub use line::{Answer, Host, Line};
 pub use policy::{Level, Policy, Settings, UnknownName};
 pub use queue::{Queue, Waiter};
 pub use scheduler::{Account, Hold, Scheduler, Standing};

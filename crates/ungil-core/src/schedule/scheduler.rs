@@ -48,18 +48,12 @@ pub(super) const LAG: u64 = 10;
 /// level, interrupts: what blocks soon anyway is not worth two handoffs. (CFS had its wake-up
 /// granularity for this.)
 pub(super) const GRACE: u64 = 20;
-pub(super) const GRANULARITY: u64 = 4;
-pub(super) const LEAST: u64 = 100;
 /// What a thread pays for each of its uses beside the time of it: some 7 µs in which nobody has the
 /// GIL, because it goes from one thread to another. Else many threads with uses shorter than that
 /// would share out the rest of the time only.
 const HANDOFF_NS: u64 = 7_000;
 /// Under [`Policy::Priority`], how long a thread waits for each level it lacks.
 pub const AGING_NS: u64 = 200_000_000;
-/// A thread's CPU time is read at most this often when it gets the GIL: that is a system call, and
-/// some threads come back for the GIL 100,000 times a second. A hold in which the kernel takes the
-/// processor away is charged with this much too much at most.
-const CPU_READ_EVERY_NS: u64 = 1_000_000;
 /// Where virtual time begins, so that nothing lies before zero.
 const BEGINNING_NS: u64 = 1 << 62;
 
@@ -80,17 +74,10 @@ pub struct Account {
     is_urgent: bool,
     /// Whether another thread took the GIL that was given to it in this wait.
     pub is_overtaken: bool,
-    /// Whether it was forced to let go of the GIL when it had it last.
-    was_forced: bool,
     /// How much earlier it is let in than its virtual time says.
     early_ns: u64,
-    /// The virtual time of the holder that woke it, before which it does not go in this wait.
-    behind_ns: u64,
     /// When it gave back a GIL that others wanted, 0 if it never did.
     left_ns: u64,
-    /// Its CPU time, and when it was read.
-    cpu_ns: u64,
-    cpu_read_ns: u64,
 }
 
 impl Account {
@@ -104,28 +91,9 @@ impl Account {
             gil: 0,
             is_urgent: false,
             is_overtaken: false,
-            was_forced: false,
             early_ns: 0,
-            behind_ns: 0,
             left_ns: 0,
-            cpu_ns: 0,
-            cpu_read_ns: 0,
         }
-    }
-
-    /// Its CPU time now, or a little earlier: as it was when it was read last, if that is not long
-    /// ago, else as `read` says.
-    pub fn cpu_ns(&mut self, now_ns: u64, read: impl FnOnce() -> u64) -> u64 {
-        if now_ns.saturating_sub(self.cpu_read_ns) >= CPU_READ_EVERY_NS {
-            self.note_cpu(now_ns, read());
-        }
-        self.cpu_ns
-    }
-
-    /// Its CPU time has been read.
-    pub fn note_cpu(&mut self, now_ns: u64, cpu_ns: u64) {
-        self.cpu_read_ns = now_ns;
-        self.cpu_ns = cpu_ns;
     }
 
     /// Whether it waits.
@@ -140,12 +108,6 @@ impl Account {
         self.waits_since_ns = 0;
         self.is_urgent = false;
         self.is_overtaken = false;
-        self.behind_ns = 0;
-    }
-
-    /// Its place among those that share: what it leaves at a lock for the thread that it wakes.
-    pub fn place_ns(&self) -> u64 {
-        self.virtual_ns.saturating_sub(self.early_ns).max(self.behind_ns)
     }
 }
 
@@ -162,8 +124,6 @@ pub struct Standing {
     turn_ns: u64,
     level: Level,
     is_overtaken: bool,
-    /// Whether it comes of its own accord, not because it was forced to let go.
-    is_back: bool,
 }
 
 impl Standing {
@@ -177,7 +137,6 @@ impl Standing {
         turn_ns: 0,
         level: Level::Normal,
         is_overtaken: false,
-        is_back: false,
     };
 
     /// Its part of what is shared.
@@ -202,8 +161,6 @@ pub struct Hold {
     pub used_ns: u64,
     /// Whether it was asked to let go.
     pub forced: bool,
-    /// Whether it got it from another thread, rather than having let go of it itself just before.
-    pub handed_over: bool,
 }
 
 /// Decides for one GIL. Times are in nanoseconds of one clock that never goes back.
@@ -256,15 +213,14 @@ impl Scheduler {
             account.early_ns = if is_fresh { account.virtual_ns - first } else { 0 };
         }
         let Account { virtual_ns, early_ns, turn_ns, waits_since_ns, .. } = *account;
-        let Account { level, is_overtaken, behind_ns, was_forced, .. } = *account;
-        let rank = virtual_ns.saturating_sub(early_ns).max(behind_ns);
+        let Account { level, is_overtaken, .. } = *account;
+        let rank = virtual_ns.saturating_sub(early_ns);
         let rank = match self.settings.policy {
             _ if account.is_urgent => Standing::URGENT,
             Policy::Priority => waits_since_ns.saturating_add(self.patience_ns(level, rank)),
             _ => rank,
         };
-        let since_ns = waits_since_ns;
-        Standing { rank, since_ns, virtual_ns, turn_ns, level, is_overtaken, is_back: !was_forced }
+        Standing { rank, since_ns: waits_since_ns, virtual_ns, turn_ns, level, is_overtaken }
     }
 
     /// The standing of the thread with `account`, which had held the GIL for `alone_ns` when
@@ -283,23 +239,15 @@ impl Scheduler {
             // It has had what it waited for.
             account.has_waited();
         }
+        account.turn_ns = account.turn_ns.max(ran_ns.min(self.grace_ns()));
         let standing = self.enter(account, now_ns, false);
-        let grace = self.grace_ns(&standing);
-        let ran_ns = if alone_ns >= self.settings.quantum_ns { alone_ns } else { ran_ns };
-        account.turn_ns = account.turn_ns.max(ran_ns.min(grace));
         if self.credit_ns() == 0 {
-            return Standing { turn_ns: account.turn_ns, ..standing };
+            return standing;
         }
         let passed = account.level.to_virtual(alone_ns).min(self.lag_ns());
         account.virtual_ns = account.virtual_ns.saturating_add(passed);
         self.floor_ns = self.floor_ns.max(account.virtual_ns);
-        Standing { virtual_ns: account.virtual_ns, turn_ns: account.turn_ns, ..standing }
-    }
-
-    /// The calling thread was woken by one with this place, which may be the holder. It is in no greater hurry.
-    pub fn was_woken(&self, account: &mut Account, place_ns: u64, holder: Option<&Standing>) {
-        let place_ns = holder.map_or(place_ns, |holder| place_ns.max(holder.virtual_ns));
-        account.behind_ns = place_ns.min(self.floor_ns + self.lag_ns());
+        Standing { virtual_ns: account.virtual_ns, ..standing }
     }
 
     /// When `first` is to ask a thread that has held the GIL with `holder` since `held_since_ns`
@@ -309,39 +257,29 @@ impl Scheduler {
         if first.rank == Standing::URGENT {
             return held_since_ns;
         }
-        // Uses that fit into a grace could go on overtaking for ever.
-        let (grace, earliest) = match self.grace_ns(holder) {
-            grace if first.is_overtaken => (0, first.since_ns.saturating_add(grace)),
-            grace => (grace, held_since_ns.saturating_add(quantum / LEAST)),
-        };
-        let may_run = if self.settings.policy == Policy::Priority {
-            if first.level > holder.level {
-                return held_since_ns;
+        // Uses so short that they fit into a grace could go on overtaking for ever.
+        let grace = if first.is_overtaken { 0 } else { self.grace_ns() };
+        if self.settings.policy == Policy::Priority {
+            if first.rank < holder.rank {
+                let grace = if first.level > holder.level { 0 } else { grace };
+                return held_since_ns.saturating_add(grace.saturating_sub(holder.turn_ns));
             }
-            let ahead = holder.rank.saturating_sub(first.rank);
-            let is_equal = first.level == holder.level && ahead < AGING_NS / 4;
-            if ahead > 0 && !is_equal {
-                grace.saturating_sub(holder.turn_ns)
-            } else if ahead > 0 && first.is_overtaken {
-                return held_since_ns.max(first.since_ns + quantum);
-            } else {
-                let mut until = quantum;
-                if holder.level > first.level && holder.rank != Standing::URGENT {
-                    // For as long as it could still have waited without being passed over.
-                    let patience = holder.since_ns.saturating_add(level_patience_ns(holder.level));
-                    until = until.max(first.rank.saturating_sub(patience));
-                }
-                until
+            let mut until = held_since_ns.saturating_add(quantum);
+            if holder.level > first.level && holder.rank != Standing::URGENT {
+                // For as long as it could still have waited without being passed over.
+                let patience = holder.since_ns.saturating_add(level_patience_ns(holder.level));
+                let patience = patience.saturating_sub(held_since_ns);
+                until = until.max(first.rank.saturating_sub(patience));
             }
+            return until;
+        }
+        let may_run = if first.rank >= holder.virtual_ns {
+            quantum.max(holder.level.to_real(first.rank - holder.virtual_ns))
         } else {
-            let may_run = if first.rank >= holder.virtual_ns {
-                quantum.max(holder.level.to_real(first.rank - holder.virtual_ns))
-            } else {
-                quantum.saturating_sub(holder.level.to_real(holder.virtual_ns - first.rank))
-            };
-            may_run.max(grace).saturating_sub(holder.turn_ns)
+            quantum.saturating_sub(holder.level.to_real(holder.virtual_ns - first.rank))
         };
-        held_since_ns.saturating_add(may_run).max(earliest)
+        let may_run = may_run.max(grace);
+        held_since_ns.saturating_add(may_run.saturating_sub(holder.turn_ns))
     }
 
     /// A thread got the GIL; `first` is the first of those that still wait.
@@ -361,11 +299,9 @@ impl Scheduler {
         let goes_on = hold.forced && turn < quantum - quantum / 8;
         account.turn_ns = if goes_on { turn } else { 0 };
         account.left_ns = hold.until_ns;
-        account.was_forced = hold.forced;
         account.has_waited();
         let before = account.virtual_ns.max(self.floor_ns);
-        let handoff_ns = if hold.handed_over { HANDOFF_NS } else { 0 };
-        let used_ns = hold.used_ns.saturating_add(handoff_ns);
+        let used_ns = hold.used_ns.saturating_add(HANDOFF_NS);
         let passed = account.level.to_virtual(used_ns).min(self.lag_ns());
         account.virtual_ns = account.virtual_ns.saturating_add(passed);
         let ahead = account.virtual_ns.saturating_sub(before);
@@ -374,8 +310,8 @@ impl Scheduler {
             self.floor_ns.saturating_add(ahead.saturating_mul(weight) / (weight + waiting));
     }
 
-    fn grace_ns(&self, holder: &Standing) -> u64 {
-        self.settings.quantum_ns / if holder.is_back { GRANULARITY } else { GRACE }
+    fn grace_ns(&self) -> u64 {
+        self.settings.quantum_ns / GRACE
     }
 
     fn lag_ns(&self) -> u64 {
@@ -411,8 +347,7 @@ mod tests {
     const NOW_NS: u64 = 1_000 * MS;
 
     fn held(ms: u64, forced: bool) -> Hold {
-        let (wall_ns, used_ns) = (ms * MS, ms * MS);
-        Hold { until_ns: NOW_NS, wall_ns, used_ns, forced, handed_over: true }
+        Hold { until_ns: NOW_NS, wall_ns: ms * MS, used_ns: ms * MS, forced }
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! ever, which panics. A thread that was woken finds that no time has passed, one whose timer fired
 //! that it has passed entirely.
 
-use crate::schedule::{Account, Answer, Host, Line, Policy, Settings, Waker};
+use crate::schedule::{Account, Answer, Host, Line, Policy, Settings};
 use crate::sync::{AtomicU32, Ordering::Relaxed};
 use std::cell::{Cell, RefCell};
 
@@ -468,9 +468,5 @@ impl Host for Here<'_> {
 
     fn drop_requested(&self) -> bool {
         self.state(|state| state.drop_requested)
-    }
-
-    fn waker(&self) -> Option<Waker> {
-        None
     }
 }

@@ -9,7 +9,7 @@
 //! Everything else is immediate, so one workload has one schedule.
 
 use super::workload::{Hold, Outcome, Step, Then, Thread, Wait, Workload};
-use crate::schedule::{Account, Answer, Host, Line, Settings, Waker};
+use crate::schedule::{Account, Answer, Host, Line, Settings};
 use crate::sync::AtomicU32;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::cell::{Cell, RefCell};
@@ -373,9 +373,5 @@ impl Host for Here<'_> {
 
     fn drop_requested(&self) -> bool {
         self.world.drop_requested.get()
-    }
-
-    fn waker(&self) -> Option<Waker> {
-        None
     }
 }
