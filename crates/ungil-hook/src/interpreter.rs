@@ -206,14 +206,6 @@ impl Interpreter {
             Make::Semaphore | Make::PyPy | Make::Unknown => &[],
         }
     }
-
-    /// What may lead to it then, too.
-    fn lock_calls(&self) -> &'static [(&'static CStr, Replacement)] {
-        match self.make {
-            Make::Conditions { .. } => &LOCK_CALLS,
-            Make::Semaphore | Make::PyPy | Make::Unknown => &[],
-        }
-    }
 }
 
 /// Whether `_PyRuntime` begins with debug offsets (3.13 and later) that say so. The layout, a
