@@ -18,7 +18,8 @@ FIND_PYTHON = for python in $(or $(PYTHON),python3.13 python3.12 python3.11 pyth
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 DEVELOPED := $(VENV)/developed.stamp
 BENCH_TOOLS := $(VENV)/bench.stamp
-# The page of the lab is tested in a real browser, and its system calls are counted by strace.
+# The page of the lab is tested in a real browser, and its system calls are counted by strace; uWSGI
+# is a real program that loads its Python later.
 SYSTEM_TOOLS := $(VENV)/system.stamp
 
 .PHONY: help
@@ -122,6 +123,8 @@ $(SYSTEM_TOOLS): | $(VENV)/made.stamp
 	command -v strace >/dev/null || missing+=(strace); \
 	command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
 		|| command -v google-chrome >/dev/null || missing+=(chromium); \
+	if ! command -v uwsgi >/dev/null || uwsgi --plugin python3 --version 2>&1 | grep -q UNABLE; \
+		then missing+=(uwsgi-core uwsgi-plugin-python3); fi; \
 	if (($${#missing[@]})); then \
 		root=; (($$(id -u))) && root='sudo -n'; \
 		echo "the tests need $${missing[*]}: $$root apt-get install $${missing[*]}"; \

@@ -1,5 +1,4 @@
-"""A libpython that is loaded after the program has started is recorded and scheduled like one that
-was there from the start."""
+"""A libpython that a program loads after its start is recorded and scheduled like any other."""
 
 from __future__ import annotations
 
@@ -39,6 +38,12 @@ SCHEDULED = scheduled_libraries()
 NEWEST = max(SCHEDULED, key=lambda library: library.version)
 
 
+def ways(chosen: list[Library]) -> list[tuple[Library, str]]:
+    """Every library in two ways, the newest one in all."""
+    two = [(library, how) for library in chosen for how in (HOWS[0], HOWS[3])]
+    return two + [(NEWEST, how) for how in HOWS if how not in (HOWS[0], HOWS[3])]
+
+
 def check_recorded(process: dict[str, Any], lives: int = 1) -> None:
     """All that `WORKING` did is there, in a process that ran it so many times."""
     assert process["not_recorded"] is None
@@ -55,14 +60,12 @@ def check_recorded(process: dict[str, Any], lives: int = 1) -> None:
     assert main["voluntary"] + main["forced"] >= lives
 
 
-@pytest.mark.parametrize("how", HOWS)
-@pytest.mark.parametrize("library", LIBRARIES, ids=str)
+@pytest.mark.parametrize(("library", "how"), ways(LIBRARIES), ids=str)
 def test_it_is_recorded_from_its_start(tmp_path: Path, library: Library, how: str) -> None:
     recording = trace(tmp_path, *embedding(tmp_path, library, how, WORKING))
     process = recording.process
     assert process["python"].startswith("{}.{}.".format(*library.version))
     check_recorded(process)
-    assert (process["parent_pid"] in {it["pid"] for it in recording.processes}) is False
 
 
 @pytest.mark.parametrize("library", SCHEDULED, ids=str)
@@ -74,10 +77,9 @@ def test_what_it_holds_is_known_from_the_first_acquire(tmp_path: Path, library: 
     assert recording.track(thread["name"]).slices[0].name == "hold"
 
 
-@pytest.mark.parametrize("how", ["local close", "lazy threads close"])
 @pytest.mark.parametrize("library", SCHEDULED, ids=str)
-def test_one_that_is_unloaded_may_come_again(tmp_path: Path, library: Library, how: str) -> None:
-    recording = trace(tmp_path, *embedding(tmp_path, library, how, WORKING, times=4))
+def test_one_that_is_unloaded_may_come_again(tmp_path: Path, library: Library) -> None:
+    recording = trace(tmp_path, *embedding(tmp_path, library, "lazy close", WORKING, times=4))
     # Otherwise this is about nothing.
     assert recording.stdout == "gone\n" * 4
     check_recorded(recording.process, lives=4)
@@ -88,8 +90,7 @@ SHOW_PAGE = (
 )
 
 
-@pytest.mark.parametrize("how", HOWS)
-@pytest.mark.parametrize("library", SCHEDULED, ids=str)
+@pytest.mark.parametrize(("library", "how"), ways(SCHEDULED), ids=str)
 def test_it_is_scheduled(ungil: RunUngil, tmp_path: Path, library: Library, how: str) -> None:
     code = f"{WORKING}\n{SHOW_PAGE}"
     outcome = ungil("run", *embedding(tmp_path, library, how, code))

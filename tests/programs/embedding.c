@@ -5,12 +5,14 @@
  * Opens LIBRARY, a libpython whose standard library is in HOME, as HOW says (words: global, lazy,
  * deep), initialises it, runs CODE, and finalises it, so many TIMES. Further words: "threads"
  * creates a thread before that, "fork" does it all in a child, "close" closes the library each
- * time and prints whether it is gone, "unused" only opens it.
+ * time and prints whether it is gone, "unused" only opens it, "stop" stops the process before it
+ * opens the library and before it initialises it.
  */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +40,7 @@ static void wait_for_threads(void) {
 }
 
 static int run(const char *path, int flags, const char *how, const char *code) {
+    if (strstr(how, "stop")) raise(SIGSTOP);
     void *library = dlopen(path, flags);
     if (!library) {
         fprintf(stderr, "%s\n", dlerror());
@@ -47,6 +50,7 @@ static int run(const char *path, int flags, const char *how, const char *code) {
     void (*initialize)(void) = function(library, "Py_Initialize");
     int (*run_string)(const char *) = function(library, "PyRun_SimpleString");
     void (*finalize)(void) = function(library, "Py_Finalize");
+    if (strstr(how, "stop")) raise(SIGSTOP);
     initialize();
     int status = run_string(code);
     finalize();

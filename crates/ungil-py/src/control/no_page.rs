@@ -57,6 +57,9 @@ pub fn why(process: &Path, mappings: &[Mapping<'_>]) -> NoPage {
         return why_not_scheduled(process, mappings);
     }
     let started = Started::read(process);
+    if started.is_unknown() {
+        return NoPage::NotYet("it is just becoming another program".into());
+    }
     let executable = || interpreter::hookable(&process.join("exe"));
     if let Some(verb) = started.verb_of_ungil() {
         return match verb {
@@ -154,6 +157,11 @@ impl Started {
             text.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect()
         };
         Self { arguments: words("cmdline"), environment: words("environ") }
+    }
+
+    /// Whether there is nothing: the kernel has not put it there yet, in the middle of an exec.
+    fn is_unknown(&self) -> bool {
+        [&self.arguments, &self.environment].into_iter().flatten().all(Vec::is_empty)
     }
 
     /// Whether its environment has the variable `name`, which may be followed by `=` and a value.
