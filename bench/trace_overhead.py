@@ -40,6 +40,7 @@ SMALL = {
     "tcp_switches": 10_000,
     "socketpair_switches": 20_000,
     "null_switches": 100_000,
+    "zero_switches": 100_000,
 }
 
 

@@ -6,18 +6,22 @@ use std::thread;
 use std::time::Duration;
 use ungil_core::tick::{Clock, Tick};
 
-/// Over at least this long a tick is measured, so that it is right to some 50 in a million at once.
-const BASE_NS: u64 = 1_000_000;
+/// The length of a tick that a process begins with is right to one part in so many.
+const EXACT_TO: u64 = 40_000;
+/// Between two looks at the clocks while it is not: it takes one or two milliseconds.
+const PAUSE: Duration = Duration::from_micros(500);
 
-/// How long a tick of the counter is, if it is used at all; `beginning` was read some time ago.
+/// How long a tick of the counter is; `beginning` was read some time ago.
 pub fn tick_since(beginning: Reading) -> Option<Tick> {
     loop {
         let now = clock::read_both_at_once();
-        let ns = now.ns - beginning.ns;
-        if ns >= BASE_NS {
-            return Tick::measured(now.ticks.wrapping_sub(beginning.ticks), ns);
+        let ticks = now.ticks.wrapping_sub(beginning.ticks);
+        // Each clock reading lies anywhere within its width.
+        let inexact_ticks = (beginning.width_ticks + now.width_ticks) / 2;
+        if inexact_ticks <= ticks / EXACT_TO {
+            return Tick::measured(ticks, now.ns - beginning.ns);
         }
-        thread::sleep(Duration::from_nanos(BASE_NS - ns));
+        thread::sleep(PAUSE);
     }
 }
 
