@@ -15,6 +15,9 @@ from ungil import _native
 
 HOOK = _native.hook_path()
 EXPORTS = {
+    # To notice an interpreter that is loaded later.
+    "pthread_condattr_setclock",
+    "sem_init",
     # To notice the first thread.
     "pthread_create",
     "thrd_create",
