@@ -7,3 +7,4 @@ mod illegal;
 mod naive;
 mod scenario;
 mod schema;
+mod share;
