@@ -90,6 +90,10 @@ impl Counted {
 }
 
 impl Counts {
+    pub(super) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
     pub(super) fn add(&mut self, counted: Counted) {
         if let [_, before_last, last] = &mut self.0[..] {
             (*before_last, *last) = (*last, counted);

@@ -218,8 +218,11 @@ impl Analysis {
     }
 
     fn scheduled(&mut self, id: ThreadId, counted: Option<Counted>) {
-        let Some((thread, counted)) = self.threads.get(id.0).zip(counted) else { return };
+        let Some((thread, counted)) = self.threads.get_mut(id.0).zip(counted) else { return };
         let Some(process) = self.processes.get_mut(thread.process.0) else { return };
+        if thread.chairs.is_empty() {
+            thread.counts.add(counted);
+        }
         for chair in &thread.chairs {
             process.gils[chair.place].count(chair.seat, counted);
         }

@@ -1,6 +1,7 @@
 //! A process and a thread, as far as they have been told of.
 
 use super::gil::Gil;
+use super::kernel::Counts;
 use super::seat::Detail;
 use crate::record::{self, ProcessTotals, ThreadId, ThreadTotals};
 use std::collections::BTreeSet;
@@ -46,6 +47,8 @@ pub(super) struct Thread {
     pub(super) totals: Option<ThreadTotals>,
     /// One for each GIL it touched, nearly always a single one.
     pub(super) chairs: Vec<Chair>,
+    /// What the kernel had counted for it before it was seen to touch one.
+    pub(super) counts: Counts,
 }
 
 /// Where a thread sits at one GIL.
@@ -66,8 +69,16 @@ impl Thread {
         started_ns: u64,
         name: String,
     ) -> Self {
-        let chairs = Vec::new();
-        Self { process, tid, name, started_ns, ended_ns: None, totals: None, chairs }
+        Self {
+            process,
+            tid,
+            name,
+            started_ns,
+            ended_ns: None,
+            totals: None,
+            chairs: Vec::new(),
+            counts: Counts::new(),
+        }
     }
 
     /// The same thread from `at_ns` on; `None` if it has ended.
@@ -142,6 +153,7 @@ impl Process {
         });
         let chair = Chair { number, place, seat: self.gils[place].sit_down(id) };
         thread.chairs.push(chair);
+        self.gils[place].seats[chair.seat as usize].counts = std::mem::take(&mut thread.counts);
         chair
     }
 

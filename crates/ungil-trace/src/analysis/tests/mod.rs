@@ -9,6 +9,7 @@ mod part;
 mod scenario;
 mod schema;
 mod sentences;
+mod share;
 mod startup;
 mod unrecorded;
 mod window;
