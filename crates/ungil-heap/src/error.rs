@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 
 /// Why an operation on a heap failed. Nothing was changed, unless a variant says otherwise.
 #[derive(Debug)]
@@ -39,6 +40,8 @@ pub enum Error {
     Misuse(&'static str),
     /// A wait was given up, because [`crate::lock::Pause::pause`] said so.
     Interrupted,
+    /// There is no `/proc`, under which a process opens its own files a second time.
+    NoProc,
     /// The operating system refused.
     Io {
         /// What was attempted.
@@ -52,6 +55,13 @@ impl Error {
     /// The last error of the operating system, while doing `what`.
     pub(crate) fn last(what: &'static str) -> Self {
         Self::Io { what, error: io::Error::last_os_error() }
+    }
+
+    /// Of an own file that was not found under `/proc`: whether there is a `/proc` at all.
+    pub(crate) fn or_no_proc(self) -> Self {
+        let is_missing = matches!(&self, Self::Io { error, .. }
+            if error.kind() == io::ErrorKind::NotFound && !Path::new("/proc/self").exists());
+        if is_missing { Self::NoProc } else { self }
     }
 }
 
@@ -70,6 +80,10 @@ impl fmt::Display for Error {
             }
             Self::Stale => f.write_str("the shared object is no more"),
             Self::Interrupted => f.write_str("interrupted"),
+            Self::NoProc => f.write_str(
+                "shared heaps need /proc, which is not mounted here; mount it \
+                 (mount -t proc proc /proc)",
+            ),
             Self::Io { what, error } => write!(f, "{what}: {error}"),
         }
     }

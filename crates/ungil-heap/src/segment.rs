@@ -101,7 +101,7 @@ impl Segment {
                 libc::AT_SYMLINK_FOLLOW,
             )
         };
-        if result != 0 { Err(Error::last("naming the heap")) } else { Ok(()) }
+        if result != 0 { Err(Error::last("naming the heap").or_no_proc()) } else { Ok(()) }
     }
 
     /// The file of another process, by its path; also `/proc/PID/fd/N`.
@@ -213,7 +213,7 @@ impl Segment {
 
     /// A second, independent open file of the same memory.
     pub fn reopened(&self) -> Result<OwnedFd> {
-        open(&self.own_path()?, 0, 0)
+        open(&self.own_path()?, 0, 0).map_err(Error::or_no_proc)
     }
 
     fn own_path(&self) -> Result<std::path::PathBuf> {

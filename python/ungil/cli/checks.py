@@ -7,18 +7,18 @@ import os
 import platform
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from ungil.cli import proc
 from ungil.cli.command import reason
-from ungil.errors import HookError
+from ungil.cli.workplace import ADVICE, SHARED_MEMORY, asked_for, temporary_folder, workplace
+from ungil.errors import Error
 from ungil.report.units import plain
 
 MEBIBYTE = 1 << 20
-SHARED_MEMORY = "/dev/shm"
 # A ring full of events is 16 bytes each; with less than this a burst of many threads loses some.
 ENOUGH_SHARED_MEMORY = 64 * MEBIBYTE
 
@@ -53,8 +53,12 @@ def machine_checks() -> Iterator[Check]:
     if native.status is Status.OK:
         yield check_preload()
     yield check_foreign_preload(os.environ.get("LD_PRELOAD", ""))
-    yield check_memory_of_others()
+    if proc.is_mounted():
+        yield check_memory_of_others()
+    else:
+        yield check_proc()
     yield check_shared_memory()
+    yield check_temporary_folder()
 
 
 def check_platform() -> Check:
@@ -85,13 +89,16 @@ def check_native() -> Check:
 
 def check_preload() -> Check:
     """The dynamic loader accepts the hook from where it is installed."""
-    from ungil._native import Recorder
-    from ungil.cli.hooked import hooked_environment
+    from ungil.cli.hooked import hooked_environment, new_recorder
 
-    with tempfile.TemporaryDirectory(prefix="ungil-doctor-") as folder:
-        path = str(Path(folder) / "doctor.pftrace")
-        try:
-            recorder = Recorder(path, overwrite=False, blame_after_ms=20, follow_children=True)
+    try:
+        with workplace() as folder:
+            recorder = new_recorder(
+                str(folder / "doctor.pftrace"),
+                overwrite=False,
+                blame_after_ms=20,
+                follow_children=True,
+            )
             outcome = subprocess.run(
                 ["/bin/sh", "-c", ":"],
                 env=hooked_environment(recorder),
@@ -100,11 +107,11 @@ def check_preload() -> Check:
                 timeout=60,
                 check=False,
             )
-        except HookError as error:
-            advice = "install ungil under a path without spaces and colons"
-            return Check(Status.FAIL, "preload", str(error), advice)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return Check(Status.FAIL, "preload", str(error), "see whether the disk is full")
+    except Error as error:
+        # It says what to do.
+        return Check(Status.FAIL, "preload", str(error))
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Check(Status.FAIL, "preload", str(error), "see whether the disk is full")
     said = plain(outcome.stderr.decode(errors="replace").strip())
     if outcome.returncode != 0 or said:
         text = f"/bin/sh ended with {outcome.returncode} and said: {said}"
@@ -144,6 +151,24 @@ def check_memory_of_others() -> Check:
     if scope and scope not in ("0", "1"):
         return Check(Status.WARN, name, text, f"kernel.yama.ptrace_scope is {scope}; set it to 1")
     return Check(Status.WARN, name, text, "in a container, add the capability SYS_PTRACE")
+
+
+def check_proc() -> Check:
+    """What does not work without /proc."""
+    lost = "reports have no names of threads and no Python stacks, and ungil.share does not work"
+    text = f"not mounted: {lost}, nor ungil policy"
+    return Check(Status.WARN, "/proc", text, proc.ADVICE)
+
+
+def check_temporary_folder() -> Check:
+    """A place for temporary files, as Python looks for one."""
+    name, found, wanted = "temporary files", temporary_folder(), asked_for()
+    if found is None:
+        return Check(Status.WARN, name, "no folder for them can be written to", ADVICE)
+    if wanted is not None and Path(wanted).absolute() != Path(found):
+        text = f"{wanted} cannot be written to, so they are in {found}"
+        return Check(Status.WARN, name, text, ADVICE)
+    return Check(Status.OK, name, found)
 
 
 def check_shared_memory() -> Check:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ungil.errors import UsageError
+from ungil.cli import proc
+from ungil.errors import Error, UsageError
 from ungil.share import _names
 
 # As ungil-heap's segment.rs names its anonymous files, and what every heap begins with.
@@ -28,13 +29,18 @@ class Found:
 
 
 def find_all() -> Iterator[Found]:
-    """Yield all heaps of this user, those with a name first; each once."""
+    """Yield all heaps of this user, those with a name first; each once.
+
+    Error, after those with a name, if others cannot be looked for.
+    """
     seen: set[tuple[int, int]] = set()
     for name in _names.names():
         path = _names.path_of(name)
         if (identity := _identity(path)) is not None:
             seen.add(identity)
             yield Found(name, path, is_named=True)
+    if not proc.is_mounted():
+        raise Error(f"heaps without a name cannot be looked for: {proc.ABSENT}")
     folders = (folder.name for folder in Path("/proc").iterdir())
     for pid in sorted(int(name) for name in folders if name.isdecimal()):
         yield from _open_in(pid, seen)

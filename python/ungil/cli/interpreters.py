@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-import tempfile
 from pathlib import Path
 
 from ungil.cli.checks import Check, Status
+from ungil.cli.workplace import workplace
 from ungil.errors import Error
 from ungil.report.model import parse
 from ungil.report.units import plain, plural
@@ -30,12 +30,11 @@ def check_interpreter(path: Path, otherwise: Status) -> Check:
 
 def _try(path: Path) -> tuple[bool, str]:
     """Record a program with two threads: whether that works, and what came of it."""
-    from ungil._native import Recorder
-    from ungil.cli.hooked import hooked_environment
+    from ungil.cli.hooked import hooked_environment, new_recorder
 
-    with tempfile.TemporaryDirectory(prefix="ungil-doctor-") as folder:
-        trace = str(Path(folder) / "doctor.pftrace")
-        recorder = Recorder(trace, overwrite=False, blame_after_ms=20, follow_children=True)
+    with workplace() as folder:
+        trace = str(folder / "doctor.pftrace")
+        recorder = new_recorder(trace, overwrite=False, blame_after_ms=20, follow_children=True)
         environment = hooked_environment(recorder)
         recorder.start(str(path))
         with subprocess.Popen(

@@ -76,9 +76,14 @@ class Run:
         except (OSError, ValueError) as error:
             say(f"{error}; the program runs unscheduled")
             return {}
-        # By this variable the hook knows the program itself, which says in the end if no GIL was
-        # scheduled.
-        return {**variables, RUN: mark_path()} if warn_if_unscheduled(program) else {}
+        try:
+            # By this variable the hook knows the program itself, which says in the end if no GIL
+            # was scheduled.
+            variables[RUN] = mark_path()
+        except OSError:
+            # Without /proc it is not said.
+            pass
+        return variables if warn_if_unscheduled(program) else {}
 
 
 def plain(words: Sequence[str]) -> Run | None:

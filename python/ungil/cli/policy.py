@@ -13,6 +13,7 @@ from typing import TypedDict, TypeVar
 import click
 
 from ungil._native import StillStarting, process_policy, set_process_policy
+from ungil.cli import proc
 from ungil.cli.command import Command, reason
 from ungil.cli.scheduling import known_policy, milliseconds
 from ungil.errors import UsageError
@@ -113,6 +114,8 @@ def _answer(pid: int, ask: Callable[[], Answer], patience_s: float = PATIENCE_S)
 
 def _refusal(pid: int, error: OSError | RuntimeError) -> UsageError:
     """What the native part says, in a sentence about process `pid`."""
+    if not proc.is_mounted():
+        return UsageError(f"process {pid} cannot be looked into: {proc.ABSENT}")
     if isinstance(error, FileNotFoundError | ProcessLookupError):
         return UsageError(f"there is no process {pid}")
     if isinstance(error, PermissionError):

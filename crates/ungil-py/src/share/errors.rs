@@ -30,6 +30,7 @@ pub fn raised(error: Error) -> PyErr {
         {
             PyMemoryError::new_err(text)
         }
+        Error::NoProc => PyOSError::new_err(text),
         Error::Io { error, .. } if error.raw_os_error().is_some() => {
             PyOSError::new_err((error.raw_os_error(), text))
         }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,9 @@ use crate::record::Frame;
 
 /// What the main thread of an interpreter is called.
 const MAIN: &str = "MainThread";
+/// Why nothing can be read where that is so.
+const NO_PROC: &str = "/proc is not mounted here, and programs cannot be looked into without it: \
+                       mount it (mount -t proc proc /proc)";
 /// Between two looks at the libraries of a process.
 const LIBRARIES_EVERY: Duration = Duration::from_secs(1);
 
@@ -267,6 +271,9 @@ fn silently<T>(call: impl FnOnce() -> T) -> std::thread::Result<T> {
 /// Which of our errors this one is. py-spy has one error type for everything; the cause shows in
 /// the system error at its root, if there is one, and else in what it says.
 fn classify(pid: u32, error: &(dyn Error + Send + Sync + 'static)) -> StackError {
+    if !Path::new("/proc/self").exists() {
+        return StackError::Forbidden(NO_PROC.to_owned());
+    }
     if !is_running(pid) {
         return StackError::Gone;
     }
