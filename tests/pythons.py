@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -66,6 +67,18 @@ def pythons(*names: str, since: tuple[int, int] = (2, 7)) -> list[Python]:
     if not any(python.version == mine for python in chosen):
         chosen += [python for python in found() if python.version == mine][:1]
     return [python for python in chosen if python.version >= since]
+
+
+@cache
+def free_threaded() -> list[Python]:
+    """Free-threaded builds: pyenv's, and those on PATH. Few machines have one."""
+    pyenvs = [str(it) for it in (_pyenv() / "versions").glob("3.*t/bin/python")]
+    on_path = [shutil.which(f"python3.{minor}t") for minor in range(13, 20)]
+    return [
+        Python(path, (3, int(minor)), f"3.{minor}t")
+        for path in dict.fromkeys(filter(None, [*pyenvs, *on_path]))
+        for minor in re.findall(r"3\.(\d+)", path)[-1:]
+    ]
 
 
 def missing() -> set[str]:

@@ -156,8 +156,8 @@ def test_children_of_what_is_no_python_are_reached(ungil: Run, start: Start) -> 
     outcome = ungil("policy", shell_pid)
     assert outcome.returncode == 2
     assert outcome.stderr == (
-        f"ungil: process {shell_pid} has no policy: ungil is loaded into it, but schedules no GIL "
-        "there\n"
+        f"ungil: process {shell_pid} has no policy: ungil is loaded into it, but it has loaded no "
+        "Python, so it has no GIL\n"
     )
     outcome = ungil("policy", shell_pid, "fair", "--children")
     assert outcome.stdout.startswith(f"process {pid}: fair, quantum 5 ms (was interactive")
@@ -203,7 +203,9 @@ def test_a_process_that_cannot_be_scheduled(ungil: Run, start: Start, python: Py
     obeying = Obeying(start, "run", python.path, str(OBEYING))
     outcome = ungil("policy", str(obeying.pid), "fair")
     assert outcome.returncode == 2
-    assert outcome.stderr.endswith("ungil is loaded into it, but schedules no GIL there\n")
+    # The executable, not a link to it.
+    assert f"has no policy: {Path(python.path).resolve()} is older than Python" in outcome.stderr
+    assert outcome.stderr.endswith("its GIL cannot be scheduled\n")
 
 
 def test_a_process_that_is_not_ours(ungil: Run, start: Start) -> None:
@@ -254,7 +256,7 @@ os.unlink(path)
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "its control page is damaged"),
+        (b"damaged!", "its control page is damaged"),
         (b"ungilctl" + bytes(8), "it runs under another version of ungil"),
         (b"ungilctl\1" + bytes(7), "its control page is that of another process"),
         (bytes(8192), "its control page is not where it should be"),

@@ -334,6 +334,7 @@ def pages() -> Iterator[dict[str, Path]]:
         folder, user = Path("/dev/shm"), os.geteuid()
         pages = {
             "ended": folder / f"ungil-policy-{user}-{namespace}-{ended.pid}",
+            "mark": folder / f"ungil-run-{user}-{namespace}-{ended.pid}",
             "living": folder / f"ungil-policy-{user}-{namespace}-{living.pid}",
             "elsewhere": folder / f"ungil-policy-{user}-{namespace + 1}-{ended.pid}",
             "somebody's": folder / f"ungil-policy-{user + 1}-{namespace}-{ended.pid}",
@@ -348,7 +349,7 @@ def pages() -> Iterator[dict[str, Path]]:
 
 def test_stale_control_pages_are_cleared_away(ungil: RunUngil, pages: dict[str, Path]) -> None:
     ungil("run", "true")
-    assert [name for name, page in pages.items() if not page.exists()] == ["ended"]
+    assert [name for name, page in pages.items() if not page.exists()] == ["ended", "mark"]
 
 
 # Mistakes: one sentence, exit code 2, nothing run.

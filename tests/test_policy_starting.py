@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,7 +43,7 @@ class Patience:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, go_on: Callable[[], object]) -> None:
         self.pauses = 0
         self._go_on = go_on
-        monkeypatch.setattr(policy.time, "sleep", self._pause)
+        monkeypatch.setattr(time, "sleep", self._pause)
 
     def _pause(self, seconds: float) -> None:
         self.pauses += 1
@@ -55,10 +56,10 @@ class Patience:
 def reached(monkeypatch: pytest.MonkeyPatch, pid: int, go_on: Callable[[], object]) -> None:
     """Show that the command waits for the process, and then gives it a policy."""
     with pytest.raises(UsageError) as refusal:
-        policy._answer(pid, lambda: _native.process_policy(pid), patience_s=0)
+        policy.answer(pid, lambda: _native.process_policy(pid), patience_s=0)
     assert isinstance(refusal.value.__cause__, _native.StillStarting), refusal.value
     patience = Patience(monkeypatch, go_on)
-    outcome = policy._shown_or_changed(pid, "batch", None)
+    outcome = policy.shown_or_changed(pid, "batch", None)
     assert patience.pauses >= 1
     assert outcome["before"] == {"policy": "fair", "quantum_ms": 5.0}
     assert _native.process_policy(pid) == ("batch", 100_000_000)

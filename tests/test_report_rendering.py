@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from ungil.report import parse, print_place, print_report, render
+from ungil.report.model import FreeThreaded
 from ungil.report.names import Names, shortened
 from ungil.report.units import digits, duration, plain, plural, rate, share, tally
 
@@ -435,6 +436,37 @@ def test_a_report_without_any_gil_says_so() -> None:
     assert "not recorded: PyPy's GIL is not made of calls to libc" in drawn(report)
     report["processes"].clear()
     assert drawn(report).startswith("No Python process was recorded")
+
+
+def test_a_verdict_of_nothing_recorded_is_said_once() -> None:
+    report = convoy()
+    reason = "this Python is free-threaded, and its GIL was off"
+    report["processes"][0]["not_recorded"] = reason
+    report["findings"] = [{"kind": "not-recorded", "text": reason, "advice": None}]
+    text = drawn(report)
+    assert text.count("not recorded") == 1 + text.count("not recorded: PyPy")
+    assert f"not recorded {reason}" in text
+    # What was held while it imported extension modules says nothing.
+    assert "GIL  held" not in text
+
+
+@pytest.mark.parametrize(
+    ("state", "line"),
+    [
+        ({"gil": "off", "gil_on_s": None}, None),
+        ({"gil": None, "gil_on_s": None}, None),
+        ({"gil": "on", "gil_on_s": 0.0}, "free-threaded, with its GIL on from the start"),
+        ({"gil": "switched on", "gil_on_s": 1.5}, "an import switched its GIL on after 1.25s"),
+    ],
+)
+def test_a_free_threaded_python_says_whether_it_has_a_gil(
+    state: FreeThreaded, line: str | None
+) -> None:
+    report = convoy()
+    report["processes"][0]["free_threaded"] = state
+    report["processes"][0]["started_s"] = 0.25
+    assert ("free-threaded" in drawn(report)) == (line is not None)
+    assert line is None or line in drawn(report)
 
 
 def test_keys_that_schema_1_does_not_promise_may_be_missing() -> None:

@@ -13,9 +13,10 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def new_recorder(
-    path: str, *, overwrite: bool, blame_after_ms: float, follow_children: bool
+    path: str, *, overwrite: bool, blame_after_ms: float, follow_children: bool, counter: bool = True
 ) -> Recorder:
-    """A recorder that will write the trace `path`.
+    """A recorder that will write the trace `path`; its times are of the processor's counter where
+    that can be trusted, unless `counter` is false.
 
     Raises OSError if that cannot be written, HookError if there is no room for the buffers that a
     recorder shares with a program.
@@ -26,6 +27,7 @@ def new_recorder(
             overwrite=overwrite,
             blame_after_ms=blame_after_ms,
             follow_children=follow_children,
+            counter=counter,
         )
     except RuntimeError as error:
         raise HookError(str(error)) from error

@@ -74,7 +74,7 @@ def command(pid: int, name: str | None, quantum: str | None, children: bool, as_
     if quantum is not None:
         quantum_ns = max(1, round(milliseconds("--quantum", quantum) * 1e6))
     processes = [
-        _shown_or_changed(it, name, quantum_ns)
+        shown_or_changed(it, name, quantum_ns)
         for it in ([pid] if not children else _scheduled(pid))
     ]
     if as_json:
@@ -86,19 +86,23 @@ def command(pid: int, name: str | None, quantum: str | None, children: bool, as_
         print(f"process {process['pid']}: {_words(process)}{was}")
 
 
-def _shown_or_changed(pid: int, name: str | None, quantum_ns: int | None) -> Process:
+def shown_or_changed(pid: int, name: str | None, quantum_ns: int | None) -> Process:
+    """Process `pid`, after it was given policy `name` or that quantum, if there are any.
+
+    UsageError if it has no policy.
+    """
     before = None
     if name is not None or quantum_ns is not None:
         policy = name if name is not None else _policy_of(pid)[0]
-        before = _settings(_answer(pid, lambda: set_process_policy(pid, policy, quantum_ns or 0)))
+        before = _settings(answer(pid, lambda: set_process_policy(pid, policy, quantum_ns or 0)))
     return {"pid": pid, **_settings(_policy_of(pid)), "before": before}
 
 
 def _policy_of(pid: int, patience_s: float = PATIENCE_S) -> tuple[str, int]:
-    return _answer(pid, lambda: process_policy(pid), patience_s)
+    return answer(pid, lambda: process_policy(pid), patience_s)
 
 
-def _answer(pid: int, ask: Callable[[], Answer], patience_s: float = PATIENCE_S) -> Answer:
+def answer(pid: int, ask: Callable[[], Answer], patience_s: float = PATIENCE_S) -> Answer:
     """What `ask` returns, once process `pid` has started; UsageError if it has no policy."""
     deadline = time.monotonic() + patience_s
     while True:

@@ -53,8 +53,10 @@ def command(
 
     The policy can be changed later: ungil policy PID NAME.
 
-    A Python that cannot be scheduled (free-threaded, older than 3.7, PyPy, of another libc) runs
-    unscheduled, with a warning on stderr.
+    A Python that cannot be scheduled (older than 3.7, PyPy, of another libc) runs unscheduled, with
+    a warning on stderr; a free-threaded one is scheduled while its GIL is on.
+    A program that is no Python may load one, or start one. If none that can be scheduled has come
+    by its end, it says so on stderr.
 
     --green needs gevent in the program's Python (ungil's own: pip install "ungil[green]").
     All threads of the program then take turns in one, which switches where they wait: no GIL is

@@ -40,8 +40,11 @@ class ThreadStats:
 def install() -> None:
     """Count in this process from now on. Does nothing if it is counted already.
 
+    In a program under `ungil trace` that the hook was not loaded into at its start, this joins the
+    recording, and forked children do so, too. Otherwise neither forked children nor programs
+    started from here are counted. `ungil policy` reaches the process from then on, and it obeys
+    UNGIL_POLICY and UNGIL_QUANTUM if they are set.
     Raises `HookError` where that is impossible: in free-threaded Python, PyPy, unknown builds.
-    Neither forked children nor programs started from here are counted.
     """
     try:
         _native.gil_install()
