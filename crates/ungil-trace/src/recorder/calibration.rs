@@ -350,6 +350,35 @@ mod tests {
             check(&kernel, &rounds, &parts)?;
         }
 
+        /// One clear bend, and readings that are so exact that nothing else is seen.
+        #[test]
+        fn a_change_of_pace_costs_no_more_than_the_error_says(
+            hertz in 1_000_000_000u64..5_000_000_000,
+            at_ns in MS..150 * MS,
+            pace in -100_000_000i64..100_000_000,
+            pauses in prop::collection::vec(MS..30 * MS, 12..20),
+            parts in parts(),
+        ) {
+            let mut kernel = Kernel { hertz, first_ticks: 7, paces: vec![(0, 0)] };
+            kernel.paces.push((kernel.ticks(at_ns), pace));
+            let rounds: Vec<Round> = pauses.into_iter().map(|pause| (pause, 2, 1)).collect();
+            check(&kernel, &rounds, &parts)?;
+        }
+
+        #[test]
+        fn a_short_recording_is_as_exact_as_ntp_lets_it_be(
+            hertz in 1_000_000_000u64..5_000_000_000,
+            at_ns in 1..60 * MS,
+            pace in -500_000i64..500_000,
+            pauses in prop::collection::vec(MS / 2..50 * MS, 1..4),
+            parts in parts(),
+        ) {
+            let mut kernel = Kernel { hertz, first_ticks: 7, paces: vec![(0, 0)] };
+            kernel.paces.push((kernel.ticks(at_ns), pace));
+            let rounds: Vec<Round> = pauses.into_iter().map(|pause| (pause, 2, 1)).collect();
+            check(&kernel, &rounds, &parts)?;
+        }
+
         #[test]
         fn a_recorder_that_runs_is_exact_to_the_time_that_a_reading_takes(
             mut kernel in kernels(),
@@ -422,21 +451,29 @@ mod tests {
             kernel in kernels(),
             before in rounds(pauses()),
             after in rounds(pauses()),
+            parts in parts(),
         ) {
+            // No computer has run for so long that its counter has come to half of what it holds.
+            let kernel = Kernel { first_ticks: kernel.first_ticks >> 2 | 1 << 60, ..kernel };
             let (mut calibration, end) = calibrate(&kernel, &before);
-            let latest_ns = calibration.ns(kernel.counter(end));
-            let again = Kernel { first_ticks: kernel.counter(0).wrapping_sub(end), ..kernel };
-            let mut told_ns = latest_ns;
+            let mut latest_ns = calibration.ns(kernel.counter(end));
+            // A register that is 0 again; the clock goes on.
+            let anew = |ticks: u64| ticks - end;
             let mut ticks = end;
             for (pause_ns, width, place) in after {
-                ticks += 400 + again.ticks(pause_ns);
-                let reading = again.read(ticks, width, place);
-                // From a register that was set to 0 instead of going on.
-                let reading = Reading { ticks: reading.ticks.wrapping_sub(end), ..reading };
-                calibration.add(reading);
-                prop_assert!(calibration.ns(reading.ticks) >= told_ns);
-                told_ns = calibration.ns(reading.ticks);
-                prop_assert!(told_ns.abs_diff(reading.ns) <= 1);
+                ticks += 400 + kernel.ticks(pause_ns);
+                let reading = kernel.read(ticks, width, place);
+                calibration.add(Reading { ticks: anew(ticks + width / 2), ..reading });
+            }
+            let first = end + 400 + kernel.ticks(20 * S);
+            for moment in moments(&parts, ticks).into_iter().filter(|&moment| moment > end) {
+                let told = calibration.ns(anew(moment));
+                prop_assert!(told >= latest_ns);
+                latest_ns = told;
+                // What happened before the first reading is told to have happened then.
+                if moment > first {
+                    prop_assert!(told.abs_diff(kernel.ns(moment)) <= calibration.error_ns());
+                }
             }
         }
 

@@ -16,9 +16,8 @@ pub fn tick_since(beginning: Reading) -> Option<Tick> {
     loop {
         let now = clock::read_both_at_once();
         let ticks = now.ticks.wrapping_sub(beginning.ticks);
-        // Each clock reading lies anywhere within its width.
-        let inexact_ticks = (beginning.width_ticks + now.width_ticks) / 2;
-        if inexact_ticks <= ticks / EXACT_TO {
+        // Each time was read at most half of its reading's width before or after.
+        if u64::midpoint(beginning.width_ticks, now.width_ticks) <= ticks / EXACT_TO {
             return Tick::measured(ticks, now.ns - beginning.ns);
         }
         thread::sleep(PAUSE);
