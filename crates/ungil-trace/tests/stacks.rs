@@ -157,3 +157,18 @@ fn a_thread_in_a_sub_interpreter_has_its_own_name_and_the_frames_of_both_interpr
     let of_host = |it: &&ungil_trace::stacks::ThreadName| it.ident == ident;
     assert_eq!(sample.names.iter().find(of_host).unwrap().name, "host");
 }
+
+#[test]
+fn a_thread_is_not_called_what_only_a_sub_interpreter_takes_it_for() {
+    let unnamed = HOST.replace(
+        "threading.Thread(target=host, name='host', daemon=True).start()",
+        "__import__('_thread').start_new_thread(host, ())",
+    );
+    assert_ne!(unnamed, HOST);
+    let (program, ident) = run(&unnamed);
+    let mut reader = until(|| StackReader::attach(program.0.id()).ok());
+    let sample = until(|| reader.read_with_names().ok().filter(|it| it.names.len() >= 2));
+    // There it is the main thread, because it imports `threading`.
+    assert_eq!(names(&sample), ["MainThread", "idle"]);
+    assert!(sample.names.iter().all(|it| it.ident != ident));
+}
