@@ -21,17 +21,23 @@ fn main() {
     for _ in 0..ROUNDS {
         let contended = cost(8, |records| {
             let mut analysis = Analysis::new(20_000_000);
-            records.iter().for_each(|record| _ = analysis.push(record));
+            for record in records {
+                analysis.push(record);
+            }
             analysis.report().findings.len()
         });
         let alone = cost(1, |records| {
             let mut analysis = Analysis::new(20_000_000);
-            records.iter().for_each(|record| _ = analysis.push(record));
+            for record in records {
+                analysis.push(record);
+            }
             analysis.report().findings.len()
         });
         let half = cost(8, |records| {
             let mut part = Part::new(20_000_000, None, EVENTS / 2 * STEP_NS, EVENTS * STEP_NS);
-            records.iter().for_each(|record| part.push(record));
+            for record in records {
+                part.push(record);
+            }
             part.report().findings.len()
         });
         println!("contended {contended:6.1}, uncontended {alone:6.1}, second half {half:6.1}");

@@ -45,7 +45,7 @@ impl<'a> Origin<'a> {
 pub fn is_users_library(file: &str) -> bool {
     let parts: Vec<_> = file.split('/').collect();
     let Some((name, folders)) = parts.split_last() else { return false };
-    let is_library = name.ends_with(".so") || name.contains(".so.");
+    let is_library = name.split('.').skip(1).any(|part| part == "so");
     if !file.starts_with('/') || !is_library || name.contains("ungil") {
         return false;
     }

@@ -170,11 +170,12 @@ impl Origin {
 /// speak for kill(2), so of that the sender becomes this process.
 pub fn send_on(info: &siginfo_t, to: pid_t) -> io::Result<()> {
     let is_queued = info.si_code < 0 && info.si_code != libc::SI_TKILL;
-    // SAFETY: `info` lives during the call.
-    if is_queued
-        && unsafe { libc::syscall(libc::SYS_rt_sigqueueinfo, to, info.si_signo, info) } == 0
-    {
-        return Ok(());
+    if is_queued {
+        // SAFETY: `info` lives during the call.
+        let sent = unsafe { libc::syscall(libc::SYS_rt_sigqueueinfo, to, info.si_signo, info) };
+        if sent == 0 {
+            return Ok(());
+        }
     }
     // Also where the queue of that process is full: the number arrives at least.
     // SAFETY: takes integers.

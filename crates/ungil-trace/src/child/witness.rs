@@ -213,8 +213,8 @@ fn interrupted() -> bool {
 fn own_arguments() -> Range<usize> {
     // proc_pid_stat(5): arg_start and arg_end are fields 48 and 49, and field 2, in parentheses,
     // may contain anything.
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields = stat.rsplit_once(')').map(|(_, fields)| fields.split_ascii_whitespace());
+    let told = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = told.rsplit_once(')').map(|(_, fields)| fields.split_ascii_whitespace());
     let mut numbers = fields.into_iter().flatten().skip(45).map_while(|it| it.parse().ok());
     match (numbers.next(), numbers.next()) {
         (Some(start), Some(end)) if start != 0 => start..end,

@@ -300,7 +300,9 @@ impl Traced {
             self.next_outside = index + 1;
             if let Some(thread) = &mut self.threads[index] {
                 let scheduled = Scheduled::of(self.pid, thread.tid);
-                scheduled.into_iter().for_each(|answer| thread.follower.keep(answer));
+                if let Some(answer) = scheduled {
+                    thread.follower.keep(answer);
+                }
                 let [voluntary, involuntary] = switches(self.pid, thread.tid);
                 let now = [scheduled.map_or(0, |answer| answer.ran_ns), voluntary, involuntary];
                 for (known, now) in thread.outside.iter_mut().zip(now) {

@@ -29,7 +29,7 @@ pub(super) fn find(scene: Scene) -> Vec<Finding> {
 
 fn describe(scene: Scene, thread: &ThreadReport) -> Finding {
     let unanswered = &thread.kept;
-    let place = Place::of(holds_of(scene, thread).into_iter());
+    let place = Place::of(&holds_of(scene, thread).into_iter());
     let longest = match unanswered.holds {
         1 => String::new(),
         _ => format!(", the longest {}", words::length(unanswered.max_ms / 1e3)),

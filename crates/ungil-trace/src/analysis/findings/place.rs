@@ -19,7 +19,7 @@ pub(super) struct Place {
 
 impl Place {
     /// Of all these holds together.
-    pub(super) fn of<'a>(holds: impl Iterator<Item = &'a LongHoldReport> + Clone) -> Self {
+    pub(super) fn of<'a>(holds: &(impl Iterator<Item = &'a LongHoldReport> + Clone)) -> Self {
         let innermost = |hold: &'a LongHoldReport| hold.stack.first();
         let samples_at = |frame: &String| -> u64 {
             let there = holds.clone().filter(|hold| hold.stack.first() == Some(frame));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     fn clause(holds: &[LongHoldReport]) -> String {
-        Place::of(holds.iter()).clause()
+        Place::of(&holds.iter()).clause()
     }
 
     #[test]
