@@ -75,22 +75,22 @@ def test_pure_python_that_the_kernel_does_not_run_is_descheduled(
         assert thread["kept"]["holds"] <= thread["unanswered"]["holds"]
 
 
-@pytest.mark.parametrize("python", PYTHONS_3, ids=str)
+@pytest.mark.parametrize("python", pythons("3.8", "3.13", since=(3, 0)), ids=str)
 @pytest.mark.parametrize("what", ["compute", "hold"])
 def test_native_code_is_found_on_a_busy_core_whether_it_computes_or_sleeps(
     tmp_path: Path, python: Python, busy_core: Callable[[], None], what: str
 ) -> None:
     library = compile_library(tmp_path)
-    words = [python.path, PROGRAM, library, what, "3", "400000"]
+    words = [python.path, PROGRAM, library, what, "4", "200000"]
     recording = trace(tmp_path, *words, preexec_fn=busy_core)
     native = recording.finding("native-hold")
     assert native["threads"] == [recording.thread("keeping")["tid"]]
     kept = recording.thread("keeping")["kept"]
     assert (native["holds"], native["unanswered_s"]) == (kept["holds"], kept["total_s"])
     for hold in long_holds(recording, "keeping"):
-        if hold["duration_ms"] >= 400:
-            slept = hold["duration_ms"] - hold["cpu_ms"] - (hold["not_run_ms"] or 0)
-            assert (slept > 200) == (what == "hold"), hold
+        if hold["duration_ms"] >= 200 and hold["not_run_ms"] is not None:
+            slept = hold["duration_ms"] - hold["cpu_ms"] - hold["not_run_ms"]
+            assert (slept > 100) == (what == "hold"), hold
 
 
 @pytest.mark.parametrize("python", PYTHONS, ids=str)

@@ -266,8 +266,10 @@ impl Traced {
         for (thread, at_ns, totals) in self.ended.drain(..) {
             give(Record::ThreadEnded { thread, at_ns, totals });
         }
-        for (thread, slot) in self.threads.iter().zip(table.slots()) {
+        for (thread, slot) in self.threads.iter_mut().zip(table.slots()) {
             if let Some(thread) = thread {
+                let last = thread.follower.last_of_a_hold();
+                last.into_iter().for_each(|answer| give(answer.record(thread.id)));
                 let totals = totals(slot, thread.outside);
                 give(Record::ThreadEnded { thread: thread.id, at_ns, totals });
             }

@@ -89,6 +89,12 @@ impl Follower {
         self.latest = Some(answer);
     }
 
+    /// The last answer during the hold that is followed, if it was not given out: no end of that
+    /// hold will be seen.
+    pub fn last_of_a_hold(&mut self) -> Option<Scheduled> {
+        self.latest.take().filter(|_| self.hold_ns != 0)
+    }
+
     /// Takes a look at the thread, which has held a GIL since `since_ns`, or holds none if that is
     /// 0. A hold is followed once it is `after_ns` old: the answer before it is given out, some
     /// during it, the last one during it, and one after it.
@@ -149,6 +155,17 @@ mod tests {
         let given = looks(&mut follower, &[(0, 95), (100, 103), (100, 106), (100, 107), (0, 108)]);
         assert_eq!(given, [90, 106, 107, 108]);
         assert!(looks(&mut follower, &[(0, 109), (0, 200)]).is_empty());
+    }
+
+    #[test]
+    fn the_last_answer_before_a_program_died_is_not_lost() {
+        let mut follower = Follower::default();
+        assert_eq!(looks(&mut follower, &[(100, 105), (100, 110), (100, 114)]), [105, 110]);
+        assert_eq!(follower.last_of_a_hold(), Some(answer(114 * MS)));
+        follower.keep(answer(120 * MS));
+        assert!(looks(&mut follower, &[(0, 121)]).len() == 2, "the hold has ended");
+        follower.keep(answer(130 * MS));
+        assert_eq!(follower.last_of_a_hold(), None);
     }
 
     #[test]
