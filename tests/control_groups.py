@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,7 +40,7 @@ class Group:
 
 
 @contextmanager
-def control_group() -> Iterator[Group | None]:
+def control_group() -> Generator[Group | None]:
     """A new group, which is removed again; None where none can be made."""
     folder = next((made for made in map(_made_in, _roots()) if made), None)
     if folder is None:
@@ -55,7 +55,7 @@ def control_group() -> Iterator[Group | None]:
         folder.rmdir()
 
 
-def _roots() -> Iterator[Path]:
+def _roots() -> Generator[Path]:
     """Where hierarchies with the controller `cpu` are mounted."""
     for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
         place, _, system = line.partition(" - ")

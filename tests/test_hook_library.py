@@ -21,9 +21,6 @@ EXPORTS = {
     # To notice the first thread.
     "pthread_create",
     "thrd_create",
-    # To notice an interpreter that is loaded later.
-    "pthread_condattr_setclock",
-    "sem_init",
     "ungil_install_v1",
     "ungil_level_v1",
     "ungil_now_v1",

@@ -41,10 +41,15 @@ def without(
         way: Way = request.param
         command, variables = way.without(folders, words, scratch)
         extra: dict[str, str] = options.pop("env", {})
+        variables = environment | extra | variables
+        cwd: Path = options.pop("cwd", tmp_path)
         return subprocess.run(
             command,
-            env=environment | extra | variables,
-            **{"cwd": tmp_path, "capture_output": True, "text": True, "check": False} | options,
+            cwd=cwd,
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=False,
         )
 
     return run

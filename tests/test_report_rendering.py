@@ -345,7 +345,7 @@ def test_a_long_hold_says_what_its_thread_did(known: dict[str, float], said: str
     report = convoy()
     report["processes"][0]["gils"][0]["long_holds"][0] |= known
     line = next(line for line in drawn(report, 200).splitlines() if "121ms cpu-0" in line)
-    assert line.rstrip().endswith(f"2 threads{said}")
+    assert line.rstrip().endswith(f"waited 300ms{said}")
 
 
 def long_hold(**changes: Any) -> dict[str, Any]:

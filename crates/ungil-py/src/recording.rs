@@ -104,6 +104,7 @@ pub fn unfinished_traces(path: PathBuf) -> Vec<(OsString, bool)> {
 /// The report of a trace file, or of a part of it; see `_native.pyi`.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
+#[expect(clippy::similar_names, reason = "a part of a path's trace")]
 #[pyo3(signature = (path, blame_after_ms, part=None))]
 pub fn read_trace(
     py: Python<'_>,
@@ -125,12 +126,12 @@ pub fn read_trace(
             ending.map(|ending| (ending, analysis.report()))
         }
         Some((from_ns, to_ns)) => {
-            let mut part = Part::new(blame_after_ns, clock, from_ns, to_ns);
+            let mut analysis = Part::new(blame_after_ns, clock, from_ns, to_ns);
             let ending = perfetto::read(&path, |record| {
                 span.push(&record);
-                part.push(&record);
+                analysis.push(&record);
             });
-            ending.map(|ending| (ending, part.report()))
+            ending.map(|ending| (ending, analysis.report()))
         }
     });
     let (ending, mut report) = read.map_err(unreadable)?;

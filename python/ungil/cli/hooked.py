@@ -13,10 +13,16 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def new_recorder(
-    path: str, *, overwrite: bool, blame_after_ms: float, follow_children: bool, counter: bool = True
+    path: str,
+    *,
+    overwrite: bool,
+    blame_after_ms: float,
+    follow_children: bool,
+    counter: bool = True,
 ) -> Recorder:
-    """A recorder that will write the trace `path`; its times are of the processor's counter where
-    that can be trusted, unless `counter` is false.
+    """A recorder that will write the trace `path`.
+
+    Its times are of the processor's counter where that can be trusted, unless `counter` is false.
 
     Raises OSError if that cannot be written, HookError if there is no room for the buffers that a
     recorder shares with a program.

@@ -14,6 +14,7 @@ not sure, and so never says anything itself.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from ungil._native import mark_path, preload_value, remove_stale_pages, restore_signals
 from ungil.cli.program import find_program
@@ -76,13 +77,10 @@ class Run:
         except (OSError, ValueError) as error:
             say(f"{error}; the program runs unscheduled")
             return {}
-        try:
-            # By this variable the hook knows the program itself, which says in the end if no GIL
-            # was scheduled.
+        # By this variable the hook knows the program itself, which says in the end if no GIL was
+        # scheduled; without /proc it is not said.
+        with suppress(OSError):
             variables[RUN] = mark_path()
-        except OSError:
-            # Without /proc it is not said.
-            pass
         return variables if warn_if_unscheduled(program) else {}
 
 

@@ -108,10 +108,10 @@ def command(
             with _told("the program is not recorded"):
                 recorder.start(program.executable)
             status = child.wait()
-            report = None
+            reports: list[str] = []
             with _told("there is no report"):
-                report = recorder.stop()
-        if report is not None:
+                reports.append(recorder.stop())
+        for report in reports:
             with _told(f"cannot write the report to {json_path!r}"):
                 write_json(report)
             if not quiet:

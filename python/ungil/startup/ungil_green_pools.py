@@ -1,11 +1,12 @@
 """Says on stderr what will hang on green threads: pools and queues of multiprocessing.
 
 Both wait in the kernel, in `os.read` and in its semaphores, for what a thread of the same process
-is to send. On green threads that thread gets no turn meanwhile, and nothing would tell why the program
-stands still.
+is to send. On green threads that thread gets no turn meanwhile, and nothing would tell why the
+program stands still.
 """
 
 # pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false
+# pyright: reportOptionalMemberAccess=false
 
 import functools
 import sys

@@ -85,7 +85,9 @@ mod tests {
     #[test]
     fn any_length_has_a_class() {
         let mut waits = Waits::default();
-        [0, 1, u64::MAX].into_iter().for_each(|ns| waits.add(ns));
+        for ns in [0, 1, u64::MAX] {
+            waits.add(ns);
+        }
         assert_eq!(waits.at_least(0.0).count, 3);
         assert_eq!(Waits::default().at_least(0.0), Late::default());
     }

@@ -268,8 +268,9 @@ impl Traced {
         }
         for (thread, slot) in self.threads.iter_mut().zip(table.slots()) {
             if let Some(thread) = thread {
-                let last = thread.follower.last_of_a_hold();
-                last.into_iter().for_each(|answer| give(answer.record(thread.id)));
+                if let Some(answer) = thread.follower.last_of_a_hold() {
+                    give(answer.record(thread.id));
+                }
                 let totals = totals(slot, thread.outside);
                 give(Record::ThreadEnded { thread: thread.id, at_ns, totals });
             }

@@ -12,7 +12,7 @@ use ungil_core::Kind;
 
 fn part(records: &[Record], from_ns: u64, to_ns: u64) -> Report {
     let mut part = Part::new(BLAME_AFTER, None, START + from_ns, START + to_ns);
-    for record in records.iter() {
+    for record in records {
         part.push(record);
     }
     part.report()
@@ -160,7 +160,7 @@ proptest! {
             prop_assert!((ns - added[what]).abs() < 1e-3, "{what}: {ns} and {}", added[what]);
         }
         let mut analysis = crate::analysis::Analysis::new(BLAME_AFTER);
-        for record in records.iter() { analysis.push(record); }
+        for record in &records { analysis.push(record); }
         prop_assert_eq!(sums(&analysis.report()), whole);
     }
 }

@@ -235,7 +235,7 @@ fn brute_force(records: &[Record], windows: &[(u64, u64)]) -> Vec<(Key, f64)> {
         // The acquire that ends the last wait belongs to the window.
         let until_ns = (end_ns + 1).min(start_ns + LENGTH_NS);
         let mut part = Part::new(BLAME_AFTER, None, START + start_ns, START + until_ns);
-        for record in records.iter() {
+        for record in records {
             part.push(record);
         }
         part.to_ns = START + end_ns;
@@ -273,7 +273,7 @@ pub(super) fn records(
 
 fn streamed(records: &[Record]) -> Vec<(Key, f64)> {
     let mut analysis = crate::analysis::Analysis::new(BLAME_AFTER);
-    for record in records.iter() {
+    for record in records {
         analysis.push(record);
     }
     let processes = analysis.processes_until(analysis.now_ns, &analysis);
@@ -313,7 +313,7 @@ proptest! {
         let counted = |windows: bool| -> Report {
             let mut analysis = crate::analysis::Analysis::new(BLAME_AFTER);
             analysis.windows = analysis.windows.filter(|_| windows);
-            for record in records.iter() { analysis.push(record); }
+            for record in &records { analysis.push(record); }
             analysis.report()
         };
         let json = |report: Report| serde_json::to_string(&report.processes).unwrap();
