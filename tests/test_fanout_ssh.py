@@ -21,7 +21,7 @@ from netmiko import ConnectHandler, NetmikoAuthenticationException
 from scrapli import AuthOptions, Cli, SessionOptions, TransportSsh2Options
 from ssh_hosts import PASSWORD, USER, SshHosts
 
-from ungil.fanout import Backoff, Fanout, fanout
+from ungil.fanout import Backoff, Fanout, Outcome, fanout
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 # Against hangs: far more than anything here takes on the slowest machine.
