@@ -46,7 +46,7 @@ INTERVALS = [
     Variant("interval 0.5 ms", interval_s=5e-4),
     Variant("interval 50 us", interval_s=5e-5),
 ]
-INTERACTIVE, FAIR, BATCH = (Variant(name, policy=name) for name in ("interactive", "fair", "batch"))
+INTERACTIVE, FAIR, BATCH, PRIORITY = (Variant(name, policy=name) for name in POLICIES[1:])
 
 
 class Program:
