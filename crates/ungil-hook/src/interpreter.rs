@@ -2,7 +2,7 @@
 //! of its calls.
 
 use crate::image::{self, Image};
-use crate::{cond, gil, handoff, process, sem};
+use crate::{cond, gil, handoff, lock, process, sem};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
 use ungil_core::table::Status;
@@ -38,6 +38,12 @@ static CONDITION_CALLS: [(&CStr, Replacement); 6] = [
     (c"pthread_cond_init", Replacement(cond::init as *const c_void)),
     (c"pthread_cond_timedwait", Replacement(cond::timedwait as *const c_void)),
     (c"pthread_cond_signal", Replacement(cond::signal as *const c_void)),
+];
+/// What its other locks are made of, as far as it makes these calls.
+static LOCK_CALLS: [(&CStr, Replacement); 3] = [
+    (c"sem_post", Replacement(lock::post as *const c_void)),
+    (c"sem_wait", Replacement(lock::wait as *const c_void)),
+    (c"sem_timedwait", Replacement(lock::timed_wait as *const c_void)),
 ];
 static SEMAPHORE_CALLS: [(&CStr, Replacement); 3] = [
     (c"sem_init", Replacement(sem::init as *const c_void)),
@@ -97,6 +103,14 @@ impl Interpreter {
         // Not what a GIL is made of, so they need not be there.
         image.redirect(c"_exit", process::exit_at_once as *const c_void);
         image.redirect(c"clock_nanosleep", cond::nanosleep as *const c_void);
+        if matches!(self.make, Make::Conditions { .. }) {
+            for &(name, replacement) in &LOCK_CALLS {
+                image.redirect(name, replacement.0);
+            }
+            if lock::has_clock_wait() {
+                image.redirect(c"sem_clockwait", lock::clock_wait as *const c_void);
+            }
+        }
         for &(name, replacement) in self.calls() {
             image.redirect(name, replacement.0);
         }

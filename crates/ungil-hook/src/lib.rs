@@ -16,6 +16,7 @@ mod gil;
 mod handoff;
 mod image;
 mod interpreter;
+mod lock;
 mod process;
 mod sem;
 mod session;
