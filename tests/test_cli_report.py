@@ -61,6 +61,20 @@ def test_a_reader_that_stops_reading_is_no_error(
     assert outcome.stderr == b""
 
 
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_report_that_does_not_fit_on_the_disk_is_one_sentence(
+    ungil: Run, trace: str, options: list[str]
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        outcome = ungil(
+            "report", trace, *options, capture_output=False, stdout=full, stderr=subprocess.PIPE
+        )
+    assert outcome.returncode == 1
+    assert "no space left on device" in outcome.stderr.lower()
+    assert outcome.stderr.startswith("ungil: ")
+    assert outcome.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [

@@ -22,6 +22,7 @@ STREAMS = (("", "0<&-"), ("", "1>&-", "1>/dev/full"), ("", "2>&-", "2>/dev/full"
 REDIRECTIONS = [" ".join(filter(None, each)) for each in product(*STREAMS)]
 THREAD = "import threading; t = threading.Thread(target=int); t.start(); t.join()"
 ENDINGS = {
+    "success": (f"{THREAD}", 0),
     "status": (f"{THREAD}; raise SystemExit(7)", 7),
     "signal": (f"{THREAD}; import os; os.kill(os.getpid(), 15)", -signal.SIGTERM),
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
 
 
 def occupy_closed() -> None:
@@ -29,37 +30,31 @@ def occupy_closed() -> None:
 
 def say(sentence: str) -> None:
     """Print a sentence of ungil's own on stderr, if it can be printed there."""
-    try:
+    with suppress(OSError):
         print(f"ungil: {sentence.rstrip('.')}", file=sys.stderr, flush=True)
-    except OSError:
-        _empty(2)
 
 
 def settle() -> OSError | None:
-    """Write what is still to be written to stdout and stderr; why that was not possible, if so.
+    """Write what is still to be written to stdout; why that was not possible, if so.
 
     What cannot be written is dropped, so that Python does not fail on it once more when it ends,
-    and make 120 of an exit status.
+    and make 120 of an exit status. (Of stderr it keeps nothing.)
     """
-    problem = None
-    for number, stream in ((1, sys.stdout), (2, sys.stderr)):
-        try:
-            stream.flush()
-        except OSError as error:
-            problem = problem or error
-            _empty(number)
-    return problem
-
-
-def _empty(number: int) -> None:
-    """Write what a stream has in its buffer to where there is always room, and forget it."""
-    kept, nowhere = os.dup(number), os.memfd_create("ungil-nowhere")
     try:
-        os.dup2(nowhere, number)
-        (sys.stdout if number == 1 else sys.stderr).flush()
-    except OSError:
-        pass
+        sys.stdout.flush()
+    except OSError as error:
+        _empty_stdout()
+        return error
+    return None
+
+
+def _empty_stdout() -> None:
+    """Write what stdout has in its buffer to where there is always room, and forget it."""
+    kept, nowhere = os.dup(1), os.memfd_create("ungil-nowhere")
+    try:
+        os.dup2(nowhere, 1)
+        sys.stdout.flush()
     finally:
-        os.dup2(kept, number)
+        os.dup2(kept, 1)
         os.close(kept)
         os.close(nowhere)

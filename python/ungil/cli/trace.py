@@ -23,7 +23,7 @@ from ungil.cli.hooked import hooked_environment, new_recorder
 from ungil.cli.outputs import free_name, json_file
 from ungil.cli.program import Program, find_program
 from ungil.cli.scheduling import POLICY, Scheduling, warn_if_unscheduled
-from ungil.cli.streams import say, settle
+from ungil.cli.streams import say
 from ungil.errors import UsageError
 
 EXAMPLES = """\
@@ -185,7 +185,6 @@ def _print(report: str, path: str) -> None:
 
 def _as(status: int) -> int:
     """End as the program did: return its exit status, or die by the signal that killed it."""
-    settle()
     if status >= 0:
         return status
     die_by(-status)

@@ -288,11 +288,12 @@ mod tests {
         for_us: Vec<Origin>,
         /// What is sent next: to all, or to us alone.
         plan: VecDeque<(bool, pid_t)>,
+        /// How much of it is sent between two steps of ours, again and again.
+        pauses: VecDeque<usize>,
     }
 
     impl World {
-        /// Some of what is sent, while we are between two steps.
-        fn pass(&mut self, count: usize) {
+        fn send_some(&mut self, count: usize) {
             for _ in 0..count {
                 let Some((to_all, pid)) = self.plan.pop_front() else { return };
                 // One sends to all, others to us alone.
@@ -305,6 +306,34 @@ mod tests {
                 }
             }
         }
+
+        fn pause(&mut self) {
+            let count = self.pauses.pop_front().unwrap_or(0);
+            self.pauses.push_back(count);
+            self.send_some(count);
+        }
+    }
+
+    fn told(world: &RefCell<World>) -> Option<Origin> {
+        let mut world = world.borrow_mut();
+        world.pause();
+        let told = world.witness.0.pop_front();
+        world.pause();
+        told
+    }
+
+    fn own(world: &RefCell<World>) -> Option<(Origin, Origin)> {
+        let mut world = world.borrow_mut();
+        world.pause();
+        let own = world.ours.0.pop_front();
+        world.pause();
+        own.map(|own| (own, own))
+    }
+
+    fn taken(testimony: &mut Testimony, world: &RefCell<World>) -> Option<(Origin, bool)> {
+        let number = world.borrow().number;
+        let more = || !world.borrow().ours.0.is_empty();
+        testimony.take(number, || told(world), || own(world), more)
     }
 
     proptest! {
@@ -322,40 +351,21 @@ mod tests {
                 witness: Waiting::default(),
                 for_us: Vec::new(),
                 plan: plan.into(),
+                pauses: pauses.into(),
             });
-            let mut pauses = pauses.into_iter().cycle();
-            let pauses = RefCell::new(&mut pauses);
-            let pause = || world.borrow_mut().pass(pauses.borrow_mut().next().unwrap_or(0));
             let (mut testimony, mut handed_on) = (Testimony::default(), Vec::new());
-            loop {
+            while !(world.borrow().ours.0.is_empty() && world.borrow().plan.is_empty()) {
                 if world.borrow().ours.0.is_empty() {
-                    if world.borrow().plan.is_empty() {
-                        break;
-                    }
-                    world.borrow_mut().pass(1);
-                    continue;
-                }
-                let taken = testimony.take(
-                    number,
-                    || {
-                        pause();
-                        let told = world.borrow_mut().witness.0.pop_front();
-                        pause();
-                        told
-                    },
-                    || {
-                        pause();
-                        let own = world.borrow_mut().ours.0.pop_front();
-                        pause();
-                        own.map(|own| (own, own))
-                    },
-                    || !world.borrow().ours.0.is_empty(),
-                );
-                if let Some((own, false)) = taken {
+                    world.borrow_mut().send_some(1);
+                } else if let Some((own, false)) = taken(&mut testimony, &world) {
                     handed_on.push(own);
                 }
             }
-            prop_assert_eq!(handed_on, world.into_inner().for_us);
+            prop_assert_eq!(&handed_on, &world.borrow().for_us);
+
+            // When all is quiet, also what comes from the one who sent to all is for us alone.
+            world.borrow_mut().ours.send(number, from(1));
+            prop_assert_eq!(taken(&mut testimony, &world), Some((from(1), false)));
         }
     }
 

@@ -57,7 +57,7 @@ impl Session {
     pub(super) fn create_in(place: &Path) -> io::Result<Self> {
         loop {
             let directory = make_directory(place)?;
-            match Self::locked(directory) {
+            match opened(&directory).and_then(|open| Self::claimed(directory, open)) {
                 // Somebody who cleans up took it for one that was left, before it was locked.
                 Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -67,15 +67,9 @@ impl Session {
         }
     }
 
-    /// The session in a new directory, if that is still there.
-    fn locked(directory: PathBuf) -> io::Result<Option<Self>> {
-        // SAFETY: geteuid has no preconditions.
-        let is_root = unsafe { libc::geteuid() } == 0;
-        // A server that root starts forks workers as another user; they may add their tables, and
-        // neither list nor touch those of others.
-        let mode = if is_root { 0o1733 } else { 0o700 };
-        fs::set_permissions(&directory, fs::Permissions::from_mode(mode))?;
-        let open = File::open(&directory)?;
+    /// The session in a directory that was opened; `None` if it is not there any more, or
+    /// somebody is about to remove it.
+    fn claimed(directory: PathBuf, open: File) -> io::Result<Option<Self>> {
         // Where there are no locks nobody cleans up.
         let is_locked = try_lock(&open).unwrap_or(true);
         let is_there = fs::metadata(&directory)?.ino() == open.metadata()?.ino();
@@ -116,6 +110,17 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.remove();
     }
+}
+
+/// Opens a new session directory, for those who are to use it.
+fn opened(directory: &Path) -> io::Result<File> {
+    // SAFETY: geteuid has no preconditions.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    // A server that root starts forks workers as another user; they may add their tables, and
+    // neither list nor touch those of others.
+    let mode = if is_root { 0o1733 } else { 0o700 };
+    fs::set_permissions(directory, fs::Permissions::from_mode(mode))?;
+    File::open(directory)
 }
 
 /// Where a session may be, the best place first. Temporary directories are those of Python's
@@ -171,6 +176,27 @@ mod tests {
         fs::write(directory.join("1-0"), b"").unwrap();
         drop(session);
         assert!(!directory.exists());
+    }
+
+    #[test]
+    fn a_directory_that_somebody_has_cleaned_up_is_no_session() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = make_directory(place.path()).unwrap();
+        let open = opened(&directory).unwrap();
+        fs::remove_dir(&directory).unwrap();
+        let gone = Session::claimed(directory.clone(), open).unwrap_err();
+        assert_eq!(gone.kind(), io::ErrorKind::NotFound);
+
+        // Another one of the same name is not ours, either.
+        fs::create_dir(&directory).unwrap();
+        let open = opened(&directory).unwrap();
+        fs::rename(&directory, place.path().join("elsewhere")).unwrap();
+        fs::create_dir(&directory).unwrap();
+        assert!(Session::claimed(directory.clone(), open).unwrap().is_none());
+
+        let (open, cleaner) = (opened(&directory).unwrap(), File::open(&directory).unwrap());
+        assert!(try_lock(&cleaner).unwrap());
+        assert!(Session::claimed(directory, open).unwrap().is_none());
     }
 
     #[test]
