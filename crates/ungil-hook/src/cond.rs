@@ -121,7 +121,9 @@ pub unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> c_int {
     match gil::role(cond as usize) {
         Some(Role::Free(gil)) => {
             let forced = gil.drop_requested.load(Relaxed);
-            let is_release = gil.locked.swap(false, Relaxed) || !free_threaded::is_build();
+            // Not a swap: the GIL's mutex guards it, and every release comes here.
+            let is_release = gil.locked.load(Relaxed) || !free_threaded::is_build();
+            gil.locked.store(false, Relaxed);
             free_threaded::used(gil);
             // A thread that finds the GIL switched off wakes the next one as if it had held it.
             match thread::current() {
