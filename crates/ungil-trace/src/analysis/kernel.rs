@@ -13,6 +13,9 @@ const KNOWN_PART: u64 = 4;
 /// The longest tick of a kernel: by so much a count of time on a processor may lag behind.
 const LAG_NS: u64 = 10_000_000;
 
+/// As many counts of a thread are kept, at most.
+const MOST_COUNTS: usize = 4;
+
 /// What the holder told at the end of its hold.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ran {
@@ -30,7 +33,8 @@ pub(super) struct Counted {
     pub(super) runnable: bool,
 }
 
-/// Some of the counts of one thread, in their order: the first one and the last two.
+/// Some of the counts of one thread, in their order: the first one, the last two, and the last one
+/// of before these that found the thread asleep, if neither of them did.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts(Vec<Counted>);
 
@@ -41,6 +45,8 @@ struct Around {
     before: Option<Counted>,
     /// The first and the last one in it.
     inside: Option<[Counted; 2]>,
+    /// The last one in it that found the thread asleep.
+    asleep: Option<Counted>,
     /// One of after its end.
     after: Option<Counted>,
 }
@@ -95,10 +101,12 @@ impl Counts {
     }
 
     pub(super) fn add(&mut self, counted: Counted) {
-        if let [_, before_last, last] = &mut self.0[..] {
-            (*before_last, *last) = (*last, counted);
-        } else {
-            self.0.push(counted);
+        self.0.push(counted);
+        if let [_, earlier, later, ..] = self.0[..]
+            && self.0.len() > MOST_COUNTS
+        {
+            let keeps_earlier = !earlier.runnable && later.runnable;
+            self.0.remove(if keeps_earlier { 2 } else { 1 });
         }
     }
 
@@ -123,6 +131,7 @@ impl Counts {
         Around {
             before: before.0.last().copied(),
             inside: inside().next().zip(inside().next_back()).map(<[Counted; 2]>::from),
+            asleep: inside().rfind(|counted| !counted.runnable),
             after: since.0.iter().find(|counted| counted.at_ns > end_ns).copied(),
         }
     }
@@ -181,10 +190,11 @@ impl Around {
     /// And at most: all delays between two counts, and all time of the hold that is not between
     /// them. A thread that sleeps or has just let go is in no delay that would not be counted yet.
     fn most(&self, start_ns: u64, end_ns: u64) -> u64 {
-        let [first, last] = self.inside.map_or([None; 2], |inside| inside.map(Some));
+        let first = self.inside.map(|[first, _]| first);
         let never = Counted { at_ns: start_ns, ran_ns: 0, delayed_ns: 0, runnable: true };
         let openings = [Some(self.before.unwrap_or(never)), first];
-        let closings = [self.after, last.filter(|last| !last.runnable)];
+        // The last one of all may have seen it on its way to its death, which is a delay, too.
+        let closings = [self.after, self.asleep];
         let pairs = openings.iter().flatten().flat_map(|opening| {
             closings.iter().flatten().map(move |closing| {
                 let unseen_ns = opening.at_ns.saturating_sub(start_ns);

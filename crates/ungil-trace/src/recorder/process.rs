@@ -268,7 +268,7 @@ impl Traced {
         }
         for (thread, slot) in self.threads.iter_mut().zip(table.slots()) {
             if let Some(thread) = thread {
-                if let Some(answer) = thread.follower.last_of_a_hold() {
+                for answer in thread.follower.last_of_a_hold() {
                     give(answer.record(thread.id));
                 }
                 let totals = totals(slot, thread.outside);

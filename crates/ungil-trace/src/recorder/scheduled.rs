@@ -77,6 +77,8 @@ fn is_runnable(stat: &str) -> bool {
 pub struct Follower {
     /// The last answer, if it was not given out.
     latest: Option<Scheduled>,
+    /// The last one that found the thread asleep, if it is older and was not given out either.
+    asleep: Option<Scheduled>,
     /// Beginning of the hold that is followed, or 0.
     hold_ns: u64,
     /// The age of that hold at which an answer is given out again.
@@ -85,14 +87,21 @@ pub struct Follower {
 
 impl Follower {
     /// Keeps an answer, which may turn out to be the last one before a long hold.
-    pub const fn keep(&mut self, answer: Scheduled) {
-        self.latest = Some(answer);
+    pub fn keep(&mut self, answer: Scheduled) {
+        if let Some(earlier) = self.latest.replace(answer)
+            && !earlier.runnable
+        {
+            self.asleep = Some(earlier);
+        }
     }
 
-    /// The last answer during the hold that is followed, if it was not given out: no end of that
-    /// hold will be seen.
-    pub fn last_of_a_hold(&mut self) -> Option<Scheduled> {
-        self.latest.take().filter(|_| self.hold_ns != 0)
+    /// The last answers during the hold that is followed, if they were not given out: no end of
+    /// that hold will be seen. A thread that is killed while it sleeps is seen awake before it dies,
+    /// and what came before is known only from when it slept.
+    pub fn last_of_a_hold(&mut self) -> impl Iterator<Item = Scheduled> {
+        let last = [self.asleep.take(), self.latest.take()];
+        let is_followed = self.hold_ns != 0;
+        last.into_iter().flatten().filter(move |_| is_followed)
     }
 
     /// Takes a look at the thread, which has held a GIL since `since_ns`, or holds none if that is
@@ -108,6 +117,7 @@ impl Follower {
     ) {
         if self.hold_ns != 0 && self.hold_ns != since_ns {
             self.hold_ns = 0;
+            self.asleep = None;
             self.latest.take().into_iter().chain(ask()).for_each(&mut give);
         }
         let age = now.saturating_sub(since_ns);
@@ -117,12 +127,16 @@ impl Follower {
         if self.hold_ns == 0 {
             (self.hold_ns, self.next_age_ns) = (since_ns, age);
             self.latest.take().into_iter().for_each(&mut give);
+            self.asleep = None;
         }
-        self.latest = ask();
+        // A thread that is gone has no answer, and its last one counts.
+        let Some(answer) = ask() else { return };
+        self.keep(answer);
         // Enough for a hold of which no end will be seen.
         if age >= self.next_age_ns {
             self.next_age_ns = age + age.min(LONGEST_PAUSE_NS);
             self.latest.take().into_iter().for_each(&mut give);
+            self.asleep = None;
         }
     }
 }
@@ -161,11 +175,30 @@ mod tests {
     fn the_last_answer_before_a_program_died_is_not_lost() {
         let mut follower = Follower::default();
         assert_eq!(looks(&mut follower, &[(100, 105), (100, 110), (100, 114)]), [105, 110]);
-        assert_eq!(follower.last_of_a_hold(), Some(answer(114 * MS)));
+        let last: Vec<_> = follower.last_of_a_hold().collect();
+        assert_eq!(last, [answer(114 * MS)]);
         follower.keep(answer(120 * MS));
         assert!(looks(&mut follower, &[(0, 121)]).len() == 2, "the hold has ended");
         follower.keep(answer(130 * MS));
-        assert_eq!(follower.last_of_a_hold(), None);
+        assert_eq!(follower.last_of_a_hold().count(), 0);
+    }
+
+    #[test]
+    fn a_thread_that_wakes_to_die_was_asleep_until_then() {
+        let mut follower = Follower::default();
+        let woken = |at_ns| Scheduled { runnable: true, ..answer(at_ns) };
+        let look = |follower: &mut Follower, now: u64, found: Option<Scheduled>| {
+            follower.look(100 * MS, now * MS, 5 * MS, || found, |_| ());
+        };
+        for now in [105, 110, 113, 114] {
+            look(&mut follower, now, Some(answer(now * MS)));
+        }
+        for now in [115, 116] {
+            look(&mut follower, now, Some(woken(now * MS)));
+        }
+        look(&mut follower, 117, None);
+        let last: Vec<_> = follower.last_of_a_hold().collect();
+        assert_eq!(last, [answer(114 * MS), woken(116 * MS)]);
     }
 
     #[test]
