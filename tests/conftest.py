@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -16,17 +18,32 @@ UNGIL = [sys.executable, "-m", "ungil"]
 # Against hangs: far more than anything here takes on the slowest machine.
 PATIENCE_S = 120
 
-# What a shell makes a script's background jobs ignore, and nohup all jobs. Whoever starts the suite
-# so, the programs of the tests get these signals.
-NEEDED_SIGNALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+# Python ignores these itself, and gives them back to the programs that it starts.
+PYTHONS_OWN = (signal.SIGPIPE, signal.SIGXFSZ)
+# System call numbers of rt_sigaction: the C library refuses its own signals, 32 and 33.
+SYS_RT_SIGACTION = {"x86_64": 13, "aarch64": 134}
+
+
+def ignored_signals() -> set[int]:
+    """The numbers of all signals that this process ignores."""
+    status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    mask = int(status.partition("SigIgn:")[2].split()[0], 16)
+    return {number for number in range(1, 65) if mask >> (number - 1) & 1}
 
 
 def pytest_configure() -> None:
-    """Give the programs of the tests the signals as a terminal does."""
-    for number in NEEDED_SIGNALS:
-        if signal.getsignal(number) is signal.SIG_IGN:
-            is_interrupt = number == signal.SIGINT
-            signal.signal(number, signal.default_int_handler if is_interrupt else signal.SIG_DFL)
+    """Give the programs of the tests all signals, as a terminal does.
+
+    Ignoring is inherited: a shell makes the background jobs of a script ignore SIGINT and SIGQUIT,
+    nohup all jobs SIGHUP, and what runs a whole suite may ignore even the C library's own signals.
+    """
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    libc = ctypes.CDLL(None)
+    for number in ignored_signals() - set(PYTHONS_OWN):
+        default = (ctypes.c_ulong * 4)()  # The kernel's struct sigaction, all zeroes: SIG_DFL.
+        libc.syscall(SYS_RT_SIGACTION[platform.machine()], number, default, None, 8)
+        if number == signal.SIGINT:
+            signal.signal(number, signal.default_int_handler)
 
 
 @pytest.fixture
