@@ -372,8 +372,10 @@ def test_a_witness_that_is_stopped_is_told_to_go_on(start: Start) -> None:
 
 
 def test_timeout_sends_a_traced_program_as_much_as_a_bare_one(start: Start) -> None:
-    """It signals its child, and then its whole process group; SIGCONT, which follows, may come
-    before or between, and once or twice."""
+    """It signals its child, then its whole process group, and sends SIGCONT after it.
+
+    That may come before, and once or twice.
+    """
     number = signal.SIGRTMIN
     for before in [], TRACE:
         words = ["timeout", "-s", str(int(number)), "1000", *before, sys.executable, str(TAKEN)]
