@@ -87,12 +87,12 @@ impl Analysis {
     /// The findings, those that explain most wait time first; never empty.
     pub(super) fn verdict(&self, processes: &[ProcessReport]) -> Vec<Finding> {
         let worst = self.worst_windows(processes);
-        let mut findings = findings::find(processes);
-        findings.retain(|finding| {
-            let key = Key::of(finding);
-            let same = worst.iter().find(|(_, incident)| incident.key == key);
-            same.is_none_or(|(_, incident)| incident.cost_s < MOST * finding.cost_s)
-        });
+        let is_of = |incident: &Incident, finding: &Finding| {
+            incident.key == Key::of(finding) && incident.cost_s >= MOST * finding.cost_s
+        };
+        let (of_a_window, mut findings): (Vec<_>, Vec<_>) = findings::find(processes)
+            .into_iter()
+            .partition(|finding| worst.iter().any(|(_, incident)| is_of(incident, finding)));
         for finding in &mut findings {
             self.place(finding, processes, &worst);
         }
@@ -105,12 +105,18 @@ impl Analysis {
             .collect();
         let mut limits = Vec::new();
         let mut incidents = Vec::new();
+        // What is true of the run is told, be it of its worst window; the rest if it is worse than
+        // what is told of its GIL.
+        let mut told_of_a_window = Vec::new();
         for (window, incident) in worst {
             let is_told = told.iter().any(|(key, cost_s)| {
                 *key == incident.key || key.is_same_gil(&incident.key) && *cost_s >= incident.cost_s
             });
             match incident.finding.evidence {
                 Evidence::None { .. } => limits.push((window, incident)),
+                _ if of_a_window.iter().any(|finding| is_of(&incident, finding)) => {
+                    told_of_a_window.push((window, incident));
+                }
                 _ if !is_told => incidents.push((window, incident)),
                 _ => {}
             }
@@ -121,7 +127,8 @@ impl Analysis {
             window: Some(window),
             ..incident.finding
         };
-        findings.extend(incidents.into_iter().take(TOLD).map(in_window));
+        incidents.truncate(TOLD);
+        findings.extend(told_of_a_window.into_iter().chain(incidents).map(in_window));
         findings.sort_by(|a, b| b.cost_s.total_cmp(&a.cost_s));
         if !findings.is_empty() {
             findings::say_whose(processes, &mut findings);

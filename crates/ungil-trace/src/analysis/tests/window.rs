@@ -130,6 +130,26 @@ fn what_is_wrong_all_the_time_is_told_of_the_run_with_its_worst_window() {
 }
 
 #[test]
+fn what_is_true_of_the_run_is_told_beside_what_cost_more_in_its_worst_window() {
+    // Eight times native code that computes for 100 ms and is not run for 900, in a run of 12 s.
+    let mut scenario = Scenario::new(2);
+    for from_ns in (2..10).map(|s| s * SECOND) {
+        scenario.acquire(from_ns, 0);
+        scenario.wait(from_ns, 1);
+        scenario.ask(from_ns + 5 * MS, 1);
+        scenario.ran(from_ns, 0, 100 * MS, false);
+        scenario.release(from_ns + SECOND, 0);
+        scenario.hold(from_ns + SECOND, from_ns + SECOND + MS / 10, 1);
+    }
+    let report = scenario.end(12 * SECOND);
+    assert!(matches!(report.findings[0].evidence, Evidence::Descheduled { .. }));
+    let is_native = |it: &&Finding| matches!(it.evidence, Evidence::NativeHold { .. });
+    let native = report.findings.iter().find(is_native).unwrap();
+    assert!(native.cost_s < report.findings[0].cost_s / 5.0);
+    assert_when(native, 2.0, 10.0);
+}
+
+#[test]
 fn one_hold_for_which_a_few_wait_for_a_moment_at_the_end_of_a_run_is_no_incident() {
     let mut scenario = Scenario::new(6);
     (0..60).for_each(|s| scenario.hold(s * SECOND, s * SECOND + 200 * MS, 1));
