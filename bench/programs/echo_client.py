@@ -1,8 +1,9 @@
 """Sends datagrams at fixed times and measures the answers.
 
 Open loop: request k is due at k / rate. One that is due while its predecessor has no answer yet is
-sent after it, but counted from when it was due, as the user who waits for it would. Prints the
-delays in milliseconds: from due time for all that were due, from the sending for those served.
+sent after it, but counted from when it was due, as the user who waits for it would. Closed loop: a
+request is due 1 / rate after the answer to its predecessor. Prints the delays in milliseconds: from
+due time for all that were due, from the sending for those served.
 """
 
 import argparse
@@ -26,6 +27,7 @@ def main() -> None:
     parser.add_argument("port", type=int)
     parser.add_argument("--rate", type=float, required=True, help="requests a second")
     parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--closed", action="store_true", help="loop")
     parser.add_argument("--core", type=int)
     options = parser.parse_args()
     if options.core is not None:
@@ -46,12 +48,14 @@ def main() -> None:
         time.sleep(0.01)
     gc.disable()
     exchange(BEGIN)
-    from_due, from_sent = [], []
+    from_due: list[float] = []
+    from_sent: list[float] = []
     period_s = 1 / options.rate
     count = int(options.seconds * options.rate)
     began_s = time.perf_counter() + period_s
+    now_s = began_s - period_s
     for number in range(count):
-        due_s = began_s + number * period_s
+        due_s = now_s + period_s if options.closed else began_s + number * period_s
         left_s = due_s - time.perf_counter()
         if left_s > 0:
             time.sleep(left_s)
@@ -65,7 +69,7 @@ def main() -> None:
     # Overloaded: what is due and was not sent has waited at least until now.
     late_ms = [
         max(0.0, (now_s - began_s - number * period_s) * 1e3)
-        for number in range(len(from_sent), count)
+        for number in range(len(from_sent), 0 if options.closed else count)
     ]
     exchange(END)
     work.say({"from_due_ms": from_due + late_ms, "from_sent_ms": from_sent})
