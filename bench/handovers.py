@@ -24,6 +24,7 @@ CASES = [
     "pool map",
     "socket pairs",
     "own socket pairs",
+    "pipe",
     "start and join",
     "start and join 10",
     "to_thread",
