@@ -12,9 +12,10 @@
 //!
 //! Everything here runs under the GIL's own mutex, which [`Host::sleep`] lets go and takes again.
 
+use super::account::{Account, Hold, Standing, Waker};
 use super::policy::{Policy, Settings};
 use super::queue::{Queue, Waiter};
-use super::scheduler::{Account, Hold, Scheduler, Standing};
+use super::scheduler::Scheduler;
 use crate::sync::{AtomicU32, Ordering::Relaxed};
 use std::cell::Cell;
 use std::ptr::null;
@@ -31,6 +32,9 @@ const WORTH_WAKING_NS: u64 = 100_000;
 /// Shorter holds are taken as all CPU time, longer ones are measured: the clock of a thread's CPU
 /// time is a system call.
 const MEASURED_FROM_NS: u64 = 100_000;
+
+/// A shorter hold of a thread that took the GIL back is not worth the arithmetic of a policy.
+const TINY_NS: u64 = 20_000;
 
 /// Values of [`Waiter::word`].
 const ASLEEP: u32 = 0;
@@ -64,6 +68,8 @@ pub trait Host {
     fn switches(&self) -> u32;
     /// Whether the holder has been asked to let go.
     fn drop_requested(&self) -> bool;
+    /// Who has woken the calling thread, if it was a thread, by letting go of a lock.
+    fn waker(&self) -> Option<Waker>;
 }
 
 /// What a thread that waited does next.
@@ -95,10 +101,14 @@ pub struct Line {
     wanted_since_ns: Cell<u64>,
     /// The holder's CPU time at that time, if it was the holder itself that noted it.
     holder_cpu_ns: Cell<Option<u64>>,
+    /// Whether the holder got it from another thread.
+    handed_over: Cell<bool>,
+    /// How often it had changed hands by then.
+    switches: Cell<u32>,
     /// Since when the holder has it, if it had waited for it and nobody else did; otherwise 0.
     held_since_ns: Cell<u64>,
-    /// When the GIL was wanted last, and how often it was taken since.
-    alone_since_ns: Cell<u64>,
+    /// When it was let go of last while somebody wanted it, and how often it was taken since.
+    left_ns: Cell<u64>,
     taken_alone: Cell<u64>,
 }
 
@@ -119,7 +129,9 @@ impl Line {
             holder_account: Cell::new(Account::new()),
             wanted_since_ns: Cell::new(0),
             holder_cpu_ns: Cell::new(None),
-            alone_since_ns: Cell::new(0),
+            left_ns: Cell::new(0),
+            handed_over: Cell::new(true),
+            switches: Cell::new(0),
             held_since_ns: Cell::new(0),
             taken_alone: Cell::new(0),
         }
@@ -161,6 +173,12 @@ impl Line {
         if host.is_locked() {
             self.note_wanted(now);
         }
+        if let Some(waker) = host.waker()
+            && !account.get().is_waiting()
+        {
+            let holder = self.holder.get();
+            modify(account, |own| self.scheduler.get().was_woken(own, waker, &holder));
+        }
         let waiter = Waiter::new(self.enter(account, now, urgent));
         // SAFETY: on every way out of this function it is out of the queue.
         unsafe { self.queue.insert(&waiter) };
@@ -190,7 +208,7 @@ impl Line {
                         return Answer::LookAgain; // Its standing is of another policy.
                     }
                     now = host.now_ns();
-                    modify(account, |own| own.is_overtaken = true);
+                    modify(account, |own| own.was_overtaken(now));
                     waiter.set_standing(self.enter(account, now, urgent));
                     // SAFETY: it was popped when the GIL was granted.
                     unsafe { self.queue.insert(&waiter) };
@@ -226,31 +244,54 @@ impl Line {
             self.becomes_holder(account);
             self.wanted_since_ns.set(0);
             self.taken_alone.set(self.taken_alone.get() + 1);
+        } else if host.switches() == self.switches.get() && !account.get().is_waiting() {
+            self.took_back(account);
         } else {
             self.acquired_before_others(host, account);
         }
+    }
+
+    /// The calling thread, which let go last, has taken the GIL again before anybody else did. Some
+    /// do so 100,000 times a second, so this is as little as can be: without a clock, so that the
+    /// time between is charged to the thread, too; and those who wait look by themselves when they
+    /// are due.
+    fn took_back(&self, account: &Cell<Account>) {
+        let left_ns = self.left_ns.get();
+        self.holder.set(self.enter(account, left_ns, false));
+        self.holder_cpu_ns.set(modify(account, |own| {
+            own.has_waited();
+            own.last_cpu_ns()
+        }));
+        self.handed_over.set(false);
+        self.wanted_since_ns.set(left_ns);
     }
 
     #[cold]
     fn acquired_before_others(&self, host: &impl Host, account: &Cell<Account>) {
         let now = host.now_ns();
         let holder = self.entering.take().unwrap_or_else(|| self.enter(account, now, false));
+        let cpu_ns = modify(account, |own| own.cpu_ns(now, || host.thread_cpu_ns()));
         self.becomes_holder(account);
         self.holder.set(holder);
+        self.handed_over.set(true);
         self.wanted_since_ns.set(now);
-        self.holder_cpu_ns.set(Some(host.thread_cpu_ns()));
+        self.holder_cpu_ns.set(Some(cpu_ns));
         if let Some(first) = self.queue.first()
             && self.granted.get().is_null()
         {
             modify(&self.scheduler, |scheduler| scheduler.acquired(&holder, &first.standing()));
         }
         let timer = if self.timekeeper.get().is_null() { u64::MAX } else { self.timer_ns.get() };
-        if self.ask_at_ns(host).saturating_add(WORTH_WAKING_NS) < timer {
+        let ask_at = self.ask_at_ns(host);
+        if ask_at.saturating_add(WORTH_WAKING_NS) < timer {
             // SAFETY: the timekeeper is in the queue.
             let waiter = unsafe { self.timekeeper.get().as_ref() }.or(self.queue.first());
             if let Some(waiter) = waiter {
                 waiter.word.store(LOOK, Relaxed);
                 host.wake_when_unlocked(&waiter.word);
+                // It may take long to get a processor, and is not to be woken again meanwhile.
+                self.timekeeper.set(waiter);
+                self.timer_ns.set(ask_at);
             }
         }
     }
@@ -268,23 +309,11 @@ impl Line {
         let now = host.now_ns();
         let since = self.wanted_since_ns.replace(0);
         if since != 0 {
-            let wall_ns = now.saturating_sub(since);
-            let used_ns = match self.holder_cpu_ns.take() {
-                Some(before) if wall_ns >= MEASURED_FROM_NS => {
-                    wall_ns.min(host.thread_cpu_ns().saturating_sub(before))
-                }
-                _ => wall_ns,
-            };
-            let hold = Hold { until_ns: now, wall_ns, used_ns, forced: host.drop_requested() };
-            let mut own = self.holder_account.get();
-            own.level = account.get().level;
-            modify(&self.scheduler, |scheduler| {
-                scheduler.released(&mut own, hold, self.queue.weight());
-            });
-            account.set(own);
-            self.alone_since_ns.set(now);
-            self.taken_alone.set(0);
+            self.charge(host, account, now, now.saturating_sub(since));
         }
+        self.left_ns.set(now);
+        self.switches.set(host.switches());
+        self.taken_alone.set(0);
         self.adopt(host, settings);
         // One that was granted the GIL before is on its way and will find it free.
         if self.granted.get().is_null()
@@ -304,6 +333,32 @@ impl Line {
                 host.wake_when_unlocked(&next.word);
             }
         }
+    }
+
+    /// The calling thread has held the GIL for `wall_ns`, until `now`, while others wanted it.
+    fn charge(&self, host: &impl Host, account: &Cell<Account>, now: u64, wall_ns: u64) {
+        let (forced, handed_over) = (host.drop_requested(), self.handed_over.get());
+        let is_tiny = wall_ns < TINY_NS && !handed_over && !forced;
+        if is_tiny && modify(account, |own| own.owes(now, wall_ns)) {
+            return;
+        }
+        let mut own = self.holder_account.get();
+        (own.level, own.owed_ns) = (account.get().level, account.get().owed_ns);
+        let used_ns = match self.holder_cpu_ns.take() {
+            Some(before) if wall_ns >= MEASURED_FROM_NS => {
+                let cpu_ns = host.thread_cpu_ns();
+                own.note_cpu(now, cpu_ns);
+                wall_ns.min(cpu_ns.saturating_sub(before))
+            }
+            _ => wall_ns,
+        };
+        let hold = Hold { until_ns: now, wall_ns, used_ns, forced, handed_over };
+        modify(&self.scheduler, |scheduler| {
+            scheduler.released(&mut own, hold, self.queue.weight());
+        });
+        account.set(own);
+        // It may take the GIL back.
+        self.holder_account.set(own);
     }
 
     /// Decides by `settings` from now on. Everybody who queued before does so anew.
@@ -336,12 +391,12 @@ impl Line {
     /// Its wait is over, but is remembered for as long as it has the GIL.
     #[inline]
     fn becomes_holder(&self, account: &Cell<Account>) {
-        let mut own = account.get();
-        self.holder_account.set(own);
-        if own.is_waiting() {
-            own.has_waited();
-            account.set(own);
-        }
+        modify(account, |own| {
+            self.holder_account.set(*own);
+            if own.is_waiting() {
+                own.has_waited();
+            }
+        });
     }
 
     /// The holder's time begins to count with the first thread that waits for it.
@@ -349,8 +404,9 @@ impl Line {
         if self.wanted_since_ns.get() == 0 {
             self.wanted_since_ns.set(now);
             self.holder_cpu_ns.set(None);
+            self.handed_over.set(true);
             // All holds since then took this long on average; one that computes took just one.
-            let alone_ns = now.saturating_sub(self.alone_since_ns.get());
+            let alone_ns = now.saturating_sub(self.left_ns.get());
             let alone_ns = alone_ns / self.taken_alone.get().max(1);
             let ran_ns = match self.held_since_ns.get() {
                 0 => 0,
@@ -402,10 +458,8 @@ impl Line {
     }
 }
 
-/// Calls `change` with what is in `cell`, and returns what that returns.
-fn modify<T: Copy, R>(cell: &Cell<T>, change: impl FnOnce(&mut T) -> R) -> R {
-    let mut value = cell.get();
-    let result = change(&mut value);
-    cell.set(value);
-    result
+/// Calls `change` with what is in `cell`, in place, and returns what that returns.
+fn modify<T, R>(cell: &Cell<T>, change: impl FnOnce(&mut T) -> R) -> R {
+    // SAFETY: a cell is of one thread at a time, and no `change` in this file reaches its own.
+    change(unsafe { &mut *cell.as_ptr() })
 }

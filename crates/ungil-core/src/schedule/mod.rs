@@ -5,6 +5,7 @@
 //! in which threads wait for their turn; it is generic over its [`Host`], so that the same code
 //! runs inside an interpreter, in a model checker, and in a simulation.
 
+mod account;
 mod line;
 mod policy;
 mod queue;
@@ -12,7 +13,8 @@ mod scheduler;
 #[cfg(test)]
 mod tests;
 
+pub use account::{Account, Hold, Standing, Waker};
 pub use line::{Answer, Host, Line};
 pub use policy::{Level, Policy, Settings, UnknownName};
 pub use queue::{Queue, Waiter};
-pub use scheduler::{Account, Hold, Scheduler, Standing};
+pub use scheduler::Scheduler;
