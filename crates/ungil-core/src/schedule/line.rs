@@ -12,7 +12,9 @@
 //!
 //! Everything here runs under the GIL's own mutex, which [`Host::sleep`] lets go and takes again.
 
-use super::account::{Account, Hold, Standing, Waker};
+use super::account::{Account, Standing, Waker};
+use super::holder::Holder;
+use super::modify;
 use super::policy::{Policy, Settings};
 use super::queue::{Queue, Waiter};
 use super::scheduler::Scheduler;
@@ -29,13 +31,6 @@ const REPEAT_NS: u64 = 50_000_000;
 /// A thread that is asked earlier than the timekeeper's timer says is worth a wake-up only if it
 /// is earlier by this much.
 const WORTH_WAKING_NS: u64 = 100_000;
-/// Shorter holds are taken as all CPU time, longer ones are measured: the clock of a thread's CPU
-/// time is a system call.
-const MEASURED_FROM_NS: u64 = 100_000;
-
-/// A shorter hold of a thread that took the GIL back is not worth the arithmetic of a policy.
-const TINY_NS: u64 = 20_000;
-
 /// Values of [`Waiter::word`].
 const ASLEEP: u32 = 0;
 /// The GIL is meant for this thread, which is out of the queue.
@@ -95,21 +90,7 @@ pub struct Line {
     asked_ns: Cell<u64>,
     /// The standing of the thread that is about to acquire after its wait.
     entering: Cell<Option<Standing>>,
-    holder: Cell<Standing>,
-    holder_account: Cell<Account>,
-    /// Since when somebody waits for the holder, 0 if nobody does.
-    wanted_since_ns: Cell<u64>,
-    /// The holder's CPU time at that time, if it was the holder itself that noted it.
-    holder_cpu_ns: Cell<Option<u64>>,
-    /// Whether the holder got it from another thread.
-    handed_over: Cell<bool>,
-    /// How often it had changed hands by then.
-    switches: Cell<u32>,
-    /// Since when the holder has it, if it had waited for it and nobody else did; otherwise 0.
-    held_since_ns: Cell<u64>,
-    /// When it was let go of last while somebody wanted it, and how often it was taken since.
-    left_ns: Cell<u64>,
-    taken_alone: Cell<u64>,
+    holder: Holder,
 }
 
 impl Line {
@@ -125,15 +106,7 @@ impl Line {
             timer_ns: Cell::new(0),
             asked_ns: Cell::new(0),
             entering: Cell::new(None),
-            holder: Cell::new(Standing::NOBODY),
-            holder_account: Cell::new(Account::new()),
-            wanted_since_ns: Cell::new(0),
-            holder_cpu_ns: Cell::new(None),
-            left_ns: Cell::new(0),
-            handed_over: Cell::new(true),
-            switches: Cell::new(0),
-            held_since_ns: Cell::new(0),
-            taken_alone: Cell::new(0),
+            holder: Holder::new(),
         }
     }
 
@@ -143,7 +116,7 @@ impl Line {
         self.granted.set(null());
         self.timekeeper.set(null());
         self.entering.set(None);
-        self.wanted_since_ns.set(0);
+        self.holder.forget();
     }
 
     /// Whether somebody waits here.
@@ -171,12 +144,12 @@ impl Line {
         let mut now = host.now_ns();
         self.adopt(host, settings);
         if host.is_locked() {
-            self.note_wanted(now);
+            modify(&self.scheduler, |scheduler| self.holder.is_wanted(scheduler, now));
         }
         if let Some(waker) = host.waker()
             && !account.get().is_waiting()
         {
-            let holder = self.holder.get();
+            let holder = self.holder.standing();
             modify(account, |own| self.scheduler.get().was_woken(own, waker, &holder));
         }
         let waiter = Waiter::new(self.enter(account, now, urgent));
@@ -240,42 +213,20 @@ impl Line {
         if self.queue.is_empty() && self.granted.get().is_null() {
             // A clock for each acquire would cost too much; after a wait it does not count.
             let waited = self.entering.take().is_some();
-            self.held_since_ns.set(if waited { host.now_ns() } else { 0 });
-            self.becomes_holder(account);
-            self.wanted_since_ns.set(0);
-            self.taken_alone.set(self.taken_alone.get() + 1);
-        } else if host.switches() == self.switches.get() && !account.get().is_waiting() {
-            self.took_back(account);
+            self.holder.took_alone(account, waited.then(|| host.now_ns()));
+        } else if self.holder.is_back(host) && !account.get().is_waiting() {
+            // Those who wait look by themselves when they are due.
+            self.holder.took_back(&self.scheduler.get(), account);
         } else {
             self.acquired_before_others(host, account);
         }
-    }
-
-    /// The calling thread, which let go last, has taken the GIL again before anybody else did. Some
-    /// do so 100,000 times a second, so this is as little as can be: without a clock, so that the
-    /// time between is charged to the thread, too; and those who wait look by themselves when they
-    /// are due.
-    fn took_back(&self, account: &Cell<Account>) {
-        let left_ns = self.left_ns.get();
-        self.holder.set(self.enter(account, left_ns, false));
-        self.holder_cpu_ns.set(modify(account, |own| {
-            own.has_waited();
-            own.last_cpu_ns()
-        }));
-        self.handed_over.set(false);
-        self.wanted_since_ns.set(left_ns);
     }
 
     #[cold]
     fn acquired_before_others(&self, host: &impl Host, account: &Cell<Account>) {
         let now = host.now_ns();
         let holder = self.entering.take().unwrap_or_else(|| self.enter(account, now, false));
-        let cpu_ns = modify(account, |own| own.cpu_ns(now, || host.thread_cpu_ns()));
-        self.becomes_holder(account);
-        self.holder.set(holder);
-        self.handed_over.set(true);
-        self.wanted_since_ns.set(now);
-        self.holder_cpu_ns.set(Some(cpu_ns));
+        self.holder.took(host, holder, account, now);
         if let Some(first) = self.queue.first()
             && self.granted.get().is_null()
         {
@@ -299,7 +250,7 @@ impl Line {
     /// The calling thread has let go of the GIL: it goes to the first in line.
     #[inline]
     pub fn released(&self, host: &impl Host, settings: Settings, account: &Cell<Account>) {
-        if self.wanted_since_ns.get() != 0 || !self.queue.is_empty() {
+        if self.holder.wanted_since_ns() != 0 || !self.queue.is_empty() {
             self.released_to_others(host, settings, account);
         }
     }
@@ -307,13 +258,9 @@ impl Line {
     #[cold]
     fn released_to_others(&self, host: &impl Host, settings: Settings, account: &Cell<Account>) {
         let now = host.now_ns();
-        let since = self.wanted_since_ns.replace(0);
-        if since != 0 {
-            self.charge(host, account, now, now.saturating_sub(since));
-        }
-        self.left_ns.set(now);
-        self.switches.set(host.switches());
-        self.taken_alone.set(0);
+        let since = modify(&self.scheduler, |scheduler| {
+            self.holder.let_go(host, scheduler, account, now, self.queue.weight())
+        });
         self.adopt(host, settings);
         // One that was granted the GIL before is on its way and will find it free.
         if self.granted.get().is_null()
@@ -325,7 +272,8 @@ impl Line {
             self.granted.set(next);
             self.granted_ns.set(now);
             next.word.store(GRANTED, Relaxed);
-            let due = self.scheduler.get().ask_at_ns(&self.holder.get(), since, &next.standing());
+            let holder = self.holder.standing();
+            let due = self.scheduler.get().ask_at_ns(&holder, since, &next.standing());
             if due <= since {
                 // It may not wait until the kernel lets this thread go on after the unlocking.
                 host.wake(&next.word);
@@ -333,32 +281,6 @@ impl Line {
                 host.wake_when_unlocked(&next.word);
             }
         }
-    }
-
-    /// The calling thread has held the GIL for `wall_ns`, until `now`, while others wanted it.
-    fn charge(&self, host: &impl Host, account: &Cell<Account>, now: u64, wall_ns: u64) {
-        let (forced, handed_over) = (host.drop_requested(), self.handed_over.get());
-        let is_tiny = wall_ns < TINY_NS && !handed_over && !forced;
-        if is_tiny && modify(account, |own| own.owes(now, wall_ns)) {
-            return;
-        }
-        let mut own = self.holder_account.get();
-        (own.level, own.owed_ns) = (account.get().level, account.get().owed_ns);
-        let used_ns = match self.holder_cpu_ns.take() {
-            Some(before) if wall_ns >= MEASURED_FROM_NS => {
-                let cpu_ns = host.thread_cpu_ns();
-                own.note_cpu(now, cpu_ns);
-                wall_ns.min(cpu_ns.saturating_sub(before))
-            }
-            _ => wall_ns,
-        };
-        let hold = Hold { until_ns: now, wall_ns, used_ns, forced, handed_over };
-        modify(&self.scheduler, |scheduler| {
-            scheduler.released(&mut own, hold, self.queue.weight());
-        });
-        account.set(own);
-        // It may take the GIL back.
-        self.holder_account.set(own);
     }
 
     /// Decides by `settings` from now on. Everybody who queued before does so anew.
@@ -388,36 +310,6 @@ impl Line {
         is_meant(self.granted.get()) || is_meant(self.timekeeper.get()) || self.queue.has(word)
     }
 
-    /// Its wait is over, but is remembered for as long as it has the GIL.
-    #[inline]
-    fn becomes_holder(&self, account: &Cell<Account>) {
-        modify(account, |own| {
-            self.holder_account.set(*own);
-            if own.is_waiting() {
-                own.has_waited();
-            }
-        });
-    }
-
-    /// The holder's time begins to count with the first thread that waits for it.
-    fn note_wanted(&self, now: u64) {
-        if self.wanted_since_ns.get() == 0 {
-            self.wanted_since_ns.set(now);
-            self.holder_cpu_ns.set(None);
-            self.handed_over.set(true);
-            // All holds since then took this long on average; one that computes took just one.
-            let alone_ns = now.saturating_sub(self.left_ns.get());
-            let alone_ns = alone_ns / self.taken_alone.get().max(1);
-            let ran_ns = match self.held_since_ns.get() {
-                0 => 0,
-                since => now.saturating_sub(since),
-            };
-            self.holder.set(modify(&self.scheduler, |scheduler| {
-                modify(&self.holder_account, |own| scheduler.was_alone(own, now, alone_ns, ran_ns))
-            }));
-        }
-    }
-
     fn leave(&self, waiter: &Waiter) {
         // SAFETY: the caller is `wait`, whose waiter is in the queue there.
         unsafe { self.queue.remove(waiter) };
@@ -430,8 +322,8 @@ impl Line {
     fn ask_at_ns(&self, host: &impl Host) -> u64 {
         let Some(first) = self.queue.first().filter(|_| host.is_locked()) else { return u64::MAX };
         let at = self.scheduler.get().ask_at_ns(
-            &self.holder.get(),
-            self.wanted_since_ns.get(),
+            &self.holder.standing(),
+            self.holder.wanted_since_ns(),
             &first.standing(),
         );
         if host.drop_requested() { at.max(self.asked_ns.get() + REPEAT_NS) } else { at }
@@ -456,10 +348,4 @@ impl Line {
     fn may_pass_over(&self, now: u64) -> bool {
         self.granted.get().is_null() || now >= self.granted_ns.get() + OVERDUE_NS
     }
-}
-
-/// Calls `change` with what is in `cell`, in place, and returns what that returns.
-fn modify<T, R>(cell: &Cell<T>, change: impl FnOnce(&mut T) -> R) -> R {
-    // SAFETY: a cell is of one thread at a time, and no `change` in this file reaches its own.
-    change(unsafe { &mut *cell.as_ptr() })
 }

@@ -6,6 +6,7 @@
 //! runs inside an interpreter, in a model checker, and in a simulation.
 
 mod account;
+mod holder;
 mod line;
 mod policy;
 mod queue;
@@ -18,3 +19,11 @@ pub use line::{Answer, Host, Line};
 pub use policy::{Level, Policy, Settings, UnknownName};
 pub use queue::{Queue, Waiter};
 pub use scheduler::Scheduler;
+
+use std::cell::Cell;
+
+/// Calls `change` with what is in `cell`, in place, and returns what that returns.
+fn modify<T, R>(cell: &Cell<T>, change: impl FnOnce(&mut T) -> R) -> R {
+    // SAFETY: a cell is of one thread at a time, and no `change` in this module reaches its own.
+    change(unsafe { &mut *cell.as_ptr() })
+}

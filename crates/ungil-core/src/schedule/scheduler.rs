@@ -320,6 +320,31 @@ mod tests {
     }
 
     #[test]
+    fn who_was_overtaken_waits_before_it_asks_but_not_for_each_that_overtakes_it() {
+        for policy in [Policy::Interactive, Policy::Priority] {
+            let mut scheduler = Scheduler::new(0, policy.into());
+            let (mut greedy, mut overtaken) = (Account::new(), Account::new());
+            greedy.level = Level::Low;
+            scheduler.enter(&mut greedy, NOW_NS, false);
+            scheduler.released(&mut greedy, held(50, false), Level::Normal.weight());
+            let holder = scheduler.enter(&mut greedy, NOW_NS, false);
+            scheduler.enter(&mut overtaken, NOW_NS, false);
+            overtaken.was_overtaken(NOW_NS);
+            let grace_ns = policy.quantum_ns() / GRACE_OF_BACK;
+            for (held_since_ns, asks_ns) in [
+                (NOW_NS, NOW_NS + grace_ns),
+                (NOW_NS + grace_ns / 2, NOW_NS + grace_ns),
+                (NOW_NS + 2 * grace_ns, NOW_NS + 2 * grace_ns),
+            ] {
+                // Another time is not the first.
+                overtaken.was_overtaken(held_since_ns);
+                let first = scheduler.enter(&mut overtaken, held_since_ns, false);
+                assert_eq!(scheduler.ask_at_ns(&holder, held_since_ns, &first), asks_ns);
+            }
+        }
+    }
+
+    #[test]
     fn a_thread_that_the_holder_woke_lets_it_have_its_quantum() {
         for policy in [Policy::Interactive, Policy::Fair, Policy::Batch, Policy::Priority] {
             let mut scheduler = Scheduler::new(0, policy.into());
