@@ -29,6 +29,7 @@ CASES = [
     "start and join 10",
     "to_thread",
     "sha256",
+    "own locks",
 ]
 MOST_COST = 1.10
 

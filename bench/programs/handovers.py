@@ -128,6 +128,19 @@ def hash_blocks(blocks: int) -> None:
     join_all(threading.Thread(target=digest) for _ in range(4))
 
 
+def lock_alone(times: int) -> None:
+    """Two threads; each takes and lets go of a lock that nobody else wants."""
+
+    def use() -> None:
+        lock = threading.Lock()
+        take, let_go = lock.acquire, lock.release
+        for _ in range(times):
+            take()
+            let_go()
+
+    join_all(threading.Thread(target=use) for _ in range(2))
+
+
 CASES: "dict[str, Callable[[float], None]]" = {
     "queue 50+50": lambda scale: pass_items(50, int(40_000 * scale)),
     "queue 4+4": lambda scale: pass_items(4, int(40_000 * scale)),
@@ -139,6 +152,7 @@ CASES: "dict[str, Callable[[float], None]]" = {
     "start and join 10": lambda scale: start_and_join(int(5_000 * scale), 10),
     "to_thread": lambda scale: ask_threads(int(100 * scale)),
     "sha256": lambda scale: hash_blocks(int(20_000 * scale)),
+    "own locks": lambda scale: lock_alone(int(2_000_000 * scale)),
 }
 
 
