@@ -24,10 +24,12 @@ CASES = [
     "pool map",
     "socket pairs",
     "own socket pairs",
+    "pipe",
     "start and join",
     "start and join 10",
     "to_thread",
     "sha256",
+    "own locks",
 ]
 MOST_COST = 1.10
 

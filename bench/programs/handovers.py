@@ -5,6 +5,7 @@ The argument names the case. Nobody computes for long in any of them.
 
 import asyncio
 import hashlib
+import os
 import queue
 import resource
 import socket
@@ -50,18 +51,23 @@ def map_tiny(items: int) -> None:
 def ping(exchanges: int) -> None:
     """Four pairs of threads; each sends a byte and waits for the other's."""
 
-    def play(end: socket.socket, first: bool) -> None:
+    def serve(end: socket.socket) -> None:
         with end:
-            if first:
+            for _ in range(exchanges):
                 end.send(b"x")
+                end.recv(1)
+
+    def answer(end: socket.socket) -> None:
+        with end:
             for _ in range(exchanges):
                 end.recv(1)
                 end.send(b"x")
 
-    ends = [end for _ in range(4) for end in socket.socketpair()]
+    pairs = [socket.socketpair() for _ in range(4)]
     join_all(
-        threading.Thread(target=play, args=(end, number % 2 == 0))
-        for number, end in enumerate(ends)
+        threading.Thread(target=target, args=(end,))
+        for pair in pairs
+        for target, end in zip((serve, answer), pair, strict=True)
     )
 
 
@@ -76,6 +82,23 @@ def send_to_oneself(exchanges: int) -> None:
                 reader.recv(1)
 
     join_all(threading.Thread(target=play) for _ in range(8))
+
+
+def write_lines(lines: int) -> None:
+    """One thread writes lines into a pipe, another reads them one by one."""
+    reader, writer = os.pipe()
+
+    def write() -> None:
+        for number in range(lines):
+            os.write(writer, b"%06d\n" % number)
+        os.close(writer)
+
+    def read() -> None:
+        while os.read(reader, 7):
+            pass
+        os.close(reader)
+
+    join_all(threading.Thread(target=target) for target in (write, read))
 
 
 def start_and_join(threads: int, at_once: int) -> None:
@@ -105,16 +128,31 @@ def hash_blocks(blocks: int) -> None:
     join_all(threading.Thread(target=digest) for _ in range(4))
 
 
+def lock_alone(times: int) -> None:
+    """Two threads; each takes and lets go of a lock that nobody else wants."""
+
+    def use() -> None:
+        lock = threading.Lock()
+        take, let_go = lock.acquire, lock.release
+        for _ in range(times):
+            take()
+            let_go()
+
+    join_all(threading.Thread(target=use) for _ in range(2))
+
+
 CASES: "dict[str, Callable[[float], None]]" = {
     "queue 50+50": lambda scale: pass_items(50, int(40_000 * scale)),
     "queue 4+4": lambda scale: pass_items(4, int(40_000 * scale)),
     "pool map": lambda scale: map_tiny(int(20_000 * scale)),
     "socket pairs": lambda scale: ping(int(10_000 * scale)),
     "own socket pairs": lambda scale: send_to_oneself(int(10_000 * scale)),
+    "pipe": lambda scale: write_lines(int(100_000 * scale)),
     "start and join": lambda scale: start_and_join(int(5_000 * scale), 1),
     "start and join 10": lambda scale: start_and_join(int(5_000 * scale), 10),
     "to_thread": lambda scale: ask_threads(int(100 * scale)),
     "sha256": lambda scale: hash_blocks(int(20_000 * scale)),
+    "own locks": lambda scale: lock_alone(int(2_000_000 * scale)),
 }
 
 

@@ -2,7 +2,7 @@
 //! of its calls.
 
 use crate::image::{self, Image, Symbol};
-use crate::{cond, free_threaded, gil, handoff, process, sem};
+use crate::{cond, free_threaded, gil, handoff, lock, process, sem};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
 use ungil_core::table::Status;
@@ -41,6 +41,13 @@ static HANDOFF_CALLS: [(&CStr, Replacement); 3] = [
     (c"pthread_mutex_unlock", Replacement(handoff::unlock as *const c_void)),
     (c"pthread_mutex_lock", Replacement(handoff::lock as *const c_void)),
     (c"pthread_cond_wait", Replacement(handoff::wait as *const c_void)),
+];
+/// The same for what its other locks are made of, as far as it makes these calls.
+static LOCK_CALLS: [(&CStr, Replacement); 4] = [
+    (c"sem_post", Replacement(lock::post as *const c_void)),
+    (c"sem_wait", Replacement(lock::wait as *const c_void)),
+    (c"sem_timedwait", Replacement(lock::timed_wait as *const c_void)),
+    (c"sem_clockwait", Replacement(lock::clock_wait as *const c_void)),
 ];
 static SEMAPHORE_CALLS: [(&CStr, Replacement); 3] = [
     (c"sem_init", Replacement(sem::init as *const c_void)),
@@ -115,6 +122,7 @@ impl Interpreter {
             Make::Conditions { runtime } => {
                 free_threaded::expect(is_free_threaded(runtime));
                 gil::expect_main(runtime.clone(), seen);
+                lock::find_clock_wait();
             }
             Make::Semaphore => sem::find_ticker(self),
             Make::PyPy | Make::Unknown => return,
@@ -123,7 +131,7 @@ impl Interpreter {
         self.redirect_exit();
         self.image.redirect(c"pthread_cond_destroy", cond::destroy as *const c_void);
         self.image.redirect(c"clock_nanosleep", cond::nanosleep as *const c_void);
-        for &(name, replacement) in self.handoff_calls() {
+        for &(name, replacement) in self.handoff_calls().iter().chain(self.lock_calls()) {
             self.image.redirect_later(name, replacement.0, &handoff::CALLS);
         }
         for &(name, replacement) in self.calls() {
@@ -203,6 +211,14 @@ impl Interpreter {
     fn handoff_calls(&self) -> &'static [(&'static CStr, Replacement)] {
         match self.make {
             Make::Conditions { .. } => &HANDOFF_CALLS,
+            Make::Semaphore | Make::PyPy | Make::Unknown => &[],
+        }
+    }
+
+    /// What leads to the hook then as well, but is not needed for a policy.
+    fn lock_calls(&self) -> &'static [(&'static CStr, Replacement)] {
+        match self.make {
+            Make::Conditions { .. } => &LOCK_CALLS,
             Make::Semaphore | Make::PyPy | Make::Unknown => &[],
         }
     }

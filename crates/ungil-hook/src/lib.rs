@@ -20,6 +20,7 @@ mod handoff;
 mod image;
 mod interpreter;
 mod late;
+mod lock;
 mod next;
 mod process;
 mod ran;

@@ -1,19 +1,29 @@
 //! Waiting for one's turn under a policy: what [`Line`] needs from the interpreter and the kernel.
 
 use crate::gil::Gil;
+use crate::lock::Poster;
 use crate::process::{keeping_errno, last_errno, set_errno};
 use crate::{clock, control, handoff};
 use libc::{c_int, c_long, pthread_mutex_t, timespec};
 use std::cell::Cell;
 use std::ptr::null;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use ungil_core::schedule::{Account, Answer, Host, Level, Policy, Settings};
+use ungil_core::schedule::{Account, Answer, Host, Level, Policy, Settings, Waker};
 
 /// A thread that no timer wakes looks again after this long all the same. It is not needed; but
 /// nobody should have to restart a server to find out that it was.
 const LONGEST_SLEEP_NS: u64 = 1_000_000_000;
+
+/// What belongs to a thread. In one piece: to find it is a call.
+struct Own {
+    account: Cell<Account>,
+    /// Who woke it since it last had the GIL.
+    waker: Cell<Poster>,
+}
+
 thread_local! {
-    static ACCOUNT: Cell<Account> = const { Cell::new(Account::new()) };
+    static OWN: Own =
+        const { Own { account: Cell::new(Account::new()), waker: Cell::new(Poster::NOBODY) } };
     /// Whether this is the main thread; 0 while that is not known.
     static IS_MAIN: Cell<u8> = const { Cell::new(0) };
 }
@@ -23,6 +33,8 @@ struct Here {
     gil: &'static Gil,
     /// The GIL's own mutex, held by the calling thread.
     mutex: *mut pthread_mutex_t,
+    /// Who woke the calling thread.
+    waker: Poster,
 }
 
 /// Waits for `gil` in its line, as `pthread_cond_timedwait` would: returns 0, or `ETIMEDOUT` if the
@@ -32,7 +44,11 @@ struct Here {
 /// The calling thread holds `mutex`, which is that of `gil`.
 pub unsafe fn wait(gil: &'static Gil, mutex: *mut pthread_mutex_t, settings: Settings) -> c_int {
     let urgent = must_run_a_handler();
-    match ACCOUNT.with(|account| gil.line.wait(&Here { gil, mutex }, settings, account, urgent)) {
+    let answer = OWN.with(|own| {
+        let here = Here { gil, mutex, waker: own.waker.get() };
+        gil.line.wait(&here, settings, &own.account, urgent)
+    });
+    match answer {
         Answer::LookAgain => 0,
         Answer::AskToDrop => libc::ETIMEDOUT,
     }
@@ -42,7 +58,10 @@ pub unsafe fn wait(gil: &'static Gil, mutex: *mut pthread_mutex_t, settings: Set
 /// has never been a policy.
 #[inline]
 pub fn acquired(gil: &'static Gil) {
-    ACCOUNT.with(|account| gil.line.acquired(&Here::mutex_unused(gil), account));
+    OWN.with(|own| {
+        own.waker.set(Poster::NOBODY);
+        gil.line.acquired(&Here::without_mutex(gil), &own.account);
+    });
 }
 
 /// The calling thread has let go of `gil`, whose mutex it holds.
@@ -50,20 +69,37 @@ pub fn acquired(gil: &'static Gil) {
 pub fn released(gil: &'static Gil) {
     forget_interruption();
     let settings = control::settings();
-    ACCOUNT.with(|account| gil.line.released(&Here::mutex_unused(gil), settings, account));
+    OWN.with(|own| {
+        own.waker.set(Poster::NOBODY);
+        gil.line.released(&Here::without_mutex(gil), settings, &own.account);
+    });
+}
+
+/// The calling thread, which has no GIL, has waited for a lock until `poster` let go of it.
+#[inline]
+pub fn was_woken_by(poster: Poster) {
+    OWN.with(|own| own.waker.set(poster));
+}
+
+/// [`Account::place_ns`] of the calling thread.
+#[inline]
+pub fn place_ns() -> u64 {
+    OWN.with(|own| own.account.get().place_ns())
 }
 
 /// The level of the calling thread.
 pub fn level() -> Level {
-    ACCOUNT.get().level
+    OWN.with(|own| own.account.get().level)
 }
 
 /// Gives the calling thread a level and returns the one it had.
 pub fn set_level(level: Level) -> Level {
-    let mut account = ACCOUNT.get();
-    let before = std::mem::replace(&mut account.level, level);
-    ACCOUNT.set(account);
-    before
+    OWN.with(|own| {
+        let mut account = own.account.get();
+        let before = std::mem::replace(&mut account.level, level);
+        own.account.set(account);
+        before
+    })
 }
 
 /// In a child after fork: its only thread is the main thread now.
@@ -101,9 +137,9 @@ fn is_main() -> bool {
 }
 
 impl Here {
-    /// For what does not sleep.
-    fn mutex_unused(gil: &'static Gil) -> Self {
-        Self { gil, mutex: std::ptr::null_mut() }
+    /// For what does not wait.
+    fn without_mutex(gil: &'static Gil) -> Self {
+        Self { gil, mutex: std::ptr::null_mut(), waker: Poster::NOBODY }
     }
 }
 
@@ -167,6 +203,12 @@ impl Host for Here {
 
     fn drop_requested(&self) -> bool {
         self.gil.drop_requested.load(Relaxed)
+    }
+
+    fn waker(&self) -> Option<Waker> {
+        let Poster { token, place_ns } = self.waker;
+        let is_holder = self.is_locked() && self.gil.last_holder.load(Relaxed) == token;
+        (token != 0).then_some(Waker { place_ns, is_holder })
     }
 }
 

@@ -12,9 +12,12 @@
 //!
 //! Everything here runs under the GIL's own mutex, which [`Host::sleep`] lets go and takes again.
 
+use super::account::{Account, Standing, Waker};
+use super::holder::Holder;
+use super::modify;
 use super::policy::{Policy, Settings};
 use super::queue::{Queue, Waiter};
-use super::scheduler::{Account, Hold, Scheduler, Standing};
+use super::scheduler::Scheduler;
 use crate::sync::{AtomicU32, Ordering::Relaxed};
 use std::cell::Cell;
 use std::ptr::null;
@@ -28,10 +31,6 @@ const REPEAT_NS: u64 = 50_000_000;
 /// A thread that is asked earlier than the timekeeper's timer says is worth a wake-up only if it
 /// is earlier by this much.
 const WORTH_WAKING_NS: u64 = 100_000;
-/// Shorter holds are taken as all CPU time, longer ones are measured: the clock of a thread's CPU
-/// time is a system call.
-const MEASURED_FROM_NS: u64 = 100_000;
-
 /// Values of [`Waiter::word`].
 const ASLEEP: u32 = 0;
 /// The GIL is meant for this thread, which is out of the queue.
@@ -64,6 +63,8 @@ pub trait Host {
     fn switches(&self) -> u32;
     /// Whether the holder has been asked to let go.
     fn drop_requested(&self) -> bool;
+    /// Who has woken the calling thread, if it was a thread, by letting go of a lock.
+    fn waker(&self) -> Option<Waker>;
 }
 
 /// What a thread that waited does next.
@@ -89,17 +90,7 @@ pub struct Line {
     asked_ns: Cell<u64>,
     /// The standing of the thread that is about to acquire after its wait.
     entering: Cell<Option<Standing>>,
-    holder: Cell<Standing>,
-    holder_account: Cell<Account>,
-    /// Since when somebody waits for the holder, 0 if nobody does.
-    wanted_since_ns: Cell<u64>,
-    /// The holder's CPU time at that time, if it was the holder itself that noted it.
-    holder_cpu_ns: Cell<Option<u64>>,
-    /// Since when the holder has it, if it had waited for it and nobody else did; otherwise 0.
-    held_since_ns: Cell<u64>,
-    /// When the GIL was wanted last, and how often it was taken since.
-    alone_since_ns: Cell<u64>,
-    taken_alone: Cell<u64>,
+    holder: Holder,
 }
 
 impl Line {
@@ -115,13 +106,7 @@ impl Line {
             timer_ns: Cell::new(0),
             asked_ns: Cell::new(0),
             entering: Cell::new(None),
-            holder: Cell::new(Standing::NOBODY),
-            holder_account: Cell::new(Account::new()),
-            wanted_since_ns: Cell::new(0),
-            holder_cpu_ns: Cell::new(None),
-            alone_since_ns: Cell::new(0),
-            held_since_ns: Cell::new(0),
-            taken_alone: Cell::new(0),
+            holder: Holder::new(),
         }
     }
 
@@ -131,7 +116,7 @@ impl Line {
         self.granted.set(null());
         self.timekeeper.set(null());
         self.entering.set(None);
-        self.wanted_since_ns.set(0);
+        self.holder.forget();
     }
 
     /// Whether somebody waits here.
@@ -159,7 +144,13 @@ impl Line {
         let mut now = host.now_ns();
         self.adopt(host, settings);
         if host.is_locked() {
-            self.note_wanted(now);
+            modify(&self.scheduler, |scheduler| self.holder.is_wanted(scheduler, now));
+        }
+        if let Some(waker) = host.waker()
+            && !account.get().is_waiting()
+        {
+            let holder = self.holder.standing();
+            modify(account, |own| self.scheduler.get().was_woken(own, waker, &holder));
         }
         let waiter = Waiter::new(self.enter(account, now, urgent));
         // SAFETY: on every way out of this function it is out of the queue.
@@ -190,7 +181,7 @@ impl Line {
                         return Answer::LookAgain; // Its standing is of another policy.
                     }
                     now = host.now_ns();
-                    modify(account, |own| own.is_overtaken = true);
+                    modify(account, |own| own.was_overtaken(now));
                     waiter.set_standing(self.enter(account, now, urgent));
                     // SAFETY: it was popped when the GIL was granted.
                     unsafe { self.queue.insert(&waiter) };
@@ -222,10 +213,10 @@ impl Line {
         if self.queue.is_empty() && self.granted.get().is_null() {
             // A clock for each acquire would cost too much; after a wait it does not count.
             let waited = self.entering.take().is_some();
-            self.held_since_ns.set(if waited { host.now_ns() } else { 0 });
-            self.becomes_holder(account);
-            self.wanted_since_ns.set(0);
-            self.taken_alone.set(self.taken_alone.get() + 1);
+            self.holder.took_alone(account, waited.then(|| host.now_ns()));
+        } else if self.holder.is_back(host) && !account.get().is_waiting() {
+            // Those who wait look by themselves when they are due.
+            self.holder.took_back(&self.scheduler.get(), account);
         } else {
             self.acquired_before_others(host, account);
         }
@@ -235,22 +226,23 @@ impl Line {
     fn acquired_before_others(&self, host: &impl Host, account: &Cell<Account>) {
         let now = host.now_ns();
         let holder = self.entering.take().unwrap_or_else(|| self.enter(account, now, false));
-        self.becomes_holder(account);
-        self.holder.set(holder);
-        self.wanted_since_ns.set(now);
-        self.holder_cpu_ns.set(Some(host.thread_cpu_ns()));
+        self.holder.took(host, holder, account, now);
         if let Some(first) = self.queue.first()
             && self.granted.get().is_null()
         {
             modify(&self.scheduler, |scheduler| scheduler.acquired(&holder, &first.standing()));
         }
         let timer = if self.timekeeper.get().is_null() { u64::MAX } else { self.timer_ns.get() };
-        if self.ask_at_ns(host).saturating_add(WORTH_WAKING_NS) < timer {
+        let ask_at = self.ask_at_ns(host);
+        if ask_at.saturating_add(WORTH_WAKING_NS) < timer {
             // SAFETY: the timekeeper is in the queue.
             let waiter = unsafe { self.timekeeper.get().as_ref() }.or(self.queue.first());
             if let Some(waiter) = waiter {
                 waiter.word.store(LOOK, Relaxed);
                 host.wake_when_unlocked(&waiter.word);
+                // It may take long to get a processor, and is not to be woken again meanwhile.
+                self.timekeeper.set(waiter);
+                self.timer_ns.set(ask_at);
             }
         }
     }
@@ -258,7 +250,7 @@ impl Line {
     /// The calling thread has let go of the GIL: it goes to the first in line.
     #[inline]
     pub fn released(&self, host: &impl Host, settings: Settings, account: &Cell<Account>) {
-        if self.wanted_since_ns.get() != 0 || !self.queue.is_empty() {
+        if self.holder.wanted_since_ns() != 0 || !self.queue.is_empty() {
             self.released_to_others(host, settings, account);
         }
     }
@@ -266,25 +258,9 @@ impl Line {
     #[cold]
     fn released_to_others(&self, host: &impl Host, settings: Settings, account: &Cell<Account>) {
         let now = host.now_ns();
-        let since = self.wanted_since_ns.replace(0);
-        if since != 0 {
-            let wall_ns = now.saturating_sub(since);
-            let used_ns = match self.holder_cpu_ns.take() {
-                Some(before) if wall_ns >= MEASURED_FROM_NS => {
-                    wall_ns.min(host.thread_cpu_ns().saturating_sub(before))
-                }
-                _ => wall_ns,
-            };
-            let hold = Hold { until_ns: now, wall_ns, used_ns, forced: host.drop_requested() };
-            let mut own = self.holder_account.get();
-            own.level = account.get().level;
-            modify(&self.scheduler, |scheduler| {
-                scheduler.released(&mut own, hold, self.queue.weight());
-            });
-            account.set(own);
-            self.alone_since_ns.set(now);
-            self.taken_alone.set(0);
-        }
+        let since = modify(&self.scheduler, |scheduler| {
+            self.holder.let_go(host, scheduler, account, now, self.queue.weight())
+        });
         self.adopt(host, settings);
         // One that was granted the GIL before is on its way and will find it free.
         if self.granted.get().is_null()
@@ -296,7 +272,8 @@ impl Line {
             self.granted.set(next);
             self.granted_ns.set(now);
             next.word.store(GRANTED, Relaxed);
-            let due = self.scheduler.get().ask_at_ns(&self.holder.get(), since, &next.standing());
+            let holder = self.holder.standing();
+            let due = self.scheduler.get().ask_at_ns(&holder, since, &next.standing());
             if due <= since {
                 // It may not wait until the kernel lets this thread go on after the unlocking.
                 host.wake(&next.word);
@@ -333,35 +310,6 @@ impl Line {
         is_meant(self.granted.get()) || is_meant(self.timekeeper.get()) || self.queue.has(word)
     }
 
-    /// Its wait is over, but is remembered for as long as it has the GIL.
-    #[inline]
-    fn becomes_holder(&self, account: &Cell<Account>) {
-        let mut own = account.get();
-        self.holder_account.set(own);
-        if own.is_waiting() {
-            own.has_waited();
-            account.set(own);
-        }
-    }
-
-    /// The holder's time begins to count with the first thread that waits for it.
-    fn note_wanted(&self, now: u64) {
-        if self.wanted_since_ns.get() == 0 {
-            self.wanted_since_ns.set(now);
-            self.holder_cpu_ns.set(None);
-            // All holds since then took this long on average; one that computes took just one.
-            let alone_ns = now.saturating_sub(self.alone_since_ns.get());
-            let alone_ns = alone_ns / self.taken_alone.get().max(1);
-            let ran_ns = match self.held_since_ns.get() {
-                0 => 0,
-                since => now.saturating_sub(since),
-            };
-            self.holder.set(modify(&self.scheduler, |scheduler| {
-                modify(&self.holder_account, |own| scheduler.was_alone(own, now, alone_ns, ran_ns))
-            }));
-        }
-    }
-
     fn leave(&self, waiter: &Waiter) {
         // SAFETY: the caller is `wait`, whose waiter is in the queue there.
         unsafe { self.queue.remove(waiter) };
@@ -374,8 +322,8 @@ impl Line {
     fn ask_at_ns(&self, host: &impl Host) -> u64 {
         let Some(first) = self.queue.first().filter(|_| host.is_locked()) else { return u64::MAX };
         let at = self.scheduler.get().ask_at_ns(
-            &self.holder.get(),
-            self.wanted_since_ns.get(),
+            &self.holder.standing(),
+            self.holder.wanted_since_ns(),
             &first.standing(),
         );
         if host.drop_requested() { at.max(self.asked_ns.get() + REPEAT_NS) } else { at }
@@ -400,12 +348,4 @@ impl Line {
     fn may_pass_over(&self, now: u64) -> bool {
         self.granted.get().is_null() || now >= self.granted_ns.get() + OVERDUE_NS
     }
-}
-
-/// Calls `change` with what is in `cell`, and returns what that returns.
-fn modify<T: Copy, R>(cell: &Cell<T>, change: impl FnOnce(&mut T) -> R) -> R {
-    let mut value = cell.get();
-    let result = change(&mut value);
-    cell.set(value);
-    result
 }

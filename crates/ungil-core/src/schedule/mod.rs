@@ -5,6 +5,8 @@
 //! in which threads wait for their turn; it is generic over its [`Host`], so that the same code
 //! runs inside an interpreter, in a model checker, and in a simulation.
 
+mod account;
+mod holder;
 mod line;
 mod policy;
 mod queue;
@@ -12,7 +14,16 @@ mod scheduler;
 #[cfg(test)]
 mod tests;
 
+pub use account::{Account, Hold, Standing, Waker};
 pub use line::{Answer, Host, Line};
 pub use policy::{Level, Policy, Settings, UnknownName};
 pub use queue::{Queue, Waiter};
-pub use scheduler::{Account, Hold, Scheduler, Standing};
+pub use scheduler::Scheduler;
+
+use std::cell::Cell;
+
+/// Calls `change` with what is in `cell`, in place, and returns what that returns.
+fn modify<T, R>(cell: &Cell<T>, change: impl FnOnce(&mut T) -> R) -> R {
+    // SAFETY: a cell is of one thread at a time, and no `change` in this module reaches its own.
+    change(unsafe { &mut *cell.as_ptr() })
+}

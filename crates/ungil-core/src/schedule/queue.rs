@@ -2,7 +2,7 @@
 //! and Tarjan, 1986) whose nodes lie on the stacks of the waiting threads, so that it needs no
 //! memory of its own and has no limit. Equal ranks leave in the order in which they came.
 
-use super::scheduler::Standing;
+use super::account::Standing;
 use crate::sync::AtomicU32;
 use std::cell::Cell;
 use std::ptr::null;

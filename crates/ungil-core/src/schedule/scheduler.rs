@@ -37,6 +37,7 @@
 //! time that happens adds a hold. But whoever does it out of order pays for it, is a quantum ahead
 //! soon, and is then asked at once; and who was asked stands in line, which the hook sees to.
 
+use super::account::{Account, Hold, Standing, Waker};
 use super::policy::{Level, Policy, Settings};
 
 /// How many quanta behind the floor a thread may come back under [`Policy::Interactive`].
@@ -48,6 +49,9 @@ pub(super) const LAG: u64 = 10;
 /// level, interrupts: what blocks soon anyway is not worth two handoffs. (CFS had its wake-up
 /// granularity for this.)
 pub(super) const GRACE: u64 = 20;
+/// The same for a thread that comes of its own accord, which will more likely block soon; and it
+/// may hold a lock by then for which others would line up, one switch each, for long.
+pub(super) const GRACE_OF_BACK: u64 = 4;
 /// What a thread pays for each of its uses beside the time of it: some 7 µs in which nobody has the
 /// GIL, because it goes from one thread to another. Else many threads with uses shorter than that
 /// would share out the rest of the time only.
@@ -56,112 +60,6 @@ const HANDOFF_NS: u64 = 7_000;
 pub const AGING_NS: u64 = 200_000_000;
 /// Where virtual time begins, so that nothing lies before zero.
 const BEGINNING_NS: u64 = 1 << 62;
-
-/// What is remembered of a thread between its uses of the GIL.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Account {
-    virtual_ns: u64,
-    /// How long its turn has lasted, if it was interrupted.
-    turn_ns: u64,
-    /// Since when it waits, 0 if it does not. One wait can enter the line several times, because
-    /// whoever asks the holder leaves it, and keeps its place.
-    waits_since_ns: u64,
-    /// Chosen by the user.
-    pub level: Level,
-    /// Which GIL the virtual time belongs to, plus one.
-    gil: u32,
-    /// Whether this wait goes before all others.
-    is_urgent: bool,
-    /// Whether another thread took the GIL that was given to it in this wait.
-    pub is_overtaken: bool,
-    /// How much earlier it is let in than its virtual time says.
-    early_ns: u64,
-    /// When it gave back a GIL that others wanted, 0 if it never did.
-    left_ns: u64,
-}
-
-impl Account {
-    /// The account of a new thread.
-    pub const fn new() -> Self {
-        Self {
-            virtual_ns: 0,
-            turn_ns: 0,
-            waits_since_ns: 0,
-            level: Level::Normal,
-            gil: 0,
-            is_urgent: false,
-            is_overtaken: false,
-            early_ns: 0,
-            left_ns: 0,
-        }
-    }
-
-    /// Whether it waits.
-    #[inline]
-    pub fn is_waiting(&self) -> bool {
-        self.waits_since_ns != 0
-    }
-
-    /// Its wait is over.
-    #[inline]
-    pub fn has_waited(&mut self) {
-        self.waits_since_ns = 0;
-        self.is_urgent = false;
-        self.is_overtaken = false;
-    }
-}
-
-/// A thread's place among those that want a GIL, from its arrival until it has let go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
-    /// Who has less goes first.
-    pub rank: u64,
-    /// Among those of one rank, who has waited longer goes first.
-    pub since_ns: u64,
-    /// When its turn began.
-    virtual_ns: u64,
-    /// How long its turn has lasted.
-    turn_ns: u64,
-    level: Level,
-    is_overtaken: bool,
-}
-
-impl Standing {
-    /// Before everybody else.
-    const URGENT: u64 = 0;
-    /// Of no thread.
-    pub(super) const NOBODY: Self = Self {
-        rank: 0,
-        since_ns: 0,
-        virtual_ns: 0,
-        turn_ns: 0,
-        level: Level::Normal,
-        is_overtaken: false,
-    };
-
-    /// Its part of what is shared.
-    pub(super) fn weight(&self) -> u64 {
-        self.level.weight()
-    }
-
-    #[cfg(all(test, not(loom)))]
-    pub(super) fn ranked(rank: u64) -> Self {
-        Self { rank, ..Self::NOBODY }
-    }
-}
-
-/// How the GIL was held while somebody wanted it.
-#[derive(Clone, Copy, Debug)]
-pub struct Hold {
-    /// When it ended.
-    pub until_ns: u64,
-    /// How long.
-    pub wall_ns: u64,
-    /// How long the holder had a processor.
-    pub used_ns: u64,
-    /// Whether it was asked to let go.
-    pub forced: bool,
-}
 
 /// Decides for one GIL. Times are in nanoseconds of one clock that never goes back.
 #[derive(Clone, Copy, Debug)]
@@ -191,10 +89,7 @@ impl Scheduler {
     /// it has it.
     pub fn enter(&self, account: &mut Account, now_ns: u64, urgent: bool) -> Standing {
         account.is_urgent |= urgent;
-        if account.gil != self.gil {
-            let (level, is_urgent) = (account.level, account.is_urgent);
-            *account = Account { level, is_urgent, gil: self.gil, ..Account::new() };
-        }
+        account.be_for_gil(self.gil);
         if account.waits_since_ns == 0 {
             account.waits_since_ns = now_ns;
             let is_new = account.left_ns == 0;
@@ -212,15 +107,15 @@ impl Scheduler {
             let first = self.floor_ns.saturating_sub(self.credit_ns());
             account.early_ns = if is_fresh { account.virtual_ns - first } else { 0 };
         }
-        let Account { virtual_ns, early_ns, turn_ns, waits_since_ns, .. } = *account;
-        let Account { level, is_overtaken, .. } = *account;
-        let rank = virtual_ns.saturating_sub(early_ns);
+        let Account { level, virtual_ns, turn_ns, waits_since_ns: since_ns, .. } = *account;
+        let place_ns = account.place_ns();
         let rank = match self.settings.policy {
             _ if account.is_urgent => Standing::URGENT,
-            Policy::Priority => waits_since_ns.saturating_add(self.patience_ns(level, rank)),
-            _ => rank,
+            Policy::Priority => since_ns.saturating_add(self.patience_ns(level, place_ns)),
+            _ => place_ns,
         };
-        Standing { rank, since_ns: waits_since_ns, virtual_ns, turn_ns, level, is_overtaken }
+        let Account { overtaken_ns, was_forced, .. } = *account;
+        Standing { rank, since_ns, virtual_ns, turn_ns, level, overtaken_ns, is_back: !was_forced }
     }
 
     /// The standing of the thread with `account`, which had held the GIL for `alone_ns` when
@@ -239,47 +134,83 @@ impl Scheduler {
             // It has had what it waited for.
             account.has_waited();
         }
-        account.turn_ns = account.turn_ns.max(ran_ns.min(self.grace_ns()));
         let standing = self.enter(account, now_ns, false);
+        let grace = self.grace_ns(&standing);
+        let ran_ns = if alone_ns >= self.settings.quantum_ns { alone_ns } else { ran_ns };
+        account.turn_ns = account.turn_ns.max(ran_ns.min(grace));
         if self.credit_ns() == 0 {
-            return standing;
+            return Standing { turn_ns: account.turn_ns, ..standing };
         }
         let passed = account.level.to_virtual(alone_ns).min(self.lag_ns());
         account.virtual_ns = account.virtual_ns.saturating_add(passed);
         self.floor_ns = self.floor_ns.max(account.virtual_ns);
-        Standing { virtual_ns: account.virtual_ns, ..standing }
+        Standing { virtual_ns: account.virtual_ns, turn_ns: account.turn_ns, ..standing }
+    }
+
+    /// The thread with `account`, which is about to wait, was woken by another: it is in no greater
+    /// hurry than that one, which will block soon, or has work for more of them.
+    pub fn was_woken(&self, account: &mut Account, waker: Waker, holder: &Standing) {
+        let holder_ns = if waker.is_holder { holder.virtual_ns } else { 0 };
+        let most = self.floor_ns.saturating_add(self.lag_ns());
+        account.be_for_gil(self.gil);
+        account.behind_ns = waker.place_ns.max(holder_ns).min(most);
     }
 
     /// When `first` is to ask a thread that has held the GIL with `holder` since `held_since_ns`
     /// to let go.
     pub fn ask_at_ns(&self, holder: &Standing, held_since_ns: u64, first: &Standing) -> u64 {
-        let quantum = self.settings.quantum_ns;
         if first.rank == Standing::URGENT {
             return held_since_ns;
         }
-        // Uses so short that they fit into a grace could go on overtaking for ever.
-        let grace = if first.is_overtaken { 0 } else { self.grace_ns() };
+        let grace = self.grace_ns(holder);
+        // Uses that fit into a grace could go on overtaking for ever, so they share one.
+        let (grace, earliest) = match first.overtaken_ns {
+            0 => (grace, held_since_ns),
+            since_ns => (0, since_ns.saturating_add(grace).max(held_since_ns)),
+        };
         if self.settings.policy == Policy::Priority {
-            if first.rank < holder.rank {
-                let grace = if first.level > holder.level { 0 } else { grace };
-                return held_since_ns.saturating_add(grace.saturating_sub(holder.turn_ns));
-            }
-            let mut until = held_since_ns.saturating_add(quantum);
-            if holder.level > first.level && holder.rank != Standing::URGENT {
-                // For as long as it could still have waited without being passed over.
-                let patience = holder.since_ns.saturating_add(level_patience_ns(holder.level));
-                let patience = patience.saturating_sub(held_since_ns);
-                until = until.max(first.rank.saturating_sub(patience));
-            }
-            return until;
+            return self.ask_by_rank_at_ns(holder, held_since_ns, first, grace).max(earliest);
         }
+        let quantum = self.settings.quantum_ns;
         let may_run = if first.rank >= holder.virtual_ns {
             quantum.max(holder.level.to_real(first.rank - holder.virtual_ns))
         } else {
             quantum.saturating_sub(holder.level.to_real(holder.virtual_ns - first.rank))
         };
-        let may_run = may_run.max(grace);
-        held_since_ns.saturating_add(may_run.saturating_sub(holder.turn_ns))
+        let may_run = may_run.max(grace).saturating_sub(holder.turn_ns);
+        held_since_ns.saturating_add(may_run).max(earliest)
+    }
+
+    /// The same under [`Policy::Priority`].
+    fn ask_by_rank_at_ns(
+        &self,
+        holder: &Standing,
+        held_since_ns: u64,
+        first: &Standing,
+        grace: u64,
+    ) -> u64 {
+        let quantum = self.settings.quantum_ns;
+        if first.rank >= holder.rank {
+            let until = held_since_ns.saturating_add(quantum);
+            if holder.level <= first.level || holder.rank == Standing::URGENT {
+                return until;
+            }
+            // For as long as it could still have waited without being passed over.
+            let patience = holder.since_ns.saturating_add(level_patience_ns(holder.level));
+            return until.max(first.rank.saturating_sub(patience.saturating_sub(held_since_ns)));
+        }
+        if first.level > holder.level {
+            return held_since_ns;
+        }
+        // An equal thread that only came earlier.
+        if first.level == holder.level && holder.rank - first.rank < AGING_NS / 4 {
+            let since_ns = match first.overtaken_ns {
+                0 => held_since_ns,
+                overtaken_ns => overtaken_ns,
+            };
+            return since_ns.saturating_add(quantum);
+        }
+        held_since_ns.saturating_add(grace.saturating_sub(holder.turn_ns))
     }
 
     /// A thread got the GIL; `first` is the first of those that still wait.
@@ -299,9 +230,12 @@ impl Scheduler {
         let goes_on = hold.forced && turn < quantum - quantum / 8;
         account.turn_ns = if goes_on { turn } else { 0 };
         account.left_ns = hold.until_ns;
+        account.was_forced = hold.forced;
         account.has_waited();
         let before = account.virtual_ns.max(self.floor_ns);
-        let used_ns = hold.used_ns.saturating_add(HANDOFF_NS);
+        let handoff_ns = if hold.handed_over { HANDOFF_NS } else { 0 };
+        let owed_ns = std::mem::take(&mut account.owed_ns);
+        let used_ns = hold.used_ns.saturating_add(handoff_ns).saturating_add(owed_ns);
         let passed = account.level.to_virtual(used_ns).min(self.lag_ns());
         account.virtual_ns = account.virtual_ns.saturating_add(passed);
         let ahead = account.virtual_ns.saturating_sub(before);
@@ -310,8 +244,8 @@ impl Scheduler {
             self.floor_ns.saturating_add(ahead.saturating_mul(weight) / (weight + waiting));
     }
 
-    fn grace_ns(&self) -> u64 {
-        self.settings.quantum_ns / GRACE
+    fn grace_ns(&self, holder: &Standing) -> u64 {
+        self.settings.quantum_ns / if holder.is_back { GRACE_OF_BACK } else { GRACE }
     }
 
     fn lag_ns(&self) -> u64 {
@@ -347,7 +281,7 @@ mod tests {
     const NOW_NS: u64 = 1_000 * MS;
 
     fn held(ms: u64, forced: bool) -> Hold {
-        Hold { until_ns: NOW_NS, wall_ns: ms * MS, used_ns: ms * MS, forced }
+        Hold { until_ns: NOW_NS, wall_ns: ms * MS, used_ns: ms * MS, forced, handed_over: true }
     }
 
     #[test]
@@ -370,16 +304,78 @@ mod tests {
 
     #[test]
     fn nobody_but_an_urgent_thread_interrupts_a_use_that_has_just_begun() {
-        let mut scheduler = Scheduler::new(0, Policy::Interactive.into());
-        let (mut greedy, mut modest) = (Account::new(), Account::new());
-        scheduler.enter(&mut greedy, NOW_NS, false);
-        scheduler.released(&mut greedy, held(50, false), Level::Normal.weight());
-        let greedy = scheduler.enter(&mut greedy, NOW_NS, false);
-        let first = scheduler.enter(&mut modest, NOW_NS, false);
-        let grace_ns = Policy::Interactive.quantum_ns() / GRACE;
-        assert_eq!(scheduler.ask_at_ns(&greedy, NOW_NS, &first), NOW_NS + grace_ns);
-        let urgent = scheduler.enter(&mut modest, NOW_NS, true);
-        assert_eq!(scheduler.ask_at_ns(&greedy, NOW_NS, &urgent), NOW_NS);
+        // A thread that comes of its own accord will block soon, one that was forced will not.
+        for (forced, grace) in [(false, GRACE_OF_BACK), (true, GRACE)] {
+            let mut scheduler = Scheduler::new(0, Policy::Interactive.into());
+            let (mut greedy, mut modest) = (Account::new(), Account::new());
+            scheduler.enter(&mut greedy, NOW_NS, false);
+            scheduler.released(&mut greedy, held(50, forced), Level::Normal.weight());
+            let greedy = scheduler.enter(&mut greedy, NOW_NS, false);
+            let first = scheduler.enter(&mut modest, NOW_NS, false);
+            let grace_ns = Policy::Interactive.quantum_ns() / grace;
+            assert_eq!(scheduler.ask_at_ns(&greedy, NOW_NS, &first), NOW_NS + grace_ns);
+            let urgent = scheduler.enter(&mut modest, NOW_NS, true);
+            assert_eq!(scheduler.ask_at_ns(&greedy, NOW_NS, &urgent), NOW_NS);
+        }
+    }
+
+    #[test]
+    fn who_was_overtaken_waits_before_it_asks_but_not_for_each_that_overtakes_it() {
+        for policy in [Policy::Interactive, Policy::Priority] {
+            let mut scheduler = Scheduler::new(0, policy.into());
+            let (mut greedy, mut overtaken) = (Account::new(), Account::new());
+            greedy.level = Level::Low;
+            scheduler.enter(&mut greedy, NOW_NS, false);
+            scheduler.released(&mut greedy, held(50, false), Level::Normal.weight());
+            let holder = scheduler.enter(&mut greedy, NOW_NS, false);
+            scheduler.enter(&mut overtaken, NOW_NS, false);
+            overtaken.was_overtaken(NOW_NS);
+            let grace_ns = policy.quantum_ns() / GRACE_OF_BACK;
+            for (held_since_ns, asks_ns) in [
+                (NOW_NS, NOW_NS + grace_ns),
+                (NOW_NS + grace_ns / 2, NOW_NS + grace_ns),
+                (NOW_NS + 2 * grace_ns, NOW_NS + 2 * grace_ns),
+            ] {
+                // Another time is not the first.
+                overtaken.was_overtaken(held_since_ns);
+                let first = scheduler.enter(&mut overtaken, held_since_ns, false);
+                assert_eq!(scheduler.ask_at_ns(&holder, held_since_ns, &first), asks_ns);
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_that_the_holder_woke_lets_it_have_its_quantum() {
+        for policy in [Policy::Interactive, Policy::Fair, Policy::Batch, Policy::Priority] {
+            let mut scheduler = Scheduler::new(0, policy.into());
+            let mut greedy = Account::new();
+            scheduler.enter(&mut greedy, NOW_NS, false);
+            scheduler.released(&mut greedy, held(4_000, false), Level::Normal.weight());
+            let holder = scheduler.enter(&mut greedy, NOW_NS, false);
+            let asks_ns = |place_ns, is_holder| {
+                let mut woken = Account::new();
+                scheduler.was_woken(&mut woken, Waker { place_ns, is_holder }, &holder);
+                let woken = scheduler.enter(&mut woken, NOW_NS, false);
+                scheduler.ask_at_ns(&holder, NOW_NS, &woken) - NOW_NS
+            };
+            let place_ns = greedy.place_ns();
+            assert_eq!(asks_ns(place_ns, true), policy.quantum_ns());
+            assert_eq!(asks_ns(0, true), policy.quantum_ns(), "by what it is by now");
+            assert_eq!(asks_ns(place_ns, false), policy.quantum_ns(), "by one like the holder");
+            let of_little_ns = Account::new().place_ns();
+            assert!(asks_ns(of_little_ns, false) < policy.quantum_ns(), "by one that uses little");
+        }
+    }
+
+    #[test]
+    fn nobody_is_put_further_behind_than_the_lag_by_the_thread_that_woke_it() {
+        let scheduler = Scheduler::new(0, Policy::Fair.into());
+        let mut woken = Account::new();
+        let waker = Waker { place_ns: u64::MAX, is_holder: false };
+        scheduler.was_woken(&mut woken, waker, &Standing::NOBODY);
+        let woken = scheduler.enter(&mut woken, NOW_NS, false);
+        let new = scheduler.enter(&mut Account::new(), NOW_NS, false);
+        assert_eq!(woken.rank - new.rank, LAG * Policy::Fair.quantum_ns());
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! ever, which panics. A thread that was woken finds that no time has passed, one whose timer fired
 //! that it has passed entirely.
 
-use crate::schedule::{Account, Answer, Host, Line, Policy, Settings};
+use crate::schedule::{Account, Answer, Host, Line, Policy, Settings, Waker};
 use crate::sync::{AtomicU32, Ordering::Relaxed};
 use std::cell::{Cell, RefCell};
 
@@ -468,5 +468,11 @@ impl Host for Here<'_> {
 
     fn drop_requested(&self) -> bool {
         self.state(|state| state.drop_requested)
+    }
+
+    /// In every other wait it was the holder.
+    fn waker(&self) -> Option<Waker> {
+        let is_holder = self.state(|state| state.switches % 2 == 0 && state.locked);
+        is_holder.then_some(Waker { place_ns: 0, is_holder })
     }
 }

@@ -1,7 +1,7 @@
 //! What holds for every workload, over generated ones.
 
 use super::simulation::simulate;
-use super::workload::{Hold, Outcome, Step, Then, Thread, Wait, Workload};
+use super::workload::{Act, Hold, Outcome, Step, Then, Thread, Wait, Workload};
 use crate::schedule::scheduler::{AGING_NS, CREDIT, LAG};
 use crate::schedule::{Level, Policy, Settings};
 use proptest::prelude::*;
@@ -31,6 +31,16 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (20 * US..LONGEST_STEP_NS).prop_map(Step::Hold),
         2 => (US..5 * MS).prop_map(Step::Block),
         1 => (MS..100 * MS).prop_map(Step::Block),
+        2 => prop::collection::vec(act(), 1..20).prop_map(Step::Use),
+    ]
+}
+
+/// Nobody waits for another for ever: one queue has no limit, the other one that is never reached.
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        (US..500 * US).prop_map(Act::Compute),
+        (0..2usize).prop_map(Act::Put),
+        (0..2usize, 20 * US..20 * MS).prop_map(|(queue, ns)| Act::GetWithin(queue, ns)),
     ]
 }
 
@@ -44,7 +54,7 @@ fn thread() -> impl Strategy<Value = Thread> {
     (level(), prop_oneof![Just(0), 0..500 * MS], steps, then).prop_map(
         |(level, begins_ns, steps, then)| {
             // One that is new for ever uses the GIL once in its life.
-            let steps = if then == Then::Replace { vec![steps[0]] } else { steps };
+            let steps = if then == Then::Replace { vec![steps[0].clone()] } else { steps };
             Thread { level, begins_ns, steps: [steps, vec![Step::Block(50 * US)]].concat(), then }
         },
     )
@@ -57,6 +67,7 @@ fn workload() -> impl Strategy<Value = Workload> {
             threads,
             settings: vec![(0, settings)],
             signal_ns: None,
+            queues: vec![None, Some(usize::MAX)],
             lasts_ns: 3_000 * MS,
             wake_ns,
             drop_ns,
@@ -184,7 +195,7 @@ proptest! {
         let (count, lasts_ns) = (threads.len(), 5_000 * MS);
         let settings_from_0 = vec![(0, settings)];
         let workload = Workload {
-            threads, settings: settings_from_0, signal_ns: None, lasts_ns, wake_ns, drop_ns,
+            threads, settings: settings_from_0, signal_ns: None, queues: vec![], lasts_ns, wake_ns, drop_ns,
         };
         let outcome = simulate(&workload);
         let held = |thread| outcome.held_ns(thread, 1_000 * MS, lasts_ns);
@@ -213,7 +224,7 @@ proptest! {
         let lasts_ns = 20_000 * MS;
         let settings = vec![(0, policy.into())];
         let workload =
-            Workload { threads, settings, signal_ns: None, lasts_ns, wake_ns: 20 * US, drop_ns };
+            Workload { threads, settings, signal_ns: None, queues: vec![], lasts_ns, wake_ns: 20 * US, drop_ns };
         let outcome = simulate(&workload);
         let held = |thread| outcome.held_ns(thread, 0, lasts_ns);
         let all_ns: u64 = (0..levels.len()).map(held).sum();

@@ -34,6 +34,7 @@ fn under(policy: Policy, threads: Vec<Thread>) -> Workload {
         threads,
         settings,
         signal_ns: None,
+        queues: vec![],
         lasts_ns: 10 * SECOND,
         wake_ns: WAKE_NS,
         drop_ns: DROP_NS,

@@ -8,8 +8,9 @@
 //! the free GIL before it, and a holder looks at a request [`Workload::drop_ns`] after it was made.
 //! Everything else is immediate, so one workload has one schedule.
 
-use super::workload::{Hold, Outcome, Step, Then, Thread, Wait, Workload};
-use crate::schedule::{Account, Answer, Host, Line, Settings};
+use super::queues::{Locks, Posted, Queue};
+use super::workload::{Act, Hold, Outcome, Step, Then, Thread, Wait, Workload};
+use crate::schedule::{Account, Answer, Host, Line, Settings, Waker};
 use crate::sync::AtomicU32;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::cell::{Cell, RefCell};
@@ -37,11 +38,13 @@ struct Task {
 }
 
 #[derive(Debug)]
-struct World {
+pub(super) struct World {
     line: Line,
+    pub locks: Locks,
+    pub queues: Vec<Queue>,
     settings: Vec<(u64, Settings)>,
     signal_ns: Cell<Option<u64>>,
-    wake_ns: u64,
+    pub wake_ns: u64,
     drop_ns: u64,
     now_ns: Cell<u64>,
     order: Cell<u64>,
@@ -72,7 +75,9 @@ pub fn simulate(workload: &Workload) -> Outcome {
             let (world, thread) = (world.clone(), thread.clone());
             let body = move |yielder: &Yielder<(), ()>, ()| {
                 let (account, was_forced) = (Cell::new(Account::new()), Cell::new(false));
-                Here { world: &world, number, yielder, account, was_forced }.live(&thread);
+                let woken_by = Cell::new(None);
+                Here { world: &world, number, yielder, account, was_forced, woken_by }
+                    .live(&thread);
             };
             Some(Coroutine::new(body))
         })
@@ -111,8 +116,12 @@ impl World {
             wait: None,
             interrupted: false,
         });
+        let locks = Locks::default();
+        let queues = workload.queues.iter().map(|&room| Queue::new(&locks, room)).collect();
         Self {
             line: Line::new(0),
+            locks,
+            queues,
             settings: workload.settings.clone(),
             signal_ns: Cell::new(workload.signal_ns),
             wake_ns: workload.wake_ns,
@@ -142,7 +151,7 @@ impl World {
     }
 
     /// `number` runs in `delay_ns` unless it runs before.
-    fn schedule(&self, number: usize, delay_ns: u64) {
+    pub fn schedule(&self, number: usize, delay_ns: u64) {
         let at_ns = self.now_ns.get() + delay_ns;
         let task = &mut self.tasks.borrow_mut()[number];
         if task.due_ns.is_none_or(|due_ns| due_ns > at_ns) {
@@ -186,13 +195,15 @@ impl World {
 }
 
 /// A thread of the simulation, seen from inside.
-struct Here<'a> {
-    world: &'a World,
-    number: usize,
+pub(super) struct Here<'a> {
+    pub world: &'a World,
+    pub number: usize,
     yielder: &'a Yielder<(), ()>,
     account: Cell<Account>,
     /// Whether it let go of the GIL because it was asked.
     was_forced: Cell<bool>,
+    /// Who woke it since it last had the GIL.
+    woken_by: Cell<Option<Posted>>,
 }
 
 impl Here<'_> {
@@ -203,10 +214,13 @@ impl Here<'_> {
             self.account.set(account);
             loop {
                 for step in &thread.steps {
-                    match *step {
-                        Step::Compute(ns) => self.compute(ns, true),
-                        Step::Hold(ns) => self.compute(ns, false),
-                        Step::Block(ns) => self.pause(Some(ns)),
+                    match step {
+                        Step::Compute(ns) => self.with_gil(|| self.compute(*ns, true)),
+                        Step::Hold(ns) => self.with_gil(|| self.compute(*ns, false)),
+                        Step::Block(ns) => self.pause(Some(*ns)),
+                        Step::Use(acts) => {
+                            self.with_gil(|| acts.iter().for_each(|act| self.act(*act)));
+                        }
                     }
                 }
                 if thread.then != Then::Repeat {
@@ -219,18 +233,37 @@ impl Here<'_> {
         }
     }
 
+    fn with_gil(&self, work: impl FnOnce()) {
+        self.take_gil();
+        work();
+        self.drop_gil();
+    }
+
+    fn act(&self, act: Act) {
+        match act {
+            Act::Compute(ns) => self.compute(ns, true),
+            Act::Put(queue) => self.world.queues[queue].put(self),
+            Act::Get(queue) => self.world.queues[queue].get(self, None),
+            Act::GetWithin(queue, ns) => self.world.queues[queue].get(self, Some(ns)),
+        }
+    }
+
     /// Lets the others run for `ns`, or until another thread schedules this one.
-    fn pause(&self, ns: Option<u64>) {
+    pub fn pause(&self, ns: Option<u64>) {
         if let Some(ns) = ns {
             self.world.schedule(self.number, ns);
         }
         self.yielder.suspend(());
     }
 
-    fn compute(&self, ns: u64, heeds: bool) {
+    /// With the GIL, which it lets go of meanwhile if it heeds requests.
+    pub fn compute(&self, ns: u64, heeds: bool) {
         let mut left_ns = ns;
-        self.take_gil();
         while left_ns > 0 {
+            if heeds && self.world.drop_requested.get() {
+                self.drop_gil();
+                self.take_gil();
+            }
             let from_ns = self.world.now_ns.get();
             self.task(|task| task.heeds = heeds);
             self.pause(Some(left_ns));
@@ -240,15 +273,20 @@ impl Here<'_> {
                 task.heeds = false;
                 task.cpu_ns += ran_ns;
             });
-            if left_ns > 0 {
-                self.drop_gil();
-                self.take_gil();
-            }
         }
-        self.drop_gil();
     }
 
-    fn take_gil(&self) {
+    /// The calling thread has let go of a lock.
+    pub fn posted(&self) -> Posted {
+        Posted { thread: self.number, place_ns: self.account.get().place_ns() }
+    }
+
+    /// The calling thread has waited for a lock without the GIL.
+    pub fn was_woken(&self, by: Posted) {
+        self.woken_by.set(Some(by));
+    }
+
+    pub fn take_gil(&self) {
         let world = self.world;
         let stands_back = self.was_forced.get() && world.line.is_granted();
         if world.locked.get() || stands_back {
@@ -271,11 +309,12 @@ impl Here<'_> {
         }
         world.drop_requested.set(false);
         self.was_forced.set(false);
+        self.woken_by.set(None);
         world.line.acquired(self, &self.account);
         self.note_taken();
     }
 
-    fn drop_gil(&self) {
+    pub fn drop_gil(&self) {
         let world = self.world;
         world.locked.set(false);
         world.line.released(self, world.settings(), &self.account);
@@ -290,6 +329,7 @@ impl Here<'_> {
         if world.drop_requested.replace(true) {
             return;
         }
+        world.outcome.borrow_mut().requests += 1;
         let holder = world.last_holder.get();
         if world.tasks.borrow()[holder].heeds {
             world.schedule(holder, world.drop_ns);
@@ -341,6 +381,7 @@ impl Host for Here<'_> {
     }
 
     fn thread_cpu_ns(&self) -> u64 {
+        self.world.outcome.borrow_mut().cpu_reads += 1;
         self.task(|task| task.cpu_ns)
     }
 
@@ -355,6 +396,7 @@ impl Host for Here<'_> {
     }
 
     fn wake(&self, word: &AtomicU32) {
+        self.world.outcome.borrow_mut().wakes += 1;
         let is_meant = |task: &Task| std::ptr::eq(task.word, word);
         let sleeper = self.world.tasks.borrow().iter().position(is_meant);
         if let Some(sleeper) = sleeper {
@@ -373,5 +415,11 @@ impl Host for Here<'_> {
 
     fn drop_requested(&self) -> bool {
         self.world.drop_requested.get()
+    }
+
+    fn waker(&self) -> Option<Waker> {
+        let Posted { thread, place_ns } = self.woken_by.get()?;
+        let is_holder = self.world.locked.get() && self.world.last_holder.get() == thread;
+        Some(Waker { place_ns, is_holder })
     }
 }

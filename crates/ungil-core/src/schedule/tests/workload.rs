@@ -8,6 +8,8 @@ pub struct Workload {
     pub threads: Vec<Thread>,
     /// From when on which settings are in force; the first from the beginning.
     pub settings: Vec<(u64, Settings)>,
+    /// For how many items each `queue.Queue` has room; `None` is a `queue.SimpleQueue`.
+    pub queues: Vec<Option<usize>>,
     /// When a signal comes that thread 0 has a handler for.
     pub signal_ns: Option<u64>,
     pub lasts_ns: u64,
@@ -23,7 +25,7 @@ pub struct Thread {
     pub then: Then,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Step {
     /// Takes the GIL, computes this long, with interruptions if it is asked, and lets go.
     Compute(u64),
@@ -31,6 +33,20 @@ pub enum Step {
     Hold(u64),
     /// Is away without the GIL.
     Block(u64),
+    /// Takes the GIL, does this, with interruptions if it is asked, and lets go.
+    Use(Vec<Act>),
+}
+
+/// What a thread does with the GIL, which it lets go of while it waits for another.
+#[derive(Clone, Copy, Debug)]
+pub enum Act {
+    Compute(u64),
+    /// Puts an item into the queue of this number.
+    Put(usize),
+    /// Takes one out.
+    Get(usize),
+    /// The same with a limit to the wait for an item.
+    GetWithin(usize, u64),
 }
 
 /// What a thread does after its steps.
@@ -68,6 +84,11 @@ pub struct Outcome {
     pub waits: Vec<Wait>,
     /// The longest time in which the GIL was free though a thread waited for it.
     pub idle_ns: u64,
+    /// How often a holder was asked to let go.
+    pub requests: usize,
+    /// How often the line woke a thread, and read the CPU time of one: system calls both.
+    pub wakes: usize,
+    pub cpu_reads: usize,
 }
 
 impl Outcome {
