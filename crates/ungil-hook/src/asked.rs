@@ -3,7 +3,7 @@
 
 use crate::interpreter::Interpreter;
 use crate::session::{self, Session};
-use crate::{clock, control, first_thread, gil, late, process, thread, unscheduled};
+use crate::{clock, control, first_thread, gil, late, process, slice, thread, unscheduled};
 use libc::c_int;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Relaxed};
@@ -89,6 +89,7 @@ pub fn join(interpreter: &Interpreter) {
 
 fn schedule(settings: Settings, leave_children: bool) {
     SCHEDULED.store(true, Relaxed);
+    slice::start();
     control::start(settings, leave_children);
     unscheduled::scheduled();
 }

@@ -2,12 +2,12 @@
 
 use crate::gil::Gil;
 use crate::process::{keeping_errno, last_errno, set_errno};
-use crate::{clock, control, handoff};
+use crate::{clock, control, handoff, slice};
 use libc::{c_int, c_long, pthread_mutex_t, timespec};
 use std::cell::Cell;
 use std::ptr::null;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use ungil_core::schedule::{Account, Answer, Host, Level, Policy, Settings};
+use ungil_core::schedule::{Account, Answer, Host, Level, Policy, Settings, Slice};
 
 /// A thread that no timer wakes looks again after this long all the same. It is not needed; but
 /// nobody should have to restart a server to find out that it was.
@@ -32,7 +32,11 @@ struct Here {
 /// The calling thread holds `mutex`, which is that of `gil`.
 pub unsafe fn wait(gil: &'static Gil, mutex: *mut pthread_mutex_t, settings: Settings) -> c_int {
     let urgent = must_run_a_handler();
-    match ACCOUNT.with(|account| gil.line.wait(&Here { gil, mutex }, settings, account, urgent)) {
+    let answer = ACCOUNT.with(|account| {
+        slice::want(gil.line.slice(account, slice::of_this_thread()));
+        gil.line.wait(&Here { gil, mutex }, settings, account, urgent)
+    });
+    match answer {
         Answer::LookAgain => 0,
         Answer::AskToDrop => libc::ETIMEDOUT,
     }
@@ -43,6 +47,11 @@ pub unsafe fn wait(gil: &'static Gil, mutex: *mut pthread_mutex_t, settings: Set
 #[inline]
 pub fn acquired(gil: &'static Gil) {
     ACCOUNT.with(|account| gil.line.acquired(&Here::mutex_unused(gil), account));
+    // A thread that does not wait for it any more would keep a short slice under another policy.
+    if slice::of_this_thread() == Slice::Short && control::settings().policy != Policy::Interactive
+    {
+        slice::want(Slice::Own);
+    }
 }
 
 /// The calling thread has let go of `gil`, whose mutex it holds.

@@ -15,6 +15,7 @@
 use super::policy::{Policy, Settings};
 use super::queue::{Queue, Waiter};
 use super::scheduler::{Account, Hold, Scheduler, Standing};
+use super::slice::Slice;
 use crate::sync::{AtomicU32, Ordering::Relaxed};
 use std::cell::Cell;
 use std::ptr::null;
@@ -214,6 +215,11 @@ impl Line {
                 unsafe { self.queue.insert(&waiter) };
             }
         }
+    }
+
+    /// Which slice the calling thread, which has `slice`, is to have when it waits here.
+    pub fn slice(&self, account: &Cell<Account>, slice: Slice) -> Slice {
+        self.scheduler.get().slice(&account.get(), slice)
     }
 
     /// The calling thread has taken the GIL.

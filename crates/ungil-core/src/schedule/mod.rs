@@ -9,6 +9,7 @@ mod line;
 mod policy;
 mod queue;
 mod scheduler;
+mod slice;
 #[cfg(test)]
 mod tests;
 
@@ -16,3 +17,4 @@ pub use line::{Answer, Host, Line};
 pub use policy::{Level, Policy, Settings, UnknownName};
 pub use queue::{Queue, Waiter};
 pub use scheduler::{Account, Hold, Scheduler, Standing};
+pub use slice::Slice;

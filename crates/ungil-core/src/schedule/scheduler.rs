@@ -38,6 +38,7 @@
 //! soon, and is then asked at once; and who was asked stands in line, which the hook sees to.
 
 use super::policy::{Level, Policy, Settings};
+use super::slice::Slice;
 
 /// How many quanta behind the floor a thread may come back under [`Policy::Interactive`].
 pub(super) const CREDIT: u64 = 3;
@@ -78,6 +79,8 @@ pub struct Account {
     early_ns: u64,
     /// When it gave back a GIL that others wanted, 0 if it never did.
     left_ns: u64,
+    /// Whether it was asked to.
+    was_forced: bool,
 }
 
 impl Account {
@@ -93,6 +96,7 @@ impl Account {
             is_overtaken: false,
             early_ns: 0,
             left_ns: 0,
+            was_forced: false,
         }
     }
 
@@ -299,6 +303,7 @@ impl Scheduler {
         let goes_on = hold.forced && turn < quantum - quantum / 8;
         account.turn_ns = if goes_on { turn } else { 0 };
         account.left_ns = hold.until_ns;
+        account.was_forced = hold.forced;
         account.has_waited();
         let before = account.virtual_ns.max(self.floor_ns);
         let used_ns = hold.used_ns.saturating_add(HANDOFF_NS);
@@ -308,6 +313,14 @@ impl Scheduler {
         let weight = account.level.weight();
         self.floor_ns =
             self.floor_ns.saturating_add(ahead.saturating_mul(weight) / (weight + waiting));
+    }
+
+    /// Which slice a thread is to have that has `slice` and is about to ask for the GIL. Nobody knows
+    /// yet how much a new one uses.
+    pub fn slice(&self, account: &Account, slice: Slice) -> Slice {
+        let is_new = account.gil != self.gil || account.left_ns == 0;
+        let behind_ns = if is_new { 0 } else { self.floor_ns.saturating_sub(account.virtual_ns) };
+        slice.next(self.settings, behind_ns, account.was_forced)
     }
 
     fn grace_ns(&self) -> u64 {

@@ -1,0 +1,145 @@
+//! Starting processes otherwise than by `fork`, of which libc tells ([`crate::process`]).
+//!
+//! A child inherits the slice of the thread that starts it ([`crate::slice`]) and keeps it whatever
+//! it executes. Nobody in the child could change that: after `vfork` it has its parent's memory, and
+//! after `execve` it may be any program. So the thread gives its short slice back before.
+//! `pthread_create` is in `first_thread.rs`; a bare `clone` is not noticed.
+
+use crate::{next, slice};
+use libc::{c_char, c_int, c_void, pid_t};
+use std::mem::transmute;
+use std::ptr::null_mut;
+use std::sync::atomic::AtomicPtr;
+
+/// Whether the calls of this process lead here: this library was preloaded.
+pub fn is_noticed() -> bool {
+    // SAFETY: the name is NUL-terminated.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"vfork".as_ptr()) };
+    found as usize == vfork as *const () as usize
+}
+
+/// Stands in for POSIX's function of this name. It returns twice, the second time to a stack that
+/// the child has used; so nothing of this function may be left on it.
+///
+/// # Safety
+/// As for the function itself.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub unsafe extern "C" fn vfork() -> pid_t {
+    #[cfg(target_arch = "x86_64")]
+    std::arch::naked_asm!(
+        ".cfi_startproc",
+        "endbr64",
+        "sub rsp, 8",
+        ".cfi_adjust_cfa_offset 8",
+        "call {before}",
+        "add rsp, 8",
+        ".cfi_adjust_cfa_offset -8",
+        "jmp rax",
+        ".cfi_endproc",
+        before = sym before_vfork,
+    );
+    #[cfg(target_arch = "aarch64")]
+    std::arch::naked_asm!(
+        "hint #34", // bti c
+        "stp x29, x30, [sp, #-16]!",
+        "mov x29, sp",
+        "bl {before}",
+        "ldp x29, x30, [sp], #16",
+        "mov x16, x0",
+        "br x16",
+        before = sym before_vfork,
+    );
+}
+
+/// The function that [`vfork`] stands in for.
+extern "C" fn before_vfork() -> *const c_void {
+    static NEXT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    slice::before_a_start();
+    // POSIX allowed it to be the same.
+    next::function(&NEXT, c"vfork").map_or(libc::fork as *const c_void, <*mut c_void>::cast_const)
+}
+
+/// The actions and attributes of `posix_spawn`, which nobody looks at here, and both lists of words.
+type Spawn = unsafe extern "C" fn(
+    *mut pid_t,
+    *const c_char,
+    *const c_void,
+    *const c_void,
+    *const *mut c_char,
+    *const *mut c_char,
+) -> c_int;
+
+/// Stands in for POSIX's function of this name.
+///
+/// # Safety
+/// As for the function itself.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_spawn(
+    process: *mut pid_t,
+    file: *const c_char,
+    actions: *const c_void,
+    attributes: *const c_void,
+    arguments: *const *mut c_char,
+    environment: *const *mut c_char,
+) -> c_int {
+    static NEXT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    slice::before_a_start();
+    let Some(next) = next::function(&NEXT, c"posix_spawn") else { return libc::ENOSYS };
+    // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
+    unsafe {
+        let next = transmute::<*mut c_void, Spawn>(next);
+        next(process, file, actions, attributes, arguments, environment)
+    }
+}
+
+/// Stands in for POSIX's function of this name.
+///
+/// # Safety
+/// As for the function itself.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_spawnp(
+    process: *mut pid_t,
+    file: *const c_char,
+    actions: *const c_void,
+    attributes: *const c_void,
+    arguments: *const *mut c_char,
+    environment: *const *mut c_char,
+) -> c_int {
+    static NEXT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    slice::before_a_start();
+    let Some(next) = next::function(&NEXT, c"posix_spawnp") else { return libc::ENOSYS };
+    // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
+    unsafe {
+        let next = transmute::<*mut c_void, Spawn>(next);
+        next(process, file, actions, attributes, arguments, environment)
+    }
+}
+
+/// Stands in for C's function of this name.
+///
+/// # Safety
+/// As for the function itself.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
+    type System = unsafe extern "C" fn(*const c_char) -> c_int;
+    static NEXT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    slice::before_a_start();
+    let Some(next) = next::function(&NEXT, c"system") else { return -1 };
+    // SAFETY: the next function of this name has its type; the caller's own argument, unchanged.
+    unsafe { transmute::<*mut c_void, System>(next)(command) }
+}
+
+/// Stands in for POSIX's function of this name.
+///
+/// # Safety
+/// As for the function itself.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn popen(command: *const c_char, how: *const c_char) -> *mut libc::FILE {
+    type Open = unsafe extern "C" fn(*const c_char, *const c_char) -> *mut libc::FILE;
+    static NEXT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    slice::before_a_start();
+    let Some(next) = next::function(&NEXT, c"popen") else { return null_mut() };
+    // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
+    unsafe { transmute::<*mut c_void, Open>(next)(command, how) }
+}
