@@ -8,8 +8,8 @@
 //! the free GIL before it, and a holder looks at a request [`Workload::drop_ns`] after it was made.
 //! Everything else is immediate, so one workload has one schedule.
 
-use super::workload::{Hold, Outcome, Step, Then, Thread, Wait, Workload};
-use crate::schedule::{Account, Answer, Host, Line, Settings};
+use super::workload::{Hold, Outcome, Sliced, Step, Then, Thread, Wait, Workload};
+use crate::schedule::{Account, Answer, Host, Line, Settings, Slice};
 use crate::sync::AtomicU32;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::cell::{Cell, RefCell};
@@ -72,7 +72,8 @@ pub fn simulate(workload: &Workload) -> Outcome {
             let (world, thread) = (world.clone(), thread.clone());
             let body = move |yielder: &Yielder<(), ()>, ()| {
                 let (account, was_forced) = (Cell::new(Account::new()), Cell::new(false));
-                Here { world: &world, number, yielder, account, was_forced }.live(&thread);
+                let slice = Cell::new(Slice::Own);
+                Here { world: &world, number, yielder, account, was_forced, slice }.live(&thread);
             };
             Some(Coroutine::new(body))
         })
@@ -193,6 +194,7 @@ struct Here<'a> {
     account: Cell<Account>,
     /// Whether it let go of the GIL because it was asked.
     was_forced: Cell<bool>,
+    slice: Cell<Slice>,
 }
 
 impl Here<'_> {
@@ -201,6 +203,7 @@ impl Here<'_> {
             let mut account = Account::new();
             account.level = thread.level;
             self.account.set(account);
+            self.has_slice(Slice::Own);
             loop {
                 for step in &thread.steps {
                     match *step {
@@ -255,11 +258,11 @@ impl Here<'_> {
             self.come_to_wait();
         }
         if stands_back && !world.locked.get() {
-            world.line.wait(self, world.settings(), &self.account, false);
+            self.wait_in_line();
         }
         while world.locked.get() {
             let switches = world.switches.get();
-            let answer = world.line.wait(self, world.settings(), &self.account, false);
+            let answer = self.wait_in_line();
             if answer == Answer::AskToDrop && world.locked.get() && world.switches.get() == switches
             {
                 self.request_drop();
@@ -273,6 +276,20 @@ impl Here<'_> {
         self.was_forced.set(false);
         world.line.acquired(self, &self.account);
         self.note_taken();
+    }
+
+    fn wait_in_line(&self) -> Answer {
+        let line = &self.world.line;
+        self.has_slice(line.slice(&self.account, self.slice.get()));
+        line.wait(self, self.world.settings(), &self.account, false)
+    }
+
+    fn has_slice(&self, slice: Slice) {
+        if self.slice.replace(slice) != slice {
+            let from_ns = self.world.now_ns.get();
+            let sliced = Sliced { thread: self.number, from_ns, slice };
+            self.world.outcome.borrow_mut().slices.push(sliced);
+        }
     }
 
     fn drop_gil(&self) {

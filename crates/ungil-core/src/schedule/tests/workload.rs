@@ -1,6 +1,6 @@
 //! What happens in a simulation, and what came of it.
 
-use crate::schedule::{Level, Settings};
+use crate::schedule::{Level, Settings, Slice};
 
 /// What happens, and for how long.
 #[derive(Clone, Debug)]
@@ -61,6 +61,14 @@ pub struct Wait {
     pub overtaken: u64,
 }
 
+/// A thread got another slice of the processor.
+#[derive(Clone, Copy, Debug)]
+pub struct Sliced {
+    pub thread: usize,
+    pub from_ns: u64,
+    pub slice: Slice,
+}
+
 /// What happened.
 #[derive(Debug, Default)]
 pub struct Outcome {
@@ -68,6 +76,7 @@ pub struct Outcome {
     pub waits: Vec<Wait>,
     /// The longest time in which the GIL was free though a thread waited for it.
     pub idle_ns: u64,
+    pub slices: Vec<Sliced>,
 }
 
 impl Outcome {
@@ -80,6 +89,12 @@ impl Outcome {
     /// The waits of `thread` that began at `from_ns` or later.
     pub fn waits_of(&self, thread: usize, from_ns: u64) -> impl Iterator<Item = &Wait> {
         self.waits.iter().filter(move |wait| wait.thread == thread && wait.from_ns >= from_ns)
+    }
+
+    /// Which slice `thread` has at `at_ns`.
+    pub fn slice_of(&self, thread: usize, at_ns: u64) -> Slice {
+        let before = |sliced: &&Sliced| sliced.thread == thread && sliced.from_ns <= at_ns;
+        self.slices.iter().rfind(before).map_or(Slice::Own, |sliced| sliced.slice)
     }
 
     /// The longest of those.
