@@ -1,11 +1,11 @@
 """Says which slice of the processor the kernel gives its threads, and what they start.
 
-The main thread uses the GIL a little and often, beside threads that compute. For each line that it
-reads it does what that line says, and says in JSON what the slice of whom was in the end, in ns (0
-where the kernel has none). Runs on Python 3.7 and later, and on Linux.
+Two threads compute. For each line that the main thread reads it does what that line says, and says
+in JSON what the slices were in the end, in ns (0 where the kernel has none). Runs on Python 3.8 and later.
 """
 
 import ctypes
+import itertools
 import json
 import os
 import platform
@@ -20,8 +20,9 @@ NUMBERS = {"x86_64": (314, 315), "aarch64": (274, 275)}
 SET, GET = NUMBERS[platform.machine()]
 # struct sched_attr (<linux/sched/types.h>), of which the sixth word is the slice.
 LAYOUT = struct.Struct("=IIQiIQQQ")
-# Of a turn of the main thread beside those that compute: on a kernel without slices it never ends.
-ROUNDS = 400
+ROUNDS = 300
+# What a filter of system calls says (<linux/seccomp.h>).
+KILL_PROCESS, ALLOW = 0x80000000, 0x7FFF0000
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -52,40 +53,53 @@ def step(total):
 
 
 class Computing(threading.Thread):
-    """Computes until it is told to end, or for a while."""
+    """Computes until the program ends."""
 
     def __init__(self):
         super().__init__(daemon=True)
         self.has_begun = threading.Event()
 
     def run(self):
-        self.tid = threading.get_native_id() if sys.version_info >= (3, 8) else libc.syscall(186)
+        self.tid = threading.get_native_id()
         self.has_begun.set()
         total = 0
         while True:
             total = step(total)
 
 
-def use_little():
-    """Wait often, until the kernel runs this thread by another slice."""
-    before = slice_ns()
-    for _ in range(ROUNDS):
+def rounds(is_over):
+    """Until `is_over()`. On a kernel without slices nothing changes, and a while is enough."""
+    for number in itertools.count():
+        if is_over() or (number >= ROUNDS and DEFAULT_NS == 0):
+            return
+        yield
+
+
+def use_little(is_over):
+    """Wait often."""
+    for _ in rounds(is_over):
         time.sleep(0.001)
-        if slice_ns() != before:
-            break
 
 
-def compute():
-    """Compute, until the kernel runs this thread by another slice."""
-    before, total = slice_ns(), 0
-    for _ in range(ROUNDS):
-        for _ in range(2000):
+def compute(is_over):
+    """Compute."""
+    total = 0
+    for _ in rounds(is_over):
+        for _ in range(500):
             total = step(total)
-        if slice_ns() != before:
-            break
+
+
+def for_a_while():
+    """What ends a loop after ROUNDS."""
+    left = iter(range(ROUNDS))
+    return lambda: next(left, None) is None
 
 
 SAY = [sys.executable, __file__, "say"]
+
+
+def is_short():
+    return slice_ns() != DEFAULT_NS
 
 
 def started():
@@ -95,13 +109,14 @@ def started():
     def tell():
         found["thread"] = slice_ns()
 
-    use_little()
-    found["itself"] = slice_ns()
-    thread = threading.Thread(target=tell)
-    thread.start()
-    thread.join()
-    for name, start in STARTS.items():
-        use_little()
+    def run_a_thread():
+        thread = threading.Thread(target=tell)
+        thread.start()
+        thread.join()
+        return json.dumps(found["thread"])
+
+    for name, start in [("thread", run_a_thread), *STARTS.items()]:
+        use_little(is_short)
         found[name] = json.loads(start())
     return found
 
@@ -148,8 +163,19 @@ STARTS = {
     "posix_spawn": lambda: through(by_posix_spawn),
     "system": lambda: through(by_system),
 }
-if sys.version_info < (3, 8):
-    del STARTS["posix_spawn"]
+
+
+def answer_sched_setattr(action):
+    """From now on a filter decides over sched_setattr."""
+    load_number, return_, jump_if_equal = 0x20, 0x06, 0x15  # <linux/bpf_common.h>
+    steps = [(load_number, 0, 0, 0), (jump_if_equal, 0, 1, SET), (return_, 0, 0, action)]
+    code = b"".join(struct.pack("=HBBI", *step) for step in [*steps, (return_, 0, 0, ALLOW)])
+    held = ctypes.create_string_buffer(code)
+    program = struct.pack("@HP", len(steps) + 1, ctypes.addressof(held))
+    no_new_privileges, set_seccomp, filtered = 38, 22, 2
+    for words in ((no_new_privileges, 1, 0, 0, 0), (set_seccomp, filtered, program, 0, 0)):
+        if libc.prctl(*words):
+            raise OSError(ctypes.get_errno(), "prctl")
 
 
 def main():
@@ -157,23 +183,47 @@ def main():
     for thread in threads:
         thread.start()
         thread.has_begun.wait()
+
+    def they_have_their_own():
+        return all(slice_ns(thread.tid) == DEFAULT_NS for thread in threads)
+
     for line in sys.stdin:
-        order = line.strip()
-        said = None
+        order, _, argument = line.strip().partition(" ")
+        said = {}
         if order == "little":
-            use_little()
+            use_little(lambda: is_short() and they_have_their_own())
         elif order == "compute":
-            compute()
+            compute(lambda: not is_short() and they_have_their_own())
+        elif order == "both":
+            for do in (use_little, compute, use_little):
+                do(for_a_while())
         elif order == "start":
             said = started()
-        elif order.startswith("choose"):
-            choose(int(order.split()[1]))
-        slices = {"main": slice_ns(), "computing": [slice_ns(it.tid) for it in threads]}
-        print(json.dumps(said or slices), flush=True)
+        elif order == "choose":
+            choose(int(argument))
+        elif order == "nice":
+            os.nice(int(argument))
+        elif order == "batch":
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+        elif order == "forbid":
+            answer_sched_setattr(KILL_PROCESS)
+        elif order == "allow":
+            answer_sched_setattr(ALLOW)
+        elif order == "become":
+            use_little(is_short)
+            os.execv(SAY[0], SAY)
+        print(json.dumps(said or tell_all(threads)), flush=True)
+
+
+def tell_all(threads):
+    own = attributes()
+    computing = [slice_ns(thread.tid) for thread in threads]
+    return {"main": own[5], "computing": computing, "nice": own[3], "policy": own[1]}
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["say"]:
         print(slice_ns())
     else:
+        DEFAULT_NS = slice_ns()
         main()
