@@ -48,14 +48,14 @@ class Slices:
 
 @contextmanager
 def slices(
-    *arguments: str, python: str = sys.executable, policy: str = "interactive", **variables: str
+    *options: str, python: str = sys.executable, policy: str = "interactive", **variables: str
 ) -> Generator[Slices]:
     """Run the program by `ungil run`; in the end it is over."""
     kept = {name: it for name, it in os.environ.items() if not name.startswith("UNGIL_")}
     with subprocess.Popen(
         [
-            *(sys.executable, "-m", "ungil", "run", "--policy", policy),
-            *(python, "-Wignore", str(PROGRAM), *arguments),
+            *(sys.executable, "-m", "ungil", "run", "--policy", policy, *options),
+            *(python, "-Wignore", str(PROGRAM)),
         ],
         env=kept | variables,
         stdin=subprocess.PIPE,
@@ -124,8 +124,9 @@ def test_no_other_policy_changes_a_slice(policy: str) -> None:
         assert program.does("nothing") == program.does("both")
 
 
-def test_unless_it_is_to_ungil_changes_no_slice() -> None:
-    with slices(UNGIL_SLICE="own") as program:
+@pytest.mark.parametrize("options", [(), ("--no-children",)], ids=str)
+def test_unless_it_is_to_ungil_changes_no_slice(options: tuple[str, ...]) -> None:
+    with slices(*options, UNGIL_SLICE="own") as program:
         assert program.does("nothing") == program.does("both")
 
 

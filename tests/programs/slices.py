@@ -1,7 +1,8 @@
 """Says which slice of the processor the kernel gives its threads, and what they start.
 
 Two threads compute. For each line that the main thread reads it does what that line says, and says
-in JSON what the slices were in the end, in ns (0 where the kernel has none). Runs on Python 3.8 and later.
+in JSON what the slices were in the end, in ns (0 where the kernel has none). Runs on Python 3.8 and
+later.
 """
 
 import ctypes

@@ -48,6 +48,7 @@ fn asked() -> Option<&'static Asked> {
 /// Runs when this library is loaded.
 pub extern "C" fn on_load() {
     starting::on_load();
+    slice::on_load();
     let Some(asked) = Asked::from_environment() else { return };
     let asked = ASKED.get_or_init(|| asked);
     if asked.settings.is_some() {
@@ -92,7 +93,6 @@ pub fn join(interpreter: &Interpreter) {
 
 fn schedule(settings: Settings, leave_children: bool) {
     SCHEDULED.store(true, Relaxed);
-    slice::start();
     control::start(settings, leave_children);
     unscheduled::scheduled();
 }

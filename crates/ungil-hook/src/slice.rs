@@ -7,7 +7,7 @@
 //! those whose slice is not the kernel's default. Where the kernel has no slices, or does not let
 //! them be set, nothing happens at all.
 
-use crate::process::keeping_errno;
+use crate::process::{keeping_errno, last_errno};
 use crate::session::variable;
 use crate::starting;
 use std::cell::Cell;
@@ -79,15 +79,14 @@ impl Attributes {
     }
 }
 
-/// Slices are to be set from now on, unless the environment says otherwise. Not in a hooked call.
-pub fn start() {
+/// Does what the environment says: slices are to be set, unless it forbids it. Not in a hooked call.
+pub fn on_load() {
     let asked = variable(SLICE);
     // Elsewhere a short slice would be inherited by whatever a thread starts.
-    if asked.is_some_and(|value| value == c"own") || !starting::is_noticed() {
-        return;
+    if asked.is_none_or(|value| value != c"own") && starting::is_noticed() {
+        IN_SANDBOX.store(asked.is_some_and(|value| value == c"short"), Relaxed);
+        STATE.store(UNTRIED, Relaxed);
     }
-    IN_SANDBOX.store(asked.is_some_and(|value| value == c"short"), Relaxed);
-    STATE.store(UNTRIED, Relaxed);
 }
 
 /// What the calling thread has.
@@ -126,10 +125,14 @@ fn change(slice: Slice) {
 
 /// A filter can end a process for a system call, and nobody is told beforehand.
 fn may_ask() -> bool {
-    // SAFETY: it has no preconditions. (Only Python that makes four system calls in all runs in
-    // the strict mode, in which this one would end it.)
-    let is_filtered = || unsafe { libc::prctl(libc::PR_GET_SECCOMP) } != 0;
-    IN_SANDBOX.load(Relaxed) || !is_filtered()
+    if IN_SANDBOX.load(Relaxed) {
+        return true;
+    }
+    // SAFETY: it has no preconditions. (It ends a process in the strict mode, in which no Python
+    // could run.)
+    let mode = unsafe { libc::prctl(libc::PR_GET_SECCOMP) };
+    // A kernel without filters does not know the question.
+    mode == 0 || (mode < 0 && last_errno() == libc::EINVAL)
 }
 
 /// Takes the short slice from the calling thread, unless somebody else has given it another.

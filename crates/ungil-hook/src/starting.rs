@@ -49,7 +49,7 @@ pub fn on_load() {
 pub fn is_noticed() -> bool {
     // SAFETY: the name is NUL-terminated.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"vfork".as_ptr()) };
-    found as usize == vfork as *const () as usize
+    std::ptr::eq(found, vfork as *const c_void)
 }
 
 /// Stands in for POSIX's function of this name. It returns twice, the second time to a stack that

@@ -85,8 +85,8 @@ def known_slice(name: str) -> str:
     """`name`, which `UNGIL_SLICE` has; UsageError if it means nothing."""
     if name not in SLICES:
         raise UsageError(
-            f"{SLICE} is {name!r}; it can only be 'own', which leaves every thread its own slice of "
-            "the processor, 'short', which gives short ones in a seccomp sandbox too, or unset"
+            f"{SLICE} is {name!r}; it can only be 'own', which leaves every thread its own slice "
+            "of the processor, 'short', which gives short ones in a seccomp sandbox too, or unset"
         )
     return name
 

@@ -33,10 +33,58 @@ impl Slice {
         if settings.policy != Policy::Interactive {
             return Self::Own;
         }
+        let is_far_behind = behind_ns >= settings.quantum_ns.saturating_mul(BEHIND);
         match self {
-            Self::Own if behind_ns >= BEHIND * settings.quantum_ns && !was_forced => Self::Short,
+            Self::Own if is_far_behind && !was_forced => Self::Short,
             Self::Short if behind_ns == 0 => Self::Own,
             _ => self,
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const QUANTUM_NS: u64 = 5_000_000;
+
+    fn next(slice: Slice, policy: Policy, behind_ns: u64, was_forced: bool) -> Slice {
+        slice.next(Settings { policy, quantum_ns: QUANTUM_NS }, behind_ns, was_forced)
+    }
+
+    #[test]
+    fn a_thread_that_used_much_less_than_its_share_gets_a_short_slice() {
+        let next = |behind_ns| next(Slice::Own, Policy::Interactive, behind_ns, false);
+        assert_eq!(next(BEHIND * QUANTUM_NS), Slice::Short);
+        assert_eq!(next(BEHIND * QUANTUM_NS - 1), Slice::Own);
+    }
+
+    #[test]
+    fn it_keeps_it_until_it_has_used_its_share() {
+        for was_forced in [false, true] {
+            let next = |behind_ns| next(Slice::Short, Policy::Interactive, behind_ns, was_forced);
+            assert_eq!(next(1), Slice::Short);
+            assert_eq!(next(0), Slice::Own);
+        }
+    }
+
+    #[test]
+    fn one_that_had_to_be_asked_to_let_go_gets_none() {
+        assert_eq!(next(Slice::Own, Policy::Interactive, u64::MAX, true), Slice::Own);
+    }
+
+    #[test]
+    fn no_other_policy_gives_or_leaves_one() {
+        for policy in Policy::ALL.into_iter().filter(|it| *it != Policy::Interactive) {
+            for slice in [Slice::Own, Slice::Short] {
+                assert_eq!(next(slice, policy, u64::MAX, false), Slice::Own);
+            }
+        }
+    }
+
+    #[test]
+    fn it_is_decided_for_any_quantum() {
+        let settings = Settings { policy: Policy::Interactive, quantum_ns: u64::MAX };
+        assert_eq!(Slice::Own.next(settings, 0, false), Slice::Own);
     }
 }
