@@ -1,8 +1,8 @@
 """Says which slice of the processor the kernel gives its threads, and what they start.
 
 Two threads compute. For each line that the main thread reads it does what that line says, and says
-in JSON what the slices were in the end, in ns (0 where the kernel has none). Runs on Python 3.8 and
-later.
+in JSON how the kernel runs the threads in the end: by which slice, in ns (0 where it has none), which
+scheduling policy, and which nice value. Runs on Python 3.8 and later.
 """
 
 import ctypes
@@ -22,6 +22,7 @@ SET, GET = NUMBERS[platform.machine()]
 # struct sched_attr (<linux/sched/types.h>), of which the sixth word is the slice.
 LAYOUT = struct.Struct("=IIQiIQQQ")
 ROUNDS = 300
+SCHED_BATCH = 3  # <linux/sched.h>
 # What a filter of system calls says (<linux/seccomp.h>).
 KILL_PROCESS, ALLOW = 0x80000000, 0x7FFF0000
 libc = ctypes.CDLL(None, use_errno=True)
@@ -69,7 +70,7 @@ class Computing(threading.Thread):
 
 
 def rounds(is_over):
-    """Until `is_over()`. On a kernel without slices nothing changes, and a while is enough."""
+    """Until `is_over()`. On a kernel without slices none changes, and a while is enough."""
     for number in itertools.count():
         if is_over() or (number >= ROUNDS and DEFAULT_NS == 0):
             return
@@ -100,15 +101,25 @@ SAY = [sys.executable, __file__, "say"]
 
 
 def is_short():
-    return slice_ns() != DEFAULT_NS
+    return slice_ns() < DEFAULT_NS
 
 
-def started():
-    """The slices of what this thread starts, each in another way, while its own is short."""
+def is_patient(tid=0):
+    return attributes(tid)[1] == SCHED_BATCH
+
+
+def run(tid=0):
+    """How the kernel runs a thread: by which slice, policy and nice value."""
+    own = attributes(tid)
+    return own[5], own[1], own[3]
+
+
+def started(do, is_over):
+    """How what this thread starts is run, each started in another way while this one is changed."""
     found = {}
 
     def tell():
-        found["thread"] = slice_ns()
+        found["thread"] = run()
 
     def run_a_thread():
         thread = threading.Thread(target=tell)
@@ -117,7 +128,7 @@ def started():
         return json.dumps(found["thread"])
 
     for name, start in [("thread", run_a_thread), *STARTS.items()]:
-        use_little(is_short)
+        do(is_over)
         found[name] = json.loads(start())
     return found
 
@@ -134,7 +145,7 @@ def through(pipe_to):
 def by_fork(writing):
     child = os.fork()
     if child == 0:
-        os.write(writing, str(slice_ns()).encode())
+        os.write(writing, json.dumps(run()).encode())
         os._exit(0)
     os.waitpid(child, 0)
 
@@ -185,46 +196,47 @@ def main():
         thread.start()
         thread.has_begun.wait()
 
-    def they_have_their_own():
-        return all(slice_ns(thread.tid) == DEFAULT_NS for thread in threads)
+    def they_are_patient():
+        return all(is_patient(thread.tid) for thread in threads)
 
+    ways = {
+        "little": (use_little, lambda: is_short() and they_are_patient()),
+        "compute": (compute, lambda: is_patient() and they_are_patient()),
+        "back": (use_little, lambda: not any(map(is_patient, [it.tid for it in threads]))),
+    }
     for line in sys.stdin:
         order, _, argument = line.strip().partition(" ")
         said = {}
-        if order == "little":
-            use_little(lambda: is_short() and they_have_their_own())
-        elif order == "compute":
-            compute(lambda: not is_short() and they_have_their_own())
+        if order in ways:
+            do, is_over = ways[order]
+            do(is_over)
         elif order == "both":
             for do in (use_little, compute, use_little):
                 do(for_a_while())
         elif order == "start":
-            said = started()
+            said = started(*ways[argument])
         elif order == "choose":
             choose(int(argument))
         elif order == "nice":
             os.nice(int(argument))
         elif order == "batch":
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+            os.sched_setscheduler(0, SCHED_BATCH, os.sched_param(0))
         elif order == "forbid":
             answer_sched_setattr(KILL_PROCESS)
         elif order == "allow":
             answer_sched_setattr(ALLOW)
         elif order == "become":
-            use_little(is_short)
+            do, is_over = ways[argument]
+            do(is_over)
             os.execv(SAY[0], SAY)
-        print(json.dumps(said or tell_all(threads)), flush=True)
-
-
-def tell_all(threads):
-    own = attributes()
-    computing = [slice_ns(thread.tid) for thread in threads]
-    return {"main": own[5], "computing": computing, "nice": own[3], "policy": own[1]}
+        computing = [run(thread.tid) for thread in threads]
+        usual = {"own_ns": DEFAULT_NS, "main": run(), "computing": computing}
+        print(json.dumps(said or usual), flush=True)
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["say"]:
-        print(slice_ns())
+        print(json.dumps(run()))
     else:
         DEFAULT_NS = slice_ns()
         main()

@@ -1,28 +1,32 @@
-//! The calling thread's slice of a processor, as the kernel has it.
+//! How the kernel runs the calling thread: its slice of a processor, and whether it is patient.
 //!
-//! `sched_setattr(2)` needs no privilege for it. Whoever is started inherits it, so a thread gives
-//! a short one back before it starts a thread or a process ([`crate::starting`]).
+//! `sched_setattr(2)` needs no privilege for either. Whoever is started inherits them, so a thread
+//! takes back its own before it starts a thread or a process ([`crate::starting`]).
 //!
 //! What is not ours is left alone: threads of another scheduling policy than `SCHED_OTHER`, and
-//! those whose slice is not the kernel's default. Where the kernel has no slices, or does not let
-//! them be set, nothing happens at all.
+//! those whose slice is not the kernel's default. Where the kernel has no slices (before 6.12), none
+//! is set; where it refuses, nothing happens at all.
 
 use crate::process::{keeping_errno, last_errno};
 use crate::session::variable;
 use crate::starting;
 use std::cell::Cell;
-use std::ffi::{CStr, c_long};
+use std::ffi::{CStr, c_int, c_long};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use ungil_core::schedule::Slice;
 
 /// Environment variable: `own` leaves all threads their own slices, `short` lets them be set in a
 /// seccomp sandbox, too.
 pub const SLICE: &CStr = c"UNGIL_SLICE";
-/// A short one, in ns. The kernel allows no less than 0.1 ms; the rest tells ours from a program's.
-const SHORT_NS: u64 = 100_007;
+/// A short one, in ns. The kernel allows no less than 0.1 ms; the rest is [`MARK_NS`].
+const SHORT_NS: u64 = 100_000 + MARK_NS;
+/// By so much slices of ours are longer than anybody would choose, to be told from those of others.
+const MARK_NS: u64 = 7;
 
 thread_local! {
     static HAS: Cell<Slice> = const { Cell::new(Slice::Own) };
+    /// By which scheduling policy and slice, if it is not its own.
+    static GIVEN: Cell<(c_int, u64)> = const { Cell::new((libc::SCHED_OTHER, 0)) };
     /// Whether the program, or its user, has said how the kernel is to run this thread.
     static IS_LEFT_ALONE: Cell<bool> = const { Cell::new(false) };
 }
@@ -64,18 +68,18 @@ impl Attributes {
         (result == 0).then_some(own)
     }
 
-    /// Gives the calling thread these, with another slice.
-    fn write(self, slice_ns: u64) -> bool {
-        let own = Self { runtime: slice_ns, ..self };
+    /// Gives the calling thread these, with another policy and slice.
+    fn write(self, (policy, slice_ns): (c_int, u64)) -> bool {
+        let own = Self { policy: policy.cast_unsigned(), runtime: slice_ns, ..self };
         // SAFETY: `own` is valid for reading as many bytes as its size says.
         let result: c_long =
             unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const own, 0) };
         result == 0
     }
 
-    /// Whether the kernel runs the thread by slices.
-    fn has_slice(&self) -> bool {
-        matches!(self.policy.cast_signed(), libc::SCHED_OTHER | libc::SCHED_BATCH)
+    /// Whether the calling thread is run by these.
+    fn are(&self, (policy, slice_ns): (c_int, u64)) -> bool {
+        self.policy == policy.cast_unsigned() && self.runtime == slice_ns
     }
 }
 
@@ -110,16 +114,41 @@ pub fn before_a_start() {
 }
 
 #[cold]
-fn change(slice: Slice) {
-    let is_used = STATE.load(Relaxed) != UNUSED && !IS_LEFT_ALONE.get();
-    if is_used && !may_ask() {
+fn change(to: Slice) {
+    if STATE.load(Relaxed) == UNUSED || IS_LEFT_ALONE.get() {
+        return;
+    }
+    let from = HAS.replace(to);
+    let Some(now) = Attributes::read().filter(|_| may_ask()) else {
         STATE.store(UNUSED, Relaxed);
-        HAS.set(Slice::Own);
-    } else if is_used {
-        match slice {
-            Slice::Own => give_back(),
-            Slice::Short => shorten(),
-        }
+        return;
+    };
+    let is_ours = match from {
+        Slice::Own => now.policy == libc::SCHED_OTHER.cast_unsigned() && !is_chosen(now),
+        Slice::Short | Slice::Patient => now.are(GIVEN.get()),
+    };
+    if !is_ours {
+        IS_LEFT_ALONE.set(true);
+        return;
+    }
+    let given = as_the_kernel_has(to, now);
+    GIVEN.set(given);
+    let is_done = now.write(given);
+    let is_kept = || Attributes::read().is_some_and(|now| now.are(given));
+    if !is_done || (STATE.swap(USED, Relaxed) == UNTRIED && !is_kept()) {
+        now.write((libc::SCHED_OTHER, 0));
+        STATE.store(UNUSED, Relaxed);
+    }
+}
+
+/// The scheduling policy and the slice by which a thread has `slice` that is run by `now`.
+fn as_the_kernel_has(slice: Slice, now: Attributes) -> (c_int, u64) {
+    let has_slices = now.runtime != 0;
+    let if_it_has = |slice_ns| if has_slices { slice_ns } else { 0 };
+    match slice {
+        Slice::Own => (libc::SCHED_OTHER, 0),
+        Slice::Short => (libc::SCHED_OTHER, if_it_has(SHORT_NS)),
+        Slice::Patient => (libc::SCHED_BATCH, if_it_has(DEFAULT_NS.load(Relaxed) + MARK_NS)),
     }
 }
 
@@ -135,54 +164,21 @@ fn may_ask() -> bool {
     mode == 0 || (mode < 0 && last_errno() == libc::EINVAL)
 }
 
-/// Takes the short slice from the calling thread, unless somebody else has given it another.
-fn give_back() {
-    if let Some(own) = Attributes::read()
-        && own.runtime == SHORT_NS
-        && own.has_slice()
-    {
-        own.write(0);
-    }
-    HAS.set(Slice::Own);
-}
-
-fn shorten() {
-    let Some(own) = Attributes::read().filter(|own| own.runtime != 0) else {
-        STATE.store(UNUSED, Relaxed);
-        return;
-    };
-    if own.policy.cast_signed() != libc::SCHED_OTHER || is_chosen(own) {
-        IS_LEFT_ALONE.set(true);
-        return;
-    }
-    let is_set = own.write(SHORT_NS);
-    if STATE.load(Relaxed) == UNTRIED {
-        let is_kept = || Attributes::read().is_some_and(|own| own.runtime == SHORT_NS);
-        if !is_set || !is_kept() {
-            own.write(0);
-            STATE.store(UNUSED, Relaxed);
-            return;
-        }
-        STATE.store(USED, Relaxed);
-    }
-    if is_set {
-        HAS.set(Slice::Short);
-    }
-}
-
 /// Whether the program has chosen the slice of the calling thread: it is not the default, which the
 /// kernel tells by giving it.
 fn is_chosen(own: Attributes) -> bool {
+    // It may have come from a thread that was not seen to start this one.
     if own.runtime == SHORT_NS || own.runtime == DEFAULT_NS.load(Relaxed) {
         return false;
     }
-    if !own.write(0) {
+    if !own.write((libc::SCHED_OTHER, 0)) {
         return true;
     }
     let default_ns = Attributes::read().map_or(0, |own| own.runtime);
     DEFAULT_NS.store(default_ns, Relaxed);
-    default_ns != own.runtime && {
-        own.write(own.runtime);
-        true
+    let is_chosen = default_ns != own.runtime;
+    if is_chosen {
+        own.write((libc::SCHED_OTHER, own.runtime));
     }
+    is_chosen
 }

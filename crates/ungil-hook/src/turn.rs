@@ -47,9 +47,8 @@ pub unsafe fn wait(gil: &'static Gil, mutex: *mut pthread_mutex_t, settings: Set
 #[inline]
 pub fn acquired(gil: &'static Gil) {
     ACCOUNT.with(|account| gil.line.acquired(&Here::mutex_unused(gil), account));
-    // A thread that does not wait for it any more would keep a short slice under another policy.
-    if slice::of_this_thread() == Slice::Short && control::settings().policy != Policy::Interactive
-    {
+    // A thread that does not wait for it any more would keep what it has under another policy.
+    if slice::of_this_thread() != Slice::Own && control::settings().policy != Policy::Interactive {
         slice::want(Slice::Own);
     }
 }

@@ -1,15 +1,18 @@
-//! How much of a processor a thread asks the kernel for at a time.
+//! How the kernel is to run a thread.
 //!
 //! Linux 6.12 and later let each thread say how long it wants to run when it runs, its *slice*
 //! (Peter Zijlstra, "sched/eevdf: Use sched_attr::sched_runtime to set request/slice suggestion",
-//! 2023). It gets no more or less time by that: who asks for less is run sooner after it was woken,
-//! also before a thread that runs, and is not put aside for the thread that it has just woken. That
-//! is what a thread wants which uses the GIL a little and often, and only that one: a short slice of
-//! everybody's is nobody's.
+//! 2023). It gets no more or less time by that, but who asks for less is run sooner after it was
+//! woken, also before a thread that runs. That is what a thread wants which uses the GIL a little and
+//! often, and only that one: a short slice of everybody's is nobody's.
+//!
+//! The price is that it has soon used what it asked for, and is then put aside for a thread that it
+//! wakes: for the next one in line, when it lets go of the GIL and is about to sleep. So threads that
+//! compute are told to put nobody aside when they wake up (`SCHED_BATCH`).
 
 use super::policy::{Policy, Settings};
 
-/// The slice of a thread.
+/// The slice of a thread, and what it does with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Slice {
     /// What it has without ungil.
@@ -17,6 +20,8 @@ pub enum Slice {
     Own,
     /// The shortest that the kernel knows.
     Short,
+    /// Its own, for which it puts aside nobody who runs when it wakes up.
+    Patient,
 }
 
 /// How many quanta less than its share a thread has to use for a short slice.
@@ -35,7 +40,8 @@ impl Slice {
         }
         let is_far_behind = behind_ns >= settings.quantum_ns.saturating_mul(BEHIND);
         match self {
-            Self::Own if is_far_behind && !was_forced => Self::Short,
+            Self::Own | Self::Patient if is_far_behind && !was_forced => Self::Short,
+            Self::Own | Self::Short if behind_ns == 0 && was_forced => Self::Patient,
             Self::Short if behind_ns == 0 => Self::Own,
             _ => self,
         }
@@ -54,30 +60,42 @@ mod tests {
 
     #[test]
     fn a_thread_that_used_much_less_than_its_share_gets_a_short_slice() {
-        let next = |behind_ns| next(Slice::Own, Policy::Interactive, behind_ns, false);
-        assert_eq!(next(BEHIND * QUANTUM_NS), Slice::Short);
-        assert_eq!(next(BEHIND * QUANTUM_NS - 1), Slice::Own);
-    }
-
-    #[test]
-    fn it_keeps_it_until_it_has_used_its_share() {
-        for was_forced in [false, true] {
-            let next = |behind_ns| next(Slice::Short, Policy::Interactive, behind_ns, was_forced);
-            assert_eq!(next(1), Slice::Short);
-            assert_eq!(next(0), Slice::Own);
+        for slice in [Slice::Own, Slice::Patient] {
+            let next = |behind_ns| next(slice, Policy::Interactive, behind_ns, false);
+            assert_eq!(next(BEHIND * QUANTUM_NS), Slice::Short);
+            assert_eq!(next(BEHIND * QUANTUM_NS - 1), slice);
         }
     }
 
     #[test]
-    fn one_that_had_to_be_asked_to_let_go_gets_none() {
-        assert_eq!(next(Slice::Own, Policy::Interactive, u64::MAX, true), Slice::Own);
+    fn it_keeps_it_until_it_has_used_its_share() {
+        for (was_forced, then) in [(false, Slice::Own), (true, Slice::Patient)] {
+            let next = |behind_ns| next(Slice::Short, Policy::Interactive, behind_ns, was_forced);
+            assert_eq!(next(1), Slice::Short);
+            assert_eq!(next(0), then);
+        }
     }
 
     #[test]
-    fn no_other_policy_gives_or_leaves_one() {
+    fn one_that_had_to_be_asked_to_let_go_is_patient_once_it_has_used_its_share() {
+        let next = |behind_ns| next(Slice::Own, Policy::Interactive, behind_ns, true);
+        assert_eq!(next(0), Slice::Patient);
+        for behind_ns in [1, u64::MAX] {
+            assert_eq!(next(behind_ns), Slice::Own);
+        }
+    }
+
+    #[test]
+    fn one_that_lets_go_by_itself_is_not_made_patient() {
+        assert_eq!(next(Slice::Own, Policy::Interactive, 0, false), Slice::Own);
+    }
+
+    #[test]
+    fn no_other_policy_changes_or_leaves_one() {
         for policy in Policy::ALL.into_iter().filter(|it| *it != Policy::Interactive) {
-            for slice in [Slice::Own, Slice::Short] {
+            for slice in [Slice::Own, Slice::Short, Slice::Patient] {
                 assert_eq!(next(slice, policy, u64::MAX, false), Slice::Own);
+                assert_eq!(next(slice, policy, 0, true), Slice::Own);
             }
         }
     }
