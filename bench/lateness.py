@@ -4,8 +4,8 @@
 
 The kernel places all threads, as it does in most programs. So this measures what it adds: a thread
 that was woken may have to wait for the processor on which another computes. `own slices` is
-`interactive` without what it asks of the kernel (`UNGIL_SLICE=own`); the difference is what a short
-slice of the thread that sleeps is worth, and what it costs the others.
+`interactive` without what it asks of the kernel (`UNGIL_SLICE=own`); the difference is what that is
+worth, and what it costs the threads that compute.
 
 `p99` is that of all sleeps of all rounds; `of a round` has the median of the rounds' own, and the
 least and the greatest. Work is calls of a fixed function, as a ratio to `own slices` of the same

@@ -1,14 +1,15 @@
 """Says which slice of the processor the kernel gives its threads, and what they start.
 
 Two threads compute. For each line that the main thread reads it does what that line says, and says
-in JSON how the kernel runs the threads in the end: by which slice, in ns (0 where it has none), which
-scheduling policy, and which nice value. Runs on Python 3.8 and later.
+in JSON how the kernel runs the threads in the end: by which slice, in ns (0 where it has none), by
+which scheduling policy, and by which nice value. Runs on Python 3.8 and later.
 """
 
 import ctypes
 import itertools
 import json
 import os
+import pathlib
 import platform
 import struct
 import subprocess
@@ -117,17 +118,7 @@ def run(tid=0):
 def started(do, is_over):
     """How what this thread starts is run, each started in another way while this one is changed."""
     found = {}
-
-    def tell():
-        found["thread"] = run()
-
-    def run_a_thread():
-        thread = threading.Thread(target=tell)
-        thread.start()
-        thread.join()
-        return json.dumps(found["thread"])
-
-    for name, start in [("thread", run_a_thread), *STARTS.items()]:
+    for name, start in STARTS.items():
         do(is_over)
         found[name] = json.loads(start())
     return found
@@ -168,7 +159,18 @@ def by_system(writing):
     os.system("'%s' '%s' say >&%d" % (sys.executable, __file__, writing))
 
 
+def by_pthread_create():
+    """A thread that never wants the GIL, which would change how it is run."""
+    tasks = pathlib.Path("/proc/self/task")
+    before = set(tasks.iterdir())
+    handle = ctypes.c_ulong()
+    assert libc.pthread_create(ctypes.byref(handle), None, libc.pause, None) == 0
+    (task,) = set(tasks.iterdir()) - before
+    return json.dumps(run(int(task.name)))
+
+
 STARTS = {
+    "thread": by_pthread_create,
     "subprocess": lambda: subprocess.check_output(SAY),
     "fork": lambda: through(by_fork),
     "exec": lambda: through(by_exec),
