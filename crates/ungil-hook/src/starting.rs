@@ -1,10 +1,10 @@
 //! Starting processes and programs otherwise than by `fork`, of which libc tells
 //! ([`crate::process`]).
 //!
-//! Whoever is started inherits the slice of the thread that starts it ([`crate::slice`]) and keeps
-//! it whatever it executes. Nobody in a child could change that: after `vfork` it has its parent's
-//! memory, and after `execve` it may be any program. So the thread gives its short slice back
-//! before. `pthread_create` is in `first_thread.rs`; a bare `clone` is not noticed.
+//! Whoever is started inherits how the kernel runs the thread that starts it ([`crate::slice`]) and
+//! keeps it whatever it executes. Nobody in a child could change that: after `vfork` it has its
+//! parent's memory, and after `execve` it may be any program. So the thread takes back its own
+//! slice before. `pthread_create` is in `first_thread.rs`; a bare `clone` is not noticed.
 
 use crate::{next, slice};
 use libc::{FILE, c_char, c_int, c_void, pid_t};
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn popen(command: *const c_char, how: *const c_char) -> *m
     unsafe { transmute::<*mut c_void, Open>(next)(command, how) }
 }
 
-/// Stands in for POSIX's function of this name. Programs keep the slice of whoever becomes them.
+/// Stands in for POSIX's function of this name. A program keeps the slice of who becomes it.
 ///
 /// # Safety
 /// As for the function itself.
