@@ -82,10 +82,13 @@ def is_run_soon(thread: Thread, own_ns: int) -> bool:
     return others == [OTHER, 0] and (slice_ns == 0 if own_ns == 0 else slice_ns < own_ns)
 
 
-def is_run_patiently(thread: Thread, own_ns: int) -> bool:
-    """Whether a thread has a slice as its own one, for which it puts nobody aside."""
+def computes(thread: Thread, own_ns: int) -> bool:
+    """Whether a thread has a slice as its own one, and may or may not put others aside for it.
+
+    On a busy machine it may.
+    """
     slice_ns, *others = thread
-    return others == [BATCH, 0] and own_ns <= slice_ns < own_ns + 1000
+    return others in ([OTHER, 0], [BATCH, 0]) and own_ns <= slice_ns < own_ns + 1000
 
 
 def is_as_without_ungil(said: dict[str, Any]) -> bool:
@@ -101,10 +104,10 @@ def test_a_thread_is_run_soon_for_as_long_as_it_uses_little(python: Python) -> N
             little = program.does("little")
             own_ns = little["own_ns"]
             assert is_run_soon(little["main"], own_ns), little
-            assert all(is_run_patiently(it, own_ns) for it in little["computing"]), little
+            assert all(computes(it, own_ns) for it in little["computing"]), little
             compute = program.does("compute")
             threads = [compute["main"], *compute["computing"]]
-            assert all(is_run_patiently(it, own_ns) for it in threads), compute
+            assert all(computes(it, own_ns) for it in threads), compute
 
 
 @pytest.mark.parametrize("order", ["little", "compute"])

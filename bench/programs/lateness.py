@@ -28,7 +28,7 @@ def compute(number: int, calls: "list[int]", over: threading.Event) -> None:
 
 def sleep(period_s: float, lasts_s: float) -> "list[float]":
     """How late each sleep of a while ended, in milliseconds."""
-    late_ms: "list[float]" = []
+    late_ms: list[float] = []
     now_s = time.perf_counter()
     end_s = now_s + lasts_s
     while now_s < end_s:

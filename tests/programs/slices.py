@@ -198,12 +198,9 @@ def main():
         thread.start()
         thread.has_begun.wait()
 
-    def they_are_patient():
-        return all(is_patient(thread.tid) for thread in threads)
-
     ways = {
-        "little": (use_little, lambda: is_short() and they_are_patient()),
-        "compute": (compute, lambda: is_patient() and they_are_patient()),
+        "little": (use_little, is_short),
+        "compute": (compute, lambda: not is_short()),
         "back": (use_little, lambda: not any(map(is_patient, [it.tid for it in threads]))),
     }
     for line in sys.stdin:

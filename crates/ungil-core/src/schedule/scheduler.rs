@@ -81,6 +81,8 @@ pub struct Account {
     left_ns: u64,
     /// Whether it was asked to.
     was_forced: bool,
+    /// How often it has used the GIL since the kernel last put it aside meanwhile, at most 255.
+    undisturbed: u8,
 }
 
 impl Account {
@@ -97,6 +99,7 @@ impl Account {
             early_ns: 0,
             left_ns: 0,
             was_forced: false,
+            undisturbed: 0,
         }
     }
 
@@ -304,6 +307,8 @@ impl Scheduler {
         account.turn_ns = if goes_on { turn } else { 0 };
         account.left_ns = hold.until_ns;
         account.was_forced = hold.forced;
+        let was_run = hold.used_ns >= hold.wall_ns - hold.wall_ns / 8;
+        account.undisturbed = if was_run { account.undisturbed.saturating_add(1) } else { 0 };
         account.has_waited();
         let before = account.virtual_ns.max(self.floor_ns);
         let used_ns = hold.used_ns.saturating_add(HANDOFF_NS);
@@ -320,7 +325,7 @@ impl Scheduler {
     pub fn slice(&self, account: &Account, slice: Slice) -> Slice {
         let is_new = account.gil != self.gil || account.left_ns == 0;
         let behind_ns = if is_new { 0 } else { self.floor_ns.saturating_sub(account.virtual_ns) };
-        slice.next(self.settings, behind_ns, account.was_forced)
+        slice.next(self.settings, behind_ns, account.was_forced, account.undisturbed)
     }
 
     fn grace_ns(&self) -> u64 {

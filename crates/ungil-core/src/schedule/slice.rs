@@ -26,6 +26,9 @@ pub enum Slice {
 
 /// How many quanta less than its share a thread has to use for a short slice.
 const BEHIND: u64 = 2;
+/// How often the kernel has to let a thread use the GIL without putting it aside before it becomes
+/// patient: where other programs want the processors, a patient one would not get its share of them.
+const UNDISTURBED: u8 = 20;
 
 impl Slice {
     /// What a thread is to have that has `self` and asks for the GIL, of which it used `behind_ns`
@@ -34,14 +37,25 @@ impl Slice {
     /// It keeps a short one until it has used up all that it was behind, so that each change costs
     /// it quanta. A thread that computes can be as far behind, when the kernel did not run it for a
     /// while; but that one was forced.
-    pub(super) fn next(self, settings: Settings, behind_ns: u64, was_forced: bool) -> Self {
+    pub(super) fn next(
+        self,
+        settings: Settings,
+        behind_ns: u64,
+        was_forced: bool,
+        undisturbed: u8,
+    ) -> Self {
         if settings.policy != Policy::Interactive {
             return Self::Own;
         }
         let is_far_behind = behind_ns >= settings.quantum_ns.saturating_mul(BEHIND);
         match self {
             Self::Own | Self::Patient if is_far_behind && !was_forced => Self::Short,
-            Self::Own | Self::Short if behind_ns == 0 && was_forced => Self::Patient,
+            Self::Patient if undisturbed == 0 => Self::Own,
+            Self::Own | Self::Short
+                if behind_ns == 0 && was_forced && undisturbed >= UNDISTURBED =>
+            {
+                Self::Patient
+            }
             Self::Short if behind_ns == 0 => Self::Own,
             _ => self,
         }
@@ -55,7 +69,7 @@ mod tests {
     const QUANTUM_NS: u64 = 5_000_000;
 
     fn next(slice: Slice, policy: Policy, behind_ns: u64, was_forced: bool) -> Slice {
-        slice.next(Settings { policy, quantum_ns: QUANTUM_NS }, behind_ns, was_forced)
+        slice.next(Settings { policy, quantum_ns: QUANTUM_NS }, behind_ns, was_forced, UNDISTURBED)
     }
 
     #[test]
@@ -86,6 +100,18 @@ mod tests {
     }
 
     #[test]
+    fn nobody_is_patient_whom_the_kernel_puts_aside() {
+        let settings = Settings { policy: Policy::Interactive, quantum_ns: QUANTUM_NS };
+        let next = |slice: Slice, undisturbed| slice.next(settings, 0, true, undisturbed);
+        for slice in [Slice::Own, Slice::Short] {
+            assert_eq!(next(slice, UNDISTURBED - 1), Slice::Own);
+            assert_eq!(next(slice, UNDISTURBED), Slice::Patient);
+        }
+        assert_eq!(next(Slice::Patient, 0), Slice::Own);
+        assert_eq!(next(Slice::Patient, 1), Slice::Patient);
+    }
+
+    #[test]
     fn one_that_lets_go_by_itself_is_not_made_patient() {
         assert_eq!(next(Slice::Own, Policy::Interactive, 0, false), Slice::Own);
     }
@@ -103,6 +129,6 @@ mod tests {
     #[test]
     fn it_is_decided_for_any_quantum() {
         let settings = Settings { policy: Policy::Interactive, quantum_ns: u64::MAX };
-        assert_eq!(Slice::Own.next(settings, 0, false), Slice::Own);
+        assert_eq!(Slice::Own.next(settings, 0, false, UNDISTURBED), Slice::Own);
     }
 }
