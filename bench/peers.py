@@ -31,6 +31,8 @@ class Variant:
     """The switch interval, if it is not CPython's own."""
     policy: str | None = None
     """A policy of ungil's, if there is one."""
+    slices: str | None = None
+    """Its `UNGIL_SLICE`, if it has one."""
 
     def environment(self) -> dict[str, str]:
         """Of a program that is to run this way."""
@@ -38,7 +40,8 @@ class Variant:
         if self.policy is None:
             return kept
         hook = {"LD_PRELOAD": str(_native.hook_path()), "UNGIL_POLICY": self.policy}
-        return {**kept, **hook, "UNGIL_CHILDREN": "0"}
+        slices = {} if self.slices is None else {"UNGIL_SLICE": self.slices}
+        return {**kept, **hook, **slices, "UNGIL_CHILDREN": "0"}
 
 
 STOCK = Variant("stock")

@@ -21,6 +21,14 @@ EXPORTS = {
     # To notice the first thread.
     "pthread_create",
     "thrd_create",
+    # So that nothing inherits how the kernel runs the thread that starts it.
+    "execv",
+    "execve",
+    "popen",
+    "posix_spawn",
+    "posix_spawnp",
+    "system",
+    "vfork",
     "ungil_install_v1",
     "ungil_level_v1",
     "ungil_now_v1",

@@ -3,7 +3,9 @@
 
 use crate::interpreter::Interpreter;
 use crate::session::{self, Session};
-use crate::{clock, control, first_thread, gil, late, process, thread, unscheduled};
+use crate::{
+    clock, control, first_thread, gil, late, process, slice, starting, thread, unscheduled,
+};
 use libc::c_int;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Relaxed};
@@ -45,6 +47,8 @@ fn asked() -> Option<&'static Asked> {
 
 /// Runs when this library is loaded.
 pub extern "C" fn on_load() {
+    starting::on_load();
+    slice::on_load();
     let Some(asked) = Asked::from_environment() else { return };
     let asked = ASKED.get_or_init(|| asked);
     if asked.settings.is_some() {

@@ -9,7 +9,7 @@
 //! CPython itself until the program creates one in the usual way.
 
 use crate::interpreter::Interpreter;
-use crate::{gil, next};
+use crate::{gil, next, slice};
 use libc::{c_int, c_void, pthread_attr_t, pthread_t};
 use std::mem::transmute;
 use std::ptr::null_mut;
@@ -70,6 +70,7 @@ pub unsafe extern "C" fn pthread_create(
 ) -> c_int {
     static NEXT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
     anticipate();
+    slice::before_a_start();
     let Some(next) = next::function(&NEXT, c"pthread_create") else { return libc::EAGAIN };
     // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
     unsafe { transmute::<*mut c_void, CreatePosix>(next)(thread, attributes, start, argument) }
@@ -89,6 +90,7 @@ pub unsafe extern "C" fn thrd_create(
     /// `thrd_error` of glibc's `<threads.h>`.
     const ERROR: c_int = 2;
     anticipate();
+    slice::before_a_start();
     let Some(next) = next::function(&NEXT, c"thrd_create") else { return ERROR };
     // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
     unsafe { transmute::<*mut c_void, CreateC11>(next)(thread, start, argument) }

@@ -26,6 +26,8 @@ mod process;
 mod ran;
 mod sem;
 mod session;
+mod slice;
+mod starting;
 mod symbols;
 mod thread;
 mod turn;

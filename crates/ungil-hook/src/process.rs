@@ -1,7 +1,7 @@
 //! This process: its table, and what happens at fork and exit.
 
 use crate::session::Session;
-use crate::{asked, clock, control, free_threaded, gil, handoff, thread, turn};
+use crate::{asked, clock, control, free_threaded, gil, handoff, slice, thread, turn};
 use libc::{c_int, c_void};
 use std::ffi::{CStr, CString};
 use std::ptr::null_mut;
@@ -58,9 +58,8 @@ pub fn prepare() {
     static PREPARED: Once = Once::new();
     PREPARED.call_once(|| {
         thread::prepare();
-        // SAFETY: `after_fork_in_child` is a function that lives as long as this library, which
-        // is never unloaded.
-        unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
+        // SAFETY: both are functions that live as long as this library, which is never unloaded.
+        unsafe { libc::pthread_atfork(Some(before_fork), None, Some(after_fork_in_child)) };
     });
 }
 
@@ -176,6 +175,11 @@ pub extern "C" fn on_exit() {
         }
     }
     table.header().ended_ticks.store(clock::now_ticks(), Release);
+}
+
+/// The child inherits what the kernel knows of the thread that forks.
+extern "C" fn before_fork() {
+    slice::before_a_start();
 }
 
 /// The child has one thread and its parent's memory; the table is the parent's.

@@ -1,6 +1,6 @@
 //! The recording that the environment asks this process to join.
 
-use crate::control;
+use crate::{control, slice};
 use libc::c_int;
 use std::ffi::{CStr, CString};
 use ungil_core::tick::Tick;
@@ -78,7 +78,8 @@ pub fn leave_environment() {
     // SAFETY: every string is NUL-terminated. No other thread reads the environment: constructors run
     // before there are any, and an interpreter that is initialised later changes it, too.
     unsafe {
-        for name in [SESSION, CHILDREN, RUN, TICK, control::POLICY, control::QUANTUM] {
+        for name in [SESSION, CHILDREN, RUN, TICK, control::POLICY, control::QUANTUM, slice::SLICE]
+        {
             libc::unsetenv(name.as_ptr());
         }
         match CString::new(others) {

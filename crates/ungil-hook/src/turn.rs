@@ -3,12 +3,12 @@
 use crate::gil::Gil;
 use crate::lock::Poster;
 use crate::process::{keeping_errno, last_errno, set_errno};
-use crate::{clock, control, handoff};
+use crate::{clock, control, handoff, slice};
 use libc::{c_int, c_long, pthread_mutex_t, timespec};
 use std::cell::Cell;
 use std::ptr::null;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use ungil_core::schedule::{Account, Answer, Host, Level, Policy, Settings, Waker};
+use ungil_core::schedule::{Account, Answer, Host, Level, Policy, Settings, Slice, Waker};
 
 /// A thread that no timer wakes looks again after this long all the same. It is not needed; but
 /// nobody should have to restart a server to find out that it was.
@@ -46,6 +46,7 @@ pub unsafe fn wait(gil: &'static Gil, mutex: *mut pthread_mutex_t, settings: Set
     let urgent = must_run_a_handler();
     let answer = OWN.with(|own| {
         let here = Here { gil, mutex, waker: own.waker.get() };
+        slice::want(gil.line.slice(&own.account, slice::of_this_thread()));
         gil.line.wait(&here, settings, &own.account, urgent)
     });
     match answer {
@@ -62,6 +63,10 @@ pub fn acquired(gil: &'static Gil) {
         own.waker.set(Poster::NOBODY);
         gil.line.acquired(&Here::without_mutex(gil), &own.account);
     });
+    // A thread that does not wait for it any more would keep what it has under another policy.
+    if slice::of_this_thread() != Slice::Own && control::settings().policy != Policy::Interactive {
+        slice::want(Slice::Own);
+    }
 }
 
 /// The calling thread has let go of `gil`, whose mutex it holds.

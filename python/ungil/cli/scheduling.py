@@ -5,9 +5,10 @@
 | `--policy`   | `UNGIL_POLICY`     | the command's default            |
 | `--quantum`  | `UNGIL_QUANTUM`    | the policy's own                 |
 | `--priority` | `UNGIL_PRIORITY`   | every thread has level normal    |
+|              | `UNGIL_SLICE`      | some threads get a short slice   |
 
-An option wins over the variable. The hook reads the first two in the program, the module in
-`ungil/startup`, which Python imports by itself, the third: a `PATTERN=LEVEL` a line.
+An option wins over the variable. The hook reads all but `UNGIL_PRIORITY` in the program; that one,
+a `PATTERN=LEVEL` a line, the module in `ungil/startup` reads, which Python imports by itself.
 
 Every start of a program under `ungil run` imports this module, so it imports nothing that takes
 long: typing alone takes as long as the interpreter itself.
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from ungil.cli.program import Program
 
 POLICY, QUANTUM, PRIORITY = "UNGIL_POLICY", "UNGIL_QUANTUM", "UNGIL_PRIORITY"
+SLICE = "UNGIL_SLICE"
+# What it can be: slices are left alone, or set even in a seccomp sandbox.
+SLICES = ("own", "short")
 STARTUP = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "startup")
 LONGEST_QUANTUM_MS = 3_600_000
 
@@ -62,6 +66,8 @@ class Scheduling:
         rules = [level_rule("--priority", rule) for rule in self.priorities] or [
             level_rule(PRIORITY, rule) for rule in os.environ.get(PRIORITY, "").splitlines() if rule
         ]
+        if os.environ.get(SLICE):
+            chosen[SLICE] = known_slice(os.environ[SLICE])
         if rules:
             chosen[PRIORITY] = "\n".join(rules)
             chosen["PYTHONPATH"] = with_startup("--priority")
@@ -72,6 +78,16 @@ def known_policy(source: str, name: str) -> str:
     """`name`; UsageError, which begins with `source`, if no policy has that name."""
     if name not in POLICIES:
         raise UsageError(f"{source}: {name!r} is none of the policies {', '.join(POLICIES)}")
+    return name
+
+
+def known_slice(name: str) -> str:
+    """`name`, which `UNGIL_SLICE` has; UsageError if it means nothing."""
+    if name not in SLICES:
+        raise UsageError(
+            f"{SLICE} is {name!r}; it can only be 'own', which leaves every thread its own slice "
+            "of the processor, 'short', which gives short ones in a seccomp sandbox too, or unset"
+        )
     return name
 
 

@@ -39,6 +39,8 @@ pub struct Account {
     pub(super) is_urgent: bool,
     /// Whether it was forced to let go of the GIL when it had it last.
     pub(super) was_forced: bool,
+    /// How often it has used the GIL since the kernel last put it aside meanwhile, at most 255.
+    pub(super) undisturbed: u8,
 }
 
 impl Account {
@@ -59,6 +61,7 @@ impl Account {
             gil: 0,
             is_urgent: false,
             was_forced: false,
+            undisturbed: 0,
         }
     }
 

@@ -18,6 +18,7 @@ use super::modify;
 use super::policy::{Policy, Settings};
 use super::queue::{Queue, Waiter};
 use super::scheduler::Scheduler;
+use super::slice::Slice;
 use crate::sync::{AtomicU32, Ordering::Relaxed};
 use std::cell::Cell;
 use std::ptr::null;
@@ -205,6 +206,11 @@ impl Line {
                 unsafe { self.queue.insert(&waiter) };
             }
         }
+    }
+
+    /// Which slice the calling thread, which has `slice`, is to have when it waits here.
+    pub fn slice(&self, account: &Cell<Account>, slice: Slice) -> Slice {
+        self.scheduler.get().slice(&account.get(), slice)
     }
 
     /// The calling thread has taken the GIL.

@@ -11,6 +11,7 @@ mod line;
 mod policy;
 mod queue;
 mod scheduler;
+mod slice;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ pub use line::{Answer, Host, Line};
 pub use policy::{Level, Policy, Settings, UnknownName};
 pub use queue::{Queue, Waiter};
 pub use scheduler::Scheduler;
+pub use slice::Slice;
 
 use std::cell::Cell;
 

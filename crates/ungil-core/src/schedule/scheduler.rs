@@ -39,6 +39,7 @@
 
 use super::account::{Account, Hold, Standing, Waker};
 use super::policy::{Level, Policy, Settings};
+use super::slice::Slice;
 
 /// How many quanta behind the floor a thread may come back under [`Policy::Interactive`].
 pub(super) const CREDIT: u64 = 3;
@@ -231,6 +232,8 @@ impl Scheduler {
         account.turn_ns = if goes_on { turn } else { 0 };
         account.left_ns = hold.until_ns;
         account.was_forced = hold.forced;
+        let was_run = hold.used_ns >= hold.wall_ns - hold.wall_ns / 8;
+        account.undisturbed = if was_run { account.undisturbed.saturating_add(1) } else { 0 };
         account.has_waited();
         let before = account.virtual_ns.max(self.floor_ns);
         let handoff_ns = if hold.handed_over { HANDOFF_NS } else { 0 };
@@ -242,6 +245,14 @@ impl Scheduler {
         let weight = account.level.weight();
         self.floor_ns =
             self.floor_ns.saturating_add(ahead.saturating_mul(weight) / (weight + waiting));
+    }
+
+    /// Which slice a thread is to have that has `slice` and is about to ask for the GIL. Nobody knows
+    /// yet how much a new one uses.
+    pub fn slice(&self, account: &Account, slice: Slice) -> Slice {
+        let is_new = account.gil != self.gil || account.left_ns == 0;
+        let behind_ns = if is_new { 0 } else { self.floor_ns.saturating_sub(account.virtual_ns) };
+        slice.next(self.settings, behind_ns, account.was_forced, account.undisturbed)
     }
 
     fn grace_ns(&self, holder: &Standing) -> u64 {

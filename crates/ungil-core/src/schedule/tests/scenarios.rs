@@ -4,7 +4,7 @@ use super::simulation::simulate;
 use super::workload::{Outcome, Step, Then, Thread, Workload};
 use crate::schedule::Level::{self, High, Low, Normal};
 use crate::schedule::scheduler::{AGING_NS, CREDIT, GRACE, LAG};
-use crate::schedule::{Policy, Settings};
+use crate::schedule::{Policy, Settings, Slice};
 
 const MS: u64 = 1_000_000;
 const US: u64 = 1_000;
@@ -232,5 +232,74 @@ fn a_place_in_the_line_is_worth_nothing_under_another_policy() {
     let outcome = simulate(&Workload { settings, ..workload });
     for thread in 0..3 {
         assert!(outcome.held_ns(thread, 0, 10 * SECOND) >= 2 * SECOND, "{thread}");
+    }
+}
+
+#[test]
+fn under_interactive_a_thread_that_uses_little_has_a_short_slice_and_the_others_are_patient() {
+    for policy in OWN {
+        for computing in [1, 2, 4, 16] {
+            let threads = [vec![serves(50 * US, 2 * MS)], vec![computes(Normal); computing]];
+            let outcome = run(policy, &threads.concat());
+            let (of_little, of_others) = match policy {
+                Policy::Interactive => (Slice::Short, Slice::Patient),
+                _ => (Slice::Own, Slice::Own),
+            };
+            for at_ns in [SECOND, 2 * SECOND, 10 * SECOND] {
+                assert_eq!(outcome.slice_of(0, at_ns), of_little, "{policy:?} beside {computing}");
+                for thread in 1..=computing {
+                    assert_eq!(outcome.slice_of(thread, at_ns), of_others, "{policy:?}");
+                }
+            }
+            let changes = outcome.slices.len();
+            assert!(changes <= computing + 2, "{changes} beside {computing}");
+        }
+    }
+}
+
+#[test]
+fn a_thread_that_begins_to_compute_has_its_short_slice_no_more() {
+    let little = vec![[Step::Compute(50 * US), Step::Block(2 * MS)]; 500].concat();
+    let steps = [little, vec![Step::Compute(1 << 50)]].concat();
+    let threads = [vec![Thread { steps, ..computes(Normal) }], vec![computes(Normal); 4]];
+    let outcome = run(Policy::Interactive, &threads.concat());
+    assert_eq!(outcome.slice_of(0, SECOND), Slice::Short);
+    let mut holds = outcome.holds.iter().filter(|hold| hold.thread == 0);
+    let begun_ns = holds.find(|hold| hold.to_ns - hold.from_ns > MS).expect("it computes").from_ns;
+    let mut changes = outcome.slices.iter().filter(|it| it.thread == 0 && it.from_ns > begun_ns);
+    let back = changes.next().expect("it changes");
+    let used_ns = outcome.held_ns(0, begun_ns, back.from_ns);
+    assert!(used_ns <= (CREDIT + 2) * QUANTUM_NS, "{used_ns}");
+    assert_eq!(outcome.slice_of(0, 10 * SECOND), Slice::Patient);
+}
+
+#[test]
+fn a_change_of_the_slice_costs_quanta_whatever_threads_do() {
+    for (use_ns, away_ns) in [(5 * MS, 5 * MS), (2 * MS, 20 * MS), (30 * MS, 100 * MS)] {
+        let threads = [vec![serves(use_ns, away_ns); 3], vec![computes(Normal); 2]].concat();
+        let outcome = run(Policy::Interactive, &threads);
+        for thread in 0..threads.len() {
+            let changes = outcome.slices.iter().filter(|it| it.thread == thread).count() as u64;
+            let held_ns = outcome.held_ns(thread, 0, 10 * SECOND);
+            assert!(changes <= 2 + held_ns / QUANTUM_NS, "{changes} in {held_ns}");
+        }
+    }
+}
+
+#[test]
+fn another_policy_gives_a_thread_its_own_slice_at_its_next_wait() {
+    let threads = [vec![serves(50 * US, 2 * MS)], vec![computes(Normal); 4]].concat();
+    let workload = under(Policy::Interactive, threads);
+    for policy in [Policy::Fair, Policy::Batch, Policy::Priority] {
+        let changed = Settings { policy, quantum_ns: QUANTUM_NS };
+        let settings = vec![workload.settings[0], (2 * SECOND, changed)];
+        let outcome = simulate(&Workload { settings, ..workload.clone() });
+        assert_eq!(outcome.slice_of(0, 2 * SECOND), Slice::Short);
+        assert_eq!(outcome.slice_of(1, 2 * SECOND), Slice::Patient);
+        for thread in 0..5 {
+            let mut waits = outcome.waits_of(thread, 2 * SECOND);
+            let second = waits.nth(1).expect("it waits again");
+            assert_eq!(outcome.slice_of(thread, second.from_ns), Slice::Own, "{policy:?}");
+        }
     }
 }

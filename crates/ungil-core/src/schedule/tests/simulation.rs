@@ -9,8 +9,8 @@
 //! Everything else is immediate, so one workload has one schedule.
 
 use super::queues::{Locks, Posted, Queue};
-use super::workload::{Act, Hold, Outcome, Step, Then, Thread, Wait, Workload};
-use crate::schedule::{Account, Answer, Host, Line, Settings, Waker};
+use super::workload::{Act, Hold, Outcome, Sliced, Step, Then, Thread, Wait, Workload};
+use crate::schedule::{Account, Answer, Host, Line, Settings, Slice, Waker};
 use crate::sync::AtomicU32;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::cell::{Cell, RefCell};
@@ -75,8 +75,8 @@ pub fn simulate(workload: &Workload) -> Outcome {
             let (world, thread) = (world.clone(), thread.clone());
             let body = move |yielder: &Yielder<(), ()>, ()| {
                 let (account, was_forced) = (Cell::new(Account::new()), Cell::new(false));
-                let woken_by = Cell::new(None);
-                Here { world: &world, number, yielder, account, was_forced, woken_by }
+                let (woken_by, slice) = (Cell::new(None), Cell::new(Slice::Own));
+                Here { world: &world, number, yielder, account, was_forced, woken_by, slice }
                     .live(&thread);
             };
             Some(Coroutine::new(body))
@@ -204,6 +204,7 @@ pub(super) struct Here<'a> {
     was_forced: Cell<bool>,
     /// Who woke it since it last had the GIL.
     woken_by: Cell<Option<Posted>>,
+    slice: Cell<Slice>,
 }
 
 impl Here<'_> {
@@ -212,6 +213,7 @@ impl Here<'_> {
             let mut account = Account::new();
             account.level = thread.level;
             self.account.set(account);
+            self.has_slice(Slice::Own);
             loop {
                 for step in &thread.steps {
                     match step {
@@ -293,11 +295,11 @@ impl Here<'_> {
             self.come_to_wait();
         }
         if stands_back && !world.locked.get() {
-            world.line.wait(self, world.settings(), &self.account, false);
+            self.wait_in_line();
         }
         while world.locked.get() {
             let switches = world.switches.get();
-            let answer = world.line.wait(self, world.settings(), &self.account, false);
+            let answer = self.wait_in_line();
             if answer == Answer::AskToDrop && world.locked.get() && world.switches.get() == switches
             {
                 self.request_drop();
@@ -312,6 +314,20 @@ impl Here<'_> {
         self.woken_by.set(None);
         world.line.acquired(self, &self.account);
         self.note_taken();
+    }
+
+    fn wait_in_line(&self) -> Answer {
+        let line = &self.world.line;
+        self.has_slice(line.slice(&self.account, self.slice.get()));
+        line.wait(self, self.world.settings(), &self.account, false)
+    }
+
+    fn has_slice(&self, slice: Slice) {
+        if self.slice.replace(slice) != slice {
+            let from_ns = self.world.now_ns.get();
+            let sliced = Sliced { thread: self.number, from_ns, slice };
+            self.world.outcome.borrow_mut().slices.push(sliced);
+        }
     }
 
     pub fn drop_gil(&self) {

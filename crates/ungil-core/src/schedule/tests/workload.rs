@@ -1,6 +1,6 @@
 //! What happens in a simulation, and what came of it.
 
-use crate::schedule::{Level, Settings};
+use crate::schedule::{Level, Settings, Slice};
 
 /// What happens, and for how long.
 #[derive(Clone, Debug)]
@@ -77,6 +77,14 @@ pub struct Wait {
     pub overtaken: u64,
 }
 
+/// A thread got another slice of the processor.
+#[derive(Clone, Copy, Debug)]
+pub struct Sliced {
+    pub thread: usize,
+    pub from_ns: u64,
+    pub slice: Slice,
+}
+
 /// What happened.
 #[derive(Debug, Default)]
 pub struct Outcome {
@@ -89,6 +97,7 @@ pub struct Outcome {
     /// How often the line woke a thread, and read the CPU time of one: system calls both.
     pub wakes: usize,
     pub cpu_reads: usize,
+    pub slices: Vec<Sliced>,
 }
 
 impl Outcome {
@@ -101,6 +110,12 @@ impl Outcome {
     /// The waits of `thread` that began at `from_ns` or later.
     pub fn waits_of(&self, thread: usize, from_ns: u64) -> impl Iterator<Item = &Wait> {
         self.waits.iter().filter(move |wait| wait.thread == thread && wait.from_ns >= from_ns)
+    }
+
+    /// Which slice `thread` has at `at_ns`.
+    pub fn slice_of(&self, thread: usize, at_ns: u64) -> Slice {
+        let before = |sliced: &&Sliced| sliced.thread == thread && sliced.from_ns <= at_ns;
+        self.slices.iter().rfind(before).map_or(Slice::Own, |sliced| sliced.slice)
     }
 
     /// The longest of those.
