@@ -55,7 +55,8 @@ def test_a_workload_imports_nothing_but_the_standard_library_and_what_it_measure
 def test_countdown_says_what_it_took(python: Python, how: str) -> None:
     said = run(chosen(python.path), "countdown", 100_000, how)
     assert said["wall_s"] > 0
-    assert said["cpu_s"] >= said["system_s"] >= 0
+    # One is a sum, and rounded once more.
+    assert said["cpu_s"] >= said["system_s"] - 1e-9 >= -1e-9
     assert said["voluntary_switches"] >= 0
     assert said["involuntary_switches"] >= 0
 
