@@ -15,8 +15,22 @@ from pathlib import Path
 
 from tracing import compile_library
 
-# Something small that nobody can write to, in place of a folder.
+# Whoever has the project in a temporary folder has its interpreter there, too.
+_PROJECT = Path(__file__).parent.parent
+# Something small that nobody can write to, in place of a folder,
 _COVER = "mount -t tmpfs -o ro,size=4k none {}"
+# and of one that the project is in, which stays where it was.
+_COVER_ALL_BUT = (
+    "exec 9<{project} && mount -t tmpfs -o size=64k none {folder} && mkdir -p {project}"
+    " && mount -c --bind /proc/self/fd/9 {project} && exec 9<&- && mount -o remount,ro {folder}"
+)
+
+
+def _cover(folder: str) -> str:
+    """What covers a folder, for a shell."""
+    if _PROJECT.is_relative_to(folder):
+        return _COVER_ALL_BUT.format(folder=shlex.quote(folder), project=shlex.quote(str(_PROJECT)))
+    return _COVER.format(shlex.quote(folder))
 
 
 @dataclass(frozen=True)
@@ -32,7 +46,7 @@ class Mounts:
         self, folders: Sequence[str], words: Sequence[str], _scratch: Path
     ) -> tuple[list[str], dict[str, str]]:
         """A command line that runs `words` without these folders, and variables for it."""
-        covers = [_COVER.format(shlex.quote(it)) for it in folders if Path(it).is_dir()]
+        covers = [_cover(it) for it in folders if Path(it).is_dir()]
         script = " && ".join([*covers, 'exec "$@"'])
         return ["unshare", *self.flags, "sh", "-c", script, "sh", *words], {}
 
@@ -49,7 +63,8 @@ class Hiding:
     ) -> tuple[list[str], dict[str, str]]:
         """As above."""
         library = compile_library(scratch, "hide")
-        return list(words), {"HIDE": ":".join(folders), "LD_PRELOAD": str(library)}
+        hidden = {"HIDE": ":".join(folders), "KEEP": str(_PROJECT)}
+        return list(words), {**hidden, "LD_PRELOAD": str(library)}
 
 
 @cache
