@@ -24,6 +24,7 @@ from interleaving import (
 from peers import INTERACTIVE, INTERVALS, STOCK, Variant, run
 from rich.table import Table
 from surroundings import spread
+from working import pace, work
 
 VARIANTS = [STOCK, *INTERVALS, INTERACTIVE]
 THREADS = 2
@@ -64,16 +65,6 @@ def _late(measured: Measured) -> float:
     return 1 - in_time / measured["frames"]
 
 
-def _work(measured: Measured) -> float:
-    """Calls per second of CPU time."""
-    return measured["calls"] / measured["cpu_s"]
-
-
-def _pace(measured: Measured) -> float:
-    """Calls per second of wall time."""
-    return measured["calls"] / measured["wall_s"]
-
-
 def _table(runs: Runs) -> Table:
     """Frames, and the work beside them."""
     table = columns(
@@ -87,7 +78,7 @@ def _table(runs: Runs) -> Table:
             variant.name,
             *(spread([100 * share for share in runs.each(variant, of)]) for of in (_missed, _late)),
             *(f"{quantile(began_ms, share):.2f}" for share in (0.5, 0.99, 1.0)),
-            *(spread(runs.ratios(variant, STOCK, of)) for of in (_work, _pace)),
+            *(spread(runs.ratios(variant, STOCK, of)) for of in (work, pace)),
         )
     return table
 

@@ -17,7 +17,6 @@ places them, and on two cores it leaves a thread that was woken behind a computi
 import argparse
 import functools
 import os
-import statistics
 from collections.abc import Iterator, Sequence
 
 from interleaving import (
@@ -34,6 +33,7 @@ from interleaving import (
 from peers import BATCH, FAIR, INTERACTIVE, INTERVALS, STOCK, Variant, client, result, running
 from rich.table import Table
 from surroundings import spread
+from working import kept, pace, switches, work
 
 VARIANTS = [STOCK, *INTERVALS, INTERACTIVE, FAIR, BATCH]
 THREADS = [1, 2, 4, 8, 16]
@@ -85,21 +85,6 @@ def _measure(options: argparse.Namespace, pinned: bool, threads: int, variant: V
         return {**result(variant, server), **delays}
 
 
-def _work(measured: Measured) -> float:
-    """Calls per second of CPU time."""
-    return measured["calls"] / measured["cpu_s"]
-
-
-def _pace(measured: Measured) -> float:
-    """Calls per second of wall time."""
-    return measured["calls"] / measured["wall_s"]
-
-
-def _switches(measured: Measured) -> float:
-    """Context switches of the process per second."""
-    return measured["context_switches"] / measured["wall_s"]
-
-
 def _served(runs: Runs, variant: Variant) -> float:
     """The share of the requests that was answered."""
     return len(runs.pooled(variant, "from_sent_ms")) / len(runs.pooled(variant, "from_due_ms"))
@@ -126,8 +111,8 @@ def _table(runs: Runs) -> Table:
             f"{quantile(sent, 0.99):.2f}",
             f"{served:.2f}" + ("" if served >= SERVED else " OVERLOAD"),
             f"{_p(runs, STOCK, 0.99) / quantile(delays, 0.99):.1f}",
-            *(spread(runs.ratios(variant, STOCK, of)) for of in (_work, _pace)),
-            f"{runs.median(variant, _switches):.0f}",
+            *(spread(runs.ratios(variant, STOCK, of)) for of in (work, pace)),
+            f"{runs.median(variant, switches):.0f}",
         )
     return table
 
@@ -162,12 +147,7 @@ def _targets(threads: Sequence[int] | None, taken: list[Runs]) -> Iterator[Targe
                 part <= MOST_OF_INTERVAL,
                 f"{part:.2f} of that of {best.name}",
             )
-        for of, unit in ((_work, "CPU second"), (_pace, "second")):
-            ratios = runs.ratios(INTERACTIVE, STOCK, of)
-            met = statistics.median(ratios) >= LEAST_WORK
-            yield Target(
-                f"N={number}: work per {unit} at least {LEAST_WORK} of stock's", met, spread(ratios)
-            )
+        yield from kept(runs, INTERACTIVE, STOCK, LEAST_WORK, f"N={number}", "stock's")
     if {1, 16} <= pinned.keys():
         growth = _p(pinned[16], INTERACTIVE, 0.5) / _p(pinned[1], INTERACTIVE, 0.5)
         yield Target(

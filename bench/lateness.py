@@ -13,7 +13,6 @@ round.
 """
 
 import argparse
-import statistics
 from collections.abc import Iterator, Sequence
 
 from interleaving import (
@@ -30,6 +29,7 @@ from interleaving import (
 from peers import INTERACTIVE, INTERVALS, STOCK, Variant, run
 from rich.table import Table
 from surroundings import spread
+from working import kept, pace, switches, work
 
 OWN_SLICES = Variant("own slices", policy="interactive", slices="own")
 PEERS = [STOCK, Variant("interval 1 ms", interval_s=1e-3), *INTERVALS]
@@ -66,21 +66,6 @@ def _sections(options: argparse.Namespace) -> Iterator[tuple[Runs, Table]]:
         yield runs, _table(runs)
 
 
-def _work(measured: Measured) -> float:
-    """Calls per second of CPU time."""
-    return measured["calls"] / measured["cpu_s"]
-
-
-def _pace(measured: Measured) -> float:
-    """Calls per second of wall time."""
-    return measured["calls"] / measured["wall_s"]
-
-
-def _switches(measured: Measured) -> float:
-    """Context switches of the process per second."""
-    return measured["context_switches"] / measured["wall_s"]
-
-
 def _slice_ms(measured: Measured) -> float:
     """The slice of the thread that slept, in the end."""
     return measured["slice_ns"] / 1e6
@@ -110,8 +95,8 @@ def _table(runs: Runs) -> Table:
             str(len(late)),
             *(f"{quantile(late, share):.2f}" for share in (0.5, 0.9, 0.99, 1.0)),
             spread(runs.each(variant, _p99)),
-            *(spread(runs.ratios(variant, OWN_SLICES, of)) for of in (_work, _pace)),
-            f"{runs.median(variant, _switches):.0f}",
+            *(spread(runs.ratios(variant, OWN_SLICES, of)) for of in (work, pace)),
+            f"{runs.median(variant, switches):.0f}",
             f"{runs.median(variant, _slice_ms):.1f}",
         )
     return table
@@ -131,14 +116,8 @@ def _targets(taken: Sequence[Runs]) -> Iterator[Target]:
             part <= MOST_OF_PEER,
             f"{part:.2f} of that of {best.name}, {p99:.2f} ms",
         )
-        for of, unit in ((_work, "CPU second"), (_pace, "second")):
-            ratios = runs.ratios(INTERACTIVE, OWN_SLICES, of)
-            met = statistics.median(ratios) >= LEAST_WORK
-            yield Target(
-                f"{runs.setting}: work per {unit} at least {LEAST_WORK} of that with own slices",
-                met,
-                spread(ratios),
-            )
+        whose = "that with own slices"
+        yield from kept(runs, INTERACTIVE, OWN_SLICES, LEAST_WORK, runs.setting, whose)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ same round. Nobody is pinned: whom the kernel runs is what is looked at.
 
 import argparse
 import functools
-import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -30,6 +29,7 @@ from interleaving import (
 from peers import FAIR, INTERACTIVE, INTERVALS, STOCK, Variant, client, result, running
 from rich.table import Table
 from surroundings import spread
+from working import kept, pace, work
 
 VARIANTS = [STOCK, INTERVALS[-1], INTERACTIVE, FAIR]
 NEIGHBOURS = [0, 1, 2]
@@ -93,16 +93,6 @@ def _measure(
         return {**result(variant, server), **delays}
 
 
-def _work(measured: Measured) -> float:
-    """Calls per second of CPU time."""
-    return measured["calls"] / measured["cpu_s"]
-
-
-def _pace(measured: Measured) -> float:
-    """Calls per second of wall time."""
-    return measured["calls"] / measured["wall_s"]
-
-
 def _part(measured: Measured) -> float:
     """Processors that the process had, on average."""
     return measured["cpu_s"] / measured["wall_s"]
@@ -118,10 +108,10 @@ def _table(runs: Runs) -> Table:
         delays = runs.pooled(variant, "from_due_ms")
         table.add_row(
             variant.name,
-            *(spread(runs.ratios(variant, STOCK, of)) for of in (_work, _pace)),
+            *(spread(runs.ratios(variant, STOCK, of)) for of in (work, pace)),
             f"{runs.median(variant, _part):.2f}",
             *(f"{quantile(delays, share):.2f}" for share in (0.5, 0.99)),
-            str(len(runs.each(variant, _work))),
+            str(len(runs.each(variant, work))),
         )
     return table
 
@@ -129,13 +119,7 @@ def _table(runs: Runs) -> Table:
 def _targets(taken: list[Runs]) -> Iterator[Target]:
     """The default policy takes no work away, by either clock."""
     for runs in taken:
-        for of, unit in ((_work, "CPU second"), (_pace, "second")):
-            ratios = runs.ratios(INTERACTIVE, STOCK, of)
-            yield Target(
-                f"{runs.setting}: work per {unit} at least {LEAST_WORK} of stock's",
-                statistics.median(ratios) >= LEAST_WORK,
-                spread(ratios),
-            )
+        yield from kept(runs, INTERACTIVE, STOCK, LEAST_WORK, runs.setting, "stock's")
 
 
 if __name__ == "__main__":
