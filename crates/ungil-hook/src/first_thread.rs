@@ -9,12 +9,12 @@
 //! CPython itself until the program creates one in the usual way.
 
 use crate::interpreter::Interpreter;
-use crate::{gil, next, slice};
+use crate::next::Next;
+use crate::{gil, slice};
 use libc::{c_int, c_void, pthread_attr_t, pthread_t};
 use std::mem::transmute;
-use std::ptr::null_mut;
 use std::sync::atomic::{
-    AtomicPtr, AtomicU8,
+    AtomicU8,
     Ordering::{AcqRel, Acquire, Relaxed},
 };
 
@@ -68,10 +68,10 @@ pub unsafe extern "C" fn pthread_create(
     start: Option<Start>,
     argument: *mut c_void,
 ) -> c_int {
-    static NEXT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    static NEXT: Next = Next::new(c"pthread_create");
     anticipate();
     slice::before_a_start();
-    let Some(next) = next::function(&NEXT, c"pthread_create") else { return libc::EAGAIN };
+    let Some(next) = NEXT.address() else { return libc::EAGAIN };
     // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
     unsafe { transmute::<*mut c_void, CreatePosix>(next)(thread, attributes, start, argument) }
 }
@@ -86,12 +86,12 @@ pub unsafe extern "C" fn thrd_create(
     start: Option<StartC11>,
     argument: *mut c_void,
 ) -> c_int {
-    static NEXT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    static NEXT: Next = Next::new(c"thrd_create");
     /// `thrd_error` of glibc's `<threads.h>`.
     const ERROR: c_int = 2;
     anticipate();
     slice::before_a_start();
-    let Some(next) = next::function(&NEXT, c"thrd_create") else { return ERROR };
+    let Some(next) = NEXT.address() else { return ERROR };
     // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
     unsafe { transmute::<*mut c_void, CreateC11>(next)(thread, start, argument) }
 }

@@ -12,12 +12,12 @@
 //! What is opened with `RTLD_DEEPBIND`, or by `dlmopen`, calls libc's at once and is not noticed.
 
 use crate::interpreter::Interpreter;
-use crate::{asked, gil, handoff, image, next, process, sem};
+use crate::next::Next;
+use crate::{asked, gil, handoff, image, process, sem};
 use libc::{c_int, c_uint, c_void, clockid_t, pthread_condattr_t, sem_t};
 use std::mem::transmute;
-use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 
 /// Nothing is asked of this process, or its interpreter is there from its start to its end.
 const NOT_AWAITED: u8 = 0;
@@ -98,11 +98,11 @@ pub unsafe extern "C" fn pthread_condattr_setclock(
     attributes: *mut pthread_condattr_t,
     clock: clockid_t,
 ) -> c_int {
-    static NEXT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    static NEXT: Next = Next::new(c"pthread_condattr_setclock");
     if STATE.load(Relaxed) != NOT_AWAITED {
         look();
     }
-    let Some(next) = next::function(&NEXT, c"pthread_condattr_setclock") else {
+    let Some(next) = NEXT.address() else {
         return libc::ENOSYS;
     };
     // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
@@ -130,8 +130,8 @@ pub unsafe extern "C" fn sem_init(sem: *mut sem_t, shared: c_int, value: c_uint)
 /// # Safety
 /// As for the function itself.
 pub unsafe fn libc_sem_init(sem: *mut sem_t, shared: c_int, value: c_uint) -> c_int {
-    static NEXT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-    let Some(next) = next::function(&NEXT, c"sem_init") else {
+    static NEXT: Next = Next::new(c"sem_init");
+    let Some(next) = NEXT.address() else {
         process::set_errno(libc::ENOSYS);
         return -1;
     };

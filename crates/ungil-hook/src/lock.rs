@@ -7,11 +7,11 @@
 //! ([`ungil_core::schedule::Waker`]). As with [`crate::handoff`], the calls lead here only once there
 //! has been a policy.
 
-use crate::{next, process, thread, turn};
+use crate::next::Next;
+use crate::{process, thread, turn};
 use libc::{c_int, c_void, clockid_t, sem_t, timespec};
 use std::mem::transmute;
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Semaphores are told apart by these bits of their addresses, of which the lowest is always 0.
 const PLACES: usize = 1 << 10;
@@ -45,12 +45,12 @@ impl Poster {
 type ClockWait = unsafe extern "C" fn(*mut sem_t, clockid_t, *const timespec) -> c_int;
 
 /// `sem_clockwait`, which glibc has since 2.30.
-static CLOCK_WAIT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+static CLOCK_WAIT: Next = Next::new(c"sem_clockwait");
 
 /// Finds `sem_clockwait`, if there is one, before calls of it are redirected: a hooked call must
 /// not search for it.
 pub fn find_clock_wait() {
-    next::function(&CLOCK_WAIT, c"sem_clockwait");
+    CLOCK_WAIT.address();
 }
 
 /// Stands in for `sem_post`.
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn clock_wait(
     clock: clockid_t,
     deadline: *const timespec,
 ) -> c_int {
-    let Some(next) = next::function(&CLOCK_WAIT, c"sem_clockwait") else {
+    let Some(next) = CLOCK_WAIT.address() else {
         process::set_errno(libc::ENOSYS);
         return -1;
     };

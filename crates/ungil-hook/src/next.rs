@@ -2,15 +2,29 @@
 
 use libc::c_void;
 use std::ffi::CStr;
+use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// The function `name` of the library that is searched after this one, kept in `known`.
-pub fn function(known: &AtomicPtr<c_void>, name: &CStr) -> Option<*mut c_void> {
-    let mut address = known.load(Relaxed);
-    if address.is_null() {
-        // SAFETY: `name` is NUL-terminated.
-        address = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
-        known.store(address, Relaxed);
+/// A function of the library that is searched after this one.
+pub struct Next {
+    name: &'static CStr,
+    known: AtomicPtr<c_void>,
+}
+
+impl Next {
+    /// That of this name.
+    pub const fn new(name: &'static CStr) -> Self {
+        Self { name, known: AtomicPtr::new(null_mut()) }
     }
-    (!address.is_null()).then_some(address)
+
+    /// Where it is. It is looked up the first time; whoever needs it in a hooked call asks before.
+    pub fn address(&self) -> Option<*mut c_void> {
+        let mut address = self.known.load(Relaxed);
+        if address.is_null() {
+            // SAFETY: the name is NUL-terminated.
+            address = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+            self.known.store(address, Relaxed);
+        }
+        (!address.is_null()).then_some(address)
+    }
 }

@@ -6,28 +6,11 @@
 //! parent's memory, and after `execve` it may be any program. So the thread takes back its own
 //! slice before. `pthread_create` is in `first_thread.rs`; a bare `clone` is not noticed.
 
-use crate::{next, slice};
+use crate::next::Next;
+use crate::slice;
 use libc::{FILE, c_char, c_int, c_void, pid_t};
-use std::ffi::CStr;
 use std::mem::transmute;
 use std::ptr::null_mut;
-use std::sync::atomic::AtomicPtr;
-
-/// A function of the library that is searched after this one.
-struct Next {
-    name: &'static CStr,
-    address: AtomicPtr<c_void>,
-}
-
-impl Next {
-    const fn new(name: &'static CStr) -> Self {
-        Self { name, address: AtomicPtr::new(null_mut()) }
-    }
-
-    fn address(&self) -> Option<*mut c_void> {
-        next::function(&self.address, self.name)
-    }
-}
 
 static VFORK: Next = Next::new(c"vfork");
 static POSIX_SPAWN: Next = Next::new(c"posix_spawn");
@@ -93,113 +76,41 @@ extern "C" fn before_vfork() -> *const c_void {
     VFORK.address().map_or(libc::fork as *const c_void, <*mut c_void>::cast_const)
 }
 
-/// The actions, the attributes, and the two lists of words.
-type Spawn = unsafe extern "C" fn(
-    *mut pid_t,
-    *const c_char,
-    *const c_void,
-    *const c_void,
-    *const *mut c_char,
-    *const *mut c_char,
-) -> c_int;
-
-/// Stands in for POSIX's function of this name.
-///
-/// # Safety
-/// As for the function itself.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn posix_spawn(
-    process: *mut pid_t,
-    file: *const c_char,
-    actions: *const c_void,
-    attributes: *const c_void,
-    arguments: *const *mut c_char,
-    environment: *const *mut c_char,
-) -> c_int {
-    slice::before_a_start();
-    let Some(next) = POSIX_SPAWN.address() else { return libc::ENOSYS };
-    // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
-    unsafe {
-        let next = transmute::<*mut c_void, Spawn>(next);
-        next(process, file, actions, attributes, arguments, environment)
-    }
+/// Defines what stands in for functions of this name: it calls the next one, with what it was called
+/// with, once the thread has its own slice. `else` is what is returned if there is none.
+macro_rules! stand_in {
+    ($($next:ident: $name:ident($($argument:ident: $type:ty),*) -> $result:ty, else $none:expr;)*) => {$(
+        /// Stands in for the function of this name.
+        ///
+        /// # Safety
+        /// As for the function itself.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+            type Function = unsafe extern "C" fn($($type),*) -> $result;
+            slice::before_a_start();
+            let Some(next) = $next.address() else { return $none };
+            // SAFETY: the next function of this name has its type; the caller's own arguments,
+            // unchanged.
+            unsafe { transmute::<*mut c_void, Function>(next)($($argument),*) }
+        }
+    )*};
 }
 
-/// Stands in for POSIX's function of this name.
-///
-/// # Safety
-/// As for the function itself.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn posix_spawnp(
-    process: *mut pid_t,
-    file: *const c_char,
-    actions: *const c_void,
-    attributes: *const c_void,
-    arguments: *const *mut c_char,
-    environment: *const *mut c_char,
-) -> c_int {
-    slice::before_a_start();
-    let Some(next) = POSIX_SPAWNP.address() else { return libc::ENOSYS };
-    // SAFETY: as for `posix_spawn`.
-    unsafe {
-        let next = transmute::<*mut c_void, Spawn>(next);
-        next(process, file, actions, attributes, arguments, environment)
-    }
-}
+/// The words of a command line, or of an environment.
+type Words = *const *mut c_char;
 
-/// Stands in for C's function of this name.
-///
-/// # Safety
-/// As for the function itself.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
-    type System = unsafe extern "C" fn(*const c_char) -> c_int;
-    slice::before_a_start();
-    let Some(next) = SYSTEM.address() else { return -1 };
-    // SAFETY: the next function of this name has its type; the caller's own argument, unchanged.
-    unsafe { transmute::<*mut c_void, System>(next)(command) }
-}
-
-/// Stands in for POSIX's function of this name.
-///
-/// # Safety
-/// As for the function itself.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn popen(command: *const c_char, how: *const c_char) -> *mut FILE {
-    type Open = unsafe extern "C" fn(*const c_char, *const c_char) -> *mut FILE;
-    slice::before_a_start();
-    let Some(next) = POPEN.address() else { return null_mut() };
-    // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
-    unsafe { transmute::<*mut c_void, Open>(next)(command, how) }
-}
-
-/// Stands in for POSIX's function of this name. A program keeps the slice of who becomes it.
-///
-/// # Safety
-/// As for the function itself.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn execve(
-    file: *const c_char,
-    arguments: *const *const c_char,
-    environment: *const *const c_char,
-) -> c_int {
-    type Execute =
-        unsafe extern "C" fn(*const c_char, *const *const c_char, *const *const c_char) -> c_int;
-    slice::before_a_start();
-    let Some(next) = EXECVE.address() else { return -1 };
-    // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
-    unsafe { transmute::<*mut c_void, Execute>(next)(file, arguments, environment) }
-}
-
-/// Stands in for POSIX's function of this name.
-///
-/// # Safety
-/// As for the function itself.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn execv(file: *const c_char, arguments: *const *const c_char) -> c_int {
-    type Execute = unsafe extern "C" fn(*const c_char, *const *const c_char) -> c_int;
-    slice::before_a_start();
-    let Some(next) = EXECV.address() else { return -1 };
-    // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
-    unsafe { transmute::<*mut c_void, Execute>(next)(file, arguments) }
+stand_in! {
+    POSIX_SPAWN: posix_spawn(
+        process: *mut pid_t, file: *const c_char, actions: *const c_void,
+        attributes: *const c_void, arguments: Words, environment: Words
+    ) -> c_int, else libc::ENOSYS;
+    POSIX_SPAWNP: posix_spawnp(
+        process: *mut pid_t, file: *const c_char, actions: *const c_void,
+        attributes: *const c_void, arguments: Words, environment: Words
+    ) -> c_int, else libc::ENOSYS;
+    SYSTEM: system(command: *const c_char) -> c_int, else -1;
+    POPEN: popen(command: *const c_char, how: *const c_char) -> *mut FILE, else null_mut();
+    // Programs keep the slice of whoever becomes them.
+    EXECVE: execve(file: *const c_char, arguments: Words, environment: Words) -> c_int, else -1;
+    EXECV: execv(file: *const c_char, arguments: Words) -> c_int, else -1;
 }
