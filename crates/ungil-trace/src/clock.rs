@@ -40,7 +40,7 @@ pub(crate) fn read_ns(clock: libc::clockid_t) -> u64 {
 /// Both clocks now, or `None` where the processor's counter is not what the kernel makes
 /// `CLOCK_MONOTONIC` from, or may stop or change its pace.
 pub(crate) fn read_both() -> Option<Reading> {
-    (counter::is_invariant() && clock_source() == counter::CLOCK_SOURCE).then(read_both_at_once)
+    (counter::is_invariant() && counter_is_trusted()).then(read_both_at_once)
 }
 
 /// The kernel's name for what it makes its clocks from, `""` if it does not say.

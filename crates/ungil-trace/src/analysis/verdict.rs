@@ -73,6 +73,11 @@ pub(super) fn incidents(processes: &[ProcessReport]) -> Vec<Incident> {
     incidents.into_iter().map(incident).collect()
 }
 
+/// As what was wrong in that window only.
+fn in_window((window, incident): (Window, Incident)) -> Finding {
+    Finding { scope: Scope::Window, window: Some(window), ..incident.finding }
+}
+
 /// What all threads waited for a GIL.
 fn waited_s(process: &ProcessReport, gil: Option<u8>) -> f64 {
     let gils = process.gils.iter().filter(|it| Some(it.gil) == gil);
@@ -86,68 +91,55 @@ fn waited_s(process: &ProcessReport, gil: Option<u8>) -> f64 {
 impl Analysis {
     /// The findings, those that explain most wait time first; never empty.
     pub(super) fn verdict(&self, processes: &[ProcessReport]) -> Vec<Finding> {
-        let worst = self.worst_windows(processes);
-        let is_of = |incident: &Incident, finding: &Finding| {
+        let (limits, worst): (Vec<_>, Vec<_>) = self
+            .worst_windows(processes)
+            .into_iter()
+            .partition(|(_, incident)| matches!(incident.finding.evidence, Evidence::None { .. }));
+        let mut findings = self.wrong(processes, worst);
+        if findings.is_empty() {
+            let mut nothing = findings::nothing(processes, &self.notes);
+            let limit = limits.into_iter().max_by(|(_, a), (_, b)| a.cost_s.total_cmp(&b.cost_s));
+            match limit {
+                Some(limit) if !findings::is_limit(&nothing) => findings.push(in_window(limit)),
+                limit => {
+                    self.place(&mut nothing, processes, limit.as_slice());
+                    return vec![nothing];
+                }
+            }
+        }
+        findings::say_whose(processes, &mut findings);
+        findings
+    }
+
+    /// What is wrong with the run, be it told of its worst window, and in windows that are worse
+    /// than what is told of their GIL.
+    fn wrong(&self, processes: &[ProcessReport], worst: Vec<(Window, Incident)>) -> Vec<Finding> {
+        let is_most_of = |incident: &Incident, finding: &Finding| {
             incident.key == Key::of(finding) && incident.cost_s >= MOST * finding.cost_s
         };
         let (of_a_window, mut findings): (Vec<_>, Vec<_>) = findings::find(processes)
             .into_iter()
-            .partition(|finding| worst.iter().any(|(_, incident)| is_of(incident, finding)));
+            .partition(|finding| worst.iter().any(|(_, incident)| is_most_of(incident, finding)));
         for finding in &mut findings {
             self.place(finding, processes, &worst);
         }
-        let told: Vec<(Key, f64)> = findings
-            .iter()
-            .map(|finding| {
+        let is_told = |incident: &Incident| {
+            findings.iter().any(|finding| {
                 let worst_s = finding.worst.as_ref().map_or(finding.cost_s, |worst| worst.cost_s);
-                (Key::of(finding), worst_s)
+                let key = Key::of(finding);
+                key == incident.key || key.is_same_gil(&incident.key) && worst_s >= incident.cost_s
             })
-            .collect();
-        let mut limits = Vec::new();
-        let mut incidents = Vec::new();
-        // What is true of the run is told, be it of its worst window; the rest if it is worse than
-        // what is told of its GIL.
-        let mut told_of_a_window = Vec::new();
-        for (window, incident) in worst {
-            let is_told = told.iter().any(|(key, cost_s)| {
-                *key == incident.key || key.is_same_gil(&incident.key) && *cost_s >= incident.cost_s
-            });
-            match incident.finding.evidence {
-                Evidence::None { .. } => limits.push((window, incident)),
-                _ if of_a_window.iter().any(|finding| is_of(&incident, finding)) => {
-                    told_of_a_window.push((window, incident));
-                }
-                _ if !is_told => incidents.push((window, incident)),
-                _ => {}
-            }
-        }
-        incidents.sort_by(|(_, a), (_, b)| b.cost_s.total_cmp(&a.cost_s));
-        let in_window = |(window, incident): (Window, Incident)| Finding {
-            scope: Scope::Window,
-            window: Some(window),
-            ..incident.finding
         };
-        incidents.truncate(TOLD);
-        findings.extend(told_of_a_window.into_iter().chain(incidents).map(in_window));
+        let (of_the_run, mut others): (Vec<_>, Vec<_>) =
+            worst.into_iter().partition(|(_, incident)| {
+                of_a_window.iter().any(|finding| is_most_of(incident, finding))
+            });
+        others.retain(|(_, incident)| !is_told(incident));
+        others.sort_by(|(_, a), (_, b)| b.cost_s.total_cmp(&a.cost_s));
+        others.truncate(TOLD);
+        findings.extend(of_the_run.into_iter().chain(others).map(in_window));
         findings.sort_by(|a, b| b.cost_s.total_cmp(&a.cost_s));
-        if !findings.is_empty() {
-            findings::say_whose(processes, &mut findings);
-            return findings;
-        }
-        let mut nothing = findings::nothing(processes, &self.notes);
-        let limit = limits.into_iter().max_by(|(_, a), (_, b)| a.cost_s.total_cmp(&b.cost_s));
-        match limit {
-            Some((window, incident)) if findings::is_limit(&nothing) => {
-                self.place(&mut nothing, processes, &[(window, incident)]);
-            }
-            Some(limit) => {
-                findings.push(in_window(limit));
-                findings::say_whose(processes, &mut findings);
-                return findings;
-            }
-            None => self.place(&mut nothing, processes, &[]),
-        }
-        vec![nothing]
+        findings
     }
 
     /// The worst window for each kind of finding about each GIL of a process that lived for longer
