@@ -136,7 +136,9 @@ pub unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> c_int {
                 if policy.is_some() || !gil.line.is_empty() {
                     turn::released(gil);
                 }
-                if forced {
+                if gil.line.is_spared() {
+                    handoff::was_spared(gil);
+                } else if forced {
                     handoff::was_forced(gil);
                 }
                 if policy.is_some() && gil.stock_waiters.load(Relaxed) == 0 {

@@ -25,6 +25,8 @@ use std::sync::atomic::{
 thread_local! {
     /// The GIL that this thread was forced to let go of, until it has one again.
     static FORCED_FROM: Cell<*const Gil> = const { Cell::new(null()) };
+    /// The one that it takes back at once, because it was asked inside of a lock.
+    static TAKES_BACK: Cell<*const Gil> = const { Cell::new(null()) };
 }
 
 /// The calls that are to lead here.
@@ -73,10 +75,17 @@ pub fn was_forced(gil: &'static Gil) {
     FORCED_FROM.set(gil);
 }
 
+/// The calling thread, which was forced to let go of `gil`, takes it back before any other.
+#[inline]
+pub fn was_spared(gil: &'static Gil) {
+    TAKES_BACK.set(gil);
+}
+
 /// The calling thread has a GIL.
 #[inline]
 pub fn acquired() {
     FORCED_FROM.set(null());
+    TAKES_BACK.set(null());
 }
 
 /// Stands in for `pthread_cond_wait`, which on `switch_cond` waits until another thread has taken
@@ -87,7 +96,7 @@ pub fn acquired() {
 pub unsafe extern "C" fn wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int {
     if let Some(Role::Taken(gil)) = gil::role(cond as usize)
         && turn::policy().is_some()
-        && gil.stock_waiters.load(Relaxed) == 0
+        && (gil.stock_waiters.load(Relaxed) == 0 || std::ptr::eq(TAKES_BACK.get(), gil))
     {
         return 0;
     }
@@ -96,7 +105,7 @@ pub unsafe extern "C" fn wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mut
 }
 
 /// Stands in for `pthread_mutex_lock`: a thread that was forced to let go of the GIL does not take
-/// it again before the one to which it was given.
+/// it again before the one to which it was given, and nobody takes it before one that was spared.
 ///
 /// # Safety
 /// As for the function itself.
@@ -116,7 +125,12 @@ pub unsafe extern "C" fn lock(mutex: *mut pthread_mutex_t) -> c_int {
 /// The calling thread holds `mutex`, which is that of `gil`.
 #[cold]
 unsafe fn lock_of_granted(gil: &'static Gil, mutex: *mut pthread_mutex_t) {
-    if std::ptr::eq(FORCED_FROM.get(), gil)
+    let is_passed_by = if gil.line.is_spared() {
+        !std::ptr::eq(TAKES_BACK.get(), gil)
+    } else {
+        std::ptr::eq(FORCED_FROM.get(), gil)
+    };
+    if is_passed_by
         && !gil.locked.load(Relaxed)
         && let Some(settings) = turn::policy()
     {

@@ -43,8 +43,9 @@ static HANDOFF_CALLS: [(&CStr, Replacement); 3] = [
     (c"pthread_cond_wait", Replacement(handoff::wait as *const c_void)),
 ];
 /// The same for what its other locks are made of, as far as it makes these calls.
-static LOCK_CALLS: [(&CStr, Replacement); 4] = [
+static LOCK_CALLS: [(&CStr, Replacement); 5] = [
     (c"sem_post", Replacement(lock::post as *const c_void)),
+    (c"sem_trywait", Replacement(lock::try_wait as *const c_void)),
     (c"sem_wait", Replacement(lock::wait as *const c_void)),
     (c"sem_timedwait", Replacement(lock::timed_wait as *const c_void)),
     (c"sem_clockwait", Replacement(lock::clock_wait as *const c_void)),

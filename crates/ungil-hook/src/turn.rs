@@ -2,28 +2,20 @@
 
 use crate::gil::Gil;
 use crate::lock::Poster;
+use crate::own::Own;
 use crate::process::{keeping_errno, last_errno, set_errno};
 use crate::{clock, control, handoff, slice};
 use libc::{c_int, c_long, pthread_mutex_t, timespec};
 use std::cell::Cell;
 use std::ptr::null;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use ungil_core::schedule::{Account, Answer, Host, Level, Policy, Settings, Slice, Waker};
+use ungil_core::schedule::{Answer, Host, Level, Policy, Settings, Slice, Waker};
 
 /// A thread that no timer wakes looks again after this long all the same. It is not needed; but
 /// nobody should have to restart a server to find out that it was.
 const LONGEST_SLEEP_NS: u64 = 1_000_000_000;
 
-/// What belongs to a thread. In one piece: to find it is a call.
-struct Own {
-    account: Cell<Account>,
-    /// Who woke it since it last had the GIL.
-    waker: Cell<Poster>,
-}
-
 thread_local! {
-    static OWN: Own =
-        const { Own { account: Cell::new(Account::new()), waker: Cell::new(Poster::NOBODY) } };
     /// Whether this is the main thread; 0 while that is not known.
     static IS_MAIN: Cell<u8> = const { Cell::new(0) };
 }
@@ -44,7 +36,7 @@ struct Here {
 /// The calling thread holds `mutex`, which is that of `gil`.
 pub unsafe fn wait(gil: &'static Gil, mutex: *mut pthread_mutex_t, settings: Settings) -> c_int {
     let urgent = must_run_a_handler();
-    let answer = OWN.with(|own| {
+    let answer = Own::with(|own| {
         let here = Here { gil, mutex, waker: own.waker.get() };
         slice::want(gil.line.slice(&own.account, slice::of_this_thread()));
         gil.line.wait(&here, settings, &own.account, urgent)
@@ -59,7 +51,7 @@ pub unsafe fn wait(gil: &'static Gil, mutex: *mut pthread_mutex_t, settings: Set
 /// has never been a policy.
 #[inline]
 pub fn acquired(gil: &'static Gil) {
-    OWN.with(|own| {
+    Own::with(|own| {
         own.waker.set(Poster::NOBODY);
         gil.line.acquired(&Here::without_mutex(gil), &own.account);
     });
@@ -74,32 +66,20 @@ pub fn acquired(gil: &'static Gil) {
 pub fn released(gil: &'static Gil) {
     forget_interruption();
     let settings = control::settings();
-    OWN.with(|own| {
+    Own::with(|own| {
         own.waker.set(Poster::NOBODY);
         gil.line.released(&Here::without_mutex(gil), settings, &own.account);
     });
 }
 
-/// The calling thread, which has no GIL, has waited for a lock until `poster` let go of it.
-#[inline]
-pub fn was_woken_by(poster: Poster) {
-    OWN.with(|own| own.waker.set(poster));
-}
-
-/// [`Account::place_ns`] of the calling thread.
-#[inline]
-pub fn place_ns() -> u64 {
-    OWN.with(|own| own.account.get().place_ns())
-}
-
 /// The level of the calling thread.
 pub fn level() -> Level {
-    OWN.with(|own| own.account.get().level)
+    Own::with(|own| own.account.get().level)
 }
 
 /// Gives the calling thread a level and returns the one it had.
 pub fn set_level(level: Level) -> Level {
-    OWN.with(|own| {
+    Own::with(|own| {
         let mut account = own.account.get();
         let before = std::mem::replace(&mut account.level, level);
         own.account.set(account);
@@ -214,6 +194,14 @@ impl Host for Here {
         let Poster { token, place_ns } = self.waker;
         let is_holder = self.is_locked() && self.gil.last_holder.load(Relaxed) == token;
         (token != 0).then_some(Waker { place_ns, is_holder })
+    }
+
+    fn lock_taken(&self) -> Option<u32> {
+        Own::with(|own| own.taken.number())
+    }
+
+    fn forget_locks(&self) {
+        Own::with(|own| own.taken.forget());
     }
 }
 

@@ -19,6 +19,7 @@ use super::policy::{Policy, Settings};
 use super::queue::{Queue, Waiter};
 use super::scheduler::Scheduler;
 use super::slice::Slice;
+use super::spared::Spared;
 use crate::sync::{AtomicU32, Ordering::Relaxed};
 use std::cell::Cell;
 use std::ptr::null;
@@ -29,6 +30,9 @@ const OVERDUE_NS: u64 = 2_000_000;
 /// A request that was not met is repeated: CPython withdraws the requests of threads that it ends
 /// when the interpreter is finalised (gh-96387).
 const REPEAT_NS: u64 = 50_000_000;
+/// Who has asked looks after this long whether the holder was spared and is to be asked again. It
+/// is time enough for several uses of a lock.
+const LOOK_AGAIN_NS: u64 = 50_000;
 /// A thread that is asked earlier than the timekeeper's timer says is worth a wake-up only if it
 /// is earlier by this much.
 const WORTH_WAKING_NS: u64 = 100_000;
@@ -66,6 +70,11 @@ pub trait Host {
     fn drop_requested(&self) -> bool;
     /// Who has woken the calling thread, if it was a thread, by letting go of a lock.
     fn waker(&self) -> Option<Waker>;
+    /// A number for the lock that the calling thread has taken last and not let go of, if there is
+    /// one: another number each time.
+    fn lock_taken(&self) -> Option<u32>;
+    /// Those that it has taken so far do not count.
+    fn forget_locks(&self);
 }
 
 /// What a thread that waited does next.
@@ -92,6 +101,7 @@ pub struct Line {
     /// The standing of the thread that is about to acquire after its wait.
     entering: Cell<Option<Standing>>,
     holder: Holder,
+    spared: Spared,
 }
 
 impl Line {
@@ -108,6 +118,7 @@ impl Line {
             asked_ns: Cell::new(0),
             entering: Cell::new(None),
             holder: Holder::new(),
+            spared: Spared::new(),
         }
     }
 
@@ -118,6 +129,7 @@ impl Line {
         self.timekeeper.set(null());
         self.entering.set(None);
         self.holder.forget();
+        self.spared.forget();
     }
 
     /// Whether somebody waits here.
@@ -126,10 +138,15 @@ impl Line {
         self.queue.is_empty()
     }
 
-    /// Whether a thread was given the GIL and has not woken since.
+    /// Whether the GIL, if it is free, is meant for a thread that is on its way.
     #[inline]
     pub fn is_granted(&self) -> bool {
-        !self.granted.get().is_null()
+        !self.granted.get().is_null() || self.spared.away_since_ns().is_some()
+    }
+
+    /// Whether it is meant for the last holder.
+    pub fn is_spared(&self) -> bool {
+        self.spared.away_since_ns().is_some()
     }
 
     /// Waits, while the GIL is locked or granted to another, for the calling thread's turn or until
@@ -216,6 +233,9 @@ impl Line {
     /// The calling thread has taken the GIL.
     #[inline]
     pub fn acquired(&self, host: &impl Host, account: &Cell<Account>) {
+        if self.spared.has_come(host) {
+            return; // It goes on as if it had not let go. Who asked looks again.
+        }
         if self.queue.is_empty() && self.granted.get().is_null() {
             // A clock for each acquire would cost too much; after a wait it does not count.
             let waited = self.entering.take().is_some();
@@ -264,6 +284,12 @@ impl Line {
     #[cold]
     fn released_to_others(&self, host: &impl Host, settings: Settings, account: &Cell<Account>) {
         let now = host.now_ns();
+        if host.drop_requested()
+            && self.scheduler.get().settings() == settings
+            && self.spared.spares(host, now)
+        {
+            return;
+        }
         let since = modify(&self.scheduler, |scheduler| {
             self.holder.let_go(host, scheduler, account, now, self.queue.weight())
         });
@@ -339,7 +365,12 @@ impl Line {
     fn keep_time(&self, waiter: &Waiter, now: u64, ask_at: u64) -> Option<u64> {
         // Whoever gets the GIL meanwhile has at least this long in most cases.
         let quantum = self.scheduler.get().settings().quantum_ns;
-        let longest = if self.granted.get().is_null() { quantum } else { quantum.min(OVERDUE_NS) };
+        let longest = if self.is_granted() { quantum.min(OVERDUE_NS) } else { quantum };
+        let ask_at = if now < self.asked_ns.get() + LOOK_AGAIN_NS {
+            ask_at.min(self.asked_ns.get() + LOOK_AGAIN_NS)
+        } else {
+            ask_at
+        };
         let timer = ask_at.min(now.saturating_add(longest));
         let keeper = self.timekeeper.get();
         if keeper.is_null() || std::ptr::eq(keeper, waiter) || timer < self.timer_ns.get() {
@@ -352,6 +383,8 @@ impl Line {
 
     /// Whether a free GIL may be taken by a thread to which it was not given.
     fn may_pass_over(&self, now: u64) -> bool {
-        self.granted.get().is_null() || now >= self.granted_ns.get() + OVERDUE_NS
+        let granted_ns = (!self.granted.get().is_null()).then(|| self.granted_ns.get());
+        let meant_since_ns = granted_ns.max(self.spared.away_since_ns());
+        meant_since_ns.is_none_or(|since_ns| now >= since_ns + OVERDUE_NS)
     }
 }

@@ -12,6 +12,7 @@ mod policy;
 mod queue;
 mod scheduler;
 mod slice;
+mod spared;
 #[cfg(test)]
 mod tests;
 

@@ -89,6 +89,31 @@ fn producers_and_consumers_of_a_bounded_queue_do_not_interrupt_each_other() {
 }
 
 #[test]
+fn threads_that_are_interrupted_do_not_line_up_at_the_lock_that_they_share() {
+    for policy in OWN {
+        let locked = [Act::ComputeLocked(30 * US), Act::Compute(10 * US)];
+        let computes = does(vec![Step::Use(locked.repeat(25_000))], Then::Exit);
+        let outcome = run(policy, vec![computes; 8], vec![]);
+        assert_eq!(outcome.lined_up, 0, "{policy:?}");
+        assert!(handoffs(&outcome) >= 50, "{policy:?}: they are interrupted");
+    }
+}
+
+#[test]
+fn a_thread_that_computes_with_a_lock_is_interrupted_all_the_same() {
+    // In the lock for 30 us at a time, or for so long that nobody waits for its end.
+    for (locked_ns, most_ns) in [(30 * US, QUANTUM_NS / 2), (20 * MS, QUANTUM_NS / 5)] {
+        let locked = [Act::ComputeLocked(locked_ns), Act::Compute(10 * US)];
+        let computes = does(vec![Step::Use(locked.to_vec())], Then::Repeat);
+        let answers = does(vec![Step::Block(3 * MS), Step::Compute(50 * US)], Then::Repeat);
+        let outcome = run(Policy::Interactive, vec![answers, computes], vec![]);
+        let longest_ns = outcome.longest_wait_ns(0, 500 * MS);
+        assert!(longest_ns <= most_ns, "{locked_ns}: {longest_ns}");
+        assert!(outcome.waits_of(0, 500 * MS).count() > 2_000, "it waits each time");
+    }
+}
+
+#[test]
 fn a_worker_that_a_thread_of_little_use_has_woken_interrupts_one_that_computes() {
     // It gets a request every 3 ms and hands it to a worker, who comes before it lets go.
     let computes = does(vec![Step::Compute(1 << 50)], Then::Exit);

@@ -21,10 +21,18 @@ struct Scenario {
     events: &'static [Event],
     /// Whether the main thread finalizes the interpreter while it uses the GIL.
     finalizes: bool,
+    /// Whether they have a lock in the first half of each use.
+    has_locks: bool,
 }
 
-const TWO: Scenario =
-    Scenario { policy: Policy::Interactive, threads: 2, times: 2, events: &[], finalizes: false };
+const TWO: Scenario = Scenario {
+    policy: Policy::Interactive,
+    threads: 2,
+    times: 2,
+    events: &[],
+    finalizes: false,
+    has_locks: false,
+};
 
 impl Scenario {
     /// The caller is the main thread.
@@ -32,6 +40,7 @@ impl Scenario {
         let settings = with_quantum(self.policy);
         let mut gil = Gil::new(self.threads + self.events.len(), settings);
         gil.finalizes = self.finalizes;
+        gil.has_locks = self.has_locks;
         let gil = Arc::new(gil);
         let mut others: Vec<_> = (1..self.threads)
             .map(|number| {
@@ -125,6 +134,16 @@ mod all_orders {
     }
 
     #[test]
+    fn a_thread_with_a_lock_takes_the_gil_back_and_is_asked_again() {
+        let scenario = Scenario { has_locks: true, ..TWO };
+        check(4, scenario);
+        check(3, Scenario { threads: 3, times: 1, ..scenario });
+        check(3, Scenario { times: 1, events: &[alarm], ..scenario });
+        check(3, Scenario { times: 1, events: &[to_stock], ..scenario });
+        check(3, Scenario { finalizes: true, ..scenario });
+    }
+
+    #[test]
     fn a_signal_interrupts_the_main_thread_in_its_wait() {
         check(3, Scenario { times: 1, events: &[interrupt], ..TWO });
     }
@@ -151,6 +170,16 @@ mod random_orders {
         for policy in Policy::ALL {
             check(Scenario { policy, ..FOUR });
         }
+    }
+
+    #[test]
+    fn threads_with_locks_take_the_gil_back_and_are_asked_again() {
+        let scenario = Scenario { has_locks: true, ..FOUR };
+        for policy in Policy::ALL {
+            check(Scenario { policy, ..scenario });
+        }
+        check(Scenario { events: &[alarm, to_priority, to_stock, to_fair], ..scenario });
+        check(Scenario { finalizes: true, ..scenario });
     }
 
     #[test]

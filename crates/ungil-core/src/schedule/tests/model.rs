@@ -89,6 +89,8 @@ pub struct Gil {
     pub object: Mutex<u32>,
     /// Whether the main thread finalizes the interpreter while others use it.
     pub finalizes: bool,
+    /// Whether a thread has a lock in the first half of its use.
+    pub has_locks: bool,
     pub finalizing: Mutex<bool>,
 }
 
@@ -114,6 +116,7 @@ impl Gil {
             page: Mutex::new(settings),
             object: Mutex::new(0),
             finalizes: false,
+            has_locks: false,
             finalizing: Mutex::new(false),
         }
     }
@@ -223,6 +226,11 @@ pub struct Here<'a> {
     slept_on: Cell<*const AtomicU32>,
     /// Whether it was forced to let go, and has not had the GIL since.
     was_forced: Cell<bool>,
+    /// Whether it was spared, and takes the GIL back.
+    takes_back: Cell<bool>,
+    /// The number of the lock that it took last, and whether it still has it.
+    lock_number: Cell<u32>,
+    has_lock: Cell<bool>,
 }
 
 impl<'a> Here<'a> {
@@ -234,6 +242,9 @@ impl<'a> Here<'a> {
             state: RefCell::new(None),
             slept_on: Cell::new(std::ptr::null()),
             was_forced: Cell::new(false),
+            takes_back: Cell::new(false),
+            lock_number: Cell::new(0),
+            has_lock: Cell::new(false),
         }
     }
 
@@ -248,7 +259,12 @@ impl<'a> Here<'a> {
     /// The hook's stand-in for `pthread_mutex_lock`.
     fn lock_gil(&self) {
         self.lock();
-        if self.gil.line.is_granted() && self.was_forced.get() && !self.is_locked() {
+        let is_passed_by = if self.gil.line.is_spared() {
+            !self.takes_back.get()
+        } else {
+            self.gil.line.is_granted() && self.was_forced.get()
+        };
+        if is_passed_by && !self.is_locked() {
             let settings = self.gil.settings();
             if settings.policy != Policy::Stock {
                 self.wait_in_line(settings);
@@ -275,7 +291,9 @@ impl<'a> Here<'a> {
         if !self.take() {
             return false;
         }
-        for _ in 0..2 {
+        self.lock_number.set(self.lock_number.get() + 1);
+        for has_lock in [self.gil.has_locks, false] {
+            self.has_lock.set(has_lock);
             *self.gil.object.try_lock().expect("one thread holds the GIL") += 1;
             if self.number == 1 {
                 self.compute();
@@ -333,6 +351,7 @@ impl<'a> Here<'a> {
                 state.drop_requested = false;
             });
             self.was_forced.set(false);
+            self.takes_back.set(false);
             self.gil.line.acquired(self, &self.account);
             if std::mem::replace(&mut switch.is_awaited, false) {
                 self.gil.kernel.lock().unwrap().runnable += 1;
@@ -360,7 +379,8 @@ impl<'a> Here<'a> {
         let mut switch = self.gil.switch_mutex.lock().unwrap();
         if switch.drop_requested && switch.last_holder == self.number {
             switch.drop_requested = false;
-            if self.gil.settings().policy != Policy::Stock && !self.gil.has_stock_waiters() {
+            let needs_nobody = self.takes_back.get() || !self.gil.has_stock_waiters();
+            if self.gil.settings().policy != Policy::Stock && needs_nobody {
                 return;
             }
             switch.is_awaited = true;
@@ -401,6 +421,7 @@ impl<'a> Here<'a> {
         if !is_stock || !self.gil.line.is_empty() {
             self.gil.line.released(self, settings, &self.account);
         }
+        self.takes_back.set(self.gil.line.is_spared());
         if is_stock || self.gil.has_stock_waiters() {
             self.gil.wake_one(Place::Cond);
         }
@@ -474,5 +495,13 @@ impl Host for Here<'_> {
     fn waker(&self) -> Option<Waker> {
         let is_holder = self.state(|state| state.switches % 2 == 0 && state.locked);
         is_holder.then_some(Waker { place_ns: 0, is_holder })
+    }
+
+    fn lock_taken(&self) -> Option<u32> {
+        self.has_lock.get().then(|| self.lock_number.get())
+    }
+
+    fn forget_locks(&self) {
+        self.has_lock.set(false);
     }
 }

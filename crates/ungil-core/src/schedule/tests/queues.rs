@@ -19,6 +19,8 @@ pub struct Posted {
 #[derive(Debug, Default)]
 struct Lock {
     is_free: bool,
+    /// Whether threads let go only of what they have taken themselves.
+    is_mutex: bool,
     sleepers: VecDeque<usize>,
     posted: Posted,
 }
@@ -28,21 +30,31 @@ struct Lock {
 pub struct Locks(RefCell<Vec<Lock>>);
 
 impl Locks {
-    fn add(&self, is_free: bool) -> usize {
+    /// A mutex, or a lock that is taken from the beginning and that another thread lets go of.
+    pub fn add(&self, is_mutex: bool) -> usize {
         let mut all = self.0.borrow_mut();
-        all.push(Lock { is_free, ..Lock::default() });
+        all.push(Lock { is_free: is_mutex, is_mutex, ..Lock::default() });
         all.len() - 1
     }
 
-    fn take_if_free(&self, lock: usize) -> bool {
-        std::mem::take(&mut self.0.borrow_mut()[lock].is_free)
+    fn take_if_free(&self, here: &Here<'_>, lock: usize) -> bool {
+        let all = &mut self.0.borrow_mut()[lock];
+        let has_it = std::mem::take(&mut all.is_free);
+        if has_it && all.is_mutex {
+            here.mutexes.borrow_mut().push(lock);
+            here.mutexes_taken.set(here.mutexes_taken.get() + 1);
+        }
+        has_it
     }
 
     /// Waits for `lock` with the GIL, which it lets go of if that takes long. Returns whether it
     /// was there in time.
-    fn take(&self, here: &Here<'_>, lock: usize, within_ns: Option<u64>) -> bool {
-        if self.take_if_free(lock) {
+    pub fn take(&self, here: &Here<'_>, lock: usize, within_ns: Option<u64>) -> bool {
+        if self.take_if_free(here, lock) {
             return true;
+        }
+        if self.0.borrow()[lock].is_mutex {
+            here.world.lined_up.set(here.world.lined_up.get() + 1);
         }
         here.drop_gil();
         let has_it = loop {
@@ -56,7 +68,7 @@ impl Locks {
             let is_late = within_ns.is_some() && sleepers.len() < count;
             let posted = all[lock].posted;
             drop(all);
-            if self.take_if_free(lock) {
+            if self.take_if_free(here, lock) {
                 here.was_woken(posted);
                 break true;
             }
@@ -68,7 +80,8 @@ impl Locks {
         has_it
     }
 
-    fn post(&self, here: &Here<'_>, lock: usize) {
+    pub fn post(&self, here: &Here<'_>, lock: usize) {
+        here.mutexes.borrow_mut().retain(|mutex| *mutex != lock);
         let mut all = self.0.borrow_mut();
         let lock = &mut all[lock];
         lock.is_free = true;

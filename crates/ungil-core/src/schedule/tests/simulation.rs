@@ -41,6 +41,7 @@ struct Task {
 pub(super) struct World {
     line: Line,
     pub locks: Locks,
+    mutex: usize,
     pub queues: Vec<Queue>,
     settings: Vec<(u64, Settings)>,
     signal_ns: Cell<Option<u64>>,
@@ -56,6 +57,8 @@ pub(super) struct World {
     switches: Cell<u32>,
     drop_requested: Cell<bool>,
     freed_ns: Cell<u64>,
+    /// How often a thread had to sleep for a mutex.
+    pub lined_up: Cell<usize>,
     /// How many wait in `take_gil`.
     waiting: Cell<usize>,
     outcome: RefCell<Outcome>,
@@ -74,10 +77,18 @@ pub fn simulate(workload: &Workload) -> Outcome {
         .map(|(number, thread)| {
             let (world, thread) = (world.clone(), thread.clone());
             let body = move |yielder: &Yielder<(), ()>, ()| {
-                let (account, was_forced) = (Cell::new(Account::new()), Cell::new(false));
-                let (woken_by, slice) = (Cell::new(None), Cell::new(Slice::Own));
-                Here { world: &world, number, yielder, account, was_forced, woken_by, slice }
-                    .live(&thread);
+                let here = Here {
+                    world: &world,
+                    number,
+                    yielder,
+                    account: Cell::new(Account::new()),
+                    was_forced: Cell::new(false),
+                    woken_by: Cell::new(None),
+                    slice: Cell::new(Slice::Own),
+                    mutexes: RefCell::default(),
+                    mutexes_taken: Cell::new(0),
+                };
+                here.live(&thread);
             };
             Some(Coroutine::new(body))
         })
@@ -117,10 +128,12 @@ impl World {
             interrupted: false,
         });
         let locks = Locks::default();
+        let mutex = locks.add(true);
         let queues = workload.queues.iter().map(|&room| Queue::new(&locks, room)).collect();
         Self {
             line: Line::new(0),
             locks,
+            mutex,
             queues,
             settings: workload.settings.clone(),
             signal_ns: Cell::new(workload.signal_ns),
@@ -135,6 +148,7 @@ impl World {
             switches: Cell::new(0),
             drop_requested: Cell::new(false),
             freed_ns: Cell::new(0),
+            lined_up: Cell::new(0),
             waiting: Cell::new(0),
             outcome: RefCell::default(),
         }
@@ -182,6 +196,7 @@ impl World {
     /// Those who still wait and hold do so until the end.
     fn end(&self, lasts_ns: u64) -> Outcome {
         let mut outcome = self.outcome.take();
+        outcome.lined_up = self.lined_up.get();
         for task in self.tasks.borrow().iter() {
             outcome.waits.extend(task.wait.map(|wait| Wait { to_ns: lasts_ns, ..wait }));
         }
@@ -205,6 +220,9 @@ pub(super) struct Here<'a> {
     /// Who woke it since it last had the GIL.
     woken_by: Cell<Option<Posted>>,
     slice: Cell<Slice>,
+    /// The mutexes that it has, and how many it has taken.
+    pub mutexes: RefCell<Vec<usize>>,
+    pub mutexes_taken: Cell<u32>,
 }
 
 impl Here<'_> {
@@ -244,6 +262,11 @@ impl Here<'_> {
     fn act(&self, act: Act) {
         match act {
             Act::Compute(ns) => self.compute(ns, true),
+            Act::ComputeLocked(ns) => {
+                self.world.locks.take(self, self.world.mutex, None);
+                self.compute(ns, true);
+                self.world.locks.post(self, self.world.mutex);
+            }
             Act::Put(queue) => self.world.queues[queue].put(self),
             Act::Get(queue) => self.world.queues[queue].get(self, None),
             Act::GetWithin(queue, ns) => self.world.queues[queue].get(self, Some(ns)),
@@ -290,7 +313,11 @@ impl Here<'_> {
 
     pub fn take_gil(&self) {
         let world = self.world;
-        let stands_back = self.was_forced.get() && world.line.is_granted();
+        let stands_back = if world.line.is_spared() {
+            world.last_holder.get() != self.number
+        } else {
+            self.was_forced.get() && world.line.is_granted()
+        };
         if world.locked.get() || stands_back {
             self.come_to_wait();
         }
@@ -437,5 +464,13 @@ impl Host for Here<'_> {
         let Posted { thread, place_ns } = self.woken_by.get()?;
         let is_holder = self.world.locked.get() && self.world.last_holder.get() == thread;
         Some(Waker { place_ns, is_holder })
+    }
+
+    fn lock_taken(&self) -> Option<u32> {
+        (!self.mutexes.borrow().is_empty()).then(|| self.mutexes_taken.get())
+    }
+
+    fn forget_locks(&self) {
+        self.mutexes.borrow_mut().clear();
     }
 }

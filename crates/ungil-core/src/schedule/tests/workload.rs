@@ -41,6 +41,8 @@ pub enum Step {
 #[derive(Clone, Copy, Debug)]
 pub enum Act {
     Compute(u64),
+    /// The same with the mutex that all threads share.
+    ComputeLocked(u64),
     /// Puts an item into the queue of this number.
     Put(usize),
     /// Takes one out.
@@ -98,6 +100,8 @@ pub struct Outcome {
     pub wakes: usize,
     pub cpu_reads: usize,
     pub slices: Vec<Sliced>,
+    /// How often a thread had to sleep for a mutex.
+    pub lined_up: usize,
 }
 
 impl Outcome {
