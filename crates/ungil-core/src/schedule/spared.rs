@@ -57,7 +57,8 @@ impl Spared {
             self.switches.set(host.switches());
             self.first_ns.set(now_ns);
         }
-        if !is_same_hold || self.lock.replace(lock) != lock {
+        let before = self.lock.replace(lock);
+        if !is_same_hold || before != lock {
             self.lock_since_ns.set(now_ns);
         }
         if now_ns.saturating_sub(self.first_ns.get()) >= LONGEST_NS
