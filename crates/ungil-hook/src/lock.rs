@@ -12,31 +12,55 @@ use crate::own::Own;
 use crate::process;
 use libc::{c_int, c_void, clockid_t, sem_t, timespec};
 use std::mem::transmute;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Semaphores are told apart by so many bits of a hash of their addresses.
 const PLACES: usize = 1 << 12;
 
-/// What was done last with the semaphores at one place of the table. Threads are noted with the
-/// lower half of the semaphore's address.
+/// The semaphores at one place of the table.
 struct Place {
-    /// Who called `sem_post`.
-    posted_by: AtomicU64,
+    /// How many threads wait for one of them. Whoever lets go of a lock that nobody waits for has
+    /// nothing to note. (Threads that never come back from a wait are counted for ever.)
+    waiting: AtomicU32,
+    /// Which of them was posted last, and by whom: [`Posted`].
+    posted: AtomicU64,
     /// `Account::place_ns` of that thread then.
     place_ns: AtomicU64,
-    /// Who took it.
-    taken_by: AtomicU64,
 }
 
 impl Place {
-    const UNUSED: Self = Self {
-        posted_by: AtomicU64::new(0),
-        place_ns: AtomicU64::new(0),
-        taken_by: AtomicU64::new(0),
-    };
+    const fn unused() -> Self {
+        Self { waiting: AtomicU32::new(0), posted: AtomicU64::new(0), place_ns: AtomicU64::new(0) }
+    }
 }
 
-static TABLE: [Place; PLACES] = [const { Place::UNUSED }; PLACES];
+/// Who posted which semaphore: the lower half of its address, whose lowest bit says whether it was
+/// a lock of that thread, and the thread's token.
+#[derive(Clone, Copy)]
+struct Posted(u64);
+
+impl Posted {
+    const WAS_OWN: u64 = 1 << 32;
+
+    fn new(sem: *mut sem_t, token: u32, was_own: bool) -> Self {
+        Self((sem as u64) << 32 | u64::from(token) | if was_own { Self::WAS_OWN } else { 0 })
+    }
+
+    fn is_of(self, sem: *mut sem_t) -> bool {
+        (self.0 & !Self::WAS_OWN) >> 32 == sem as u64 & 0xffff_ffff
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half is the token")]
+    fn token(self) -> u32 {
+        self.0 as u32
+    }
+
+    fn was_own(self) -> bool {
+        self.0 & Self::WAS_OWN != 0
+    }
+}
+
+static TABLE: [Place; PLACES] = [const { Place::unused() }; PLACES];
 
 /// A thread that has let go of a lock.
 #[derive(Clone, Copy)]
@@ -69,14 +93,11 @@ pub fn find_clock_wait() {
 /// # Safety
 /// As for the function itself.
 pub unsafe extern "C" fn post(sem: *mut sem_t) -> c_int {
-    let place = place_of(sem);
     Own::with(|own| {
-        let this_thread = by(own, sem);
-        place.place_ns.store(own.account.get().place_ns(), Relaxed);
-        place.posted_by.store(this_thread, Relaxed);
-        // A lock that another thread has taken may be where once was one of this thread.
-        if !own.taken.pop_last(sem as usize) && place.taken_by.load(Relaxed) == this_thread {
-            own.taken.pop(sem as usize);
+        let was_own = own.taken.pop(sem as usize);
+        let place = place_of(sem);
+        if place.waiting.load(Relaxed) != 0 {
+            note(own, sem, place, was_own);
         }
     });
     // SAFETY: the caller's own argument, unchanged.
@@ -91,7 +112,7 @@ pub unsafe extern "C" fn try_wait(sem: *mut sem_t) -> c_int {
     // SAFETY: the caller's own argument, unchanged.
     let result = unsafe { libc::sem_trywait(sem) };
     if result == 0 {
-        Own::with(|own| has_taken(own, sem, place_of(sem)));
+        Own::with(|own| own.taken.push(sem as usize));
     }
     result
 }
@@ -102,7 +123,7 @@ pub unsafe extern "C" fn try_wait(sem: *mut sem_t) -> c_int {
 /// As for the function itself.
 pub unsafe extern "C" fn wait(sem: *mut sem_t) -> c_int {
     // SAFETY: the caller's own argument, unchanged.
-    has_waited(sem, unsafe { libc::sem_wait(sem) })
+    waiting(sem, || unsafe { libc::sem_wait(sem) })
 }
 
 /// Stands in for `sem_timedwait`.
@@ -111,7 +132,7 @@ pub unsafe extern "C" fn wait(sem: *mut sem_t) -> c_int {
 /// As for the function itself.
 pub unsafe extern "C" fn timed_wait(sem: *mut sem_t, deadline: *const timespec) -> c_int {
     // SAFETY: the caller's own arguments, unchanged.
-    has_waited(sem, unsafe { libc::sem_timedwait(sem, deadline) })
+    waiting(sem, || unsafe { libc::sem_timedwait(sem, deadline) })
 }
 
 /// Stands in for `sem_clockwait`.
@@ -128,54 +149,40 @@ pub unsafe extern "C" fn clock_wait(
         return -1;
     };
     // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
-    has_waited(sem, unsafe { transmute::<*mut c_void, ClockWait>(next)(sem, clock, deadline) })
+    waiting(sem, || unsafe { transmute::<*mut c_void, ClockWait>(next)(sem, clock, deadline) })
 }
 
-/// Notes who ended a wait for `sem`, whose result it returns.
-#[inline]
-fn has_waited(sem: *mut sem_t, result: c_int) -> c_int {
-    if result == 0 {
-        let place = place_of(sem);
-        let (posted_by, taken_by) = (place.posted_by.load(Relaxed), place.taken_by.load(Relaxed));
-        let is_known = posted_by >> 32 == half_address(sem);
+/// Notes that the thread to which `own` belongs lets go of `sem`, for whoever waits for it.
+#[cold]
+fn note(own: &Own, sem: *mut sem_t, place: &Place, was_own: bool) {
+    place.place_ns.store(own.account.get().place_ns(), Relaxed);
+    place.posted.store(Posted::new(sem, own.token(), was_own).0, Relaxed);
+}
+
+/// Waits for `sem` by `wait`, whose result it returns, and notes who ended the wait.
+fn waiting(sem: *mut sem_t, wait: impl FnOnce() -> c_int) -> c_int {
+    let place = place_of(sem);
+    place.waiting.fetch_add(1, Relaxed);
+    // A thread that waits for what it has taken waits for a signal.
+    Own::with(|own| own.taken.pop(sem as usize));
+    let result = wait();
+    place.waiting.fetch_sub(1, Relaxed);
+    let posted = Posted(place.posted.load(Relaxed));
+    if result == 0 && posted.is_of(sem) {
         Own::with(|own| {
-            if is_known {
-                let place_ns = place.place_ns.load(Relaxed);
-                #[expect(clippy::cast_possible_truncation, reason = "the lower half is the token")]
-                own.waker.set(Poster { token: posted_by as u32, place_ns });
-            }
-            if is_known && posted_by == taken_by {
-                has_taken(own, sem, place);
-            } else {
-                // Who lets go of what another has taken gives a signal, and nobody has that.
-                place.taken_by.store(by(own, sem), Relaxed);
+            own.waker.set(Poster { token: posted.token(), place_ns: place.place_ns.load(Relaxed) });
+            // Who lets go of what another has taken gives a signal, and nobody has that.
+            if posted.was_own() {
+                own.taken.push(sem as usize);
             }
         });
     }
     result
 }
 
-/// The calling thread has taken the lock that `sem` is.
-#[inline]
-fn has_taken(own: &Own, sem: *mut sem_t, place: &Place) {
-    place.taken_by.store(by(own, sem), Relaxed);
-    own.taken.push(sem as usize);
-}
-
 #[inline]
 fn place_of(sem: *mut sem_t) -> &'static Place {
     // The heaps that malloc makes for threads are alike, but for the upper half of an address.
-    let hash = (sem as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    &TABLE[(hash >> (u64::BITS - PLACES.ilog2())) as usize]
-}
-
-/// The thread to which `own` belongs, in the table.
-#[inline]
-fn by(own: &Own, sem: *mut sem_t) -> u64 {
-    half_address(sem) << 32 | u64::from(own.token())
-}
-
-#[inline]
-fn half_address(sem: *mut sem_t) -> u64 {
-    sem as u64 & 0xffff_ffff
+    let hash = (sem as usize).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    &TABLE[hash >> (usize::BITS - PLACES.ilog2())]
 }

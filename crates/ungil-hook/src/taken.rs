@@ -23,10 +23,14 @@ impl Taken {
         }
     }
 
-    /// The thread has taken the lock at `address`.
+    /// The thread has taken the lock at `address`. If it had that already, somebody else has let go
+    /// of it: a signal, which nobody has.
     #[inline]
     pub fn push(&self, address: usize) {
         let count = self.count.get();
+        if count > 0 && self.pop(address) {
+            return;
+        }
         // They are held for long, or were let go of by others.
         let index = if count == REMEMBERED { 0 } else { count };
         self.addresses[index].set(address);
@@ -34,24 +38,29 @@ impl Taken {
         self.number.set(self.number.get().wrapping_add(1));
     }
 
-    /// Forgets the one that was taken last, if it is that at `address`, and says whether it was.
+    /// Forgets the one at `address`, and says whether it was there.
     #[inline]
-    pub fn pop_last(&self, address: usize) -> bool {
+    pub fn pop(&self, address: usize) -> bool {
         let count = self.count.get();
-        let is_last = count > 0 && self.addresses[count - 1].get() == address;
-        if is_last {
-            self.count.set(count - 1);
+        let Some(last) = count.checked_sub(1) else { return false };
+        if self.addresses[last].get() == address {
+            self.count.set(last);
+            return true;
         }
-        is_last
+        self.pop_from_below(address)
     }
 
-    /// Forgets the one at `address`, and what was taken later: `Condition.wait` takes the lock on
-    /// which it will sleep, then lets go of the condition's.
-    pub fn pop(&self, address: usize) {
-        let mut taken = self.addresses[..self.count.get()].iter();
-        if let Some(index) = taken.rposition(|taken| taken.get() == address) {
-            self.count.set(index);
+    #[cold]
+    fn pop_from_below(&self, address: usize) -> bool {
+        let taken = &self.addresses[..self.count.get()];
+        let Some(index) = taken.iter().rposition(|taken| taken.get() == address) else {
+            return false;
+        };
+        for (place, next) in taken[index..].iter().zip(&taken[index + 1..]) {
+            place.set(next.get());
         }
+        self.count.set(taken.len() - 1);
+        true
     }
 
     /// A number for the last one, if there is any: another one each time.
@@ -69,21 +78,39 @@ impl Taken {
 mod tests {
     use super::*;
 
-    /// The steps of `Condition.wait` and of what a thread does around it.
     #[test]
-    fn a_condition_that_is_left_takes_the_lock_to_sleep_on_with_it() {
-        let (taken, condition, own) = (Taken::new(), 16, 32);
-        taken.push(condition);
+    fn each_time_a_lock_is_taken_has_another_number() {
+        let taken = Taken::new();
+        taken.push(16);
         let number = taken.number();
         assert!(number.is_some());
-        taken.push(own);
-        assert_ne!(taken.number(), number);
-        assert!(!taken.pop_last(condition));
-        taken.pop(condition);
+        assert!(taken.pop(16));
         assert_eq!(taken.number(), None);
-        taken.push(condition);
+        taken.push(16);
         assert!(taken.number().is_some() && taken.number() != number);
-        assert!(taken.pop_last(condition));
+    }
+
+    #[test]
+    fn locks_may_be_let_go_of_in_any_order() {
+        let taken = Taken::new();
+        for address in [16, 32, 48] {
+            taken.push(address);
+        }
+        assert!(taken.pop(16));
+        assert!(taken.pop(48));
+        assert!(taken.number().is_some());
+        assert!(taken.pop(32));
+        assert_eq!(taken.number(), None);
+    }
+
+    /// The steps of `Condition.wait`, whose thread is told before it sleeps.
+    #[test]
+    fn a_lock_that_is_taken_twice_is_a_signal() {
+        let (taken, condition, own) = (Taken::new(), 16, 32);
+        taken.push(condition);
+        taken.push(own);
+        assert!(taken.pop(condition));
+        taken.push(own);
         assert_eq!(taken.number(), None);
     }
 
@@ -91,9 +118,9 @@ mod tests {
     fn a_lock_of_another_is_not_among_them() {
         let taken = Taken::new();
         taken.push(16);
-        taken.pop(32);
-        assert!(!taken.pop_last(32));
-        assert!(taken.pop_last(16));
+        assert!(!taken.pop(32));
+        assert!(taken.pop(16));
+        assert!(!taken.pop(16));
     }
 
     #[test]
@@ -102,7 +129,7 @@ mod tests {
         for address in 1..=3 * REMEMBERED {
             taken.push(address);
             taken.push(100);
-            assert!(taken.pop_last(100), "{address}");
+            assert!(taken.pop(100), "{address}");
         }
         taken.forget();
         assert_eq!(taken.number(), None);
