@@ -1,5 +1,6 @@
-"""One thread is in and out of a lock all the time, another looks after each of its turns whether it
-was made to let go of the GIL inside. Prints how often it looked, and how often that was so.
+"""Prints how often a thread was made to let go of the GIL inside of a lock.
+
+It is in and out of the lock all the time; another one looks after each of its turns.
 """
 
 import json
