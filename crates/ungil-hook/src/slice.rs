@@ -7,6 +7,7 @@
 //! those whose slice is not the kernel's default. Where the kernel has no slices (before 6.12), none
 //! is set; where it refuses, nothing happens at all.
 
+use crate::clock;
 use crate::process::{keeping_errno, last_errno};
 use crate::session::variable;
 use crate::starting;
@@ -20,6 +21,9 @@ use ungil_core::schedule::Slice;
 pub const SLICE: &CStr = c"UNGIL_SLICE";
 /// A short one, in ns. The kernel allows no less than 0.1 ms; the rest is [`MARK_NS`].
 const SHORT_NS: u64 = 100_000 + MARK_NS;
+/// A thread that started something keeps its own slice for so long, in ns. One that starts threads
+/// all the time would change twice for each, which costs more than some of them do.
+const REST_NS: u64 = 10_000_000;
 /// By so much slices of ours are longer than anybody would choose, to be told from those of others.
 const MARK_NS: u64 = 7;
 
@@ -27,6 +31,8 @@ thread_local! {
     static HAS: Cell<Slice> = const { Cell::new(Slice::Own) };
     /// By which scheduling policy and slice, if it is not its own.
     static GIVEN: Cell<(c_int, u64)> = const { Cell::new((libc::SCHED_OTHER, 0)) };
+    /// Until when it keeps its own, in ns of `CLOCK_MONOTONIC`, because it started something.
+    static RESTS_UNTIL: Cell<u64> = const { Cell::new(0) };
     /// Whether the program, or its user, has said how the kernel is to run this thread.
     static IS_LEFT_ALONE: Cell<bool> = const { Cell::new(false) };
 }
@@ -99,10 +105,10 @@ pub fn of_this_thread() -> Slice {
     HAS.get()
 }
 
-/// Gives the calling thread `slice`, if it has another one.
+/// Gives the calling thread `slice`, if it has another one and has not just started something.
 #[inline]
 pub fn want(slice: Slice) {
-    if slice != HAS.get() {
+    if slice != HAS.get() && !rests() {
         keeping_errno(|| change(slice));
     }
 }
@@ -110,7 +116,23 @@ pub fn want(slice: Slice) {
 /// The calling thread is about to start another thread or a process.
 #[inline]
 pub fn before_a_start() {
-    want(Slice::Own);
+    if HAS.get() != Slice::Own {
+        keeping_errno(|| change(Slice::Own));
+        RESTS_UNTIL.set(clock::monotonic_ns() + REST_NS);
+    }
+}
+
+/// Whether the calling thread started something a moment ago.
+fn rests() -> bool {
+    let until = RESTS_UNTIL.get();
+    if until == 0 {
+        return false;
+    }
+    let rests = clock::monotonic_ns() < until;
+    if !rests {
+        RESTS_UNTIL.set(0);
+    }
+    rests
 }
 
 #[cold]
@@ -181,4 +203,32 @@ fn is_chosen(own: Attributes) -> bool {
         own.write((libc::SCHED_OTHER, own.runtime));
     }
     is_chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_just_started_something_keeps_its_own_slice() {
+        STATE.store(UNTRIED, Relaxed);
+        want(Slice::Short);
+        assert_eq!(of_this_thread(), Slice::Short);
+        before_a_start();
+        assert_eq!(of_this_thread(), Slice::Own);
+        assert_ne!(RESTS_UNTIL.get(), 0);
+        RESTS_UNTIL.set(u64::MAX);
+        want(Slice::Short);
+        assert_eq!(of_this_thread(), Slice::Own);
+        // Its moment of rest is over.
+        RESTS_UNTIL.set(1);
+        want(Slice::Short);
+        assert_eq!((of_this_thread(), RESTS_UNTIL.get()), (Slice::Short, 0));
+    }
+
+    #[test]
+    fn who_starts_something_with_its_own_slice_need_not_rest() {
+        before_a_start();
+        assert_eq!(RESTS_UNTIL.get(), 0);
+    }
 }
