@@ -59,6 +59,7 @@ lint: $(DEVELOPED) ## formatting, clippy, types, and rules that no tool knows
 	$(BIN)/ruff format --quiet --check .
 	$(BIN)/pyright --warnings
 	$(BIN)/stubtest ungil._native
+	$(BIN)/python tests/typed_documents.py
 
 .PHONY: bench
 bench: $(DEVELOPED) $(BENCH_TOOLS) ## what tracing costs, beside other tools

@@ -78,7 +78,9 @@ def serve(seconds: float, *, with_report: bool) -> None:
 
 def main() -> None:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--no-report", action="store_true", help="without the computing thread")
     parser.add_argument("--client", type=int, metavar="PORT", help=argparse.SUPPRESS)

@@ -33,12 +33,14 @@ def worth_another(error: Exception) -> bool:
 
 async def main() -> int:
     """Reads the command line; 1 if a page did not come."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("urls", type=Path, help="file with a URL on each line")
     parser.add_argument("--timeout", type=float, default=30, help="seconds for each attempt [30]")
     parser.add_argument("--per-server", type=int, default=4, help="requests at once [4]")
     options = parser.parse_args()
-    urls = options.urls.read_text().split()
+    urls: list[str] = options.urls.read_text().split()
 
     # How many there may be at once is decided in one place, which is not the pool of connections.
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)

@@ -30,7 +30,9 @@ def worth_another(error: Exception) -> bool:
 
 def main() -> int:
     """Reads the command line; 1 if the command failed anywhere."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("devices", type=Path, help="file with a device on each line: host[:port]")
     parser.add_argument("--command", default="show version", help="[show version]")
     parser.add_argument("--device-type", default="cisco_ios", help="as netmiko calls it")
@@ -59,7 +61,7 @@ def main() -> int:
             **login,
             **patience,
         ) as connection:
-            return connection.send_command(options.command, read_timeout=options.timeout)
+            return str(connection.send_command(options.command, read_timeout=options.timeout))
 
     devices = options.devices.read_text().split()
     outcomes = fanout(

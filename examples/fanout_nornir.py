@@ -94,7 +94,9 @@ class Network(socketserver.ThreadingTCPServer):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--hosts", type=int, default=200)
     parser.add_argument("--how", choices=["threads", "green", "coroutines"], default="threads")
     options = parser.parse_args()

@@ -28,7 +28,9 @@ def worth_another(error: Exception) -> bool:
 
 def main() -> int:
     """Reads the command line; 1 if the command failed anywhere."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("hosts", type=Path, help="file with a host on each line")
     parser.add_argument("--command", default="uptime", help="[uptime]")
     parser.add_argument("--user", required=True)
@@ -55,8 +57,8 @@ def main() -> int:
         if ended.exit_status is None:
             raise Unfinished("the connection broke before the command ended")
         if ended.exit_status != 0:
-            raise RuntimeError(f"exit status {ended.exit_status}: {ended.stderr.strip()}")
-        return ended.stdout.strip()
+            raise RuntimeError(f"exit status {ended.exit_status}: {str(ended.stderr).strip()}")
+        return str(ended.stdout).strip()
 
     hosts = options.hosts.read_text().split()
     outcomes = fanout(

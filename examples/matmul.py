@@ -16,11 +16,19 @@ import random
 import threading
 import time
 from collections import deque
+from collections.abc import MutableSequence, Sequence
+from typing import TypeAlias
 
 from ungil import share
 
+Matrix: TypeAlias = Sequence[Sequence[int]]
+# What a worker has to do with the numbers of rows; deque and share.deque can both do it.
+Numbers: TypeAlias = deque[int] | share.deque[int]
 
-def multiply(left, right, product, rows):
+
+def multiply(
+    left: Matrix, right: Matrix, product: MutableSequence[Sequence[int]], rows: Numbers
+) -> None:
     """The worker: computes rows of the product, whichever is next. Rows are read whole, as slices.
 
     Workers take the numbers of rows from one deque, so that none waits for one on a slower core.
@@ -47,13 +55,17 @@ def timed(size: int, workers: int, how: str) -> float:
     `how` is "threads", "processes", or "apart": processes that share nothing, each with its part of
     the rows and a product that nobody sees. That is what the machine gives, whatever is shared.
     """
-    plain = [matrix(size, seed=1), matrix(size, seed=2), [None] * size, deque(range(size))]
+    plain_left, plain_right = matrix(size, seed=1), matrix(size, seed=2)
+    left: Matrix = plain_left
+    right: Matrix = plain_right
+    product: MutableSequence[Sequence[int]] = list[Sequence[int]]([()]) * size
+    rows: Numbers = deque(range(size))
     start = threading.Thread if how == "threads" else multiprocessing.get_context("fork").Process
-    left, right, product, rows = plain
     if how == "processes":
         heap = share.Heap(max_size=1 << 30)
-        left, right, product, rows = (heap.share(one) for one in plain)
-    parts = [rows] * workers
+        left, right = heap.share(plain_left), heap.share(plain_right)
+        product, rows = heap.share([()] * size), heap.share(rows)
+    parts: list[Numbers] = [rows] * workers
     if how == "apart":
         parts = [deque(range(first, size, workers)) for first in range(workers)]
     began = time.perf_counter()
@@ -66,16 +78,18 @@ def timed(size: int, workers: int, how: str) -> float:
 
     if how == "apart":
         return seconds
-    expected = [None] * size
-    multiply(plain[0], plain[1], expected, deque(range(size)))
-    if [row and row[:] for row in product] != expected:
+    expected: list[Sequence[int]] = [[]] * size
+    multiply(plain_left, plain_right, expected, deque(range(size)))
+    if [row[:] for row in product] != expected:
         raise RuntimeError("the product is wrong")
     return seconds
 
 
 def main() -> None:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--workers", type=int, default=2, help="[2]")
     parser.add_argument("--how", choices=["threads", "processes", "apart"], default="processes")
     parser.add_argument("--size", type=int, default=200, help="of the matrices [200]")

@@ -16,6 +16,8 @@ import http.client
 import http.server
 import os
 import signal
+from collections.abc import Callable
+from typing import Any
 
 from ungil import share
 
@@ -34,7 +36,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     """Answers from the cache, and fills it."""
 
     protocol_version = "HTTP/1.1"  # Connections stay open.
-    cache: share.dict
+    cache: share.dict[str, Any]
 
     def do_GET(self) -> None:
         """Serve a page, and say who computed it and who answers."""
@@ -53,7 +55,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         """The client prints enough."""
 
 
@@ -69,7 +71,7 @@ def ask(connection: http.client.HTTPConnection, path: str) -> tuple[int, int]:
 def request_pages(port: int, workers: int) -> None:
     """The client. A worker serves one connection at a time, so each connection has its own."""
     # The first request tells which worker it is.
-    connections = {}
+    connections: dict[int | None, http.client.HTTPConnection] = {}
     for _ in range(workers):
         connection = http.client.HTTPConnection("127.0.0.1", port)
         _, worker = ask(connection, PAGES[0])
@@ -80,6 +82,7 @@ def request_pages(port: int, workers: int) -> None:
         print(f"{path}: asked {len(seen)} workers, {others} had it from another one", flush=True)
 
     victim, connection = next(iter(connections.items()))
+    assert victim
     os.kill(victim, signal.SIGKILL)
     connection.close()
     connection = connections[None] = http.client.HTTPConnection("127.0.0.1", port)
@@ -92,7 +95,7 @@ def request_pages(port: int, workers: int) -> None:
         connection.close()
 
 
-def start(serve, *arguments: object) -> int:
+def start(serve: Callable[..., None], *arguments: object) -> int:
     """Fork a process for `serve`; its ID."""
     child = os.fork()
     if child == 0:
@@ -107,7 +110,9 @@ def start(serve, *arguments: object) -> int:
 
 def main() -> None:
     """The parent: keeps the number of workers until the client is done."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--workers", type=int, default=4, help="[4]")
     options = parser.parse_args()
 

@@ -10,12 +10,14 @@ shared dict has no such counts in its rows: the workers read it all, and nothing
 import argparse
 import multiprocessing
 import os
+from collections.abc import Iterator, MutableMapping
 from pathlib import Path
+from typing import Any
 
 from ungil import share
 
 
-def rows(count: int):
+def rows(count: int) -> Iterator[tuple[str, tuple[int, str, float]]]:
     """The table: a name, and what is known about it."""
     for number in range(count):
         yield f"name {number}", (number, f"some text about {number}", number / 7)
@@ -29,14 +31,14 @@ def own_megabytes(process: int) -> float:
     raise RuntimeError("smaps_rollup has no Pss")
 
 
-def use(table, count: int, workers: int) -> tuple[float, float]:
+def use(table: MutableMapping[str, Any], count: int, workers: int) -> tuple[float, float]:
     """Let workers read everything; megabytes of all processes before and after."""
     # A pipe ends when the last process that could write to it closes it: that tells the workers to
     # begin and to end, and the parent that they are done.
     begin, may_begin = os.pipe()
     end, may_end = os.pipe()
     done, tell = os.pipe()
-    crew = []
+    crew: list[int] = []
     for _ in range(workers):
         worker = os.fork()
         if worker == 0:
@@ -68,7 +70,9 @@ def use(table, count: int, workers: int) -> tuple[float, float]:
 
 def show(kind: str, count: int, workers: int) -> None:
     """Build the table, let workers use it, and print what that took."""
-    table = share.Heap(max_size=1 << 34).root if kind == "share.dict" else {}
+    table: MutableMapping[str, Any] = {}
+    if kind == "share.dict":
+        table = share.Heap(max_size=1 << 34).root
     for name, row in rows(count):
         table[name] = row
     before, after = use(table, count, workers)
@@ -81,7 +85,9 @@ def show(kind: str, count: int, workers: int) -> None:
 
 def main() -> None:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=200_000, help="[200000]")
     parser.add_argument("--workers", type=int, default=4, help="[4]")
     options = parser.parse_args()

@@ -14,7 +14,7 @@ import signal
 from ungil import share
 
 
-def start(count, name: str, times: int | None) -> int:
+def start(count: share.dict[str, int], name: str, times: int | None) -> int:
     """Fork a worker that counts `times`, or for ever; its process ID."""
     worker = os.fork()
     if worker == 0:
@@ -27,7 +27,9 @@ def start(count, name: str, times: int | None) -> int:
 
 def main() -> None:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--workers", type=int, default=4, help="[4]")
     parser.add_argument("--times", type=int, default=50_000, help="that each one counts [50000]")
     options = parser.parse_args()

@@ -29,6 +29,12 @@ def inventory() -> Inventory:
     return Inventory(hosts=hosts, groups=groups, defaults=defaults)
 
 
+def nornir_of(count: int, runner: Any) -> Nornir:
+    """A nornir with so many hosts, of which nothing is known but their names."""
+    hosts = Hosts({name: Host(name) for name in (f"host{number}" for number in range(count))})
+    return Nornir(inventory=Inventory(hosts=hosts), runner=runner)
+
+
 def nornir(runner: Any) -> Nornir:
     """A nornir with them."""
     return Nornir(inventory=inventory(), runner=runner)

@@ -6,11 +6,12 @@ import os
 import pickle
 from multiprocessing.connection import Connection
 from multiprocessing.queues import Queue
+from typing import Any
 
 from ungil import share
 
 
-def put_and_answer(heap: share.Heap, target: share.dict, answers: Queue[object]) -> None:
+def put_and_answer(heap: share.Heap, target: share.dict[Any, Any], answers: Queue[object]) -> None:
     """Changes an object, and answers with a new one."""
     target["child"] = [os.getpid()]
     answers.put(heap.share(["answer"]))
@@ -23,7 +24,7 @@ def send_back(connection: Connection) -> None:
         connection.send(heap.share([given]))
 
 
-def count(target: share.dict) -> share.dict:
+def count(target: share.dict[Any, Any]) -> share.dict[Any, Any]:
     """Adds one; the object itself is the result."""
     target.incr("count")
     return target

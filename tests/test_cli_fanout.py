@@ -132,12 +132,11 @@ def test_a_command_that_fails_says_how(ungil: Run) -> None:
     command = ["--", "sh", "-c", script, "{}"]
     outcome = ungil("fanout", "--hosts", "hosts", *command)
     assert outcome.returncode == 1
-    _, first, second, third, summary = outcome.stdout.splitlines()
+    *output, _, first, second, summary = outcome.stdout.splitlines()
+    assert output == ["1 host: sw3", "  a", "  b"]
     assert first.split()[:2] == ["sw1", "failed"]
     assert first.rstrip().endswith("exit status 3: why")
     assert second.rstrip().endswith("killed by SIGTERM")
-    assert third.split()[:2] == ["sw3", "ok"]
-    assert third.rstrip().endswith("a (+1 line)")
     assert summary.endswith("1 ok, 2 failed (1 exit status 3, 1 killed by SIGTERM)")
     told = jsons(ungil("fanout", "--hosts", "hosts", "--json", *command).stdout)
     assert told[0]["exit"] == 3
@@ -249,6 +248,54 @@ def test_of_many_failures_it_is_said_how_many_failed_in_which_way(ungil: Run, fo
     assert ": bad answer from sw" in value
     assert summary.startswith("10,000 hosts in ")
     assert hint == "every host is shown by --all, or as JSON by --json"
+
+
+def test_equal_outputs_of_commands_are_shown_once_with_their_hosts(
+    ungil: Run, folder: Path
+) -> None:
+    hosts(folder, 30)
+    script = (
+        "case $0 in sw7|sw9) echo old; echo kernel;; sw5) echo alone;; sw6) ;; *) echo new;; esac"
+    )
+    outcome = ungil("fanout", "--hosts", "hosts", "--limit", "1", "--", "sh", "-c", script, "{}")
+    *lines, summary = outcome.stdout.splitlines()
+    assert lines == [
+        "26 hosts: sw1, sw2, sw3, sw4, sw8, sw10, sw11, sw12 and 18 more",
+        "  new",
+        "2 hosts: sw7, sw9",
+        "  old",
+        "  kernel",
+        "sw5: alone",
+        "sw6: (no output)",
+    ]
+    assert summary.endswith(": 30 ok")
+
+
+def test_outputs_are_kept_in_a_folder(ungil: Run, folder: Path) -> None:
+    (folder / "hosts").write_text("sw1\nsw2\n10.0.0.0/8\n")
+    script = "echo out of $0; case $0 in sw2) echo why >&2; exit 3;; esac"
+    command = ["--", "sh", "-c", script, "{}"]
+    outcome = ungil("fanout", "--hosts", "hosts", "--outdir", "kept/here", *command)
+    assert outcome.returncode == 1
+    kept = {it.name: it.read_text() for it in (folder / "kept/here").iterdir()}
+    assert kept == {
+        "sw1.out": "out of sw1\n",
+        "sw2.out": "out of sw2\n",
+        "sw2.err": "why\n",
+        "10.0.0.0%2F8.out": "out of 10.0.0.0/8\n",
+    }
+    refused = ungil("fanout", "--hosts", "hosts", "--outdir", "hosts", *command)
+    assert refused.returncode == 2
+    assert refused.stderr == "ungil: cannot write to the folder 'hosts': file exists\n"
+
+
+def test_hosts_of_a_group_do_not_all_run_at_once(ungil: Run, folder: Path) -> None:
+    (folder / "sites.csv").write_text("host,site\n" + "".join(f"sw{n},{n % 2}\n" for n in range(8)))
+    # Fails if another one of the same site runs.
+    script = "mkdir at_$0 && sleep 0.01 && rmdir at_$0"
+    words = ["--hosts", "sites.csv", "--group-by", "site", "--per-group", "1"]
+    outcome = ungil("fanout", *words, "--", "sh", "-c", script, "{site}", "{host}")
+    assert outcome.returncode == 0, outcome.stdout
 
 
 def test_what_hosts_say_cannot_change_the_terminal(ungil: Run) -> None:
@@ -572,6 +619,15 @@ def test_a_file_that_is_no_journal_stays_as_it_is(ungil: Run, folder: Path) -> N
             "tasks:length is no async def and cannot run on an",
         ),
         (["tasks:hello", "--mode", "threads"], "tasks:hello is an async def and cannot run in thr"),
+        (
+            ["tasks:length", "--per-group", "2"],
+            "--per-group needs --group-by, the field that tells",
+        ),
+        (
+            ["tasks:length", "--group-by", "site"],
+            "the hosts of hosts have no field 'site' to group",
+        ),
+        (["tasks:length", "--outdir", "x"], "--outdir is for the output of commands, and a functi"),
         (["tasks:length", "--json", "--tag"], "--json and --tag are two ways to print the same;"),
         (["tasks:length", "--all", "--json"], "--all is for the table, which neither --json nor"),
         (

@@ -22,7 +22,8 @@ from unittest.mock import AsyncMock
 import pytest
 import uvloop  # pyright: ignore[reportMissingTypeStubs]
 
-from ungil.fanout import Backoff, Fanout, Outcome, fanout
+from ungil.fanout import Backoff, Fanout, Outcome, Outcomes, fanout, raise_for_failures
+from ungil.fanout._call import MOST_FAILURES
 
 # How many finished outcomes wait at most for one before them, or for whoever takes them.
 WINDOW = 10_000
@@ -333,7 +334,7 @@ def test_functions_see_the_context_of_the_caller(run: Run) -> None:
 
     async def stream() -> list[str]:
         variable.set("the stream's")
-        return [outcome.value for outcome in await streamed(fn, range(2))]
+        return [outcome.unwrap() for outcome in await streamed(fn, range(2))]
 
     assert run(stream()) == ["the stream's"] * 2
 
@@ -366,6 +367,57 @@ def test_all_failures_can_be_raised_as_a_group() -> None:
         fanout(fn, range(10)).raise_for_failures()
     assert [type(error) for error in caught.value.exceptions] == [ZeroDivisionError] * 4
     assert fanout(fn, [1, 2]).raise_for_failures() == [1, 0.5]
+
+
+async def inverted(number: int) -> float:
+    return 1 / number
+
+
+@pytest.mark.parametrize("taken", [0, 2, 4])
+@pytest.mark.parametrize("raises", [Outcomes.raise_for_failures, raise_for_failures])
+def test_failures_are_raised_whoever_has_taken_them(
+    taken: int, raises: Callable[[Outcomes], object]
+) -> None:
+    outcomes = fanout(inverted, [1, 0, 2, 0])
+    assert len(list(itertools.islice(outcomes, taken))) == taken
+    for _ in range(2):
+        with pytest.raises(ExceptionGroup, match="2 of 4 items failed") as caught:
+            raises(outcomes)
+        assert [type(error) for error in caught.value.exceptions] == [ZeroDivisionError] * 2
+
+
+def test_values_are_those_that_nobody_has_taken() -> None:
+    outcomes = fanout(inverted, [1, 2, 4])
+    assert next(outcomes).value == 1
+    assert outcomes.raise_for_failures() == [0.5, 0.25]
+    assert outcomes.raise_for_failures() == []
+
+
+def test_of_many_failures_the_first_are_kept_and_all_are_counted() -> None:
+    number = MOST_FAILURES + 1
+    with pytest.raises(ExceptionGroup, match=f"{number} of {number} items failed; .* first 10000"):
+        fanout(inverted, itertools.repeat(0, number)).raise_for_failures()
+
+
+def test_outcomes_come_as_they_finish_if_they_need_not_be_in_order() -> None:
+    last = asyncio.Event()
+
+    async def meet(number: int) -> None:
+        # The first ends when the outcomes of the others were taken.
+        if number == 0:
+            await last.wait()
+
+    outcomes = fanout(meet, range(4), in_order=False)
+    assert {next(outcomes).index for _ in range(3)} == {1, 2, 3}
+    last.set()
+    assert [outcome.index for outcome in outcomes] == [0]
+
+
+def test_outcomes_cannot_be_gone_through_twice() -> None:
+    outcomes = fanout(inverted, [1, 2])
+    assert len(list(outcomes)) == 2
+    with pytest.raises(RuntimeError, match=r"^all 2 outcomes of this fan-out were taken before: "):
+        list(outcomes)
 
 
 def test_times_and_attempts_are_in_order() -> None:
@@ -758,7 +810,7 @@ def test_inside_of_a_running_loop_the_way_that_works_is_named(run: Run) -> None:
 
 def test_in_a_thread_of_a_program_with_a_loop_it_works(run: Run) -> None:
     def in_thread() -> list[int]:
-        return [outcome.value for outcome in fanout(itself, range(3))]
+        return [outcome.unwrap() for outcome in fanout(itself, range(3))]
 
     async def program() -> None:
         assert await asyncio.to_thread(in_thread) == [0, 1, 2]

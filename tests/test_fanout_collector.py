@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ async def threshold(_item: object) -> int:
 
 
 @pytest.mark.parametrize("mode", ["lean", "asyncio"])
-def test_it_waits_for_more_objects_while_very_many_items_run(mode: str) -> None:
+def test_it_waits_for_more_objects_while_very_many_items_run(mode: Any) -> None:
     seen = {o.unwrap() for o in fanout(threshold, range(5000), limit=5000, mode=mode)}
     assert min(seen) >= 100_000
     assert gc.get_threshold() == USUAL

@@ -74,7 +74,7 @@ def test_any_function_and_value_can_cross(client: Any) -> None:
     offset = 7
     outcomes = fanout(lambda item: lambda: item() + offset, [lambda: 1], engine=client)
     [outcome] = outcomes
-    assert outcome.value() == 8
+    assert outcome.unwrap()() == 8
 
 
 def test_what_cannot_cross_is_the_outcome_of_its_item_alone(client: Any) -> None:

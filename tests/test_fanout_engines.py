@@ -106,7 +106,7 @@ def test_what_the_input_raises_comes_after_the_outcomes_before_it() -> None:
 
     seen: list[int] = []
     with pytest.raises(OSError, match="no more hosts"):
-        seen.extend(outcome.value for outcome in fanout(functions.double, items(), engine=TWO))
+        seen.extend(outcome.unwrap() for outcome in fanout(functions.double, items(), engine=TWO))
     assert seen == [0, 2, 4, 6, 8]
 
 
@@ -370,7 +370,7 @@ def test_an_engine_that_is_none_is_refused(engine: object) -> None:
 
 
 @pytest.mark.parametrize("mode", ["lean", "green"])
-def test_a_mode_with_its_own_loop_is_refused(mode: str) -> None:
+def test_a_mode_with_its_own_loop_is_refused(mode: Any) -> None:
     with pytest.raises(ValueError, match="cannot be used with an engine"):
         fanout(functions.double, [1], engine=TWO, mode=mode)
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from process_groups import wait_until_nobody_is_left_of
@@ -64,7 +65,7 @@ def program(*words: str, start: Start) -> subprocess.Popen[str]:
     [*((mode, "call") for mode in LOOPS), ("asyncio", "stream"), ("uvloop", "stream")],
 )
 def test_an_interrupt_cancels_coroutines_and_lets_them_clean_up(
-    mode: str, way: str, start: Start
+    mode: Any, way: str, start: Start
 ) -> None:
     process = program(COROUTINES, mode, way, start=start)
     assert lines_until(process, 3) == ["begins 0", "begins 1", "begins 2"]
@@ -151,7 +152,7 @@ def wait_until_pending_signals_are_gone(pid: int) -> None:
 
 
 @pytest.mark.parametrize("mode", ["lean", "asyncio", "threads"])
-def test_what_runs_when_all_is_stopped_ends_and_nothing_else_starts(mode: str) -> None:
+def test_what_runs_when_all_is_stopped_ends_and_nothing_else_starts(mode: Any) -> None:
     began: list[int] = []
 
     def begin(item: int) -> int:
@@ -172,7 +173,7 @@ def test_what_runs_when_all_is_stopped_ends_and_nothing_else_starts(mode: str) -
 @pytest.mark.parametrize("limit", [1, "auto"])
 @pytest.mark.parametrize("mode", ["lean", "asyncio", "threads"])
 def test_what_waits_to_be_tried_again_comes_at_once_when_all_is_stopped(
-    mode: str, limit: int | str
+    mode: Any, limit: Any
 ) -> None:
     def handle(_number: int, _frame: object) -> None:
         outcomes.stop()

@@ -247,7 +247,7 @@ def test_a_coroutine_that_needs_another_fan_out_is_told_which_one() -> None:
 
     async def waiting(_: int) -> list[int]:
         async with Fanout() as f:
-            return [outcome.value async for outcome in f.stream(abs, [-1, -2])]
+            return [outcome.unwrap() async for outcome in f.stream(abs, [-1, -2])]
 
     (outcome,) = fanout(blocking, [0])
     assert isinstance(outcome.exception, RuntimeError)
@@ -290,7 +290,7 @@ def test_input_that_asks_for_its_own_outcomes_gets_an_error_and_no_hang() -> Non
 
     def items() -> Generator[int]:
         yield 1
-        yield next(outcomes).value
+        yield next(outcomes).unwrap()
 
     outcomes = fanout(later, items(), limit=2)
     with pytest.raises((RuntimeError, ValueError)):

@@ -22,6 +22,7 @@ from nornir_tasks import (
     failed_hosts,
     nests,
     nornir,
+    nornir_of,
     observed,
     plain,
     plain_async,
@@ -345,18 +346,23 @@ def test_a_sync_subtask_of_an_async_task_fails_instead_of_blocking_all_hosts() -
     async def runs(task: HostTask) -> None:
         task.run(plain)
 
+    for results in nornir(UngilRunner()).run(runs).values():
+        assert isinstance(results[0].exception, SyncTaskOnAsyncRunnerError)
+        assert "`await task.arun(plain)`" in str(results[0].exception)
+
+
+def test_a_sync_subtask_of_an_async_task_fails_where_there_are_no_threads() -> None:
     async def awaits(task: HostTask) -> None:
         await task.arun(plain)
 
-    for mistaken in (runs, awaits):
-        for results in nornir(UngilRunner()).run(mistaken).values():
-            assert isinstance(results[0].exception, SyncTaskOnAsyncRunnerError)
-            assert "`await asyncio.to_thread(task.run, plain)`" in str(results[0].exception)
+    for results in nornir(UngilRunner(mode="lean")).run(awaits).values():
+        assert isinstance(results[0].exception, SyncTaskOnAsyncRunnerError)
+        assert "plain is no async def" in str(results[0].exception)
 
 
-def test_a_sync_subtask_of_an_async_task_can_be_sent_to_a_thread() -> None:
+def test_a_sync_subtask_of_an_async_task_runs_in_a_thread() -> None:
     async def sends(task: HostTask) -> str:
-        await asyncio.to_thread(task.run, nests, level=0, name="in a thread")
+        await task.arun(nests, level=0, name="in a thread")
         return "never here"
 
     def just_runs(task: Task) -> str:
@@ -365,6 +371,22 @@ def test_a_sync_subtask_of_an_async_task_can_be_sent_to_a_thread() -> None:
 
     own = observed(SerialRunner(), just_runs, {"name": "twin"})
     assert observed(UngilRunner(), sends, {"name": "twin"}) == own
+
+
+def test_sync_subtasks_of_as_many_hosts_run_at_once_as_hosts_do() -> None:
+    # More than asyncio's own executor has threads on any machine.
+    count = 50
+    all_there = threading.Barrier(count)
+
+    def meet(task: Task) -> None:
+        all_there.wait(PATIENCE_S)
+
+    async def send(task: HostTask) -> None:
+        await task.arun(meet)
+
+    result = nornir_of(count, UngilRunner(count)).run(send)
+    assert len(result) == count
+    assert not result.failed
 
 
 def test_a_task_that_returns_a_coroutine_is_an_error_and_no_success() -> None:

@@ -55,7 +55,7 @@ def test_a_stream_with_a_rate_comes_to_its_end(
 
 @pytest.mark.parametrize("loop", new_loop)
 @pytest.mark.parametrize("fn", [itself, abs], ids=["coroutines", "threads"])
-def test_a_stream_with_retries_comes_to_its_end(loop: str, fn: Callable[[int], Any]) -> None:
+def test_a_stream_with_retries_comes_to_its_end(loop: str, fn: Callable[[Any], Any]) -> None:
     async def stream() -> list[bool]:
         async with Fanout(retries=2, backoff=Backoff(0.002)) as fan:
             return [outcome.ok async for outcome in fan.stream(fn, ["no number", *ITEMS])]
@@ -69,7 +69,7 @@ def test_a_stream_with_retries_comes_to_its_end(loop: str, fn: Callable[[int], A
 
 
 @pytest.mark.parametrize(("mode", "fn"), [("lean", itself), ("asyncio", itself), ("threads", abs)])
-def test_a_call_with_a_rate_comes_to_its_end(mode: str, fn: Callable[[int], Any]) -> None:
+def test_a_call_with_a_rate_comes_to_its_end(mode: Any, fn: Callable[[int], Any]) -> None:
     def values(outcomes: Iterable[Any]) -> list[int]:
         return sorted(outcome.unwrap() for outcome in outcomes)
 

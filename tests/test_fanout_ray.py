@@ -42,7 +42,7 @@ def test_any_function_and_value_can_cross_and_what_cannot_says_so(tmp_path: Path
         )
 
     met, *failed = fanout(peculiar, items, engine=ray)
-    assert met.value() == os.getpid()
+    assert met.unwrap()() == os.getpid()
     kinds = [type(outcome.exception).__name__ for outcome in failed]
     assert kinds == ["KeyError", "NotCarried", "NotCarried", "NotCarried"]
 

@@ -15,7 +15,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from typing import Any
 
 import pytest
@@ -255,7 +255,7 @@ def test_functions_see_the_context_of_the_caller_and_not_of_each_other() -> None
 
     async def stream() -> list[str]:
         variable.set("the stream's")
-        return [outcome.value for outcome in await streamed(fn, range(4), limit=1)]
+        return [outcome.unwrap() for outcome in await streamed(fn, range(4), limit=1)]
 
     assert asyncio.run(stream()) == ["the stream's"] * 4
 
@@ -566,7 +566,7 @@ def test_items_that_come_slowly_and_asynchronously_are_taken_one_by_one() -> Non
         answered = asyncio.Event()
         seen: list[int] = []
 
-        async def items() -> Any:
+        async def items() -> AsyncGenerator[int]:
             for number in range(5):
                 yield number
                 await answered.wait()
@@ -574,7 +574,7 @@ def test_items_that_come_slowly_and_asynchronously_are_taken_one_by_one() -> Non
 
         async with Fanout(limit=2) as f:
             async for outcome in f.stream(itself, items()):
-                seen.append(outcome.value)
+                seen.append(outcome.unwrap())
                 answered.set()
         return seen
 
@@ -583,7 +583,7 @@ def test_items_that_come_slowly_and_asynchronously_are_taken_one_by_one() -> Non
 
 def test_a_fan_out_within_a_fan_out_works() -> None:
     def outer(number: int) -> list[int]:
-        return [outcome.value for outcome in fanout(itself, range(number))]
+        return [outcome.unwrap() for outcome in fanout(itself, range(number))]
 
     assert [outcome.value for outcome in fanout(outer, range(4))] == [
         [],

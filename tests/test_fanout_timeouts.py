@@ -6,10 +6,11 @@ import asyncio
 import subprocess
 import sys
 import threading
+from typing import Any
 
 import pytest
 
-from ungil.fanout import Backoff, fanout, sleep
+from ungil.fanout import Backoff, _threads, fanout, sleep
 
 
 @pytest.mark.parametrize("mode", ["lean", "asyncio", "uvloop"])
@@ -202,3 +203,83 @@ def test_what_a_coroutine_raises_because_it_was_cancelled_is_the_cause_of_its_ti
     [outcome] = fanout(work, [0], mode="asyncio", timeout=0.05)
     assert isinstance(outcome.exception, TimeoutError)
     assert isinstance(outcome.exception.__cause__, ValueError)
+
+
+LATE = """\
+import socket, sys, time
+how = sys.argv[1]
+if how == "green":
+    from gevent import monkey
+    monkey.patch_all()
+    from gevent.monkey import get_original
+    block = get_original("time", "sleep")
+else:
+    block = time.sleep
+if how == "asyncio":
+    sys.modules["uvloop"] = None
+from ungil.fanout import fanout, sleep, wait_readable
+
+near, far = socket.socketpair()
+
+def tell():
+    # While it computes, the others have waited long enough, and nobody lets them go on.
+    block(0.2)
+    far.send(b"x")
+    block(1.0)
+
+def green(item):
+    if item == "sleeps":
+        time.sleep(0.3)
+    elif item == "reads":
+        assert near.recv(1) == b"x"
+    else:
+        time.sleep(0.1)
+        tell()
+
+async def coroutine(item):
+    if item == "sleeps":
+        await sleep(0.3)
+    elif item == "reads":
+        await wait_readable(near)
+    else:
+        await sleep(0.1)
+        tell()
+
+mode = "asyncio" if how == "uvloop" else how
+fn = green if how == "green" else coroutine
+outcomes = list(fanout(fn, ["sleeps", "reads", "computes"], mode=mode, timeout=0.8))
+assert all(outcome.ok for outcome in outcomes), [outcome.exception for outcome in outcomes]
+"""
+
+
+@pytest.mark.parametrize("how", ["lean", "asyncio", "uvloop", "green"])
+def test_who_only_waits_for_a_loop_that_comes_late_is_in_time(how: str) -> None:
+    subprocess.run([sys.executable, "-c", LATE, how], check=True, timeout=120)
+
+
+def test_what_a_thread_takes_to_start_is_not_the_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = threading.Event()
+    slots: Any = _threads._Slot  # pyright: ignore[reportPrivateUsage]
+    run = slots.run
+
+    def late(slot: Any) -> None:
+        # When the time of the item that hangs is over, this one has not begun.
+        if slot.attempt is not None and slot.attempt.item == "late":
+            release.wait()
+        run(slot)
+
+    monkeypatch.setattr(slots, "run", late)
+
+    def work(item: str) -> str:
+        if item == "hangs":
+            over.wait()
+        return item
+
+    over = threading.Event()
+    outcomes = fanout(work, ["hangs", "late"], mode="threads", timeout=0.2, limit=2)
+    hung = next(outcomes)
+    assert hung.abandoned
+    release.set()
+    (late_one,) = outcomes
+    over.set()
+    assert late_one.unwrap() == "late"

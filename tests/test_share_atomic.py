@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -20,10 +21,10 @@ def heap() -> share.Heap:
     return share.Heap(max_size=SIZE)
 
 
-def dicts(heap: share.Heap, *contents: Mapping[str, object]) -> list[share.dict]:
-    made: list[share.dict] = []
+def dicts(heap: share.Heap, *contents: Mapping[str, object]) -> list[share.dict[Any, Any]]:
+    made: list[share.dict[Any, Any]] = []
     for content in contents:
-        shared = heap.share(content)
+        shared: share.dict[Any, Any] = heap.share(dict(content))
         assert isinstance(shared, share.dict)
         made.append(shared)
     return made
@@ -99,10 +100,10 @@ def test_one_inside_of_another_can_fail_alone(heap: share.Heap) -> None:
 
 def test_what_was_made_in_a_transaction_that_failed_says_so(heap: share.Heap) -> None:
     (one,) = dicts(heap, {})
-    made: list[share.list] = []
+    made: list[share.list[Any]] = []
     with undone(heap):
         one["x"] = [1]
-        found = one["x"]
+        found: share.list[Any] = one["x"]
         assert isinstance(found, share.list)
         made.append(found)
     with pytest.raises(ReferenceError, match="no more"):
@@ -144,7 +145,7 @@ def test_accounts_always_have_the_same_sum_for_those_who_look_in_a_transaction(
 ) -> None:
     accounts = dicts(heap, *({"money": 100} for _ in range(4)))
 
-    def money(account: share.dict) -> int:
+    def money(account: share.dict[Any, Any]) -> int:
         found = account["money"]
         assert isinstance(found, int)
         return found
@@ -229,7 +230,7 @@ def test_threads_lose_no_change_of_what_they_read_first(heap: share.Heap) -> Non
 
 def test_a_full_heap_undoes_the_transaction_and_stays_usable() -> None:
     heap = share.Heap(max_size=1 << 20)
-    root = heap.root
+    root: share.dict[Any, Any] = heap.root
     root["before"] = 1
 
     def fill() -> None:
@@ -377,7 +378,7 @@ def test_random_transactions_do_what_copies_do(program: Program) -> None:
 
     run(program)
     for name, content in model.items():
-        found = {
+        found: dict[Any, object] = {
             key: value[0] if isinstance(value, share.list) else value
             for key, value in shared[name].copy().items()
         }

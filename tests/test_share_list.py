@@ -53,8 +53,8 @@ def heap() -> share.Heap:
     return share.Heap(max_size=1 << 27)
 
 
-def shared(heap: share.Heap, items: list[Any]) -> share.list:
-    made = heap.share(items)
+def shared(heap: share.Heap, items: list[Any]) -> share.list[Any]:
+    made: share.list[Any] = heap.share(items)
     assert isinstance(made, share.list)
     return made
 
@@ -79,7 +79,7 @@ def child(work: Callable[[], None]) -> Generator[None]:
 def test_it_is_a_mutable_sequence_that_cannot_be_hashed(heap: share.Heap) -> None:
     made = shared(heap, [])
     assert isinstance(made, collections.abc.MutableSequence)
-    with pytest.raises(TypeError, match="unhashable type: 'list'"):
+    with pytest.raises(TypeError, match=r"unhashable type: 'share\.list'"):
         hash(made)
     generic: Any = share.list
     assert generic[int].__origin__ is share.list
@@ -230,7 +230,7 @@ def test_each_item_is_popped_by_one_process(heap: share.Heap) -> None:
     def drain() -> None:
         while True:
             try:
-                item = made.pop()
+                item: share.list[Any] = made.pop()
             except IndexError:
                 return
             assert isinstance(item, share.list)

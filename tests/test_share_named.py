@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_a_process_of_its_own_finds_a_heap_by_its_name_and_it_outlives_its_maker
     )
     subprocess.run([sys.executable, "-c", code, name], check=True)
     heap = share.Heap.open(name)
-    found = heap.root["from"]
+    found: share.list[Any] = heap.root["from"]
     assert isinstance(found, share.list)
     assert found[:] == ["afar"]
     assert (heap.name, heap.max_size) == (name, SIZE)

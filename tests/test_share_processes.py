@@ -35,15 +35,16 @@ def context(request: pytest.FixtureRequest) -> BaseContext:
     return multiprocessing.get_context(method)
 
 
-def shared_dict(heap: share.Heap, **items: object) -> share.dict:
+def shared_dict(heap: share.Heap, **items: object) -> share.dict[Any, Any]:
     made: object = heap.share(items)
     assert isinstance(made, share.dict)
     return made
 
 
-def contents(given: object) -> list[object]:
-    assert isinstance(given, share.list)
-    return given.copy()
+def contents(given: Any) -> list[object]:
+    shared: share.list[Any] = given
+    assert isinstance(shared, share.list)
+    return shared.copy()
 
 
 def python(code: str, *arguments: str, **options: Any) -> Any:

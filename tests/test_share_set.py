@@ -6,6 +6,7 @@ import pickle
 import signal
 from collections import deque
 from collections.abc import Callable, Iterator, MutableSet
+from typing import Any
 
 import pytest
 
@@ -18,12 +19,12 @@ def heap() -> share.Heap:
 
 
 @pytest.fixture
-def abc(heap: share.Heap) -> share.set:
+def abc(heap: share.Heap) -> share.set[Any]:
     return shared(heap, "a", "b", "c")
 
 
-def shared(heap: share.Heap, *members: object) -> share.set:
-    made = heap.share(set(members))
+def shared(heap: share.Heap, *members: object) -> share.set[Any]:
+    made: share.set[Any] = heap.share(set(members))
     assert isinstance(made, share.set)
     return made
 
@@ -43,7 +44,7 @@ def in_child(work: Callable[[], None]) -> int:
 
 def test_a_set_that_is_given_to_a_shared_object_becomes_shared(heap: share.Heap) -> None:
     heap.root["tags"] = {"a", 1, (2.5, None), frozenset({b"x"})}
-    tags = heap.root["tags"]
+    tags: share.set[Any] = heap.root["tags"]
     assert isinstance(tags, share.set)
     assert tags is heap.root["tags"]
     assert tags == {"a", 1, (2.5, None), frozenset({b"x"})}
@@ -53,7 +54,7 @@ def test_a_set_that_is_given_to_a_shared_object_becomes_shared(heap: share.Heap)
     assert isinstance(tags, MutableSet)
 
 
-def test_members_come_and_go(abc: share.set) -> None:
+def test_members_come_and_go(abc: share.set[Any]) -> None:
     abc.add("d")
     abc.add("d")
     abc.discard("a")
@@ -74,7 +75,7 @@ def test_members_come_and_go(abc: share.set) -> None:
 
 
 def test_operators_take_sets_on_either_side_and_make_builtin_ones(
-    heap: share.Heap, abc: share.set
+    heap: share.Heap, abc: share.set[Any]
 ) -> None:
     others = [{"b", "x"}, frozenset({"b", "x"}), shared(heap, "b", "x")]
     for other in others:
@@ -102,7 +103,7 @@ def test_operators_take_sets_on_either_side_and_make_builtin_ones(
     assert builtin == {"a", "b", "c", "x"}
 
 
-def test_comparisons_are_those_of_sets(heap: share.Heap, abc: share.set) -> None:
+def test_comparisons_are_those_of_sets(heap: share.Heap, abc: share.set[Any]) -> None:
     for same in [{"a", "b", "c"}, frozenset("abc"), shared(heap, "c", "b", "a"), abc]:
         assert abc == same
         assert same == abc
@@ -123,7 +124,7 @@ def test_comparisons_are_those_of_sets(heap: share.Heap, abc: share.set) -> None
     assert abc.isdisjoint("xyz")
 
 
-def test_changes_in_place_take_what_builtin_sets_take(abc: share.set) -> None:
+def test_changes_in_place_take_what_builtin_sets_take(abc: share.set[Any]) -> None:
     same = abc
     abc |= {"d"}
     abc &= frozenset("bcdx")
@@ -144,7 +145,7 @@ def test_changes_in_place_take_what_builtin_sets_take(abc: share.set) -> None:
         abc |= "ab"  # pyright: ignore
 
 
-def test_an_iterable_that_fails_changes_nothing(abc: share.set) -> None:
+def test_an_iterable_that_fails_changes_nothing(abc: share.set[Any]) -> None:
     def failing() -> Iterator[str]:
         yield "a"
         raise ZeroDivisionError
@@ -166,7 +167,7 @@ def test_an_iterable_that_fails_changes_nothing(abc: share.set) -> None:
     assert abc == {"a", "b", "c"}
 
 
-def test_what_cannot_change_alone_is_a_member(heap: share.Heap, abc: share.set) -> None:
+def test_what_cannot_change_alone_is_a_member(heap: share.Heap, abc: share.set[Any]) -> None:
     containers: list[object] = [{}, {1}, deque("a")]
     containers += [heap.share(each) for each in containers]
     containers.append([])
@@ -175,14 +176,14 @@ def test_what_cannot_change_alone_is_a_member(heap: share.Heap, abc: share.set) 
             abc.add(container)
         with pytest.raises(TypeError, match="unhashable type"):
             abc.add((1, container))
-    with pytest.raises(TypeError, match=r"^an object of type object cannot be shared$"):
+    with pytest.raises(TypeError, match=r"^the object cannot be shared: it is of type object; "):
         abc.add(object())
-    with pytest.raises(TypeError, match=r"^\['x'\]\{<object .*>\} is of type object, which"):
+    with pytest.raises(TypeError, match=r"^\['x'\]\{<object .*>\} cannot be shared: it is "):
         heap.root["d"] = {"x": {object()}}
     assert len(abc) == 3
 
 
-def test_what_cannot_be_shared_is_found_by_what_it_equals(abc: share.set) -> None:
+def test_what_cannot_be_shared_is_found_by_what_it_equals(abc: share.set[Any]) -> None:
     class Name(str):
         """Equal to strings, and yet none."""
 
@@ -194,7 +195,7 @@ def test_what_cannot_be_shared_is_found_by_what_it_equals(abc: share.set) -> Non
     abc.remove(Name("a"))
     abc -= {Name("b"), object()}
     assert abc == {"c"}
-    with pytest.raises(TypeError, match="type Name cannot be shared"):
+    with pytest.raises(TypeError, match="it is of type Name; "):
         abc.add(Name("d"))
 
 
@@ -207,7 +208,7 @@ def test_a_set_is_looked_for_as_the_frozenset_that_equals_it(heap: share.Heap) -
     assert len(outer) == 0
 
 
-def test_iterating_goes_through_the_members_there_were(abc: share.set) -> None:
+def test_iterating_goes_through_the_members_there_were(abc: share.set[Any]) -> None:
     seen: list[object] = []
     for member in abc:
         seen.append(member)
@@ -216,13 +217,13 @@ def test_iterating_goes_through_the_members_there_were(abc: share.set) -> None:
     assert sorted(map(str, seen)) == ["a", "b", "c"]
 
 
-def test_copies_are_builtin_sets(abc: share.set) -> None:
+def test_copies_are_builtin_sets(abc: share.set[Any]) -> None:
     for made in [abc.copy(), copy.copy(abc), copy.deepcopy(abc)]:
         assert type(made) is set
         assert made == {"a", "b", "c"}
 
 
-def test_a_pickle_leads_to_the_same_set(abc: share.set) -> None:
+def test_a_pickle_leads_to_the_same_set(abc: share.set[Any]) -> None:
     assert pickle.loads(pickle.dumps(abc)) is abc
 
 
@@ -231,8 +232,8 @@ def test_its_representation_names_it(heap: share.Heap) -> None:
     assert repr(shared(heap, 1)) == "share.set({1})"
 
 
-def test_it_has_no_hash_and_no_constructor(abc: share.set) -> None:
-    with pytest.raises(TypeError, match="unhashable type: 'set'"):
+def test_it_has_no_hash_and_no_constructor(abc: share.set[Any]) -> None:
+    with pytest.raises(TypeError, match=r"unhashable type: 'share\.set'"):
         hash(abc)
     with pytest.raises(TypeError, match=r"^a shared object is made by heap\.share"):
         share.set([1, 2])  # pyright: ignore
@@ -262,10 +263,10 @@ def test_others_see_a_change_whole_or_not_at_all(heap: share.Heap) -> None:
 def test_two_processes_take_each_member_once(heap: share.Heap) -> None:
     numbers = shared(heap, *range(20_000))
     heap.root["theirs"] = set[object]()
-    theirs = heap.root["theirs"]
+    theirs: share.set[Any] = heap.root["theirs"]
     assert isinstance(theirs, share.set)
 
-    def take_all(into: "set[object] | share.set") -> None:
+    def take_all(into: "set[object] | share.set[Any]") -> None:
         while True:
             try:
                 into.add(numbers.pop())

@@ -121,7 +121,7 @@ def test_an_heir_has_the_fields_of_both_and_super_works(heap: share.Heap) -> Non
 def test_a_wrong_type_is_named_with_its_field(heap: share.Heap, is_shared: bool) -> None:
     ann: Any = Account("ann")
     if is_shared:
-        ann = heap.share(ann)
+        ann = heap.share(cast(Account, ann))
     with pytest.raises(TypeError, match=r"^Account\.balance must be int, not str$"):
         ann.balance = "much"
     with pytest.raises(TypeError, match=r"^Account\.limit must be float \| None, not bytes$"):
@@ -143,7 +143,7 @@ def test_a_wrong_type_is_named_with_its_field(heap: share.Heap, is_shared: bool)
 def test_there_are_no_attributes_beside_the_fields(heap: share.Heap, is_shared: bool) -> None:
     ann: Any = Account("ann")
     if is_shared:
-        ann = heap.share(ann)
+        ann = heap.share(cast(Account, ann))
     with pytest.raises(AttributeError, match="'Account' object has no attribute 'blance'"):
         ann.blance = 3
     with pytest.raises(AttributeError, match=r"Account\.balance cannot be deleted"):
@@ -154,7 +154,7 @@ def test_there_are_no_attributes_beside_the_fields(heap: share.Heap, is_shared: 
 def test_a_field_is_compared_and_set_in_one_step(heap: share.Heap, is_shared: bool) -> None:
     ann: Any = Account("ann", 1)
     if is_shared:
-        ann = heap.share(ann)
+        ann = heap.share(cast(Account, ann))
     assert share.cas(ann, "balance", 1.0, 2)
     assert not share.cas(ann, "balance", 1, 3)
     assert ann.balance == 2
@@ -177,14 +177,14 @@ def test_structs_refer_to_themselves_and_to_each_other(heap: share.Heap) -> None
 
 def test_what_cannot_be_shared_is_named_with_its_place(heap: share.Heap) -> None:
     with pytest.raises(
-        TypeError, match=r"^\['n'\]\.next\.value\[1\] is of type object, which cannot be shared$"
+        TypeError, match=r"^\['n'\]\.next\.value\[1\] cannot be shared: it is of type object; "
     ):
         heap.root["d"] = {"n": Node(1, Node([0, object()]))}
     node = shared(heap, Node(1))
-    with pytest.raises(TypeError, match="an object of type object cannot be shared"):
+    with pytest.raises(TypeError, match="the object cannot be shared: it is of type object; "):
         node.value = object()
     other = shared(share.Heap(max_size=1 << 20), Node(1))
-    with pytest.raises(TypeError, match="object of another heap"):
+    with pytest.raises(TypeError, match="is in another heap"):
         node.next = other
 
 
@@ -299,7 +299,7 @@ def test_an_annotation_says_what_fits() -> None:
     class Wide:
         mode: Literal["r", "w"] = "r"
         real: float = 0
-        values: share.list | None = None
+        values: share.list[Any] | None = None
         by_name: dict[str, int] = field(default_factory=dict[str, int])
         lock: share.Lock = field(default_factory=share.Lock)
 
@@ -313,7 +313,7 @@ def test_an_annotation_says_what_fits() -> None:
     with pytest.raises(TypeError, match=r"lock must be ungil\.share\._sync\.Lock, not int"):
         wide.lock = 1
     heap = share.Heap(max_size=1 << 20)
-    wide = heap.share(wide)
+    wide = heap.share(cast(Wide, wide))
     with wide.lock:
         wide.by_name["a"] = 1
     assert wide.by_name["a"] == 1

@@ -3,6 +3,7 @@
 from asyncio import AbstractEventLoop
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable, Iterable, Iterator
 from os import PathLike
+from types import GenericAlias
 from typing import (
     Any,
     Final,
@@ -12,12 +13,18 @@ from typing import (
     Protocol,
     Self,
     SupportsIndex,
-    TypeVar,
     final,
     overload,
 )
 
-from typing_extensions import Buffer, disjoint_base
+from typing_extensions import Buffer, TypeVar, disjoint_base
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+_Item = TypeVar("_Item", covariant=True, default=Any)
+_Value = TypeVar("_Value", covariant=True, default=Any)
 
 __all__ = [
     "ABSENT",
@@ -73,6 +80,7 @@ __all__ = [
     "hook_path",
     "hookable",
     "is_shared",
+    "leave_transaction",
     "mark_path",
     "owner_died",
     "preload_value",
@@ -86,6 +94,7 @@ __all__ = [
     "set_process_policy",
     "set_proxy",
     "set_values",
+    "set_watch",
     "sleep",
     "struct_cas",
     "struct_incr",
@@ -340,8 +349,11 @@ class SharedHeap:
         """
 
     @staticmethod
-    def named(path: str | PathLike[str], max_size: int) -> SharedHeap:
-        """Make a heap in a file that does not exist yet."""
+    def unnamed(path: str | PathLike[str], max_size: int) -> SharedHeap:
+        """Make a heap that nobody finds before it is published there."""
+
+    def publish(self) -> None:
+        """Give it the path that `unnamed` was told. Raises FileExistsError."""
 
     @staticmethod
     def open(path: str | PathLike[str]) -> SharedHeap:
@@ -377,7 +389,7 @@ class SharedHeap:
         """Take its name away; False if it has none any more."""
 
     @property
-    def root(self) -> SharedDict:
+    def root(self) -> SharedDict[Any, Any]:
         """The dict that every process with the heap finds."""
 
     def share(self, given: object, /) -> object:
@@ -409,25 +421,31 @@ class Absent:
 ABSENT: Final[Absent]
 
 @disjoint_base
-class SharedDict:
+class SharedDict(Generic[_K, _V]):
     """The proxy of a shared dict: what is fast about it."""
 
-    def __new__(cls, held: Held | None = None, /) -> SharedDict: ...
+    def __new__(cls, held: Held | None = None, /) -> Self: ...
+    def __class_getitem__(cls, key: object) -> GenericAlias: ...
     def __len__(self) -> int: ...
     def __contains__(self, key: object, /) -> bool: ...
-    def __getitem__(self, key: object, /) -> object: ...
-    def __setitem__(self, key: object, value: object, /) -> None: ...
-    def __delitem__(self, key: object, /) -> None: ...
-    def get(self, key: object, default: object = None, /) -> object:
+    def __getitem__(self, key: _K, /) -> _V: ...
+    def __setitem__(self, key: _K, value: _V, /) -> None: ...
+    def __delitem__(self, key: _K, /) -> None: ...
+    @overload
+    def get(self, key: _K, default: None = None, /) -> _V | None: ...
+    @overload
+    def get(self, key: _K, default: _V, /) -> _V: ...
+    @overload
+    def get(self, key: _K, default: _T, /) -> _V | _T:
         """Return the value of `key`, or `default`."""
 
-    def incr(self, key: object, by: object = None, /) -> object:
+    def incr(self, key: _K, by: _V | None = None, /) -> _V:
         """Add `by` (1) to the value of `key` in one step, and return the sum.
 
         A missing value counts as 0. Raises TypeError if it is no number.
         """
 
-    def cas(self, key: object, old: object, new: object, /) -> bool:
+    def cas(self, key: _K, old: _V | Absent, new: _V | Absent, /) -> bool:
         """Set `key` to `new` if its value equals `old`, in one step; return whether it did.
 
         A shared object equals only itself. Where `old` is ABSENT, the key must not be there; where
@@ -437,22 +455,32 @@ class SharedDict:
     def clear(self) -> None:
         """Remove everything."""
 
-    def copy(self) -> dict[object, object]:
+    def copy(self) -> dict[_K, _V]:
         """Copy it as it is at one moment into an ordinary dict; shared objects stay shared."""
 
-    def pop(self, key: object, /, default: object = ...) -> object:
+    @overload
+    def pop(self, key: _K, /) -> _V: ...
+    @overload
+    def pop(self, key: _K, /, default: _V) -> _V: ...
+    @overload
+    def pop(self, key: _K, /, default: _T) -> _V | _T:
         """Remove `key` and return its value, or `default`. Raises KeyError without one."""
 
-    def popitem(self) -> tuple[object, object]:
+    def popitem(self) -> tuple[_K, _V]:
         """Remove the key that was put in last; return it and its value.
 
         Raises KeyError if it is empty.
         """
 
-    def set_all(self, pairs: dict[object, object], /) -> None:
+    def set_all(self, pairs: dict[_K, _V], /) -> None:
         """Take over the values of an ordinary dict, in one step."""
 
-    def setdefault(self, key: object, default: object = None, /) -> object:
+    @overload
+    def setdefault(
+        self: SharedDict[_K, _T | None], key: _K, default: None = None, /
+    ) -> _T | None: ...
+    @overload
+    def setdefault(self, key: _K, default: _V, /) -> _V:
         """Return the value of `key`, which is set to `default` if it has none."""
 
     def walk(
@@ -463,7 +491,7 @@ class SharedDict:
         Others may change it meanwhile.
         """
 
-class QuickDict(SharedDict):
+class QuickDict(SharedDict[_K, _V]):
     """The same, with subscripts that make no detour by PyO3."""
 
 @final
@@ -474,27 +502,28 @@ class SharedDictWalk:
     def __next__(self) -> list[Any]: ...
 
 @disjoint_base
-class SharedList:
+class SharedList(Generic[_T]):
     """The proxy of a shared list: what is fast about it."""
 
-    def __new__(cls, held: Held | None = None, /) -> SharedList: ...
+    def __new__(cls, held: Held | None = None, /) -> Self: ...
+    def __class_getitem__(cls, key: object) -> GenericAlias: ...
     def __len__(self) -> int: ...
     @overload
-    def __getitem__(self, key: SupportsIndex, /) -> object: ...
+    def __getitem__(self, key: SupportsIndex, /) -> _T: ...
     @overload
-    def __getitem__(self, key: slice, /) -> list[object]: ...
+    def __getitem__(self, key: slice, /) -> list[_T]: ...
     @overload
-    def __setitem__(self, key: SupportsIndex, value: object, /) -> None: ...
+    def __setitem__(self, key: SupportsIndex, value: _T, /) -> None: ...
     @overload
-    def __setitem__(self, key: slice, value: Iterable[object], /) -> None: ...
+    def __setitem__(self, key: slice, value: Iterable[_T], /) -> None: ...
     def __delitem__(self, key: SupportsIndex | slice, /) -> None: ...
     def __contains__(self, value: object, /) -> bool: ...
-    def __iter__(self) -> SharedListIterator: ...
-    def __reversed__(self) -> SharedListIterator: ...
-    def append(self, value: object, /) -> None:
+    def __iter__(self) -> SharedListIterator[_T]: ...
+    def __reversed__(self) -> SharedListIterator[_T]: ...
+    def append(self, value: _T, /) -> None:
         """Add `value` at the end."""
 
-    def cas(self, index: SupportsIndex, old: object, new: object, /) -> bool:
+    def cas(self, index: SupportsIndex, old: _T, new: _T, /) -> bool:
         """Put `new` at `index` if the item there equals `old`, in one step; return whether it did.
 
         A shared object equals only itself. Raises IndexError.
@@ -506,10 +535,10 @@ class SharedList:
     def count(self, value: object, /) -> int:
         """Return how many items equal `value`."""
 
-    def extend(self, values: Iterable[object], /) -> None:
+    def extend(self, values: Iterable[_T], /) -> None:
         """Add `values` at the end, in one step."""
 
-    def incr(self, index: SupportsIndex, by: object = None, /) -> object:
+    def incr(self, index: SupportsIndex, by: _T | None = None, /) -> _T:
         """Add `by` (1) to the item at `index` in one step, and return the sum.
 
         Raises IndexError, and TypeError if it is no number.
@@ -527,10 +556,10 @@ class SharedList:
         Raises ValueError if there is none.
         """
 
-    def insert(self, index: SupportsIndex, value: object, /) -> None:
+    def insert(self, index: SupportsIndex, value: _T, /) -> None:
         """Add `value` before `index`."""
 
-    def pop(self, index: SupportsIndex = ..., /) -> object:
+    def pop(self, index: SupportsIndex = ..., /) -> _T:
         """Remove an item, the last one by default, and return it. Raises IndexError."""
 
     def remove(self, value: object, /) -> None:
@@ -539,36 +568,40 @@ class SharedList:
     def reorder(self, version: int, order: list[int], /) -> bool:
         """Put item `order[i]` at place i; False if the list has another version by now."""
 
+    def alone(self, work: Callable[[], _R]) -> _R:
+        """Call `work` in a transaction, in which nobody else changes what it looks at."""
+
     def repeat(self, times: SupportsIndex, /) -> None:
         """Put so many copies of the items, one after the other, in the place of them."""
 
     def reverse(self) -> None:
         """Turn the order around."""
 
-    def snapshot(self) -> tuple[list[object], int]:
+    def snapshot(self) -> tuple[list[_T], int]:
         """Return all items of one moment, and the version of the list that they are from."""
 
-class QuickList(SharedList):
+class QuickList(SharedList[_T]):
     """The same, with subscripts that make no detour by PyO3."""
 
 @final
-class SharedListIterator:
+class SharedListIterator(Generic[_T]):
     """An iterator over a list, by index."""
 
     def __iter__(self) -> Self: ...
-    def __next__(self) -> object: ...
+    def __next__(self) -> _T: ...
 
 @disjoint_base
-class SharedSet:
+class SharedSet(Generic[_T]):
     """The proxy of a shared set: what reads or changes it."""
 
-    def __new__(cls, held: Held | None = None, /) -> SharedSet: ...
+    def __new__(cls, held: Held | None = None, /) -> Self: ...
+    def __class_getitem__(cls, key: object) -> GenericAlias: ...
     def __len__(self) -> int: ...
     def __contains__(self, given: object, /) -> bool: ...
-    def __iter__(self) -> Iterator[object]:
+    def __iter__(self) -> Iterator[_T]:
         """Go through the members of this moment."""
 
-    def add(self, member: object, /) -> None:
+    def add(self, member: _T, /) -> None:
         """Make `member` a member. Raises TypeError if it cannot be hashed or shared."""
 
     def discard(self, member: object, /) -> None:
@@ -577,13 +610,13 @@ class SharedSet:
     def remove(self, member: object, /) -> None:
         """Take `member` out. Raises KeyError if it is none."""
 
-    def pop(self) -> object:
+    def pop(self) -> _T:
         """Take any member out. Raises KeyError if there is none."""
 
     def clear(self) -> None:
         """Take all members out."""
 
-    def update(self, *others: Iterable[object]) -> None:
+    def update(self, *others: Iterable[_T]) -> None:
         """Make all of these members, in one step."""
 
     def intersection_update(self, *others: Iterable[object]) -> None:
@@ -592,51 +625,52 @@ class SharedSet:
     def difference_update(self, *others: Iterable[object]) -> None:
         """Take all of these out, in one step."""
 
-    def symmetric_difference_update(self, other: Iterable[object], /) -> None:
+    def symmetric_difference_update(self, other: Iterable[_T], /) -> None:
         """Take those of these out that are members and make the others members, in one step."""
 
 @disjoint_base
-class SharedDeque:
+class SharedDeque(Generic[_T]):
     """The proxy of a shared deque: what reads or changes it."""
 
-    def __new__(cls, held: Held | None = None, /) -> SharedDeque: ...
+    def __new__(cls, held: Held | None = None, /) -> Self: ...
+    def __class_getitem__(cls, key: object) -> GenericAlias: ...
     @property
     def maxlen(self) -> int | None:
         """How many items it can have; None: any number."""
 
     def __len__(self) -> int: ...
-    def __getitem__(self, key: SupportsIndex, /) -> object: ...
-    def __setitem__(self, key: SupportsIndex, item: object, /) -> None: ...
+    def __getitem__(self, key: SupportsIndex, /) -> _T: ...
+    def __setitem__(self, key: SupportsIndex, item: _T, /) -> None: ...
     def __delitem__(self, key: SupportsIndex, /) -> None: ...
     def __contains__(self, item: object, /) -> bool: ...
-    def __iter__(self) -> Iterator[object]:
+    def __iter__(self) -> Iterator[_T]:
         """Go through the items of this moment."""
 
-    def __reversed__(self) -> Iterator[object]:
+    def __reversed__(self) -> Iterator[_T]:
         """Go through the items of this moment from right to left."""
 
     def __imul__(self, times: SupportsIndex, /) -> Self:
         """Repeat the items, in one step."""
 
-    def append(self, item: object, /) -> None:
+    def append(self, item: _T, /) -> None:
         """Add `item` at the right end; if there are too many then, the leftmost goes."""
 
-    def appendleft(self, item: object, /) -> None:
+    def appendleft(self, item: _T, /) -> None:
         """Add `item` at the left end; if there are too many then, the rightmost goes."""
 
-    def extend(self, items: Iterable[object], /) -> None:
+    def extend(self, items: Iterable[_T], /) -> None:
         """Add items at the right end, in one step."""
 
-    def extendleft(self, items: Iterable[object], /) -> None:
+    def extendleft(self, items: Iterable[_T], /) -> None:
         """Add items at the left end one after the other, in one step."""
 
-    def pop(self) -> object:
+    def pop(self) -> _T:
         """Take the item at the right end. Raises IndexError if there is none."""
 
-    def popleft(self) -> object:
+    def popleft(self) -> _T:
         """Take the item at the left end. Raises IndexError if there is none."""
 
-    def insert(self, index: SupportsIndex, item: object, /) -> None:
+    def insert(self, index: SupportsIndex, item: _T, /) -> None:
         """Add `item` before an index. Raises IndexError if there is no room for one more."""
 
     def remove(self, item: object, /) -> None:
@@ -673,8 +707,17 @@ class SharedTransaction:
     def __exit__(self, kind: object, error: object, traceback: object, /) -> None:
         """Make it happen, or undo it if the block raised an exception."""
 
+def set_watch(watch: Callable[[int], Callable[[], object] | None]) -> None:
+    """Declare what calls `leave_transaction` as soon as the task that runs has given way, once.
+
+    It gets the number of a transaction and returns what cancels this, or None.
+    """
+
+def leave_transaction(number: int) -> None:
+    """Undo the transaction with this number, if it is under way in this thread."""
+
 def set_values(
-    apart: Callable[[object], tuple[int, bool, object, object] | str | None],
+    apart: Callable[[object], tuple[int, bool, object, object] | str],
     together: Callable[[int, object, object], object],
 ) -> None:
     """Declare the functions that take values apart and put them together, once.
@@ -871,15 +914,15 @@ def after_fork_in_child() -> None:
     """Take the places that the parent prepared."""
 
 @final
-class Outcome:
+class Outcome(Generic[_Item, _Value]):
     """What became of one item: the value that the function returned, or the exception it raised."""
 
     @property
-    def item(self) -> Any: ...
+    def item(self) -> _Item: ...
     @property
     def index(self) -> int: ...
     @property
-    def value(self) -> Any: ...
+    def value(self) -> _Value | None: ...
     @property
     def exception(self) -> BaseException | None: ...
     @property
@@ -896,7 +939,9 @@ class Outcome:
     def resumed(self) -> bool: ...
     @property
     def ok(self) -> bool: ...
-    def unwrap(self) -> Any: ...
+    def unwrap(self) -> _Value: ...
+    @classmethod
+    def __class_getitem__(cls, key: object) -> GenericAlias: ...
     @staticmethod
     def _of(
         what: tuple[object, int, object, BaseException | None],
@@ -918,6 +963,7 @@ class Dispatcher:
         retries: int = 0,
         backoff: tuple[float, float, float, float] = ...,
         retry_if: Callable[[Exception], object] | None = None,
+        wait: Callable[[Exception, int], tuple[float, bool] | None] | None = None,
         group: Callable[[Any], tuple[Hashable, int] | None] | None = None,
         resume: Callable[[Any], tuple[Any] | None] | None = None,
         finished: Callable[[Outcome], object] | None = None,

@@ -78,13 +78,22 @@ impl Heap {
 
     /// A new heap in a file that does not exist yet.
     pub fn named(path: &Path, max_size: usize, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
+        let heap = Self::unnamed(path, max_size, pause)?;
+        heap.publish(path)?;
+        Ok(heap)
+    }
+
+    /// A new heap that [`Self::publish`] can give this path. Nobody finds it half made, and nothing
+    /// is left of it if this process dies before.
+    pub fn unnamed(path: &Path, max_size: usize, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
         // An empty parent means the current folder.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let heap =
-            Self::create(Segment::unnamed(folder.unwrap_or(Path::new(".")), max_size)?, pause)?;
-        // Nobody finds it half made, and nothing is left of it if this process dies before.
-        heap.segment.publish(path)?;
-        Ok(heap)
+        Self::create(Segment::unnamed(folder.unwrap_or(Path::new(".")), max_size)?, pause)
+    }
+
+    /// Gives it the path that [`Self::unnamed`] was told; no file must be there.
+    pub fn publish(&self, path: &Path) -> Result<()> {
+        self.segment.publish(path)
     }
 
     /// Another process's heap, by the path of its file; also `/proc/PID/fd/N`.
@@ -170,7 +179,11 @@ impl Heap {
     /// no earlier than that ends.
     #[inline]
     pub fn op(&self) -> Result<Op<'_>> {
-        Op::begin(self, self.thread()?)
+        let thread = self.thread()?;
+        if self.transactions.load(Relaxed) > 0 {
+            self.may_go_on(&thread)?;
+        }
+        Op::begin(self, thread)
     }
 
     /// Looks at an object once, without a lock; `None`: somebody changes it, so that what `look` saw
@@ -311,7 +324,7 @@ impl Heap {
     /// Who this thread is, unless it has an operation under way or has had none yet.
     #[inline]
     pub(crate) fn idle(&self) -> Option<Holder> {
-        let known = self.latest(|thread| (!thread.is_busy()).then_some(thread.me));
+        let known = self.latest(|thread| thread.is_idle().then_some(thread.me));
         known.unwrap_or_else(|| self.idle_again())
     }
 
@@ -322,7 +335,7 @@ impl Heap {
             let threads = threads.borrow();
             let mine = threads.iter().find(|thread| thread.id == id)?;
             LATEST.set(Rc::as_ptr(mine));
-            (!mine.is_busy()).then_some(mine.me)
+            mine.is_idle().then_some(mine.me)
         });
         known.ok().flatten()
     }

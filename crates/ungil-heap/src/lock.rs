@@ -86,6 +86,16 @@ pub trait Pause: Send + Sync {
     /// # Errors
     /// Gives up the lock, with this error.
     fn pause(&self, wait: &mut dyn FnMut()) -> Result<()>;
+
+    /// Called before a thread uses a heap of which it has a transaction under way, or had one that
+    /// was left ([`crate::transaction::Transaction::leave`]). May leave the transactions of what else
+    /// runs in this thread, as tasks do in turns.
+    ///
+    /// # Errors
+    /// Then the heap is not used.
+    fn may_go_on(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Only waits.

@@ -27,6 +27,8 @@ pub struct Thread {
     can_begin_again: Cell<bool>,
     /// How many transactions are under way, one inside of the other.
     pub(crate) transactions: Cell<u32>,
+    /// How many were undone before their end.
+    pub(crate) left: Cell<u32>,
     /// In a transaction: the heap has grown, or could not, where garbage could have been collected.
     pub(crate) is_collection_wanted: Cell<bool>,
     work: RefCell<Work>,
@@ -160,6 +162,7 @@ impl Thread {
             is_foreign,
             can_begin_again,
             transactions,
+            left: Cell::new(0),
             is_collection_wanted,
             work,
         }
@@ -168,6 +171,16 @@ impl Thread {
     /// Whether an operation is under way.
     pub(crate) fn is_busy(&self) -> bool {
         self.depth.get() > 0
+    }
+
+    /// Whether it may change something at once, without an operation.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.is_busy() && self.left.get() == 0
+    }
+
+    /// Whether none but transactions are.
+    pub(crate) fn is_between_operations(&self) -> bool {
+        self.depth.get() == self.transactions.get()
     }
 
     /// Whether its heap is no more.

@@ -51,6 +51,7 @@ impl Heap {
     pub fn begin(&self) -> Result<Transaction> {
         let thread = self.thread()?;
         thread.check()?;
+        self.may_go_on(&thread)?;
         let level = thread.transactions.get();
         if level == 0 {
             if thread.is_busy() {
@@ -76,6 +77,12 @@ impl Heap {
         thread.transactions.set(level + 1);
         fault::point("transaction: begun");
         Ok(Transaction { heap: self.itself(), op, level: level + 1 })
+    }
+
+    /// Asks whoever knows, if this thread has transactions under way or had some that were left.
+    pub(crate) fn may_go_on(&self, thread: &Thread) -> Result<()> {
+        let is_asked = thread.transactions.get() > 0 || thread.left.get() > 0;
+        if is_asked && thread.is_between_operations() { self.pause().may_go_on() } else { Ok(()) }
     }
 
     /// Whether this thread is in a transaction.
@@ -132,6 +139,21 @@ impl Transaction {
         self.end(undo)
     }
 
+    /// Undoes it before its end. As long as what is returned is there, this thread is asked before
+    /// it changes anything ([`crate::lock::Pause::may_go_on`]).
+    ///
+    /// # Errors
+    /// As those of [`Self::commit`].
+    pub fn leave(mut self) -> Result<Left> {
+        let thread = self.heap.thread()?;
+        let heap = self.heap.clone();
+        thread.left.set(thread.left.get() + 1);
+        heap.transactions.fetch_add(1, Relaxed);
+        let left = Left { heap, thread };
+        self.end(undo)?;
+        Ok(left)
+    }
+
     fn end(&mut self, end: fn(Op<'_>) -> Result<()>) -> Result<()> {
         let Some(op) = self.op.take() else { return Ok(()) };
         let thread = op.thread.clone();
@@ -172,6 +194,23 @@ fn commit(op: Op<'_>) -> Result<()> {
 fn undo(op: Op<'_>) -> Result<()> {
     drop(op);
     Ok(())
+}
+
+/// A transaction that was undone before its end, which has not come yet.
+#[derive(Debug)]
+pub struct Left {
+    heap: Arc<Heap>,
+    thread: Rc<Thread>,
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        // A forked child has begun to count anew.
+        if self.thread.check().is_ok() {
+            self.thread.left.set(self.thread.left.get() - 1);
+            self.heap.transactions.fetch_sub(1, Relaxed);
+        }
+    }
 }
 
 impl Drop for Transaction {

@@ -14,6 +14,8 @@ from ungil.cli.hosts import FORMATS, BadLine, Host, Hosts, NoHost
 from ungil.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ungil.cli.outcomes import Printer
     from ungil.cli.targets import Target
     from ungil.fanout import Outcomes
@@ -85,6 +87,8 @@ class FanoutCommand(Command):
     metavar="S",
     help="Seconds before the second try; doubled before each further one.",
 )
+@click.option("--group-by", metavar="FIELD", help="Hosts with the same FIELD are a group.")
+@click.option("--per-group", type=int, metavar="N", help="How many of a group at once at most.")
 @click.option("--rate", metavar="N[/s|/m|/h]", help="How many to start a second at most.")
 @click.option(
     "--mode",
@@ -100,6 +104,7 @@ class FanoutCommand(Command):
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line, as they finish.")
 @click.option("--tag", is_flag=True, help="Print output as it comes, each line after its host.")
+@click.option("--outdir", metavar="DIR", help="Write the output of each host to a file there, too.")
 @click.option("--all", "everything", is_flag=True, help="Print every host in the table.")
 @click.option("--plain", is_flag=True, help="A line a second on stderr in place of a bar.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress at all.")
@@ -113,9 +118,12 @@ def command(
     timeout: float | None,
     retries: int,
     backoff: float,
+    group_by: str | None,
+    per_group: int | None,
     rate: str | None,
     mode: str,
     journal: str | None,
+    outdir: str | None,
     as_json: bool,
     tag: bool,
     everything: bool,
@@ -158,6 +166,7 @@ def command(
         _patch()
     hosts = Hosts(_path(path), format_, was_named=path is not None)
     target = aimed(hosts)
+    group = _grouping(group_by, per_group, hosts)
     at_once = _limit(limit, target)
     starts = None if rate is None else _per_second(rate)
     outcomes = _outcomes(
@@ -169,6 +178,8 @@ def command(
         retries=retries,
         backoff=backoff,
         rate=starts,
+        group=group,
+        per_group=per_group,
         progress=None if quiet else _progress(hosts, plain=plain, streams=as_json or tag),
         journal=_journal(journal, target),
     )
@@ -177,7 +188,7 @@ def command(
     return Fanning(
         outcomes,
         hosts,
-        _printer(as_json, tag, everything),
+        _saving(outdir, _printer(as_json, tag, everything), target),
         commands=target.is_command,
         journaled=journal is not None,
     ).run()
@@ -258,6 +269,35 @@ def _printer(as_json: bool, tag: bool, everything: bool) -> Printer:
     return Tagged() if tag else Table(everything=everything)
 
 
+def _saving(folder: str | None, printer: Printer, target: Target) -> Printer:
+    if folder is None:
+        return printer
+    if not target.is_command:
+        raise UsageError("--outdir is for the output of commands, and a function has none")
+    from ungil.cli.gathered import Saved
+
+    try:
+        return Saved(folder, printer)
+    except OSError as error:
+        raise UsageError(f"cannot write to the folder {folder!r}: {reason(error)}") from error
+
+
+def _grouping(
+    field: str | None, per_group: int | None, hosts: Hosts
+) -> Callable[[Host | NoHost], str | None] | None:
+    """What tells the group of a host."""
+    if field is None:
+        if per_group is not None:
+            raise UsageError("--per-group needs --group-by, the field that tells a host's group")
+        return None
+    if hosts.fields is not None and field not in hosts.fields:
+        raise UsageError(
+            f"the hosts of {hosts.name} have no field {field!r} to group by, only "
+            f"{', '.join(hosts.fields)}"
+        )
+    return lambda host: host.fields.get(field) if isinstance(host, Host) else None
+
+
 def _journal(path: str | None, target: Target) -> Journal | None:
     if path is None:
         return None
@@ -287,8 +327,6 @@ def _outcomes(target: Target, hosts: Hosts, *, backoff: float, **options: Any) -
         checked = Options(
             backoff=Backoff(backoff),
             retry_if=is_worth_another,
-            per_group=None,
-            group=None,
             **options,
         )
         return Outcomes(target.fn, hosts, checked, in_order=False)

@@ -1,7 +1,8 @@
 """What `ungil fanout` prints: outcomes as they come, or a table at the end; and how many of which.
 
 A table of thousands of hosts helps nobody: of many, only failures are shown, and of many of these
-only how many failed in which way, with an example each. `--all` shows every host.
+only how many failed in which way, with an example each. `--all` shows every host. What commands
+have printed is shown all the same, equal outputs once (`ungil.cli.gathered`).
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeGuard
 
 from ungil.cli.hosts import BadLine, Host, NoHost
 from ungil.fanout import Outcome, Stopped
 from ungil.fanout._command import CommandError
 from ungil.fanout._progress import duration
 from ungil.report.units import plural
+
+if TYPE_CHECKING:
+    from ungil.cli.gathered import Outputs
 
 # So many rows fit on a screen.
 _ROWS = 20
@@ -101,6 +105,7 @@ class Table:
         self._failed: list[_Row] = []
         self._came = 0
         self._kinds: dict[str, _Kind] = {}
+        self._outputs: Outputs | None = None
 
     def add(self, outcome: Outcome) -> None:
         """One more has come."""
@@ -111,12 +116,18 @@ class Table:
         error = outcome.exception
         if error is not None:
             self._kinds.setdefault(kind_of(error), _Kind()).add(outcome)
+        elif _is_of_command(outcome.value):
+            self._of_commands().add(outcome.item.name, outcome.value["stdout"])
 
     def end(self, summary: str) -> None:
         """Print the table."""
         failures = sum(kind.count for kind in self._kinds.values())
         rows = sorted(self._failed, key=_Row.place)
-        if self._everything or self._came <= _ROWS:
+        is_few = self._came <= _ROWS
+        outputs = None if self._everything else self._outputs
+        if outputs is not None and (outputs.has_lines or not is_few):
+            outputs.print()
+        elif self._everything or is_few:
             rows += sorted(self._ok, key=_Row.place)
         if not self._everything and failures > _ROWS:
             self._print_kinds()
@@ -125,6 +136,14 @@ class Table:
         print(summary)
         if not self._everything and failures > _ROWS:
             print("every host is shown by --all, or as JSON by --json")
+
+    def _of_commands(self) -> Outputs:
+        # With it comes rich, which is slow to import, and only tables need it.
+        from ungil.cli.gathered import Outputs
+
+        if self._outputs is None:
+            self._outputs = Outputs()
+        return self._outputs
 
     def _print_rows(self, rows: list[_Row]) -> None:
         from rich.table import Table as Grid
@@ -296,7 +315,7 @@ def _of_success(value: Any) -> str:
     return f"{lines[0].strip()} (+{plural(len(lines) - 1, 'line')})"
 
 
-def _is_of_command(value: Any) -> bool:
+def _is_of_command(value: Any) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict) and value.keys() == {"exit", "stdout", "stderr"}  # pyright: ignore[reportUnknownMemberType]
 
 

@@ -10,6 +10,7 @@ import functools
 import sys
 from collections import deque
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 from ungil import _native
@@ -17,6 +18,13 @@ from ungil._native import Dispatcher, Outcome, Slot
 
 # How long finished items are gathered before they are handed out: waking up costs.
 BATCH_SECONDS = 0.01
+
+# How many turns of the loop what ended while it came late has to say so: uvloop looks at timers
+# before descriptors, and what a descriptor wakes runs in the turn after that.
+TURNS = 3
+
+# How many threads what a coroutine sends to threads has at most with limit="auto".
+MOST_THREADS = 200
 
 # How long a coroutine that was cancelled may take to end, before it is left to itself.
 GRACE_SECONDS = 1.0
@@ -55,7 +63,7 @@ class Slots(_native.Slots):
         # up may go on while the next of the same item runs.
         self._running: dict[Outcome, int] = {}
         self._overdue: set[Outcome] = set()
-        self._sweep: asyncio.TimerHandle | None = None
+        self._sweep: asyncio.Handle | None = None
         self._pause: asyncio.TimerHandle | None = None
         self._announcement: asyncio.TimerHandle | None = None
         self._room = asyncio.Event()
@@ -187,8 +195,15 @@ class Slots(_native.Slots):
             running = self._running
             self._deadlines = deque(it for it in deadlines if running.get(it[1]) == it[2])
         if self._sweep is None:
-            self._sweep = self._loop.call_at(self._deadlines[0][0], self._cancel_overdue)
+            self._sweep = self._loop.call_at(self._deadlines[0][0], self._cancel_soon, TURNS)
         return number
+
+    def _cancel_soon(self, turns: int) -> None:
+        """A loop that comes late lets what is ready go on before anybody's time is over."""
+        if turns:
+            self._sweep = self._loop.call_soon(self._cancel_soon, turns - 1)
+        else:
+            self._cancel_overdue()
 
     def _cancel_overdue(self) -> None:
         self._sweep = None
@@ -198,7 +213,7 @@ class Slots(_native.Slots):
             deadline, attempt, number, task = deadlines[0]
             if self._running.get(attempt) == number:
                 if deadline > now:
-                    self._sweep = self._loop.call_at(deadline, self._cancel_overdue)
+                    self._sweep = self._loop.call_at(deadline, self._cancel_soon, TURNS)
                     return
                 self._overdue.add(attempt)
                 task.cancel()
@@ -246,16 +261,23 @@ class Slots(_native.Slots):
 
 
 class Loop:
-    """A loop of its own for a caller that has none: uvloop's where it is installed."""
+    """A loop of its own for a caller that has none: uvloop's where it is installed.
+
+    What is sent to its threads (`asyncio.to_thread`) does not wait for one: it has as many as items
+    run at once, at most `MOST_THREADS` where that is not known.
+    """
 
     def __init__(
         self,
         fn: Callable[[Any], Coroutine[Any, Any, Any]],
         dispatcher: Dispatcher,
         timeout: float | None,
+        limit: "int | str",
     ) -> None:
         self._dispatcher = dispatcher
         self._loop, self.name = new_loop()
+        threads = limit if isinstance(limit, int) else MOST_THREADS
+        self._loop.set_default_executor(ThreadPoolExecutor(threads))
         self._slots = Slots(self._loop, fn, dispatcher, timeout, self._stop)
         self._stopping = True
 

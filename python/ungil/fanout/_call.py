@@ -8,13 +8,18 @@ from ungil.fanout._options import Backoff, Options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Awaitable, Callable, Hashable, Iterable
     from os import PathLike
-    from typing import Any, Protocol, Self
+    from typing import Any, Generic, Literal, Protocol, Self
+
+    from typing_extensions import TypeVar
 
     from ungil._native import Dispatcher, Outcome
-    from ungil.fanout._options import PerGroup
+    from ungil.fanout._options import Mode, PerGroup, Wait
     from ungil.fanout._progress import Display, Progress
+
+    _Item = TypeVar("_Item", default=Any)
+    _Value = TypeVar("_Value", default=Any)
 
     class Engine(Protocol):
         """What runs the items: one for each mode."""
@@ -32,26 +37,36 @@ if TYPE_CHECKING:
         def close(self, *, wait: bool = True) -> None:
             """Ends what runs; unless it shall not `wait`, also what cannot be cancelled."""
             ...
+else:
+    from types import GenericAlias
+
+    _Item = _Value = object
+
+    class Generic:
+        """`typing.Generic`, without typing."""
+
+        __class_getitem__ = classmethod(GenericAlias)
 
 
 def fanout(
-    fn: "Callable[[Any], Any]",
-    items: "Iterable[Any]",
+    fn: "Callable[[_Item], Awaitable[_Value] | _Value]",
+    items: "Iterable[_Item]",
     *,
-    limit: "int | str" = "auto",
-    mode: str = "auto",
+    limit: "int | Literal['auto']" = "auto",
+    mode: "Mode" = "auto",
     timeout: float | None = None,
     retries: int = 0,
     retry_if: "Callable[[Exception], object] | None" = None,
-    backoff: Backoff | None = None,
+    backoff: "Backoff | Wait | None" = None,
     rate: float | None = None,
     per_group: "PerGroup | None" = None,
-    group: "Callable[[Any], Hashable] | None" = None,
+    group: "Callable[[_Item], Hashable] | None" = None,
     engine: "Any" = None,
     progress: "bool | Callable[[Progress], object] | None" = None,
     journal: "str | PathLike[str] | None" = None,
-    key: "Callable[[Any], object] | None" = None,
-) -> "Outcomes":
+    key: "Callable[[_Item], object] | None" = None,
+    in_order: bool = True,
+) -> "Outcomes[_Item, _Value]":
     """Calls `fn` with each of the items, many at once; gives an outcome for each, in their order.
 
     Like `map`, it works as it is iterated, and takes only so many items before they are needed:
@@ -63,7 +78,9 @@ def fanout(
     - `timeout`: seconds for each attempt. A coroutine and a green thread are cancelled; a thread
       goes on, and its outcome says `abandoned`.
     - `retries`: how often more an item is tried that has failed, if `retry_if` says so of its
-      exception, after the wait that `backoff` gives.
+      exception, after the wait that `backoff` gives: a `Backoff`, or a function of the exception
+      and of the number of its attempt that gives seconds (None: as `Backoff()` does). If the
+      exception is an HTTP answer 429 or 503 with Retry-After, that time comes first.
     - `rate`: starts a second at most.
     - `group`, `per_group`: how many items of one group at once at most; `group` tells an item's
       group, `per_group` is a number or a mapping by group. Groups that it does not name have no
@@ -79,6 +96,8 @@ def fanout(
       it (None if it cannot). `key` gives what an item is known by in the file, for items that JSON
       cannot hold.
 
+    - `in_order`: False for outcomes as they finish, so that none waits for one before it.
+
     Raises ValueError and TypeError for options that make no sense; RuntimeError inside a running
     event loop, where `Fanout` is the way. What `fn` raises is in the outcomes; what `items` raises
     is raised after the outcomes of the items before it.
@@ -89,7 +108,7 @@ def fanout(
         timeout=timeout,
         retries=retries,
         retry_if=retry_if,
-        backoff=backoff or Backoff(),
+        backoff=backoff,
         rate=rate,
         per_group=per_group,
         group=group,
@@ -98,20 +117,24 @@ def fanout(
         journal=journal,
         key=key,
     )
-    return Outcomes(fn, items, options)
+    return Outcomes(fn, items, options, in_order=in_order)
+
+
+# How many exceptions are kept for `raise_for_failures`: an endless input may have more.
+MOST_FAILURES = 10_000
 
 
 class Stopped(RuntimeError):
     """The item did not run, or not again, because the fan-out was stopped."""
 
 
-class Outcomes:
-    """The outcomes of a fan-out, one for each item, in the order of the items."""
+class Outcomes(Generic[_Item, _Value]):
+    """The outcomes of a fan-out, one for each item, in the order of the items or as they finish."""
 
     def __init__(
         self,
-        fn: "Callable[[Any], Any]",
-        items: "Iterable[Any]",
+        fn: "Callable[[_Item], Awaitable[_Value] | _Value]",
+        items: "Iterable[_Item]",
         options: Options,
         *,
         in_order: bool = True,
@@ -137,14 +160,24 @@ class Outcomes:
         self._engine: Engine | None = None
         self._advancing = False
         self._display: Display | None = None
+        self._taken = 0
+        self._failed = 0
+        self._failures: list[BaseException] = []  # the first of them
+        self._exhausted = False
         self._stopped = False
         self._interrupted = False
         self._closed = False
 
     def __iter__(self) -> "Self":
+        """Raises RuntimeError if all of them were taken: they are not kept."""
+        if self._exhausted:
+            raise RuntimeError(
+                f"all {self._taken} outcomes of this fan-out were taken before: "
+                "outcomes = list(fanout(...)) keeps them, to go through them again"
+            )
         return self
 
-    def __next__(self) -> "Outcome":
+    def __next__(self) -> "Outcome[_Item, _Value]":
         try:
             outcome = self._take()
         except BaseException:  # the input's own
@@ -152,10 +185,19 @@ class Outcomes:
             raise
         if outcome is None:
             outcome = self._advance()
+        self._taken += 1
+        if not outcome.ok:
+            self._keep(outcome)
         return outcome
+
+    def _keep(self, outcome: "Outcome") -> None:
+        self._failed += 1
+        if self._failed <= MOST_FAILURES and outcome.exception is not None:
+            self._failures.append(outcome.exception)
 
     def _advance(self) -> "Outcome":
         if self._closed:
+            self._exhausted = True
             raise StopIteration
         if self._advancing:
             raise RuntimeError("a fan-out cannot wait for its own outcomes in its input or fn")
@@ -169,6 +211,7 @@ class Outcomes:
         self._advancing = False
         if outcome is None:
             self.close()
+            self._exhausted = True
             raise StopIteration
         return outcome
 
@@ -247,18 +290,37 @@ class Outcomes:
         if getattr(self, "_engine", None) is not None:
             self.close()
 
-    def raise_for_failures(self) -> "list[Any]":
-        """Runs everything; as the function `raise_for_failures`."""
-        return raise_for_failures(self)
+    def raise_for_failures(self) -> "list[_Value]":
+        """Runs what has not run; the values of the outcomes that nobody has taken, in order.
+
+        Raises an ExceptionGroup of everything that has failed, also of what was taken before. Of
+        more than 10,000 failures it has the first, and tells the number of all.
+        """
+        taken = [] if self._exhausted else list(self)
+        if self._failures:
+            raise _group(self._failures, self._failed, self._taken)
+        return [outcome.unwrap() for outcome in taken]
 
 
-def raise_for_failures(outcomes: "Iterable[Outcome]") -> "list[Any]":
-    """The values, in order, or an ExceptionGroup of everything that has failed."""
+def raise_for_failures(outcomes: "Iterable[Outcome[object, _Value]]") -> "list[_Value]":
+    """The values, in order, or an ExceptionGroup of everything that has failed.
+
+    For outcomes that were kept; as the method of `Outcomes` for those that are still to come.
+    """
+    if isinstance(outcomes, Outcomes):
+        return outcomes.raise_for_failures()  # pyright: ignore[reportUnknownVariableType]
     taken = list(outcomes)
     errors = [error for outcome in taken if (error := outcome.exception) is not None]
     if errors:
-        raise BaseExceptionGroup(f"{len(errors)} of {len(taken)} items failed", errors)
-    return [outcome.value for outcome in taken]
+        raise _group(errors, len(errors), len(taken))
+    return [outcome.unwrap() for outcome in taken]
+
+
+def _group(
+    errors: list[BaseException], failed: int, taken: int
+) -> BaseExceptionGroup[BaseException]:
+    first = f"; these are the first {len(errors)}" if len(errors) < failed else ""
+    return BaseExceptionGroup(f"{failed} of {taken} items failed{first}", errors)
 
 
 def _engine(
@@ -273,7 +335,7 @@ def _engine(
     if mode == "asyncio":
         from ungil.fanout._asyncio import Loop
 
-        return Loop(fn, dispatcher, timeout)
+        return Loop(fn, dispatcher, timeout, options.limit)
     if mode == "lean":
         from ungil.fanout._lean import Loop
 

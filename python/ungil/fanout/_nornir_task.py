@@ -104,12 +104,13 @@ class HostTask(Task):
         return self._ran(subtask, subtask.start(self.host))
 
     async def arun(self, task: "Callable[..., Any]", **kwargs: Any) -> MultiResult:
-        """Runs an `async def` subtask for the same host; otherwise it is as `run`.
+        """Runs a subtask for the same host, and lets others go on meanwhile; otherwise as `run`.
 
-        Raises SyncTaskOnAsyncRunnerError for one that is no `async def`.
+        One that is no `async def` runs in a thread, of which there are as many as hosts at once.
+        Raises SyncTaskOnAsyncRunnerError for it in mode "lean", which has none.
         """
         if not is_async(task):
-            raise _would_block(kwargs.get("name") or name_of(task))
+            return await self._run_in_thread(task, kwargs)
         subtask = self._subtask(task, kwargs)
         subtask.begin(self.host)
         try:
@@ -117,6 +118,19 @@ class HostTask(Task):
         except Exception as error:
             value = subtask.failure(error)
         return self._ran(subtask, subtask.end(value))
+
+    async def _run_in_thread(
+        self, task: "Callable[..., Any]", kwargs: dict[str, Any]
+    ) -> MultiResult:
+        import asyncio
+
+        if asyncio._get_running_loop() is None:
+            name = kwargs.get("name") or name_of(task)
+            raise SyncTaskOnAsyncRunnerError(
+                f'the subtask {name} is no async def, and mode="lean" has no threads to run it: '
+                'mode="auto" and "asyncio" have'
+            )
+        return await asyncio.to_thread(self.run, task, **kwargs)
 
     def give_up(self, host: "Host", error: BaseException) -> MultiResult:
         """The results of a task that was ended, with those of the subtasks it had come to."""
@@ -163,5 +177,5 @@ def name_of(task: "Callable[..., Any]") -> str:
 def _would_block(name: str) -> SyncTaskOnAsyncRunnerError:
     return SyncTaskOnAsyncRunnerError(
         f"the subtask {name} is no async def, and all hosts would wait for it: "
-        f"`await asyncio.to_thread(task.run, {name})` runs it in a thread"
+        f"`await task.arun({name})` runs it in a thread"
     )

@@ -9,12 +9,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
     from os import PathLike
-    from typing import Any
+    from typing import Any, Literal
 
     from ungil.fanout._journal import Journal
     from ungil.fanout._progress import Display, Progress
 
     PerGroup = int | Mapping[Any, int]
+    Wait = Callable[[Exception, int], float | None]
+    Mode = Literal["auto", "lean", "asyncio", "threads", "green"]
 
 MODES = ("auto", "lean", "asyncio", "threads", "green")
 
@@ -77,6 +79,7 @@ class Options:
         "retries",
         "retry_if",
         "timeout",
+        "wait",
     )
 
     def __init__(
@@ -87,7 +90,7 @@ class Options:
         timeout: float | None,
         retries: int,
         retry_if: "Callable[[Exception], object] | None",
-        backoff: Backoff,
+        backoff: "Backoff | Wait | None",
         rate: float | None,
         per_group: "PerGroup | None",
         group: "Callable[[Any], Hashable] | None",
@@ -130,7 +133,16 @@ class Options:
         self.timeout = timeout
         self.retries = retries
         self.retry_if = retry_if
-        self.backoff = backoff
+        self.backoff, self.wait = Backoff(), None
+        if isinstance(backoff, Backoff):
+            self.backoff = backoff
+        elif callable(backoff):
+            self.wait = backoff
+        elif backoff is not None:
+            raise TypeError(
+                f"backoff={backoff!r} is neither a Backoff nor a function of an exception and the "
+                "number of its attempt"
+            )
         self.rate = rate
         self.per_group = per_group
         self.group = group
@@ -193,6 +205,7 @@ class Options:
             rate=None if rate is None else (rate, max(1.0, rate * _BURST_SECONDS)),
             retries=self.retries,
             retry_if=retry_if,
+            wait=_waiting(self.wait) if self.retries else None,
             backoff=(backoff.first, backoff.factor, backoff.most, backoff.jitter),
             group=self._membership(),
             resume=None if journal is None else journal.resume,
@@ -225,6 +238,20 @@ class Options:
             return name, most
 
         return membership
+
+
+def _waiting(own: "Wait | None") -> "Callable[[Exception, int], tuple[float, bool] | None]":
+    from ungil.fanout._retry_after import retry_after
+
+    def wait(error: Exception, attempt: int) -> tuple[float, bool] | None:
+        if own is not None and (seconds := own(error, attempt)) is not None:
+            if not 0 <= seconds < float("inf"):
+                raise ValueError(f"backoff has given {seconds!r} for {error!r}: no seconds to wait")
+            return seconds, True
+        asked = retry_after(error)
+        return None if asked is None else (asked, False)
+
+    return wait
 
 
 def _unless_of_engine(

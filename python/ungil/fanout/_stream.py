@@ -1,11 +1,11 @@
 """`Fanout`: for code that runs in an event loop."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Hashable, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Hashable, Iterable
 from contextlib import suppress
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from ungil._native import Dispatcher, Outcome
 from ungil.fanout import _threads as threads
@@ -16,8 +16,11 @@ from ungil.fanout._mode import choose_beside
 from ungil.fanout._options import Backoff, Options
 
 if TYPE_CHECKING:
-    from ungil.fanout._options import PerGroup
+    from ungil.fanout._options import Mode, PerGroup, Wait
     from ungil.fanout._progress import Progress
+
+_Item = TypeVar("_Item")
+_Value = TypeVar("_Value")
 
 # How many outcomes may wait for a slow consumer.
 _WINDOW = 1000
@@ -37,12 +40,12 @@ class Fanout:
     def __init__(
         self,
         *,
-        limit: int | str = "auto",
-        mode: str = "auto",
+        limit: "int | Literal['auto']" = "auto",
+        mode: "Mode" = "auto",
         timeout: float | None = None,
         retries: int = 0,
         retry_if: Callable[[Exception], object] | None = None,
-        backoff: Backoff | None = None,
+        backoff: "Backoff | Wait | None" = None,
         rate: float | None = None,
         per_group: "PerGroup | None" = None,
         group: Callable[[Any], Hashable] | None = None,
@@ -57,7 +60,7 @@ class Fanout:
             timeout=timeout,
             retries=retries,
             retry_if=retry_if,
-            backoff=backoff or Backoff(),
+            backoff=backoff,
             rate=rate,
             per_group=per_group,
             group=group,
@@ -92,6 +95,18 @@ class Fanout:
         Empty before the first.
         """
         return "" if self._latest is None else self._latest.report
+
+    @overload
+    def stream(  # pyright: ignore[reportOverlappingOverload]
+        self,
+        fn: Callable[[_Item], Awaitable[_Value]],
+        items: Iterable[_Item] | AsyncIterable[_Item],
+    ) -> "AsyncIterator[Outcome[_Item, _Value]]": ...
+
+    @overload
+    def stream(
+        self, fn: Callable[[_Item], _Value], items: Iterable[_Item] | AsyncIterable[_Item]
+    ) -> "AsyncIterator[Outcome[_Item, _Value]]": ...
 
     async def stream(
         self, fn: Callable[[Any], Any], items: Iterable[Any] | AsyncIterable[Any]

@@ -97,8 +97,9 @@ class Slots:
         """In how many seconds the first is overdue; what runs in the place of one that was."""
         now = time.monotonic()
         while self._deadlines:
-            entry = deadline, attempt, _, _ = self._deadlines[0]
-            if self._is_running(entry):
+            entry = deadline, attempt, thread, _ = self._deadlines[0]
+            # One that has returned only waits for the GIL, or for the lock, to say so.
+            if self._is_running(entry) and not thread.returned:
                 if deadline > now:
                     return deadline - now, None
                 del self._running[attempt]
@@ -121,7 +122,7 @@ class Slots:
 
     def _slot(self, attempt: Outcome) -> "_Slot":
         thread = _Slot(self, attempt, next(self._numbers))
-        self._watch(attempt, thread)
+        self._give(attempt, thread)
         return thread
 
     def _start(self, thread: "_Slot") -> None:
@@ -142,11 +143,17 @@ class Slots:
                 self._dispatcher.lower_limit(len(self._running))
                 self._unstarted.append(attempt)
 
-    def _watch(self, attempt: Outcome, thread: "_Slot") -> None:
+    def _give(self, attempt: Outcome, thread: "_Slot") -> None:
         self._running[attempt] = thread
         thread.number = attempt.attempts
-        if self._timeout is not None:
-            deadline = time.monotonic() + self._timeout
+        thread.returned = False
+
+    def _watch(self, attempt: Outcome, thread: "_Slot", timeout: float) -> None:
+        """An attempt begins, and its time: what the thread took to start is not the item's."""
+        with self._lock:
+            if not self._deadlines:
+                self._announce()  # whoever waits does not know how long yet
+            deadline = time.monotonic() + timeout
             self._deadlines.append((deadline, attempt, thread, thread.number))
             if len(self._deadlines) > 2 * len(self._running) + 1000:
                 self._deadlines = deque(filter(self._is_running, self._deadlines))
@@ -165,6 +172,8 @@ class Slots:
         """Runs an item; gives the next one for this thread."""
         value: Any = None
         error: BaseException | None
+        if self._timeout is not None:
+            self._watch(attempt, thread, self._timeout)
         try:
             # As in asyncio.to_thread, and what an item sets is seen by no other.
             value = self._context.copy().run(self._fn, attempt.item)
@@ -172,6 +181,7 @@ class Slots:
             error = raised
         else:
             error = _refused(value)
+        thread.returned = True
         with self._lock:
             if self._running.get(attempt) is not thread:
                 return None  # abandoned meanwhile, and perhaps tried again
@@ -183,7 +193,7 @@ class Slots:
             if following is None and self._unstarted:
                 following = self._unstarted.popleft()
             if following is not None:
-                self._watch(following, thread)
+                self._give(following, thread)
             may_open = following is not None and self._dispatcher.room > 0
             self._announce()
         if may_open:
@@ -209,6 +219,7 @@ class _Slot(threading.Thread):
         self._slots = slots
         self.attempt: Outcome | None = attempt
         self.number = 0  # of the attempt
+        self.returned = False  # its function
 
     def run(self) -> None:
         while self.attempt is not None:

@@ -13,12 +13,15 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from traceback import walk_tb
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ungil._native import Outcome
 from ungil.errors import EngineError, NotCarried
 from ungil.fanout._asyncio import new_loop
 from ungil.fanout._stream import Fanout
+
+if TYPE_CHECKING:
+    from ungil.fanout._options import Mode
 
 Dumps = Callable[[Any], bytes]
 Loads = Callable[[bytes], Any]
@@ -46,8 +49,8 @@ class Shard:
         self,
         fn: Callable[[Any], Any],
         *,
-        mode: str,
-        limit: int | str,
+        mode: "Mode",
+        limit: "int | Literal['auto']",
         timeout: float | None,
         dumps: Dumps,
         loads: Loads,

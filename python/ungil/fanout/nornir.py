@@ -4,8 +4,8 @@
     nr.run(backup)
 
 A task that is an `async def` runs on an event loop, and awaits its subtasks: `await
-task.arun(show, command="version")`. Every other task runs as it is, in green threads if gevent has
-patched the program, else in threads.
+task.arun(show, command="version")`, also those that are none, which run in threads. Every other
+task runs as it is, in green threads if gevent has patched the program, else in threads.
 
 nornir loads this module whenever it starts, whichever runner it uses. So what only ours needs is
 imported when it is made.
@@ -77,8 +77,8 @@ class UngilRunner:
 
     def __init__(
         self,
-        *,
         num_workers: "int | str" = "auto",
+        *,
         mode: str = "auto",
         timeout: float | None = None,
         retries: int = 0,
@@ -162,6 +162,8 @@ class _Run:
             self.options.mode = "auto"
         mode = self.options.mode
         if is_async(task.task):
+            # Then "auto" is asyncio: it has threads for subtasks that are no `async def`.
+            __import__("asyncio")
             if mode in ("threads", "green"):
                 raise AsyncTaskOnSyncRunnerError(
                     f"the task {task.name} is an async def, which mode={mode!r} does not await: "
@@ -217,7 +219,7 @@ class _Run:
         """Those of a host."""
         error = outcome.exception
         if error is None:
-            return outcome.value
+            return outcome.unwrap()
         if isinstance(error, TaskFailed):
             return error.results
         if error in self.errors:

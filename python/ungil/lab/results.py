@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from ungil.errors import Error
+from ungil.lab import published
 from ungil.lab.files import write
 
 SCHEMA = 1
@@ -143,6 +144,7 @@ class Results:
             "begun": self.begun,
             "interpreters": list(self.interpreters.values()),
             "cells": [asdict(cell) for cell in self],
+            "published": published.as_json(),
         }
 
 

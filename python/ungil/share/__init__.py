@@ -12,6 +12,7 @@ is an ordinary list. Nothing is pickled but what is wrapped in `Pickled`.
 """
 
 from ungil._native import ABSENT
+from ungil.share import _task  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from ungil.share._deque import deque
 from ungil.share._dict import dict
 from ungil.share._heap import Heap

@@ -4,15 +4,18 @@ import builtins
 import collections
 from collections.abc import Iterable, MutableSequence
 from reprlib import recursive_repr
-from typing import Any, Self, SupportsIndex, TypeGuard
+from typing import Any, Self, SupportsIndex, TypeAlias, TypeGuard, TypeVar
 
 from ungil import _native
-from ungil.share._handle import Container
+from ungil.share._handle import Container, named
 from ungil.share._monitor import Monitor
+
+T = TypeVar("T")
+T2 = TypeVar("T2")
 
 
 # As of a builtin deque, `pop` takes no index.
-class deque(Container, _native.SharedDeque, Monitor, MutableSequence[object]):  # pyright: ignore[reportIncompatibleMethodOverride]
+class deque(Container, _native.SharedDeque[T], Monitor, MutableSequence[T]):  # pyright: ignore[reportIncompatibleMethodOverride]
     """A deque that every process with its heap sees and changes.
 
     Each method that changes it, and each operator with `=`, is one step, seen by others whole or
@@ -26,7 +29,7 @@ class deque(Container, _native.SharedDeque, Monitor, MutableSequence[object]):  
 
     __slots__ = ()
 
-    def copy(self) -> collections.deque[object]:
+    def copy(self) -> collections.deque[T]:
         """Copy it into a builtin deque; shared objects in it stay shared."""
         return collections.deque(self, self.maxlen)
 
@@ -35,26 +38,26 @@ class deque(Container, _native.SharedDeque, Monitor, MutableSequence[object]):  
         limit = "" if self.maxlen is None else f", maxlen={self.maxlen}"
         return f"share.deque({builtins.list(self)!r}{limit})"
 
-    def __add__(self, other: "AnyDeque") -> collections.deque[object]:
+    def __add__(self, other: "AnyDeque[T2]") -> collections.deque[T | T2]:
         if not is_deque(other):
             return NotImplemented
-        items = self.copy()
+        items: collections.deque[Any] = self.copy()
         items.extend(other)
         return items
 
-    def __radd__(self, other: collections.deque[Any]) -> collections.deque[object]:
+    def __radd__(self, other: collections.deque[T2]) -> collections.deque[T | T2]:
         if not is_deque(other):
             return NotImplemented
-        items = other.copy()
+        items: collections.deque[Any] = other.copy()
         items.extend(self)
         return items
 
-    def __mul__(self, times: SupportsIndex) -> collections.deque[object]:
+    def __mul__(self, times: SupportsIndex) -> collections.deque[T]:
         return self.copy() * times.__index__()
 
     __rmul__ = __mul__
 
-    def __iadd__(self, items: Iterable[object]) -> Self:
+    def __iadd__(self, items: Iterable[T]) -> Self:
         self.extend(items)
         return self
 
@@ -63,30 +66,31 @@ class deque(Container, _native.SharedDeque, Monitor, MutableSequence[object]):  
             return True
         return builtins.list(self) == builtins.list(other) if is_deque(other) else NotImplemented
 
-    def __lt__(self, other: "AnyDeque") -> bool:
+    def __lt__(self, other: "AnyDeque[Any]") -> bool:
         return self.copy() < plain(other) if is_deque(other) else NotImplemented
 
-    def __le__(self, other: "AnyDeque") -> bool:
+    def __le__(self, other: "AnyDeque[Any]") -> bool:
         return self.copy() <= plain(other) if is_deque(other) else NotImplemented
 
-    def __gt__(self, other: "AnyDeque") -> bool:
+    def __gt__(self, other: "AnyDeque[Any]") -> bool:
         return self.copy() > plain(other) if is_deque(other) else NotImplemented
 
-    def __ge__(self, other: "AnyDeque") -> bool:
+    def __ge__(self, other: "AnyDeque[Any]") -> bool:
         return self.copy() >= plain(other) if is_deque(other) else NotImplemented
 
 
-AnyDeque = deque | collections.deque[Any]
+AnyDeque: TypeAlias = deque[T] | collections.deque[T]
 
 
-def is_deque(other: object) -> TypeGuard[AnyDeque]:
+def is_deque(other: object) -> TypeGuard[AnyDeque[Any]]:
     """Tell whether operators of deques take this; as builtin ones do, they take nothing else."""
     return isinstance(other, (deque, collections.deque))
 
 
-def plain(other: AnyDeque) -> collections.deque[object]:
+def plain(other: AnyDeque[T]) -> collections.deque[T]:
     """Return a builtin deque with the items of any."""
     return other.copy() if isinstance(other, deque) else other
 
 
+named(deque, "deque")
 _native.set_proxy("deque", deque)

@@ -32,46 +32,65 @@ from collections.abc import (
 from itertools import chain
 from reprlib import recursive_repr
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast
+from typing import (
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    NoReturn,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypeVar,
+    cast,
+)
 
 from ungil import _native
-from ungil.share._handle import Container
+from ungil.share._handle import Container, named
 from ungil.share._monitor import Monitor
 
+K = TypeVar("K")
+V = TypeVar("V")
+V_co = TypeVar("V_co", covariant=True)
+K2 = TypeVar("K2")
+V2 = TypeVar("V2")
+# The part of a dict that a view is of.
+P = TypeVar("P")
 
-class _Keyed(Protocol):
-    def keys(self) -> Iterable[Any]: ...
-    def __getitem__(self, key: Any, /) -> object: ...
+
+class _Keyed(Protocol[K, V_co]):
+    def keys(self) -> Iterable[K]: ...
+    def __getitem__(self, key: K, /) -> V_co: ...
 
 
 _Part: TypeAlias = Literal["keys", "values", "items"]
-_Pairs: TypeAlias = _Keyed | Iterable[Iterable[object]]
+_Pairs: TypeAlias = _Keyed[K, V] | Iterable[tuple[K, V]]
 
 
-class dict(Container, _native.QuickDict, Monitor, MutableMapping[object, object]):
+class dict(Container, _native.QuickDict[K, V], Monitor, MutableMapping[K, V]):
     """A dict that every process with its heap sees and changes."""
 
     __slots__ = ()
 
-    def __iter__(self) -> Iterator[object]:
+    def __iter__(self) -> Iterator[K]:
         return _walk(self, "keys", 1)
 
-    def __reversed__(self) -> Iterator[object]:
+    def __reversed__(self) -> Iterator[K]:
         return _walk(self, "keys", -1)
 
-    def keys(self) -> KeysView[object]:
+    def keys(self) -> KeysView[K]:
         """Return a view of the keys."""
         return _Keys(self)
 
-    def values(self) -> ValuesView[object]:
+    def values(self) -> ValuesView[V]:
         """Return a view of the values."""
         return _Values(self)
 
-    def items(self) -> ItemsView[object, object]:
+    def items(self) -> ItemsView[K, V]:
         """Return a view of the pairs of key and value."""
         return _Items(self)
 
-    def update(self, other: _Pairs = (), /, **others: object) -> None:
+    def update(self, other: _Pairs[Any, Any] = (), /, **others: Any) -> None:
         """Take over the values of a mapping or of pairs, and of keywords, in one step."""
         self.set_all(_ordinary(other, others))
 
@@ -79,56 +98,62 @@ class dict(Container, _native.QuickDict, Monitor, MutableMapping[object, object]
         if self is other:
             return True
         if isinstance(other, (dict, builtins.dict)):
-            return self.copy() == _copied(cast(Mapping[Any, Any], other))
+            return self.copy() == _copied(cast(Mapping[K, V], other))
         return NotImplemented
 
-    def __or__(self, other: Mapping[Any, Any]) -> builtins.dict[object, object]:
+    def __or__(self, other: Mapping[K2, V2]) -> builtins.dict[K | K2, V | V2]:
         if not isinstance(other, (dict, builtins.dict)):
             return NotImplemented
-        return self.copy() | _copied(other)
+        mine: builtins.dict[Any, Any] = self.copy()
+        return mine | _copied(other)
 
-    def __ror__(self, other: builtins.dict[Any, Any]) -> builtins.dict[object, object]:
+    def __ror__(self, other: builtins.dict[K2, V2]) -> builtins.dict[K | K2, V | V2]:
         # pyright takes it for granted; Python does not.
         if not isinstance(other, builtins.dict):  # pyright: ignore[reportUnnecessaryIsInstance]
             return NotImplemented
-        return other | self.copy()
+        mine: builtins.dict[Any, Any] = self.copy()
+        return other | mine
 
-    def __ior__(self, other: _Pairs) -> "dict":
+    def __ior__(self, other: _Pairs[K, V]) -> Self:
         self.set_all(_ordinary(other, {}))
         return self
+
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        """Refuse: numpy and pandas would take the keys for the data."""
+        raise TypeError("a shared dict is no array: give its copy() to numpy or pandas")
 
     @recursive_repr("share.dict({...})")
     def __repr__(self) -> str:
         return f"share.dict({self.copy()!r})"
 
 
-def _copied(mapping: Mapping[Any, Any]) -> builtins.dict[object, object]:
+def _copied(mapping: Mapping[K, V]) -> builtins.dict[K, V]:
     return mapping.copy() if isinstance(mapping, dict) else builtins.dict(mapping)
 
 
-def _ordinary(pairs: _Pairs, others: builtins.dict[str, object]) -> builtins.dict[object, object]:
+def _ordinary(pairs: _Pairs[Any, Any], others: builtins.dict[str, Any]) -> builtins.dict[Any, Any]:
     # Unlike a view of it, the copy of a shared dict is of one moment.
-    given = pairs.copy() if isinstance(pairs, dict) else pairs
-    return builtins.dict(given, **others)  # type: ignore[arg-type]
+    given: Any = cast(Any, pairs).copy() if isinstance(pairs, dict) else pairs
+    return builtins.dict(given, **others)
 
 
-def _walk(mapping: dict, part: _Part, step: Literal[1, -1]) -> Iterator[object]:
+def _walk(mapping: dict[Any, Any], part: _Part, step: Literal[1, -1]) -> Iterator[Any]:
     return chain.from_iterable(mapping.walk(part, step))
 
 
-class _View(MappingView):
+class _View(MappingView, Generic[K, V, P]):
     __slots__ = ()
-    _mapping: dict
+    _mapping: dict[K, V]
     _part: ClassVar[_Part]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[P]:
         return _walk(self._mapping, self._part, 1)
 
-    def __reversed__(self) -> Iterator[Any]:
+    def __reversed__(self) -> Iterator[P]:
         return _walk(self._mapping, self._part, -1)
 
     @property
-    def mapping(self) -> MappingProxyType[object, object]:
+    def mapping(self) -> MappingProxyType[K, V]:
         """The dict, which cannot be changed through this."""
         return MappingProxyType(self._mapping)
 
@@ -136,17 +161,17 @@ class _View(MappingView):
         return f"share.dict.{self._part}({[*self]!r})"
 
 
-class _Keys(_View, KeysView[object]):
+class _Keys(_View[K, Any, K], KeysView[K]):
     __slots__ = ()
     _part = "keys"
 
 
-class _Values(_View, ValuesView[object]):
+class _Values(_View[Any, V, V], ValuesView[V]):
     __slots__ = ()
     _part = "values"
 
 
-class _Items(_View, ItemsView[object, object]):
+class _Items(_View[K, V, tuple[K, V]], ItemsView[K, V]):
     __slots__ = ()
     _part = "items"
 
@@ -156,4 +181,5 @@ class _Items(_View, ItemsView[object, object]):
         return isinstance(item, tuple) and len(pair) == 2 and super().__contains__(pair)
 
 
+named(dict, "dict")
 _native.set_proxy("dict", dict)

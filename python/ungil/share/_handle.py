@@ -14,8 +14,6 @@ from typing import Any
 
 from ungil import _native
 
-TYPE_CHECKING = False
-
 
 def received(place: str, handle: bytes) -> object:
     """Return the shared object of a handle; what a pickled one calls.
@@ -39,15 +37,12 @@ class Container(Handled):
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        def copy(self) -> Any: ...
-
     def __copy__(self) -> Any:
-        return self.copy()
+        shared: Any = self
+        return shared.copy()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        copied = self.copy()
+        copied = self.__copy__()
         # Before what is in it, which it may be itself.
         memo[id(self)] = copied
         if hasattr(copied, "keys"):
@@ -59,3 +54,9 @@ class Container(Handled):
         add = copied.extend if hasattr(copied, "extend") else copied.update
         add(deep)
         return copied
+
+
+def named(class_: type, name: str) -> None:
+    """Name a class as its users do, in messages too: the name of a builtin one would mislead."""
+    class_.__module__ = "ungil.share"
+    class_.__name__ = f"share.{name}"

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import builtins
+import collections
 import errno
 import os
 from collections.abc import Callable
+from typing import Any, Self, TypeVar, cast, overload
 
 from ungil import _native
-from ungil.share import _names
+from ungil.share import _making, _names
+from ungil.share._deque import deque
+from ungil.share._dict import dict
+from ungil.share._list import list
+from ungil.share._set import set
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Self
+K = TypeVar("K")
+V = TypeVar("V")
+T = TypeVar("T")
 
 
 class Heap:
@@ -30,30 +37,71 @@ class Heap:
     """
 
     def __init__(self, name: str | None = None, *, max_size: int | None = None) -> None:
-        if max_size is None:
-            # As much as /dev/shm itself may have unless the administrator says otherwise.
-            max_size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
         if name is None:
-            self._set(_native.SharedHeap.anonymous(max_size))
+            self._set(_native.SharedHeap.anonymous(_size(max_size)))
             return
-        try:
-            self._set(_native.SharedHeap.named(_names.path_of(name), max_size))
-        except FileExistsError:
-            why = f"there is a heap named {name!r} already"
-            raise FileExistsError(errno.EEXIST, why) from None
+        self._set(_native.SharedHeap.unnamed(_names.path_of(name), _size(max_size)))
+        self._publish(name)
 
     @classmethod
-    def open(cls, name: str) -> Self:
+    def open(
+        cls,
+        name: str,
+        *,
+        create: bool = False,
+        max_size: int | None = None,
+        init: Callable[[Self], object] | None = None,
+    ) -> Self:
         """Attach to the heap that a process of this user has made with that name.
+
+        With `create`, it is made if there is none: by one of any number of processes and threads
+        that ask for it at once, while the others wait. That one calls `init(heap)`, if it is given,
+        and nobody else finds the heap before `init` has returned. If it raises an exception, or the
+        process dies, there is no heap, and the next one that waits makes it.
+        `max_size` and `init` mean nothing to a heap that is there.
 
         Raises FileNotFoundError if there is none, PermissionError if the file belongs to somebody
         else or others may use it, ValueError if it is damaged, of another version of ungil, or no
-        heap at all.
+        heap at all; with `create`, what `Heap()` and `init` raise.
         """
+        if not create:
+            if max_size is not None or init is not None:
+                raise TypeError(
+                    "max_size and init are for the one that makes the heap: create=True"
+                )
+            return cls._opened(name)
+        try:
+            return cls._opened(name)
+        except FileNotFoundError:
+            pass
+        with _making.alone(name):
+            try:
+                return cls._opened(name)
+            except FileNotFoundError:
+                pass
+            heap = cls._of(_native.SharedHeap.unnamed(_names.path_of(name), _size(max_size)))
+            if init is not None:
+                init(heap)
+            try:
+                heap._publish(name)
+            except FileExistsError:
+                # Of somebody who did not ask.
+                return cls._opened(name)
+            return heap
+
+    @classmethod
+    def _opened(cls, name: str) -> Self:
         try:
             return cls._of(_native.SharedHeap.open(_names.path_of(name)))
         except FileNotFoundError:
             raise FileNotFoundError(errno.ENOENT, f"there is no heap named {name!r}") from None
+
+    def _publish(self, name: str) -> None:
+        try:
+            self._heap.publish()
+        except FileExistsError:
+            why = f"there is a heap named {name!r} already"
+            raise FileExistsError(errno.EEXIST, why) from None
 
     @classmethod
     def _of(cls, native: _native.SharedHeap) -> Self:
@@ -83,11 +131,22 @@ class Heap:
         return self._heap.max_size
 
     @property
-    def root(self) -> _native.SharedDict:
-        """The dict that every process with the heap finds."""
-        return self._heap.root
+    def root(self) -> dict[str, Any]:
+        """The dict that every process with the heap finds; its keys may be of other types, too."""
+        root: dict[str, Any] = cast(Any, self._heap.root)
+        return root
 
-    def share(self, given: object) -> object:
+    @overload
+    def share(self, given: builtins.dict[K, V], /) -> dict[K, V]: ...
+    @overload
+    def share(self, given: builtins.list[T], /) -> list[T]: ...
+    @overload
+    def share(self, given: builtins.set[T], /) -> set[T]: ...
+    @overload
+    def share(self, given: collections.deque[T], /) -> deque[T]: ...
+    @overload
+    def share(self, given: T, /) -> T: ...
+    def share(self, given: object, /) -> object:
         """Return a shared object equal to `given`; `given` itself if it cannot change.
 
         Raises TypeError that names the place of what cannot be shared.
@@ -100,6 +159,9 @@ class Heap:
         If the block raises an exception, or the process is killed, nothing of it has happened.
         What the block reads is not changed by others until it ends. There is one such block at a
         time; others that begin wait. One inside of another is a part of it that can fail alone.
+
+        No await belongs into it: other tasks of the thread are not in the block. If one runs before
+        its end, nothing of the block happens, and its next change, or its end, is a RuntimeError.
         """
         return self._heap.atomic()
 
@@ -142,6 +204,13 @@ class Heap:
     def __repr__(self) -> str:
         state = " closed" if self._attached is None else ""
         return f"<share.Heap{'' if self._name is None else f' {self._name!r}'}{state}>"
+
+
+def _size(max_size: int | None) -> int:
+    if max_size is not None:
+        return max_size
+    # As much as /dev/shm itself may have unless the administrator says otherwise.
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
 def attached(uuid: bytes, place: str) -> Heap:

@@ -10,8 +10,8 @@ It behaves as a builtin one does, but:
   assignment to a slice or of a `sort`, or nothing; and `pop`, `incr` and `cas` take effect once.
 * An iteration reads one item after the other by its index, whatever happens meanwhile; for one
   moment's items iterate over a `copy()`.
-* `sort` begins again if somebody changed the list meanwhile, and gives up after some attempts with
-  the ValueError of a builtin list.
+* `sort`, and `remove` of what only Python can compare, begin again if somebody changed the list
+  meanwhile, and after some attempts keep others from it by a transaction.
 * Values that cannot change are copied both ways, so that only shared objects keep their identity;
   a NaN is never found again.
 """
@@ -19,61 +19,67 @@ It behaves as a builtin one does, but:
 import builtins
 from collections.abc import Callable, Iterable, MutableSequence
 from reprlib import recursive_repr
-from typing import Any, SupportsIndex
+from typing import Any, Self, SupportsIndex, TypeVar
 
 from ungil import _native
-from ungil.share._handle import Container
+from ungil.share._handle import Container, named
 from ungil.share._monitor import Monitor
 
-# How often a sort is tried.
+T = TypeVar("T")
+T2 = TypeVar("T2")
+
+# How often a sort is tried before nobody else may change the list.
 _TRIES = 4
 
 
-class list(Container, _native.QuickList, Monitor, MutableSequence[object]):
+class list(Container, _native.QuickList[T], Monitor, MutableSequence[T]):
     """A list that every process with its heap sees and changes."""
 
     __slots__ = ()
 
-    def copy(self) -> builtins.list[object]:
+    def copy(self) -> builtins.list[T]:
         """Copy it into an ordinary list; shared objects in it stay shared."""
         return self[:]
 
-    def sort(self, *, key: Callable[[Any], Any] | None = None, reverse: bool = False) -> None:
+    def sort(self, *, key: Callable[[T], Any] | None = None, reverse: bool = False) -> None:
         """Put the items in order, as `list.sort` does.
 
-        Raises ValueError if it is changed all the time.
+        Raises ValueError if `key` or a comparison changes the list.
         """
-        for _ in range(_TRIES):
-            items, version = self.snapshot()
-            keys: builtins.list[Any] = items if key is None else [key(item) for item in items]
-            order = sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse)
-            if self.reorder(version, order):
-                return
-        raise ValueError(
-            f"list modified during sort: others changed it during each of {_TRIES} attempts"
-        )
+        is_sorted = any(self._is_sorted_by(key, reverse) for _ in range(_TRIES))
+        if not (is_sorted or self.alone(lambda: self._is_sorted_by(key, reverse))):
+            raise ValueError("list modified during sort, by its key or by a comparison")
 
-    def __add__(self, other: Iterable[object]) -> builtins.list[object]:
+    def _is_sorted_by(self, key: Callable[[T], Any] | None, reverse: bool) -> bool:
+        """Put the items in order, unless the list is changed meanwhile."""
+        items, version = self.snapshot()
+        keys: builtins.list[Any] = items if key is None else [key(item) for item in items]
+        order = sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse)
+        return self.reorder(version, order)
+
+    def __add__(self, other: Iterable[T2]) -> builtins.list[T | T2]:
         if not isinstance(other, (list, builtins.list)):
             return NotImplemented
-        return self[:] + other[:]
+        mine: builtins.list[Any] = self[:]
+        return mine + other[:]
 
-    def __radd__(self, other: builtins.list[object]) -> builtins.list[object]:
+    def __radd__(self, other: builtins.list[T2]) -> builtins.list[T | T2]:
         # pyright takes it for granted; Python does not.
         if not isinstance(other, builtins.list):  # pyright: ignore[reportUnnecessaryIsInstance]
             return NotImplemented
-        return other + self[:]
+        before: builtins.list[Any] = other
+        return before + self[:]
 
-    def __iadd__(self, values: Iterable[object]) -> "list":
+    def __iadd__(self, values: Iterable[T]) -> Self:
         self.extend(values)
         return self
 
-    def __mul__(self, times: SupportsIndex) -> builtins.list[object]:
+    def __mul__(self, times: SupportsIndex) -> builtins.list[T]:
         return self[:] * times
 
     __rmul__ = __mul__
 
-    def __imul__(self, times: SupportsIndex) -> "list":
+    def __imul__(self, times: SupportsIndex) -> Self:
         self.repeat(times)
         return self
 
@@ -99,4 +105,5 @@ class list(Container, _native.QuickList, Monitor, MutableSequence[object]):
         return f"share.list({self[:]!r})"
 
 
+named(list, "list")
 _native.set_proxy("list", list)

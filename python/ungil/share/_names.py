@@ -22,6 +22,11 @@ def path_of(name: str) -> Path:
     return FOLDER / f"{_prefix()}{name}"
 
 
+def lock_path_of(name: str) -> Path:
+    """Return the path of the file that is locked while the heap of that name is made."""
+    return FOLDER / f"ungil-making-{os.geteuid()}-{name}"
+
+
 def name_of(path: str) -> str | None:
     """Return the name of the heap of this user with that path, if it has one."""
     file = Path(path)

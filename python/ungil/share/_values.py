@@ -243,13 +243,28 @@ def _member(given: Enum) -> Parts:
     return _MEMBER, False, payload, payload
 
 
-def _apart(given: object) -> Parts | str | None:
-    """Take an object apart; say why not, or nothing about a type that is not known."""
+def _refused(class_: type) -> str:
+    """Say that a type is not known, and what to do with an object of it."""
+    if hasattr(class_, "__dataclass_fields__"):
+        remedy = "declare the class with @share.struct instead of @dataclass"
+    elif hasattr(class_, "__array_interface__"):
+        remedy = "share its tolist() or its tobytes()"
+    elif hasattr(class_, "__fspath__"):
+        remedy = "share str() of it"
+    elif issubclass(class_, tuple):
+        remedy = "share tuple() of it"
+    else:
+        remedy = "declare its class with @share.struct"
+    return f"it is of type {class_.__name__}; {remedy}, or wrap it in share.Pickled"
+
+
+def _apart(given: object) -> Parts | str:
+    """Take an object apart, or say why that cannot be done and what to do."""
     apart = _APART.get(type(given))
     try:
         if apart is not None:
             return apart(given)
-        return _member(given) if isinstance(given, Enum) else None
+        return _member(given) if isinstance(given, Enum) else _refused(type(given))
     except _Unfit as reason:
         return str(reason)
 

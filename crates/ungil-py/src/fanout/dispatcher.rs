@@ -94,6 +94,9 @@ pub struct Dispatcher {
     input: Option<Py<PyIterator>>,
     retries: u32,
     retry_if: Option<Py<PyAny>>,
+    /// Gives `(seconds, exactly)` to wait after an exception and the number of its attempt, or None:
+    /// as the backoff says. Where it is not exact, the backoff's wait is added.
+    wait: Option<Py<PyAny>>,
     /// Gives `(group, most)` or None for an item.
     group: Option<Py<PyAny>>,
     /// The number of each group, as groups are whatever is hashable.
@@ -238,22 +241,24 @@ impl Dispatcher {
         let ended = outcome.get();
         let (index, failures) = (ended.index, ended.attempts_so_far());
         let why = kind(exception.bind(py));
-        let again = failures <= self.retries
-            && !self.state().dispatch.is_stopped()
-            && self.is_worth_another(py, exception).unwrap_or_else(|error| {
-                // As with `group`: the item itself has come to its end all the same.
-                self.ended_by(error);
-                false
-            });
-        if !again {
+        let may_again = failures <= self.retries && !self.state().dispatch.is_stopped();
+        let again = may_again.then(|| self.asks_for_another(py, exception, failures));
+        let again = again.transpose().unwrap_or_else(|error| {
+            // As with `group`: the item itself has come to its end all the same.
+            self.ended_by(error);
+            None
+        });
+        let again = again.flatten();
+        if again.is_none() {
             cycles::watch(outcome.bind(py), exception.bind(py).as_any());
             ended.fail(exception.clone_ref(py), abandoned, now);
             self.tell(py, &outcome);
         }
         let mut state = self.state();
         state.end(ended, why, now);
-        if again {
-            let due = now.saturating_add(state.backoff.wait(failures));
+        if let Some((asked, exactly)) = again {
+            let wait = if exactly { 0 } else { state.backoff.wait(failures) };
+            let due = now.saturating_add(asked).saturating_add(wait);
             state.retried += 1;
             let membership = ended.membership;
             state.dispatch.retry(index, outcome, membership, due);
@@ -272,6 +277,24 @@ impl Dispatcher {
         }
     }
 
+    /// How many nanoseconds an item is to wait before it is tried again, and whether it is exactly
+    /// that; `None` if it is not to be.
+    fn asks_for_another(
+        &self,
+        py: Python<'_>,
+        exception: &Py<PyBaseException>,
+        failures: u32,
+    ) -> PyResult<Option<(u64, bool)>> {
+        if !self.is_worth_another(py, exception)? {
+            return Ok(None);
+        }
+        let Some(wait) = &self.wait else { return Ok(Some((0, false))) };
+        let asked: Option<(f64, bool)> = wait.bind(py).call1((exception, failures))?.extract()?;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+        let asked = asked.map(|(seconds, exactly)| ((seconds * 1e9) as u64, exactly));
+        Ok(Some(asked.unwrap_or((0, false))))
+    }
+
     fn is_worth_another(&self, py: Python<'_>, exception: &Py<PyBaseException>) -> PyResult<bool> {
         // SystemExit, KeyboardInterrupt and their like are no failures of a host.
         if !exception.bind(py).is_instance_of::<PyException>() {
@@ -287,7 +310,7 @@ impl Dispatcher {
 #[pymethods]
 impl Dispatcher {
     #[new]
-    #[pyo3(signature = (input, *, limit, window, in_order, rate=None, retries=0, backoff=(0.0, 1.0, 0.0, 0.0), retry_if=None, group=None, resume=None, finished=None, seed=1, opening=None))]
+    #[pyo3(signature = (input, *, limit, window, in_order, rate=None, retries=0, backoff=(0.0, 1.0, 0.0, 0.0), retry_if=None, wait=None, group=None, resume=None, finished=None, seed=1, opening=None))]
     #[expect(clippy::too_many_arguments, reason = "they are the options of a fan-out, by name")]
     fn new(
         py: Python<'_>,
@@ -299,6 +322,7 @@ impl Dispatcher {
         retries: u32,
         backoff: (f64, f64, f64, f64),
         retry_if: Option<Py<PyAny>>,
+        wait: Option<Py<PyAny>>,
         group: Option<Py<PyAny>>,
         resume: Option<Py<PyAny>>,
         finished: Option<Py<PyAny>>,
@@ -335,7 +359,7 @@ impl Dispatcher {
         };
         let groups = PyDict::new(py).unbind();
         let state = Mutex::new(state);
-        Self { input, retries, retry_if, group, groups, resume, finished, state }
+        Self { input, retries, retry_if, wait, group, groups, resume, finished, state }
     }
 
     /// The next to run, begun; `None` if none may start now.
@@ -510,6 +534,7 @@ impl Dispatcher {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.input)?;
         visit.call(&self.retry_if)?;
+        visit.call(&self.wait)?;
         visit.call(&self.group)?;
         visit.call(&self.resume)?;
         visit.call(&self.finished)?;

@@ -25,7 +25,7 @@ struct End {
 }
 
 /// What became of one item: the value that the function returned, or the exception it raised.
-#[pyclass(frozen, module = "ungil.fanout")]
+#[pyclass(frozen, generic, module = "ungil.fanout")]
 pub struct Outcome {
     /// The item, as it came from the input.
     #[pyo3(get)]

@@ -18,7 +18,15 @@ use super::list::Border;
 use super::proxy::{Held, Hold};
 
 /// The proxy of a shared deque.
-#[pyclass(frozen, sequence, subclass, weakref, module = "ungil._native", name = "SharedDeque")]
+#[pyclass(
+    frozen,
+    generic,
+    sequence,
+    subclass,
+    weakref,
+    module = "ungil._native",
+    name = "SharedDeque"
+)]
 pub struct Deque(pub Hold);
 
 #[inline]
@@ -255,7 +263,7 @@ impl Deque {
     #[inline]
     fn take<'py>(&self, py: Python<'py>, end: End) -> PyResult<Bound<'py, PyAny>> {
         let (heap, at) = (&self.0.shared.heap, self.0.at);
-        let item = self.0.change(py, |_| deque::pop(heap, at, end))?;
+        let item = self.0.take_out(py, |_| deque::pop(heap, at, end))?;
         item.ok_or_else(|| PyIndexError::new_err("pop from an empty deque"))
     }
 

@@ -22,7 +22,15 @@ use super::proxy::{Held, Hold};
 use super::{recent, slots};
 
 /// The proxy of a shared dict.
-#[pyclass(frozen, mapping, subclass, weakref, module = "ungil._native", name = "SharedDict")]
+#[pyclass(
+    frozen,
+    generic,
+    mapping,
+    subclass,
+    weakref,
+    module = "ungil._native",
+    name = "SharedDict"
+)]
 pub struct Dict(pub Hold);
 
 impl Dict {
@@ -120,15 +128,15 @@ impl Dict {
         default: Given<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let at = self.0.at;
-        let value =
-            self.with_key(key, |value| self.0.change(key.py(), |op| dict::pop_in(op, at, value)))?;
+        let value = self
+            .with_key(key, |value| self.0.take_out(key.py(), |op| dict::pop_in(op, at, value)))?;
         value.or(default.into()).ok_or_else(|| missing(key))
     }
 
     /// Deletes the key that was put in last; it and its value.
     fn popitem<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let at = self.0.at;
-        let pair = self.0.change(py, |op| {
+        let pair = self.0.take_out(py, |op| {
             let pair = dict::pop_item_in(op, at)?;
             Ok(pair.map(|(key, value)| Value::Tuple(vec![key, value])))
         })?;

@@ -131,7 +131,7 @@ impl<'a, 'py> Drafts<'a, 'py> {
         } else {
             return match extension::take(given)? {
                 Taken::Value(value) => Ok(Draft::Value(value)),
-                Taken::Unfit(reason) => Err(self.unfit_because(given, reason)),
+                Taken::Unfit(reason) => Err(self.unfit_because(&reason)),
             };
         }
         Ok(Draft::New(number))
@@ -270,8 +270,10 @@ impl<'a, 'py> Drafts<'a, 'py> {
         if Arc::ptr_eq(&hold.shared, self.shared) {
             return Ok(Some(hold.at));
         }
-        let place = self.place();
-        Err(PyTypeError::new_err(format!("{place} is an object of another heap")))
+        let subject = self.subject();
+        Err(PyTypeError::new_err(format!(
+            "{subject} is in another heap: share a copy of it (its copy() is an ordinary object)"
+        )))
     }
 
     /// Where in what was given the draft is, as Python would write it.
@@ -289,11 +291,14 @@ impl<'a, 'py> Drafts<'a, 'py> {
         self.path.iter().map(step).collect()
     }
 
-    fn unfit_because(&self, given: &Bound<'py, PyAny>, reason: Option<String>) -> PyErr {
-        let Some(reason) = reason else { return self.unfit(given) };
+    fn unfit_because(&self, reason: &str) -> PyErr {
+        PyTypeError::new_err(format!("{} cannot be shared: {reason}", self.subject()))
+    }
+
+    /// As [`Self::place`], also of what was given itself.
+    fn subject(&self) -> String {
         let place = self.place();
-        let what = if place.is_empty() { "the object" } else { &place };
-        PyTypeError::new_err(format!("{what} cannot be shared: {reason}"))
+        if place.is_empty() { "the object".to_owned() } else { place }
     }
 
     fn unfit(&self, given: &Bound<'py, PyAny>) -> PyErr {

@@ -10,6 +10,8 @@ use pyo3::prelude::*;
 use ungil_heap::Error;
 use ungil_heap::lock::Pause;
 
+use super::transaction;
+
 thread_local! {
     /// What a signal handler raised while this thread waited.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
@@ -67,5 +69,9 @@ impl Pause for WithoutGil {
             py.check_signals()
         })
         .map_err(interrupted)
+    }
+
+    fn may_go_on(&self) -> ungil_heap::Result<()> {
+        Python::attach(transaction::may_go_on).map_err(interrupted)
     }
 }

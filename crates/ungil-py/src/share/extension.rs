@@ -19,8 +19,8 @@ static FUNCTIONS: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
 /// Declares the functions that take values apart and put them together, once.
 ///
 /// `apart` gets an object and returns `(kind, is_alias, key, payload)`, or a sentence that says why
-/// not, or None if it does not know the type. Objects with the same kind and key are equal; one that
-/// is an alias equals its key. `together` gets `(kind, key, payload)`. Keys and payloads are numbers,
+/// not and what to do. Objects with the same kind and key are equal; one that is an alias equals its
+/// key. `together` gets `(kind, key, payload)`. Keys and payloads are numbers,
 /// strings and tuples of such.
 #[pyfunction]
 pub fn set_values(py: Python<'_>, apart: Py<PyAny>, together: Py<PyAny>) -> PyResult<()> {
@@ -37,18 +37,15 @@ fn functions(py: Python<'_>) -> PyResult<&(Py<PyAny>, Py<PyAny>)> {
 pub enum Taken {
     /// It has a value.
     Value(Value<'static>),
-    /// It has none, for this reason if there is one to give.
-    Unfit(Option<String>),
+    /// It has none, for this reason.
+    Unfit(String),
 }
 
 /// The value of an object.
 pub fn take(given: &Bound<'_, PyAny>) -> PyResult<Taken> {
     let parts = functions(given.py())?.0.bind(given.py()).call1((given,))?;
-    if parts.is_none() {
-        return Ok(Taken::Unfit(None));
-    }
     if let Ok(reason) = parts.cast::<PyString>() {
-        return Ok(Taken::Unfit(Some(reason.to_string())));
+        return Ok(Taken::Unfit(reason.to_string()));
     }
     let (kind, is_alias, key, payload): (u8, bool, Bound<'_, PyAny>, Bound<'_, PyAny>) =
         parts.extract()?;

@@ -32,11 +32,17 @@ impl Heap {
         Ok(Self(attached::enter(heap, None)))
     }
 
-    /// A new heap in a file that does not exist yet.
+    /// A new heap, which has this path once it is published.
     #[staticmethod]
-    fn named(path: PathBuf, max_size: usize) -> PyResult<Self> {
-        let heap = Core::named(&path, max_size, Box::new(WithoutGil)).map_err(raised)?;
+    fn unnamed(path: PathBuf, max_size: usize) -> PyResult<Self> {
+        let heap = Core::unnamed(&path, max_size, Box::new(WithoutGil)).map_err(raised)?;
         Ok(Self(attached::enter(heap, Some(path))))
+    }
+
+    /// Gives a heap that `unnamed` made its path, where others find it.
+    fn publish(&self) -> PyResult<()> {
+        let path = self.0.path.as_deref();
+        path.map_or(Ok(()), |path| self.0.heap.publish(path)).map_err(raised)
     }
 
     /// The heap in a file of another process; also `/proc/PID/fd/N`.

@@ -9,6 +9,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PySlice, PyType};
 use ungil_heap::slice::Slice;
+use ungil_heap::transaction::Transaction;
 use ungil_heap::{Error, list};
 
 use super::convert::{self, simple};
@@ -19,10 +20,18 @@ use super::proxy::{Held, Hold};
 use super::{recent, slots};
 
 /// The proxy of a shared list.
-#[pyclass(frozen, sequence, subclass, weakref, module = "ungil._native", name = "SharedList")]
+#[pyclass(
+    frozen,
+    generic,
+    sequence,
+    subclass,
+    weakref,
+    module = "ungil._native",
+    name = "SharedList"
+)]
 pub struct List(pub Hold);
 
-/// How often what has to find the list unchanged is tried.
+/// How often what has to find the list unchanged is tried before nobody else may change it.
 const TRIES: usize = 4;
 
 #[pymethods]
@@ -120,7 +129,7 @@ impl List {
     #[pyo3(signature = (index = Index(-1), /))]
     fn pop<'py>(&self, py: Python<'py>, index: Index) -> PyResult<Bound<'py, PyAny>> {
         let Index(index) = index;
-        match self.0.change(py, |op| list::pop(op.heap(), self.0.at, index))? {
+        match self.0.take_out(py, |op| list::pop(op.heap(), self.0.at, index))? {
             Some(item) => Ok(item),
             None if self.length()? == 0 => Err(PyIndexError::new_err("pop from empty list")),
             None => Err(PyIndexError::new_err("pop index out of range")),
@@ -230,6 +239,14 @@ impl List {
     fn reorder(&self, version: u32, order: Vec<usize>) -> PyResult<bool> {
         list::reorder(&self.0.shared.heap, self.0.at, version, &order).map_err(raised)
     }
+
+    /// Calls a function in a transaction, in which nobody else changes what it looks at.
+    fn alone<'py>(&self, work: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let transaction = self.0.shared.heap.begin().map_err(raised)?;
+        let result = work.call0()?;
+        transaction.commit().map_err(raised)?;
+        Ok(result)
+    }
 }
 
 impl List {
@@ -315,7 +332,14 @@ impl List {
         let (heap, at) = (&self.0.shared.heap, self.0.at);
         // Proxies that stay alive are not made again, for which the list would be locked.
         let mut items;
-        for _ in 0..TRIES {
+        let mut transaction = None;
+        let mut tried = 0;
+        loop {
+            if tried == TRIES {
+                // In one, nobody else changes what is looked at, and comparisons may look at more.
+                transaction = Some(heap.begin().map_err(raised)?);
+            }
+            tried += 1;
             let version;
             (items, version) = self.snapshot(value.py())?;
             let mut found = None;
@@ -335,12 +359,10 @@ impl List {
                 list::pop(heap, at, found).map(|_| true)
             });
             if removed.map_err(raised)? {
+                transaction.map_or(Ok(()), Transaction::commit).map_err(raised)?;
                 return Ok(true);
             }
         }
-        Err(PyValueError::new_err(format!(
-            "list modified during remove: others changed it during each of {TRIES} attempts"
-        )))
     }
 }
 

@@ -43,7 +43,7 @@ pub use proxy::{Held, set_proxy};
 pub use set::Set;
 pub use structs::{Schema, Struct, struct_cas, struct_incr};
 pub use sync::{Barrier, Condition, Event, Lock, Semaphore};
-pub use transaction::Transaction;
+pub use transaction::{Transaction, leave_transaction, set_watch};
 
 /// Adds the classes that PyO3 does not make.
 pub fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {

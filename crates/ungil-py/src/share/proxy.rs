@@ -19,7 +19,7 @@ use ungil_heap::{Error, Heap, object};
 use super::convert;
 use super::deque::Deque;
 use super::dict::Dict;
-use super::errors::raised;
+use super::errors::{interrupted, raised};
 use super::list::List;
 use super::set::Set;
 use super::structs::{self, Struct};
@@ -148,9 +148,8 @@ impl Hold {
         object.ok_or_else(|| raised(Error::Stale))
     }
 
-    /// Changes the heap, and the Python object of the value that `work` took out of a container or
-    /// found in one that it has locked: the shared objects in it are held before others could take
-    /// the last reference.
+    /// Changes the heap, and the Python object of the value that `work` found in a container that it
+    /// has locked: the shared objects in it are held before others could take the last reference.
     ///
     /// # Errors
     /// Those of `work`, which may be called twice.
@@ -159,30 +158,79 @@ impl Hold {
         py: Python<'py>,
         mut work: impl FnMut(&mut Op<'h>) -> ungil_heap::Result<Option<Value<'static>>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let heap = &*self.shared.heap;
-        let mut roots = Vec::new();
-        let found = heap.change(|op| {
-            for root in roots.drain(..) {
-                heap.release(root)?;
+        let mut holds = Holds { shared: &self.shared, roots: Vec::new() };
+        let found = self.shared.heap.change(|op| holds.of(work(op)?));
+        let found = found.map_err(raised)?;
+        found.map(|value| holds.build(py, &value)).transpose()
+    }
+
+    /// As [`Self::change`], of a value that `work` takes out: that has happened only if the value
+    /// has become an object. Where that needs Python (a class that is imported here or is not, a
+    /// pickle), it is made before others can see that the value is gone.
+    ///
+    /// # Errors
+    /// Those of `work`, which may be called twice; what Python raises. Then the value is still there.
+    pub fn take_out<'h, 'py>(
+        &'h self,
+        py: Python<'py>,
+        mut work: impl FnMut(&mut Op<'h>) -> ungil_heap::Result<Option<Value<'static>>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let mut holds = Holds { shared: &self.shared, roots: Vec::new() };
+        let taken = self.shared.heap.change(|op| {
+            let Some(value) = holds.of(work(op)?)? else { return Ok(Ok(None)) };
+            if needs_python(&value) {
+                let object = holds.build(py, &value).map_err(interrupted)?;
+                return Ok(Err(object));
             }
-            let Some(value) = work(op)? else { return Ok(None) };
-            let mut objects = Vec::new();
-            objects_of(&value, &mut objects);
-            for at in objects {
-                roots.extend(heap.hold(None, || Ok(Some(at)))?);
-            }
-            Ok(Some(value))
+            Ok(Ok(Some(value)))
         });
-        match found.map_err(raised)? {
-            Some(value) => {
-                let held = roots.into_iter().map(|root| self.shared.proxy(py, root));
-                // All of them, also if one fails: those that have a proxy are released by it.
-                let held: Vec<PyResult<_>> = held.collect();
-                let held: Vec<_> = held.into_iter().collect::<PyResult<_>>()?;
-                built(py, &value, &mut held.into_iter()).map(Some)
-            }
-            None => Ok(None),
+        match taken.map_err(raised)? {
+            Err(object) => Ok(Some(object)),
+            Ok(Some(value)) => holds.build(py, &value).map(Some),
+            Ok(None) => Ok(None),
         }
+    }
+}
+
+/// The shared objects in a value that is on its way to Python.
+struct Holds<'s> {
+    shared: &'s Arc<Shared>,
+    roots: Vec<Root>,
+}
+
+impl Holds<'_> {
+    /// Holds the objects in a value that an operation has locked, and no longer those of an earlier
+    /// one.
+    fn of(&mut self, value: Option<Value<'static>>) -> ungil_heap::Result<Option<Value<'static>>> {
+        let heap = &self.shared.heap;
+        for root in self.roots.drain(..) {
+            heap.release(root)?;
+        }
+        let Some(value) = value else { return Ok(None) };
+        let mut objects = Vec::new();
+        objects_of(&value, &mut objects);
+        for at in objects {
+            self.roots.extend(heap.hold(None, || Ok(Some(at)))?);
+        }
+        Ok(Some(value))
+    }
+
+    /// Builds the Python object of the value.
+    fn build<'py>(&mut self, py: Python<'py>, value: &Value<'_>) -> PyResult<Bound<'py, PyAny>> {
+        let held = self.roots.drain(..).map(|root| self.shared.proxy(py, root));
+        // All of them, also if one fails: those that have a proxy are released by it.
+        let held: Vec<PyResult<_>> = held.collect();
+        let held: Vec<_> = held.into_iter().collect::<PyResult<_>>()?;
+        built(py, value, &mut held.into_iter())
+    }
+}
+
+/// Whether code of Python's has to run, and could fail, before the value is an object.
+fn needs_python(value: &Value<'_>) -> bool {
+    match value {
+        Value::Extension { .. } | Value::Object(_) => true,
+        Value::Tuple(values) | Value::FrozenSet(values) => values.iter().any(needs_python),
+        _ => false,
     }
 }
 

@@ -13,7 +13,7 @@ use super::errors::raised;
 use super::proxy::{Held, Hold};
 
 /// The proxy of a shared set.
-#[pyclass(frozen, subclass, weakref, module = "ungil._native", name = "SharedSet")]
+#[pyclass(frozen, generic, subclass, weakref, module = "ungil._native", name = "SharedSet")]
 pub struct Set(pub Hold);
 
 #[pymethods]
@@ -72,7 +72,7 @@ impl Set {
 
     /// Takes any member out.
     fn pop<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let member = self.0.change(py, |op| set::pop_in(op, self.0.at))?;
+        let member = self.0.take_out(py, |op| set::pop_in(op, self.0.at))?;
         member.ok_or_else(|| PyKeyError::new_err("pop from an empty set"))
     }
 

@@ -25,6 +25,7 @@ from ungil.lab.experiment import (
 )
 from ungil.lab.figures import median, ratio, seconds, times, whole
 from ungil.lab.interpreters import Interpreter
+from ungil.lab.published import CALLS, COUNTDOWN, COUNTED, Calls
 from ungil.lab.results import Results
 from ungil.lab.workload import run, words_of
 
@@ -96,8 +97,9 @@ def _tables(results: Results) -> Sequence[Table]:
 
 
 def _times(results: Results) -> Table:
-    published = ("Beazley 2009, n = 100,000,000", "24.6 s", "1.85x", "1.54x", "", "", "")
-    rows = [Row(published, "published")]
+    then = [times(COUNTDOWN[it] / COUNTDOWN[SEQUENCE]) for it in (THREADS, ONE_CORE)]
+    label = f"Beazley 2009, n = {whole(COUNTED)}"
+    rows = [Row((label, seconds(COUNTDOWN[SEQUENCE]), *then, "", "", ""), "published")]
     for python in results.pythons():
         rows.append(
             Row(
@@ -116,8 +118,10 @@ def _times(results: Results) -> Table:
 
 def _costs(results: Results) -> Table:
     rows = [
-        Row(("Beazley 2009, Unix", "736", "1,149", "", ""), "published"),
-        Row(("Beazley 2009, Mac", "3.3 million", "9.5 million", "", ""), "published"),
+        Row(
+            (f"Beazley 2009, {it.system}", whole(it.sequence), _in_threads(it), "", ""), "published"
+        )
+        for it in CALLS
     ]
     for python in results.pythons():
         calls = [
@@ -132,6 +136,12 @@ def _costs(results: Results) -> Table:
     return Table(columns, rows, "what it takes")
 
 
+def _in_threads(calls: Calls) -> str:
+    if calls.two_cores == calls.threads:
+        return whole(calls.threads)
+    return f"{whole(calls.threads)}; on two cores {whole(calls.two_cores)}"
+
+
 def _charts(results: Results) -> Sequence[Chart]:
     pythons = results.pythons()
 
@@ -139,7 +149,7 @@ def _charts(results: Results) -> Sequence[Chart]:
         return [_slowdown(results, python, variant) for python in pythons]
 
     series = [
-        Series("then", ["Beazley 2009"], [45.5 / 24.6], "published"),
+        Series("then", ["Beazley 2009"], [COUNTDOWN[THREADS] / COUNTDOWN[SEQUENCE]], "published"),
         Series("now, stock", pythons, slowdowns(THREADS)),
         Series("now, ungil batch", pythons, slowdowns("batch"), "ungil"),
     ]
@@ -169,13 +179,18 @@ EXPERIMENT = Experiment(
     ),
     source=Source("David Beazley", 2009, "talk: Inside the Python GIL"),
     published=(
-        Figure("in sequence, n = 100,000,000", 24.6, "s"),
-        Figure("in two threads", 45.5, "s"),
-        Figure("in two threads, one core", 38.0, "s"),
-        Figure("system calls in sequence, Unix", 736, ""),
-        Figure("system calls in two threads, Unix", 1_149, ""),
-        Figure("system calls in sequence, Mac (Mach)", 3.3e6, ""),
-        Figure("system calls in two threads, Mac (Mach)", 9.5e6, ""),
+        Figure("in sequence, n = 100,000,000", COUNTDOWN[SEQUENCE], "s"),
+        Figure("in two threads, two cores", COUNTDOWN[THREADS], "s"),
+        Figure("in two threads, one core", COUNTDOWN[ONE_CORE], "s"),
+        *(
+            Figure(f"system calls {how}, {it.system}", calls, "")
+            for it in CALLS
+            for how, calls in (
+                ("in sequence", it.sequence),
+                ("in two threads", it.threads),
+                ("in two threads on two cores", it.two_cores),
+            )
+        ),
     ),
     reading="1x is as fast as no threads at all; what is above is the price of sharing the GIL.",
     plan=lambda plan: list(_plan(plan)),

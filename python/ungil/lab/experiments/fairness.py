@@ -16,6 +16,7 @@ from ungil.lab.experiment import (
     Cell,
     Chart,
     Experiment,
+    Figure,
     Kind,
     Measured,
     Plan,
@@ -26,6 +27,7 @@ from ungil.lab.experiment import (
 )
 from ungil.lab.figures import NOTHING, jain, number, whole
 from ungil.lab.interpreters import Interpreter
+from ungil.lab.published import PETERS, Gaps
 from ungil.lab.results import Results
 from ungil.lab.workload import run
 
@@ -85,11 +87,49 @@ def _worst_in_words(loopers: Sequence[Looper]) -> str:
 
 def _tables(results: Results) -> Sequence[Table]:
     pythons = results.pythons()
-    return [_overview(results, pythons), *(_his(results, python) for python in pythons[-1:])]
+    return [
+        _overview(results, pythons),
+        *(_his(results, python) for python in pythons[-1:]),
+        _published(),
+    ]
+
+
+def _of_peters(threads: int) -> Sequence[Gaps]:
+    return [row for row in PETERS if row.threads == threads]
+
+
+def _published() -> Table:
+    """His table, in his layout."""
+    rows = [
+        Row(
+            (
+                str(it.threads) if it.tid == 0 else "",
+                str(it.tid),
+                f"{it.mean_ms:.2f}",
+                f"{it.longest_ms:.2f}",
+                f"{whole(it.at)} of {whole(it.turns)}",
+            ),
+            "published",
+        )
+        for it in PETERS
+    ]
+    columns = ("threads", "tid", "mean gap ms", "max gap ms", "at turn")
+    return Table(columns, rows, "Peters 2002: one second on Windows 98SE")
 
 
 def _overview(results: Results, pythons: Sequence[str]) -> Table:
-    rows: list[Row] = []
+    then = {n: _of_peters(n) for n in SHOWN}
+    rows = [
+        Row(
+            (
+                "Peters 2002",
+                *(number(max(it.longest_ms for it in then[n])) for n in SHOWN),
+                "",
+                *(f"{jain(it.turns for it in then[n]):.3f}" for n in SHOWN),
+            ),
+            "published",
+        )
+    ]
     for python in pythons:
         for variant in VARIANTS:
             of = {n: _loopers(results, python, variant, n) for n in range(1, MOST + 1)}
@@ -141,6 +181,8 @@ def _his(results: Results, python: str) -> Table:
 
 def _charts(results: Results) -> Sequence[Chart]:
     numbers = list(range(1, MOST + 1))
+    longest = [max(it.longest_ms for it in _of_peters(n)) for n in numbers]
+    then = Series("Peters 2002", numbers, longest, "published")
     series = [
         Series(
             f"{python} {variant}",
@@ -158,10 +200,11 @@ def _charts(results: Results) -> Sequence[Chart]:
         Chart(
             "lines",
             "Longest gap of any thread",
-            f"With {MOST} threads: {', '.join(told) or 'not measured'}.",
+            f"With {MOST} threads: {number(longest[-1])} ms in 2002;"
+            f" now {', '.join(told) or 'not measured'}.",
             x_label="threads",
             y_label="ms",
-            series=series,
+            series=[then, *series],
             log_y=True,
         )
     ]
@@ -175,7 +218,11 @@ EXPERIMENT = Experiment(
         " the gap between its turns: on average, and the longest."
     ),
     source=Source("Tim Peters", 2002, "python-list: Threading unfairness, 18 May"),
-    published=(),
+    published=(
+        Figure("longest gap of a thread that is alone", PETERS[0].longest_ms, "ms"),
+        Figure("of 7 threads", max(it.longest_ms for it in _of_peters(7)), "ms"),
+        Figure("mean gap of 7 threads", PETERS[-1].mean_ms, "ms"),
+    ),
     reading=(
         "Of n threads each should wait n - 1 switch intervals of 5 ms at most. Jain's index of the"
         " turns is 1 if all had as many, 1/n if one had all. A gap in which no thread ran is the"

@@ -26,10 +26,12 @@ from ungil.lab.experiment import (
 )
 from ungil.lab.figures import NOTHING, median, milliseconds, ratio, times, whole
 from ungil.lab.interpreters import Interpreter
+from ungil.lab.published import APPLICATION, APPLICATION_FUTEX_PERCENT, FUTEX, FUTEX_S
 from ungil.lab.results import Results
 from ungil.lab.workload import run, words_of
 
 NAME = "futex"
+PTHREAD, PTH = FUTEX
 ALONE, IDLE, TURNS = "alone", "idle", "turns"
 CALLS = "futex calls, "
 GREEN = ", green"
@@ -102,12 +104,51 @@ def _number(results: Results, variant: str) -> str:
 
 
 def _tables(results: Results) -> Sequence[Table]:
-    return [_imports(results), _turns(results)]
+    return [_imports(results), _turns(results), _then()]
+
+
+def _then() -> Table:
+    """Everything that the text tells in numbers."""
+    of_application = ("the application before that", *_seconds(), whole(APPLICATION["futex"]))
+    others = ", ".join(f"{name} {whole(n)}" for name, n in APPLICATION.items() if name != "futex")
+    rows = [
+        Row(
+            (
+                f"a million imports, {it.threads}",
+                *_seconds(it.wall_s, it.user_s, it.system_s),
+                whole(it.futex),
+                f"read {whole(it.read)}, _llseek {whole(it.llseek)}",
+            ),
+            "published",
+        )
+        for it in FUTEX
+    ]
+    rows.append(Row((*of_application, others), "published"))
+    columns = ("", "wall", "user", "system", "futex", "other system calls")
+    title = (
+        f"2007: futex was {APPLICATION_FUTEX_PERCENT:g} % of the application's time in system"
+        f" calls, and {milliseconds(FUTEX_S)} of the imports'"
+    )
+    return Table(columns, rows, title)
+
+
+def _seconds(*times_s: float) -> tuple[str, ...]:
+    return tuple(map(milliseconds, times_s)) if times_s else ("",) * 3
 
 
 def _imports(results: Results) -> Table:
     rows = [
-        Row(("Majkowski 2007", "1,000,020", "", "", "", "0.70x to 0.75x"), "published"),
+        Row(
+            (
+                "Majkowski 2007, Python 2.5.1",
+                whole(PTHREAD.futex),
+                "",
+                "",
+                milliseconds(PTHREAD.wall_s),
+                times(PTH.wall_s / PTHREAD.wall_s),
+            ),
+            "published",
+        ),
         *(
             Row(
                 (
@@ -193,7 +234,10 @@ EXPERIMENT = Experiment(
         "Marek Majkowski", 2007, "blog: GNU pth instead of pthread: hardcore python tuning"
     ),
     published=(
-        Figure("futex calls of a million imports", 1_000_020, ""),
+        Figure("futex calls of a million imports", PTHREAD.futex, ""),
+        Figure("a million imports", PTHREAD.wall_s, "s"),
+        Figure("the same with GNU Pth", PTH.wall_s, "s"),
+        Figure("futex calls of the application", APPLICATION["futex"], ""),
         Figure("wall-clock time that GNU Pth saved, at least", 25, "%"),
         Figure("wall-clock time that GNU Pth saved, at most", 30, "%"),
     ),

@@ -27,6 +27,7 @@ from ungil.lab.experiment import (
 )
 from ungil.lab.figures import NOTHING, number
 from ungil.lab.interpreters import Interpreter
+from ungil.lab.published import POSH, POSH_S
 from ungil.lab.results import Results
 from ungil.lab.workload import run
 
@@ -43,10 +44,9 @@ NO_FREE_THREADED = (
     "there is no free-threaded Python here: uv python install 3.13t, or pyenv install 3.13t"
 )
 
-# S. V. Valvåg, K. Jacobsen, Å. Kvalnes, "POSH: Python Object Sharing", PyCon DC 2003, table 2: what
-# 1 to 8 workers took on 8 processors of 200 MHz with Python 2.2. The paper's weights follow.
-SECONDS_OF_THREADS = (433.4, 466.5, 468.3, 471.0, 472.8, 473.2, 473.4, 474.2)
-SECONDS_OF_POSH = (439.2, 225.3, 155.9, 116.6, 94.1, 80.4, 69.2, 61.7)
+# S. V. Valvåg, K. Jacobsen, Å. Kvalnes, "POSH: Python Object Sharing", PyCon DC 2003: what 1 to 8
+# workers took on 8 processors of 200 MHz with Python 2.2.
+THEN = {THREADS: "threads", SHARE: "processes"}
 
 SIZE, WORKERS, ROUNDS = 200, range(1, 9), 3
 SIZE_QUICK, WORKERS_QUICK, ROUNDS_QUICK = 160, (1, 2, 4), 1
@@ -123,8 +123,7 @@ def _one_thread_s(results: Results, python: str) -> float | None:
 
 def published(how: str, workers: int) -> float:
     """What the paper has for threads or for shared objects, of one thread's time, in percent."""
-    seconds = SECONDS_OF_POSH if how == SHARE else SECONDS_OF_THREADS
-    return 100 * seconds[workers - 1] / SECONDS_OF_THREADS[0]
+    return POSH[THEN[how]][workers - 1]
 
 
 def _workers(results: Results) -> list[int]:
@@ -142,8 +141,8 @@ def _published(results: Results) -> Table:
         Row(
             (
                 str(it),
-                f"{SECONDS_OF_THREADS[it - 1]:.1f}",
-                f"{SECONDS_OF_POSH[it - 1]:.1f}",
+                f"{POSH_S[THEN[THREADS]][it - 1]:.1f}",
+                f"{POSH_S[THEN[SHARE]][it - 1]:.1f}",
                 f"{published(THREADS, it):.1f}",
                 f"{published(SHARE, it):.1f}",
             ),
@@ -217,7 +216,7 @@ EXPERIMENT = Experiment(
     ),
     source=Source("Valvåg, Jacobsen, Kvalnes", 2003, "paper: POSH: Python Object Sharing"),
     published=(
-        Figure("seconds of one thread", SECONDS_OF_THREADS[0], "s"),
+        Figure("seconds of one thread", POSH_S["threads"][0], "s"),
         Figure("eight threads, of one thread's time", published(THREADS, 8), "%"),
         Figure("POSH with one process, of one thread's time", published(SHARE, 1), "%"),
         Figure("POSH with two processes", published(SHARE, 2), "%"),

@@ -47,6 +47,8 @@ pub struct Lean {
     /// When tasks have to end, by the key that they began with. All have equally long, so this is a
     /// queue.
     pub(super) timeouts: Timers,
+    /// When it was last looked which descriptors are ready.
+    looked: u64,
     /// What ends the fan-out.
     pub(super) raised: Option<PyErr>,
     /// How many have ended since the caller last had a look.
@@ -81,6 +83,7 @@ impl Lean {
             if is_busy {
                 begun = now();
                 self.waits.look(&mut self.ready)?;
+                self.looked = now();
                 continue;
             }
             let until = dispatcher.pauses_until(now());
@@ -120,9 +123,6 @@ impl Lean {
         while let Some(key) = self.waits.due(time) {
             self.resume(py, key)?;
         }
-        while let Some(birth) = self.timeouts.pop(time) {
-            self.is_over_time(py, birth, time);
-        }
         for generator in self.generators.take() {
             self.close_generator(py, &generator)?;
         }
@@ -130,6 +130,11 @@ impl Lean {
         for _ in 0..self.ready.len() {
             let Some(key) = self.ready.pop_front() else { break };
             self.resume(py, key)?;
+        }
+        // After those, and no later than descriptors were looked at: a loop that comes late ends
+        // nobody who has only waited for it.
+        while let Some(birth) = self.timeouts.pop(self.looked) {
+            self.is_over_time(py, birth, time);
         }
         match self.raised.take() {
             Some(error) => Err(error),
@@ -140,6 +145,7 @@ impl Lean {
     fn wait(&mut self, py: Python<'_>, until: Option<u64>) -> PyResult<()> {
         let until = [until, self.waits.next(), self.timeouts.next()].into_iter().flatten().min();
         self.waits.wait(py, until, &mut self.ready)?;
+        self.looked = now();
         self.check_process()
     }
 
@@ -160,6 +166,7 @@ impl Lean {
                 self.wait(py, Some(end))?;
             } else {
                 self.waits.look(&mut self.ready)?;
+                self.looked = now();
             }
         }
         Ok(())
@@ -198,6 +205,7 @@ impl Lean {
             ready: VecDeque::new(),
             waits: Waits::default(),
             timeouts: Timers::new(),
+            looked: 0,
             raised: None,
             ended: 0,
             lag: Lag::default(),

@@ -1,0 +1,114 @@
+"""What the texts published is in the lab, whole and as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lab import results
+
+from ungil.lab import published
+from ungil.lab.experiment import Experiment
+from ungil.lab.experiments import countdown, fairness, fanout, futex, matmul, tick
+
+# The same facts, written down a second time.
+TABLES = Path(__file__).with_name("published.md")
+RTTS_S = {"50ms": 0.05, "100ms": 0.1, "300ms": 0.3, "1s": 1.0}
+
+
+def table(title: str) -> list[list[str]]:
+    """The rows of a table under the heading that begins so, without those of its head."""
+    _, _, after = TABLES.read_text(encoding="utf-8").partition(f"# {title}")
+    lines = after.split("\n#")[0].splitlines()
+    rows = [line.strip("|").split("|") for line in lines if line.startswith("|")]
+    return [[cell.strip() for cell in row] for row in rows[2:]]
+
+
+def test_peters_table_is_whole() -> None:
+    rows = [
+        (int(threads), int(tid), float(mean), float(longest), int(at), int(turns))
+        for threads, tid, mean, longest, at, turns in table("1.")
+    ]
+    assert len(rows) == 28
+    assert [tuple(row) for row in published.PETERS] == rows
+
+
+def test_beazleys_figures_are_as_they_were() -> None:
+    said = {row[0]: row[1] for row in table("2.")}
+    in_sequence, threads, one_core = (f"{it} s" for it in published.COUNTDOWN.values())
+    assert said["count(100,000,000) twice in sequence"] == in_sequence
+    assert said["in two threads, two cores"] == threads
+    assert said["in two threads, one core switched off"] == one_core
+    assert said["`-1 in xrange(100000000)`, one tick"] == f"{published.TICK_S} s"
+    unix, mac = published.CALLS
+    assert said["system calls in sequence"] == f"{unix.sequence} (Unix), {mac.sequence} (Mac)"
+    for what, of_unix, of_mac in (
+        ("two threads", unix.threads, mac.threads),
+        ("two threads on two cores", unix.two_cores, mac.two_cores),
+    ):
+        assert said[what] == f"{of_unix:,} (Unix), {of_mac / 1e6:.1f} million (Mac)"
+
+
+def test_the_whole_sweep_of_nornir_and_gornir_is_there() -> None:
+    nornir = [
+        (float(rtt), workers, float(user), float(system), int(cpu), float(wall))
+        for rtt, workers, user, system, cpu, wall in table("3.")
+    ]
+    gornir = [
+        (RTTS_S[rtt], processors, float(user), float(system), int(cpu), float(wall))
+        for rtt, processors, user, system, cpu, wall in table("gornir")
+    ]
+    assert (len(nornir), len(gornir)) == (32, 12)
+    assert [tuple(row) for row in published.NORNIR] == nornir
+    assert [tuple(row) for row in published.GORNIR] == gornir
+
+
+def test_ours_have_the_same_numbers_of_workers() -> None:
+    assert [f"{it:,}" for it in fanout.WORKERS] == list(
+        dict.fromkeys(it.workers for it in published.NORNIR)
+    )
+    assert list(fanout.RTTS_S) == list(dict.fromkeys(it.rtt_s for it in published.NORNIR))
+
+
+def test_both_tables_of_futex_calls_are_there() -> None:
+    (imports, *calls) = table("4.")
+    for column, row in enumerate(published.FUTEX, start=1):
+        times = (row.wall_s, row.user_s, row.system_s)
+        assert [float(it) for it in imports[column].split(" / ")] == list(times)
+        counted = [int(it[column].split(" ")[0].replace(",", "")) for it in calls]
+        assert counted == [row.futex, row.read, row.llseek]
+    assert f"({published.FUTEX_S} s)" in calls[0][1]
+
+
+def test_both_tables_of_posh_are_there() -> None:
+    weights = [tuple(float(it) for it in row[1:]) for row in table("5.")]
+    assert list(published.POSH.values()) == weights
+    for how, seconds in published.POSH_S.items():
+        assert [round(100 * it / 433.4, 1) for it in seconds][2:] == list(published.POSH[how])[2:]
+
+
+@pytest.mark.parametrize(
+    ("experiment", "shown"),
+    [
+        (fairness.EXPERIMENT, ("47.98", "2,313 of 103,305", "5,978")),
+        (countdown.EXPERIMENT, ("24.6 s", "117", "9,500,000")),
+        (tick.EXPERIMENT, ("6,600 ms",)),
+        (futex.EXPERIMENT, ("1,000,020", "15,192", "sendto 896", "GNU Pth", "4,504")),
+        (matmul.EXPERIMENT, ("100.7", "466.5", "14.2")),
+    ],
+    ids=lambda it: getattr(it, "name", ""),
+)
+def test_it_is_shown_before_anything_is_measured(
+    experiment: Experiment, shown: tuple[str, ...]
+) -> None:
+    tables = experiment.tables(results())
+    text = "\n".join(" ".join((table.title, *row.cells)) for table in tables for row in table.rows)
+    for figure in shown:
+        assert figure in text
+
+
+def test_all_of_it_is_in_the_file_of_results() -> None:
+    as_json = results().as_json()["published"]
+    assert as_json["fairness"][0]["longest_ms"] == 47.98
+    assert len(as_json["fanout"]["nornir"]) == 32
+    assert as_json["matmul"]["threads"]["one_thread_is_100"][1] == 100.7

@@ -1,0 +1,98 @@
+"""Shared objects beside other libraries, and what a refusal says."""
+
+from __future__ import annotations
+
+import bisect
+import copy
+import dataclasses
+import json
+import pprint
+import random
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy
+import pytest
+
+from ungil import share
+
+
+@pytest.fixture
+def heap() -> share.Heap:
+    return share.Heap(max_size=1 << 22)
+
+
+class Pair(NamedTuple):
+    one: int
+    two: int
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+
+
+class Interface:
+    """As numpy's arrays say what they are."""
+
+    __array_interface__ = None
+
+
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        (Point(1), "it is of type Point; declare the class with @share.struct instead of @datacl"),
+        (Path("x"), "it is of type PosixPath; share str() of it, or wrap it in share.Pickled"),
+        (Interface(), "it is of type Interface; share its tolist() or its tobytes(), or wrap it"),
+        (Pair(1, 2), "it is of type Pair; share tuple() of it, or wrap it in share.Pickled"),
+        (object(), "it is of type object; declare its class with @share.struct, or wrap it in sh"),
+    ],
+)
+def test_a_refusal_names_the_place_and_the_remedy(
+    heap: share.Heap, given: object, remedy: str
+) -> None:
+    with pytest.raises(TypeError) as refusal:
+        heap.root["x"] = {"a": [given]}
+    assert str(refusal.value).startswith(f"['a'][0] cannot be shared: {remedy}")
+    with pytest.raises(TypeError) as refusal:
+        heap.root["x"] = given
+    assert str(refusal.value).startswith(f"the object cannot be shared: {remedy}")
+
+
+def test_an_object_of_another_heap_is_refused_with_what_to_do(heap: share.Heap) -> None:
+    other = share.Heap(max_size=1 << 22)
+    with pytest.raises(TypeError, match=r"^the object is in another heap: share a copy of it"):
+        heap.root["x"] = other.share([1])
+    with pytest.raises(TypeError, match=r"^\[0\] is in another heap: share a copy of it"):
+        heap.root["x"] = [other.share([1])]
+
+
+def test_the_classes_take_type_arguments_and_are_named_as_they_are_written(
+    heap: share.Heap,
+) -> None:
+    for class_, args in ((share.dict, (str, int)), (share.list, (int,)), (share.set, (int,))):
+        assert class_[args].__origin__ is class_  # type: ignore[index]
+        assert class_.__module__ == "ungil.share"
+    assert repr(share.deque) == "<class 'ungil.share.deque'>"
+    with pytest.raises(TypeError, match=r"Object of type share\.dict is not JSON serializable"):
+        json.dumps(heap.root)
+
+
+def test_what_docs_say_of_other_libraries_is_true(heap: share.Heap) -> None:
+    nested: dict[str, Any] = {"a": [1, {"b": [2]}], "c": {}}
+    d = heap.share(nested)
+    assert json.loads(json.dumps(d, default=copy.copy)) == nested
+    assert copy.deepcopy(d) == nested
+    assert type(copy.deepcopy(d)["a"]) is list
+    assert pprint.pformat(d).startswith("share.dict({'a': share.list([1, share.dict(")
+    items = heap.share([1, 3])
+    bisect.insort(items, 2)
+    assert items == [1, 2, 3]
+    assert random.Random(0).choice(items) in (1, 2, 3)
+    assert sorted(d) == ["a", "c"]
+
+
+def test_numpy_is_told_that_a_dict_is_no_array(heap: share.Heap) -> None:
+    with pytest.raises(TypeError, match=r"give its copy\(\) to numpy or pandas"):
+        numpy.asarray(heap.root)
+    assert numpy.asarray(heap.share([1, 2])).tolist() == [1, 2]
