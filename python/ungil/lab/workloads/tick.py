@@ -14,6 +14,7 @@ Runs on every Python since 2.7.
 from __future__ import print_function
 
 import json
+import os
 import signal
 import sys
 import threading
@@ -50,12 +51,15 @@ n = int(sys.argv[1])
 # Its default is to be ignored where a shell started us in the background.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # Against being left alone for ever, should whoever was to interrupt us be gone.
+parent = os.getppid()
 signal.alarm(300)
 threads = [
     threading.Thread(target=note_gaps, args=("computing", lambda: None)),
     threading.Thread(target=note_gaps, args=("sleeping", lambda: time.sleep(0.001))),
 ]
 for thread in threads:
+    # They end with us, whatever ends us.
+    thread.daemon = True
     thread.start()
 while len(gaps) < len(threads):
     time.sleep(0.001)
@@ -66,8 +70,9 @@ try:
     sys.stdout.flush()
     tick(n)
     ended = now()
-    while True:
+    while os.getppid() == parent:
         time.sleep(0.01)
+    sys.exit(1)
 except KeyboardInterrupt:
     seen = now()
 over = True
