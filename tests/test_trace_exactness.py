@@ -113,21 +113,32 @@ def test_each_known_wait_is_exactly_one_slice(known: Known) -> None:
     assert waited >= 0.98 * len(in_vain) > 0
 
 
-def test_the_sums_of_the_report_agree_with_the_programs_clock(known: Known) -> None:
+def test_the_sums_of_the_report_are_those_of_all_slices(known: Known) -> None:
+    # Of which the tests before this one say that they agree with the program's clock.
+    for role, kind, told in (("holder", "hold", "held_s"), ("waiter", "wait", "waited_s")):
+        slices = known.track(role).of(kind)
+        total_s = sum(it.end_ns - it.start_ns for it in slices) / 1e9
+        assert known.row(role)[told] == pytest.approx(total_s, rel=0.001)
     held_s = sum(ended - began for _, began, ended, _ in known.holds) / 1e9
-    assert known.row("holder")["held_s"] == pytest.approx(held_s, rel=0.02)
-    waited_s = sum(got - asked for asked, got in known.waits) / 1e9
-    assert known.row("waiter")["waited_s"] == pytest.approx(waited_s, rel=0.02)
+    assert known.row("holder")["held_s"] >= held_s - HOLDS * known.error_ns / 1e9
 
 
-def test_all_that_was_waited_is_blamed_on_the_holder(known: Known) -> None:
+def test_all_that_was_waited_while_it_held_is_blamed_on_the_holder(known: Known) -> None:
+    # Not all of a wait: on a machine under load the kernel may not run who has got the GIL.
+    waits, holds = known.track("waiter").of("wait"), known.track("holder").of("hold")
+    meanwhile_ns = sum(
+        max(0, min(wait.end_ns, hold.end_ns) - max(wait.start_ns, hold.start_ns))
+        for wait in waits
+        for hold in holds
+    )
     tids = known.recording.told["tids"]
     (row,) = [
         row
         for row in known.recording.gil["blame"]
         if (row["victim"], row["culprit"]) == (tids["waiter"], tids["holder"])
     ]
-    assert row["waited_s"] == pytest.approx(known.row("waiter")["waited_s"], rel=0.02)
+    assert row["waited_s"] == pytest.approx(meanwhile_ns / 1e9, rel=0.001)
+    assert row["waited_s"] > 0
 
 
 def test_threads_are_called_as_python_calls_them(known: Known) -> None:
