@@ -158,7 +158,7 @@ impl Host for Here {
                 0,
             );
             let interrupted = result == -1 && last_errno() == libc::EINTR && is_main();
-            libc::pthread_mutex_lock(self.mutex);
+            handoff::lock_patiently(self.mutex);
             interrupted
         };
         // An interruption is remembered in errno until the GIL is taken: take_gil calls `wait` as

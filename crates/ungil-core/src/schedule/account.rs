@@ -187,8 +187,9 @@ pub struct Hold {
     pub used_ns: u64,
     /// Whether it was asked to let go.
     pub forced: bool,
-    /// Whether it got it from another thread, and did not just take back what it had let go of.
-    pub handed_over: bool,
+    /// How long it took to get it from another thread, 0 if the holder just took back what it had
+    /// let go of.
+    pub handoff_ns: u64,
 }
 
 /// The thread that woke the calling one, which had waited for a lock.

@@ -11,6 +11,13 @@ use std::cell::Cell;
 const MEASURED_FROM_NS: u64 = 100_000;
 /// A shorter hold of a thread that took the GIL back is not worth the arithmetic of a policy.
 const TINY_NS: u64 = 20_000;
+/// What a use is charged with beside its own time if it began with a handoff, in which nobody has
+/// the GIL: how long that took, between these bounds. Else many threads with uses shorter than that
+/// would share out the rest of the time only. It takes 7 us where the thread that is woken finds a
+/// processor, some three times that where it does not sleep on the waker's own. More than the
+/// upper bound is not the fault of those that share, but of whoever has the processors.
+const LEAST_HANDOFF_NS: u64 = 7_000;
+const MOST_HANDOFF_NS: u64 = 30_000;
 
 /// The holder of one GIL, or the thread that let go of it last.
 #[derive(Debug)]
@@ -21,8 +28,8 @@ pub(super) struct Holder {
     wanted_since_ns: Cell<u64>,
     /// Its CPU time at that time, if it noted that itself.
     cpu_ns: Cell<Option<u64>>,
-    /// Whether it got the GIL from another thread.
-    handed_over: Cell<bool>,
+    /// How long it took to get the GIL from another thread, 0 if it did not.
+    handoff_ns: Cell<u64>,
     /// Since when it has the GIL, if it had waited for it and nobody else did; otherwise 0.
     since_ns: Cell<u64>,
     /// When the GIL was let go of last while somebody wanted it.
@@ -41,7 +48,7 @@ impl Holder {
             account: Cell::new(Account::new()),
             wanted_since_ns: Cell::new(0),
             cpu_ns: Cell::new(None),
-            handed_over: Cell::new(true),
+            handoff_ns: Cell::new(LEAST_HANDOFF_NS),
             since_ns: Cell::new(0),
             left_ns: Cell::new(0),
             switches: Cell::new(0),
@@ -91,7 +98,7 @@ impl Holder {
             own.has_waited();
             self.cpu_ns.set(own.last_cpu_ns());
         });
-        self.handed_over.set(false);
+        self.handoff_ns.set(0);
         self.wanted_since_ns.set(left_ns);
     }
 
@@ -100,7 +107,8 @@ impl Holder {
         let cpu_ns = modify(account, |own| own.cpu_ns(now_ns, || host.thread_cpu_ns()));
         self.becomes(account);
         self.standing.set(standing);
-        self.handed_over.set(true);
+        let handoff_ns = now_ns.saturating_sub(self.left_ns.get());
+        self.handoff_ns.set(handoff_ns.clamp(LEAST_HANDOFF_NS, MOST_HANDOFF_NS));
         self.wanted_since_ns.set(now_ns);
         self.cpu_ns.set(Some(cpu_ns));
     }
@@ -123,7 +131,7 @@ impl Holder {
         }
         self.wanted_since_ns.set(now_ns);
         self.cpu_ns.set(None);
-        self.handed_over.set(true);
+        self.handoff_ns.set(LEAST_HANDOFF_NS);
         // All holds since then took this long on average; one that computes took just one.
         let alone_ns = now_ns.saturating_sub(self.left_ns.get()) / self.taken_alone.get().max(1);
         let ran_ns = match self.since_ns.get() {
@@ -166,8 +174,8 @@ impl Holder {
         wall_ns: u64,
         waiting: u64,
     ) {
-        let (forced, handed_over) = (host.drop_requested(), self.handed_over.get());
-        let is_tiny = wall_ns < TINY_NS && !handed_over && !forced;
+        let (forced, handoff_ns) = (host.drop_requested(), self.handoff_ns.get());
+        let is_tiny = wall_ns < TINY_NS && handoff_ns == 0 && !forced;
         if is_tiny && modify(account, |own| own.owes(now_ns, wall_ns)) {
             return;
         }
@@ -181,7 +189,7 @@ impl Holder {
             }
             _ => wall_ns,
         };
-        let hold = Hold { until_ns: now_ns, wall_ns, used_ns, forced, handed_over };
+        let hold = Hold { until_ns: now_ns, wall_ns, used_ns, forced, handoff_ns };
         scheduler.released(&mut own, hold, waiting);
         account.set(own);
         // It may take the GIL back.

@@ -8,7 +8,9 @@
 //!
 //! One of the waiting threads, the *timekeeper*, sleeps with a timer and does the asking, for
 //! whoever is first; all others sleep until they are woken. The last one to come takes over when
-//! there is none, because it is awake.
+//! there is none, because it is awake. A thread that comes of its own accord sleeps with a timer
+//! once in any case: threads that come and go are granted the GIL before that, and if the one that
+//! kept time is, another can take over in its sleep.
 //!
 //! Everything here runs under the GIL's own mutex, which [`Host::sleep`] lets go and takes again.
 
@@ -258,18 +260,32 @@ impl Line {
         {
             modify(&self.scheduler, |scheduler| scheduler.acquired(&holder, &first.standing()));
         }
+        self.see_that_time_is_kept(host);
+    }
+
+    /// Wakes a thread that is to ask the new holder, unless a timer does so in time.
+    fn see_that_time_is_kept(&self, host: &impl Host) {
         let timer = if self.timekeeper.get().is_null() { u64::MAX } else { self.timer_ns.get() };
         let ask_at = self.ask_at_ns(host);
-        if ask_at.saturating_add(WORTH_WAKING_NS) < timer {
-            // SAFETY: the timekeeper is in the queue.
-            let waiter = unsafe { self.timekeeper.get().as_ref() }.or(self.queue.first());
-            if let Some(waiter) = waiter {
-                waiter.word.store(LOOK, Relaxed);
-                host.wake_when_unlocked(&waiter.word);
-                // It may take long to get a processor, and is not to be woken again meanwhile.
-                self.timekeeper.set(waiter);
-                self.timer_ns.set(ask_at);
-            }
+        let late_enough = ask_at.saturating_add(WORTH_WAKING_NS);
+        if timer <= late_enough {
+            return;
+        }
+        if let Some(first) = self.queue.first()
+            && (1..=late_enough).contains(&first.wakes_at_ns.get())
+        {
+            self.timekeeper.set(first);
+            self.timer_ns.set(first.wakes_at_ns.get());
+            return;
+        }
+        // SAFETY: the timekeeper is in the queue.
+        let waiter = unsafe { self.timekeeper.get().as_ref() }.or(self.queue.first());
+        if let Some(waiter) = waiter {
+            waiter.word.store(LOOK, Relaxed);
+            host.wake_when_unlocked(&waiter.word);
+            // It may take long to get a processor, and is not to be woken again meanwhile.
+            self.timekeeper.set(waiter);
+            self.timer_ns.set(ask_at);
         }
     }
 
@@ -361,7 +377,8 @@ impl Line {
         if host.drop_requested() { at.max(self.asked_ns.get() + REPEAT_NS) } else { at }
     }
 
-    /// How long `waiter` sleeps: until the timer if it is the timekeeper, or becomes it.
+    /// How long `waiter` sleeps: until the timer if it is the timekeeper, or becomes it, or sleeps
+    /// for the first time and may be the one that is needed.
     fn keep_time(&self, waiter: &Waiter, now: u64, ask_at: u64) -> Option<u64> {
         // Whoever gets the GIL meanwhile has at least this long in most cases.
         let quantum = self.scheduler.get().settings().quantum_ns;
@@ -373,12 +390,16 @@ impl Line {
         };
         let timer = ask_at.min(now.saturating_add(longest));
         let keeper = self.timekeeper.get();
-        if keeper.is_null() || std::ptr::eq(keeper, waiter) || timer < self.timer_ns.get() {
+        let keeps_time =
+            keeper.is_null() || std::ptr::eq(keeper, waiter) || timer < self.timer_ns.get();
+        if keeps_time {
             self.timekeeper.set(waiter);
             self.timer_ns.set(timer);
-            return Some(timer - now);
         }
-        None
+        let is_first_sleep = waiter.wakes_at_ns.get() == 0 && waiter.standing().is_back;
+        let wakes_at = if keeps_time || is_first_sleep { timer } else { u64::MAX };
+        waiter.wakes_at_ns.set(wakes_at);
+        (wakes_at != u64::MAX).then(|| timer - now)
     }
 
     /// Whether a free GIL may be taken by a thread to which it was not given.

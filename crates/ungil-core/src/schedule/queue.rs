@@ -12,6 +12,8 @@ use std::ptr::null;
 pub struct Waiter {
     /// What the thread sleeps on.
     pub word: AtomicU32,
+    /// When its timer wakes it; `u64::MAX` if it has none, 0 if it has not slept yet.
+    pub wakes_at_ns: Cell<u64>,
     standing: Cell<Standing>,
     arrival: Cell<u64>,
     child: Cell<*const Waiter>,
@@ -25,6 +27,7 @@ impl Waiter {
     pub fn new(standing: Standing) -> Self {
         Self {
             word: AtomicU32::new(0),
+            wakes_at_ns: Cell::new(0),
             standing: Cell::new(standing),
             arrival: Cell::new(0),
             child: Cell::new(null()),

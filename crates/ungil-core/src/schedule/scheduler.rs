@@ -53,10 +53,6 @@ pub(super) const GRACE: u64 = 20;
 /// The same for a thread that comes of its own accord, which will more likely block soon; and it
 /// may hold a lock by then for which others would line up, one switch each, for long.
 pub(super) const GRACE_OF_BACK: u64 = 4;
-/// What a thread pays for each of its uses beside the time of it: some 7 µs in which nobody has the
-/// GIL, because it goes from one thread to another. Else many threads with uses shorter than that
-/// would share out the rest of the time only.
-const HANDOFF_NS: u64 = 7_000;
 /// Under [`Policy::Priority`], how long a thread waits for each level it lacks.
 pub const AGING_NS: u64 = 200_000_000;
 /// Where virtual time begins, so that nothing lies before zero.
@@ -236,9 +232,8 @@ impl Scheduler {
         account.undisturbed = if was_run { account.undisturbed.saturating_add(1) } else { 0 };
         account.has_waited();
         let before = account.virtual_ns.max(self.floor_ns);
-        let handoff_ns = if hold.handed_over { HANDOFF_NS } else { 0 };
         let owed_ns = std::mem::take(&mut account.owed_ns);
-        let used_ns = hold.used_ns.saturating_add(handoff_ns).saturating_add(owed_ns);
+        let used_ns = hold.used_ns.saturating_add(hold.handoff_ns).saturating_add(owed_ns);
         let passed = account.level.to_virtual(used_ns).min(self.lag_ns());
         account.virtual_ns = account.virtual_ns.saturating_add(passed);
         let ahead = account.virtual_ns.saturating_sub(before);
@@ -292,7 +287,7 @@ mod tests {
     const NOW_NS: u64 = 1_000 * MS;
 
     fn held(ms: u64, forced: bool) -> Hold {
-        Hold { until_ns: NOW_NS, wall_ns: ms * MS, used_ns: ms * MS, forced, handed_over: true }
+        Hold { until_ns: NOW_NS, wall_ns: ms * MS, used_ns: ms * MS, forced, handoff_ns: 7_000 }
     }
 
     #[test]

@@ -201,6 +201,18 @@ fn a_thread_that_takes_the_gil_before_one_that_is_waking_for_it_pays_for_it() {
 }
 
 #[test]
+fn threads_that_come_and_go_are_woken_for_the_gil_only() {
+    for policy in OWN {
+        let threads: Vec<_> = (0..8).map(|n| serves((40 + n) * US, (110 + 7 * n) * US)).collect();
+        let outcome = run(policy, &threads);
+        let (wakes, waits) = (outcome.wakes, outcome.waits.len());
+        assert!(waits > 10_000, "they wait for each other");
+        // Some are overtaken, and are woken again; none is woken to keep time.
+        assert!(wakes <= waits * 2, "{policy:?}: {wakes} wake-ups in {waits} waits");
+    }
+}
+
+#[test]
 fn nobody_is_overtaken_for_ever() {
     for policy in OWN {
         // The first always comes back just before the second has woken.
