@@ -36,6 +36,8 @@ pub enum Error {
     Stale,
     /// An operation does not work on a value of this type or size.
     Unfit(&'static str),
+    /// A value is nested too deep, for this thread's stack or for any.
+    TooDeep(&'static str),
     /// The caller may not do this now: it does not hold the lock, for instance.
     Misuse(&'static str),
     /// A wait was given up, because [`crate::lock::Pause::pause`] said so.
@@ -74,7 +76,7 @@ impl fmt::Display for Error {
             Self::Due => f.write_str("garbage is to be collected before the heap grows"),
             Self::Corrupt(what) => write!(f, "the heap is damaged: {what}"),
             Self::Refused(why) | Self::Untrusted(why) => f.write_str(why),
-            Self::Unfit(why) | Self::Misuse(why) => f.write_str(why),
+            Self::Unfit(why) | Self::TooDeep(why) | Self::Misuse(why) => f.write_str(why),
             Self::Crowded { what, limit } => {
                 write!(f, "a heap serves at most {limit} {what} at a time")
             }

@@ -5,7 +5,7 @@
 //! [`segment`] (a file, mapped once, addressed by offsets) → [`process`] (who is attached and who
 //! is dead) → [`lane`] (what a thread is changing, and how to undo it) → [`lock`] → [`chunk`],
 //! [`slab`], [`memory`] → [`object`] → [`op`] (a change, whole or not at all; `poke`, a short one) → [`heap`] → [`value`]
-//! (what containers hold) → [`dict`], [`set`], [`list`], [`deque`], [`structs`], [`sync`] →
+//! (what containers hold, as deep as the `stack` allows) → [`dict`], [`set`], [`list`], [`deque`], [`structs`], [`sync`] →
 //! [`reclaim`] (what objects own) → [`roots`] and [`pin`] (what processes hold) → [`transaction`]
 //! (many changes as one) → [`collect`], [`verify`], [`statistics`] (the whole heap, while the world
 //! stands still).
@@ -73,6 +73,8 @@ pub mod set;
 pub mod slab;
 #[cfg(not(loom))]
 pub mod slice;
+#[cfg(not(loom))]
+pub mod stack;
 #[cfg(not(loom))]
 pub mod statistics;
 #[cfg(not(loom))]

@@ -18,6 +18,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 
+use crate::Error;
 use crate::segment::Offset;
 
 pub use cell::{Cell, discard, load, owned, store};
@@ -32,6 +33,9 @@ pub use sum::plus;
 pub const SHORT: usize = 14;
 /// How deep tuples, frozensets and aliases can be nested.
 pub const DEPTH: usize = 128;
+/// What to say of what is nested deeper.
+pub const NESTED_TOO_DEEP: Error =
+    Error::TooDeep("tuples and frozensets can be nested 128 deep in a heap, not deeper");
 /// The bit of an extension's kind that makes it an *alias*: its key is a value, as [`encode`] made
 /// it, and the extension equals that value and hashes like it. So `Decimal(1)` is found as `1`, and
 /// a member of a `StrEnum` as its string. Any other extension equals those of its kind and key.

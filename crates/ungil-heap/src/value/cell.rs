@@ -216,7 +216,7 @@ fn packed(bytes: &[u8]) -> u128 {
 /// Puts a value into the heap, for a cell that will own it. Objects get a reference.
 ///
 /// # Errors
-/// [`Error::Unfit`] for what is nested deeper than [`super::DEPTH`].
+/// [`Error::TooDeep`] for what is nested deeper than [`super::DEPTH`], or than the stack allows.
 pub fn store(op: &mut Op, value: &Value) -> Result<Cell> {
     if let Some(cell) = Cell::inline(value) {
         return Ok(cell);
@@ -359,7 +359,7 @@ pub fn owned(segment: &Segment, cell: Cell, visit: &mut Visit<'_>) -> Result<()>
     if cell.tag() == Tag::LINKED {
         let mut bytes = Vec::new();
         copy_block(segment, cell, &mut bytes)?;
-        code::objects(&code::decode(&bytes)?, visit)?;
+        code::objects(&bytes, visit)?;
     } else {
         block_words(segment, cell)?;
     }

@@ -5,10 +5,10 @@
 
 use std::borrow::Cow;
 
-use super::{DEPTH, Text, Value};
+use super::{DEPTH, NESTED_TOO_DEEP, Text, Value};
 use crate::reclaim::{Owned, Visit};
 use crate::segment::Offset;
-use crate::{Error, Result};
+use crate::{Error, Result, stack};
 
 const NONE: u8 = 0;
 const FALSE: u8 = 1;
@@ -28,7 +28,7 @@ const OBJECT: u8 = 13;
 /// A value as bytes: what [`decode`] reads, and the key of an alias ([`super::ALIAS`]).
 ///
 /// # Errors
-/// [`Error::Unfit`] for what is nested deeper than [`DEPTH`].
+/// [`Error::TooDeep`] for what is nested deeper than [`DEPTH`], or than the stack allows.
 pub fn encode(value: &Value) -> Result<Vec<u8>> {
     Ok(encode_with_objects(value)?.0)
 }
@@ -42,7 +42,10 @@ pub(super) fn encode_with_objects(value: &Value) -> Result<(Vec<u8>, Vec<Offset>
 
 fn write(value: &Value, code: &mut Vec<u8>, objects: &mut Vec<Offset>, depth: usize) -> Result<()> {
     if depth > DEPTH {
-        return Err(Error::Unfit("tuples and frozensets can be nested 128 deep, not deeper"));
+        return Err(NESTED_TOO_DEEP);
+    }
+    if depth > stack::SHALLOW {
+        stack::check(depth)?;
     }
     let string = |code: &mut Vec<u8>, bytes: &[u8]| {
         code.extend((bytes.len() as u64).to_le_bytes());
@@ -100,7 +103,8 @@ fn write(value: &Value, code: &mut Vec<u8>, objects: &mut Vec<Offset>, depth: us
 /// The value that bytes stand for.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for bytes that [`encode`] does not make.
+/// [`Error::Corrupt`] for bytes that [`encode`] does not make; [`Error::TooDeep`] where the stack has
+/// no room for a value that is nested like this one, whatever is done with it next.
 pub fn decode(code: &[u8]) -> Result<Value<'_>> {
     let mut left = code;
     let value = read(&mut left, 0)?;
@@ -112,6 +116,9 @@ const MALFORMED: Error = Error::Corrupt("a value is encoded as none is");
 fn read<'c>(left: &mut &'c [u8], depth: usize) -> Result<Value<'c>> {
     if depth > DEPTH {
         return Err(MALFORMED);
+    }
+    if depth > stack::SHALLOW {
+        stack::check(depth)?;
     }
     let [tag] = *array(left)?;
     Ok(match tag {
@@ -169,13 +176,67 @@ fn string<'c>(left: &mut &'c [u8]) -> Result<&'c [u8]> {
     Ok(first)
 }
 
-/// Lists the objects in a value.
-pub(super) fn objects(value: &Value, visit: &mut Visit<'_>) -> Result<()> {
-    match value {
-        Value::Object(at) => visit(Owned::Object(*at)),
-        Value::Tuple(items) | Value::FrozenSet(items) => {
-            items.iter().try_for_each(|item| objects(item, visit))
+/// Lists the objects in a value that is given as bytes: what nests in it needs no stack here, so
+/// that whatever is in a heap can be freed by any thread.
+pub(super) fn objects(code: &[u8], visit: &mut Visit<'_>) -> Result<()> {
+    let mut left = code;
+    let mut items = 1_usize;
+    while items > 0 {
+        items -= 1;
+        let [tag] = *array(&mut left)?;
+        match tag {
+            NONE | FALSE | TRUE => {}
+            INT | FLOAT => _ = array::<8>(&mut left)?,
+            COMPLEX => _ = array::<16>(&mut left)?,
+            POSITIVE | NEGATIVE | STR | BYTES => _ = string(&mut left)?,
+            TUPLE | FROZEN_SET => {
+                let count = count(&mut left)?;
+                // An item takes at least a byte.
+                if count > left.len() {
+                    return Err(MALFORMED);
+                }
+                items += count;
+            }
+            EXTENSION => {
+                array::<1>(&mut left)?;
+                string(&mut left)?;
+                string(&mut left)?;
+            }
+            OBJECT => visit(Owned::Object(count(&mut left)?))?,
+            _ => return Err(MALFORMED),
         }
-        _ => Ok(()),
+    }
+    if left.is_empty() { Ok(()) } else { Err(MALFORMED) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_objects_in_a_value_are_found_however_deep_they_are() {
+        let key = || Cow::Borrowed(&b"key"[..]);
+        let mut value = Value::Object(64);
+        for at in 0..DEPTH {
+            let extension = Value::Extension { kind: 1, key: key(), payload: key() };
+            let big = Value::BigInt { negative: true, magnitude: key() };
+            let others = [Value::None, Value::Complex(1.0, 2.0), Value::Float(0.5), extension, big];
+            let mut items = others.to_vec();
+            items.extend([Value::from("text"), Value::Int(1), value, Value::Object(at)]);
+            value = if at % 2 == 0 { Value::Tuple(items) } else { Value::FrozenSet(items) };
+        }
+        let code = encode(&value).unwrap();
+        let mut found = Vec::new();
+        let mut visit = |owned| {
+            found.push(owned);
+            Ok(())
+        };
+        objects(&code, &mut visit).unwrap();
+        assert_eq!(found.len(), DEPTH + 1);
+        assert_eq!(found[0], Owned::Object(64));
+        assert_eq!(found[DEPTH], Owned::Object(DEPTH - 1));
+        for cut in 0..code.len() {
+            assert!(objects(&code[..cut], &mut |_| Ok(())).is_err(), "cut off at {cut}");
+        }
     }
 }

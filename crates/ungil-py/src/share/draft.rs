@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyRecursionError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -11,8 +11,8 @@ use pyo3::types::{PyDict, PyFrozenSet, PyList, PySet, PyTuple, PyType};
 use ungil_heap::deque::End;
 use ungil_heap::op::Op;
 use ungil_heap::segment::Offset;
-use ungil_heap::value::Value;
-use ungil_heap::{deque, dict, list, set};
+use ungil_heap::value::{self, Value};
+use ungil_heap::{deque, dict, list, set, stack};
 
 use super::convert::simple;
 use super::errors::raised;
@@ -56,6 +56,8 @@ pub struct Drafts<'a, 'py> {
     /// Keeps alive what the drafts borrow from.
     kept: Vec<Bound<'py, PyAny>>,
     path: Vec<Step<'py>>,
+    /// How many tuples and frozensets the one is in that is looked at.
+    nested: usize,
 }
 
 /// From a container to what is in it.
@@ -69,13 +71,15 @@ enum Step<'py> {
 impl<'a, 'py> Drafts<'a, 'py> {
     /// For values that go to this heap.
     pub fn new(shared: &'a Arc<Shared>) -> Self {
-        Self { shared, new: Vec::new(), seen: HashMap::new(), kept: Vec::new(), path: Vec::new() }
+        let (new, kept, path) = (Vec::new(), Vec::new(), Vec::new());
+        Self { shared, new, seen: HashMap::new(), kept, path, nested: 0 }
     }
 
     /// The draft of a Python object, which stays alive as long as the drafts do.
     ///
     /// # Errors
-    /// `TypeError` that names the place of what cannot be shared.
+    /// `TypeError` that names the place of what cannot be shared; `RecursionError` for what is nested
+    /// too deep.
     pub fn draft(&mut self, given: &Bound<'py, PyAny>) -> PyResult<Draft<'a>> {
         if let Some(value) = simple(given)? {
             // What it borrows from.
@@ -91,18 +95,10 @@ impl<'a, 'py> Drafts<'a, 'py> {
             return Ok(Draft::New(number));
         }
         if let Ok(tuple) = given.cast_exact::<PyTuple>() {
-            let _deeper = Deeper::new(given.py())?;
-            return self.tuple(tuple);
+            return self.nested(given.py(), |drafts| drafts.tuple(tuple));
         }
         if let Ok(members) = given.cast_exact::<PyFrozenSet>() {
-            let mut values = Vec::with_capacity(members.len());
-            for member in members.try_iter()? {
-                match self.draft(&member?)? {
-                    Draft::Value(value) => values.push(value),
-                    _ => return Err(self.unfit(given)),
-                }
-            }
-            return Ok(Draft::Value(Value::FrozenSet(values)));
+            return self.nested(given.py(), |drafts| drafts.frozen_set(members));
         }
         let _deeper = Deeper::new(given.py())?;
         let number = self.new.len();
@@ -137,6 +133,24 @@ impl<'a, 'py> Drafts<'a, 'py> {
         Ok(Draft::New(number))
     }
 
+    /// Looks into a tuple or frozenset.
+    fn nested<T>(
+        &mut self,
+        py: Python<'_>,
+        look: impl FnOnce(&mut Self) -> PyResult<T>,
+    ) -> PyResult<T> {
+        let _deeper = Deeper::new(py)?;
+        if self.nested > value::DEPTH {
+            return Err(raised(value::NESTED_TOO_DEEP));
+        }
+        // What is done with the value afterwards nests as well.
+        stack::check(self.nested).map_err(raised)?;
+        self.nested += 1;
+        let looked = look(self);
+        self.nested -= 1;
+        looked
+    }
+
     /// The draft of a key of a dict or a member of a set, in which nothing can be made.
     ///
     /// # Errors
@@ -146,10 +160,15 @@ impl<'a, 'py> Drafts<'a, 'py> {
             self.kept.push(given.clone());
             return Ok(Draft::Value(value));
         }
-        // Python says so of its own containers, and their proxies of theirs.
-        given.hash()?;
         let made = self.new.len();
-        let draft = self.draft(given)?;
+        // First, because Python's hash of a nested tuple looks at no stack; it needs less than this.
+        let draft = self.draft(given);
+        let is_too_deep = |error: &PyErr| error.is_instance_of::<PyRecursionError>(given.py());
+        if !draft.as_ref().is_err_and(is_too_deep) {
+            // Python says so of its own containers, and their proxies of theirs.
+            given.hash()?;
+        }
+        let draft = draft?;
         if self.new.len() == made { Ok(draft) } else { Err(self.unfit(given)) }
     }
 
@@ -158,11 +177,12 @@ impl<'a, 'py> Drafts<'a, 'py> {
     /// # Errors
     /// `TypeError` for what is not hashable.
     pub fn draft_known(&mut self, given: &Bound<'py, PyAny>) -> PyResult<Option<Draft<'a>>> {
-        let depth = self.path.len();
+        let (depth, nested) = (self.path.len(), self.nested);
         match self.draft_key(given) {
             Err(error) if error.is_instance_of::<PyTypeError>(given.py()) => {
                 given.hash()?;
                 self.path.truncate(depth);
+                self.nested = nested;
                 Ok(None)
             }
             draft => draft.map(Some),
@@ -245,6 +265,17 @@ impl<'a, 'py> Drafts<'a, 'py> {
         self.seen.insert(given.as_ptr(), self.new.len());
         self.kept.push(given.clone());
         self.new.push(new);
+    }
+
+    fn frozen_set(&mut self, members: &Bound<'py, PyFrozenSet>) -> PyResult<Draft<'a>> {
+        let mut values = Vec::with_capacity(members.len());
+        for member in members.try_iter()? {
+            match self.draft(&member?)? {
+                Draft::Value(value) => values.push(value),
+                _ => return Err(self.unfit(members)),
+            }
+        }
+        Ok(Draft::Value(Value::FrozenSet(values)))
     }
 
     fn tuple(&mut self, tuple: &Bound<'py, PyTuple>) -> PyResult<Draft<'a>> {
@@ -378,8 +409,9 @@ struct Deeper;
 
 impl Deeper {
     /// # Errors
-    /// `RecursionError` where Python would raise it too.
+    /// `RecursionError` where Python would raise it too, or where the stack ends.
     fn new(py: Python<'_>) -> PyResult<Self> {
+        stack::check(0).map_err(raised)?;
         // SAFETY: the GIL is held, and the text ends with a zero.
         if unsafe { ffi::Py_EnterRecursiveCall(c" while sharing an object".as_ptr()) } == 0 {
             Ok(Self)

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use pyo3::exceptions::{
-    PyKeyboardInterrupt, PyMemoryError, PyOSError, PyPermissionError, PyReferenceError,
-    PyRuntimeError, PyTypeError, PyValueError,
+    PyKeyboardInterrupt, PyMemoryError, PyOSError, PyPermissionError, PyRecursionError,
+    PyReferenceError, PyRuntimeError, PyTypeError, PyValueError,
 };
 use pyo3::prelude::*;
 use ungil_heap::Error;
@@ -25,6 +25,7 @@ pub fn raised(error: Error) -> PyErr {
         Error::Refused(_) => PyValueError::new_err(text),
         Error::Untrusted(_) => PyPermissionError::new_err((libc::EACCES, text)),
         Error::Stale => PyReferenceError::new_err(text),
+        Error::TooDeep(_) => PyRecursionError::new_err(text),
         Error::Unfit(_) => PyTypeError::new_err(text),
         Error::Interrupted => RAISED.take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(text)),
         Error::Io { error, .. }

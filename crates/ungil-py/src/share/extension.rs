@@ -7,8 +7,8 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyTuple};
-use ungil_heap::Error;
 use ungil_heap::value::{self, ALIAS, Value};
+use ungil_heap::{Error, stack};
 
 use super::convert::{self, simple};
 use super::errors::raised;
@@ -59,6 +59,7 @@ pub fn take(given: &Bound<'_, PyAny>) -> PyResult<Taken> {
 
 fn plain(part: &Bound<'_, PyAny>) -> PyResult<Value<'static>> {
     if let Ok(items) = part.cast_exact::<PyTuple>() {
+        stack::check(0).map_err(raised)?;
         return Ok(Value::Tuple(items.iter().map(|item| plain(&item)).collect::<PyResult<_>>()?));
     }
     let value = simple(part)?.ok_or_else(|| raised(Error::Unfit("a part is not plain")))?;

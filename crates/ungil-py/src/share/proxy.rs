@@ -14,7 +14,7 @@ use ungil_heap::op::Op;
 use ungil_heap::roots::Root;
 use ungil_heap::segment::Offset;
 use ungil_heap::value::Value;
-use ungil_heap::{Error, Heap, object};
+use ungil_heap::{Error, Heap, object, stack};
 
 use super::convert;
 use super::deque::Deque;
@@ -93,6 +93,7 @@ impl Hold {
         if let Some(object) = convert::object(py, value)? {
             return Ok(object);
         }
+        stack::check(0).map_err(raised)?;
         match self.shared.known_in(py, value) {
             Some(known) => built(py, value, &mut known.into_iter()),
             None => self.held(py, again),
@@ -112,6 +113,8 @@ impl Hold {
         py: Python<'py>,
         values: &[Value<'_>],
     ) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
+        // A repr or comparison of what is nested comes here once a level, from Python.
+        stack::check(0).map_err(raised)?;
         // All before the first is built, which may let other threads run: what is not held could
         // become another object at the same place.
         let known: Vec<_> = values.iter().map(|value| self.shared.known_in(py, value)).collect();
@@ -141,6 +144,7 @@ impl Hold {
         py: Python<'py>,
         mut again: impl FnMut() -> ungil_heap::Result<Value<'static>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        stack::check(0).map_err(raised)?;
         let object = self.change(py, |op| {
             op.guard(self.at)?;
             again().map(Some)

@@ -1,0 +1,143 @@
+//! How much is left of the calling thread's stack.
+//!
+//! Values nest, and so do the functions that walk them. Python bounds how deep its own code may
+//! go by counting, whatever the stack is: a thread with 64 KB of it dies of what the main thread
+//! does easily. So here the stack itself is looked at.
+
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+
+use crate::{Error, Result};
+
+/// What has to be left for anything that does not nest: an operation on the heap, and the code of
+/// Python's that is called by it or calls it next.
+pub const MARGIN: usize = 16 << 10;
+/// What one level of a nested value takes at most, of any function that walks values.
+pub const LEVEL: usize = 1 << 10;
+/// Levels that are not worth a look: they fit into the margin.
+pub const SHALLOW: usize = 4;
+
+/// What to say where there is too little.
+pub const TOO_DEEP: Error = Error::TooDeep("this is nested too deep for the stack of this thread");
+
+/// Where the stack of a thread lies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Unknown,
+    /// It cannot be known.
+    Nowhere,
+    /// From its lowest address that can be used, to its end.
+    At(usize, usize),
+}
+
+thread_local! {
+    static PLACE: Cell<Place> = const { Cell::new(Place::Unknown) };
+}
+
+/// Whether there is enough of the stack for as many levels as this, and whatever else.
+///
+/// # Errors
+/// [`Error::TooDeep`] if there is not.
+#[inline]
+pub fn check(levels: usize) -> Result<()> {
+    if left() < MARGIN + levels * LEVEL { Err(TOO_DEEP) } else { Ok(()) }
+}
+
+/// Bytes that are left; as many as can be where that cannot be known, or where the calling code
+/// runs on a stack that is not its thread's.
+#[inline]
+pub fn left() -> usize {
+    let here = MaybeUninit::<u8>::uninit();
+    let here = here.as_ptr().addr();
+    let place = match PLACE.get() {
+        Place::Unknown => find(here),
+        place => place,
+    };
+    match place {
+        Place::At(first, end) if (first..end).contains(&here) => here - first,
+        _ => usize::MAX,
+    }
+}
+
+/// Finds the stack of the calling thread, in which `here` lies.
+#[cold]
+fn find(here: usize) -> Place {
+    let place = of_thread().unwrap_or_else(|| of_main_thread(here));
+    PLACE.set(place);
+    place
+}
+
+/// As the C library knows it. It reads `/proc` for the main thread.
+fn of_thread() -> Option<Place> {
+    let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
+    // SAFETY: initialised here if it succeeds, which is looked at.
+    if unsafe { libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    let (mut first, mut size, mut guard) = (std::ptr::null_mut(), 0, 0);
+    // SAFETY: the attributes were initialised; the places to write to are alive.
+    let failed = unsafe {
+        let failed =
+            libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut first, &raw mut size)
+                | libc::pthread_attr_getguardsize(attributes.as_ptr(), &raw mut guard);
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        failed
+    };
+    // Some versions count the guard as part of the stack, some do not.
+    let first = first.addr();
+    (failed == 0).then(|| Place::At(first.saturating_add(guard), first.saturating_add(size)))
+}
+
+/// Without `/proc`: what the limit leaves, below what is in use already.
+fn of_main_thread(here: usize) -> Place {
+    let mut limit = MaybeUninit::<libc::rlimit>::uninit();
+    // SAFETY: the place to write to is alive.
+    if unsafe { libc::getrlimit(libc::RLIMIT_STACK, limit.as_mut_ptr()) } != 0 {
+        return Place::Nowhere;
+    }
+    // SAFETY: written by the call, which succeeded.
+    let limit = unsafe { limit.assume_init() }.rlim_cur;
+    // Above lie the arguments and the environment, which count: the kernel gives them a quarter.
+    match usize::try_from(limit) {
+        Ok(limit) if limit < usize::MAX / 2 => {
+            let end = here.saturating_add(limit / 4);
+            Place::At(end.saturating_sub(limit), end)
+        }
+        _ => Place::Nowhere,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    fn in_thread_of<T: Send + 'static>(bytes: usize, run: fn() -> T) -> T {
+        thread::Builder::new().stack_size(bytes).spawn(run).unwrap().join().unwrap()
+    }
+
+    #[test]
+    fn a_thread_has_as_much_left_as_it_was_given() {
+        for bytes in [64 << 10, 512 << 10, 4 << 20] {
+            let left = thread::Builder::new().stack_size(bytes).spawn(left).unwrap();
+            let left = left.join().unwrap();
+            assert!(left <= bytes && left + (16 << 10) > bytes, "{left} of {bytes}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        assert!(matches!(in_thread_of(64 << 10, || check(1_000)), Err(Error::TooDeep(_))));
+        assert!(in_thread_of(4 << 20, || check(1_000)).is_ok());
+    }
+
+    #[test]
+    fn without_proc_the_limit_tells() {
+        let here = MaybeUninit::<u8>::uninit();
+        let here = here.as_ptr().addr();
+        match of_main_thread(here) {
+            Place::At(first, end) => assert!(first < here && here < end),
+            place => assert!(place == Place::Nowhere),
+        }
+    }
+}
