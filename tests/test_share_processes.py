@@ -17,6 +17,7 @@ from typing import Any
 import loky  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 import share_workers
+from small_dev_shm import SMALL_DEV_SHM
 
 from ungil import share
 
@@ -245,23 +246,6 @@ def test_a_thousand_processes_attach_and_a_hundred_at_a_time() -> None:
 
 
 IN_A_SMALL_DEV_SHM = """\
-import ctypes, os
-from pathlib import Path
-
-CLONE_NEWNS, CLONE_NEWUSER, MS_REC, MS_PRIVATE = 0x20000, 0x10000000, 0x4000, 1 << 18
-libc = ctypes.CDLL(None, use_errno=True)
-
-def check(result):
-    assert result == 0, os.strerror(ctypes.get_errno())
-
-user = os.geteuid()
-if libc.unshare(CLONE_NEWNS) != 0:
-    # Without being root, as the root of a namespace of its own.
-    check(libc.unshare(CLONE_NEWNS | CLONE_NEWUSER))
-    Path("/proc/self/uid_map").write_text(f"0 {user} 1")
-check(libc.mount(b"none", b"/", b"none", MS_REC | MS_PRIVATE, None))
-check(libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", 0, b"size=64m"))
-
 from ungil import share
 
 def fill(heap, megabytes):
@@ -289,7 +273,7 @@ print(len(anonymous.root))
 
 
 def test_a_full_dev_shm_is_an_error_of_named_heaps_and_none_of_others() -> None:
-    outcome = python(IN_A_SMALL_DEV_SHM, text=True)
+    outcome = python(SMALL_DEV_SHM + IN_A_SMALL_DEV_SHM, text=True)
     error, *rest = str(outcome.stdout).splitlines()
     assert error.endswith("bytes in the heap: its file system is full"), outcome
     assert rest == [

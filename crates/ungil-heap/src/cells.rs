@@ -49,6 +49,12 @@ pub fn write(
     Ok(())
 }
 
+/// Writes a row over another one, which comes back if the operation fails.
+pub fn write_over(op: &mut Op<'_>, row: Offset, cells: &[Cell]) -> Result<()> {
+    let words: Vec<u64> = cells.iter().flat_map(|cell| cell.words()).collect();
+    op.store_all(row, &words)
+}
+
 /// Copies a row to where nobody looks yet.
 pub fn copy(segment: &Segment, from: Offset, to: Offset, count: usize) -> Result<()> {
     for (to, from) in segment.words(to, count * 2)?.iter().zip(segment.words(from, count * 2)?) {

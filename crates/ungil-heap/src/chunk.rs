@@ -6,13 +6,16 @@
 //! used is found by the collector.
 //!
 //! Chunks are taken under a lock, and freed without one.
+//!
+//! The first chunks are the reserve ([`crate::header::Layout::reserve`]), from which only
+//! [`take_reserved`] takes.
 
 use std::sync::atomic::{
     AtomicU64,
     Ordering::{Acquire, Relaxed, Release, SeqCst},
 };
 
-use crate::header::{BITMAP_SIZE, CHUNK};
+use crate::header::{BITMAP_SIZE, CHUNK, READY_CHUNKS};
 use crate::segment::{Offset, Segment};
 use crate::slab;
 use crate::{Error, Result, fault};
@@ -91,19 +94,41 @@ fn look(segment: &Segment, index: usize) -> Result<State> {
     State::from_word(state(segment, index)?.load(Acquire))
 }
 
-/// Finds free chunks in a row and marks the first as `wanted`.
+/// Gives a new heap its reserve, before anybody else sees it.
+pub fn begin(segment: &Segment) -> Result<()> {
+    let layout = segment.layout();
+    segment.provide(layout.states, layout.reserve * 8)?;
+    segment.provide(layout.bitmaps, layout.reserve * BITMAP_SIZE)?;
+    segment.provide(layout.data, READY_CHUNKS * CHUNK)?;
+    segment.header().chunks.store(layout.reserve as u64, Release);
+    for index in READY_CHUNKS..layout.reserve {
+        state(segment, index)?.store(State::Hole.word(), Relaxed);
+    }
+    Ok(())
+}
+
+/// Finds free chunks in a row in the reserve and marks the first as `wanted`. See [`take`].
+pub fn take_reserved(segment: &Segment, count: usize, wanted: State) -> Result<Option<usize>> {
+    let Some(first) = search(segment, count, 0, segment.layout().reserve)? else { return Ok(None) };
+    fill_holes(segment, first, count)?;
+    state(segment, first)?.store(wanted.word(), SeqCst);
+    fault::point("chunk: reserved one taken");
+    Ok(Some(first))
+}
+
+/// Finds free chunks in a row, not in the reserve, and marks the first as `wanted`.
 ///
 /// The caller holds the lock of the chunks.
 ///
 /// # Errors
 /// [`Error::Full`] if there are some, but no memory for them.
 pub fn take(segment: &Segment, count: usize, wanted: State) -> Result<Option<usize>> {
-    let total = self::count(segment);
+    let (reserve, total) = (segment.layout().reserve, self::count(segment));
     let cursor = &segment.header().chunk_cursor;
-    let middle = usize::try_from(cursor.load(Relaxed)).unwrap_or(total).min(total);
+    let middle = usize::try_from(cursor.load(Relaxed)).unwrap_or(total).max(reserve).min(total);
     let found = match search(segment, count, middle, total)? {
         Some(first) => Some(first),
-        None => search(segment, count, 0, total)?,
+        None => search(segment, count, reserve, total)?,
     };
     let Some(first) = found else { return Ok(None) };
     fill_holes(segment, first, count)?;
@@ -185,10 +210,15 @@ pub fn free_run(segment: &Segment, at: Offset) -> Result<()> {
     Ok(())
 }
 
-/// How many chunks are used.
+/// How many chunks the heap has beside the reserve.
+pub fn grown(segment: &Segment) -> usize {
+    count(segment).saturating_sub(segment.layout().reserve)
+}
+
+/// How many of those are used.
 pub fn used(segment: &Segment) -> Result<usize> {
     let total = count(segment);
-    let (mut at, mut used) = (0, 0_usize);
+    let (mut at, mut used) = (segment.layout().reserve, 0_usize);
     while at < total {
         let start = at;
         if step(segment, &mut at, 0)? == 0 {
@@ -198,18 +228,18 @@ pub fn used(segment: &Segment) -> Result<usize> {
     Ok(used)
 }
 
-/// Gives the memory of free chunks back to the system, except that of the first `reserve` ones;
-/// returns how many chunks have none any more. The caller holds the lock of the chunks, and nobody
-/// frees any.
-pub fn give_back(segment: &Segment, reserve: usize) -> Result<usize> {
+/// Gives the memory of free chunks back to the system, except that of the reserve and of the first
+/// `spare` ones; returns how many chunks have none any more. The caller holds the lock of the
+/// chunks, and nobody frees any.
+pub fn give_back(segment: &Segment, spare: usize) -> Result<usize> {
     let total = count(segment);
-    let (mut at, mut kept, mut given) = (0, 0, 0);
+    let (mut at, mut kept, mut given) = (segment.layout().reserve, 0, 0);
     while at < total {
         let start = at;
         while at < total && matches!(look(segment, at)?, State::Free | State::Hole) {
             at += 1;
         }
-        let spared = (reserve - kept).min(at - start);
+        let spared = (spare - kept).min(at - start);
         kept += spared;
         let (first, count) = (start + spared, at - start - spared);
         if count * CHUNK >= GIVEN_BACK {
@@ -232,7 +262,7 @@ pub fn give_back(segment: &Segment, reserve: usize) -> Result<usize> {
 /// How many chunks at the end of the heap are free.
 fn free_at_end(segment: &Segment) -> Result<usize> {
     let total = count(segment);
-    let (mut at, mut free) = (0, 0);
+    let (mut at, mut free) = (segment.layout().reserve, 0);
     while at < total {
         free = step(segment, &mut at, free)?;
     }
@@ -259,7 +289,7 @@ pub fn grow(segment: &Segment, count: usize) -> Result<()> {
         segment.provide(layout.chunk(total), more * CHUNK)
     };
     // An eighth more at a time, between 2 and 64 MiB: growing stays rare and waste small.
-    let mut more = needed.max((total / 8).clamp(32, 1024)).min(left);
+    let mut more = needed.max((grown(segment) / 8).clamp(32, 1024)).min(left);
     if let Err(error) = provide(more) {
         if more == needed {
             return Err(error);

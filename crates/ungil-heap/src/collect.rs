@@ -84,7 +84,7 @@ impl Heap {
     pub fn is_collection_due(&self) -> Result<bool> {
         self.clean()?;
         let header = self.segment.header();
-        let chunks = chunk::count(&self.segment) as u64;
+        let chunks = chunk::grown(&self.segment) as u64;
         let left = header.collected_chunks.load(Relaxed);
         Ok(u64::from(header.deaths.load(Relaxed)) > header.collected_deaths.load(Relaxed)
             || chunks >= left.saturating_mul(2).max(WORTH_COLLECTING))

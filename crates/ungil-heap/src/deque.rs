@@ -242,7 +242,11 @@ pub fn pop(heap: &Heap, at: Offset, end: End) -> Result<Option<Value<'static>>> 
         value::discard(op, cell)?;
         op.store(at + SPAN, ring.span(first, length))?;
         if ring.room > SMALL && length < ring.room / 4 {
-            resize(op, at, self::ring(head(op.heap().segment(), at)?)?, length.max(1))?;
+            match resize(op, at, self::ring(head(op.heap().segment(), at)?)?, length.max(1)) {
+                // It stays as large as it is.
+                Err(Error::Full { .. }) => {}
+                resized => _ = resized?,
+            }
         }
         Ok(Some(value))
     })
@@ -417,7 +421,10 @@ fn install(op: &mut Op<'_>, at: Offset, old: Ring, all: &[Cell], room: usize) ->
     if room > MOST {
         return Err(Error::Full { wanted: room, limit: "a deque has at most 2^31 values" });
     }
-    let cells = if room == 0 { 0 } else { op.take(room * Cell::SIZE)? };
+    let cells = match if room == 0 { Ok(0) } else { op.take(room * Cell::SIZE) } {
+        Err(Error::Full { .. }) if all.len() <= old.room => return write_over(op, at, old, all),
+        taken => taken?,
+    };
     cells::write(op.heap().segment(), cells, all.iter().copied())?;
     fault::point("deque: new ring written");
     op.store_all(at + BODY, &[cells as u64, room as u64, (all.len() as u64) << 32])?;
@@ -425,6 +432,13 @@ fn install(op: &mut Op<'_>, at: Offset, old: Ring, all: &[Cell], room: usize) ->
         op.free(old.cells, old.room * Cell::SIZE);
     }
     Ok(())
+}
+
+/// The same in place, through the log: what is left where a heap is full.
+#[cold]
+fn write_over(op: &mut Op<'_>, at: Offset, old: Ring, all: &[Cell]) -> Result<()> {
+    cells::write_over(op, old.cells, all)?;
+    op.store(at + SPAN, old.span(0, all.len()))
 }
 
 /// Calls `visit` with all that the deque at `at` owns.

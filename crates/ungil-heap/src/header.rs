@@ -8,7 +8,7 @@
 //! | the lanes' logs | [`LANES`] × [`LOG_SIZE`], with memory behind those in use |
 //! | chunk states | a word a chunk |
 //! | chunk bitmaps | [`BITMAP_SIZE`] a chunk |
-//! | chunks | [`CHUNK`] each |
+//! | chunks | [`CHUNK`] each, the first of them the reserve |
 //!
 //! All numbers are in the byte order of the machine: a segment never leaves it.
 
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 /// The first eight bytes of a segment.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"ungil\0hp");
 /// Changes with every change of this layout or of anything stored in the heap.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The unit of allocation, in bytes; every offset is a multiple of it.
 pub const GRANULE: usize = 16;
@@ -39,6 +39,10 @@ pub const LANE_SIZE: usize = 64;
 pub const LOG_SIZE: usize = 1024;
 /// The smallest heap: room for the fixed parts and some chunks.
 pub const MIN_SIZE: usize = 1 << 20;
+/// Lanes whose logs have memory from the beginning, so that threads can begin when there is none.
+pub const READY_LANES: usize = 64;
+/// Chunks of the reserve that have memory from the beginning.
+pub const READY_CHUNKS: usize = 4;
 /// The largest heap.
 pub const MAX_SIZE: usize = 1 << 44;
 
@@ -68,7 +72,7 @@ pub struct Header {
     pub uuid: [AtomicU64; 2],
     /// The key of the hash of strings: the same in all processes, unknown to who sends the keys.
     pub hash_key: [AtomicU64; 2],
-    /// Bytes that the heap can have, fixed parts aside.
+    /// Bytes that the heap can have, fixed parts and reserve aside.
     pub max_size: AtomicU64,
     /// Seconds since the epoch when the heap was made.
     pub created: AtomicU64,
@@ -115,7 +119,10 @@ pub struct Layout {
     pub bitmaps: usize,
     /// The first chunk.
     pub data: usize,
-    /// How many chunks fit.
+    /// How many of the first chunks are kept for what cannot fail in a heap that is full: to refer
+    /// to what is in it, and to take things out.
+    pub reserve: usize,
+    /// How many chunks there can be, those of the reserve among them.
     pub chunks: usize,
     /// The end of the last chunk; the size of the file.
     pub end: usize,
@@ -129,14 +136,28 @@ impl Layout {
         let logs = lanes + (LANES + 1) * LANE_SIZE;
         let states = logs + (LANES + 1) * LOG_SIZE;
         let room = if max_size < MIN_SIZE { MIN_SIZE } else { max_size };
-        let chunks = room / (CHUNK + BITMAP_SIZE + 8);
+        let usable = room / (CHUNK + BITMAP_SIZE + 8);
+        let reserve = reserve(usable);
+        let chunks = usable + reserve;
         let bitmaps = (states + chunks * 8).next_multiple_of(PAGE);
         let data = (bitmaps + chunks * BITMAP_SIZE).next_multiple_of(CHUNK);
-        Self { processes, lanes, logs, states, bitmaps, data, chunks, end: data + chunks * CHUNK }
+        let end = data + chunks * CHUNK;
+        Self { processes, lanes, logs, states, bitmaps, data, reserve, chunks, end }
     }
 
     /// Where chunk number `index` is.
     pub const fn chunk(&self, index: usize) -> usize {
         self.data + index * CHUNK
+    }
+}
+
+/// How many chunks are reserved beside so many: a sixteenth as many, up to 4 MiB. Most of them get
+/// memory when they are needed.
+const fn reserve(chunks: usize) -> usize {
+    const MOST: usize = 64;
+    match chunks / 16 {
+        0..READY_CHUNKS => READY_CHUNKS,
+        wanted if wanted > MOST => MOST,
+        wanted => wanted,
     }
 }

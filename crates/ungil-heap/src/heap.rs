@@ -12,14 +12,14 @@ use std::sync::atomic::{
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use crate::header::{LANES, MAGIC, PROCESSES, VERSION};
+use crate::header::{LANES, LOG_SIZE, MAGIC, PROCESSES, READY_LANES, VERSION};
 use crate::lane::{self, BUSY, IDLE, Mark};
 use crate::lock::{self, Acquired, GENERATIONS, Holder, Liveness, Pause};
 use crate::memory::Hints;
 use crate::op::{Op, Thread};
 use crate::process::{self, Claim, FREE, LEFT, Life, Membership, Slot, TAKEN};
 use crate::segment::{Offset, Segment};
-use crate::{Error, Result, fault, object, pin, roots, version};
+use crate::{Error, Result, chunk, fault, object, pin, roots, version};
 
 /// Says that a lane of this thread is no more.
 pub(crate) fn forget_latest(thread: &Thread) {
@@ -111,7 +111,9 @@ impl Heap {
 
     fn create(segment: Segment, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
         let layout = *segment.layout();
-        segment.provide(layout.processes, layout.logs - layout.processes)?;
+        let ready = layout.logs + READY_LANES * LOG_SIZE;
+        segment.provide(layout.processes, ready - layout.processes)?;
+        chunk::begin(&segment)?;
         let header = segment.header();
         let mut random = [0_u8; 32];
         // SAFETY: the buffer is as long as said; 32 bytes are never refused or cut.

@@ -86,17 +86,25 @@ pub fn take(segment: &Segment, process: usize) -> Result<usize> {
     let owner = u32::try_from(process).map_or(0, |process| process + 1);
     // Processes begin to look at different places, so that they do not meet.
     let first = process * 2 % LANES;
+    let mut refusal = Error::Crowded { what: "threads", limit: LANES };
     for index in (first..LANES).chain(0..first) {
         let lane = lane(segment, index)?;
         if lane.owner.load(Relaxed) == 0 {
-            segment.provide(segment.layout().logs + index * LOG_SIZE, LOG_SIZE)?;
+            match segment.provide(segment.layout().logs + index * LOG_SIZE, LOG_SIZE) {
+                // Those that were used before have memory.
+                Err(full @ Error::Full { .. }) => {
+                    refusal = full;
+                    continue;
+                }
+                provided => provided?,
+            }
             if lane.owner.compare_exchange(0, owner, SeqCst, Relaxed).is_ok() {
                 fault::point("lane: taken");
                 return Ok(index);
             }
         }
     }
-    Err(Error::Crowded { what: "threads", limit: LANES })
+    Err(refusal)
 }
 
 /// Gives a lane back. Lock words that name it become nobody's.

@@ -1,5 +1,6 @@
 //! Taking and freeing memory of the heap, whatever its size.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::chunk::{self, State};
@@ -108,13 +109,42 @@ pub fn take(
     }
 }
 
-/// A block of any slab of the class, looked for after the one where the last block was had.
+/// Takes memory of the reserve. The caller holds the lock of the chunks.
+///
+/// # Errors
+/// [`Error::Full`] if that is used up, too; nothing has changed then.
+pub fn take_reserved(segment: &Segment, bytes: usize) -> Result<Offset> {
+    let full = Error::Full { wanted: bytes, limit: "its reserve is used up" };
+    let take_chunks = |count, wanted| {
+        let found = chunk::take_reserved(segment, count, wanted)?;
+        if found.is_none() && retire(segment, 0..segment.layout().reserve)? > 0 {
+            return chunk::take_reserved(segment, count, wanted);
+        }
+        Ok(found)
+    };
+    let Some(class) = slab::class(bytes) else {
+        let chunks = bytes.div_ceil(CHUNK);
+        let first = take_chunks(chunks, State::Run(chunks))?.ok_or(full)?;
+        return Ok(segment.layout().chunk(first));
+    };
+    for chunk in 0..segment.layout().reserve {
+        if let Some(at) = slab::take(segment, chunk, class, 0)? {
+            return Ok(at);
+        }
+    }
+    let chunk = take_chunks(1, State::Slab(class))?;
+    // Its bitmap can be damaged, but nobody else takes from it while this one has the lock.
+    let taken = chunk.map(|chunk| slab::take(segment, chunk, class, 0)).transpose()?;
+    taken.flatten().ok_or(full)
+}
+
+/// A block of any slab of the class, not in the reserve, looked for after the one where the last block was had.
 fn take_anywhere(segment: &Segment, hints: &Hints, class: u8) -> Result<Option<Offset>> {
-    let total = chunk::count(segment);
+    let (reserve, total) = (segment.layout().reserve, chunk::count(segment));
     let last = hints.slabs[usize::from(class)].load(Relaxed) as usize;
-    let from = last.min(total);
+    let from = last.max(reserve).min(total);
     // One by one, also through runs: what lies inside of one never says that it is a slab.
-    for chunk in (from..total).chain(0..from) {
+    for chunk in (from..total).chain(reserve..from) {
         if let Some(at) = slab::take(segment, chunk, class, 0)? {
             remember(segment, hints, chunk, class, at);
             return Ok(Some(at));
@@ -146,9 +176,13 @@ fn take_chunks(
 
 /// Frees the chunks of all empty slabs; returns how many. The caller holds the lock of the chunks.
 pub fn retire_all(segment: &Segment) -> Result<usize> {
+    retire(segment, 0..chunk::count(segment))
+}
+
+fn retire(segment: &Segment, chunks: Range<usize>) -> Result<usize> {
     let mut retired = 0;
-    let mut chunk = 0;
-    while chunk < chunk::count(segment) {
+    let mut chunk = chunks.start;
+    while chunk < chunks.end {
         let state = chunk::state(segment, chunk)?;
         let mut length = 1;
         match State::from_word(state.load(Relaxed))? {
@@ -170,7 +204,9 @@ pub fn retire_all(segment: &Segment) -> Result<usize> {
 pub fn free_block(segment: &Segment, hints: &Hints, at: Offset, class: u8) -> Result<()> {
     slab::free(segment, at, class)?;
     let chunk = chunk::number(segment, at)?;
-    hints.freed[usize::from(class)]
-        .store(u32::try_from(chunk).map_or(0, |chunk| chunk + 1), Relaxed);
+    if chunk >= segment.layout().reserve {
+        hints.freed[usize::from(class)]
+            .store(u32::try_from(chunk).map_or(0, |chunk| chunk + 1), Relaxed);
+    }
     Ok(())
 }

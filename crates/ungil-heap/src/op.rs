@@ -324,6 +324,15 @@ impl<'h> Op<'h> {
         Ok(at)
     }
 
+    /// Takes memory without which what is in the heap could not be used or taken out: from the
+    /// reserve if there is no other.
+    pub(crate) fn take_needed(&mut self, bytes: usize) -> Result<Offset> {
+        self.thread.check()?;
+        let at = take_needed(self.heap, self.thread.me, bytes)?;
+        self.thread.work.borrow_mut().taken.push((at, bytes));
+        Ok(at)
+    }
+
     /// A new object, with nothing in it, that nobody refers to.
     pub fn create(&mut self, kind: object::Kind, bytes: usize) -> Result<Offset> {
         let bytes = bytes.max(object::SIZE);
@@ -403,7 +412,7 @@ impl<'h> Op<'h> {
             }
             wanted = (wanted * 2).min(lane::needed(lane::LONGEST)).max(lane::needed(piece));
             let bytes = memory::rounded(wanted);
-            let block = take(self.heap, self.thread.me, bytes)?;
+            let block = take_needed(self.heap, self.thread.me, bytes)?;
             self.thread.work.borrow_mut().undone.push((block, bytes));
             lane::extend(segment, lane, block, bytes)?;
         }
@@ -555,6 +564,17 @@ pub(crate) fn take(heap: &Heap, me: Holder, bytes: usize) -> Result<Offset> {
         Ok(())
     };
     with_chunks(heap, me, || memory::take(segment, hints, bytes, &before_growing))
+}
+
+/// As above, from the reserve if there is no other.
+#[inline]
+pub(crate) fn take_needed(heap: &Heap, me: Holder, bytes: usize) -> Result<Offset> {
+    match take(heap, me, bytes) {
+        Err(Error::Full { .. }) => {
+            with_chunks(heap, me, || memory::take_reserved(&heap.segment, bytes))
+        }
+        taken => taken,
+    }
 }
 
 /// Gives memory of `bytes` back, as it was taken. Needs no lock, and waits for nobody.

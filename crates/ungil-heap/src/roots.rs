@@ -237,7 +237,7 @@ impl<'o> Table<'o> {
     ) -> Result<()> {
         let segment = &self.heap.segment;
         let bytes = memory::rounded(wanted);
-        let at = op::take(self.heap, self.me, bytes)?;
+        let at = op::take_needed(self.heap, self.me, bytes)?;
         fault::point("roots: table taken");
         let old = words(segment, self.slot)?;
         let new = segment.words(at, bytes / 8)?;
@@ -280,7 +280,8 @@ impl Heap {
     /// an operation that is still under way.
     ///
     /// # Errors
-    /// Those of `look`; and [`Error::Full`] if there is no room for a larger table.
+    /// Those of `look`; and [`Error::Full`] if there is no room for a larger table, not even in the
+    /// reserve.
     pub fn hold(
         &self,
         container: Option<Offset>,
@@ -318,7 +319,7 @@ impl Heap {
         let op = self.op()?;
         if root.load(Acquire) == 0 {
             // No part of a transaction that is under way, which may fail.
-            let at = op::take(self, op.me(), object::SIZE)?;
+            let at = op::take_needed(self, op.me(), object::SIZE)?;
             object::initialise(&self.segment, at, Kind::Dict)?;
             object::retain(&self.segment, at)?;
             fault::point("roots: dict made");

@@ -121,7 +121,8 @@ mod tests {
         for bytes in [64 << 10, 512 << 10, 4 << 20] {
             let left = thread::Builder::new().stack_size(bytes).spawn(left).unwrap();
             let left = left.join().unwrap();
-            assert!(left <= bytes && left + (16 << 10) > bytes, "{left} of {bytes}");
+            // The C library may use the stack of an earlier thread again, of up to four times the size.
+            assert!(left <= 4 * bytes && left + (16 << 10) > bytes, "{left} of {bytes}");
         }
     }
 

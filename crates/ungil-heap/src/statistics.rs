@@ -107,9 +107,10 @@ impl Heap {
             (Guarded::Transaction, &header.transaction_lock),
         ];
         let locks = self.held(locks);
+        let layout = self.segment.layout();
         Ok(Statistics {
-            max_bytes: self.segment.layout().chunks * CHUNK,
-            grown_bytes: chunk::count(&self.segment) * CHUNK,
+            max_bytes: (layout.chunks - layout.reserve) * CHUNK,
+            grown_bytes: chunk::grown(&self.segment) * CHUNK,
             created: header.created.load(Relaxed),
             deaths: header.deaths.load(Relaxed),
             collections: header.collections.load(Relaxed),

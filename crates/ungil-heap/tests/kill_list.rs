@@ -9,14 +9,16 @@ mod taken;
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use support::{Steps, every_step};
 use taken::{owned, taken};
 use ungil_heap::deque::{self, End};
+use ungil_heap::header::MIN_SIZE;
 use ungil_heap::lock::Acquired;
 use ungil_heap::op::Op;
 use ungil_heap::segment::Offset;
+use ungil_heap::slab::SIZES;
 use ungil_heap::slice::Slice;
 use ungil_heap::sync::barrier::{self, Outcome};
 use ungil_heap::sync::{bounded, condition, event, lock, semaphore};
@@ -380,4 +382,92 @@ fn waiting_at_a_barrier() {
             assert_eq!(barrier::wait(heap, at, now(), || Ok(())).unwrap(), Outcome::Passed(0));
         },
     );
+}
+
+/// As [`whole_or_not_at_all`] in a heap in which all other memory is taken, but for the reserve.
+fn in_a_full_heap(
+    make: impl Fn(&mut Op<'_>) -> Result<Offset>,
+    read: impl Fn(&Heap, Offset) -> Vec<Value<'static>>,
+    change: impl Fn(&Heap, Offset),
+) {
+    let full = |heap: &Heap| {
+        let at = heap.change(|op| make(op)).unwrap();
+        for &bytes in SIZES.iter().rev() {
+            while support::take(heap, bytes).is_ok() {}
+        }
+        at
+    };
+    let heap = support::heap(MIN_SIZE);
+    let at = full(&heap);
+    let before = read(&heap, at);
+    change(&heap, at);
+    let after = read(&heap, at);
+    assert_ne!(before, after, "nothing is changed");
+    assert!(heap.overview().unwrap().collections == 0, "garbage was collected, so nothing is full");
+    let steps = every_step(
+        MIN_SIZE,
+        |heap| full(heap),
+        |heap, &at| change(heap, at),
+        |heap, &at| {
+            let mut op = heap.op().unwrap();
+            op.lock(at).unwrap();
+            op.commit().unwrap();
+            let found = read(heap, at);
+            let taken = taken(heap);
+            for (block, size) in owned(heap, &[at]) {
+                assert_eq!(taken.get(&block), Some(&size), "a block in use is free");
+            }
+            // The rest of the check needs memory; what was taken belongs to nobody.
+            heap.collect(Duration::from_secs(60)).unwrap().unwrap();
+            assert!(found == before || found == after, "half of it is seen");
+            found == after
+        },
+    );
+    assert!(steps.unseen > 3 && steps.unseen < steps.all, "{steps:?}");
+}
+
+#[test]
+fn taking_out_of_a_list_in_a_full_heap() {
+    let values: Vec<_> = (0..400).map(Value::Int).collect();
+    let make = |op: &mut Op<'_>| {
+        let at = list::create(op)?;
+        list::extend(op.heap(), at, &values)?;
+        Ok(at)
+    };
+    let read = |heap: &Heap, at| list::get_slice(heap, at, Slice::ALL).unwrap();
+    let changes: [fn(&Heap, Offset); 4] = [
+        |heap, at| _ = list::pop(heap, at, 0).unwrap(),
+        |heap, at| list::delete_slice(heap, at, Slice::new(1, 390)).unwrap(),
+        |heap, at| {
+            let every_other = Slice { start: 0, stop: 400, step: 2 };
+            list::delete_slice(heap, at, every_other).unwrap();
+        },
+        |heap, at| list::reverse(heap, at).unwrap(),
+    ];
+    for change in changes {
+        in_a_full_heap(make, read, change);
+    }
+}
+
+#[test]
+fn taking_out_of_a_deque_in_a_full_heap() {
+    let values: Vec<_> = (0..400).map(Value::Int).collect();
+    let make = |op: &mut Op<'_>| {
+        let at = deque::create(op, None)?;
+        deque::extend(op.heap(), at, End::Right, &values)?;
+        for number in 0..50 {
+            deque::pop(op.heap(), at, End::Left)?;
+            deque::push(op.heap(), at, End::Right, &Value::Int(number))?;
+        }
+        Ok(at)
+    };
+    let read = |heap: &Heap, at| deque::all(heap, at).unwrap();
+    let changes: [fn(&Heap, Offset); 3] = [
+        |heap, at| assert!(deque::delete(heap, at, 200).unwrap()),
+        |heap, at| assert!(deque::remove(heap, at, &Value::Int(60)).unwrap()),
+        |heap, at| deque::rotate(heap, at, 3).unwrap(),
+    ];
+    for change in changes {
+        in_a_full_heap(make, read, change);
+    }
 }

@@ -104,8 +104,15 @@ pub(super) fn splice(
             return op.store(at + LENGTH, length as u64);
         }
     }
-    let (fresh, room) =
-        if length > row.room { take_more(op, row, length) } else { take(op, length) }?;
+    let fits = length <= row.room;
+    let (fresh, room) = match if fits { take(op, length) } else { take_more(op, row, length) } {
+        Err(Error::Full { .. }) if fits => {
+            let mut cells = new.to_vec();
+            cells::read(segment, place(row.cells, behind), tail, &mut cells)?;
+            return write_over(op, at, row, from, &cells);
+        }
+        taken => taken?,
+    };
     cells::copy(segment, row.cells, fresh, from)?;
     cells::write(segment, place(fresh, from), new.iter().copied())?;
     cells::copy(segment, place(row.cells, behind), place(fresh, from + new.len()), tail)?;
@@ -114,9 +121,20 @@ pub(super) fn splice(
 
 /// Puts other cells in the place of all. What the old ones own is the new ones' or is given up.
 pub(super) fn replace(op: &mut Op<'_>, at: Offset, row: Row, new: &[Cell]) -> Result<()> {
-    let (cells, room) = take(op, new.len())?;
+    let (cells, room) = match take(op, new.len()) {
+        Err(Error::Full { .. }) if new.len() <= row.room => return write_over(op, at, row, 0, new),
+        taken => taken?,
+    };
     cells::write(op.heap().segment(), cells, new.iter().copied())?;
     publish(op, at, row, Row { cells, length: new.len(), room })
+}
+
+/// Puts `new` in the place of all cells from `from` on, through the log: what is left where a heap
+/// is full. What the old ones own is the caller's affair.
+#[cold]
+fn write_over(op: &mut Op<'_>, at: Offset, row: Row, from: usize, new: &[Cell]) -> Result<()> {
+    cells::write_over(op, place(row.cells, from), new)?;
+    op.store(at + LENGTH, (from + new.len()) as u64)
 }
 
 /// Moves a list to a row with room for `length` cells and some more.

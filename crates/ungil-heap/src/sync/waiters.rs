@@ -90,7 +90,7 @@ pub(super) fn set(op: &mut Op<'_>, at: Offset, waiters: &[Waiter]) -> Result<()>
         if more > MOST {
             return Err(Error::Corrupt("more wait than there are threads"));
         }
-        let new = op.take(more * 8)?;
+        let new = op.take_needed(more * 8)?;
         for (word, value) in segment.words(new, words.len())?.iter().zip(&words) {
             word.store(*value, Relaxed);
         }

@@ -26,7 +26,7 @@ pub fn taken(heap: &Heap) -> BTreeMap<Offset, usize> {
                 index += chunks;
                 continue;
             }
-            State::Slab(class) => {
+            State::Slab(class) | State::Retiring(class) => {
                 let size = slab::SIZES[usize::from(class)];
                 for (number, word) in slab::bitmap(segment, index).unwrap().iter().enumerate() {
                     for bit in (0..64).filter(|bit| word.load(Relaxed) >> bit & 1 == 1) {
