@@ -33,11 +33,19 @@ demo: $(DEVELOPED) ## trace a web server with a background thread, show its conv
 	$(BIN)/ungil run examples/convoy_server.py
 
 .PHONY: test
-test: lint rust-test model python-test ## everything that has to pass before a change lands
+test: lint rust-test stress-quick model python-test ## everything that has to pass before a change lands
 
 .PHONY: rust-test
 rust-test: needs-cargo ## unit and property tests of the Rust crates
 	cargo test --quiet --features ungil-heap/fault
+
+.PHONY: stress
+stress: $(DEVELOPED) ## every concurrent test of the heap 1,000 times on a busy machine (hours)
+	$(BIN)/python tests/stress.py --times 1000
+
+.PHONY: stress-quick
+stress-quick: $(VENV)/made.stamp needs-cargo ## the short ones of them, 50 times each
+	$(BIN)/python tests/stress.py --times 50 --quick
 
 .PHONY: model
 model: needs-cargo ## the lock-free parts under every interleaving (loom)

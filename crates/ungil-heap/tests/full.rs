@@ -18,7 +18,11 @@ use ungil_heap::value::Value;
 use ungil_heap::{Error, Heap, dict, list};
 
 /// So many objects are in it, that a process holds one by one.
-const OBJECTS: usize = 1_000;
+const OBJECTS: i64 = 1_000;
+
+fn length() -> usize {
+    usize::try_from(OBJECTS).unwrap()
+}
 
 struct Full {
     heap: Arc<Heap>,
@@ -33,7 +37,7 @@ fn full() -> Full {
     let lists = heap.make(list::create).unwrap();
     for number in 0..OBJECTS {
         let inner = heap.make(list::create).unwrap();
-        list::append(&heap, inner.at(), &Value::Int(number as i64)).unwrap();
+        list::append(&heap, inner.at(), &Value::Int(number)).unwrap();
         whole::link(&heap, lists.at(), inner.at());
         heap.release(inner).unwrap();
     }
@@ -56,13 +60,13 @@ fn full() -> Full {
 
 fn use_it(heap: &Heap, lists: usize, many: [usize; 3]) {
     let mut held = Vec::new();
-    for index in 0..OBJECTS {
+    for (index, number) in (0..OBJECTS).enumerate() {
         let look = || match list::get(heap, lists, index.cast_signed())? {
             Some(Value::Object(at)) => Ok(Some(at)),
             other => panic!("{other:?}"),
         };
         let root = heap.hold(Some(lists), look).unwrap().unwrap();
-        assert_eq!(list::get(heap, root.at(), 0).unwrap(), Some(Value::Int(index as i64)));
+        assert_eq!(list::get(heap, root.at(), 0).unwrap(), Some(Value::Int(number)));
         held.push(root);
     }
     let [list, deque, dict] = many;
@@ -89,7 +93,7 @@ fn nothing_more_fits_into_a_full_heap() {
     let mut op = heap.op().unwrap();
     assert!(matches!(ungil_heap::value::store(&mut op, &value), Err(Error::Full { .. })));
     drop(op);
-    assert_eq!(list::len(&heap, lists.at()).unwrap(), OBJECTS);
+    assert_eq!(list::len(&heap, lists.at()).unwrap(), length());
 }
 
 #[test]
@@ -99,7 +103,7 @@ fn a_new_thread_and_a_new_process_use_a_full_heap() {
     let other = heap.clone();
     thread::spawn(move || {
         let held = other.hold(None, || Ok(Some(at))).unwrap();
-        assert_eq!(list::len(&other, at).unwrap(), OBJECTS);
+        assert_eq!(list::len(&other, at).unwrap(), length());
         other.release(held.unwrap()).unwrap();
     })
     .join()
