@@ -495,17 +495,21 @@ impl Drop for Heap {
 
 impl Liveness for Heap {
     fn is_gone(&self, holder: Holder) -> Result<bool> {
-        let Ok(lane) = lane::lane(&self.segment, holder.lane()) else { return Ok(true) };
-        let is_another = || lane.generation.load(SeqCst) % GENERATIONS != holder.generation();
-        if is_another() {
+        if self.is_known_gone(holder) {
             return Ok(true);
         }
+        let Ok(lane) = lane::lane(&self.segment, holder.lane()) else { return Ok(true) };
         // A lane gets its new generation before it is nobody's.
         let Some(slot) = (lane.owner.load(SeqCst) as usize).checked_sub(1) else {
             return Ok(true);
         };
         self.clean_slot(slot)?;
-        Ok(is_another())
+        Ok(self.is_known_gone(holder))
+    }
+
+    fn is_known_gone(&self, holder: Holder) -> bool {
+        lane::lane(&self.segment, holder.lane())
+            .map_or(true, |lane| lane.generation.load(SeqCst) % GENERATIONS != holder.generation())
     }
 }
 

@@ -77,6 +77,11 @@ pub enum Acquired {
 pub trait Liveness {
     /// Whether `holder` can never let go of a lock. What it was changing is undone by then.
     fn is_gone(&self, holder: Holder) -> Result<bool>;
+
+    /// Whether that was found out before, so that a look at a few words tells.
+    fn is_known_gone(&self, _: Holder) -> bool {
+        false
+    }
 }
 
 /// What a thread does around a wait: the place to let others of its process run.
@@ -153,6 +158,14 @@ pub fn acquire(
             return Err(Error::Corrupt("a lock is waited for by its own holder"));
         }
         let waited = seen | WAITED;
+        if liveness.is_known_gone(holder) {
+            // Of a thousand locks that a process died with, one is waited for.
+            if word.compare_exchange(seen, me.word() | WAITED, SeqCst, Relaxed).is_ok() {
+                fault::point("lock: taken over");
+                return Ok(Some(Acquired::Abandoned));
+            }
+            continue;
+        }
         if seen != waited && word.compare_exchange(seen, waited, Relaxed, Relaxed).is_err() {
             continue;
         }
@@ -256,6 +269,29 @@ mod tests {
     fn a_lock_is_taken_over_from_a_holder_that_is_gone() {
         let word = AtomicU32::new(OTHER.word());
         let got = acquire(&word, ME, &All(true), &Sleep, None).unwrap();
+        assert_eq!(got, Some(Acquired::Abandoned));
+        assert_eq!(Holder::of(word.load(Relaxed)), Some(ME));
+    }
+
+    #[test]
+    fn a_lock_of_a_holder_that_is_known_to_be_gone_is_had_without_a_wait() {
+        struct Known;
+        impl Liveness for Known {
+            fn is_gone(&self, _: Holder) -> Result<bool> {
+                unreachable!("it is known")
+            }
+            fn is_known_gone(&self, holder: Holder) -> bool {
+                holder == OTHER
+            }
+        }
+        struct Awake;
+        impl Pause for Awake {
+            fn pause(&self, _: &mut dyn FnMut()) -> Result<()> {
+                unreachable!("it waits")
+            }
+        }
+        let word = AtomicU32::new(OTHER.word());
+        let got = acquire(&word, ME, &Known, &Awake, None).unwrap();
         assert_eq!(got, Some(Acquired::Abandoned));
         assert_eq!(Holder::of(word.load(Relaxed)), Some(ME));
     }

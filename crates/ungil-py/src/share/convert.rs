@@ -5,12 +5,17 @@ use std::slice;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyString};
+use pyo3::types::{
+    PyBool, PyBytes, PyComplex, PyComplexMethods, PyFloat, PyFrozenSet, PyInt, PyString, PyTuple,
+};
 use ungil_heap::Error;
 use ungil_heap::value::{Cell, Value};
 
 use super::errors::raised;
-use super::extension;
+use super::extension::{self, Taken};
+
+/// What is nested deeper than this is compared by Python.
+const DEEPEST_PLAIN: usize = 8;
 
 /// The cell of a key that is an exact integer or string and fits in one.
 #[inline]
@@ -68,6 +73,34 @@ pub fn simple<'a>(given: &Bound<'_, PyAny>) -> PyResult<Option<Value<'a>>> {
     } else {
         return Ok(None);
     }))
+}
+
+/// As [`simple`], also of tuples and frozensets of such values, and of an extension: of what equals
+/// whatever its value equals, so that it can be looked for in the heap. `None` for what may have an
+/// opinion of its own.
+pub fn plain<'a>(given: &Bound<'_, PyAny>) -> PyResult<Option<Value<'a>>> {
+    plain_in(given, DEEPEST_PLAIN)
+}
+
+fn plain_in<'a>(given: &Bound<'_, PyAny>, levels: usize) -> PyResult<Option<Value<'a>>> {
+    if let Some(value) = simple(given)? {
+        return Ok(Some(value));
+    }
+    let all = |items: &mut dyn Iterator<Item = Bound<'_, PyAny>>| match levels.checked_sub(1) {
+        // The caller keeps what has them.
+        Some(levels) => items.map(|item| plain_in(&item, levels)).collect(),
+        None => Ok(None),
+    };
+    if let Ok(items) = given.cast_exact::<PyTuple>() {
+        return Ok(all(&mut items.iter())?.map(Value::Tuple));
+    }
+    if let Ok(members) = given.cast_exact::<PyFrozenSet>() {
+        return Ok(all(&mut members.iter())?.map(Value::FrozenSet));
+    }
+    Ok(match extension::take(given)? {
+        Taken::Value(value) => Some(value),
+        Taken::Unfit(_) => None,
+    })
 }
 
 #[inline]

@@ -11,7 +11,7 @@ use ungil_heap::deque::{self, End};
 use ungil_heap::value::Value;
 use ungil_heap::{Error, slice};
 
-use super::convert::simple;
+use super::convert::plain;
 use super::draft::{Drafts, finished, put};
 use super::errors::raised;
 use super::list::Border;
@@ -165,7 +165,7 @@ impl Deque {
     #[pyo3(signature = (item, /))]
     fn remove(&self, item: &Bound<'_, PyAny>) -> PyResult<()> {
         let remove = |value: &Value| deque::remove(&self.0.shared.heap, self.0.at, value);
-        if let Some(value) = simple(item)? {
+        if let Some(value) = plain(item)? {
             if remove(&value).map_err(raised)? {
                 return Ok(());
             }
@@ -193,7 +193,7 @@ impl Deque {
     /// How many items equal `item`.
     #[pyo3(signature = (item, /))]
     fn count(&self, item: &Bound<'_, PyAny>) -> PyResult<usize> {
-        if let Some(value) = simple(item)? {
+        if let Some(value) = plain(item)? {
             return deque::count(&self.0.shared.heap, self.0.at, &value).map_err(raised);
         }
         let mut count = 0;
@@ -269,10 +269,10 @@ impl Deque {
 
     /// The index of the first item in a part of the deque that equals `item`.
     ///
-    /// Only what is simple is looked for in the heap: anything else may say itself what it equals, and
+    /// Only what is plain is looked for in the heap: anything else may say itself what it equals, and
     /// is compared with a copy of the items.
     fn place(&self, item: &Bound<'_, PyAny>, start: isize, stop: isize) -> PyResult<Option<usize>> {
-        if let Some(value) = simple(item)? {
+        if let Some(value) = plain(item)? {
             let (heap, at) = (&self.0.shared.heap, self.0.at);
             return deque::index(heap, at, &value, start, stop).map_err(raised);
         }

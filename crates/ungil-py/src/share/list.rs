@@ -12,7 +12,7 @@ use ungil_heap::slice::Slice;
 use ungil_heap::transaction::Transaction;
 use ungil_heap::{Error, list};
 
-use super::convert::{self, simple};
+use super::convert::{self, plain};
 use super::draft::{Drafts, finished, put};
 use super::errors::raised;
 use super::list_iterator::ListIterator;
@@ -140,7 +140,7 @@ impl List {
     #[pyo3(signature = (value, /))]
     fn remove(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let (heap, at) = (&self.0.shared.heap, self.0.at);
-        let removed = if let Some(value) = simple(value)? {
+        let removed = if let Some(value) = plain(value)? {
             list::remove(heap, at, &value).map_err(raised)?
         } else {
             self.remove_by_python(value)?
@@ -158,7 +158,7 @@ impl List {
     /// How many items equal `value`.
     #[pyo3(signature = (value, /))]
     fn count(&self, value: &Bound<'_, PyAny>) -> PyResult<usize> {
-        if let Some(value) = simple(value)? {
+        if let Some(value) = plain(value)? {
             return list::count(&self.0.shared.heap, self.0.at, &value).map_err(raised);
         }
         let mut count = 0;
@@ -312,10 +312,10 @@ impl List {
         stop: isize,
     ) -> PyResult<Option<usize>> {
         let (heap, at) = (&self.0.shared.heap, self.0.at);
-        if let Some(value) = simple(value)? {
+        if let Some(value) = plain(value)? {
             return list::index(heap, at, &value, start, stop).map_err(raised);
         }
-        // What is not simple may equal an object by its contents: Python compares.
+        // Anything else may equal an object by its contents: Python compares.
         let items = self.values(value.py(), Slice::ALL)?;
         let start = ungil_heap::slice::clamp(start, items.len());
         let stop = ungil_heap::slice::clamp(stop, items.len());
