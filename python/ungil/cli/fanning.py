@@ -34,11 +34,13 @@ class Fanning:
         printer: Printer,
         *,
         commands: bool,
+        engine: str | None,
         journaled: bool,
     ) -> None:
         self._outcomes = outcomes
         self._hosts = hosts
         self._printer = printer
+        self._engine = engine
         self._journaled = journaled
         self._tally = Tally()
         self._signals = _Signals(outcomes, hosts, commands=commands)
@@ -82,6 +84,8 @@ class Fanning:
             fail(f"{hosts.name} has no hosts", 2)
             return 0 if hosts.was_named else 2
         mode = f", {self._outcomes.mode}"
+        if self._engine is not None:
+            mode += f" by {self._engine}"
         rate = tally.finished / seconds if seconds > 0 else 0
         told = f"{plural(tally.finished, 'host')} in {duration(seconds)}{mode}"
         if rate >= 1 and tally.finished > 1:

@@ -3,6 +3,7 @@
 import sys
 
 from ungil.fanout._collector import expect
+from ungil.fanout._failures import Stopped
 from ungil.fanout._mode import choose, choose_beside
 from ungil.fanout._options import Backoff, Options
 
@@ -122,10 +123,6 @@ def fanout(
 
 # How many exceptions are kept for `raise_for_failures`: an endless input may have more.
 MOST_FAILURES = 10_000
-
-
-class Stopped(RuntimeError):
-    """The item did not run, or not again, because the fan-out was stopped."""
 
 
 class Outcomes(Generic[_Item, _Value]):
