@@ -396,9 +396,11 @@ def test_tagged_lines_say_whose_they_are(ungil: Run) -> None:
     assert "sw1: hello sw1\n" in ungil("fanout", "--hosts", "hosts", "--tag", "tasks:hello").stdout
 
 
-def test_whoever_stops_reading_ends_it_quietly(start: Start, folder: Path) -> None:
+@pytest.mark.parametrize("form", ["--json", "--tag", "--gather", "--table"])
+def test_whoever_stops_reading_ends_it_quietly(start: Start, folder: Path, form: str) -> None:
     hosts(folder, 20_000)
-    process = start("fanout", "--hosts", "hosts", "--json", "tasks:hello")
+    everything = ["--all"] if form == "--table" else []
+    process = start("fanout", "--hosts", "hosts", form, *everything, "tasks:hello")
     assert process.stdout is not None
     process.stdout.readline()
     process.stdout.close()

@@ -6,6 +6,7 @@ import asyncio
 import pickle
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,7 @@ def sleeps(seconds: float) -> float:
     return time.monotonic() - begun
 
 
-@pytest.mark.parametrize(
-    ("fn", "mode"), [(naps, "lean"), (naps, "asyncio"), (sleeps, "threads")], ids=lambda it: str(it)
-)
+@pytest.mark.parametrize(("fn", "mode"), [(naps, "lean"), (naps, "asyncio"), (sleeps, "threads")])
 def test_times_are_seconds_since_1970_in_every_mode(fn: Any, mode: Any) -> None:
     before = time.time() - ROUNDING_S
     outcomes = list(fanout(fn, [0.01, 0.02, 0.03], mode=mode, limit=1))
@@ -90,12 +89,21 @@ def test_the_times_are_those_of_the_last_attempt() -> None:
 
 
 def test_an_item_that_never_ran_has_the_time_when_it_was_given_up() -> None:
-    outcomes = fanout(sleeps, [0.0, 0.0, 0.0], limit=2, per_group=1, group=lambda _: "all")
+    stopped = threading.Event()
+
+    def waits(item: int) -> None:
+        if item < 2:
+            stopped.wait()
+
+    # The first keeps the second from running, which is of its group; the third ends.
+    options: Any = {"limit": 2, "per_group": 1, "group": lambda item: item < 2}
     before = time.time() - ROUNDING_S
-    next(outcomes)
+    outcomes = fanout(waits, range(3), in_order=False, **options)
+    assert next(outcomes).index == 2
     outcomes.stop()
-    rest = list(outcomes)
-    assert 0 in {outcome.attempts for outcome in rest}
+    stopped.set()
+    rest = sorted(outcomes, key=lambda outcome: outcome.index)
+    assert [outcome.attempts for outcome in rest] == [1, 0]
     for outcome in rest:
         assert before <= outcome.started <= outcome.finished <= time.time() + ROUNDING_S
 

@@ -64,7 +64,10 @@ class Fanning:
             pass
         except (Error, OSError) as error:
             problem = error
-        status = self._end(time.monotonic() - began, problem)
+        try:
+            status = self._end(time.monotonic() - began, problem)
+        except BrokenPipeError:
+            return self._nobody_reads()
         if at_once:
             # Threads that run, and threads of the user's, keep nobody from leaving.
             sys.stdout.flush()
