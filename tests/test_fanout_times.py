@@ -95,10 +95,12 @@ def test_an_item_that_never_ran_has_the_time_when_it_was_given_up() -> None:
         if item < 2:
             stopped.wait()
 
-    # The first keeps the second from running, which is of its group; the third ends.
-    options: Any = {"limit": 2, "per_group": 1, "group": lambda item: item < 2}
+    def is_of_the_two(item: int) -> bool:
+        return item < 2
+
     before = time.time() - ROUNDING_S
-    outcomes = fanout(waits, range(3), in_order=False, **options)
+    # The first keeps the second from running, which is of its group; the third ends.
+    outcomes = fanout(waits, range(3), limit=2, per_group=1, group=is_of_the_two, in_order=False)
     assert next(outcomes).index == 2
     outcomes.stop()
     stopped.set()

@@ -86,6 +86,8 @@ class Fanning:
         if tally.came == 0 and problem is None and self._signals.status is None:
             fail(f"{hosts.name} has no hosts", 2)
             return 0 if hosts.was_named else 2
+        if tally.came == 0 and problem is not None:
+            return _told(problem)  # before anything ran: a cluster that does not answer
         mode = f", {self._outcomes.mode}"
         if self._engine is not None:
             mode += f" by {self._engine}"
@@ -104,12 +106,7 @@ class Fanning:
                 file=sys.stderr,
             )
         if problem is not None:
-            said = (
-                f"{reason(problem)}: {problem.filename!r}"
-                if isinstance(problem, OSError)
-                else problem
-            )
-            return fail(str(said), 1)
+            return _told(problem)
         if self._signals.status is not None:
             return self._signals.status
         return 1 if tally.failed else 0
@@ -146,6 +143,13 @@ class Fanning:
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 1
+
+
+def _told(problem: Exception) -> int:
+    """Say what went wrong; the exit status."""
+    if isinstance(problem, OSError):
+        return fail(f"{reason(problem)}: {problem.filename!r}", 1)
+    return fail(str(problem), 1)
 
 
 class _Signals:
