@@ -169,7 +169,7 @@ def _run(knee: int, seconds: float, items: int, limit: int | str) -> Came:
     outcomes = fanout(
         service.serve, range(items), limit=limit, mode="lean", group=lambda _: "service"
     )
-    latencies = sorted(outcome.finished - outcome.started for outcome in outcomes)
+    latencies = sorted(outcome.seconds for outcome in outcomes)
     took = time.monotonic() - begun
     found = str(limit) if isinstance(limit, int) else f"auto: {outcomes.report}"
     return Came(items / took, latencies[int(items * 0.99)], found)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from ungil.fanout import fanout, sleep
+from ungil.fanout import Fanout, fanout, sleep
 
 USUAL = (700, 10, 10)
 
@@ -67,6 +68,26 @@ def test_two_fan_outs_are_added_and_the_last_one_puts_it_back() -> None:
     assert gc.get_threshold()[0] == alone
     list(one)
     assert gc.get_threshold() == USUAL
+
+
+def test_a_fan_out_that_fails_puts_it_back() -> None:
+    def items() -> Iterator[int]:
+        yield from range(5000)
+        raise OSError("no more")
+
+    with pytest.raises(OSError, match="no more"):
+        list(fanout(threshold, items(), limit=2000))
+    assert gc.get_threshold() == USUAL
+
+
+def test_a_stream_of_a_program_with_a_loop_puts_it_back() -> None:
+    async def program() -> set[int]:
+        async with Fanout(limit=5000) as f:
+            seen = {o.unwrap() async for o in f.stream(threshold, range(5000))}
+        assert gc.get_threshold() == USUAL
+        return seen
+
+    assert min(asyncio.run(program())) >= 100_000
 
 
 def test_a_fan_out_that_is_left_puts_it_back() -> None:

@@ -258,11 +258,11 @@ def test_ctrl_c_once_lets_end_what_runs_and_says_what_is_not_done(
     terminal.read_until("ungil: nothing more starts; 2 still run; Ctrl-C again ends them now")
     (tmp_path / "go").touch()
     assert terminal.end() == 130
-    table = terminal.lines()[-5:-1]
-    assert [line.split()[:2] for line in table[:2]] == [["sw1", "ok"], ["sw2", "ok"]]
-    assert table[2].startswith("2 hosts in ")
-    assert table[2].endswith(": 2 ok")
-    assert table[3] == "stopped; not done: 8 not started (sw3, sw4, sw5, …)"
+    end = terminal.lines()[-5:-1]
+    assert end[:2] == ["2 hosts: sw1, sw2", "  went"]
+    assert end[2].startswith("2 hosts in ")
+    assert end[2].endswith(": 2 ok")
+    assert end[3] == "stopped; not done: 8 not started (sw3, sw4, sw5, …)"
 
 
 @pytest.mark.parametrize(
@@ -334,8 +334,8 @@ def test_a_signal_from_outside_ends_commands_as_well(
     process.send_signal(number)
     stdout, stderr = process.communicate()
     assert process.returncode == 128 + number, stdout + stderr
-    assert "stopped; not done: 1 cut off while they ran, 9 not started (sw2" in stdout
-    assert stderr == ""
+    assert "stopped; not done: 1 cut off while they ran, 9 not started (sw2" in stderr
+    assert stdout == ""
     wait_until_nobody_is_left_of(int((tmp_path / "pid-sw1").read_text()))
 
 
@@ -362,8 +362,8 @@ def test_a_command_that_is_just_being_started_is_ended_as_well(
     (tmp_path / "hosts").write_text("1\n2\n")
     process = program(STARTING, start=start)
     stdout, stderr = process.communicate()
-    assert (process.returncode, stderr) == (128 + signal.SIGTERM, "")
-    assert "stopped; not done: 1 cut off while they ran, 1 not started (2)" in stdout
+    assert (process.returncode, stdout) == (128 + signal.SIGTERM, "")
+    assert "stopped; not done: 1 cut off while they ran, 1 not started (2)" in stderr
     wait_until_nobody_is_left_of(int((tmp_path / "pid").read_text()))
 
 
@@ -380,18 +380,19 @@ def test_the_same_command_does_the_rest_of_what_was_interrupted(
     assert process.stderr is not None
     assert "again ends them now" in process.stderr.readline() + process.stderr.readline()
     (tmp_path / "gate").write_text("go\n")
-    stdout, _ = process.communicate()
+    _, stderr = process.communicate()
     assert process.returncode == 130
-    assert "the same command does the rest" in stdout
+    assert "the same command does the rest" in stderr
     done = [json.loads(line) for line in (tmp_path / "journal").read_text().splitlines()[1:]]
     (tmp_path / "gate").unlink()
     again = start(*words, script.replace("cat gate;", ""), "{host}")
     assert again.wait() == 2  # another command
     (tmp_path / "gate").write_text("")
     again = start(*words, script, "{host}")
-    stdout, _ = again.communicate()
+    stdout, stderr = again.communicate()
     assert again.returncode == 0
-    assert f"10 ok ({len(done)} of them before)" in stdout
+    assert f"10 ok ({len(done)} of them before)" in stderr
+    assert stdout.count("done with") == 10
 
 
 def test_ctrl_c_ends_the_wait_for_hosts_that_are_piped_in(hosts: list[str], start: Start) -> None:
@@ -416,6 +417,6 @@ def test_an_ignored_interrupt_stays_ignored(hosts: list[str], tmp_path: Path, st
     process.stdout.readline()
     process.send_signal(signal.SIGINT)
     (tmp_path / "go").touch()
-    stdout, _ = process.communicate()
+    _, stderr = process.communicate()
     assert process.returncode == 0
-    assert ": 10 ok" in stdout
+    assert ": 10 ok" in stderr

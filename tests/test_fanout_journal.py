@@ -72,7 +72,7 @@ def test_a_journal_is_lines_that_people_can_read(tmp_path: Path) -> None:
     assert lines(path) == [
         {"ungil_journal": 1, "function": f"{__name__}.work", "key": None},
         {"ok": True, "key": "a", "value": {"of": "a"}},
-        {"ok": False, "key": "b", "error": "ValueError: b is bad"},
+        {"ok": False, "key": "b", "kind": "ValueError", "error": "ValueError: b is bad"},
     ]
 
 

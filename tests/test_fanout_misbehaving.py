@@ -241,9 +241,12 @@ os._exit(0)
     assert printed == "['TimeoutError', 'TimeoutError', 'TimeoutError']\n"
 
 
-def test_a_coroutine_that_needs_another_fan_out_is_told_which_one() -> None:
+def test_a_coroutine_that_needs_another_fan_out_of_coroutines_is_told_which_one() -> None:
+    async def later(number: int) -> int:
+        return number
+
     async def blocking(_: int) -> list[Any]:
-        return list(fanout(abs, [1]))
+        return list(fanout(later, [1]))
 
     async def waiting(_: int) -> list[int]:
         async with Fanout() as f:

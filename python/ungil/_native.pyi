@@ -934,6 +934,8 @@ class Outcome(Generic[_Item, _Value]):
     @property
     def finished(self) -> float: ...
     @property
+    def seconds(self) -> float: ...
+    @property
     def abandoned(self) -> bool: ...
     @property
     def resumed(self) -> bool: ...
@@ -945,7 +947,7 @@ class Outcome(Generic[_Item, _Value]):
     @staticmethod
     def _of(
         what: tuple[object, int, object, BaseException | None],
-        when: tuple[int, int, int, int, bool, bool],
+        when: tuple[int, int, int, int, int, bool, bool],
     ) -> Outcome: ...
 
 @final
@@ -967,6 +969,7 @@ class Dispatcher:
         group: Callable[[Any], tuple[Hashable, int] | None] | None = None,
         resume: Callable[[Any], tuple[Any] | None] | None = None,
         finished: Callable[[Outcome], object] | None = None,
+        name: Callable[[BaseException], str] | None = None,
         seed: int = 1,
         opening: str | None = None,
     ) -> Dispatcher: ...
@@ -1004,7 +1007,7 @@ class Dispatcher:
     @property
     def progress(self) -> tuple[int, int, int, int, int, int, int]: ...
     @property
-    def failures(self) -> list[tuple[type[BaseException], int]]: ...
+    def failures(self) -> list[tuple[str, int]]: ...
 
 class _HasFileno(Protocol):
     def fileno(self) -> int: ...

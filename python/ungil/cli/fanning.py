@@ -34,11 +34,13 @@ class Fanning:
         printer: Printer,
         *,
         commands: bool,
+        engine: str | None,
         journaled: bool,
     ) -> None:
         self._outcomes = outcomes
         self._hosts = hosts
         self._printer = printer
+        self._engine = engine
         self._journaled = journaled
         self._tally = Tally()
         self._signals = _Signals(outcomes, hosts, commands=commands)
@@ -62,7 +64,10 @@ class Fanning:
             pass
         except (Error, OSError) as error:
             problem = error
-        status = self._end(time.monotonic() - began, problem)
+        try:
+            status = self._end(time.monotonic() - began, problem)
+        except BrokenPipeError:
+            return self._nobody_reads()
         if at_once:
             # Threads that run, and threads of the user's, keep nobody from leaving.
             sys.stdout.flush()
@@ -81,7 +86,11 @@ class Fanning:
         if tally.came == 0 and problem is None and self._signals.status is None:
             fail(f"{hosts.name} has no hosts", 2)
             return 0 if hosts.was_named else 2
+        if tally.came == 0 and problem is not None:
+            return _told(problem)  # before anything ran: a cluster that does not answer
         mode = f", {self._outcomes.mode}"
+        if self._engine is not None:
+            mode += f" by {self._engine}"
         rate = tally.finished / seconds if seconds > 0 else 0
         told = f"{plural(tally.finished, 'host')} in {duration(seconds)}{mode}"
         if rate >= 1 and tally.finished > 1:
@@ -97,12 +106,7 @@ class Fanning:
                 file=sys.stderr,
             )
         if problem is not None:
-            said = (
-                f"{reason(problem)}: {problem.filename!r}"
-                if isinstance(problem, OSError)
-                else problem
-            )
-            return fail(str(said), 1)
+            return _told(problem)
         if self._signals.status is not None:
             return self._signals.status
         return 1 if tally.failed else 0
@@ -139,6 +143,13 @@ class Fanning:
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 1
+
+
+def _told(problem: Exception) -> int:
+    """Say what went wrong; the exit status."""
+    if isinstance(problem, OSError):
+        return fail(f"{reason(problem)}: {problem.filename!r}", 1)
+    return fail(str(problem), 1)
 
 
 class _Signals:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import io
-import re
+import os
+import stat
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ungil.cli.command import Command, reason
+from ungil.cli.fanout_options import (
+    COMMANDS_AT_ONCE,
+    check_engine,
+    check_mode,
+    check_numbers,
+    grouping,
+    limit_of,
+    per_second,
+)
 from ungil.cli.hosts import FORMATS, BadLine, Host, Hosts, NoHost
 from ungil.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ungil.cli.outcomes import Printer
     from ungil.cli.targets import Target
     from ungil.fanout import Outcomes
@@ -28,15 +36,6 @@ EXAMPLES = """\
   ungil fanout --hosts hosts.txt --timeout 30 --retries 2 --journal done.jsonl backups:save
   grep -h sw *.txt | ungil fanout --json backups:save | jq 'select(.ok | not)'
 """
-
-# Commands take their time in other processes, where nobody here can see what more would cost.
-COMMANDS_AT_ONCE = 100
-
-# A pipe for each of its two outputs, what the loop needs to see its end, and one to spare.
-_FILES_OF_A_COMMAND = 4
-_FILES_OF_UNGIL = 64
-
-_PER_SECOND = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
 class FanoutCommand(Command):
@@ -98,14 +97,21 @@ class FanoutCommand(Command):
     help="How a function runs; green patches it with gevent.",
 )
 @click.option(
+    "--engine",
+    metavar="NAME",
+    help="Where it runs: processes, processes:N, dask, ray, or tcp:// or ray:// of a cluster.",
+)
+@click.option(
     "--journal",
     metavar="FILE",
     help="Write down what is done, and leave out what it says is done.",
 )
+@click.option("--tag", is_flag=True, help="Print answers as they come, each line after its host.")
+@click.option("--gather", is_flag=True, help="Print equal answers once, in the end.")
+@click.option("--table", is_flag=True, help="Print a table of how hosts ended, in the end.")
+@click.option("--all", "everything", is_flag=True, help="Print the table, with every host.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line, as they finish.")
-@click.option("--tag", is_flag=True, help="Print output as it comes, each line after its host.")
 @click.option("--outdir", metavar="DIR", help="Write the output of each host to a file there, too.")
-@click.option("--all", "everything", is_flag=True, help="Print every host in the table.")
 @click.option("--plain", is_flag=True, help="A line a second on stderr in place of a bar.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress at all.")
 @click.argument("words", metavar="module:function | -- COMMAND...", nargs=-1)
@@ -122,10 +128,13 @@ def command(
     per_group: int | None,
     rate: str | None,
     mode: str,
+    engine: str | None,
     journal: str | None,
     outdir: str | None,
     as_json: bool,
     tag: bool,
+    gather: bool,
+    table: bool,
     everything: bool,
     plain: bool,
     quiet: bool,
@@ -144,16 +153,19 @@ def command(
       JSON    an object with "host", or a string, in each line
     A line that is no host fails, and says why; the others run. A repeated host runs once.
 
+    On a terminal equal answers are printed once, with their hosts, in the end (--gather);
+    elsewhere each line as its host has finished, after its name (--tag). stdout has the answers,
+    stderr all else.
+
     Ctrl-C once: nothing more starts, and what runs may end. Twice: now.
     With --journal the same command goes on where it was stopped, or killed; what failed is tried
     again.
 
     Exit status: 0 if all is well, 1 if anything failed, 2 for wrong usage, 130 after Ctrl-C.
     """  # noqa: D301 (click keeps the lines of a paragraph that begins with a backspace)
-    if as_json and tag:
-        raise UsageError("--json and --tag are two ways to print the same; leave one out")
-    if everything and (as_json or tag):
-        raise UsageError("--all is for the table, which neither --json nor --tag prints")
+    form = _form(
+        {"--json": as_json, "--tag": tag, "--gather": gather, "--table": table}, everything
+    )
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Hosts say what they like, and a terminal may not know all of it.
@@ -162,13 +174,16 @@ def command(
 
     # A mistake in the command is told before anybody waits for hosts.
     aimed = find_target(words, ctx.meta["command"])
+    check_numbers(timeout=timeout, retries=retries, backoff=backoff, per_group=per_group)
+    check_engine(engine, mode)
     if mode == "green":
         _patch()
     hosts = Hosts(_path(path), format_, was_named=path is not None)
     target = aimed(hosts)
-    group = _grouping(group_by, per_group, hosts)
-    at_once = _limit(limit, target)
-    starts = None if rate is None else _per_second(rate)
+    check_mode(mode, target)
+    group = grouping(group_by, per_group, hosts)
+    at_once = limit_of(limit, target)
+    starts = None if rate is None else per_second(rate)
     outcomes = _outcomes(
         target,
         hosts,
@@ -180,7 +195,10 @@ def command(
         rate=starts,
         group=group,
         per_group=per_group,
-        progress=None if quiet else _progress(hosts, plain=plain, streams=as_json or tag),
+        engine=engine,
+        progress=None
+        if quiet
+        else _progress(hosts, plain=plain, streams=form in ("--json", "--tag")),
         journal=_journal(journal, target),
     )
     from ungil.cli.fanning import Fanning
@@ -188,10 +206,23 @@ def command(
     return Fanning(
         outcomes,
         hosts,
-        _saving(outdir, _printer(as_json, tag, everything), target),
+        _saving(outdir, _printer(form, everything), target),
         commands=target.is_command,
+        engine=engine,
         journaled=journal is not None,
     ).run()
+
+
+def _form(asked: dict[str, bool], everything: bool) -> str:
+    """How to print, as the name of an option."""
+    forms = [name for name, is_asked in asked.items() if is_asked]
+    if len(forms) > 1:
+        raise UsageError(f"{forms[0]} and {forms[1]} are two ways to print the same; leave one out")
+    if everything and forms not in ([], ["--table"]):
+        raise UsageError(f"--all is for the table, which {forms[0]} does not print")
+    if everything:
+        return "--table"
+    return forms[0] if forms else "--gather" if sys.stdout.isatty() else "--tag"
 
 
 def _path(path: str | None) -> str:
@@ -210,43 +241,6 @@ def _patch() -> None:
     monkey.patch_all()
 
 
-def _limit(text: str | None, target: Target) -> int | str:
-    if text not in (None, "auto"):
-        if not text.isdecimal() or int(text) < 1:
-            raise UsageError(f"--limit {text!r} is neither auto nor a number from 1 up")
-        return _affordable(int(text)) if target.is_command else int(text)
-    return COMMANDS_AT_ONCE if target.is_command else "auto"
-
-
-def _affordable(commands: int) -> int:
-    """So many commands, or as many as this process may have files open for."""
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = commands * _FILES_OF_A_COMMAND + _FILES_OF_UNGIL
-    if needed > soft != resource.RLIM_INFINITY:
-        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        if needed > soft:
-            commands = max(1, (soft - _FILES_OF_UNGIL) // _FILES_OF_A_COMMAND)
-            print(
-                f"ungil: {commands:,} commands at once is what {hard:,} open files allow "
-                "(ulimit -Hn)",
-                file=sys.stderr,
-            )
-    return commands
-
-
-def _per_second(text: str) -> float:
-    """A rate as people write it: 50, 50/s, 100/m, 0.5/s."""
-    if not (parts := re.fullmatch(r"([\d.]+)(?:/([smh]?))?", text)):
-        raise UsageError(f"--rate {text!r} is no rate such as 50, 50/s or 100/m")
-    try:
-        return float(parts[1]) / _PER_SECOND[parts[2] or ""]
-    except ValueError:
-        raise UsageError(f"--rate {text!r} is no rate such as 50, 50/s or 100/m") from None
-
-
 def _progress(hosts: Hosts, *, plain: bool, streams: bool) -> Any:
     """What shows the progress, if anything can."""
     from ungil.fanout._progress import Bar, Calls
@@ -255,18 +249,36 @@ def _progress(hosts: Hosts, *, plain: bool, streams: bool) -> Any:
         hosts.count()
         return Calls(lambda progress: print(progress, file=sys.stderr, flush=True))
     # A bar and lines of output on one terminal would be in each other's way.
-    if sys.stderr.isatty() and not (streams and sys.stdout.isatty()):
+    if sys.stderr.isatty() and not (streams and _may_be_seen(1)):
         hosts.count()
         return Bar(keep=False)
     return None
 
 
-def _printer(as_json: bool, tag: bool, everything: bool) -> Printer:
-    from ungil.cli.outcomes import JsonLines, Table, Tagged
+def _may_be_seen(number: int) -> bool:
+    """Whether what is written there may appear on a terminal: what reads a pipe may print it."""
+    try:
+        mode = os.fstat(number).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(number)
 
-    if as_json:
+
+def _printer(form: str, everything: bool) -> Printer:
+    from ungil.cli.outcomes import JsonLines, Tagged
+
+    if form == "--json":
         return JsonLines()
-    return Tagged() if tag else Table(everything=everything)
+    if form == "--tag":
+        return Tagged()
+    # With these comes rich, which is slow to import.
+    if form == "--table":
+        from ungil.cli.table import Table
+
+        return Table(everything=everything)
+    from ungil.cli.gathered import Gathered
+
+    return Gathered()
 
 
 def _saving(folder: str | None, printer: Printer, target: Target) -> Printer:
@@ -274,28 +286,12 @@ def _saving(folder: str | None, printer: Printer, target: Target) -> Printer:
         return printer
     if not target.is_command:
         raise UsageError("--outdir is for the output of commands, and a function has none")
-    from ungil.cli.gathered import Saved
+    from ungil.cli.saved import Saved
 
     try:
         return Saved(folder, printer)
     except OSError as error:
         raise UsageError(f"cannot write to the folder {folder!r}: {reason(error)}") from error
-
-
-def _grouping(
-    field: str | None, per_group: int | None, hosts: Hosts
-) -> Callable[[Host | NoHost], str | None] | None:
-    """What tells the group of a host."""
-    if field is None:
-        if per_group is not None:
-            raise UsageError("--per-group needs --group-by, the field that tells a host's group")
-        return None
-    if hosts.fields is not None and field not in hosts.fields:
-        raise UsageError(
-            f"the hosts of {hosts.name} have no field {field!r} to group by, only "
-            f"{', '.join(hosts.fields)}"
-        )
-    return lambda host: host.fields.get(field) if isinstance(host, Host) else None
 
 
 def _journal(path: str | None, target: Target) -> Journal | None:

@@ -1,18 +1,15 @@
-"""What commands have printed: on the screen equal outputs once, in a folder a file for each."""
+"""What hosts have answered, equal answers once, with the hosts before them."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+import sys
+from typing import TYPE_CHECKING, TextIO
 
-from ungil.fanout import Outcome
-from ungil.fanout._command import CommandError
+from ungil.cli.outcomes import answer, remarks
 from ungil.report.units import plain, plural
 
 if TYPE_CHECKING:
-    from ungil.cli.outcomes import Printer
+    from ungil.fanout import Outcome
 
 # Of hosts that printed the same so many are named; of different outputs so many are kept.
 _NAMES = 8
@@ -20,17 +17,21 @@ _OUTPUTS = 10_000
 
 
 class Outputs:
-    """Those of hosts where the command did well."""
+    """Texts of hosts; `where` says where they were printed, if not on stdout."""
 
-    def __init__(self) -> None:
+    def __init__(self, where: str = "") -> None:
+        self._where = where
         self._hosts: dict[str, list[str]] = {}
         self._counts: dict[str, int] = {}
         self._left_out = 0
+        self.count = 0
+        """Of how many hosts."""
         self.has_lines = False
         """Whether one of them is more than a line."""
 
     def add(self, host: str, text: str) -> None:
         """One more has come."""
+        self.count += 1
         text = text.rstrip("\n")
         if text not in self._counts and len(self._counts) >= _OUTPUTS:
             self._left_out += 1
@@ -41,57 +42,54 @@ class Outputs:
         if len(hosts) < _NAMES:
             hosts.append(host)
 
-    def print(self) -> None:
+    def print(self, file: TextIO) -> None:
         """Print them, those of most hosts first."""
+        where = f"{self._where}: " if self._where else ""
         for text, count in sorted(self._counts.items(), key=lambda entry: -entry[1]):
             lines = [plain(line) for line in text.split("\n")] if text else ["(no output)"]
             names = ", ".join(map(plain, self._hosts[text]))
             if count == 1 and len(lines) == 1:
-                print(f"{names}: {lines[0]}")
+                print(f"{where}{names}: {lines[0]}", file=file)
                 continue
             others = f" and {count - _NAMES:,} more" if count > _NAMES else ""
-            print(f"{plural(count, 'host')}: {names}{others}")
+            print(f"{where}{plural(count, 'host')}: {names}{others}", file=file)
             for line in lines:
-                print(f"  {line}")
+                print(f"  {line}", file=file)
         if self._left_out:
             print(
-                f"{plural(self._left_out, 'host')} with other outputs: --outdir keeps all of them"
+                f"{where}{plural(self._left_out, 'host')} with other outputs: --outdir keeps all "
+                "of them",
+                file=file,
             )
 
 
-class Saved:
-    """Each host's output in files of a folder, `HOST.out` and, if there is some, `HOST.err`."""
+class Gathered:
+    """Equal answers once, when all have come; then on stderr what went wrong."""
 
-    def __init__(self, folder: str, printer: Printer) -> None:
-        """OSError if there is no such folder and none can be made."""
-        self._folder = Path(folder)
-        self._printer = printer
-        self._folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self) -> None:
+        # It imports this module, and rich, which is slow to import.
+        from ungil.cli.table import Failures
+
+        self._answers = Outputs()
+        self._remarks = Outputs("stderr")
+        self._failures = Failures()
 
     def add(self, outcome: Outcome) -> None:
-        """Write one down. OSError if that fails."""
-        said: dict[str, Any] | None = outcome.value
-        error = outcome.exception
-        if isinstance(error, CommandError):
-            said = {"exit": error.exit, "stdout": error.stdout, "stderr": error.stderr}
-        if said is not None:
-            name = quote(outcome.item.name, safe=" @:+,=[]")
-            self._write(f"{name}.out", said["stdout"])
-            if said["stderr"]:
-                self._write(f"{name}.err", said["stderr"])
-        self._printer.add(outcome)
+        """One more has come."""
+        error, name = outcome.exception, outcome.item.name
+        if (text := answer(outcome)) is not None:
+            self._answers.add(name, text)
+        if error is not None:
+            self._failures.add(outcome, error)
+        elif text := remarks(outcome):
+            self._remarks.add(name, text)
 
     def end(self, summary: str) -> None:
-        """Print the end."""
-        self._printer.end(summary)
-
-    def _write(self, name: str, text: str) -> None:
-        whole = self._folder / name
-        # Whole or not at all, under this name.
-        part = self._folder / f".{name}.{os.getpid()}"
-        try:
-            part.write_text(text, encoding="utf-8", errors="surrogateescape")
-            part.replace(whole)
-        except OSError:
-            part.unlink(missing_ok=True)
-            raise
+        """Print them."""
+        self._answers.print(sys.stdout)
+        sys.stdout.flush()
+        self._remarks.print(sys.stderr)
+        self._failures.print(sys.stderr)
+        print(summary, file=sys.stderr)
+        if self._failures.are_many:
+            print("every host is shown by --table --all, or as JSON by --json", file=sys.stderr)

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, cast
 
 from ungil.cli.command import reason
 from ungil.errors import UsageError
+from ungil.fanout._failures import NamedFailure
 
 Fields = dict[str, Any]
 
@@ -59,8 +60,13 @@ class Host:
         return self.value if isinstance(self.value, str) else json.dumps(self.value, sort_keys=True)
 
 
-class BadLine(Exception):
+class BadLine(NamedFailure):
     """A line of the hosts that is no host."""
+
+    @property
+    def failure(self) -> str:
+        """The way in which all of them fail."""
+        return "bad line"
 
 
 class NoHost:

@@ -1,30 +1,26 @@
-"""What `ungil fanout` prints: outcomes as they come, or a table at the end; and how many of which.
+"""What `ungil fanout` prints of outcomes as they come: tagged lines or JSON; and how many of which.
 
-A table of thousands of hosts helps nobody: of many, only failures are shown, and of many of these
-only how many failed in which way, with an example each. `--all` shows every host. What commands
-have printed is shown all the same, equal outputs once (`ungil.cli.gathered`).
+The answer of a host goes to stdout: what the command has printed there, or what the function has
+returned. All else goes to stderr: what commands say there, failures, the summary. What is gathered
+until the end is in `ungil.cli.gathered`, the table in `ungil.cli.table`.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-import time
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeGuard
 
-from ungil.cli.hosts import BadLine, Host, NoHost
-from ungil.fanout import Outcome, Stopped
+from ungil.cli.hosts import Host, NoHost
+from ungil.fanout import Stopped
 from ungil.fanout._command import CommandError
-from ungil.fanout._progress import duration
+from ungil.fanout._failures import failure, sentence
 from ungil.report.units import plural
 
 if TYPE_CHECKING:
-    from ungil.cli.gathered import Outputs
+    from ungil.fanout import Outcome
 
-# So many rows fit on a screen.
-_ROWS = 20
 _KINDS = 3
-_LONGEST_TEXT = 500
 
 
 class Printer(Protocol):
@@ -78,14 +74,14 @@ class Tally:
         elif not isinstance(error, Exception):
             self.cut += 1
         else:
-            kind = kind_of(error)
-            self.failures[kind] = self.failures.get(kind, 0) + 1
+            name = failure(error)
+            self.failures[name] = self.failures.get(name, 0) + 1
 
     def __str__(self) -> str:
         parts = [f"{self.ok:,} ok{f' ({self.resumed:,} of them before)' if self.resumed else ''}"]
         if self.failed:
             by_count = sorted(self.failures.items(), key=lambda entry: (-entry[1], entry[0]))
-            kinds = [f"{count:,} {kind}" for kind, count in by_count[:_KINDS]]
+            kinds = [f"{count:,} {name}" for name, count in by_count[:_KINDS]]
             if others := sum(count for _, count in by_count[_KINDS:]):
                 kinds.append(f"{others:,} in other ways")
             parts.append(f"{self.failed:,} failed ({', '.join(kinds)})")
@@ -96,91 +92,8 @@ class Tally:
         return ", ".join(parts)
 
 
-class Table:
-    """A table on stdout, when all have come."""
-
-    def __init__(self, *, everything: bool) -> None:
-        self._everything = everything
-        self._ok: list[_Row] = []
-        self._failed: list[_Row] = []
-        self._came = 0
-        self._kinds: dict[str, _Kind] = {}
-        self._outputs: Outputs | None = None
-
-    def add(self, outcome: Outcome) -> None:
-        """One more has come."""
-        self._came += 1
-        rows = self._ok if outcome.ok else self._failed
-        if self._everything or len(rows) <= _ROWS:
-            rows.append(_Row(outcome))
-        error = outcome.exception
-        if error is not None:
-            self._kinds.setdefault(kind_of(error), _Kind()).add(outcome)
-        elif _is_of_command(outcome.value):
-            self._of_commands().add(outcome.item.name, outcome.value["stdout"])
-
-    def end(self, summary: str) -> None:
-        """Print the table."""
-        failures = sum(kind.count for kind in self._kinds.values())
-        rows = sorted(self._failed, key=_Row.place)
-        is_few = self._came <= _ROWS
-        outputs = None if self._everything else self._outputs
-        if outputs is not None and (outputs.has_lines or not is_few):
-            outputs.print()
-        elif self._everything or is_few:
-            rows += sorted(self._ok, key=_Row.place)
-        if not self._everything and failures > _ROWS:
-            self._print_kinds()
-        elif rows:
-            self._print_rows(rows)
-        print(summary)
-        if not self._everything and failures > _ROWS:
-            print("every host is shown by --all, or as JSON by --json")
-
-    def _of_commands(self) -> Outputs:
-        # With it comes rich, which is slow to import, and only tables need it.
-        from ungil.cli.gathered import Outputs
-
-        if self._outputs is None:
-            self._outputs = Outputs()
-        return self._outputs
-
-    def _print_rows(self, rows: list[_Row]) -> None:
-        from rich.table import Table as Grid
-        from rich.text import Text
-
-        grid = Grid(box=None, pad_edge=False, header_style="bold")
-        tried = any(row.attempts > 1 for row in rows)
-        grid.add_column("HOST", overflow="fold")
-        grid.add_column("STATUS", no_wrap=True)
-        grid.add_column("TIME", justify="right", no_wrap=True)
-        if tried:
-            grid.add_column("TRIES", justify="right", no_wrap=True)
-        grid.add_column("RESULT")
-        for row in rows:
-            tries = [str(row.attempts or "")] if tried else []
-            cells = [Text(row.status, style=row.style), row.time, *tries, _cut(row.text)]
-            grid.add_row(Text(row.host), *cells)
-        _print(grid)
-
-    def _print_kinds(self) -> None:
-        from rich.table import Table as Grid
-        from rich.text import Text
-
-        grid = Grid(box=None, pad_edge=False, header_style="bold")
-        grid.add_column("HOSTS", justify="right", no_wrap=True)
-        grid.add_column("FAILED BY", style="red", no_wrap=True)
-        grid.add_column("FOR EXAMPLE")
-        for name, kind in sorted(self._kinds.items(), key=lambda entry: -entry[1].count):
-            grid.add_row(f"{kind.count:,}", Text(name), _cut(kind.example))
-        _print(grid)
-
-
 class JsonLines:
     """An object in a line on stdout for each, as it comes."""
-
-    def __init__(self) -> None:
-        self._offset = time.time() - time.monotonic()
 
     def add(self, outcome: Outcome) -> None:
         """Print one."""
@@ -191,10 +104,11 @@ class JsonLines:
         elif error is None:
             told["value"] = outcome.value
         if error is not None:
-            told |= {"kind": kind_of(error), "error": _said(error)}
+            told |= {"kind": failure(error), "error": said(error)}
         told["attempts"] = outcome.attempts
-        told["started"] = round(outcome.started + self._offset, 3)
-        told["seconds"] = round(outcome.finished - outcome.started, 6)
+        told["started"] = round(outcome.started, 3)
+        told["finished"] = round(outcome.finished, 3)
+        told["seconds"] = round(outcome.seconds, 6)
         for flag in ("abandoned", "resumed"):
             if getattr(outcome, flag):
                 told[flag] = True
@@ -214,139 +128,73 @@ class Tagged:
     def add(self, outcome: Outcome) -> None:
         """Print one."""
         name, error = outcome.item.name, outcome.exception
-        if isinstance(error, CommandError):
-            self._print(name, error.stdout, sys.stdout)
-            self._print(name, error.stderr, sys.stderr)
-            self._print(name, error.kind, sys.stderr)
-        elif error is not None:
-            self._print(name, _said(error), sys.stderr)
-        elif _is_of_command(outcome.value):
-            self._print(name, outcome.value["stdout"], sys.stdout)
-            self._print(name, outcome.value["stderr"], sys.stderr)
-        else:
-            self._print(name, _text(outcome.value), sys.stdout)
+        self._print(name, answer(outcome) or "", sys.stdout)
+        self._print(name, remarks(outcome), sys.stderr)
+        if error is not None:
+            # Of a command that failed, what it says of it has just been printed.
+            text = "" if isinstance(error, CommandError) else details(error)
+            self._print(name, f"{failure(error)}: {text}" if text else failure(error), sys.stderr)
 
     def end(self, summary: str) -> None:
         """Say how many on stderr."""
         print(summary, file=sys.stderr)
 
     def _print(self, name: str, text: str, file: TextIO) -> None:
-        for line in text.splitlines():
-            print(f"{name}: {line}", file=file)
+        lines = [f"{name}: {line}" for line in text.splitlines()]
+        if lines and file.isatty():
+            from ungil.report.units import plain
+
+            lines = map(plain, lines)
+        for line in lines:
+            print(line, file=file)
         file.flush()
 
 
-class _Row:
-    """What the table says of one host."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        error = outcome.exception
-        self.index = outcome.index
-        self.host = _shortened(outcome.item.name)
-        self.attempts = outcome.attempts
-        self.time = "" if outcome.resumed else duration(outcome.finished - outcome.started)
-        self.text = _shortened(_of_success(outcome.value) if error is None else _said(error))
-        if error is None:
-            self.status, self.style = ("done before" if outcome.resumed else "ok"), "green"
-        elif isinstance(error, Stopped):
-            self.status, self.style = "not done", "yellow"
-        elif not isinstance(error, Exception):
-            self.status, self.style = "cut off", "yellow"
-        else:
-            self.status, self.style = "failed", "red"
-            if isinstance(error, TimeoutError):
-                self.status = "abandoned" if outcome.abandoned else "timed out"
-
-    def place(self) -> int:
-        """Where it was in the input."""
-        return self.index
-
-
-class _Kind:
-    """A way to fail, with an example."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.example = ""
-
-    def add(self, outcome: Outcome) -> None:
-        """One more has failed in this way."""
-        self.count += 1
-        if self.count == 1:
-            error = outcome.exception
-            said = "" if error is None else _said(error).removeprefix(f"{kind_of(error)}: ")
-            self.example = _shortened(f"{outcome.item.name}: {said}")
-
-
-def kind_of(error: BaseException) -> str:
-    """In which way a host failed, in few words."""
+def answer(outcome: Outcome) -> str | None:
+    """What a host has answered: the output of a command, what a function has returned, or None."""
+    error, value = outcome.exception, outcome.value
     if isinstance(error, CommandError):
-        return error.kind
-    if isinstance(error, BadLine):
-        return "bad line"
-    if isinstance(error, TimeoutError):
-        return "timed out"
-    if isinstance(error, Stopped):
-        return "not done"
-    return type(error).__name__ if isinstance(error, Exception) else "cut off"
+        return error.stdout or None
+    if error is not None:
+        return None
+    if is_of_command(value):
+        return value["stdout"]
+    return "" if value is None else text_of(value)
 
 
-def _said(error: BaseException | None) -> str:
+def remarks(outcome: Outcome) -> str:
+    """What a command has written to stderr."""
+    error, value = outcome.exception, outcome.value
+    if isinstance(error, CommandError):
+        return error.stderr
+    return value["stderr"] if is_of_command(value) else ""
+
+
+def said(error: BaseException) -> str:
     """What an exception says, with its name unless the text says it all."""
-    if error is None:
-        return ""
     if isinstance(error, Stopped):
         return "waited to be tried again"
     if not isinstance(error, Exception):
         return "ran when everything was stopped"
-    text = str(error)
-    if isinstance(error, CommandError | BadLine | TimeoutError) and text:
-        return text
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return sentence(error)
 
 
-def _of_success(value: Any) -> str:
-    """The first line that a command printed, and how many there are; or what was returned."""
-    if not _is_of_command(value):
-        return "" if value is None else _text(value)
-    lines = [line for line in value["stdout"].splitlines() if line.strip()]
-    if len(lines) < 2:
-        return lines[0].strip() if lines else ""
-    return f"{lines[0].strip()} (+{plural(len(lines) - 1, 'line')})"
+def details(error: BaseException) -> str:
+    """What it says beside the name of the failure."""
+    name, text = failure(error), said(error)
+    return "" if text == name else text.removeprefix(f"{name}: ")
 
 
-def _is_of_command(value: Any) -> TypeGuard[dict[str, Any]]:
+def is_of_command(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether a value is what a command gives."""
     return isinstance(value, dict) and value.keys() == {"exit", "stdout", "stderr"}  # pyright: ignore[reportUnknownMemberType]
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """What a function has returned, as JSON or, where that cannot hold it, as Python writes it."""
     if isinstance(value, str):
         return value
     try:
         return json.dumps(value)
     except (TypeError, ValueError, RecursionError):
         return repr(value)
-
-
-def _shortened(text: str) -> str:
-    # With it comes rich, which is slow to import, and only tables need it.
-    from ungil.report.units import plain
-
-    if len(text) > _LONGEST_TEXT:
-        text = f"{text[:_LONGEST_TEXT]}…"
-    return plain(" ".join(text.split()))
-
-
-def _cut(text: str) -> Any:
-    """A cell that gives way to all others: it ends where the terminal does."""
-    from rich.text import Text
-
-    return Text(text, no_wrap=True, overflow="ellipsis")
-
-
-def _print(table: Any) -> None:
-    from rich.console import Console
-
-    # Programs that read this look for lines, however long.
-    width = None if sys.stdout.isatty() else 1000
-    Console(file=sys.stdout, highlight=False, width=width).print(table)

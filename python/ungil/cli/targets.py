@@ -12,10 +12,13 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ungil.cli.hosts import Host, Hosts, NoHost
 from ungil.errors import UsageError
+
+if TYPE_CHECKING:
+    from ungil.fanout._command import Command
 
 _FUNCTION = re.compile(r"([\w.]+):([\w.]+)")
 
@@ -70,54 +73,75 @@ def _command(words: Sequence[str], hosts: Hosts) -> Target:
     if not Command(words[:1]).fields and shutil.which(words[0]) is None:
         raise UsageError(f"there is no command {words[0]!r}")
 
-    async def run(host: Host | NoHost) -> object:
-        if isinstance(host, NoHost):
-            raise host.error
-        return await command(host.fields)
-
-    return Target(shlex.join(words), " ".join(words), run, command=True)
+    return Target(shlex.join(words), " ".join(words), _Running(command), command=True)
 
 
 def _function(module: str, name: str, _hosts: Hosts) -> Target:
     from ungil.fanout._mode import is_async
 
-    function = _imported(module, name)
+    folder = str(Path.cwd())
+    function = _imported(module, name, folder)
     if not callable(function):
         raise UsageError(f"{module}:{name} cannot be called: it is {_a(function)}")
-    run = (_awaiting if is_async(function) else _calling)(function)
+    kind = _Awaiting if is_async(function) else _Calling
+    run = kind(function, (module, name, folder))
     return Target(f"{module}.{name}", f"{module}:{name}", run, command=False)
 
 
-def _awaiting(function: Callable[..., Any]) -> Callable[[Host | NoHost], Any]:
-    async def run(host: Host | NoHost) -> Any:
+class _Running:
+    """Runs a command for a host. The workers of an engine get it by pickle."""
+
+    def __init__(self, command: Command) -> None:
+        self._command = command
+
+    async def __call__(self, host: Host | NoHost) -> object:
         if isinstance(host, NoHost):
             raise host.error
-        return await function(host.value)
-
-    return run
+        return await self._command(host.fields)
 
 
-def _calling(function: Callable[..., Any]) -> Callable[[Host | NoHost], Any]:
-    def run(host: Host | NoHost) -> Any:
+class _OfUser:
+    """A function of the user's. The workers of an engine import it as this process has done."""
+
+    def __init__(self, function: Callable[..., Any], origin: tuple[str, str, str]) -> None:
+        self._function = function
+        self._origin = origin
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), self._origin)
+
+
+class _Awaiting(_OfUser):
+    async def __call__(self, host: Host | NoHost) -> Any:
         if isinstance(host, NoHost):
             raise host.error
-        return function(host.value)
+        return await self._function(host.value)
 
-    return run
+
+class _Calling(_OfUser):
+    def __call__(self, host: Host | NoHost) -> Any:
+        if isinstance(host, NoHost):
+            raise host.error
+        return self._function(host.value)
+
+
+def _again(kind: type[_OfUser], origin: tuple[str, str, str]) -> _OfUser:
+    return kind(_imported(*origin), origin)
 
 
 def is_in_function(frame: FrameType | None) -> bool:
     """Whether a function of the user's is being executed there."""
     while frame is not None:
-        if frame.f_globals is globals() and frame.f_code.co_name == "run":
+        if frame.f_globals is globals() and frame.f_code.co_name == "__call__":
             return True
         frame = frame.f_back
     return False
 
 
-def _imported(module: str, name: str) -> Any:
-    """The object, from a module that may lie in the current folder."""
-    sys.path.insert(0, str(Path.cwd()))
+def _imported(module: str, name: str, folder: str) -> Any:
+    """The object, from a module that may lie in this folder."""
+    if sys.path[:1] != [folder]:
+        sys.path.insert(0, folder)
     try:
         found = importlib.import_module(module)
     except ModuleNotFoundError as error:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
         wait_readable,
         wait_writable,
     )
-    from ungil.fanout._call import Outcomes, Stopped, fanout, raise_for_failures
+    from ungil.fanout._call import Outcomes, fanout, raise_for_failures
+    from ungil.fanout._failures import Stopped
     from ungil.fanout._options import Backoff
     from ungil.fanout._progress import Progress
     from ungil.fanout._stream import Fanout
@@ -53,7 +54,7 @@ _HOME = {
     "Outcome": "ungil._native",
     "Outcomes": "ungil.fanout._call",
     "Progress": "ungil.fanout._progress",
-    "Stopped": "ungil.fanout._call",
+    "Stopped": "ungil.fanout._failures",
     "connect": "ungil._native",
     "connect_unix": "ungil._native",
     "fanout": "ungil.fanout._call",

@@ -1,9 +1,8 @@
 """`fanout`: for callers without an event loop."""
 
-import sys
-
 from ungil.fanout._collector import expect
-from ungil.fanout._mode import choose, choose_beside
+from ungil.fanout._failures import Stopped
+from ungil.fanout._mode import choose_here
 from ungil.fanout._options import Backoff, Options
 
 TYPE_CHECKING = False
@@ -98,9 +97,13 @@ def fanout(
 
     - `in_order`: False for outcomes as they finish, so that none waits for one before it.
 
-    Raises ValueError and TypeError for options that make no sense; RuntimeError inside a running
-    event loop, where `Fanout` is the way. What `fn` raises is in the outcomes; what `items` raises
-    is raised after the outcomes of the items before it.
+    Where an event loop runs, in a notebook for example, that loop waits while outcomes are waited
+    for: functions that are no `async def` run in threads there. An `async def` is refused without
+    an engine; `Fanout` is the way.
+
+    Raises ValueError and TypeError for options that make no sense; RuntimeError for an `async def`
+    where an event loop runs. What `fn` raises is in the outcomes; what `items` raises is raised
+    after the outcomes of the items before it.
     """
     options = Options(
         limit=limit,
@@ -124,10 +127,6 @@ def fanout(
 MOST_FAILURES = 10_000
 
 
-class Stopped(RuntimeError):
-    """The item did not run, or not again, because the fan-out was stopped."""
-
-
 class Outcomes(Generic[_Item, _Value]):
     """The outcomes of a fan-out, one for each item, in the order of the items or as they finish."""
 
@@ -139,16 +138,7 @@ class Outcomes(Generic[_Item, _Value]):
         *,
         in_order: bool = True,
     ) -> None:
-        if options.engine is None:
-            self.mode, self.reason = choose(fn, options.mode)
-        else:
-            self.mode, self.reason = choose_beside(fn, options.mode, options.engine)
-        asyncio = sys.modules.get("asyncio.events")
-        if asyncio is not None and asyncio._get_running_loop() is not None:
-            raise RuntimeError(
-                "fanout() would block the event loop that runs here: "
-                "use `async with Fanout() as f: async for outcome in f.stream(fn, items)`"
-            )
+        self.mode, self.reason = choose_here(fn, options.mode, options.engine)
         self._fn = fn
         self._items = items
         self._options = options

@@ -10,6 +10,8 @@ import shlex
 import signal
 from contextlib import suppress
 
+from ungil.fanout._failures import NamedFailure
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
@@ -30,7 +32,7 @@ _OUTPUT_SECONDS = 1.0
 _PLACE = re.compile(r"\{\{(\w*)\}\}|\{([A-Za-z_]\w*|)\}")
 
 
-class CommandError(Exception):
+class CommandError(NamedFailure):
     """A command has ended with another exit status than 0; a negative one is a signal's number."""
 
     def __init__(self, exit: int, stdout: str, stderr: str) -> None:
@@ -40,10 +42,10 @@ class CommandError(Exception):
         self.stderr = stderr
 
     @property
-    def kind(self) -> str:
+    def failure(self) -> str:
         """How it ended, in a few words."""
         if self.exit >= 0:
-            return f"exit status {self.exit}"
+            return f"exit {self.exit}"
         try:
             return f"killed by {signal.Signals(-self.exit).name}"
         except ValueError:
@@ -51,7 +53,7 @@ class CommandError(Exception):
 
     def __str__(self) -> str:
         said = last_line(self.stderr) or last_line(self.stdout)
-        return f"{self.kind}: {said}" if said else self.kind
+        return f"{self.failure}: {said}" if said else self.failure
 
 
 class Command:

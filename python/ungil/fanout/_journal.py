@@ -5,7 +5,7 @@ an item that has finished, with the key that the item is known by:
 
     {"ungil_journal": 1, "function": "tasks.backup", "key": null}
     {"ok": true, "key": "sw1", "value": 17}
-    {"ok": false, "key": "sw2", "error": "TimeoutError: not done within 30 s"}
+    {"ok": false, "key": "sw2", "kind": "timeout", "error": "not done within 30 s"}
 
 A line is written before anybody can take the item's outcome, by one call of the system. So a
 process that is killed loses what ran in that moment, and nothing else. A machine that loses its
@@ -22,6 +22,8 @@ import os
 import stat
 import sys
 from functools import partial
+
+from ungil.fanout._failures import failure, sentence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,8 +98,8 @@ class Journal:
         if error is None:
             line = f"{_DONE}{self._key_of(outcome.item)}{_value(outcome.value)}}}\n"
         elif isinstance(error, Exception):
-            why = _encode(f"{type(error).__name__}: {error}")
-            line = f'{{"ok": false, "key": {self._key_of(outcome.item)}, "error": {why}}}\n'
+            why = f'"kind": {_encode(failure(error))}, "error": {_encode(sentence(error))}'
+            line = f'{{"ok": false, "key": {self._key_of(outcome.item)}, {why}}}\n'
         else:
             return  # It was cancelled, or the program ends: nothing is known of the item.
         self._write(line)

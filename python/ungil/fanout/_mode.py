@@ -63,11 +63,36 @@ def choose_beside(fn: "Callable[..., Any]", mode: str, engine: object = None) ->
     return mode, reason if engine is None else f"{reason}, in workers of engine {engine!r}"
 
 
+def choose_here(fn: "Callable[..., Any]", mode: str, engine: object = None) -> tuple[str, str]:
+    """As `choose`, for a caller who waits for the outcomes.
+
+    Where an event loop runs in the caller's thread, as in a notebook, it waits as well. Functions
+    run in threads there; RuntimeError for what needs that loop, or one of its own in its place.
+    """
+    asyncio = sys.modules.get("asyncio.events")
+    loop = None if asyncio is None else asyncio._get_running_loop()
+    if engine is None and loop is None:
+        return choose(fn, mode)
+    mode, reason = choose_beside(fn, mode, engine)
+    if loop is None:
+        return mode, reason
+    if engine is None and mode != "threads":
+        what = f"{name_of(fn)} in mode {mode}"
+    elif getattr(getattr(engine, "loop", None), "asyncio_loop", None) is loop:
+        what = f"{name_of(fn)} by {engine!r}, which is of that loop,"
+    else:
+        return mode, f"{reason}, and an event loop runs in this thread"
+    raise RuntimeError(
+        f"fanout() cannot run {what} where an event loop runs: "
+        "use `async with Fanout() as f: async for outcome in f.stream(fn, items)`"
+    )
+
+
 def _automatic(asynchronous: bool) -> tuple[str, str]:
     if asynchronous:
         if "asyncio" in sys.modules:
-            return "asyncio", "an async def in a program that uses asyncio"
-        return "lean", "an async def in a program that does not use asyncio"
+            return "asyncio", "an async def, and asyncio is imported"
+        return "lean", "an async def, and asyncio is not imported"
     monkey = sys.modules.get("gevent.monkey")
     if monkey is not None and monkey.is_module_patched("socket"):
         return "green", "gevent has patched this program"

@@ -4,6 +4,7 @@ import sys
 
 from ungil._native import Dispatcher
 from ungil.fanout._ceiling import ceiling
+from ungil.fanout._failures import failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -210,6 +211,7 @@ class Options:
             group=self._membership(),
             resume=None if journal is None else journal.resume,
             finished=None if journal is None else journal.finished,
+            name=failure,
         )
 
     def report(self, mode: str, reason: str, dispatcher: Dispatcher) -> str:

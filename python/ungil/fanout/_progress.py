@@ -63,7 +63,8 @@ class Progress:
     failed: int
     """How many of these have failed."""
     failures: dict[str, int]
-    """How many have failed by which exception, the most frequent first."""
+    """How many have failed in which way, the most frequent first: "timeout", the name of another
+    exception, "exit 255" of a command."""
     resumed: int
     """How many of those done were done by an earlier run, as the journal says."""
     retried: int
@@ -107,7 +108,7 @@ class Meter:
         progress.total = _length(self._items)
         progress.done = done
         progress.failed = failed
-        progress.failures = _by_name(self._dispatcher.failures)
+        progress.failures = _most_first(self._dispatcher.failures)
         progress.resumed = resumed
         progress.retried = retried
         progress.running = running
@@ -281,18 +282,15 @@ def duration(seconds: float) -> str:
 
 
 def kinds(failures: "dict[str, int]", shown: int = _KINDS) -> str:
-    """How many have failed by what: 7 TimeoutError, 3 ConnectionRefusedError, 2 others."""
+    """How many have failed in which way: 7 timeout, 3 ConnectionRefusedError, 2 others."""
     named = [f"{count:,} {name}" for name, count in list(failures.items())[:shown]]
     if others := sum(list(failures.values())[shown:]):
         named.append(f"{others:,} others")
     return ", ".join(named)
 
 
-def _by_name(failures: "list[tuple[type[BaseException], int]]") -> dict[str, int]:
-    names: dict[str, int] = {}
-    for kind, count in failures:
-        names[kind.__name__] = names.get(kind.__name__, 0) + count
-    return dict(sorted(names.items(), key=lambda entry: -entry[1]))
+def _most_first(failures: "list[tuple[str, int]]") -> dict[str, int]:
+    return dict(sorted(failures, key=lambda entry: -entry[1]))
 
 
 def _percent(progress: Progress) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 from ungil._native import Dispatcher, Outcome
 from ungil.fanout import _threads as threads
 from ungil.fanout._asyncio import Slots as Tasks
-from ungil.fanout._call import Stopped
 from ungil.fanout._collector import expect
+from ungil.fanout._failures import Stopped
 from ungil.fanout._mode import choose_beside
 from ungil.fanout._options import Backoff, Options
 

@@ -1,11 +1,16 @@
 //! The clock of a fan-out: `CLOCK_MONOTONIC`, which is Python's `time.monotonic`.
+//!
+//! People and other machines are told the time of day, `CLOCK_REALTIME`, in seconds since 1970.
 
 /// Nanoseconds on the clock that never goes back.
 pub fn now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a timespec that the call may write, and the clock exists on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+    read(libc::CLOCK_MONOTONIC)
+}
+
+/// What to add to [`now`] for nanoseconds since 1970, as the system's clock goes at this moment: it
+/// is set now and then, and [`now`] stands still while the machine sleeps.
+pub fn since_1970() -> i64 {
+    read(libc::CLOCK_REALTIME).cast_signed() - now().cast_signed()
 }
 
 /// Nanoseconds as the seconds that Python's users see.
@@ -15,8 +20,12 @@ pub fn seconds(nanoseconds: u64) -> f64 {
 
 /// Nanoseconds of processor that this process has used.
 pub fn processor() -> u64 {
+    read(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a timespec that the call may write, and the clock exists on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    // SAFETY: `time` is a timespec that the call may write, and the clocks exist on every Linux.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }

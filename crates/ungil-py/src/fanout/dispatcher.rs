@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyBaseException, PyException};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyIterator, PyType};
+use pyo3::types::{PyDict, PyIterator};
 use pyo3::{PyTraverseError, PyVisit};
 use ungil_fanout::backoff::Backoff;
 use ungil_fanout::bucket::Bucket;
@@ -28,8 +28,8 @@ struct State {
     /// What the input raised: it is told when everything that ran before has been handed out.
     input_error: Option<PyErr>,
     failed: u64,
-    /// How many have failed by which exception.
-    failures: Vec<(Py<PyType>, u64)>,
+    /// How many have failed in which way, by its name.
+    failures: Vec<(String, u64)>,
     retried: u64,
     resumed: u64,
     most_running: usize,
@@ -75,12 +75,11 @@ impl State {
         self.dispatch.pauses_until(now, raised)
     }
 
-    fn count_failure(&mut self, exception: &Bound<'_, PyBaseException>) {
+    fn count_failure(&mut self, name: String) {
         self.failed += 1;
-        let kind = exception.get_type();
-        match self.failures.iter_mut().find(|(known, _)| known.is(&kind)) {
+        match self.failures.iter_mut().find(|(known, _)| *known == name) {
             Some((_, count)) => *count += 1,
-            None => self.failures.push((kind.unbind(), 1)),
+            None => self.failures.push((name, 1)),
         }
     }
 }
@@ -105,6 +104,9 @@ pub struct Dispatcher {
     resume: Option<Py<PyAny>>,
     /// Is told each outcome, before it can be taken.
     finished: Option<Py<PyAny>>,
+    /// Gives the name of the way in which an exception makes an item fail; without it, that is the
+    /// name of the exception.
+    name: Option<Py<PyAny>>,
     state: Mutex<State>,
 }
 
@@ -249,6 +251,7 @@ impl Dispatcher {
             None
         });
         let again = again.flatten();
+        let name = again.is_none().then(|| self.name_of(exception.bind(py)));
         if again.is_none() {
             cycles::watch(outcome.bind(py), exception.bind(py).as_any());
             ended.fail(exception.clone_ref(py), abandoned, now);
@@ -263,9 +266,27 @@ impl Dispatcher {
             let membership = ended.membership;
             state.dispatch.retry(index, outcome, membership, due);
         } else {
-            state.count_failure(exception.bind(py));
+            state.count_failure(name.unwrap_or_default());
             state.dispatch.finished(index, outcome);
         }
+    }
+
+    /// Under which name a failure is counted.
+    fn name_of(&self, exception: &Bound<'_, PyBaseException>) -> String {
+        let own = self.name.as_ref().map(|name| {
+            let given = name.bind(exception.py()).call1((exception,))?;
+            given.extract::<String>()
+        });
+        own.transpose()
+            .unwrap_or_else(|error| {
+                // An interrupt, say, which must not be lost.
+                self.ended_by(error);
+                None
+            })
+            .unwrap_or_else(|| {
+                let kind = exception.get_type();
+                kind.name().map_or_else(|_| String::new(), |name| name.to_string())
+            })
     }
 
     /// What `finished` raises ends the input: a journal that cannot be written keeps no promise.
@@ -310,7 +331,7 @@ impl Dispatcher {
 #[pymethods]
 impl Dispatcher {
     #[new]
-    #[pyo3(signature = (input, *, limit, window, in_order, rate=None, retries=0, backoff=(0.0, 1.0, 0.0, 0.0), retry_if=None, wait=None, group=None, resume=None, finished=None, seed=1, opening=None))]
+    #[pyo3(signature = (input, *, limit, window, in_order, rate=None, retries=0, backoff=(0.0, 1.0, 0.0, 0.0), retry_if=None, wait=None, group=None, resume=None, finished=None, name=None, seed=1, opening=None))]
     #[expect(clippy::too_many_arguments, reason = "they are the options of a fan-out, by name")]
     fn new(
         py: Python<'_>,
@@ -326,6 +347,7 @@ impl Dispatcher {
         group: Option<Py<PyAny>>,
         resume: Option<Py<PyAny>>,
         finished: Option<Py<PyAny>>,
+        name: Option<Py<PyAny>>,
         seed: u64,
         opening: Option<&str>,
     ) -> Self {
@@ -359,7 +381,7 @@ impl Dispatcher {
         };
         let groups = PyDict::new(py).unbind();
         let state = Mutex::new(state);
-        Self { input, retries, retry_if, wait, group, groups, resume, finished, state }
+        Self { input, retries, retry_if, wait, group, groups, resume, finished, name, state }
     }
 
     /// The next to run, begun; `None` if none may start now.
@@ -433,12 +455,13 @@ impl Dispatcher {
     fn stop(&self, exception: &Bound<'_, PyBaseException>) {
         let (py, now) = (exception.py(), now());
         let rest = self.state().dispatch.stop();
+        let name = self.name_of(exception);
         for outcome in rest {
             cycles::watch(outcome.bind(py), exception.as_any());
             outcome.get().fail(exception.clone().unbind(), false, now);
             let index = outcome.get().index;
             let mut state = self.state();
-            state.count_failure(exception);
+            state.count_failure(name.clone());
             state.dispatch.finished(index, outcome);
         }
     }
@@ -524,11 +547,10 @@ impl Dispatcher {
         (came_in, done, state.resumed, state.failed, state.retried, running, limit)
     }
 
-    /// How many items have failed by which exception, the first kind first.
+    /// How many items have failed in which way, by its name, the first one first.
     #[getter]
-    fn failures(&self, py: Python<'_>) -> Vec<(Py<PyType>, u64)> {
-        let state = self.state();
-        state.failures.iter().map(|(kind, count)| (kind.clone_ref(py), *count)).collect()
+    fn failures(&self) -> Vec<(String, u64)> {
+        self.state().failures.clone()
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -538,6 +560,7 @@ impl Dispatcher {
         visit.call(&self.group)?;
         visit.call(&self.resume)?;
         visit.call(&self.finished)?;
+        visit.call(&self.name)?;
         visit.call(&self.groups)
     }
 }

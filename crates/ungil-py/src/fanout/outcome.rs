@@ -9,9 +9,10 @@ use pyo3::{PyTraverseError, PyVisit};
 use ungil_fanout::dispatch::Membership;
 use ungil_fanout::limit::Ticket;
 
-use super::clock::seconds;
+use super::clock::{seconds, since_1970};
 
-/// What is not there before an item has run to its end.
+/// What is not there before an item has run to its end. Its times are of the clock that never goes
+/// back.
 #[derive(Default)]
 struct End {
     value: Option<Py<PyAny>>,
@@ -19,9 +20,22 @@ struct End {
     attempts: u32,
     started: u64,
     finished: u64,
+    /// What makes seconds since 1970 of these times, as it was when the last attempt began.
+    since_1970: Option<i64>,
     abandoned: bool,
     resumed: bool,
     ticket: Ticket,
+}
+
+impl End {
+    /// Seconds since 1970 of one of the times; 0 for one that is still to come.
+    fn epoch(&self, time: u64) -> f64 {
+        if time == 0 {
+            return 0.0;
+        }
+        let offset = self.since_1970.unwrap_or_else(since_1970);
+        seconds(time.saturating_add_signed(offset))
+    }
 }
 
 /// What became of one item: the value that the function returned, or the exception it raised.
@@ -45,8 +59,14 @@ impl Outcome {
 
     /// Of an item that an earlier run has done, and that does not run.
     pub fn of_earlier_run(item: Py<PyAny>, index: u64, now: u64, value: Py<PyAny>) -> Self {
-        let (value, resumed) = (Some(value), true);
-        let end = End { value, resumed, started: now, finished: now, ..End::default() };
+        let end = End {
+            value: Some(value),
+            started: now,
+            finished: now,
+            since_1970: Some(since_1970()),
+            resumed: true,
+            ..End::default()
+        };
         Self { item, index, queued: now, membership: None, end: Mutex::new(end) }
     }
 
@@ -58,6 +78,7 @@ impl Outcome {
         let mut end = self.end();
         end.ticket = ticket;
         end.started = now;
+        end.since_1970 = Some(since_1970());
         end.attempts += 1;
     }
 
@@ -84,6 +105,11 @@ impl Outcome {
         end.exception = Some(exception);
         end.abandoned = abandoned;
         end.finished = now;
+        if end.attempts == 0 {
+            // It never ran.
+            end.started = now;
+            end.since_1970 = Some(since_1970());
+        }
     }
 }
 
@@ -107,22 +133,33 @@ impl Outcome {
         self.end().attempts
     }
 
-    /// When the item was taken from the input, in seconds of `time.monotonic`.
+    /// When the item was taken from the input, in seconds since 1970.
     #[getter]
     fn queued(&self) -> f64 {
-        seconds(self.queued)
+        self.end().epoch(self.queued)
     }
 
-    /// When the last attempt began, in seconds of `time.monotonic`.
+    /// When the last attempt began, in seconds since 1970, as `time.time` gives them. Of an item
+    /// that never ran it is when it was given up.
     #[getter]
     fn started(&self) -> f64 {
-        seconds(self.end().started)
+        let end = self.end();
+        end.epoch(end.started)
     }
 
-    /// When the last attempt ended, in seconds of `time.monotonic`.
+    /// When the last attempt ended, in seconds since 1970: `seconds` after `started`, also if the
+    /// system's clock was set meanwhile.
     #[getter]
     fn finished(&self) -> f64 {
-        seconds(self.end().finished)
+        let end = self.end();
+        end.epoch(end.finished)
+    }
+
+    /// How many seconds the last attempt took, by the clock that never goes back.
+    #[getter]
+    fn seconds(&self) -> f64 {
+        let end = self.end();
+        seconds(end.finished.saturating_sub(end.started))
     }
 
     /// Whether the function goes on although its time was over: a thread cannot be ended.
@@ -170,13 +207,14 @@ impl Outcome {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let py = slf.py();
         let this = slf.get();
-        let (attempts, started, finished, abandoned, resumed) = {
+        let (attempts, started, finished, offset, abandoned, resumed) = {
             let end = this.end();
-            (end.attempts, end.started, end.finished, end.abandoned, end.resumed)
+            let offset = end.since_1970.unwrap_or_else(since_1970);
+            (end.attempts, end.started, end.finished, offset, end.abandoned, end.resumed)
         };
         let state = (
             (&this.item, this.index, this.value(py), this.exception(py)),
-            (attempts, this.queued, started, finished, abandoned, resumed),
+            (attempts, this.queued, started, finished, offset, abandoned, resumed),
         );
         (slf.get_type().getattr("_of")?, state).into_pyobject(py)
     }
@@ -185,10 +223,10 @@ impl Outcome {
     #[staticmethod]
     fn _of(
         what: (Py<PyAny>, u64, Py<PyAny>, Option<Py<PyBaseException>>),
-        when: (u32, u64, u64, u64, bool, bool),
+        when: (u32, u64, u64, u64, i64, bool, bool),
     ) -> Self {
         let (item, index, value, exception) = what;
-        let (attempts, queued, started, finished, abandoned, resumed) = when;
+        let (attempts, queued, started, finished, offset, abandoned, resumed) = when;
         // Without an exception, None is what the function returned.
         let value = exception.is_none().then_some(value);
         let end = End {
@@ -197,6 +235,7 @@ impl Outcome {
             attempts,
             started,
             finished,
+            since_1970: Some(offset),
             abandoned,
             resumed,
             ticket: Ticket::default(),
