@@ -11,7 +11,6 @@ import contextvars
 import functools
 import itertools
 import sys
-import threading
 import time
 import traceback
 from collections import Counter
@@ -804,29 +803,14 @@ def test_leaving_the_iteration_early_cancels_what_runs(leave: str) -> None:
     assert sorted(cleaned) == [1, 2, 3, 4, 5]
 
 
-def test_inside_of_a_running_loop_an_async_def_is_told_the_way_that_works(run: Run) -> None:
+def test_inside_of_a_running_loop_the_way_that_works_is_named(run: Run) -> None:
     async def blocking() -> None:
-        for mode in ("auto", "asyncio", "lean"):
-            with pytest.raises(RuntimeError, match="async with Fanout"):
-                fanout(itself, [1], mode=mode)
-        with pytest.raises(RuntimeError, match="async with Fanout"):
-            fanout(threading_ident, [1], mode="green")
+        with pytest.raises(RuntimeError, match=r"would block the event loop.*async with Fanout"):
+            fanout(itself, [1])
+        with pytest.raises(RuntimeError, match=r"would block the event loop.*async with Fanout"):
+            fanout(abs, [1])
 
     run(blocking())
-
-
-def test_inside_of_a_running_loop_functions_run_in_threads(run: Run) -> None:
-    async def notebook() -> None:
-        outcomes = fanout(threading_ident, range(3))
-        assert outcomes.mode == "threads"
-        assert outcomes.reason == "not an async def, and an event loop runs in this thread"
-        assert threading.get_ident() not in {outcome.unwrap() for outcome in outcomes}
-
-    run(notebook())
-
-
-def threading_ident(_item: int) -> int:
-    return threading.get_ident()
 
 
 def test_the_reason_of_the_mode_says_whether_asyncio_is_imported(

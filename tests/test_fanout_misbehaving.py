@@ -241,12 +241,9 @@ os._exit(0)
     assert printed == "['TimeoutError', 'TimeoutError', 'TimeoutError']\n"
 
 
-def test_a_coroutine_that_needs_another_fan_out_of_coroutines_is_told_which_one() -> None:
-    async def later(number: int) -> int:
-        return number
-
+def test_a_coroutine_that_needs_another_fan_out_is_told_which_one() -> None:
     async def blocking(_: int) -> list[Any]:
-        return list(fanout(later, [1]))
+        return list(fanout(abs, [1]))
 
     async def waiting(_: int) -> list[int]:
         async with Fanout() as f:

@@ -74,7 +74,7 @@ values = [outcome.unwrap() for outcome in outcomes]
     assert notebook.run("", "threading.get_ident() in {ident for _, ident in values}") is False
     assert notebook.run("", "(outcomes.mode, outcomes.reason)") == (
         "threads",
-        "not an async def, and an event loop runs in this thread",
+        "not an async def, and the loop of a notebook runs in this thread",
     )
 
 
@@ -124,6 +124,19 @@ fanout(later, range(3))
         "fanout() cannot run later in mode asyncio where an event loop runs: "
         "use `async with Fanout() as f: async for outcome in f.stream(fn, items)`",
     )
+
+
+def test_a_coroutine_of_a_cell_may_do_what_the_cell_may(notebook: Notebook) -> None:
+    cell = """
+from ungil.fanout import fanout
+
+async def later():
+    return list(fanout(abs, [-1]))
+
+values = await later()
+"""
+    # The loop is the notebook's, so that it is no worse than the same in a cell.
+    assert notebook.run(cell, "[value.unwrap() for value in values]") == [1]
 
 
 def test_that_way_works(notebook: Notebook) -> None:

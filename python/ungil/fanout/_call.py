@@ -97,12 +97,12 @@ def fanout(
 
     - `in_order`: False for outcomes as they finish, so that none waits for one before it.
 
-    Where an event loop runs, in a notebook for example, that loop waits while outcomes are waited
-    for: functions that are no `async def` run in threads there. An `async def` is refused without
-    an engine; `Fanout` is the way.
+    In the cell of a notebook an event loop runs, which waits while outcomes are waited for:
+    functions that are no `async def` run in threads there. An `async def` is refused without an
+    engine, as everything is in a coroutine, whose loop would be blocked; `Fanout` is the way.
 
-    Raises ValueError and TypeError for options that make no sense; RuntimeError for an `async def`
-    where an event loop runs. What `fn` raises is in the outcomes; what `items` raises is raised
+    Raises ValueError and TypeError for options that make no sense; RuntimeError where an event
+    loop runs, as said. What `fn` raises is in the outcomes; what `items` raises is raised
     after the outcomes of the items before it.
     """
     options = Options(

@@ -66,8 +66,9 @@ def choose_beside(fn: "Callable[..., Any]", mode: str, engine: object = None) ->
 def choose_here(fn: "Callable[..., Any]", mode: str, engine: object = None) -> tuple[str, str]:
     """As `choose`, for a caller who waits for the outcomes.
 
-    Where an event loop runs in the caller's thread, as in a notebook, it waits as well. Functions
-    run in threads there; RuntimeError for what needs that loop, or one of its own in its place.
+    Where an event loop runs in the caller's thread, it waits as well. Everybody expects that of
+    the cell of a notebook, where functions run in threads; nobody does of a coroutine, for which
+    this is a RuntimeError, as for what needs that loop, or one of its own in its place.
     """
     asyncio = sys.modules.get("asyncio.events")
     loop = None if asyncio is None else asyncio._get_running_loop()
@@ -76,16 +77,27 @@ def choose_here(fn: "Callable[..., Any]", mode: str, engine: object = None) -> t
     mode, reason = choose_beside(fn, mode, engine)
     if loop is None:
         return mode, reason
+    if not _in_notebook():
+        raise RuntimeError(
+            "fanout() would block the event loop that runs here: "
+            "use `async with Fanout() as f: async for outcome in f.stream(fn, items)`"
+        )
     if engine is None and mode != "threads":
         what = f"{name_of(fn)} in mode {mode}"
     elif getattr(getattr(engine, "loop", None), "asyncio_loop", None) is loop:
         what = f"{name_of(fn)} by {engine!r}, which is of that loop,"
     else:
-        return mode, f"{reason}, and an event loop runs in this thread"
+        return mode, f"{reason}, and the loop of a notebook runs in this thread"
     raise RuntimeError(
         f"fanout() cannot run {what} where an event loop runs: "
         "use `async with Fanout() as f: async for outcome in f.stream(fn, items)`"
     )
+
+
+def _in_notebook() -> bool:
+    """Whether this program executes the cells of a notebook (ipykernel, which all of them use)."""
+    ipython = sys.modules.get("IPython")
+    return getattr(ipython and ipython.get_ipython(), "kernel", None) is not None
 
 
 def _automatic(asynchronous: bool) -> tuple[str, str]:

@@ -6,7 +6,7 @@ use std::slice;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyBool, PyBytes, PyComplex, PyComplexMethods, PyFloat, PyFrozenSet, PyInt, PyString, PyTuple,
+    PyBool, PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyString, PyTuple,
 };
 use ungil_heap::Error;
 use ungil_heap::value::{Cell, Value};
@@ -75,9 +75,9 @@ pub fn simple<'a>(given: &Bound<'_, PyAny>) -> PyResult<Option<Value<'a>>> {
     }))
 }
 
-/// As [`simple`], also of tuples and frozensets of such values, and of an extension: of what equals
-/// whatever its value equals, so that it can be looked for in the heap. `None` for what may have an
-/// opinion of its own.
+/// As [`simple`], also of tuples of such values, and of an extension: of what equals whatever its
+/// value equals, so that it can be looked for in the heap. `None` for what may have an opinion of its
+/// own, and for frozensets, which equal shared sets.
 pub fn plain<'a>(given: &Bound<'_, PyAny>) -> PyResult<Option<Value<'a>>> {
     plain_in(given, DEEPEST_PLAIN)
 }
@@ -86,16 +86,12 @@ fn plain_in<'a>(given: &Bound<'_, PyAny>, levels: usize) -> PyResult<Option<Valu
     if let Some(value) = simple(given)? {
         return Ok(Some(value));
     }
-    let all = |items: &mut dyn Iterator<Item = Bound<'_, PyAny>>| match levels.checked_sub(1) {
-        // The caller keeps what has them.
-        Some(levels) => items.map(|item| plain_in(&item, levels)).collect(),
-        None => Ok(None),
-    };
     if let Ok(items) = given.cast_exact::<PyTuple>() {
-        return Ok(all(&mut items.iter())?.map(Value::Tuple));
-    }
-    if let Ok(members) = given.cast_exact::<PyFrozenSet>() {
-        return Ok(all(&mut members.iter())?.map(Value::FrozenSet));
+        let Some(levels) = levels.checked_sub(1) else { return Ok(None) };
+        // The caller keeps the tuple, which has them.
+        let items: PyResult<Option<Vec<_>>> =
+            items.iter().map(|item| plain_in(&item, levels)).collect();
+        return Ok(items?.map(Value::Tuple));
     }
     Ok(match extension::take(given)? {
         Taken::Value(value) => Some(value),
