@@ -36,6 +36,7 @@ MP_LOCK = Way("mp.Lock")
 DICTS = [BUILTIN, UNGIL, MANAGER, ULTRADICT, SMD, LMDB]
 LISTS = [BUILTIN, UNGIL, MANAGER, Way("ShareableList"), Way("mp.Array"), Way("mp.RawArray")]
 ATTRIBUTES = [BUILTIN, UNGIL, MANAGER, Way("mp.Value"), Way("mp.RawValue")]
+VALUES = [BUILTIN, UNGIL, MANAGER]
 OPERATIONS = {
     "dict get": DICTS,
     "dict set": DICTS,
@@ -43,10 +44,26 @@ OPERATIONS = {
     "list set": LISTS,
     "attribute get": ATTRIBUTES,
     "attribute set": ATTRIBUTES,
+    "nested get": VALUES,
+    "struct get": VALUES,
+    "datetime get": VALUES,
+    "enum get": VALUES,
+    "tuple get": VALUES,
+    "index of a tuple": VALUES,
     "lock and unlock": [BUILTIN, UNGIL, MP_LOCK, MANAGER],
 }
 # What has to be shown: the most that it may cost in terms of the builtin.
-MOST = {"dict get": 6.0, "dict set": 8.0, "list get": 4.0, "list set": 6.0, "attribute get": 4.0}
+MOST = {
+    "dict get": 6.0,
+    "dict set": 8.0,
+    "list get": 4.0,
+    "list set": 6.0,
+    "attribute get": 4.0,
+    "nested get": 8.0,
+    "datetime get": 20.0,
+    "enum get": 20.0,
+    "tuple get": 20.0,
+}
 TIMES_MANAGER = 100.0
 TIMES_ULTRADICT = {"dict get": 2.0, "dict set": 10.0}
 MOST_OF_MP_LOCK = 1.0

@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -88,13 +89,12 @@ def main() -> None:
         "--only", default="", metavar="WORD", help="only tests with it in their names"
     )
     options = parser.parse_args()
-    tests = [test for test in rust_tests() if options.only in test.name]
-    if options.quick:
-        tests = [test for test in tests if test.is_short()]
-    else:
-        tests += [test for test in python_tests() if options.only in test.name]
+    tests = list(rust_tests() if options.quick else chain(rust_tests(), python_tests()))
+    tests = [test for test in tests if options.only in test.name]
     if not tests:
         sys.exit(f"no concurrent test has {options.only!r} in its name")
+    if options.quick:
+        tests = [test for test in tests if test.is_short()]
     failures: list[str] = []
     begun = time.monotonic()
     with busy_loops(), ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -226,6 +226,20 @@ def test_figures_have_three_digits(value: float | None, text: str) -> None:
     assert times(None) == "-"
 
 
+@EACH
+@pytest.mark.parametrize("quick", [True, False])
+def test_what_is_said_of_the_tables_names_only_variants_that_run(
+    experiment: Experiment, quick: bool
+) -> None:
+    plan = experiment.plan(Plan([chosen()], quick))
+    there = results(*(result(cell.experiment, cell.python, cell.variant) for cell in plan))
+    said = experiment.explained(there)
+    variants = {one.variant for one in there}
+    for policy in ("interactive", "fair", "batch", "priority"):
+        if re.search(rf"\b[Uu]nder {policy}\b", said):
+            assert policy in variants, said
+
+
 def test_a_reason_that_many_variants_share_is_told_once() -> None:
     cells = [
         replace(result("one", python, f"{n}"), status="missing", why="it is old")

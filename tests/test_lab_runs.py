@@ -36,11 +36,12 @@ def finish(
     *,
     header: Header = HEADER,
     fresh: bool = False,
+    retry: bool = False,
     named: bool = True,
 ) -> tuple[list[str], Results]:
     """Which variants a run measured, and its results."""
     watch = Watch()
-    kept = Run(path, header, cells, fresh=fresh, named=named).finish(watch)
+    kept = Run(path, header, cells, fresh=fresh, retry=retry, named=named).finish(watch)
     return [variant for variant, _ in watch.begun], kept
 
 
@@ -60,7 +61,7 @@ def test_what_an_earlier_run_has_measured_is_not_measured_again(tmp_path: Path) 
     assert finish(path, [cell("a"), cell("b")], fresh=True)[0] == ["a", "b"]
 
 
-def test_what_was_missing_or_failed_is_tried_again(tmp_path: Path) -> None:
+def test_what_failed_is_tried_again_and_what_was_missing_if_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "lab.json"
     cells = [
         cell("a", raising(Missing("strace is not installed"))),
@@ -72,8 +73,25 @@ def test_what_was_missing_or_failed_is_tried_again(tmp_path: Path) -> None:
         ("failed", "it died"),
     ]
     measured, kept = finish(path, [cell("a"), cell("b")])
-    assert measured == ["a", "b"]
+    assert measured == ["b"]
+    assert [(one.status, one.why) for one in kept] == [
+        ("missing", "strace is not installed"),
+        ("measured", None),
+    ]
+    measured, kept = finish(path, [cell("a"), cell("b")], retry=True)
+    assert measured == ["a"]
     assert {one.status for one in kept} == {"measured"}
+
+
+def test_how_much_an_earlier_run_has_measured_and_how_much_it_could_not(tmp_path: Path) -> None:
+    path = tmp_path / "lab.json"
+    lacking = cell("a", raising(Missing("strace is not installed")))
+    finish(path, [lacking, cell("b")])
+    cells = [lacking, cell("b"), cell("c")]
+    run = Run(path, HEADER, cells, fresh=False, named=True)
+    assert (run.resumed, run.lacking, len(run.left)) == (1, 1, 1)
+    run = Run(path, HEADER, cells, fresh=False, retry=True, named=True)
+    assert (run.resumed, run.lacking, len(run.left)) == (1, 0, 2)
 
 
 def test_each_result_is_in_the_file_before_the_next_cell_begins(tmp_path: Path) -> None:

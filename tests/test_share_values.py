@@ -222,6 +222,39 @@ def test_an_enum_that_others_cannot_find_is_refused(heap: share.Heap) -> None:
         heap.root["x"] = Local.HERE
 
 
+def test_a_member_of_a_class_that_was_declared_anew_is_one_of_the_new_class(
+    heap: share.Heap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module: Any = types.ModuleType("declared_twice")
+    monkeypatch.setitem(sys.modules, "declared_twice", module)
+
+    def declare() -> Any:
+        return enum.Enum("Colour", ["RED", "GREEN"], module="declared_twice", qualname="Colour")
+
+    module.Colour = declare()
+    heap.root["colour"] = module.Colour.RED
+    for _ in range(3):
+        assert heap.root["colour"] is module.Colour.RED
+    old, module.Colour = module.Colour, declare()
+    for _ in range(3):
+        assert heap.root["colour"] is module.Colour.RED
+        assert heap.root["colour"] is not old.RED
+    del module.Colour
+    with pytest.raises(ImportError, match="import declared_twice to read it"):
+        heap.root["colour"]
+    monkeypatch.delitem(sys.modules, "declared_twice")
+    with pytest.raises(ImportError, match="import declared_twice to read it"):
+        heap.root["colour"]
+
+
+def test_more_values_than_are_remembered_are_read_as_they_were_put_in(heap: share.Heap) -> None:
+    days = [date.fromordinal(700_000 + number) for number in range(5_000)]
+    heap.root["days"] = days
+    for _ in range(2):
+        assert heap.root["days"][:] == days
+        assert [heap.root["days"][number] for number in range(0, 5_000, 7)] == days[::7]
+
+
 def test_a_member_is_read_where_its_module_was_imported_and_nowhere_else(heap: share.Heap) -> None:
     module = types.ModuleType("shop_models")
     exec(

@@ -15,7 +15,7 @@ import timeit
 from typing import Any
 
 import work
-from shared_subjects import OPERATIONS, Subject
+from shared_subjects import OPERATIONS, VALUES, Subject
 
 SIZE = 1_000
 # Of a part of a turn. Long enough for the clock, short enough for the machine to stay the same.
@@ -26,6 +26,13 @@ def content(operation: str) -> "tuple[Any, list[Any]]":
     """What is shared, and the keys in the order of their use."""
     order = list(range(SIZE))
     random.Random(1).shuffle(order)
+    if operation in VALUES:
+        names = [f"name {number}" for number in range(SIZE)]
+        return {name: VALUES[operation](number) for number, name in enumerate(names)}, [
+            names[number] for number in order
+        ]
+    if operation == "index of a tuple":
+        return [(number, f"name {number}") for number in range(SIZE)], [(0, "name 0")] * 10
     if operation.startswith("dict"):
         names = [f"name {number}" for number in range(SIZE)]
         # Numbers beyond those that CPython has ready.

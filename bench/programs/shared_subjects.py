@@ -14,6 +14,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum
 from typing import Any
 
 Attach = Callable[[], Any]
@@ -252,6 +254,42 @@ def _attributes(statement: str) -> "dict[str, Subject]":
     return {name: Subject(make, statement) for name, make in makers.items()}
 
 
+class Colour(Enum):
+    """A member of it is what is read."""
+
+    RED = 1
+    GREEN = 2
+
+
+# Values of a dict that are more than a number, by their place.
+VALUES: "dict[str, Callable[[int], Any]]" = {
+    "nested get": lambda number: {"y": 1_000 + number},
+    "struct get": lambda number: Slots(1_000 + number),
+    "datetime get": lambda number: (
+        datetime(2026, 11, 1, tzinfo=UTC) + timedelta(hours=number % 100)
+    ),
+    "enum get": lambda number: list(Colour)[number % 2],
+    "tuple get": lambda number: (number % 100, 2),
+}
+
+
+@contextmanager
+def ungil_structs(content: "dict[str, Slots]") -> Iterator[Attach]:
+    """A shared dict with objects of a shared class."""
+    from shared_struct import Shared
+
+    from ungil import share
+
+    heap = share.Heap(max_size=1 << 30)
+    shared = heap.share({name: Shared(plain.value) for name, plain in content.items()})
+    yield lambda: shared
+
+
+def _values(statement: str, shared: Make = ungil) -> "dict[str, Subject]":
+    makers = {"builtin": builtin, "ungil": shared, "Manager": manager_dict}
+    return {name: Subject(make, statement) for name, make in makers.items()}
+
+
 LOCK = "subject.acquire(); subject.release()"
 # By operation and way.
 OPERATIONS = {
@@ -261,6 +299,16 @@ OPERATIONS = {
     "list set": _lists(SET),
     "attribute get": _attributes("subject.value"),
     "attribute set": _attributes("subject.value = 12345"),
+    "nested get": _values("subject[key]['y']"),
+    "struct get": _values("subject[key].value", ungil_structs),
+    "datetime get": _values(GET),
+    "enum get": _values(GET),
+    "tuple get": _values(GET),
+    "index of a tuple": {
+        "builtin": Subject(builtin, "subject.index(key)"),
+        "ungil": Subject(ungil, "subject.index(key)"),
+        "Manager": Subject(manager_list, "subject.index(key)"),
+    },
     "lock and unlock": {
         "builtin": Subject(thread_lock, LOCK),
         "ungil": Subject(ungil_lock, LOCK),

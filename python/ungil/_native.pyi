@@ -719,11 +719,14 @@ def leave_transaction(number: int) -> None:
 def set_values(
     apart: Callable[[object], tuple[int, bool, object, object] | str],
     together: Callable[[int, object, object], object],
+    lasting: list[int],
+    member: int,
 ) -> None:
     """Declare the functions that take values apart and put them together, once.
 
     Objects with the same kind and key are equal; if `is_alias`, the second of the four, they equal
-    their key.
+    their key. Those of the kinds `lasting` never change, so that one may serve for all that have
+    the same parts; so may the members of enums, of the kind `member`.
     """
 
 def send_handle(proxy: object) -> tuple[str, bytes]:

@@ -47,6 +47,9 @@ WIDTH_OF_A_FILE = 120
 )
 @click.option("--html", "html_path", metavar="FILE", help="Also write a page with charts.")
 @click.option("--fresh", is_flag=True, help="Measure anew what an earlier run has measured.")
+@click.option(
+    "--retry", is_flag=True, help="Try again what could not be measured for want of something."
+)
 @click.argument("names", metavar="[list | EXPERIMENT...]", nargs=-1)
 def command(
     pythons: tuple[str, ...],
@@ -54,6 +57,7 @@ def command(
     json_path: str | None,
     html_path: str | None,
     fresh: bool,
+    retry: bool,
     names: tuple[str, ...],
 ) -> int:
     """Run published experiments about the GIL again: then, now, and with ungil.
@@ -63,7 +67,7 @@ def command(
 
     Exit status: 0 if all is well, 1 if anything failed, 2 for wrong usage or if results cannot be
     saved, 130 after Ctrl-C. What a machine does not have is no failure: a note says what to
-    install.
+    install, and --retry measures it then.
     """
     from ungil.lab.experiments import load
 
@@ -85,7 +89,7 @@ def command(
     cells = [cell for experiment in experiments for cell in experiment.plan(plan)]
     path = Path(json_path) if json_path is not None else _state(quick)
     header = Header(__version__, describe(), quick)
-    run = Run(path, header, cells, fresh=fresh, named=json_path is not None)
+    run = Run(path, header, cells, fresh=fresh, retry=retry, named=json_path is not None)
     with watching(run) as watcher:
         results = run.finish(watcher)
     from ungil.lab.text import show

@@ -169,6 +169,14 @@ class Experiment:
     tables: Callable[[Results], Sequence[Table]]
     """Of the results of this experiment; where one is missing there is a dash."""
     charts: Callable[[Results], Sequence[Chart]] = _no_charts
+    remarks: Mapping[str, str] = field(default_factory=dict[str, str])
+    """A sentence more on how to read them for each variant that is there."""
+
+    def explained(self, results: Results) -> str:
+        """How to read the tables of these results."""
+        there = {result.variant for result in results}
+        remarks = (remark for variant, remark in self.remarks.items() if variant in there)
+        return " ".join([self.reading, *remarks])
 
     @property
     def reproduce(self) -> str:

@@ -100,7 +100,7 @@ def _experiment(experiment: Experiment, results: Results) -> Iterator[str]:
     for table in experiment.tables(results):
         if not table.is_picture:
             yield from _table(table)
-    yield f"<p>{escape(experiment.reading)}</p>\n"
+    yield f"<p>{escape(experiment.explained(results))}</p>\n"
     for note in notes(results):
         yield f'<p class="quiet">{escape(note)}</p>\n'
     quick = " --quick" if results.header.quick else ""

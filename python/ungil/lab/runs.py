@@ -1,8 +1,8 @@
 """A run: the cells of a plan, one after the other, each saved as soon as it is measured.
 
-A cell that an earlier run has measured is not measured again. One that was missing or failed is,
-for what it lacked may have been installed since. Where others take much of the machine meanwhile, a
-full run measures a cell again, some times, and keeps the least disturbed.
+A cell that an earlier run has measured is not measured again. One that failed is, and one for which
+the machine lacked something if the user says that it is there now. Where others take much of the
+machine meanwhile, a full run measures a cell again, some times, and keeps the least disturbed.
 """
 
 from __future__ import annotations
@@ -37,11 +37,19 @@ class Run:
     """Results in a file, and the cells that are still to be measured."""
 
     def __init__(
-        self, path: Path, header: Header, cells: Sequence[Cell], *, fresh: bool, named: bool
+        self,
+        path: Path,
+        header: Header,
+        cells: Sequence[Cell],
+        *,
+        fresh: bool,
+        retry: bool = False,
+        named: bool,
     ) -> None:
         """Take what the file at `path` has of these cells.
 
-        `fresh` begins anew. `named` says that the user chose the file, which is then not replaced
+        `fresh` begins anew; `retry` tries again what could not be measured for want of something.
+        `named` says that the user chose the file, which is then not replaced
         unless it holds results like these. UsageError if it does not, or cannot be read or written.
         """
         self.path = path
@@ -53,12 +61,18 @@ class Run:
             self._continue(header, named)
         used = {cell.interpreter.name: cell.interpreter for cell in cells if cell.interpreter}
         self.results.use([asdict(interpreter) for interpreter in used.values()])
-        done = {result.key for result in self.results if result.status == "measured"}
+        keys = {_key(cell) for cell in cells}
+        known = [result for result in self.results if result.key in keys]
+        done = {result.key for result in known if result.status == "measured"}
+        lacking = {result.key for result in known if result.status == "missing"}
         self.repeated = 0
         """How many measurements were repeated because others took too much of the machine."""
-        self.left = [cell for cell in cells if _key(cell) not in done]
-        self.resumed = len(cells) - len(self.left)
+        known_now = done if retry else done | lacking
+        self.left = [cell for cell in cells if _key(cell) not in known_now]
+        self.resumed = len(done)
         """How many cells an earlier run has measured."""
+        self.lacking = 0 if retry else len(lacking)
+        """How many it could not measure, because something was not there."""
         self._save()
 
     @property

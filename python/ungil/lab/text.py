@@ -58,7 +58,7 @@ def _experiment(experiment: Experiment, results: Results) -> RenderableType:
         else:
             parts.append(Text())
         parts.append(Padding(_table(table), INDENT))
-    parts.append(Padding(Text(f"\n{experiment.reading}", style="italic"), INDENT))
+    parts.append(Padding(Text(f"\n{experiment.explained(results)}", style="italic"), INDENT))
     parts += [Padding(Text(note, style="yellow"), INDENT) for note in notes(results)]
     return Group(*parts)
 

@@ -58,6 +58,11 @@ def watching(run: Run) -> Generator[Watcher]:
             f"{run.resumed} of {len(run.cells)} cells were measured before ({run.path}); "
             "--fresh measures them again"
         )
+    if run.lacking:
+        _say(
+            f"{run.lacking} could not be measured then, for the reasons below; --retry tries them "
+            "again"
+        )
     if not run.left:
         yield _Lines()
         return

@@ -354,4 +354,7 @@ def _together(kind: int, key: object, payload: object) -> object:
         ) from error
 
 
-_native.set_values(_apart, _together)
+# Of these one object may be given to all who read the same value: they never change.
+_LASTING: Final = [_DATE, _TIME, _DATETIME, _TIMEDELTA, _TIMEZONE, _ZONE, _NUMBER, _UUID, _RANGE]
+
+_native.set_values(_apart, _together, _LASTING, _MEMBER)

@@ -12,9 +12,19 @@ use ungil_heap::{Error, stack};
 
 use super::convert::{self, simple};
 use super::errors::raised;
+use super::lately::{self, Origin};
 
-/// What takes values apart, and what puts them together.
-static FUNCTIONS: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
+/// What Python has declared.
+struct Declared {
+    apart: Py<PyAny>,
+    together: Py<PyAny>,
+    /// The kinds whose objects never change.
+    lasting: Vec<u8>,
+    /// The kind of members of enums.
+    member: u8,
+}
+
+static DECLARED: PyOnceLock<Declared> = PyOnceLock::new();
 
 /// Declares the functions that take values apart and put them together, once.
 ///
@@ -22,15 +32,25 @@ static FUNCTIONS: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
 /// not and what to do. Objects with the same kind and key are equal; one that is an alias equals its
 /// key. `together` gets `(kind, key, payload)`. Keys and payloads are numbers,
 /// strings and tuples of such.
+///
+/// An object of one of the kinds `lasting` may be returned again for the same parts; so may one of
+/// the kind `member`, whose payload begins with the names of its module and class, as long as that
+/// class is there.
 #[pyfunction]
-pub fn set_values(py: Python<'_>, apart: Py<PyAny>, together: Py<PyAny>) -> PyResult<()> {
-    FUNCTIONS
-        .set(py, (apart, together))
+pub fn set_values(
+    py: Python<'_>,
+    apart: Py<PyAny>,
+    together: Py<PyAny>,
+    lasting: Vec<u8>,
+    member: u8,
+) -> PyResult<()> {
+    DECLARED
+        .set(py, Declared { apart, together, lasting, member })
         .map_err(|_| PyRuntimeError::new_err("these functions are declared already"))
 }
 
-fn functions(py: Python<'_>) -> PyResult<&(Py<PyAny>, Py<PyAny>)> {
-    FUNCTIONS.get(py).ok_or_else(|| PyRuntimeError::new_err("import ungil.share first"))
+fn declared(py: Python<'_>) -> PyResult<&Declared> {
+    DECLARED.get(py).ok_or_else(|| PyRuntimeError::new_err("import ungil.share first"))
 }
 
 /// What became of an object that is none of the simple ones.
@@ -43,7 +63,7 @@ pub enum Taken {
 
 /// The value of an object.
 pub fn take(given: &Bound<'_, PyAny>) -> PyResult<Taken> {
-    let parts = functions(given.py())?.0.bind(given.py()).call1((given,))?;
+    let parts = declared(given.py())?.apart.bind(given.py()).call1((given,))?;
     if let Ok(reason) = parts.cast::<PyString>() {
         return Ok(Taken::Unfit(reason.to_string()));
     }
@@ -74,8 +94,22 @@ pub fn object<'py>(
     key: &[u8],
     payload: &[u8],
 ) -> PyResult<Bound<'py, PyAny>> {
+    if let Some(object) = lately::find(py, kind, key, payload)? {
+        return Ok(object);
+    }
     let part = |code: &[u8]| whole(py, &value::decode(code).map_err(raised)?);
-    functions(py)?.1.bind(py).call1((kind & !ALIAS, part(key)?, part(payload)?))
+    let declared = declared(py)?;
+    let (sort, whole) = (kind & !ALIAS, part(payload)?);
+    let object = declared.together.bind(py).call1((sort, part(key)?, &whole))?;
+    if declared.lasting.contains(&sort) {
+        lately::remember(kind, key, payload, &object, None);
+    } else if sort == declared.member
+        && let Ok((module, name, _)) = whole.extract::<(String, String, Bound<'_, PyAny>)>()
+        && let Some(origin) = Origin::new(&object, &module, &name)?
+    {
+        lately::remember(kind, key, payload, &object, Some(origin));
+    }
+    Ok(object)
 }
 
 fn whole<'py>(py: Python<'py>, value: &Value<'_>) -> PyResult<Bound<'py, PyAny>> {

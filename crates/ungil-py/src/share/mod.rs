@@ -13,6 +13,7 @@ mod extension;
 mod fork;
 mod handle;
 mod heap;
+mod lately;
 mod list;
 mod list_iterator;
 mod monitor;

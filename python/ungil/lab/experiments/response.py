@@ -189,9 +189,12 @@ EXPERIMENT = Experiment(
     published=(),
     reading=(
         "Median and 99th percentile in ms; an answer takes well below 1 ms if nobody is in its way."
-        " Under batch threads keep the GIL for long; under priority those that compute come last."
         " Work is what the computing threads did meanwhile, as a multiple of stock."
     ),
+    remarks={
+        "batch": "Under batch threads keep the GIL for long.",
+        "priority": "Under priority those that compute come last.",
+    },
     plan=lambda plan: list(_plan(plan)),
     tables=_tables,
     charts=_charts,
