@@ -13,7 +13,7 @@ const HOG_SHARE: f64 = 0.8;
 pub(super) fn find(scene: Scene, told: &[Finding]) -> Option<Finding> {
     let threads = &scene.gil.threads;
     // What the first thread held before there was a second one was at nobody's cost.
-    let held_s = |thread: &ThreadReport| thread.held_s - thread.startup_held_s;
+    let held_s = |thread: &ThreadReport| (thread.held_s - thread.startup_held_s).max(0.0);
     let hog = threads.iter().max_by(|a, b| held_s(a).total_cmp(&held_s(b)))?;
     let held_share = held_s(hog) / (scene.gil.held_s - scene.gil.startup_held_s);
     if held_share.is_nan() || held_share <= HOG_SHARE {

@@ -25,13 +25,14 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
     let startup_s = process.startup_s.unwrap_or(0.0);
     let busy_s = process.duration_s - startup_s;
     let share = |part_s: f64| if busy_s > 0.0 { (part_s / busy_s).min(1.0) } else { 0.0 };
-    let held_share = share(gil.held_s - gil.startup_held_s);
+    // Two sums of the same holds may differ by the last bit of one of them.
+    let held_s = (gil.held_s - gil.startup_held_s).max(0.0);
+    let held_share = share(held_s);
     let contended_share = share(gil.contended_s);
     let waited_max_s = gil.threads.iter().map(|thread| thread.waited_s).fold(0.0, f64::max);
     let wanting = gil.threads.iter().map(|thread| thread.waited_s).sum::<f64>()
         + gil.others.map_or(0.0, |others| others.waited_s)
-        + gil.held_s
-        - gil.startup_held_s;
+        + held_s;
     let wanting = if busy_s > 0.0 { wanting / busy_s } else { 0.0 };
     let is_limit = contended_share > LIMIT_SHARE;
     let the_gil = whose::the_gil(processes, process, gil);

@@ -94,14 +94,17 @@ fn record() -> impl Strategy<Value = Record> {
     ]
 }
 
-fn assert_sound(value: &Value) {
+/// `place` is where in the report the value is.
+fn assert_sound(value: &Value, place: &str) {
     match value {
         Value::Number(number) => {
             let number = number.as_f64().unwrap();
-            assert!(number.is_finite() && number >= 0.0, "{number}");
+            assert!(number.is_finite() && number >= 0.0, "{place}: {number}");
         }
-        Value::Array(items) => items.iter().for_each(assert_sound),
-        Value::Object(items) => items.values().for_each(assert_sound),
+        Value::Array(items) => items.iter().for_each(|item| assert_sound(item, place)),
+        Value::Object(items) => {
+            items.iter().for_each(|(name, item)| assert_sound(item, &format!("{place}.{name}")));
+        }
         Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }
@@ -151,12 +154,12 @@ proptest! {
             analysis.push(record);
         }
         let live = analysis.report();
-        assert_sound(&serde_json::to_value(&live).unwrap());
+        assert_sound(&serde_json::to_value(&live).unwrap(), "report");
         assert_finite(&live);
         assert_balanced(&live);
         analysis.push(&process_end(0, 300 * MS));
         let report = analysis.report();
-        assert_sound(&serde_json::to_value(&report).unwrap());
+        assert_sound(&serde_json::to_value(&report).unwrap(), "report");
         assert_finite(&report);
         assert_balanced(&report);
         prop_assert!(!report.findings.is_empty());
