@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from bisect import insort
 from typing import TYPE_CHECKING, TextIO
 
 from ungil.cli.outcomes import answer, remarks
@@ -21,7 +22,7 @@ class Outputs:
 
     def __init__(self, where: str = "") -> None:
         self._where = where
-        self._hosts: dict[str, list[str]] = {}
+        self._hosts: dict[str, list[tuple[int, str]]] = {}
         self._counts: dict[str, int] = {}
         self._left_out = 0
         self.count = 0
@@ -29,8 +30,8 @@ class Outputs:
         self.has_lines = False
         """Whether one of them is more than a line."""
 
-    def add(self, host: str, text: str) -> None:
-        """One more has come."""
+    def add(self, index: int, host: str, text: str) -> None:
+        """One more has come, of the host at `index` of those that were given."""
         self.count += 1
         text = text.rstrip("\n")
         if text not in self._counts and len(self._counts) >= _OUTPUTS:
@@ -39,15 +40,16 @@ class Outputs:
         self.has_lines |= "\n" in text
         self._counts[text] = self._counts.get(text, 0) + 1
         hosts = self._hosts.setdefault(text, [])
-        if len(hosts) < _NAMES:
-            hosts.append(host)
+        insort(hosts, (index, host))
+        del hosts[_NAMES:]
 
     def print(self, file: TextIO) -> None:
-        """Print them, those of most hosts first."""
+        """Print them, those of most hosts first, and hosts in the order in which they were given."""
         where = f"{self._where}: " if self._where else ""
-        for text, count in sorted(self._counts.items(), key=lambda entry: -entry[1]):
+        for text in sorted(self._counts, key=lambda text: (-self._counts[text], self._hosts[text])):
+            count = self._counts[text]
             lines = [plain(line) for line in text.split("\n")] if text else ["(no output)"]
-            names = ", ".join(map(plain, self._hosts[text]))
+            names = ", ".join(plain(host) for _, host in self._hosts[text])
             if count == 1 and len(lines) == 1:
                 print(f"{where}{names}: {lines[0]}", file=file)
                 continue
@@ -78,11 +80,11 @@ class Gathered:
         """One more has come."""
         error, name = outcome.exception, outcome.item.name
         if (text := answer(outcome)) is not None:
-            self._answers.add(name, text)
+            self._answers.add(outcome.index, name, text)
         if error is not None:
             self._failures.add(outcome, error)
         elif text := remarks(outcome):
-            self._remarks.add(name, text)
+            self._remarks.add(outcome.index, name, text)
 
     def end(self, summary: str) -> None:
         """Print them."""

@@ -88,7 +88,7 @@ class Table:
         if self._everything or len(self._ok) < _ROWS:
             self._ok.append(Row(outcome))
         if is_of_command(outcome.value):
-            self._outputs.add(outcome.item.name, outcome.value["stdout"])
+            self._outputs.add(outcome.index, outcome.item.name, outcome.value["stdout"])
 
     def end(self, summary: str) -> None:
         """Print the table."""
