@@ -44,7 +44,7 @@ class Outputs:
         del hosts[_NAMES:]
 
     def print(self, file: TextIO) -> None:
-        """Print them, those of most hosts first, and hosts in the order in which they were given."""
+        """Print them, those of most hosts first, and hosts in the order that they were given in."""
         where = f"{self._where}: " if self._where else ""
         for text in sorted(self._counts, key=lambda text: (-self._counts[text], self._hosts[text])):
             count = self._counts[text]
