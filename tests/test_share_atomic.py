@@ -386,3 +386,33 @@ def test_random_transactions_do_what_copies_do(program: Program) -> None:
 
 
 HEAPS = [share.Heap(max_size=SIZE)]
+
+
+@pytest.mark.parametrize("writes", [False, True], ids=["reads", "writes elsewhere"])
+def test_readers_do_not_wait_for_a_transaction_that_is_stopped(
+    heap: share.Heap, writes: bool
+) -> None:
+    heap.root["a"] = {"x": 1}
+    heap.root["b"] = {"y": 2, "z": [3, (4, {"deep": 5})]}
+
+    def stop_in_a_transaction() -> None:
+        with heap.atomic():
+            assert heap.root["a"]["x"] == 1
+            if writes:
+                heap.root["a"]["x"] = 7
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    stopped = child(stop_in_a_transaction)
+    try:
+        assert os.WIFSTOPPED(os.waitpid(stopped, os.WUNTRACED)[1])
+        assert heap.root["b"]["y"] == 2
+        assert heap.root["b"]["z"][1][1]["deep"] == 5
+        assert set(heap.root.copy()) == {"a", "b"}
+        assert [key for key, _ in heap.root.items()] == ["a", "b"]
+        if not writes:
+            assert heap.root["a"]["x"] == 1
+    finally:
+        os.kill(stopped, signal.SIGKILL)
+        os.waitpid(stopped, 0)
+    assert heap.root["a"]["x"] == 1
+    assert heap.root["b"] == {"y": 2, "z": [3, (4, {"deep": 5})]}

@@ -14,6 +14,8 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
+use crate::hazard;
+
 /// The first eight bytes of a segment.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"ungil\0hp");
 /// Changes with every change of this layout or of anything stored in the heap.
@@ -94,6 +96,8 @@ pub struct Header {
     pub chunk_cursor: AtomicU64,
     /// The lock of transactions, which run one at a time.
     pub transaction_lock: Alone<AtomicU32>,
+    /// Objects to which a reference is about to be counted without a lock: see `hazard`.
+    pub hazards: Alone<[AtomicU64; hazard::PLACES]>,
     /// Collections that were finished.
     pub collections: AtomicU64,
     /// Chunks in use after the last collection.
@@ -102,7 +106,7 @@ pub struct Header {
     pub collected_deaths: AtomicU64,
 }
 
-const _: () = assert!(size_of::<Header>() <= PAGE);
+const _: () = assert!(size_of::<Header>() <= PAGE && hazard::GRANULE == GRANULE as u64);
 
 /// Where the parts of a segment of a given size are: offsets from its beginning.
 #[derive(Clone, Copy, Debug)]

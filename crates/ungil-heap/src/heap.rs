@@ -19,7 +19,7 @@ use crate::memory::Hints;
 use crate::op::{Op, Thread};
 use crate::process::{self, Claim, FREE, LEFT, Life, Membership, Slot, TAKEN};
 use crate::segment::{Offset, Segment};
-use crate::{Error, Result, chunk, fault, object, pin, roots, version};
+use crate::{Error, Result, chunk, fault, hazard, object, pin, roots, version};
 
 /// Says that a lane of this thread is no more.
 pub(crate) fn forget_latest(thread: &Thread) {
@@ -242,7 +242,7 @@ impl Heap {
             return seen;
         }
         let mut op = self.op()?;
-        op.lock(at)?;
+        op.guard(at)?;
         let seen = look()?;
         op.commit()?;
         Ok(seen)
@@ -571,6 +571,7 @@ fn leave(segment: &Segment, index: usize, slot: &Slot) -> Result<()> {
             // A damaged log undoes what it can: others must not wait for it for ever.
             drop(lane::roll_back(segment, number, Mark::default()));
         }
+        hazard::withdraw(&*segment.header().hazards, number);
         lane.state.store(IDLE, SeqCst);
         fault::point("heap: lane undone");
         lane::give_back(lane);

@@ -6,13 +6,13 @@
 //! is dead) → [`lane`] (what a thread is changing, and how to undo it) → [`lock`] → [`chunk`],
 //! [`slab`], [`memory`] → [`object`] → [`op`] (a change, whole or not at all; `poke`, a short one) → [`heap`] → [`value`]
 //! (what containers hold, as deep as the `stack` allows) → [`dict`], [`set`], [`list`], [`deque`], [`structs`], [`sync`] →
-//! [`reclaim`] (what objects own) → [`roots`] and [`pin`] (what processes hold) → [`transaction`]
+//! [`reclaim`] (what objects own) → [`roots`], `hold` and [`pin`] (what processes hold) → [`transaction`]
 //! (many changes as one) → [`collect`], [`verify`], [`statistics`] (the whole heap, while the world
 //! stands still).
 //!
 //! What must hold for every interleaving of threads is in [`lock`], `bitmap` (blocks of a slab),
-//! `version` (reading without a lock) and `gate` (stopping the world). They know nothing of the
-//! heap, and are all that is built for loom, which checks them.
+//! `version` (reading without a lock), `hazard` (taking a reference without one) and `gate` (stopping
+//! the world). They know nothing of the heap, and are all that is built for loom, which checks them.
 
 #![cfg_attr(loom, allow(dead_code, reason = "what uses the protocols is not built"))]
 #![allow(clippy::similar_names, reason = "heap and head are what they are called")]
@@ -34,10 +34,13 @@ pub mod dict;
 pub mod error;
 pub mod fault;
 mod gate;
+mod hazard;
 #[cfg(not(loom))]
 pub mod header;
 #[cfg(not(loom))]
 pub mod heap;
+#[cfg(not(loom))]
+mod hold;
 #[cfg(not(loom))]
 pub mod lane;
 #[cfg(not(loom))]

@@ -9,7 +9,7 @@ use crate::lane::{self, DONE, IDLE, Lane, Mark};
 use crate::lock::{self, Holder};
 use crate::segment::{Offset, Segment};
 use crate::{
-    Error, Heap, Result, chunk, fault, gate, heap, memory, object, reclaim, slab, version,
+    Error, Heap, Result, chunk, fault, gate, hazard, heap, memory, object, reclaim, slab, version,
 };
 
 /// What this process knows of a thread's lane.
@@ -107,11 +107,15 @@ impl Work {
     fn give_back(&mut self, heap: &Heap) -> Result<()> {
         let Self { doomed, forgone, undone, released, .. } = self;
         let mut result = Ok(());
-        let mut lose = |at, last: Result<bool>, forgone: &mut _, doomed: &mut _| {
+        let mut lose = |at, last: Result<bool>, forgone: &mut _, doomed: &mut Vec<_>| {
             let lost = last.and_then(|last| {
                 if last {
                     fault::point("op: last reference gone");
+                    let first = doomed.len();
                     reclaim::dismantle(&heap.segment, at, forgone, doomed)?;
+                    if hazard::is_announced(&*heap.segment.header().hazards, at) {
+                        leave_to_collector(&heap.segment, doomed, first)?;
+                    }
                 }
                 Ok(())
             });
@@ -135,6 +139,18 @@ impl Work {
         }
         result
     }
+}
+
+/// Keeps the memory of an object whose last reference is gone from being used anew: somebody may be
+/// about to look at it. Its own memory is the first that it owns.
+#[cold]
+fn leave_to_collector(
+    segment: &Segment,
+    doomed: &mut Vec<(Offset, usize)>,
+    first: usize,
+) -> Result<()> {
+    let (at, bytes) = doomed.remove(first);
+    object::bury(segment, at, bytes)
 }
 
 /// How far the work of a thread had come.
@@ -268,6 +284,11 @@ impl<'h> Op<'h> {
         }
     }
 
+    /// Whether it is a transaction, or part of one.
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        self.thread.transactions.get() > 0
+    }
+
     /// Who this thread is in the words of locks.
     pub(crate) fn me(&self) -> Holder {
         self.thread.me
@@ -304,6 +325,12 @@ impl<'h> Op<'h> {
             }
             let _ = self.heap.acquire(&head.lock, self.thread.me)?;
         }
+        self.note_guarded(at)
+    }
+
+    /// Notes an object whose lock was just got.
+    fn note_guarded(&mut self, at: Offset) -> Result<()> {
+        let head = object::head(&self.heap.segment, at)?;
         if head.version.load(Relaxed) & 1 == 1 {
             // The last holder died while it changed it: readers wait until somebody has finished.
             self.thread.work.borrow_mut().locked.push(at);
@@ -313,6 +340,16 @@ impl<'h> Op<'h> {
         }
         fault::point("op: object guarded");
         Ok(())
+    }
+
+    /// As above, if nobody else has it locked.
+    pub(crate) fn try_guard(&mut self, at: Offset) -> Result<bool> {
+        let lock = &object::head(&self.heap.segment, at)?.lock;
+        let is_free = lock::try_acquire(lock, self.thread.me);
+        if is_free {
+            self.note_guarded(at)?;
+        }
+        Ok(is_free || Holder::of(lock.load(Relaxed)) == Some(self.thread.me))
     }
 
     /// Takes memory. It is given back if the operation fails.

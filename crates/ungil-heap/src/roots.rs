@@ -273,46 +273,6 @@ impl Drop for Table<'_> {
 }
 
 impl Heap {
-    /// Holds the object that `look` finds, if it finds one.
-    ///
-    /// `container` is locked while `look` reads it, so that the object is there until it is held.
-    /// Without a container, the caller vouches for that: it holds the object already, or made it in
-    /// an operation that is still under way.
-    ///
-    /// # Errors
-    /// Those of `look`; and [`Error::Full`] if there is no room for a larger table, not even in the
-    /// reserve.
-    pub fn hold(
-        &self,
-        container: Option<Offset>,
-        mut look: impl FnMut() -> Result<Option<Offset>>,
-    ) -> Result<Option<Root>> {
-        self.change(|op| {
-            if let Some(container) = container {
-                op.lock(container)?;
-            }
-            match look()? {
-                Some(at) => self.hold_in(op, at).map(Some),
-                None => Ok(None),
-            }
-        })
-    }
-
-    /// Holds an object that `work` makes. What is made and not held by anybody, or referred to by
-    /// something that is, is garbage as soon as the operation ends.
-    pub fn make<'h>(&'h self, mut work: impl FnMut(&mut Op<'h>) -> Result<Offset>) -> Result<Root> {
-        self.change(|op| {
-            let at = work(op)?;
-            self.hold_in(op, at)
-        })
-    }
-
-    fn hold_in(&self, op: &mut Op<'_>, at: Offset) -> Result<Root> {
-        let serial = object::retain(&self.segment, at)?;
-        fault::point("roots: retained");
-        self.enter(op, at, serial)
-    }
-
     /// Holds the dict that everybody finds, which is made at the first call.
     pub fn root(&self) -> Result<Root> {
         let root = &self.segment.header().root;

@@ -9,7 +9,7 @@ use ungil_heap::roots::Root;
 use ungil_heap::segment::Offset;
 use ungil_heap::value::Value;
 use ungil_heap::verify::Verified;
-use ungil_heap::{Heap, list};
+use ungil_heap::{Heap, Result, list};
 
 /// Longer than any process of a test is busy.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -58,6 +58,18 @@ pub fn number(heap: &Heap, at: Offset) -> i64 {
 
 pub fn link(heap: &Heap, from: Offset, to: Offset) {
     list::append(heap, from, &Value::Object(to)).unwrap();
+}
+
+/// Where the first link of a node is.
+pub const LINK: isize = 2;
+
+/// Holds what a link of a node leads to.
+pub fn linked(heap: &Heap, from: &Root, link: isize) -> Result<Root> {
+    let found = heap.hold(Some(from.at()), || match list::get(heap, from.at(), link)? {
+        Some(Value::Object(at)) => Ok(Some(at)),
+        other => panic!("no link: {other:?}"),
+    })?;
+    Ok(found.expect("a link leads somewhere"))
 }
 
 pub fn pipe() -> (i32, i32) {

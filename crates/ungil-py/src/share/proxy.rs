@@ -79,7 +79,7 @@ impl Hold {
     /// The Python object of a value that was read from this object.
     ///
     /// If it is, or has in it, a shared object that this process does not hold yet, `again` reads
-    /// the value again while this object is locked, so that it can be held.
+    /// the value again, so that it can be held.
     ///
     /// # Errors
     /// Those of `again`.
@@ -137,7 +137,7 @@ impl Hold {
         }
     }
 
-    /// The Python object of the value that `again` reads while this object is locked.
+    /// The Python object of the value that `again` reads, whose objects are held.
     #[cold]
     pub fn held<'py>(
         &self,
@@ -145,11 +145,13 @@ impl Hold {
         mut again: impl FnMut() -> ungil_heap::Result<Value<'static>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         stack::check(0).map_err(raised)?;
-        let object = self.change(py, |op| {
-            op.guard(self.at)?;
-            again().map(Some)
-        })?;
-        object.ok_or_else(|| raised(Error::Stale))
+        let look = |found: &mut Vec<Offset>| {
+            let value = again()?;
+            objects_of(&value, found);
+            Ok(value)
+        };
+        let (value, roots) = self.shared.heap.hold_all(self.at, look).map_err(raised)?;
+        Holds { shared: &self.shared, roots }.build(py, &value)
     }
 
     /// Changes the heap, and the Python object of the value that `work` found in a container that it
