@@ -14,6 +14,8 @@ LEAN_AUTO = Case("ungil lean, auto", "ungil", "lean")
 ASYNCIO_STOCK, ASYNCIO = "ungil asyncio", "ungil asyncio, uvloop"
 NORNIR_LEAN, NORNIR_ASYNCIO = "nornir ungil, async lean", "nornir ungil, async asyncio"
 NORNIR_GREEN = "nornir ungil, green"
+GREEN = "ungil green"
+GEVENT = Case("gevent Pool", "gevent", "")  # its limit is the number of items
 THREADED = "nornir threaded"
 WORKERS = [100, 500, 1000, 2000, 10_000]
 
@@ -53,7 +55,7 @@ def sleeping(items: int) -> list[Case]:
         Case("uvloop TaskGroup+Semaphore", "asyncio", "uvloop group sleep", items),
         Case("aiometer", "aiometer", "run_all"),
         Case("trio", "trio", "nursery"),
-        Case("gevent Pool", "gevent", "pool", items),
+        Case(GEVENT.name, "gevent", "pool", items),
         SERIAL,
         *_pools(items),
         Case(LEAN, "ungil", "lean", items),
@@ -61,7 +63,7 @@ def sleeping(items: int) -> list[Case]:
         Case(ASYNCIO_STOCK, "ungil", "asyncio-stock", items),
         Case(ASYNCIO, "ungil", "asyncio", items),
         Case("ungil Fanout.stream", "ungil", "stream", items),
-        Case("ungil green", "ungil", "green", items),
+        Case(GREEN, "ungil", "green", items),
         Case(f"ungil threads {some}", "ungil", "threads", some),
         Case("ungil threads, auto", "ungil", "threads"),
         Case(NORNIR_LEAN, "nornir", "ungil-lean", items),
@@ -86,7 +88,7 @@ def talking(items: int) -> list[Case]:
         ),
         Case("aiometer", "aiometer", "run_all"),
         Case("trio", "trio", "nursery"),
-        Case("gevent Pool", "gevent", "pool", items),
+        Case(GEVENT.name, "gevent", "pool", items),
         *_pools(items),
         Case(LEAN, "ungil", "lean", items),
         LEAN_AUTO,
@@ -94,7 +96,7 @@ def talking(items: int) -> list[Case]:
         Case(ASYNCIO_STOCK, "ungil", "asyncio-stock", items),
         Case(ASYNCIO, "ungil", "asyncio", items),
         Case("ungil asyncio, uvloop, protocol", "ungil", "asyncio protocol", items),
-        Case("ungil green", "ungil", "green", items),
+        Case(GREEN, "ungil", "green", items),
         Case(f"ungil threads {some}", "ungil", "threads", some),
         *_nornir(items),
     ]
@@ -109,14 +111,14 @@ def warm(items: int) -> list[Case]:
         GATHER,
         Case("asyncio TaskGroup+Semaphore", "asyncio", "asyncio group sleep", items),
         UVLOOP_GATHER,
-        Case("gevent Pool", "gevent", "pool", items),
+        Case(GEVENT.name, "gevent", "pool", items),
         Case(f"ThreadPoolExecutor {some}", "threads", "pool", some),
         Case(f"{THREADED} {some}", "nornir", "threaded", some),
         Case(LEAN, "ungil", "lean", items),
         Case(ASYNCIO_STOCK, "ungil", "asyncio-stock", items),
         Case(ASYNCIO, "ungil", "asyncio", items),
         Case("ungil Fanout.stream", "ungil", "stream", items),
-        Case("ungil green", "ungil", "green", items),
+        Case(GREEN, "ungil", "green", items),
         Case(f"ungil threads {some}", "ungil", "threads", some),
         Case(NORNIR_LEAN, "nornir", "ungil-lean", items),
         *_nornir(items),
@@ -134,7 +136,7 @@ def many(limit: int) -> list[Case]:
         Case(LEAN, "ungil", "lean", limit),
         Case(ASYNCIO, "ungil", "asyncio", limit),
         Case("ungil Fanout.stream", "ungil", "stream", limit),
-        Case("ungil green", "ungil", "green", limit),
+        Case(GREEN, "ungil", "green", limit),
         Case("ungil threads", "ungil", "threads", limit),
     ]
 
@@ -145,11 +147,11 @@ def concurrent(items: int) -> list[Case]:
         GOROUTINES,
         GATHER,
         UVLOOP_GATHER,
-        Case("gevent Pool", "gevent", "pool", items),
+        Case(GEVENT.name, "gevent", "pool", items),
         Case(LEAN, "ungil", "lean", items),
         Case(ASYNCIO, "ungil", "asyncio", items),
         Case("ungil Fanout.stream", "ungil", "stream", items),
-        Case("ungil green", "ungil", "green", items),
+        Case(GREEN, "ungil", "green", items),
     ]
 
 
@@ -163,7 +165,7 @@ def few(items: int) -> list[Case]:
         GOROUTINES,
         GATHER,
         Case("ThreadPoolExecutor", "threads", "pool", items),
-        Case("gevent Pool", "gevent", "pool", items),
+        Case(GEVENT.name, "gevent", "pool", items),
         Case(LEAN, "ungil", "lean", items),
         LEAN_AUTO,
         Case(ASYNCIO, "ungil", "asyncio", items),
