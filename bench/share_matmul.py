@@ -6,8 +6,8 @@ examples/matmul.py, with the same worker code for both; rows are read whole. Tim
 the workers and waiting for them. They are weighted as in the paper: one thread, which uses ordinary
 lists, is 100. The paper had eight processors; here, more workers than processors cannot be faster.
 
-The control is the same work by processes that share nothing: what two of them take, of the time of
-one, is what the machine gives two processes at that moment. Nothing that shares can do better.
+The control is the same work by processes that share nothing: what two of them take is what the
+machine gives two processes at that moment. Nothing that shares can do better.
 """
 
 import argparse
