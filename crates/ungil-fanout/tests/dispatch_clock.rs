@@ -183,31 +183,35 @@ impl Run<'_> {
     }
 
     fn live(mut self) -> usize {
-        let mut taken = 0;
+        let (mut taken, mut opens) = (0, true);
         for _ in 0..20_000 {
             if self.world.way == Way::IsFed {
                 self.feed();
             }
-            self.open();
+            if opens || self.world.way != Way::KeepsTimer {
+                self.open();
+            }
+            let before = taken;
             while self.dispatch.take().is_some() {
                 taken += 1;
             }
             if self.dispatch.is_over() {
                 return taken;
             }
-            // What was taken has made room: the input may go on.
-            if self.start() || self.dispatch.has_ended() {
+            // What was taken has made room: whoever took it comes back for more.
+            opens = taken > before;
+            if opens {
                 continue;
             }
-            self.rest();
-            let ends = self.running.iter().map(|(ends, _)| *ends).min();
             let early = self.world.early;
+            let fires = |timer: &u64| timer.saturating_sub(early);
+            let ends = self.running.iter().map(|(ends, _)| *ends).min();
             let timers = [self.timer, self.feeder].into_iter().flatten();
-            let fires = timers.map(|timer| timer.saturating_sub(early)).min();
-            let next = [ends, fires].into_iter().flatten().min();
+            let next = ends.into_iter().chain(timers.map(|timer| fires(&timer))).min();
             self.now = self.now.max(next.expect("nothing runs, and nobody comes back"));
-            if self.timer.is_some_and(|timer| timer.saturating_sub(early) <= self.now) {
+            if self.timer.as_ref().is_some_and(|timer| fires(timer) <= self.now) {
                 self.timer = None;
+                opens = true;
             }
             self.end();
         }
