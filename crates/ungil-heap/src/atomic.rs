@@ -1,9 +1,9 @@
-//! The atomics of the protocols that are checked by loom: the standard ones, or loom's.
+//! The atomics of everything that processes share: the standard ones, or loom's.
 
 #[cfg(loom)]
 pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
-pub use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+pub use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 
 /// Marks a place where a load must not be older than the operation before it, both being `SeqCst`.
 /// Loom takes such accesses for `AcqRel` and has to be told.
@@ -12,3 +12,7 @@ pub fn in_total_order() {
     #[cfg(loom)]
     fence(Ordering::SeqCst);
 }
+
+/// Loom knows no compiler that swaps accesses of one thread.
+#[cfg(loom)]
+pub const fn compiler_fence(_: Ordering) {}

@@ -4,14 +4,16 @@ use std::cell::{Cell, RefCell};
 use std::os::fd::RawFd;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::atomic::{
-    AtomicU32, AtomicU64, AtomicUsize,
-    Ordering::{Acquire, Relaxed, Release, SeqCst},
-    fence,
-};
+// What only this process has is no matter for loom.
+use std::sync::atomic::{AtomicU64 as OwnU64, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use crate::atomic::{
+    AtomicU32,
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
+    fence,
+};
 use crate::header::{LANES, LOG_SIZE, MAGIC, PROCESSES, READY_LANES, VERSION};
 use crate::lane::{self, BUSY, IDLE, Mark};
 use crate::lock::{self, Acquired, GENERATIONS, Holder, Liveness, Pause};
@@ -40,7 +42,7 @@ pub(crate) fn is_in_any_transaction() -> bool {
 const NOWHERE: usize = usize::MAX;
 
 /// Each heap of this process, and each of a forked child anew.
-static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+static NEXT_ID: OwnU64 = OwnU64::new(1);
 
 /// A heap that this process is attached to, until it is dropped.
 pub struct Heap {
@@ -50,7 +52,7 @@ pub struct Heap {
     slot: AtomicUsize,
     life: Mutex<Option<Life>>,
     /// Which heap of which process: threads find their lanes by it.
-    id: AtomicU64,
+    id: OwnU64,
     /// How many threads of this process are in a transaction.
     pub(crate) transactions: AtomicUsize,
     pause: Box<dyn Pause>,
@@ -72,11 +74,13 @@ thread_local! {
 
 impl Heap {
     /// A new heap in an anonymous file.
+    #[cfg(not(loom))]
     pub fn anonymous(max_size: usize, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
         Self::create(Segment::anonymous(max_size)?, pause)
     }
 
     /// A new heap in a file that does not exist yet.
+    #[cfg(not(loom))]
     pub fn named(path: &Path, max_size: usize, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
         let heap = Self::unnamed(path, max_size, pause)?;
         heap.publish(path)?;
@@ -85,6 +89,7 @@ impl Heap {
 
     /// A new heap that [`Self::publish`] can give this path. Nobody finds it half made, and nothing
     /// is left of it if this process dies before.
+    #[cfg(not(loom))]
     pub fn unnamed(path: &Path, max_size: usize, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
         // An empty parent means the current folder.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -92,11 +97,13 @@ impl Heap {
     }
 
     /// Gives it the path that [`Self::unnamed`] was told; no file must be there.
+    #[cfg(not(loom))]
     pub fn publish(&self, path: &Path) -> Result<()> {
         self.segment.publish(path)
     }
 
     /// Another process's heap, by the path of its file; also `/proc/PID/fd/N`.
+    #[cfg(not(loom))]
     pub fn open(path: &Path, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
         let segment = Segment::open(path)?;
         let header = segment.header();
@@ -109,7 +116,7 @@ impl Heap {
         Self::attach(segment, pause)
     }
 
-    fn create(segment: Segment, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
+    pub(crate) fn create(segment: Segment, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
         let layout = *segment.layout();
         let ready = layout.logs + READY_LANES * LOG_SIZE;
         segment.provide(layout.processes, ready - layout.processes)?;
@@ -129,7 +136,7 @@ impl Heap {
         Self::attach(segment, pause)
     }
 
-    fn attach(segment: Segment, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
+    pub(crate) fn attach(segment: Segment, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
         let membership = join(&segment)?;
         let slot = membership.slot;
         let life = membership.settle(&segment)?;
@@ -138,7 +145,7 @@ impl Heap {
             hints: Hints::default(),
             slot: AtomicUsize::new(slot),
             life: Mutex::new(Some(life)),
-            id: AtomicU64::new(NEXT_ID.fetch_add(1, Relaxed)),
+            id: OwnU64::new(NEXT_ID.fetch_add(1, Relaxed)),
             transactions: AtomicUsize::new(0),
             pause,
             itself: itself.clone(),
@@ -163,6 +170,7 @@ impl Heap {
     }
 
     /// The open file with the memory: what [`Self::open`] finds under `/proc/PID/fd`.
+    #[cfg(not(loom))]
     pub fn descriptor(&self) -> RawFd {
         self.segment.descriptor()
     }

@@ -14,17 +14,16 @@
 //! record is the old words and then one word that says where they were and how many, so that the
 //! log is read from its end.
 
-use std::sync::atomic::{
+use crate::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Relaxed, Release, SeqCst},
     compiler_fence,
 };
-
 pub use crate::gate::{BUSY, DONE, IDLE};
 use crate::header::{LANE_SIZE, LANES, LOG_SIZE};
 use crate::lock::Holder;
 pub use crate::lock::{GENERATION_BITS, GENERATIONS};
-use crate::segment::{Offset, Segment};
+use crate::segment::{Offset, Part, Segment};
 use crate::{Error, Result, fault};
 
 /// Words before the log in a block that continues it: the previous block, this one's size, used.
@@ -39,6 +38,7 @@ const WHERE_BITS: u32 = 48;
 /// A thread's place in the table of lanes.
 #[repr(C)]
 #[derive(Debug)]
+#[cfg_attr(loom, derive(Default))]
 pub struct Lane {
     /// 0, or the number of its process's slot, plus 1.
     pub owner: AtomicU32,
@@ -55,16 +55,18 @@ pub struct Lane {
     reserved_words: [AtomicU64; 4],
 }
 
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<Lane>() == LANE_SIZE);
+
+// SAFETY: a lane is made of atomics and aligned like a word.
+unsafe impl Part for Lane {}
 
 /// The lane number `index`.
 pub fn lane(segment: &Segment, index: usize) -> Result<&Lane> {
     if index >= LANES {
         return Err(Error::Corrupt("a lane that does not exist"));
     }
-    let words = segment.words(segment.layout().lanes + index * LANE_SIZE, LANE_SIZE / 8)?;
-    // SAFETY: a lane is made of atomics, as large as these words and aligned like them.
-    Ok(unsafe { &*words.as_ptr().cast::<Lane>() })
+    segment.part(segment.layout().lanes + index * LANE_SIZE)
 }
 
 /// Whether a lane is still somebody's in the generation of `holder`. Who died and was not noticed yet
@@ -248,7 +250,7 @@ fn undo(segment: &Segment, used: &AtomicU64, log: &[AtomicU64], floor: usize) ->
     Ok(())
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

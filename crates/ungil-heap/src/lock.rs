@@ -16,7 +16,7 @@ use crate::atomic::{
     AtomicU32,
     Ordering::{Relaxed, Release, SeqCst},
 };
-use crate::{Error, Result, fault};
+use crate::{Error, Result, clock, fault};
 
 /// Bits of the generation of a lane.
 pub const GENERATION_BITS: u32 = 19;
@@ -169,7 +169,7 @@ pub fn acquire(
         if seen != waited && word.compare_exchange(seen, waited, Relaxed, Relaxed).is_err() {
             continue;
         }
-        let left = deadline.map_or(patience, |end| end.saturating_duration_since(Instant::now()));
+        let left = deadline.map_or(patience, |end| end.saturating_duration_since(clock::now()));
         if left.is_zero() {
             return Ok(None);
         }

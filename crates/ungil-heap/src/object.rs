@@ -13,13 +13,12 @@
 //! | 56-59 | how often the monitor's holder entered it |
 //! | 60-63 | 1 if a holder of the monitor died with it and nobody has noticed |
 
-use std::sync::atomic::{
+use crate::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Relaxed, SeqCst},
 };
-
 use crate::reclaim::{Owned, Visit};
-use crate::segment::{Offset, Segment};
+use crate::segment::{Offset, Part, Segment};
 use crate::{Error, Result};
 
 /// Bytes of the common part; also the size of an object whose kind adds nothing.
@@ -65,6 +64,7 @@ impl Kind {
 /// The common part of an object.
 #[repr(C)]
 #[derive(Debug)]
+#[cfg_attr(loom, derive(Default))]
 pub struct Head {
     /// Kind and flags.
     pub identity: AtomicU32,
@@ -85,7 +85,11 @@ pub struct Head {
     pub owner_died: AtomicU32,
 }
 
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<Head>() == SIZE);
+
+// SAFETY: the common part is made of atomics and aligned like a word.
+unsafe impl Part for Head {}
 
 impl Head {
     /// What it is.
@@ -138,9 +142,7 @@ pub fn head(segment: &Segment, at: Offset) -> Result<&Head> {
     if at < segment.layout().data {
         return Err(Error::Corrupt("an object is not where objects are"));
     }
-    let words = segment.words(at, SIZE / 8)?;
-    // SAFETY: the common part is made of atomics, as large as these words and aligned like them.
-    Ok(unsafe { &*words.as_ptr().cast::<Head>() })
+    segment.part(at)
 }
 
 /// Writes the common part of a new object, which nobody refers to yet.

@@ -3,8 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Weak;
-use std::sync::atomic::Ordering::{Relaxed, Release};
 
+use crate::atomic::Ordering::{Relaxed, Release};
 use crate::lane::{self, DONE, IDLE, Lane, Mark};
 use crate::lock::{self, Holder};
 use crate::segment::{Offset, Segment};

@@ -9,9 +9,9 @@
 //!
 //! The same pickle can be unpickled many times. Later ones find the object while it is alive.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
+use crate::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::chunk::{self, State};
 use crate::header::{CHUNK, PROCESSES};
 use crate::op::Op;

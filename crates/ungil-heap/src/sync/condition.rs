@@ -6,9 +6,9 @@
 //! finds its entry within some 20 ms and the next one gets the notification. So a notification is
 //! lost only if all who waited are dead, and a wait can end without one if a notified one died.
 
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
+use crate::atomic::Ordering::Relaxed;
 use crate::lock::{Acquired, Holder, Liveness};
 use crate::monitor::{self, Owner, Slept};
 use crate::object::{self, BODY, Head, Kind};

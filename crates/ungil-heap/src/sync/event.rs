@@ -9,12 +9,12 @@
 //! The count lets who waits see that the event was set, though it was cleared again before it
 //! looked.
 
-use std::sync::atomic::{
+use std::time::Instant;
+
+use crate::atomic::{
     AtomicU32,
     Ordering::{Acquire, Relaxed, SeqCst},
 };
-use std::time::Instant;
-
 use crate::monitor::{Slept, sleep};
 use crate::op::Op;
 use crate::segment::Offset;

@@ -8,9 +8,9 @@
 //! A thread sleeps on a word of its lane ([`crate::lane::Lane::call`]), so that exactly those are
 //! woken who are meant. That word decides nothing: it only says that a look is worth while.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
 
+use crate::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::lane;
 use crate::lock::{self, Holder, Liveness};
 use crate::monitor::{Slept, sleep};

@@ -1,0 +1,1 @@
+//! What must hold for every interleaving of threads, at the level of those who call.
