@@ -29,6 +29,7 @@ pub mod deque;
 pub mod dict;
 pub mod error;
 pub mod fault;
+mod futex;
 mod gate;
 pub mod header;
 pub mod heap;
@@ -40,6 +41,7 @@ pub mod memory;
 #[cfg(all(test, loom))]
 mod model;
 pub mod monitor;
+mod mutation;
 pub mod object;
 pub mod op;
 pub mod pin;
