@@ -72,7 +72,9 @@ mod model {
     // Fails without either fence, and if `end` stores with `Relaxed`.
     #[test]
     fn a_reader_never_accepts_half_of_a_change() {
-        loom::model(|| {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(|| {
             let shared = Arc::new((AtomicU32::new(0), AtomicU64::new(0), AtomicU64::new(0)));
             let writer = {
                 let shared = shared.clone();
