@@ -58,9 +58,6 @@ impl Model {
         let count = Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let counted = count.clone();
         let begun = std::time::Instant::now();
-        if let Ok(b) = std::env::var("BOUND") {
-            builder.preemption_bound = b.parse().ok();
-        }
         let check = || {
             builder.check(move || {
                 counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -71,6 +68,7 @@ impl Model {
             });
         };
         let checked = catch_unwind(AssertUnwindSafe(check));
+        // With --nocapture: how many orders there were.
         eprintln!("{count:?} in {:?}", begun.elapsed());
         if let Err(failure) = checked {
             heap::forget_threads();

@@ -57,13 +57,13 @@ fn a_pin_that_two_adopt_is_one_reference() {
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "what was adopted is no more")]
 fn a_pin_that_two_adopt_is_two_references_if_it_stays() {
     TWICE.holds_without("pin: taken over once");
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "what was adopted is no more")]
 fn a_pin_that_two_adopt_is_two_references_if_tables_have_no_lock() {
     TWICE.holds_without("roots: a lock");
 }
@@ -97,7 +97,7 @@ fn who_adopts_again_gets_the_object_or_is_too_late() {
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "a block was freed twice")]
 fn who_adopts_again_gets_what_is_no_more_if_it_may_be_dead() {
     AGAIN.holds_without("retain: only if alive");
 }
@@ -131,7 +131,7 @@ fn a_pin_of_a_dead_one_is_adopted_or_collected() {
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "what was adopted is no more")]
 fn a_pin_of_a_dead_one_is_both_if_nobody_looks_at_the_gate() {
     COLLECTED.holds_without("enter: a look at the gate");
 }

@@ -75,7 +75,7 @@ fn who_reads_what_a_dead_one_began_sees_it_undone() {
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "half of a change is read")]
 fn who_reads_what_a_dead_one_began_sees_half_of_it_if_it_is_not_undone() {
     DEAD.holds_without("leave: what was begun is undone");
 }

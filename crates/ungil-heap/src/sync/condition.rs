@@ -160,9 +160,10 @@ fn withdraw(heap: &Heap, at: Offset, me: Holder, is_unwanted: bool) -> Result<bo
     op.lock(at)?;
     let mut all = waiters::all(heap.segment(), at)?;
     let was_notified =
-        all.iter().any(|waiter| waiter.holder == me && waiter.state == State::Passed);
+        all.iter().any(|waiter| waiter.holder == me && waiter.state == State::Passed)
+            && !mutation::is("withdraw: an answer that came late");
     all.retain(|waiter| waiter.holder != me);
-    let spare = usize::from(was_notified && is_unwanted && !mutation::is("withdraw: handed on"));
+    let spare = usize::from(was_notified && is_unwanted);
     let called = answer(heap, &mut all, spare)?;
     waiters::set(&mut op, at, &all)?;
     op.commit()?;
