@@ -1,7 +1,6 @@
 //! Rows of cells, and single ones, wherever a container keeps them.
 
-use std::sync::atomic::Ordering::Relaxed;
-
+use crate::atomic::Ordering::Relaxed;
 use crate::op::Op;
 use crate::reclaim::Visit;
 use crate::segment::{Offset, Segment};

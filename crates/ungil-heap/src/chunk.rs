@@ -10,11 +10,10 @@
 //! The first chunks are the reserve ([`crate::header::Layout::reserve`]), from which only
 //! [`take_reserved`] takes.
 
-use std::sync::atomic::{
+use crate::atomic::{
     AtomicU64,
     Ordering::{Acquire, Relaxed, Release, SeqCst},
 };
-
 use crate::header::{BITMAP_SIZE, CHUNK, READY_CHUNKS};
 use crate::segment::{Offset, Segment};
 use crate::slab;

@@ -5,16 +5,16 @@
 //! a collector can be killed anywhere: the gate opens (who waits there sees that its holder is
 //! dead), and what it did not come to is found by the next one.
 
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::{Duration, Instant};
 
+use crate::atomic::Ordering::{Relaxed, SeqCst};
 use crate::chunk;
 use crate::header::CHUNK;
 use crate::lock::Holder;
 use crate::mark::{Reached, Use};
 use crate::segment::Segment;
 use crate::world::Stillness;
-use crate::{Heap, Result, fault, lane, memory, object, op, pin, slab};
+use crate::{Heap, Result, clock, fault, lane, memory, object, op, pin, slab};
 
 /// What a collection did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Heap {
 
     fn collect_since(&self, patience: Duration, ended: Duration) -> Result<Option<Collected>> {
         let Some(_still) = Stillness::begin(self, patience)? else { return Ok(None) };
-        let begun = Instant::now();
+        let begun = clock::now();
         let deaths = self.segment.header().deaths.load(SeqCst);
         let mut done = Collected { dead: self.clean()?, ..Collected::default() };
         pin::give_up(&self.segment, ended)?;

@@ -4,8 +4,7 @@
 //! used cell in its low half and their number in the high, and the largest length plus 1, or 0 for
 //! none. One store of the third word adds or takes a value at either end.
 
-use std::sync::atomic::Ordering::Relaxed;
-
+use crate::atomic::Ordering::Relaxed;
 use crate::cells::{self, place};
 use crate::object::{self, BODY, Head, Kind};
 use crate::op::Op;

@@ -11,8 +11,10 @@
 //! | chunks | [`CHUNK`] each, the first of them the reserve |
 //!
 //! All numbers are in the byte order of the machine: a segment never leaves it.
+//!
+//! A heap that loom checks is as small as can be: it looks at every word of it again and again.
 
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use crate::atomic::{AtomicU32, AtomicU64};
 
 use crate::hazard;
 
@@ -24,33 +26,34 @@ pub const VERSION: u32 = 2;
 /// The unit of allocation, in bytes; every offset is a multiple of it.
 pub const GRANULE: usize = 16;
 /// The unit in which the allocator gets memory.
-pub const CHUNK: usize = 64 << 10;
+pub const CHUNK: usize = if cfg!(loom) { 1 << 10 } else { 64 << 10 };
 /// Bytes of the bitmap of a chunk: a bit for each granule.
 pub const BITMAP_SIZE: usize = CHUNK / GRANULE / 8;
 /// Bytes of the header.
 pub const PAGE: usize = 4096;
 /// Processes that can be attached at a time.
-pub const PROCESSES: usize = 2048;
+pub const PROCESSES: usize = if cfg!(loom) { 3 } else { 2048 };
 /// Bytes of an entry of the process table.
 pub const PROCESS_SIZE: usize = 64;
 /// Threads that can change the heap at a time.
-pub const LANES: usize = 4095;
+pub const LANES: usize = if cfg!(loom) { 3 } else { 4095 };
 /// Bytes of a lane.
 pub const LANE_SIZE: usize = 64;
 /// Bytes of the beginning of a lane's log.
-pub const LOG_SIZE: usize = 1024;
+pub const LOG_SIZE: usize = if cfg!(loom) { 256 } else { 1024 };
 /// The smallest heap: room for the fixed parts and some chunks.
-pub const MIN_SIZE: usize = 1 << 20;
+pub const MIN_SIZE: usize = if cfg!(loom) { 4 << 10 } else { 1 << 20 };
 /// Lanes whose logs have memory from the beginning, so that threads can begin when there is none.
-pub const READY_LANES: usize = 64;
+pub const READY_LANES: usize = if cfg!(loom) { LANES } else { 64 };
 /// Chunks of the reserve that have memory from the beginning.
-pub const READY_CHUNKS: usize = 4;
+pub const READY_CHUNKS: usize = if cfg!(loom) { 1 } else { 4 };
 /// The largest heap.
 pub const MAX_SIZE: usize = 1 << 44;
 
 /// Keeps what is written often on a cache line of its own.
 #[repr(C, align(64))]
 #[derive(Debug)]
+#[cfg_attr(loom, derive(Default))]
 pub struct Alone<T>(T);
 
 impl<T> std::ops::Deref for Alone<T> {
@@ -65,6 +68,7 @@ impl<T> std::ops::Deref for Alone<T> {
 /// is published.
 #[repr(C)]
 #[derive(Debug)]
+#[cfg_attr(loom, derive(Default))]
 pub struct Header {
     /// [`MAGIC`], stored last: a segment without it is no heap.
     pub magic: AtomicU64,

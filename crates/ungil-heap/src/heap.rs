@@ -4,14 +4,16 @@ use std::cell::{Cell, RefCell};
 use std::os::fd::RawFd;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::atomic::{
-    AtomicU32, AtomicU64, AtomicUsize,
-    Ordering::{Acquire, Relaxed, Release, SeqCst},
-    fence,
-};
+// What only this process has is no matter for loom.
+use std::sync::atomic::{AtomicU64 as OwnU64, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use crate::atomic::{
+    AtomicU32,
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
+    fence,
+};
 use crate::header::{LANES, LOG_SIZE, MAGIC, PROCESSES, READY_LANES, VERSION};
 use crate::lane::{self, BUSY, IDLE, Mark};
 use crate::lock::{self, Acquired, GENERATIONS, Holder, Liveness, Pause};
@@ -19,13 +21,19 @@ use crate::memory::Hints;
 use crate::op::{Op, Thread};
 use crate::process::{self, Claim, FREE, LEFT, Life, Membership, Slot, TAKEN};
 use crate::segment::{Offset, Segment};
-use crate::{Error, Result, chunk, fault, hazard, object, pin, roots, version};
+use crate::{Error, Result, chunk, fault, hazard, mutation, object, pin, roots, version};
 
 /// Says that a lane of this thread is no more.
 pub(crate) fn forget_latest(thread: &Thread) {
     if std::ptr::eq(LATEST.get(), thread) {
         LATEST.set(std::ptr::null());
     }
+}
+
+/// Leaves all lanes as they are, where a model has failed and there are no atomics any more.
+#[cfg(all(test, loom))]
+pub(crate) fn forget_threads() {
+    THREADS.with_borrow_mut(|threads| std::mem::forget(std::mem::take(threads)));
 }
 
 /// Whether this thread is in a transaction, of any heap.
@@ -40,7 +48,7 @@ pub(crate) fn is_in_any_transaction() -> bool {
 const NOWHERE: usize = usize::MAX;
 
 /// Each heap of this process, and each of a forked child anew.
-static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+static NEXT_ID: OwnU64 = OwnU64::new(1);
 
 /// A heap that this process is attached to, until it is dropped.
 pub struct Heap {
@@ -50,7 +58,7 @@ pub struct Heap {
     slot: AtomicUsize,
     life: Mutex<Option<Life>>,
     /// Which heap of which process: threads find their lanes by it.
-    id: AtomicU64,
+    id: OwnU64,
     /// How many threads of this process are in a transaction.
     pub(crate) transactions: AtomicUsize,
     pause: Box<dyn Pause>,
@@ -72,11 +80,13 @@ thread_local! {
 
 impl Heap {
     /// A new heap in an anonymous file.
+    #[cfg(not(loom))]
     pub fn anonymous(max_size: usize, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
         Self::create(Segment::anonymous(max_size)?, pause)
     }
 
     /// A new heap in a file that does not exist yet.
+    #[cfg(not(loom))]
     pub fn named(path: &Path, max_size: usize, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
         let heap = Self::unnamed(path, max_size, pause)?;
         heap.publish(path)?;
@@ -85,6 +95,7 @@ impl Heap {
 
     /// A new heap that [`Self::publish`] can give this path. Nobody finds it half made, and nothing
     /// is left of it if this process dies before.
+    #[cfg(not(loom))]
     pub fn unnamed(path: &Path, max_size: usize, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
         // An empty parent means the current folder.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -92,11 +103,13 @@ impl Heap {
     }
 
     /// Gives it the path that [`Self::unnamed`] was told; no file must be there.
+    #[cfg(not(loom))]
     pub fn publish(&self, path: &Path) -> Result<()> {
         self.segment.publish(path)
     }
 
     /// Another process's heap, by the path of its file; also `/proc/PID/fd/N`.
+    #[cfg(not(loom))]
     pub fn open(path: &Path, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
         let segment = Segment::open(path)?;
         let header = segment.header();
@@ -109,7 +122,7 @@ impl Heap {
         Self::attach(segment, pause)
     }
 
-    fn create(segment: Segment, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
+    pub(crate) fn create(segment: Segment, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
         let layout = *segment.layout();
         let ready = layout.logs + READY_LANES * LOG_SIZE;
         segment.provide(layout.processes, ready - layout.processes)?;
@@ -129,7 +142,7 @@ impl Heap {
         Self::attach(segment, pause)
     }
 
-    fn attach(segment: Segment, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
+    pub(crate) fn attach(segment: Segment, pause: Box<dyn Pause>) -> Result<Arc<Self>> {
         let membership = join(&segment)?;
         let slot = membership.slot;
         let life = membership.settle(&segment)?;
@@ -138,11 +151,21 @@ impl Heap {
             hints: Hints::default(),
             slot: AtomicUsize::new(slot),
             life: Mutex::new(Some(life)),
-            id: AtomicU64::new(NEXT_ID.fetch_add(1, Relaxed)),
+            id: OwnU64::new(NEXT_ID.fetch_add(1, Relaxed)),
             transactions: AtomicUsize::new(0),
             pause,
             itself: itself.clone(),
         }))
+    }
+
+    /// Dies as the kernel sees it: this process does nothing more, and cleans up nothing.
+    #[cfg(all(test, loom))]
+    pub(crate) fn die(&self) {
+        if let Ok(thread) = self.thread() {
+            thread.leave_to_parent();
+        }
+        self.slot.store(NOWHERE, Relaxed);
+        drop(self.life.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     /// The heap's name among all heaps.
@@ -163,6 +186,7 @@ impl Heap {
     }
 
     /// The open file with the memory: what [`Self::open`] finds under `/proc/PID/fd`.
+    #[cfg(not(loom))]
     pub fn descriptor(&self) -> RawFd {
         self.segment.descriptor()
     }
@@ -550,7 +574,10 @@ fn clean_all(segment: &Segment) -> Result<()> {
 /// the collector.
 fn clean(segment: &Segment, index: usize) -> Result<bool> {
     let slot = process::slot(segment, index)?;
-    let Some(_claim) = Claim::take(segment, index)? else { return Ok(false) };
+    let claim = Claim::take(segment, index)?;
+    if claim.is_none() && !mutation::is("clean: one at a time") {
+        return Ok(false);
+    }
     // A place that was prepared for a fork that failed is nobody's death.
     if slot.state.load(Acquire) == TAKEN && slot.pid.load(Relaxed) != 0 {
         segment.header().deaths.fetch_add(1, Relaxed);
@@ -567,7 +594,10 @@ fn leave(segment: &Segment, index: usize, slot: &Slot) -> Result<()> {
         if lane.owner.load(Acquire) as usize != index + 1 {
             continue;
         }
-        if lane.state.load(Acquire) == BUSY {
+        if mutation::is("leave: undone before the lane is free") {
+            lane::give_back(lane);
+        }
+        if lane.state.load(Acquire) == BUSY && !mutation::is("leave: what was begun is undone") {
             // A damaged log undoes what it can: others must not wait for it for ever.
             drop(lane::roll_back(segment, number, Mark::default()));
         }

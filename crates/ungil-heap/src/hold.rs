@@ -4,9 +4,8 @@
 //! collection that is under way. It waits neither for who only reads the object, in a transaction for
 //! example, nor for what somebody does elsewhere.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
-use std::sync::atomic::fence;
-
+use crate::atomic::Ordering::{Acquire, Relaxed};
+use crate::atomic::fence;
 use crate::hazard::{self, Taken};
 use crate::op::Op;
 use crate::roots::Root;

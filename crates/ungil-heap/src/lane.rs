@@ -14,18 +14,17 @@
 //! record is the old words and then one word that says where they were and how many, so that the
 //! log is read from its end.
 
-use std::sync::atomic::{
+use crate::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Relaxed, Release, SeqCst},
     compiler_fence,
 };
-
 pub use crate::gate::{BUSY, DONE, IDLE};
 use crate::header::{LANE_SIZE, LANES, LOG_SIZE};
 use crate::lock::Holder;
 pub use crate::lock::{GENERATION_BITS, GENERATIONS};
-use crate::segment::{Offset, Segment};
-use crate::{Error, Result, fault};
+use crate::segment::{Offset, Part, Segment};
+use crate::{Error, Result, fault, mutation};
 
 /// Words before the log in a block that continues it: the previous block, this one's size, used.
 const MORE_WORDS: usize = 3;
@@ -39,6 +38,7 @@ const WHERE_BITS: u32 = 48;
 /// A thread's place in the table of lanes.
 #[repr(C)]
 #[derive(Debug)]
+#[cfg_attr(loom, derive(Default))]
 pub struct Lane {
     /// 0, or the number of its process's slot, plus 1.
     pub owner: AtomicU32,
@@ -55,16 +55,18 @@ pub struct Lane {
     reserved_words: [AtomicU64; 4],
 }
 
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<Lane>() == LANE_SIZE);
+
+// SAFETY: a lane is made of atomics and aligned like a word.
+unsafe impl Part for Lane {}
 
 /// The lane number `index`.
 pub fn lane(segment: &Segment, index: usize) -> Result<&Lane> {
     if index >= LANES {
         return Err(Error::Corrupt("a lane that does not exist"));
     }
-    let words = segment.words(segment.layout().lanes + index * LANE_SIZE, LANE_SIZE / 8)?;
-    // SAFETY: a lane is made of atomics, as large as these words and aligned like them.
-    Ok(unsafe { &*words.as_ptr().cast::<Lane>() })
+    segment.part(segment.layout().lanes + index * LANE_SIZE)
 }
 
 /// Whether a lane is still somebody's in the generation of `holder`. Who died and was not noticed yet
@@ -98,6 +100,10 @@ pub fn take(segment: &Segment, process: usize) -> Result<usize> {
                 }
                 provided => provided?,
             }
+            if mutation::is("lane: it is still free") {
+                lane.owner.store(owner, SeqCst);
+                return Ok(index);
+            }
             if lane.owner.compare_exchange(0, owner, SeqCst, Relaxed).is_ok() {
                 fault::point("lane: taken");
                 return Ok(index);
@@ -111,7 +117,9 @@ pub fn take(segment: &Segment, process: usize) -> Result<usize> {
 pub fn give_back(lane: &Lane) {
     fault::point("lane: about to be given back");
     let next = lane.generation.load(Relaxed).wrapping_add(1) % GENERATIONS;
-    lane.generation.store(next, SeqCst);
+    if !mutation::is("lane: a new generation") {
+        lane.generation.store(next, SeqCst);
+    }
     fault::point("lane: has a new generation");
     lane.owner.store(0, SeqCst);
 }
@@ -248,7 +256,7 @@ fn undo(segment: &Segment, used: &AtomicU64, log: &[AtomicU64], floor: usize) ->
     Ok(())
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

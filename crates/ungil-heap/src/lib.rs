@@ -10,94 +10,66 @@
 //! (many changes as one) → [`collect`], [`verify`], [`statistics`] (the whole heap, while the world
 //! stands still).
 //!
-//! What must hold for every interleaving of threads is in [`lock`], `bitmap` (blocks of a slab),
-//! `version` (reading without a lock), `hazard` (taking a reference without one) and `gate` (stopping
-//! the world). They know nothing of the heap, and are all that is built for loom, which checks them.
+//! What must hold for every interleaving of threads is checked by loom, for which all of this is
+//! built with its atomics, on a segment of its own (`segment/model.rs`). [`lock`], `bitmap` (blocks
+//! of a slab), `version` (reading without a lock), `hazard` (taking a reference without one) and
+//! `gate` (stopping the world) know nothing of the heap and are checked alone; what callers make of
+//! them is in `model`.
 
-#![cfg_attr(loom, allow(dead_code, reason = "what uses the protocols is not built"))]
+#![cfg_attr(loom, allow(dead_code, unused_imports, reason = "a model uses a part of it"))]
 #![allow(clippy::similar_names, reason = "heap and head are what they are called")]
 
 mod atomic;
 mod bitmap;
-#[cfg(not(loom))]
 mod cells;
-#[cfg(not(loom))]
 mod change;
-#[cfg(not(loom))]
 pub mod chunk;
-#[cfg(not(loom))]
+mod clock;
 pub mod collect;
-#[cfg(not(loom))]
 pub mod deque;
-#[cfg(not(loom))]
 pub mod dict;
 pub mod error;
 pub mod fault;
+mod futex;
 mod gate;
 mod hazard;
-#[cfg(not(loom))]
 pub mod header;
-#[cfg(not(loom))]
 pub mod heap;
-#[cfg(not(loom))]
 mod hold;
-#[cfg(not(loom))]
 pub mod lane;
-#[cfg(not(loom))]
 pub mod list;
 pub mod lock;
-#[cfg(not(loom))]
 mod mark;
-#[cfg(not(loom))]
 pub mod memory;
-#[cfg(not(loom))]
+#[cfg(all(test, loom))]
+mod model;
 pub mod monitor;
-#[cfg(not(loom))]
+mod mutation;
 pub mod object;
-#[cfg(not(loom))]
 pub mod op;
-#[cfg(not(loom))]
 pub mod pin;
-#[cfg(not(loom))]
 mod poke;
-#[cfg(not(loom))]
 pub mod process;
-#[cfg(not(loom))]
 pub mod reclaim;
-#[cfg(not(loom))]
 mod room;
-#[cfg(not(loom))]
 pub mod roots;
-#[cfg(not(loom))]
+#[cfg_attr(loom, path = "segment/model.rs")]
 pub mod segment;
-#[cfg(not(loom))]
 pub mod set;
-#[cfg(not(loom))]
 pub mod slab;
-#[cfg(not(loom))]
 pub mod slice;
-#[cfg(not(loom))]
 pub mod stack;
-#[cfg(not(loom))]
 pub mod statistics;
-#[cfg(not(loom))]
 pub mod structs;
-#[cfg(not(loom))]
 pub mod sync;
-#[cfg(not(loom))]
 pub mod table;
-#[cfg(not(loom))]
 pub mod transaction;
-#[cfg(not(loom))]
 pub mod value;
-#[cfg(not(loom))]
 pub mod verify;
 mod version;
-#[cfg(not(loom))]
 mod world;
 
 pub use error::Error;
-#[cfg(not(loom))]
 pub use heap::Heap;
 
 /// What an operation on a heap returns.

@@ -8,9 +8,8 @@
 
 mod row;
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use self::row::{LENGTH, Row, grow, head, lock, replace, row, splice};
+use crate::atomic::Ordering::Relaxed;
 use crate::cells::{self, place};
 use crate::object::{self, Kind};
 use crate::op::Op;

@@ -8,8 +8,10 @@
 //! The walk ends on any bytes: each block can have one owner, each object is visited once, and
 //! whatever contradicts that is an error.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
-
+use crate::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed},
+};
 use crate::chunk::{self, State};
 use crate::header::{BITMAP_SIZE, CHUNK, PROCESSES};
 use crate::object::{self, Kind};
@@ -216,9 +218,7 @@ impl Reached {
                 continue;
             }
             let taken = slab::bitmap(segment, chunk)?;
-            let is_free = |(mark, taken): (&u64, &std::sync::atomic::AtomicU64)| {
-                mark & !taken.load(Relaxed) != 0
-            };
+            let is_free = |(mark, taken): (&u64, &AtomicU64)| mark & !taken.load(Relaxed) != 0;
             if self.marks(chunk).iter().zip(taken).any(is_free) {
                 return Err(Error::Corrupt("an object owns a block that is free"));
             }

@@ -15,18 +15,18 @@
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
-use std::sync::atomic::{
+use std::time::Instant;
+
+use crate::atomic::{
     AtomicU32,
     Ordering::{Acquire, Relaxed, SeqCst},
 };
-use std::time::Instant;
-
 use crate::lane;
 use crate::lock::{self, Acquired, Holder, Liveness, Pause};
 use crate::object::{self, Head};
 use crate::process;
 use crate::segment::Offset;
-use crate::{Error, Heap, Result, fault};
+use crate::{Error, Heap, Result, clock, fault};
 
 /// Who holds a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -274,7 +274,7 @@ pub(crate) fn sleep(
     value: u32,
     deadline: Option<Instant>,
 ) -> Result<Slept> {
-    let left = deadline.map_or(lock::PATIENCE, |end| end.saturating_duration_since(Instant::now()));
+    let left = deadline.map_or(lock::PATIENCE, |end| end.saturating_duration_since(clock::now()));
     if left.is_zero() {
         return Ok(Slept::NoTimeLeft);
     }

@@ -13,14 +13,13 @@
 //! | 56-59 | how often the monitor's holder entered it |
 //! | 60-63 | 1 if a holder of the monitor died with it and nobody has noticed |
 
-use std::sync::atomic::{
+use crate::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Relaxed, SeqCst},
 };
-
 use crate::reclaim::{Owned, Visit};
-use crate::segment::{Offset, Segment};
-use crate::{Error, Result};
+use crate::segment::{Offset, Part, Segment};
+use crate::{Error, Result, mutation};
 
 /// Bytes of the common part; also the size of an object whose kind adds nothing.
 pub const SIZE: usize = 64;
@@ -65,6 +64,7 @@ impl Kind {
 /// The common part of an object.
 #[repr(C)]
 #[derive(Debug)]
+#[cfg_attr(loom, derive(Default))]
 pub struct Head {
     /// Kind and flags.
     pub identity: AtomicU32,
@@ -85,7 +85,11 @@ pub struct Head {
     pub owner_died: AtomicU32,
 }
 
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<Head>() == SIZE);
+
+// SAFETY: the common part is made of atomics and aligned like a word.
+unsafe impl Part for Head {}
 
 impl Head {
     /// What it is.
@@ -138,9 +142,7 @@ pub fn head(segment: &Segment, at: Offset) -> Result<&Head> {
     if at < segment.layout().data {
         return Err(Error::Corrupt("an object is not where objects are"));
     }
-    let words = segment.words(at, SIZE / 8)?;
-    // SAFETY: the common part is made of atomics, as large as these words and aligned like them.
-    Ok(unsafe { &*words.as_ptr().cast::<Head>() })
+    segment.part(at)
 }
 
 /// Writes the common part of a new object, which nobody refers to yet.
@@ -176,7 +178,8 @@ pub fn retain(segment: &Segment, at: Offset) -> Result<u32> {
 /// [`forget`].
 pub fn retain_if_alive(segment: &Segment, at: Offset, serial: u32) -> Result<bool> {
     let one_more = |life: u64| {
-        let is_alive = life >> 32 == u64::from(serial) && life & REFERENCES != 0;
+        let is_alive = life >> 32 == u64::from(serial)
+            && (life & REFERENCES != 0 || mutation::is("retain: only if alive"));
         is_alive.then_some(life + 1)
     };
     Ok(head(segment, at)?.life.fetch_update(SeqCst, Relaxed, one_more).is_ok())

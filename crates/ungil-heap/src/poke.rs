@@ -8,8 +8,7 @@
 //! The gate is not looked at. A collection may be under way: what refers to what does not change
 //! here, and it leaves the locks of the living alone.
 
-use std::sync::atomic::Ordering::Relaxed;
-
+use crate::atomic::Ordering::Relaxed;
 use crate::segment::Offset;
 use crate::value::Cell;
 use crate::{Heap, Result, fault, lock, object, version};

@@ -28,6 +28,12 @@ const PIECE: usize = 1 << 20;
 /// The limit that is also in force for files that are memory.
 const TOO_LARGE: &str = "files may not be so large here (RLIMIT_FSIZE, ulimit -f)";
 
+/// What a row of words can be seen as.
+///
+/// # Safety
+/// It is made of nothing but atomics, has no padding, and is aligned like a word.
+pub unsafe trait Part {}
+
 /// A mapped file.
 #[derive(Debug)]
 pub struct Segment {
@@ -275,6 +281,14 @@ impl Segment {
         }
         // SAFETY: inside of the mapping and aligned; everybody uses these words as atomics.
         Ok(unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at).cast(), count) })
+    }
+
+    /// Words in a row, as what they are.
+    #[inline]
+    pub fn part<T: Part>(&self, at: Offset) -> Result<&T> {
+        let words = self.words(at, size_of::<T>() / 8)?;
+        // SAFETY: a part is made of atomics, as large as these words and aligned like them.
+        Ok(unsafe { &*words.as_ptr().cast::<T>() })
     }
 
     /// Tells the processor that what is at an offset will be read soon.

@@ -10,18 +10,17 @@
 //! that is something else by then; therefore bitmaps lie outside of the chunks, and no one writes
 //! zeros over one while others run.
 
-use std::sync::atomic::{AtomicU64, Ordering::Acquire};
-
+use crate::atomic::{AtomicU64, Ordering::Acquire};
 use crate::chunk::{self, State};
 use crate::header::{BITMAP_SIZE, CHUNK, GRANULE};
 use crate::segment::{Offset, Segment};
 use crate::{Error, Result, bitmap, fault};
 
 /// The largest block that comes from a slab.
-pub const LARGEST: usize = 32 << 10;
+pub const LARGEST: usize = CHUNK / 2;
 
 /// How many classes of blocks there are.
-pub const CLASSES: usize = 40;
+pub const CLASSES: usize = if cfg!(loom) { 16 } else { 40 };
 
 /// Bytes of the blocks of each class: four sizes to each doubling, as in jemalloc.
 pub const SIZES: [usize; CLASSES] = sizes();

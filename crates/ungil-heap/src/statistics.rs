@@ -1,11 +1,11 @@
 //! What is in a heap, who is attached to it and who holds which lock: for people.
 
-use std::sync::atomic::{
+use std::time::Duration;
+
+use crate::atomic::{
     AtomicU32,
     Ordering::{Acquire, Relaxed},
 };
-use std::time::Duration;
-
 use crate::header::{CHUNK, LANES, PROCESSES};
 use crate::lock::Holder;
 use crate::mark::Reached;

@@ -4,8 +4,7 @@
 //! knows the class by other fields or other types is refused, instead of reading one field for
 //! another.
 
-use std::sync::atomic::Ordering::Relaxed;
-
+use crate::atomic::Ordering::Relaxed;
 use crate::cells::{self, place};
 use crate::object::{self, Head, Kind};
 use crate::op::Op;

@@ -28,8 +28,7 @@ mod change;
 mod index;
 mod walk;
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
+use crate::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::object::{self, Kind};
 use crate::reclaim::{Owned, Visit};
 use crate::segment::{Offset, Segment};

@@ -21,12 +21,12 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use crate::atomic::Ordering::Relaxed;
 use crate::lock::{self, Holder};
 use crate::op::{Op, Paused, Thread};
-use crate::{Error, Heap, Result, fault, heap};
+use crate::{Error, Heap, Result, clock, fault, heap};
 
 /// A transaction of this thread. Dropped without [`Transaction::commit`], it has not happened.
 ///
@@ -95,7 +95,7 @@ impl Heap {
     /// Refuses to wait for something of the user's in a transaction.
     #[inline]
     pub(crate) fn may_wait(&self, deadline: Option<Instant>) -> Result<()> {
-        let would_wait = || deadline.is_none_or(|end| end > Instant::now());
+        let would_wait = || deadline.is_none_or(|end| end > clock::now());
         if self.is_in_transaction() && would_wait() {
             return Err(Error::Misuse(
                 "a lock is taken before the transaction begins, not in it: who has it may be \

@@ -1,8 +1,8 @@
 //! Looks whether a heap is whole, and whether anything of it is lost.
 
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use crate::atomic::Ordering::Relaxed;
 use crate::header::CHUNK;
 use crate::mark::{Reached, Use};
 use crate::segment::Segment;

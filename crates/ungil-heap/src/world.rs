@@ -7,17 +7,18 @@
 //! A transaction can take long, and whoever meets the closed gate waits. So the gate is opened
 //! again after a moment if a lane was still busy, and closed again later.
 
-use std::sync::atomic::{
-    AtomicU32,
-    Ordering::{Relaxed, SeqCst},
-};
 use std::time::{Duration, Instant};
 
+use crate::atomic::{
+    AtomicU32,
+    Ordering::{Relaxed, SeqCst},
+    in_total_order,
+};
 use crate::header::LANES;
 use crate::lane::{self, IDLE, Lane};
 use crate::lock::{self, Holder, Liveness};
 use crate::process::{self, FREE};
-use crate::{Error, Heap, Result, fault};
+use crate::{Error, Heap, Result, clock, fault, mutation};
 
 /// How long others stand at the gate for somebody who is busy.
 const MOMENT: Duration = Duration::from_millis(50);
@@ -42,27 +43,31 @@ impl<'h> Stillness<'h> {
                 "the heap cannot be walked inside of a transaction".to_owned(),
             ));
         }
-        let end = Instant::now() + patience;
+        let end = clock::now() + patience;
         loop {
             let gate = &heap.segment.header().gate;
             while !lock::try_acquire(gate, thread.me) {
-                if Instant::now() >= end {
+                if clock::now() >= end {
                     return Ok(None);
                 }
                 wait_for_other(heap, gate)?;
             }
             let still = Self { heap };
+            in_total_order();
             fault::point("world: gate closed");
-            if still.wait_for_lanes(Instant::now() + MOMENT)? {
+            if mutation::is("world: lanes are waited for") {
+                return Ok(Some(still));
+            }
+            if still.wait_for_lanes(clock::now() + MOMENT)? {
                 fault::point("world: stands still");
                 return Ok(Some(still));
             }
             drop(still);
-            if Instant::now() >= end {
+            if clock::now() >= end {
                 return Ok(None);
             }
             // Those who stood at the gate are not to find it closed again at once.
-            heap.pause().pause(&mut || std::thread::sleep(GLANCE * 20))?;
+            heap.pause().pause(&mut || clock::sleep(GLANCE * 20))?;
         }
     }
 
@@ -77,7 +82,7 @@ impl<'h> Stillness<'h> {
                     .pause(&mut || changed = lock::wait(&lane.state, state, GLANCE))?;
                 if !changed {
                     self.look_after(lane)?;
-                    if Instant::now() >= deadline {
+                    if clock::now() >= deadline {
                         return Ok(false);
                     }
                 }

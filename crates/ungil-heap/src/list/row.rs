@@ -1,7 +1,6 @@
 //! The row of a list, and how it changes.
 
-use std::sync::atomic::Ordering::Relaxed;
-
+use crate::atomic::Ordering::Relaxed;
 use crate::cells::{self, place};
 use crate::object::{self, BODY, Head, Kind};
 use crate::op::Op;

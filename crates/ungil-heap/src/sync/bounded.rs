@@ -7,18 +7,18 @@
 //! The body: a word that changes whenever a unit is given back while somebody waits (bit 31:
 //! somebody waits), and the number of units.
 
-use std::sync::atomic::{
+use std::time::Instant;
+
+use crate::atomic::{
     AtomicU32,
     Ordering::{Relaxed, SeqCst},
 };
-use std::time::Instant;
-
 use crate::lock::{self, Acquired, Holder};
 use crate::monitor::{self, Owner, Slept, sleep};
 use crate::op::Op;
 use crate::segment::{Offset, Segment};
 use crate::sync::{self, Sort};
-use crate::{Error, Heap, Result, fault, object};
+use crate::{Error, Heap, Result, clock, fault, object};
 
 const WAITED: u32 = 1 << 31;
 /// The largest number of units.
@@ -101,7 +101,7 @@ pub fn acquire(heap: &Heap, at: Offset, deadline: Option<Instant>) -> Result<Opt
         if take(heap, at, me)? {
             return Ok(Some(Acquired::Free));
         }
-        let is_last = deadline.is_some_and(|end| end <= Instant::now());
+        let is_last = deadline.is_some_and(|end| end <= clock::now());
         if is_last || slept == Slept::Long {
             for unit in units(heap, at)? {
                 if monitor::take_over(heap, unit?, me)? {

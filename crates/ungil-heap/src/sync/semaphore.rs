@@ -4,12 +4,12 @@
 //! a producer has put where a consumer takes it, so what a dead process took stays taken, as with
 //! POSIX semaphores. Where units are places that somebody occupies, [`super::bounded`] is right.
 
-use std::sync::atomic::{
+use std::time::Instant;
+
+use crate::atomic::{
     AtomicU32,
     Ordering::{Acquire, Relaxed, SeqCst},
 };
-use std::time::Instant;
-
 use crate::monitor::{Slept, sleep};
 use crate::op::Op;
 use crate::segment::Offset;

@@ -1,10 +1,9 @@
 //! What changes a table. The object is locked.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use super::{
     Counts, ENDLESS, Found, KEY, LEAST_BITS, MOST_BITS, Place, Probe, Table, VALUE, hash_of,
 };
+use crate::atomic::Ordering::Relaxed;
 use crate::object::BODY;
 use crate::op::Op;
 use crate::value::{self, Cell, Value};

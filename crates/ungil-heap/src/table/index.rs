@@ -1,6 +1,6 @@
 //! The index of a table: slots of 32 bits, two in a word of the heap.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// 2^b slots, or none.
 #[derive(Clone, Copy)]

@@ -3,9 +3,8 @@
 //! Entries bear stamps that only grow, and a rebuilt table keeps them; so a walk that remembers the
 //! stamp of the entry to come finds its place again, wherever that entry is by then.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use super::Table;
+use crate::atomic::Ordering::Relaxed;
 use crate::object::Kind;
 use crate::segment::Offset;
 use crate::{Heap, Result};

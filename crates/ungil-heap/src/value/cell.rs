@@ -12,9 +12,8 @@
 //! A block belongs to one cell and is freed when the cell is overwritten. It holds the bytes of a
 //! string, the magnitude of an integer, or what [`super::encode`] made.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
 use super::{SHORT, Text, Value, code, equal};
+use crate::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::header::CHUNK;
 use crate::op::Op;
 use crate::reclaim::{Owned, Visit};

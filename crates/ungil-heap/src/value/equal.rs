@@ -1,11 +1,11 @@
 //! When values are equal, which is when Python says so.
 
 use std::borrow::Cow;
-use std::sync::atomic::Ordering::Relaxed;
 
 use super::cell::{Tag, block_words};
 use super::{ALIAS, Cell, DEPTH, Value, code, hash, load};
 use crate::Result;
+use crate::atomic::Ordering::Relaxed;
 use crate::segment::Segment;
 
 /// A number in the one form that all numbers equal to it have.
