@@ -5,7 +5,7 @@
 
 /// Whether the step with this name is left out.
 #[cfg(not(all(test, loom)))]
-#[inline(always)]
+#[inline]
 pub const fn is(_name: &'static str) -> bool {
     false
 }
