@@ -9,7 +9,7 @@ use crate::atomic::{
     Ordering::{Relaxed, SeqCst},
     in_total_order,
 };
-use crate::fault;
+use crate::{fault, mutation};
 
 /// Sets a clear bit of the first `count`, looking from word `from` on, as long as `state` is `slab`.
 #[inline]
@@ -38,7 +38,7 @@ pub fn take(
             }
             fault::point("slab: bit set");
             in_total_order();
-            if state.load(SeqCst) == slab {
+            if state.load(SeqCst) == slab || mutation::is("take: a second look") {
                 return Some(number);
             }
             // Nobody else clears it: it never stood for a block.
@@ -54,13 +54,14 @@ pub fn take(
 #[inline]
 pub fn is_in_use(state: &AtomicU64, slab: u64, retiring: u64) -> bool {
     let state = state.load(Relaxed);
-    state == slab || state == retiring
+    state == slab || state == retiring && !mutation::is("free: retiring is in use")
 }
 
 /// Clears a bit; false: it was clear.
 #[inline]
 pub fn free(word: &AtomicU64, mask: u64) -> bool {
-    word.fetch_and(!mask, SeqCst) & mask != 0
+    let order = if mutation::is("free: what was written is seen") { Relaxed } else { SeqCst };
+    word.fetch_and(!mask, order) & mask != 0
 }
 
 /// Makes the state `free` if no bit is set; else it stays `slab`. Meanwhile it is `retiring`, so
@@ -72,6 +73,9 @@ pub fn retire(
 ) -> bool {
     if state.compare_exchange(slab, retiring, SeqCst, Relaxed).is_err() {
         return false;
+    }
+    if mutation::is("retire: nobody takes") {
+        state.store(slab, SeqCst);
     }
     fault::point("slab: retiring");
     in_total_order();

@@ -5,7 +5,7 @@
 //! a collector can be killed anywhere: the gate opens (who waits there sees that its holder is
 //! dead), and what it did not come to is found by the next one.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::atomic::Ordering::{Relaxed, SeqCst};
 use crate::chunk;

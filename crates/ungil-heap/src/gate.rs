@@ -4,6 +4,7 @@
 //! at the threads then. So at least one of the two sees the other.
 
 use crate::atomic::{AtomicU32, Ordering::SeqCst, in_total_order};
+use crate::mutation;
 
 /// No operation is under way: the log is of no interest.
 pub const IDLE: u32 = 0;
@@ -15,9 +16,14 @@ pub const DONE: u32 = 2;
 /// Makes a thread busy, unless the gate is closed.
 #[inline]
 pub fn enter(state: &AtomicU32, gate: &AtomicU32) -> bool {
+    if mutation::is("enter: busy first") {
+        let is_open = gate.load(SeqCst) == 0;
+        state.swap(if is_open { BUSY } else { IDLE }, SeqCst);
+        return is_open;
+    }
     state.swap(BUSY, SeqCst);
     in_total_order();
-    if gate.load(SeqCst) == 0 {
+    if gate.load(SeqCst) == 0 || mutation::is("enter: a look at the gate") {
         return true;
     }
     state.store(IDLE, SeqCst);

@@ -21,13 +21,19 @@ use crate::memory::Hints;
 use crate::op::{Op, Thread};
 use crate::process::{self, Claim, FREE, LEFT, Life, Membership, Slot, TAKEN};
 use crate::segment::{Offset, Segment};
-use crate::{Error, Result, chunk, fault, object, pin, roots, version};
+use crate::{Error, Result, chunk, fault, mutation, object, pin, roots, version};
 
 /// Says that a lane of this thread is no more.
 pub(crate) fn forget_latest(thread: &Thread) {
     if std::ptr::eq(LATEST.get(), thread) {
         LATEST.set(std::ptr::null());
     }
+}
+
+/// Leaves all lanes as they are, where a model has failed and there are no atomics any more.
+#[cfg(all(test, loom))]
+pub(crate) fn forget_threads() {
+    THREADS.with_borrow_mut(|threads| std::mem::forget(std::mem::take(threads)));
 }
 
 /// Whether this thread is in a transaction, of any heap.
@@ -150,6 +156,16 @@ impl Heap {
             pause,
             itself: itself.clone(),
         }))
+    }
+
+    /// Dies as the kernel sees it: this process does nothing more, and cleans up nothing.
+    #[cfg(all(test, loom))]
+    pub(crate) fn die(&self) {
+        if let Ok(thread) = self.thread() {
+            thread.leave_to_parent();
+        }
+        self.slot.store(NOWHERE, Relaxed);
+        drop(self.life.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     /// The heap's name among all heaps.
@@ -558,7 +574,10 @@ fn clean_all(segment: &Segment) -> Result<()> {
 /// the collector.
 fn clean(segment: &Segment, index: usize) -> Result<bool> {
     let slot = process::slot(segment, index)?;
-    let Some(_claim) = Claim::take(segment, index)? else { return Ok(false) };
+    let claim = Claim::take(segment, index)?;
+    if claim.is_none() && !mutation::is("clean: one at a time") {
+        return Ok(false);
+    }
     // A place that was prepared for a fork that failed is nobody's death.
     if slot.state.load(Acquire) == TAKEN && slot.pid.load(Relaxed) != 0 {
         segment.header().deaths.fetch_add(1, Relaxed);
@@ -575,7 +594,10 @@ fn leave(segment: &Segment, index: usize, slot: &Slot) -> Result<()> {
         if lane.owner.load(Acquire) as usize != index + 1 {
             continue;
         }
-        if lane.state.load(Acquire) == BUSY {
+        if mutation::is("leave: undone before the lane is free") {
+            lane::give_back(lane);
+        }
+        if lane.state.load(Acquire) == BUSY && !mutation::is("leave: what was begun is undone") {
             // A damaged log undoes what it can: others must not wait for it for ever.
             drop(lane::roll_back(segment, number, Mark::default()));
         }

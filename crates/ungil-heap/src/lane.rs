@@ -24,7 +24,7 @@ use crate::header::{LANE_SIZE, LANES, LOG_SIZE};
 use crate::lock::Holder;
 pub use crate::lock::{GENERATION_BITS, GENERATIONS};
 use crate::segment::{Offset, Part, Segment};
-use crate::{Error, Result, fault};
+use crate::{Error, Result, fault, mutation};
 
 /// Words before the log in a block that continues it: the previous block, this one's size, used.
 const MORE_WORDS: usize = 3;
@@ -100,6 +100,10 @@ pub fn take(segment: &Segment, process: usize) -> Result<usize> {
                 }
                 provided => provided?,
             }
+            if mutation::is("lane: it is still free") {
+                lane.owner.store(owner, SeqCst);
+                return Ok(index);
+            }
             if lane.owner.compare_exchange(0, owner, SeqCst, Relaxed).is_ok() {
                 fault::point("lane: taken");
                 return Ok(index);
@@ -113,7 +117,9 @@ pub fn take(segment: &Segment, process: usize) -> Result<usize> {
 pub fn give_back(lane: &Lane) {
     fault::point("lane: about to be given back");
     let next = lane.generation.load(Relaxed).wrapping_add(1) % GENERATIONS;
-    lane.generation.store(next, SeqCst);
+    if !mutation::is("lane: a new generation") {
+        lane.generation.store(next, SeqCst);
+    }
     fault::point("lane: has a new generation");
     lane.owner.store(0, SeqCst);
 }

@@ -16,6 +16,16 @@
 //! heap and are checked alone; what callers make of them is in `model`.
 
 #![cfg_attr(loom, allow(dead_code, unused_imports, reason = "a model uses a part of it"))]
+#![cfg_attr(
+    loom,
+    allow(
+        clippy::arc_with_non_send_sync,
+        clippy::inline_always,
+        clippy::unnecessary_wraps,
+        clippy::useless_vec,
+        reason = "a model runs in one thread, and stands for what is larger and can fail"
+    )
+)]
 #![allow(clippy::similar_names, reason = "heap and head are what they are called")]
 
 mod atomic;
@@ -29,6 +39,7 @@ pub mod deque;
 pub mod dict;
 pub mod error;
 pub mod fault;
+mod futex;
 mod gate;
 pub mod header;
 pub mod heap;
@@ -40,6 +51,7 @@ pub mod memory;
 #[cfg(all(test, loom))]
 mod model;
 pub mod monitor;
+mod mutation;
 pub mod object;
 pub mod op;
 pub mod pin;

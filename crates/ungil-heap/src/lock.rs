@@ -16,6 +16,7 @@ use crate::atomic::{
     AtomicU32,
     Ordering::{Relaxed, Release, SeqCst},
 };
+pub use crate::futex::{wait, wake};
 use crate::{Error, Result, clock, fault};
 
 /// Bits of the generation of a lane.
@@ -194,47 +195,6 @@ pub fn release(word: &AtomicU32) {
         wake(word, 1);
     }
 }
-
-/// Sleeps while a word has a value, for at most `longest`; false: neither was it woken nor had the
-/// word another value.
-#[cfg(not(loom))]
-pub fn wait(word: &AtomicU32, value: u32, longest: Duration) -> bool {
-    let time = libc::timespec {
-        tv_sec: longest.as_secs().cast_signed() as libc::time_t,
-        tv_nsec: libc::c_long::from(longest.subsec_nanos().cast_signed()),
-    };
-    // SAFETY: the word and the time live during the call.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAIT,
-            value,
-            &raw const time,
-            std::ptr::null::<u32>(),
-            0,
-        )
-    };
-    result == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN)
-}
-
-/// Wakes up to `count` of those who sleep on a word.
-#[cfg(not(loom))]
-pub fn wake(word: &AtomicU32, count: i32) {
-    // SAFETY: the word lives during the call.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, count) };
-}
-
-/// A sleep that ends whenever it likes, as every caller has to expect.
-#[cfg(loom)]
-pub fn wait(_word: &AtomicU32, _value: u32, _longest: Duration) -> bool {
-    loom::thread::yield_now();
-    false
-}
-
-/// Nobody sleeps.
-#[cfg(loom)]
-pub fn wake(_word: &AtomicU32, _count: i32) {}
 
 #[cfg(all(test, not(loom)))]
 mod tests {

@@ -19,7 +19,7 @@ use crate::atomic::{
 };
 use crate::reclaim::{Owned, Visit};
 use crate::segment::{Offset, Part, Segment};
-use crate::{Error, Result};
+use crate::{Error, Result, mutation};
 
 /// Bytes of the common part; also the size of an object whose kind adds nothing.
 pub const SIZE: usize = 64;
@@ -178,7 +178,8 @@ pub fn retain(segment: &Segment, at: Offset) -> Result<u32> {
 /// [`forget`].
 pub fn retain_if_alive(segment: &Segment, at: Offset, serial: u32) -> Result<bool> {
     let one_more = |life: u64| {
-        let is_alive = life >> 32 == u64::from(serial) && life & REFERENCES != 0;
+        let is_alive = life >> 32 == u64::from(serial)
+            && (life & REFERENCES != 0 || mutation::is("retain: only if alive"));
         is_alive.then_some(life + 1)
     };
     Ok(head(segment, at)?.life.fetch_update(SeqCst, Relaxed, one_more).is_ok())

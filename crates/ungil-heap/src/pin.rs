@@ -18,7 +18,7 @@ use crate::op::Op;
 use crate::process::{self, FREE, LEFT};
 use crate::roots::{Entry, Root, Table};
 use crate::segment::{Offset, Segment};
-use crate::{Error, Heap, Result, fault, object, roots, slab};
+use crate::{Error, Heap, Result, fault, mutation, object, roots, slab};
 
 /// How long the handles of a process that has ended are waited for.
 pub(crate) const LATE: Duration = Duration::from_secs(600);
@@ -106,7 +106,9 @@ impl Heap {
         {
             return Ok(false);
         }
-        table.remove_foreign(pin.index)?;
+        if !mutation::is("pin: taken over once") {
+            table.remove_foreign(pin.index)?;
+        }
         Ok(true)
     }
 }

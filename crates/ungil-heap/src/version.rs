@@ -10,6 +10,8 @@ use crate::atomic::{
     fence,
 };
 
+use crate::mutation;
+
 /// How often a reader tries.
 const TRIES: u32 = if cfg!(loom) { 2 } else { 16 };
 
@@ -19,14 +21,17 @@ pub fn begin(version: &AtomicU32) {
     // Odd already: the last writer died. No reader has accepted that version.
     version.store(version.load(Relaxed) | 1, Relaxed);
     // With the reader's fence: who sees a word of the change sees the odd version, or a later one.
-    fence(Release);
+    if !mutation::is("version: odd before the change") {
+        fence(Release);
+    }
 }
 
 /// A change has ended, before the lock is released.
 #[inline]
 pub fn end(version: &AtomicU32) {
     // Release: who sees this version sees the whole change.
-    version.store((version.load(Relaxed) | 1).wrapping_add(1), Release);
+    let order = if mutation::is("version: the change is seen") { Relaxed } else { Release };
+    version.store((version.load(Relaxed) | 1).wrapping_add(1), order);
 }
 
 /// What `look` sees while nothing changes; `None` if something does, or its writer died.
@@ -41,7 +46,8 @@ pub fn glance<T>(version: &AtomicU32, look: impl FnOnce() -> T) -> Option<T> {
     }
     let seen = look();
     fence(Acquire);
-    (version.load(Relaxed) == before).then_some(seen)
+    let is_same = version.load(Relaxed) == before || mutation::is("glance: a second look");
+    is_same.then_some(seen)
 }
 
 /// As above; `None` if there was no such moment soon.
@@ -66,7 +72,9 @@ mod model {
     // Fails without either fence, and if `end` stores with `Relaxed`.
     #[test]
     fn a_reader_never_accepts_half_of_a_change() {
-        loom::model(|| {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(|| {
             let shared = Arc::new((AtomicU32::new(0), AtomicU64::new(0), AtomicU64::new(0)));
             let writer = {
                 let shared = shared.clone();

@@ -59,6 +59,11 @@ pub(super) fn lock(file: &File, byte: usize) -> Result<bool> {
 }
 
 pub(super) fn unlock(file: &File, byte: usize) {
-    file.locked.lock().unwrap_or_else(PoisonError::into_inner).retain(|locked| *locked != byte);
-    file.segment.lives()[byte].store(0, Release);
+    let mut locked = file.locked.lock().unwrap_or_else(PoisonError::into_inner);
+    // What another open file has stays locked.
+    if let Some(index) = locked.iter().position(|locked| *locked == byte) {
+        locked.remove(index);
+        drop(locked);
+        file.segment.lives()[byte].store(0, Release);
+    }
 }

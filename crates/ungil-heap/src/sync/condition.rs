@@ -17,7 +17,7 @@ use crate::reclaim::{Owned, Visit};
 use crate::segment::{Offset, Segment};
 use crate::sync::waiters::{self, State, Waiter};
 use crate::sync::{self, Sort};
-use crate::{Error, Heap, Result, fault};
+use crate::{Error, Heap, Result, fault, mutation};
 
 /// Where the offset of the lock is, or 0.
 const LOCK: usize = BODY + 24;
@@ -85,12 +85,17 @@ pub fn wait(heap: &Heap, at: Offset, deadline: Option<Instant>) -> Result<bool> 
     if op.is_nested() {
         return Err(Error::Misuse("waiting inside of a transaction would never end"));
     }
+    let depth = head.depth.load(Relaxed);
+    if mutation::is("wait: listed before the lock is let go") {
+        monitor::let_go(head);
+    }
     op.lock(at)?;
     waiters::join(&mut op, at, me)?;
     op.commit()?;
     fault::point("condition: listed");
-    let depth = head.depth.load(Relaxed);
-    monitor::let_go(head);
+    if !mutation::is("wait: listed before the lock is let go") {
+        monitor::let_go(head);
+    }
     fault::point("condition: lock let go");
     let waited = until_answered(heap, at, me, deadline);
     let interrupted = monitor::take_back(heap, head)?;
@@ -112,6 +117,7 @@ fn until_answered(heap: &Heap, at: Offset, me: Holder, deadline: Option<Instant>
         match waiters::park(heap, me, deadline)? {
             Slept::Woken => {}
             Slept::NoTimeLeft => return Ok(()),
+            Slept::Long if mutation::is("wait: inherited") => {}
             Slept::Long => inherit(heap, at)?,
         }
     }
@@ -154,7 +160,8 @@ fn withdraw(heap: &Heap, at: Offset, me: Holder, is_unwanted: bool) -> Result<bo
     op.lock(at)?;
     let mut all = waiters::all(heap.segment(), at)?;
     let was_notified =
-        all.iter().any(|waiter| waiter.holder == me && waiter.state == State::Passed);
+        all.iter().any(|waiter| waiter.holder == me && waiter.state == State::Passed)
+            && !mutation::is("withdraw: an answer that came late");
     all.retain(|waiter| waiter.holder != me);
     let spare = usize::from(was_notified && is_unwanted);
     let called = answer(heap, &mut all, spare)?;

@@ -19,7 +19,7 @@ use crate::monitor::{Slept, sleep};
 use crate::op::Op;
 use crate::segment::Offset;
 use crate::sync::{self, Sort};
-use crate::{Heap, Result, fault, lock, object};
+use crate::{Heap, Result, fault, lock, mutation, object};
 
 const SET: u32 = 1;
 const ONCE: u32 = 2;
@@ -44,9 +44,13 @@ pub fn is_set(heap: &Heap, at: Offset) -> Result<bool> {
 pub fn set(heap: &Heap, at: Offset) -> Result<()> {
     let word = word(heap, at)?;
     let set = |seen: u32| (seen & SET == 0).then(|| ((seen & !WAITED) + ONCE) & !WAITED | SET);
+    let set = |seen: u32| match set(seen) {
+        Some(_) if mutation::is("event: a count") => Some(seen & !WAITED | SET),
+        set => set,
+    };
     if let Ok(before) = word.fetch_update(SeqCst, Relaxed, set) {
         fault::point("event: set");
-        if before & WAITED != 0 {
+        if before & WAITED != 0 && !mutation::is("event: a call") {
             lock::wake(word, i32::MAX);
         }
     }

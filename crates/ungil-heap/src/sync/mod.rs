@@ -29,7 +29,7 @@ pub mod condition;
 pub mod event;
 pub mod lock;
 pub mod semaphore;
-mod waiters;
+pub(crate) mod waiters;
 
 /// What an object of [`Kind::Sync`] is: its flags.
 #[repr(u8)]

@@ -18,7 +18,7 @@ use crate::object::{self, BODY, Head};
 use crate::op::Op;
 use crate::reclaim::{Owned, Visit};
 use crate::segment::{Offset, Segment};
-use crate::{Error, Heap, Result};
+use crate::{Error, Heap, Result, mutation};
 
 /// More than can wait: each thread at most once, and some dead ones.
 const MOST: usize = 1 << 15;
@@ -111,7 +111,7 @@ pub(super) fn set(op: &mut Op<'_>, at: Offset, waiters: &[Waiter]) -> Result<()>
 }
 
 /// Adds the calling thread, behind all others.
-pub(super) fn join(op: &mut Op<'_>, at: Offset, me: Holder) -> Result<()> {
+pub(crate) fn join(op: &mut Op<'_>, at: Offset, me: Holder) -> Result<()> {
     let heap = op.heap();
     lane::lane(heap.segment(), me.lane())?.call.store(0, Relaxed);
     let mut waiters = all(heap.segment(), at)?;
@@ -166,7 +166,7 @@ pub(super) fn park(heap: &Heap, me: Holder, deadline: Option<Instant>) -> Result
 pub(super) fn call(heap: &Heap, waiters: &[Waiter]) -> Result<()> {
     for waiter in waiters {
         let call = &lane::lane(heap.segment(), waiter.holder.lane())?.call;
-        if call.swap(1, Release) == 0 {
+        if call.swap(1, Release) == 0 && !mutation::is("waiters: a call") {
             lock::wake(call, 1);
         }
     }
