@@ -60,7 +60,8 @@ pub fn is_in_use(state: &AtomicU64, slab: u64, retiring: u64) -> bool {
 /// Clears a bit; false: it was clear.
 #[inline]
 pub fn free(word: &AtomicU64, mask: u64) -> bool {
-    word.fetch_and(!mask, SeqCst) & mask != 0
+    let order = if mutation::is("free: what was written is seen") { Relaxed } else { SeqCst };
+    word.fetch_and(!mask, order) & mask != 0
 }
 
 /// Makes the state `free` if no bit is set; else it stays `slab`. Meanwhile it is `retiring`, so

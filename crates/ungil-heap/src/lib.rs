@@ -17,6 +17,16 @@
 //! them is in `model`.
 
 #![cfg_attr(loom, allow(dead_code, unused_imports, reason = "a model uses a part of it"))]
+#![cfg_attr(
+    loom,
+    allow(
+        clippy::arc_with_non_send_sync,
+        clippy::inline_always,
+        clippy::unnecessary_wraps,
+        clippy::useless_vec,
+        reason = "a model runs in one thread, and stands for what is larger and can fail"
+    )
+)]
 #![allow(clippy::similar_names, reason = "heap and head are what they are called")]
 
 mod atomic;

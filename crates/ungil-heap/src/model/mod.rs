@@ -3,6 +3,8 @@
 //!
 //! Each model has twins that leave out a step of the code ([`crate::mutation`]) and must fail.
 
+#![expect(clippy::print_stderr, reason = "with --nocapture: how many orders there were")]
+
 mod lanes;
 mod memory;
 mod pins;
@@ -11,6 +13,7 @@ mod versions;
 mod waiters;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::atomic::{AtomicU64, Ordering::Relaxed};
@@ -41,7 +44,7 @@ impl Model {
 
     /// A model in which all sleep until they are woken.
     const fn with_calls(preemptions: usize, run: fn(&Segment)) -> Self {
-        Self { sleepers: || Sleepers::Long(Default::default()), ..Self::new(preemptions, run) }
+        Self { sleepers: || Sleepers::Long(Rc::default()), ..Self::new(preemptions, run) }
     }
 
     /// The same with a larger heap.
@@ -68,13 +71,13 @@ impl Model {
             });
         };
         let checked = catch_unwind(AssertUnwindSafe(check));
-        // With --nocapture: how many orders there were.
         eprintln!("{count:?} in {:?}", begun.elapsed());
         if let Err(failure) = checked {
             heap::forget_threads();
             std::mem::forget(futex::sleepers(Sleepers::Short));
             resume_unwind(failure);
         }
+        assert!(count.load(std::sync::atomic::Ordering::Relaxed) > 1, "nothing was explored");
     }
 
     /// The same without a step: it must fail.
