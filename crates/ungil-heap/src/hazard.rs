@@ -17,7 +17,7 @@ use crate::atomic::{
     Ordering::{Acquire, Relaxed, Release, SeqCst},
     fence,
 };
-use crate::fault;
+use crate::{fault, mutation};
 
 /// How many readers can announce something at a time.
 pub const PLACES: usize = if cfg!(loom) { 1 } else { 64 };
@@ -63,7 +63,8 @@ pub fn retain(
     // With the fence of `is_announced`: either whoever frees the object sees the announcement, or
     // the version seen here is that of the change that took the object out, or a later one.
     fence(SeqCst);
-    let taken = if version.0.load(Relaxed) == version.1 { one_more(life) } else { Taken::Changed };
+    let is_same = version.0.load(Relaxed) == version.1 || mutation::is("hazard: a second look");
+    let taken = if is_same { one_more(life) } else { Taken::Changed };
     fault::point("hazard: reference added");
     // Release: who sees the place free may use the memory anew.
     place.store(0, Release);
@@ -81,6 +82,9 @@ fn one_more(life: &AtomicU64) -> Taken {
 /// Whether somebody may be about to count a reference to the object at `at`. The caller has taken
 /// the last one away, and leaves the memory to the collector then.
 pub fn is_announced(places: &[AtomicU64], at: usize) -> bool {
+    if mutation::is("hazard: a look at the announcements") {
+        return false;
+    }
     fence(SeqCst);
     places.iter().any(|place| place.load(Acquire) >> LANE_BITS == at as u64 / GRANULE)
 }

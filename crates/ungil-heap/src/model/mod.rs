@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stderr, reason = "with --nocapture: how many orders there were")]
 
+mod holds;
 mod lanes;
 mod memory;
 mod pins;
@@ -21,6 +22,7 @@ use crate::futex::{self, Sleepers};
 use crate::header::{CHUNK, Layout};
 use crate::lock::Sleep;
 use crate::object::{self, BODY};
+use crate::op::Op;
 use crate::roots::Root;
 use crate::segment::{Offset, Room, Segment};
 use crate::{Heap, heap, mutation, sync};

@@ -1,0 +1,78 @@
+//! Holding what is found in an object that another one has locked and takes it out of.
+
+use loom::thread;
+
+use super::*;
+use crate::atomic::Ordering::SeqCst;
+use crate::{chunk, slab};
+
+/// Whether somebody could take the memory of an object.
+fn is_free(heap: &Heap, at: Offset) -> bool {
+    let segment = heap.segment();
+    let chunk = chunk::number(segment, at).unwrap();
+    let block = (at - segment.layout().chunk(chunk)) / object::SIZE;
+    slab::bitmap(segment, chunk).unwrap()[block / 64].load(SeqCst) >> (block % 64) & 1 == 0
+}
+
+/// One looks into an object and holds what it finds there; another one takes it out, which frees it,
+/// and somebody uses the memory for something else.
+const HOLD: Model = Model::new(3, |segment| {
+    let (first, second) = (Process::first(segment), Process::another(segment));
+    let heap = first.heap();
+    let container = object(&heap).at();
+    let held = object(&heap);
+    let (at, serial) = (held.at(), object::head(segment, held.at()).unwrap().serial());
+    let put = move |op: &mut Op<'_>, object: Offset| {
+        op.lock(container)?;
+        op.store(container + BODY + 8, object as u64)
+    };
+    heap.change(|op| {
+        op.retain(at)?;
+        put(op, at)
+    })
+    .unwrap();
+    heap.release(held).unwrap();
+    let other = {
+        let heap = second.heap();
+        thread::spawn(move || {
+            heap.change(|op| {
+                op.guard(container)?;
+                put(op, 0)?;
+                op.forgo(at);
+                Ok(())
+            })
+            .unwrap();
+            if is_free(&heap, at) {
+                // Who takes it makes something else of it.
+                object::head(heap.segment(), at).unwrap().life.store(1, Relaxed);
+            }
+        })
+    };
+    let look = || {
+        let found = body(&heap, container, 1).load(Relaxed);
+        Ok((found != 0).then_some(at))
+    };
+    if let Some(root) = heap.hold(Some(container), look).unwrap() {
+        let held = object::head(segment, at).unwrap().serial();
+        assert_eq!(held, serial, "another object is held");
+        heap.release(root).unwrap();
+    }
+    other.join().unwrap();
+});
+
+#[test]
+fn what_is_held_is_what_was_found_though_another_takes_it_out() {
+    HOLD.holds();
+}
+
+#[test]
+#[should_panic(expected = "another object is held")]
+fn another_object_is_held_if_who_frees_looks_for_no_announcements() {
+    HOLD.holds_without("hazard: a look at the announcements");
+}
+
+#[test]
+#[should_panic(expected = "another object is held")]
+fn another_object_is_held_if_the_container_is_not_looked_at_again() {
+    HOLD.holds_without("hazard: a second look");
+}
