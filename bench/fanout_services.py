@@ -71,7 +71,7 @@ class Case:
 
     @classmethod
     def fixed(cls, limit: int) -> "Case":
-        """fanout with this limit."""
+        """A fan-out with this limit."""
         return cls(f"limit={limit}", "fanout", str(limit))
 
 

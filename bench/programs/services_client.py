@@ -144,8 +144,6 @@ def main() -> None:
     fn: Any = {"get": get, "hanging": get, "sleep": sleep, "asleep": asleep}.get(WHAT)
     fn = urllib3_get() if fn is None else fn
     if HOW in ("fanout", "grouped"):
-        import ungil.fanout._call
-        import ungil.fanout._asyncio  # noqa: F401
 
         run: Callable[[], dict[str, Any]] = partial(by_fanout, fn)
     elif HOW == "pool":
