@@ -144,7 +144,6 @@ def main() -> None:
     fn: Any = {"get": get, "hanging": get, "sleep": sleep, "asleep": asleep}.get(WHAT)
     fn = urllib3_get() if fn is None else fn
     if HOW in ("fanout", "grouped"):
-
         run: Callable[[], dict[str, Any]] = partial(by_fanout, fn)
     elif HOW == "pool":
         run = partial(by_pool, fn)
