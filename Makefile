@@ -52,6 +52,10 @@ model: needs-cargo ## the lock-free parts under every interleaving (loom)
 	RUSTFLAGS="--cfg loom" cargo test --quiet --release -p ungil-core -p ungil-heap --lib \
 		--target-dir target/loom
 
+.PHONY: tsan
+tsan: needs-cargo ## the heap's concurrent tests under ThreadSanitizer (needs a nightly Rust)
+	python3 tests/tsan.py
+
 .PHONY: python-test
 python-test: $(DEVELOPED) $(SYSTEM_TOOLS) ## end to end tests (PYTEST='-k name' selects some)
 	$(BIN)/pytest --numprocesses auto --dist worksteal $(PYTEST)

@@ -115,7 +115,7 @@ def _cases(load: Load, options: argparse.Namespace) -> list[Case]:
     if not load.limits:
         return [AUTO, GATHER]
     cases = [AUTO, GROUPED, *map(Case.fixed, load.limits)]
-    return [case for case in cases if any(text in case.name for text in options.case or [""])]
+    return [case for case in cases if any(text in f"{case.name} " for text in options.case or [""])]
 
 
 def _measure(python: str, load: Load, items: int, case: Case) -> Measured:

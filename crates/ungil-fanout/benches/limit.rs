@@ -16,7 +16,7 @@ type Groups = fn(u64) -> Option<u64>;
 
 /// Nanoseconds an item, one sample after the other.
 fn measure(groups: Groups) -> Vec<f64> {
-    let settings = Settings { ceiling: IN_FLIGHT, opening: Opening::Hosts, cpu_so_far: 0 };
+    let settings = Settings::new(IN_FLIGHT, Opening::Hosts);
     let mut limit = Adaptive::new(settings, 0);
     let mut running = std::collections::VecDeque::with_capacity(IN_FLIGHT);
     let (mut now, mut number) = (0, 0_u64);
@@ -34,6 +34,7 @@ fn measure(groups: Groups) -> Vec<f64> {
                     finished: now,
                     cpu_so_far: now / 10,
                     outcome: Outcome::Completed,
+                    asked: 0,
                     group,
                 });
             }

@@ -99,7 +99,7 @@ impl Scenario {
 
 /// A run under an adaptive limit that takes the items for those of one service.
 fn adaptive(world: &World) -> (Run, Adaptive) {
-    let settings = Settings { ceiling: 20_000, opening: Opening::Service, cpu_so_far: 0 };
+    let settings = Settings::new(20_000, Opening::Service);
     let mut limit = Adaptive::new(settings, 0);
     let run = run(world, &mut limit);
     (run, limit)

@@ -160,6 +160,13 @@ impl<T> Dispatch<T> {
             && self.groups.waiting() == 0
     }
 
+    /// Whoever is asked says that it is too much: see [`Bucket::slow_down`].
+    pub fn slow_down(&mut self, asked: u64, now: u64) {
+        if let Some(bucket) = &mut self.bucket {
+            bucket.slow_down(asked, now);
+        }
+    }
+
     /// What [`Self::next`] would answer, without doing it: `Run` stands for an item.
     pub fn look(&mut self, now: u64) -> Next<()> {
         if self.running >= self.limit {

@@ -4,8 +4,8 @@
 //! the items share. From there on, the knee, more in flight only wait longer. [`Adaptive`] looks for
 //! the knee while the run goes on:
 //!
-//! * It opens with all that may run if the items go to hosts of their own, and with a few if they
-//!   share a service ([`Opening`]).
+//! * It opens with all that may run if the items are known to go to hosts of their own, or to do
+//!   nothing but sleep, and with a few if they may share a service ([`Opening`]).
 //! * It grows by 1.8 a round as long as latencies do not, and beyond that in small steps, as
 //!   described at [`search`]. Rounds are compared as a whole, because every host may be visited but
 //!   once; hosts that are visited again are compared with themselves.
@@ -25,6 +25,7 @@ mod overtaken;
 mod processor;
 mod release;
 mod report;
+mod resting;
 mod round;
 mod sample;
 mod search;
@@ -37,10 +38,13 @@ pub use report::{BackOff, Hold, Level, Reason, Report};
 pub use sample::{Outcome, Sample, Ticket};
 
 use hosts::Hosts;
-use opening::{FEW, Start};
+pub use opening::FEW;
+use opening::Start;
 use overtaken::Overtaken;
+pub use processor::Driver;
 use processor::Processor;
 use release::Release;
+use resting::Resting;
 use round::Round;
 use search::Search;
 use story::Story;
@@ -62,14 +66,29 @@ pub struct Settings {
     pub ceiling: usize,
     /// What the items are taken for before anything has come back.
     pub opening: Opening,
+    /// How many are started at first if they may share a service.
+    pub first: usize,
+    /// How many are started at once at most where each goes to a host of its own.
+    pub at_once: usize,
+    /// Who lets items go on.
+    pub driver: Driver,
     /// Processor time that the process has used before the run, ns.
     pub cpu_so_far: u64,
+}
+
+impl Settings {
+    /// Of items that a loop drives, [`FEW`] at first.
+    pub fn new(ceiling: usize, opening: Opening) -> Self {
+        let (first, at_once, driver) = (FEW, usize::MAX, Driver::Loop);
+        Self { ceiling, opening, first, at_once, driver, cpu_so_far: 0 }
+    }
 }
 
 /// An adaptive limit. See the [module](self).
 #[derive(Debug)]
 pub struct Adaptive {
     ceiling: usize,
+    at_once: usize,
     slots: Release,
     /// Whether the slots have been spread over the time that an item takes.
     spread: bool,
@@ -80,6 +99,7 @@ pub struct Adaptive {
     round: Round,
     search: Search,
     hosts: Hosts,
+    resting: Resting,
     trouble: Trouble,
     processor: Processor,
     story: Story,
@@ -95,22 +115,25 @@ impl Adaptive {
     /// A limit for a run that begins now.
     pub fn new(settings: Settings, now: u64) -> Self {
         let ceiling = settings.ceiling.max(1);
-        let limit = if settings.opening == Opening::Hosts { ceiling } else { FEW.min(ceiling) };
-        let first = FEW.min(ceiling);
+        let first = settings.first.clamp(1, ceiling);
+        let at_once = settings.at_once.clamp(1, ceiling);
+        let limit = if settings.opening == Opening::Hosts { at_once } else { first };
         let mut round = Round::default();
         round.open(1, first as f32, Search::first(first), now);
         Self {
             ceiling,
+            at_once,
             slots: Release::at(limit),
             spread: false,
             in_flight: 0,
             overtaken: Overtaken::default(),
-            opening: Some(Box::new(Start::new(settings.opening, now))),
+            opening: Some(Box::new(Start::new(settings.opening))),
             round,
             search: Search::new(),
             hosts: Hosts::default(),
+            resting: Resting::default(),
             trouble: Trouble::new(limit as f32, now),
-            processor: Processor::new(now, settings.cpu_so_far),
+            processor: Processor::new(now, settings.cpu_so_far, settings.driver),
             story: Story::new(limit),
             last_end: now,
             stalls: 0,
@@ -121,7 +144,8 @@ impl Adaptive {
 
     /// How many items may run now. Never zero.
     pub fn limit(&self) -> usize {
-        self.slots.open.saturating_add(self.overtaken.hanging()).min(self.ceiling)
+        let open = self.slots.open.saturating_sub(self.resting.len()).max(1);
+        open.saturating_add(self.overtaken.hanging()).min(self.ceiling)
     }
 
     /// Those that hang from now on hold no slot.
@@ -155,23 +179,27 @@ impl Adaptive {
         self.trouble.started();
         self.processor.started();
         self.processor.runs(self.active(), now);
-        self.slots.advance(now);
+        self.open_slots(now);
         if self.opening.is_some() {
             self.opens(now, group);
         }
         let is_member = self.round.enter(self.active(), now);
-        Ticket { round: self.round.number, is_member, cohort }
+        let crowd = u32::try_from(self.active()).unwrap_or(u32::MAX);
+        Ticket { round: self.round.number, is_member, cohort, crowd }
     }
 
     /// An item starts while the limit opens.
     #[cold]
     fn opens(&mut self, now: u64, group: Option<u64>) {
-        let (active, is_full) = (self.active() as f32, self.is_full());
+        let active = self.active() as f32;
         let Some(start) = &mut self.opening else { return };
         if start.started(group) == Some(Opening::Hosts) {
-            self.slots = Release::at(self.ceiling);
-        } else if is_full {
-            self.slots = Release::at(start.doubled(self.slots.open, now).min(self.ceiling));
+            self.slots = Release::at(self.at_once);
+        }
+        if start.is_shared(group) {
+            // What runs may be as much as they can stand.
+            start.opening = Opening::Service;
+            self.slots = Release::at(self.in_flight);
         }
         let limit = self.slots.open;
         self.story.highest = self.story.highest.max(limit);
@@ -181,6 +209,21 @@ impl Adaptive {
         }
     }
 
+    /// Whether nothing has ended yet of items that do not say where they go, and no more may start.
+    pub fn is_in_the_dark(&self) -> bool {
+        let unknown = self.opening.as_ref().is_some_and(|it| it.opening == Opening::Unknown);
+        unknown && self.story.finished == 0 && self.is_full()
+    }
+
+    /// All that run do nothing but sleep: they are asking nothing of any service.
+    pub fn asleep(&mut self, now: u64) {
+        let Some(start) = &mut self.opening else { return };
+        start.opening = Opening::Hosts;
+        self.slots = Release::at(self.at_once);
+        self.story.highest = self.story.highest.max(self.slots.open);
+        self.trouble.changed(self.slots.open as f32, now);
+    }
+
     /// An attempt has ended.
     pub fn finished(&mut self, sample: Sample) {
         let now = sample.finished;
@@ -188,10 +231,10 @@ impl Adaptive {
         self.story.finished += 1;
         self.last_end = now;
         self.stalls = 0;
-        self.slots.advance(now);
+        self.open_slots(now);
         let latency_ns = now.saturating_sub(sample.started).max(1) as f32;
         let answered = sample.outcome != Outcome::Overloaded;
-        let Ticket { round, is_member, cohort } = sample.ticket;
+        let Ticket { round, is_member, cohort, .. } = sample.ticket;
         let hung = self.overtaken.ended(cohort, answered.then_some(latency_ns));
         self.lets_go(now);
         self.processor.finished(sample.cpu_so_far);
@@ -209,7 +252,7 @@ impl Adaptive {
             self.round.returns(now, latency, own);
         }
         if let Some(start) = &mut self.opening {
-            start.doubles = None;
+            start.ended(sample.group);
             if is_member && round != self.round.number {
                 let rung = start.rungs.get_mut(round.saturating_sub(1) as usize);
                 if let Some(rung) = rung {
@@ -221,7 +264,7 @@ impl Adaptive {
         let answer = match (hung, answered) {
             (true, _) => self.trouble.hung(!answered, now),
             (false, true) => None,
-            (false, false) => self.trouble.refused(sample.started, latency_ns, now),
+            (false, false) => self.refused(&sample),
         };
         if let Some(answer) = answer {
             self.answer(answer, now);
@@ -230,6 +273,29 @@ impl Adaptive {
         if self.round.ready(now) {
             self.judge(now);
         }
+    }
+
+    /// An item was turned away.
+    fn refused(&mut self, sample: &Sample) -> Option<Answer> {
+        let now = sample.finished;
+        self.trouble.asked(sample.asked, now);
+        let answer = self.trouble.refused(sample.started, sample.ticket.crowd as f32, now);
+        let until = sample.started.saturating_add(whole_ns(self.wait_ns()));
+        if until > now && self.trouble.is_unusual() && self.resting.len() < self.slots.open {
+            self.resting.rest(until);
+        }
+        answer
+    }
+
+    /// What an item takes, as far as that is known.
+    fn wait_ns(&self) -> f32 {
+        self.search.latency_ns().or(self.processor.wait_ns).unwrap_or(WAIT_NS)
+    }
+
+    /// Opens the slots that are due.
+    fn open_slots(&mut self, now: u64) {
+        self.slots.advance(now);
+        self.resting.wake(now);
     }
 
     /// Judges what is known of the opening's rounds, lowest first.
@@ -249,8 +315,8 @@ impl Adaptive {
                 self.opening = None;
                 self.set(knee, Reason::Latency, now);
                 self.next_round(Some(&place), now);
-            } else if self.processor.cap() < limit as f32 {
-                self.slots = Release::at(whole(self.processor.cap(), limit));
+            } else if self.processor_cap() < limit as f32 {
+                self.slots = Release::at(whole(self.processor_cap(), limit));
             }
         }
     }
@@ -262,12 +328,20 @@ impl Adaptive {
         self.trouble.judged(now);
         if let Some(place) = place {
             self.story.level(place.level, wait_ns.unwrap_or(place.latency_ns()));
-            let cap = (self.ceiling as f32).min(self.trouble.fence()).min(self.processor.cap());
+            let cap = (self.ceiling as f32).min(self.trouble.fence()).min(self.processor_cap());
             let level = self.slots.wanted as f32;
             let next = self.search.judged(place, level, cap);
             self.set(next, Reason::Latency, now);
         }
         self.next_round(place.as_ref(), now);
+    }
+
+    fn little(&self) -> Option<f32> {
+        self.processor.little()
+    }
+
+    fn processor_cap(&self) -> f32 {
+        self.processor.cap(self.slots.wanted as f32)
     }
 
     fn next_round(&mut self, place: Option<&round::Place>, now: u64) {
@@ -319,7 +393,7 @@ impl Adaptive {
 
     /// The event loop came `lag` nanoseconds late, or a thread got the GIL so late.
     pub fn lagged(&mut self, now: u64, lag: u64) {
-        let wait = self.search.latency_ns().or(self.processor.wait_ns).unwrap_or(WAIT_NS);
+        let wait = self.wait_ns();
         if lag < LATE_NS || (lag as f32) < wait {
             self.late = 0;
             return;
@@ -334,7 +408,7 @@ impl Adaptive {
         } else {
             limit * (1.2 * wait / (wait + lag as f32)).clamp(0.5, 0.9)
         };
-        if let Some(little) = self.processor.little() {
+        if let Some(little) = self.little() {
             // With fewer the processor would idle: then something else makes the loop late.
             lower = lower.max(little / 2.0);
         }
@@ -349,13 +423,12 @@ impl Adaptive {
 
     /// When [`tick`](Self::tick) is due if nothing starts or ends before.
     pub fn due(&self) -> Option<u64> {
-        let doubles = self.opening.as_ref().and_then(|start| start.doubles);
         let full = self.is_full() && self.limit() < self.ceiling;
         let stalled = full.then(|| self.stalled_at());
+        let rested = self.resting.due().filter(|_| full);
         let overtaken = self.overtaken.due().filter(|_| full);
-        let doubles = doubles.filter(|_| full);
         let known = self.round.due();
-        [self.slots.due(), doubles, stalled, overtaken, known].into_iter().flatten().min()
+        [self.slots.due(), rested, stalled, overtaken, known].into_iter().flatten().min()
     }
 
     fn is_full(&self) -> bool {
@@ -370,18 +443,9 @@ impl Adaptive {
 
     /// Time has gone by. The limit may be higher than before.
     pub fn tick(&mut self, now: u64) {
-        self.slots.advance(now);
+        self.open_slots(now);
         self.lets_go(now);
         self.processor.runs(self.active(), now);
-        if self.is_full()
-            && let Some(start) = &mut self.opening
-        {
-            let limit = start.doubled(self.slots.open, now).min(self.ceiling);
-            if limit > self.slots.open {
-                self.slots = Release::at(limit);
-                self.story.highest = self.story.highest.max(limit);
-            }
-        }
         if self.is_full() && now >= self.stalled_at() {
             // Whatever runs may hang for good, and others must not wait for it.
             self.stalls += 1;
@@ -407,7 +471,7 @@ impl Adaptive {
             Hold::Ceiling
         } else if level >= self.trouble.fence() * 0.9 {
             Hold::Failures
-        } else if level >= self.processor.cap() * 0.9 {
+        } else if level >= self.processor_cap() * 0.9 {
             Hold::Processor
         } else if self.search.knee().is_some() {
             Hold::Knee
@@ -422,7 +486,7 @@ impl Adaptive {
             finished: self.story.finished,
             cpu_per_item_ns: self.processor.per_item_ns.map(f64::from),
             wait_ns: self.processor.wait_ns.map(f64::from),
-            little: self.processor.little().map(count),
+            little: self.little().map(count),
             knee: self.search.knee().map(count),
             hanging: self.overtaken.hanging(),
             usual_failures: f64::from(self.trouble.usual()),

@@ -19,7 +19,7 @@ const HEAVY_TAILED: Latency = Latency::HeavyTailed(50 * MS);
 const HOSTS: Latency = Latency::Hosts { fastest: 20 * MS, slowest: S };
 
 fn limit() -> Adaptive {
-    Adaptive::new(Settings { ceiling: 20_000, opening: Opening::Service, cpu_so_far: 0 }, 0)
+    Adaptive::new(Settings::new(20_000, Opening::Service), 0)
 }
 
 /// Runs the world for several seeds, beside `fixed`, and looks at the medians.
@@ -116,8 +116,7 @@ fn dead_hosts_are_not_taken_for_an_overloaded_service() {
     });
     for dead in [0.1, 0.5] {
         let world = World { dead, ..World::new(20_000, 1_000_000, EXPONENTIAL, 1) };
-        let mut limit =
-            Adaptive::new(Settings { ceiling: 500, opening: Opening::Service, cpu_so_far: 0 }, 0);
+        let mut limit = Adaptive::new(Settings::new(500, Opening::Service), 0);
         run(&world, &mut limit);
         let report = limit.report();
         assert_eq!(report.hold, Hold::Ceiling, "{report}");
@@ -145,8 +144,7 @@ fn many_that_hang_beside_some_that_take_a_millisecond_leave_no_slot_idle() {
         groups: Groups::Unknown,
         ..World::new(20_000, 1_000_000, Latency::Exponential(MS), 1)
     };
-    let mut limit =
-        Adaptive::new(Settings { ceiling: 950, opening: Opening::Unknown, cpu_so_far: 0 }, 0);
+    let mut limit = Adaptive::new(Settings::new(950, Opening::Unknown), 0);
     let (best, auto) = (run(&world, &mut Fixed(900)), run(&world, &mut limit));
     assert!(auto.took_ns * 2 < best.took_ns * 3, "{}: {}", auto.took_ns, limit.report());
 }
@@ -154,8 +152,7 @@ fn many_that_hang_beside_some_that_take_a_millisecond_leave_no_slot_idle() {
 #[test]
 fn everything_at_once_against_a_small_service_does_not_go_on_for_long() {
     let world = World { groups: Groups::Unknown, ..World::new(20_000, 20, CONSTANT, 1) };
-    let mut limit =
-        Adaptive::new(Settings { ceiling: 2_000, opening: Opening::Hosts, cpu_so_far: 0 }, 0);
+    let mut limit = Adaptive::new(Settings::new(2_000, Opening::Hosts), 0);
     let auto = run(&world, &mut limit);
     // The first 2,000 need 5 s, and nothing is started until then.
     let later = auto.ends.iter().filter(|end| end.0 > 6 * S);

@@ -4,7 +4,7 @@
 mod service;
 
 use service::{Fixed, Groups, Latency, MS, Run, S, World, run};
-use ungil_fanout::limit::{Adaptive, Hold, Level, Opening, Outcome, Sample, Settings};
+use ungil_fanout::limit::{Adaptive, Driver, Hold, Level, Opening, Outcome, Sample, Settings};
 
 /// More than there are items.
 const NO_KNEE: usize = 1_000_000;
@@ -18,7 +18,7 @@ fn hosts(items: usize, latency: Latency) -> World {
 }
 
 fn limit(opening: Opening, ceiling: usize) -> Adaptive {
-    Adaptive::new(Settings { ceiling, opening, cpu_so_far: 0 }, 0)
+    Adaptive::new(Settings::new(ceiling, opening), 0)
 }
 
 fn adaptive(world: &World, opening: Opening, ceiling: usize) -> (Run, Adaptive) {
@@ -35,6 +35,7 @@ fn start(limit: &mut Adaptive, count: u64, now: u64) -> Vec<Sample> {
         finished: now,
         cpu_so_far: 0,
         outcome: Outcome::Completed,
+        asked: 0,
         group: Some(group),
     });
     starts.collect()
@@ -53,15 +54,54 @@ fn hosts_of_their_own_are_all_started_at_once() {
 }
 
 #[test]
-fn items_that_do_not_say_where_they_go_are_all_started_within_ten_milliseconds_more() {
-    for latency in [50 * MS, S] {
-        let mut world = hosts(10_000, Latency::Constant(latency));
-        world.groups = Groups::Unknown;
-        world.cpu_ns = 1_500;
-        let at_once = run(&world, &mut Fixed(20_000)).took_ns;
-        let took = adaptive(&world, Opening::Unknown, 20_000).0.took_ns;
-        assert!(took < at_once + 10 * MS, "{took} instead of {at_once}");
+fn items_that_do_not_say_where_they_go_are_taken_to_share_a_service() {
+    let world = World::new(1_000, 100, Latency::Constant(50 * MS), 1);
+    let (named, _) = adaptive(&world, Opening::Service, 20_000);
+    let unnamed = World { groups: Groups::Unknown, ..world };
+    assert_eq!(adaptive(&unnamed, Opening::Unknown, 20_000).0.limits, named.limits);
+}
+
+#[test]
+fn items_that_only_sleep_are_all_started_as_soon_as_that_is_known() {
+    let mut limit = limit(Opening::Unknown, 20_000);
+    assert!(!limit.is_in_the_dark(), "more may start");
+    for now in 0..16 {
+        limit.started(now, None);
     }
+    assert!(limit.is_in_the_dark());
+    limit.asleep(16);
+    assert_eq!(limit.limit(), 20_000);
+    assert!(!limit.is_in_the_dark(), "it is known by now");
+}
+
+#[test]
+fn where_items_name_a_service_nobody_needs_to_look_whether_they_sleep() {
+    let mut limit = limit(Opening::Unknown, 20_000);
+    for now in 0..16 {
+        limit.started(now, Some(7));
+    }
+    assert!(!limit.is_in_the_dark());
+}
+
+#[test]
+fn a_host_of_several_items_gets_no_more_than_a_few_of_them_at_first() {
+    let mut world = hosts(10_000, Latency::Constant(50 * MS));
+    world.hosts = 20;
+    let (run, _) = adaptive(&world, Opening::Unknown, 20_000);
+    let before = run.limits.iter().take_while(|(at, _)| *at < 50 * MS);
+    let most = before.map(|(_, limit)| *limit).filter(|limit| *limit < 20_000).max();
+    assert!(most.is_some_and(|most| (281..=320).contains(&most)), "{most:?}: 16 for each of 20");
+}
+
+#[test]
+fn of_hosts_of_their_own_no_more_are_started_at_once_than_was_said() {
+    let world = hosts(2_000, Latency::Constant(50 * MS));
+    let settings =
+        Settings { at_once: 200, driver: Driver::Threads, ..Settings::new(2_000, Opening::Hosts) };
+    let mut limit = Adaptive::new(settings, 0);
+    let run = run(&world, &mut limit);
+    assert_eq!(run.limits[0].1, 200);
+    assert!(run.most_in_flight > 500, "{}", run.most_in_flight);
 }
 
 #[test]
@@ -84,16 +124,6 @@ fn a_few_are_started_if_the_first_items_name_one_service() {
     let (run, _) = adaptive(&world, Opening::Unknown, 20_000);
     assert_eq!(run.limits[0].1, 16);
     assert!(run.limits[1].0 >= 50 * MS, "nothing more before the first answer");
-}
-
-#[test]
-fn the_limit_is_not_doubled_while_the_first_items_have_not_even_started() {
-    let mut limit = limit(Opening::Unknown, 20_000);
-    for number in 0..16 {
-        limit.started(number * 2 * MS, Some(7));
-        limit.tick(number * 2 * MS + MS);
-    }
-    assert_eq!(limit.limit(), 16, "they all name one service");
 }
 
 #[test]

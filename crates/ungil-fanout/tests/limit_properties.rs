@@ -43,7 +43,8 @@ fn opening() -> impl Strategy<Value = Opening> {
 /// Does the steps, and gives the limit after each.
 fn limits(ceiling: usize, opening: Opening, steps: &[Step]) -> Vec<usize> {
     let mut now = 5;
-    let mut limit = Adaptive::new(Settings { ceiling, opening, cpu_so_far: 7 }, now);
+    let mut limit =
+        Adaptive::new(Settings { cpu_so_far: 7, ..Settings::new(ceiling, opening) }, now);
     let mut running: Vec<(Ticket, u64, Option<u64>)> = Vec::new();
     let mut limits = vec![limit.limit()];
     for step in steps {
@@ -66,6 +67,7 @@ fn limits(ceiling: usize, opening: Opening, steps: &[Step]) -> Vec<usize> {
                     finished: now,
                     cpu_so_far: now / 3,
                     outcome,
+                    asked: 0,
                     group,
                 });
             }
@@ -96,6 +98,7 @@ fn ends_until(limit: &mut Adaptive, target: usize, mut latency: impl FnMut(u64) 
                 finished: now + latency(number).max(1),
                 cpu_so_far: 0,
                 outcome: Outcome::Completed,
+                asked: 0,
                 group,
             };
             ends.insert((sample.finished, number), sample);
@@ -152,7 +155,7 @@ proptest! {
         spread in 0..500 * MS,
         seed: u64,
     ) {
-        let mut limit = Adaptive::new(Settings { ceiling, opening, cpu_so_far: 0 }, 0);
+        let mut limit = Adaptive::new(Settings::new(ceiling, opening), 0);
         let ends = ends_until(&mut limit, ceiling, |number| {
             base + jitter(seed, number, 1 << 20, 50 * MS) * spread / (50 * MS)
         });
@@ -166,7 +169,7 @@ proptest! {
         steps in prop::collection::vec(step(), 0..200),
     ) {
         let mut now = 5;
-        let mut limit = Adaptive::new(Settings { ceiling, opening, cpu_so_far: 0 }, now);
+        let mut limit = Adaptive::new(Settings::new(ceiling, opening), now);
         // A history, in which everything ends.
         for step in steps {
             if let Step::End(_, after, outcome) = step {
@@ -174,7 +177,7 @@ proptest! {
                 let started = now;
                 now += after;
                 let (finished, cpu_so_far, group) = (now, 0, None);
-                limit.finished(Sample { ticket, started, finished, cpu_so_far, outcome, group });
+                limit.finished(Sample { ticket, started, finished, cpu_so_far, outcome, asked: 0, group });
             }
         }
         let mut running = 0;

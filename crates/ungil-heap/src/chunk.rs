@@ -188,7 +188,7 @@ pub fn free_run(segment: &Segment, at: Offset) -> Result<()> {
     let State::Run(chunks) = look(segment, first)? else {
         return Err(Error::Corrupt("a run that is not there is freed"));
     };
-    if segment.layout().chunk(first) != at || chunks > count(segment) - first {
+    if segment.layout().chunk(first) != at || chunks > count(segment).saturating_sub(first) {
         return Err(Error::Corrupt("a run is freed that begins or ends elsewhere"));
     }
     let mut after = State::Free;
@@ -268,6 +268,9 @@ fn free_at_end(segment: &Segment) -> Result<usize> {
     Ok(free)
 }
 
+/// A heap grows by so many chunks at least.
+const LEAST_GROWTH: usize = if cfg!(loom) { 1 } else { 32 };
+
 /// Makes the heap so much longer that it ends with at least `count` free chunks, of which it has
 /// fewer. The caller holds the lock of the chunks.
 ///
@@ -288,7 +291,7 @@ pub fn grow(segment: &Segment, count: usize) -> Result<()> {
         segment.provide(layout.chunk(total), more * CHUNK)
     };
     // An eighth more at a time, between 2 and 64 MiB: growing stays rare and waste small.
-    let mut more = needed.max((grown(segment) / 8).clamp(32, 1024)).min(left);
+    let mut more = needed.max((grown(segment) / 8).clamp(LEAST_GROWTH, 1024)).min(left);
     if let Err(error) = provide(more) {
         if more == needed {
             return Err(error);

@@ -5,6 +5,7 @@
 //! that the caller has begun: the place to take a reference to a shared object that a pop returns,
 //! before the dict's own is lost.
 
+use crate::brief::Seen;
 use crate::object::{self, Kind};
 use crate::op::Op;
 use crate::reclaim::Visit;
@@ -41,10 +42,10 @@ pub fn len(heap: &Heap, at: Offset) -> Result<usize> {
     heap.read(at, || Ok(open(heap.segment(), at)?.len()))
 }
 
-/// The cell with the value of the key with the cell `key`, if it is easily found and is all of the
-/// value. `None`: ask [`get`].
+/// The cell with the value of the key with the cell `key`, if it is easily found; else nothing is in
+/// it. `None`: ask [`get`].
 #[inline]
-pub fn glance(heap: &Heap, at: Offset, key: Cell) -> Option<Cell> {
+pub fn glance(heap: &Heap, at: Offset, key: Cell) -> Option<Seen> {
     let segment = heap.segment();
     let hash = table::folded(value::hash_cell(heap.hash_key(), key)?);
     let look = || {
@@ -54,7 +55,7 @@ pub fn glance(heap: &Heap, at: Offset, key: Cell) -> Option<Cell> {
             None => Ok(Cell::NOTHING),
         }
     };
-    heap.glance(at, look).ok()?.filter(|cell| cell.is_whole())
+    heap.glance_cell(at, look)
 }
 
 /// Puts a number in the place of one, if the key with the cell `key` is easily found and has one of

@@ -43,6 +43,7 @@ pub fn wake(word: &AtomicU32, count: i32) {
 mod model {
     use std::cell::RefCell;
     use std::rc::Rc;
+    use std::sync::Arc;
 
     use loom::sync::{Condvar, Mutex};
 
@@ -57,8 +58,12 @@ mod model {
         #[default]
         Short,
         /// Until somebody wakes, with no end of the time: a wake-up that gets lost is a deadlock.
-        Long(Rc<(Mutex<()>, Condvar)>),
+        /// Who sleeps longest on a word is woken first, as by the kernel.
+        Long(Rc<Mutex<Vec<Sleeper>>>),
     }
+
+    /// A word, by its address, and what wakes one who sleeps on it.
+    type Sleeper = (*const AtomicU32, Arc<Condvar>);
 
     thread_local! {
         // Loom runs all threads of a model in one.
@@ -76,18 +81,26 @@ mod model {
             clock::sleep(longest);
             return false;
         };
-        let guard = sleepers.0.lock().expect("no model goes on after a panic");
+        let mut all = sleepers.lock().expect("no model goes on after a panic");
         if word.load(SeqCst) == value {
-            drop(sleepers.1.wait(guard));
+            let me = Arc::new(Condvar::new());
+            all.push((word, me.clone()));
+            drop(me.wait(all));
         }
         true
     }
 
-    /// Wakes all, who have to expect that.
-    pub fn wake(_: &AtomicU32, _: i32) {
+    /// Wakes up to `count` of those who sleep on the word.
+    pub fn wake(word: &AtomicU32, count: i32) {
         if let Sleepers::Long(sleepers) = SLEEPERS.with_borrow(Clone::clone) {
-            drop(sleepers.0.lock());
-            sleepers.1.notify_all();
+            let mut all = sleepers.lock().expect("no model goes on after a panic");
+            for _ in 0..count {
+                let Some(first) = all.iter().position(|(other, _)| std::ptr::eq(*other, word))
+                else {
+                    break;
+                };
+                all.remove(first).1.notify_one();
+            }
         }
     }
 }

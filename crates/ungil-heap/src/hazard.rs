@@ -15,7 +15,7 @@
 use crate::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release, SeqCst},
-    fence,
+    fence, in_total_order,
 };
 use crate::{fault, mutation};
 
@@ -62,8 +62,8 @@ pub fn retain(
     fault::point("hazard: announced");
     // With the fence of `is_announced`: either whoever frees the object sees the announcement, or
     // the version seen here is that of the change that took the object out, or a later one.
-    fence(SeqCst);
-    let is_same = version.0.load(Relaxed) == version.1 || mutation::is("hazard: a second look");
+    in_total_order();
+    let is_same = version.0.load(SeqCst) == version.1 || mutation::is("hazard: a second look");
     let taken = if is_same { one_more(life) } else { Taken::Changed };
     fault::point("hazard: reference added");
     // Release: who sees the place free may use the memory anew.
@@ -214,7 +214,7 @@ mod model {
         });
     }
 
-    // Fails without either fence, without the second look at the version, and if the place is freed
+    // Fails without the fence, without the total order, without the second look at the version, and if the place is freed
     // before the reference is counted.
     #[test]
     fn memory_that_is_something_else_is_never_counted_up() {

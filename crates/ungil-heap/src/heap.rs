@@ -38,6 +38,10 @@ pub(crate) fn forget_threads() {
 
 /// Whether this thread is in a transaction, of any heap.
 pub(crate) fn is_in_any_transaction() -> bool {
+    if cfg!(loom) {
+        // All threads of a model are one, and each is a process of its own.
+        return false;
+    }
     let any = |threads: &RefCell<Vec<Rc<Thread>>>| {
         threads.borrow().iter().any(|thread| thread.transactions.get() > 0)
     };
@@ -219,6 +223,16 @@ impl Heap {
     /// that is half of the time of a short read.
     #[inline]
     pub fn glance<T>(&self, at: Offset, look: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
+        Ok(self.glance_when(at, look)?.map(|(seen, _)| seen))
+    }
+
+    /// As above; with the version that the object had.
+    #[inline]
+    pub(crate) fn glance_when<T>(
+        &self,
+        at: Offset,
+        look: impl FnOnce() -> Result<T>,
+    ) -> Result<Option<(T, u32)>> {
         let head = object::head(&self.segment, at)?;
         let before = head.version.load(Acquire);
         if before & 1 == 1 || self.is_in_transaction() {
@@ -226,7 +240,11 @@ impl Heap {
         }
         let seen = look();
         fence(Acquire);
-        if head.version.load(Relaxed) == before { seen.map(Some) } else { Ok(None) }
+        if head.version.load(Relaxed) == before {
+            seen.map(|seen| Some((seen, before)))
+        } else {
+            Ok(None)
+        }
     }
 
     /// Reads an object without a lock: `look` may see it half changed, and is called again if it
@@ -234,7 +252,7 @@ impl Heap {
     #[inline]
     pub fn read<T>(&self, at: Offset, mut look: impl FnMut() -> Result<T>) -> Result<T> {
         let head = object::head(&self.segment, at)?;
-        if self.is_in_transaction() {
+        if self.is_in_transaction() && !mutation::is("transaction: what is read stays") {
             self.keep(at)?;
         }
         match version::glance(&head.version, &mut look) {

@@ -31,6 +31,7 @@
 
 mod atomic;
 mod bitmap;
+pub mod brief;
 mod cells;
 mod change;
 pub mod chunk;

@@ -10,6 +10,7 @@ mod row;
 
 use self::row::{LENGTH, Row, grow, head, lock, replace, row, splice};
 use crate::atomic::Ordering::Relaxed;
+use crate::brief::Seen;
 use crate::cells::{self, place};
 use crate::object::{self, Kind};
 use crate::op::Op;
@@ -31,9 +32,10 @@ pub fn len(heap: &Heap, at: Offset) -> Result<usize> {
     heap.read(at, || Ok(row(head)?.length))
 }
 
-/// The cell with a value, if it can be had at once and is all of the value. `None`: ask [`get`].
+/// The cell with a value, if it can be had at once; nothing is in it if there is no such index.
+/// `None`: ask [`get`].
 #[inline]
-pub fn glance(heap: &Heap, at: Offset, index: isize) -> Option<Cell> {
+pub fn glance(heap: &Heap, at: Offset, index: isize) -> Option<Seen> {
     let segment = heap.segment();
     let head = head(segment, at).ok()?;
     let look = || {
@@ -43,7 +45,7 @@ pub fn glance(heap: &Heap, at: Offset, index: isize) -> Option<Cell> {
             None => Ok(Cell::NOTHING),
         }
     };
-    heap.glance(at, look).ok()?.filter(|cell| cell.is_whole())
+    heap.glance_cell(at, look)
 }
 
 /// Puts a number in the place of one of the same kind, if that can be done at once. False: ask

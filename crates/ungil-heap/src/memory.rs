@@ -1,7 +1,10 @@
 //! Taking and freeing memory of the heap, whatever its size.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU32,
+    Ordering::{Relaxed, SeqCst},
+};
 
 use crate::chunk::{self, State};
 use crate::header::CHUNK;
@@ -189,8 +192,9 @@ fn retire(segment: &Segment, chunks: Range<usize>) -> Result<usize> {
             State::Run(chunks) => length = chunks,
             State::Slab(class) => retired += usize::from(slab::retire(segment, chunk, class)?),
             State::Retiring(class) => {
-                // Whoever was at it died holding the lock that the caller holds now.
-                state.store(State::Slab(class).word(), Relaxed);
+                // Whoever was at it died holding the lock that the caller holds now. `SeqCst` as
+                // elsewhere: who takes a block has seen that the heap reaches so far.
+                state.store(State::Slab(class).word(), SeqCst);
                 retired += usize::from(slab::retire(segment, chunk, class)?);
             }
             State::Free | State::Hole => {}

@@ -10,6 +10,11 @@ pub const fn is(_name: &'static str) -> bool {
     false
 }
 
+/// Whether a model has failed, so that nothing can be cleaned up: it has no atomics any more.
+pub fn has_failed() -> bool {
+    cfg!(all(test, loom)) && std::thread::panicking()
+}
+
 #[cfg(all(test, loom))]
 pub use made::{is, make};
 

@@ -206,6 +206,16 @@ pub fn forgo_if_alive(segment: &Segment, at: Offset, serial: u32) -> Result<bool
     Ok(before.is_ok_and(|life| life & REFERENCES == 1))
 }
 
+/// One reference less to the object with this serial number, if it is still there and has another
+/// one; false: nothing has happened.
+pub(crate) fn forgo_one_of_several(segment: &Segment, at: Offset, serial: u32) -> Result<bool> {
+    let one_less = |life: u64| {
+        let is_alive = life >> 32 == u64::from(serial) && life & REFERENCES > 1;
+        is_alive.then(|| life - 1)
+    };
+    Ok(head(segment, at)?.life.fetch_update(SeqCst, Relaxed, one_less).is_ok())
+}
+
 /// Marks memory as no object, before it is freed without having lost its last reference.
 pub fn forget(segment: &Segment, at: Offset) -> Result<()> {
     head(segment, at)?.life.store(0, SeqCst);

@@ -552,14 +552,18 @@ impl Thread {
 
 impl Drop for Op<'_> {
     fn drop(&mut self) {
-        if self.is_over || self.thread.is_foreign.get() {
+        if self.is_over || self.thread.is_foreign.get() || mutation::has_failed() {
             return;
         }
         let is_outermost = self.thread.leave();
         let segment = &self.heap.segment;
         let mut work = self.thread.work.borrow_mut();
-        let undone = lane::roll_back(segment, self.thread.lane, self.start.mark)
-            .and_then(|()| work.unmake(segment, &self.start));
+        let undone = if mutation::is("op: what failed is undone") {
+            Ok(())
+        } else {
+            lane::roll_back(segment, self.thread.lane, self.start.mark)
+                .and_then(|()| work.unmake(segment, &self.start))
+        };
         if undone.is_err() {
             // A damaged log undoes what it can.
             work.leak(&self.start);

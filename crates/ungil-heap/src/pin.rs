@@ -18,7 +18,7 @@ use crate::op::Op;
 use crate::process::{self, FREE, LEFT};
 use crate::roots::{Entry, Root, Table};
 use crate::segment::{Offset, Segment};
-use crate::{Error, Heap, Result, fault, mutation, object, roots, slab};
+use crate::{Error, Heap, Result, fault, object, roots, slab};
 
 /// How long the handles of a process that has ended are waited for.
 pub(crate) const LATE: Duration = Duration::from_secs(600);
@@ -99,17 +99,7 @@ impl Heap {
             return Ok(false);
         }
         let table = Table::lock(op, slot)?;
-        // Whoever sends nonsense is told so below, not that the heap is damaged.
-        let Ok(Some(entry)) = table.get(pin.index) else { return Ok(false) };
-        if (entry.at, entry.serial, entry.nonce) != (pin.at, pin.serial, pin.nonce)
-            || pin.nonce == 0
-        {
-            return Ok(false);
-        }
-        if !mutation::is("pin: taken over once") {
-            table.remove_foreign(pin.index)?;
-        }
-        Ok(true)
+        table.remove_pin(pin.index, &Entry { at: pin.at, serial: pin.serial, nonce: pin.nonce })
     }
 }
 

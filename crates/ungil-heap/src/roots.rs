@@ -57,7 +57,7 @@ impl Root {
 }
 
 /// An entry of a table, in which an object is held.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) at: Offset,
     pub(crate) serial: u32,
@@ -155,6 +155,37 @@ impl<'o> Table<'o> {
         Ok(Self { heap, me, slot, is_first })
     }
 
+    /// Locks the table of this process, if it is free.
+    #[inline]
+    pub(crate) fn lock_free(heap: &'o Heap, me: lock::Holder) -> Result<Option<Self>> {
+        let slot = process::slot(&heap.segment, heap.slot())?;
+        let is_got = lock::try_acquire(&slot.roots_lock, me);
+        Ok(is_got.then_some(Self { heap, me, slot, is_first: true }))
+    }
+
+    /// Whether the next entry needs no memory.
+    pub(crate) fn has_room(&self) -> bool {
+        self.slot.roots_free.load(Relaxed) != 0
+    }
+
+    /// Whether this is what is held in its entry. If it is not, it is from before a fork that began
+    /// while another thread made it.
+    pub(crate) fn has(&self, root: &Root) -> Result<bool> {
+        let Some(entry) = self.get(root.index)? else { return Ok(false) };
+        Ok((entry.at, entry.serial, entry.nonce) == (root.at, root.serial, 0))
+    }
+
+    /// Enters an object to which the caller has added a reference, for this process.
+    pub(crate) fn hold(&self, at: Offset, serial: u32) -> Result<Root> {
+        let index = self.enter(Entry { at, serial, nonce: 0 })?;
+        Ok(Root { at, serial, index })
+    }
+
+    /// Frees the entry of what was held.
+    pub(crate) fn release(&self, root: &Root) -> Result<()> {
+        self.remove(root.index)
+    }
+
     /// Enters an object to which the caller has added a reference.
     pub(crate) fn enter(&self, entry: Entry) -> Result<u32> {
         self.make_sure_of_room()?;
@@ -173,7 +204,7 @@ impl<'o> Table<'o> {
 
     /// Sees to it that the next entry needs no memory.
     pub(crate) fn make_sure_of_room(&self) -> Result<()> {
-        if self.slot.roots_free.load(Relaxed) == 0 { self.make_room() } else { Ok(()) }
+        if self.has_room() { Ok(()) } else { self.make_room() }
     }
 
     /// What is held in an entry.
@@ -182,12 +213,28 @@ impl<'o> Table<'o> {
         Ok((entry.at != 0).then_some(entry))
     }
 
-    /// Empties an entry of another process's table, which finds it when it needs room. Whatever
-    /// becomes of that process at this moment, nothing but the table itself is touched.
-    pub(crate) fn remove_foreign(&self, index: u32) -> Result<()> {
-        self.entry(index)?[0].store(0, Relaxed);
+    /// Empties the entry of a pin in another process's table, which finds it when it needs room;
+    /// false: the pin is not there, or no more.
+    ///
+    /// Whatever becomes of that process at this moment, nothing but the table itself is touched. Who
+    /// finds the process table full gives tables up without their locks. So the entry is looked for
+    /// once: its memory stays until this operation has ended, as a table that was given up is left to
+    /// the collector.
+    pub(crate) fn remove_pin(&self, index: u32, pin: &Entry) -> Result<bool> {
+        // Whoever sends nonsense is told so later, not that the heap is damaged.
+        let Ok(mut words) = self.entry(index) else { return Ok(false) };
+        let found = Entry::read(words);
+        if pin.nonce == 0 || found != *pin {
+            return Ok(false);
+        }
+        if mutation::is("pin: one look at the table") {
+            words = self.entry(index)?;
+        }
+        if !mutation::is("pin: taken over once") {
+            words[0].store(0, Relaxed);
+        }
         fault::point("roots: removed by another");
-        Ok(())
+        Ok(true)
     }
 
     /// Frees an entry.
@@ -258,7 +305,12 @@ impl<'o> Table<'o> {
             }
         }
         fault::point("roots: table filled");
-        slot.roots_size.store(bytes as u64, Relaxed);
+        // Who dies in between has no table. It must not have one of another size: whoever cleans up
+        // lets the collector go on before that is noticed.
+        slot.roots.store(0, Relaxed);
+        fault::point("roots: no table");
+        slot.roots_size.store(bytes as u64, Release);
+        fault::point("roots: table sized");
         slot.roots_free.store(free, Relaxed);
         slot.roots.store(at as u64, Release);
         fault::point("roots: table published");
@@ -301,26 +353,25 @@ impl Heap {
 
     /// Enters an object to which a reference was added, which is lost again if this fails.
     pub(crate) fn enter(&self, op: &mut Op<'_>, at: Offset, serial: u32) -> Result<Root> {
-        let entered = Table::lock(op, self.slot())
-            .and_then(|table| table.enter(Entry { at, serial, nonce: 0 }));
+        let entered = Table::lock(op, self.slot()).and_then(|table| table.hold(at, serial));
         if entered.is_err() {
             op.release(at, serial);
         }
-        Ok(Root { at, serial, index: entered? })
+        entered
     }
 
     /// Holds an object no longer, which is destroyed if nobody else has a reference to it. In a
     /// transaction that happens when it ends.
     #[expect(clippy::needless_pass_by_value, reason = "a root is given back once")]
     pub fn release(&self, root: Root) -> Result<()> {
+        if self.release_shared(&root)? {
+            return Ok(());
+        }
         let mut op = self.op()?;
         let table = Table::lock(&op, self.slot())?;
-        let is_held = table.get(root.index)?.is_some_and(|entry| {
-            (entry.at, entry.serial, entry.nonce) == (root.at, root.serial, 0)
-        });
-        // Otherwise the root is from before a fork that began while another thread made it.
+        let is_held = table.has(&root)?;
         if is_held {
-            table.remove(root.index)?;
+            table.release(&root)?;
         }
         drop(table);
         if is_held {

@@ -92,11 +92,21 @@ impl<'h> Stillness<'h> {
     }
 
     /// Cleans up behind the owner of a busy lane, if it is dead.
-    fn look_after(&self, lane: &Lane) -> Result<()> {
+    pub(crate) fn look_after(&self, lane: &Lane) -> Result<()> {
+        let generation = lane.generation.load(SeqCst);
+        in_total_order();
         let owner = lane.owner.load(SeqCst);
         let Some(slot) = (owner as usize).checked_sub(1) else { return Ok(()) };
+        in_total_order();
         let is_free = process::slot(&self.heap.segment, slot)?.state.load(SeqCst) == FREE;
-        if is_free && busy(lane).is_some() && lane.owner.load(SeqCst) == owner {
+        in_total_order();
+        // The same owner in the same generation: nobody gave the lane back meanwhile, and it belongs
+        // to the process that was looked at, not to a later one in its place.
+        if is_free
+            && busy(lane).is_some()
+            && lane.owner.load(SeqCst) == owner
+            && (lane.generation.load(SeqCst) == generation || mutation::is("world: the same lane"))
+        {
             return Err(Error::Corrupt("a busy lane belongs to nobody"));
         }
         self.heap.clean_slot(slot)?;

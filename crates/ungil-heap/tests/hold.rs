@@ -10,11 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use support::{Child, heap, no_forks};
 use ungil_heap::lock::Pause;
+use ungil_heap::object;
 use ungil_heap::roots::Root;
+use ungil_heap::segment::Offset;
 use ungil_heap::slice::Slice;
 use ungil_heap::value::Value;
 use ungil_heap::{Error, Heap, Result, list};
-use whole::{LINK, link, linked, node, number, settled};
+use whole::{LINK, link, linked, node, number, settled, verify};
 
 const SIZE: usize = 16 << 20;
 
@@ -134,4 +136,69 @@ fn what_is_found_is_whole_while_others_replace_it_in_transactions() {
         is_over.store(true, SeqCst);
     });
     assert_eq!(settled(&heap).objects, 2);
+}
+
+/// Holds the node to which the link at this index leads, by a glance.
+fn glanced(heap: &Heap, from: &Root, index: isize) -> Option<Root> {
+    let seen = list::glance(heap, from.at(), index)?;
+    heap.hold_seen(from.at(), seen).unwrap()
+}
+
+fn references(heap: &Heap, at: Offset) -> u32 {
+    object::head(heap.segment(), at).unwrap().references()
+}
+
+#[test]
+fn what_a_glance_sees_can_be_held_once_more_and_released() {
+    let (heap, nodes) = three();
+    let before = references(&heap, nodes[1].at());
+    // More than the first table has room for: then all of an operation is needed.
+    let mut held = Vec::new();
+    for _ in 0..40 {
+        let found = glanced(&heap, &nodes[0], LINK);
+        held.push(found.unwrap_or_else(|| linked(&heap, &nodes[0], LINK).unwrap()));
+    }
+    assert!(held.iter().all(|found| found.at() == nodes[1].at()));
+    assert_eq!(references(&heap, nodes[1].at()), before + 40);
+    for found in held {
+        heap.release(found).unwrap();
+    }
+    assert_eq!(references(&heap, nodes[1].at()), before);
+    settled(&heap);
+}
+
+#[test]
+fn what_a_glance_saw_is_not_held_after_the_container_has_changed() {
+    let (heap, nodes) = three();
+    let seen = list::glance(&heap, nodes[0].at(), LINK).unwrap();
+    list::pop(&heap, nodes[0].at(), LINK).unwrap();
+    assert_eq!(heap.hold_seen(nodes[0].at(), seen).unwrap(), None);
+    assert_eq!(references(&heap, nodes[1].at()), 1, "this process holds it");
+    settled(&heap);
+}
+
+#[test]
+fn what_a_glance_saw_is_not_held_without_more_ado_in_a_transaction() {
+    let (heap, nodes) = three();
+    let seen = list::glance(&heap, nodes[0].at(), LINK).unwrap();
+    let transaction = heap.begin().unwrap();
+    assert_eq!(heap.hold_seen(nodes[0].at(), seen).unwrap(), None);
+    transaction.commit().unwrap();
+    settled(&heap);
+}
+
+#[test]
+fn an_object_that_only_its_holder_has_is_freed_when_it_is_released() {
+    let (heap, nodes) = three();
+    let [container, inner, last] = nodes;
+    heap.release(inner).unwrap();
+    let before = verify(&heap).objects;
+    let found = glanced(&heap, &container, LINK).unwrap();
+    list::pop(&heap, container.at(), LINK).unwrap();
+    assert_eq!(number(&heap, found.at()), 1, "it is held");
+    heap.release(found).unwrap();
+    let after = verify(&heap);
+    assert!(after.is_exact(), "{after:?}");
+    assert_eq!(after.objects, before - 1);
+    heap.release(last).unwrap();
 }

@@ -325,6 +325,7 @@ def _outcomes(target: Target, hosts: Hosts, *, backoff: float, **options: Any) -
             retry_if=is_worth_another,
             **options,
         )
+        checked.opening = "hosts"
         return Outcomes(target.fn, hosts, checked, in_order=False)
     except (ValueError, TypeError) as error:
         raise UsageError(str(error)) from error

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from ungil import _native
 from ungil._native import Dispatcher, Outcome, Slot
+from ungil.fanout._asleep import coroutines_sleep
 
 # How long finished items are gathered before they are handed out: waking up costs.
 BATCH_SECONDS = 0.01
@@ -65,6 +66,7 @@ class Slots(_native.Slots):
         self._overdue: set[Outcome] = set()
         self._sweep: asyncio.Handle | None = None
         self._pause: asyncio.TimerHandle | None = None
+        self._resumes_at = 0.0
         self._announcement: asyncio.TimerHandle | None = None
         self._room = asyncio.Event()
 
@@ -77,7 +79,21 @@ class Slots(_native.Slots):
             self._launch(attempt)
         if dispatcher.ready and not self.announced:
             self.announce()  # of an earlier run
+        self._look_soon()
         self.rest()
+
+    def _look_soon(self) -> None:
+        if self._dispatcher.in_the_dark:
+            self._loop.call_soon(self._look)  # when all that run have begun
+
+    def _look(self) -> None:
+        """Starts all others at once if those that run only sleep."""
+        coroutines = (task.get_coro() for task in self._tasks)
+        if self._dispatcher.in_the_dark and coroutines_sleep(coroutines):
+            self._dispatcher.asleep()
+            self.open()
+            if self.waited_for:
+                self.closed()
 
     def open_soon(self) -> None:
         """Starts what may start, when those that run now have had their turn."""
@@ -86,6 +102,7 @@ class Slots(_native.Slots):
     def launch(self, attempt: Outcome) -> None:
         """Starts an item that came from elsewhere than the dispatcher's own input."""
         self._launch(attempt)
+        self._look_soon()
 
     def collected(self) -> None:
         """What had finished has been taken."""
@@ -135,11 +152,18 @@ class Slots(_native.Slots):
         dispatcher = self._dispatcher
         pause = None if dispatcher.ended else dispatcher.pause
         if pause is not None:
-            if self._pause is None:
-                self._pause = self._loop.call_later(pause, self._resume)
+            self._come_back(self._loop.time() + pause)
         elif dispatcher.ended or (dispatcher.ready and not dispatcher.running):
             self.announced = True
             self._arrived()
+
+    def _come_back(self, due: float) -> None:
+        if self._pause is not None:
+            if self._resumes_at <= due:
+                return
+            self._pause.cancel()
+        self._resumes_at = due
+        self._pause = self._loop.call_at(due, self._resume)
 
     def _resume(self) -> None:
         self._pause = None

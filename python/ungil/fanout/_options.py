@@ -5,6 +5,7 @@ import sys
 from ungil._native import Dispatcher
 from ungil.fanout._ceiling import ceiling
 from ungil.fanout._failures import failure
+from ungil.fanout._retry_after import too_much
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class Options:
         self.limit = limit
         self.mode = mode
         self.ceiling: str | None = None  # what holds limit="auto" at most
-        self.opening = "unknown"  # what the items of limit="auto" are: "hosts" or of a "service"
+        self.opening = "unknown"  # what the items of limit="auto" are; or "hosts"
         self.timeout = timeout
         self.retries = retries
         self.retry_if = retry_if
@@ -196,7 +197,9 @@ class Options:
             limit, opening = self.limit, None
         else:
             limit, self.ceiling = ceiling(threads=mode == "threads")
-            opening = self.opening
+            # The keys of a mapping are different things, as hosts are.
+            hosts = self.opening == "hosts" or hasattr(items, "keys")
+            opening = ("hosts" if hosts else "unknown", mode == "threads")
         return Dispatcher(
             None if items is None else iter(items),
             limit=limit,
@@ -212,6 +215,7 @@ class Options:
             resume=None if journal is None else journal.resume,
             finished=None if journal is None else journal.finished,
             name=failure,
+            too_much=too_much if opening is not None or rate is not None else None,
         )
 
     def report(self, mode: str, reason: str, dispatcher: Dispatcher) -> str:
@@ -243,14 +247,12 @@ class Options:
 
 
 def _waiting(own: "Wait | None") -> "Callable[[Exception, int], tuple[float, bool] | None]":
-    from ungil.fanout._retry_after import retry_after
-
     def wait(error: Exception, attempt: int) -> tuple[float, bool] | None:
         if own is not None and (seconds := own(error, attempt)) is not None:
             if not 0 <= seconds < float("inf"):
                 raise ValueError(f"backoff has given {seconds!r} for {error!r}: no seconds to wait")
             return seconds, True
-        asked = retry_after(error)
+        asked = too_much(error)
         return None if asked is None else (asked, False)
 
     return wait

@@ -16,10 +16,11 @@ _STATUSES = (429, 503)
 _NAMES = ("status_code", "status", "code")
 
 
-def retry_after(error: Exception) -> float | None:
-    """The seconds from now after which the server that has caused it wants to be asked again.
+def too_much(error: BaseException) -> float | None:
+    """Whether a server has said with it that it is asked too much.
 
-    None if it is no answer of that kind, or does not tell.
+    Gives the seconds from now after which it wants to be asked again, 0 if it does not tell; None
+    if it is no answer of that kind.
     """
     # A response can be false: that of requests is, for any failure.
     response: Any = getattr(error, "response", None)
@@ -32,13 +33,13 @@ def retry_after(error: Exception) -> float | None:
         return None
     try:
         return _seconds(headers.get("Retry-After") or headers.get("retry-after"))
-    except (AttributeError, TypeError, ValueError):
-        return None
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        return 0.0
 
 
-def _seconds(said: str | None) -> float | None:
+def _seconds(said: str | None) -> float:
     if not said:
-        return None
+        return 0.0
     if said.strip().isdecimal():
         return float(said)
     from email.utils import parsedate_to_datetime

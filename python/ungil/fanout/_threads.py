@@ -16,9 +16,13 @@ from types import CoroutineType
 from typing import Any
 
 from ungil._native import Dispatcher, Outcome
+from ungil.fanout._asleep import threads_sleep
 
 # How long finished items are gathered before they are handed out: waking up costs.
 BATCH_SECONDS = 0.005
+
+# After how long it is looked for the first time whether threads only sleep.
+FIRST_LOOK_SECONDS = 0.0005
 
 # A signal that comes when a thread is about to wait for a lock does not end the wait. So no wait of
 # the main thread is longer, and Ctrl-C later than that once in a blue moon.
@@ -68,6 +72,12 @@ class Slots:
     def collected(self) -> None:
         """What had finished has been taken."""
         self._announced = False
+
+    def all_sleep(self) -> bool:
+        """Whether those that run do nothing but sleep."""
+        with self._lock:
+            threads = list(self._running.values())
+        return threads_sleep(threads)
 
     def wait_for_all(self) -> None:
         """Starts nothing more, and comes back when no thread runs but the abandoned ones."""
@@ -239,6 +249,7 @@ class Threads:
         self._arrival: SimpleQueue[None] = SimpleQueue()
         self._slots = Slots(fn, dispatcher, timeout, self._arrived)
         self._woken = False
+        self._look_seconds = FIRST_LOOK_SECONDS
 
     def advance(self) -> None:
         """Waits until something has finished."""
@@ -246,7 +257,7 @@ class Threads:
         slots.collected()
         slots.open()
         while not (dispatcher.ready or dispatcher.ended or self._woken):
-            waits = (slots.abandon_overdue(), dispatcher.pause, LONGEST_SECONDS)
+            waits = (slots.abandon_overdue(), dispatcher.pause, self._look(), LONGEST_SECONDS)
             with suppress(Empty):
                 self._arrival.get(timeout=min(w for w in waits if w is not None))
             slots.collected()
@@ -254,6 +265,16 @@ class Threads:
         if not (dispatcher.ended or self._woken):
             time.sleep(BATCH_SECONDS)
         self._woken = False
+
+    def _look(self) -> float | None:
+        """Whether those that run only sleep, while nothing else is known; when to look again."""
+        if not self._dispatcher.in_the_dark:
+            return None
+        if self._slots.all_sleep():
+            self._dispatcher.asleep()
+            return 0
+        self._look_seconds *= 2  # they may not have begun
+        return self._look_seconds
 
     def wake(self) -> None:
         """Lets `advance` come back soon."""

@@ -2,7 +2,9 @@
 //!
 //! Until then nothing is known, and whatever is started meanwhile cannot be taken back. Ten thousand
 //! hosts want to be started at once; a service for twenty does not. What tells them apart is where
-//! the items say they go, and if they do not say, how soon something comes back.
+//! the items say they go. If they do not say, they are taken to share a service.
+
+use std::collections::HashMap;
 
 use super::round::{MOST, Round, Sampling};
 use super::search::RAMP;
@@ -10,32 +12,30 @@ use super::search::RAMP;
 /// What the items are taken for before anything has come back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Opening {
-    /// Each goes to a host of its own: all that the ceiling allows are started at once.
+    /// Each goes to a host of its own: all that the ceiling allows are started at once, as long as
+    /// no host is visited by more than a few.
     Hosts,
     /// They share one service: a few are started, and more when these have come back.
     Service,
-    /// If the first of them name groups, hosts or a service, as the groups are different or not. If
-    /// they do not, a few are started, and twice as many every millisecond until something
-    /// comes back.
+    /// A service, until the first of them have named their groups: hosts or a service, as those are
+    /// different or not.
     #[default]
     Unknown,
 }
 
 /// How many are started at first. A service that cannot stand these cannot stand anybody.
-pub(super) const FEW: usize = 16;
-
-/// After how long the limit is doubled while nothing has come back. A service that answers within
-/// a few of these is spared, and thousands of hosts are started within ten or so.
-const DOUBLES_NS: u64 = 1_000_000;
+pub const FEW: usize = 16;
 
 /// The state of the limit while it opens.
 #[derive(Debug)]
 pub(super) struct Start {
     pub opening: Opening,
+    /// Whether that was concluded from their groups.
+    concluded: bool,
     groups: [Option<u64>; FEW],
     started: usize,
-    /// When the limit is to be doubled, as long as it is.
-    pub doubles: Option<u64>,
+    /// How many run, of each group.
+    visits: HashMap<u64, usize>,
     /// A round for each [`RAMP`] of the items in flight, lowest first, without the one that goes on.
     pub rungs: Vec<Round>,
     /// How many of them have been judged.
@@ -43,13 +43,23 @@ pub(super) struct Start {
 }
 
 impl Start {
-    pub fn new(opening: Opening, now: u64) -> Self {
-        let doubles = (opening == Opening::Unknown).then_some(now.saturating_add(DOUBLES_NS));
-        Self { opening, groups: [None; FEW], started: 0, doubles, rungs: Vec::new(), judged: 0 }
+    pub fn new(opening: Opening) -> Self {
+        Self {
+            opening,
+            concluded: false,
+            groups: [None; FEW],
+            started: 0,
+            visits: HashMap::new(),
+            rungs: Vec::new(),
+            judged: 0,
+        }
     }
 
     /// An item starts. Says what the items are taken for if that is known from now on.
     pub fn started(&mut self, group: Option<u64>) -> Option<Opening> {
+        if let Some(group) = group.filter(|_| self.opening != Opening::Service) {
+            *self.visits.entry(group).or_default() += 1;
+        }
         if self.opening != Opening::Unknown || self.started == FEW {
             return None;
         }
@@ -61,17 +71,23 @@ impl Start {
         self.groups.sort_unstable();
         let different = 1 + self.groups.windows(2).filter(|pair| pair[0] != pair[1]).count();
         self.opening = if different * 2 > FEW { Opening::Hosts } else { Opening::Service };
-        self.doubles = None;
+        self.concluded = true;
         Some(self.opening)
     }
 
-    /// The limit at this time, if it is `limit`, that many run, and nothing has come back.
-    pub fn doubled(&mut self, limit: usize, now: u64) -> usize {
-        if self.doubles.is_none_or(|due| now < due) {
-            return limit;
+    /// An item has ended.
+    pub fn ended(&mut self, group: Option<u64>) {
+        if let Some(visits) = group.and_then(|group| self.visits.get_mut(&group)) {
+            *visits = visits.saturating_sub(1);
         }
-        self.doubles = Some(now.saturating_add(DOUBLES_NS)).filter(|due| *due != u64::MAX);
-        limit.saturating_mul(2)
+    }
+
+    /// Whether the items do not go to hosts of their own after all: this one has a few by now.
+    pub fn is_shared(&self, group: Option<u64>) -> bool {
+        let visits = group.and_then(|group| self.visits.get(&group));
+        self.opening == Opening::Hosts
+            && self.concluded
+            && visits.is_some_and(|visits| *visits >= FEW)
     }
 
     /// The next rung after `round`, which has as many in flight as it is for.

@@ -2,11 +2,24 @@
 
 use super::round::MOMENT_NS;
 
-/// From here on the processor is what latencies are made of.
-const BUSY: f32 = 0.9;
+/// Threads that wait for the processor at least, lest it be idle by chance.
+const AT_HAND: f32 = 4.0;
+
+/// By how much what is needed may grow in a round.
+const MORE: f32 = 1.5;
 
 /// Below this it is not in sight.
 const IDLE: f32 = 0.7;
+
+/// Who lets items go on that have got what they waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Driver {
+    /// A loop, one after the other.
+    #[default]
+    Loop,
+    /// The kernel: each has a thread.
+    Threads,
+}
 
 /// What has been counted until some moment.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,8 +40,12 @@ pub(super) struct Processor {
     running: usize,
     /// When the round began.
     then: Count,
-    /// Processor time of an item, ns.
+    driver: Driver,
+    /// Processor time of an item, ns: of late, and in the latest round.
     pub per_item_ns: Option<f32>,
+    latest_ns: Option<f32>,
+    /// How many have to run to keep it busy.
+    needed: Option<f32>,
     /// How long an item runs on average while the processor has time for it, ns.
     pub wait_ns: Option<f32>,
     /// The share of a processor that was in use.
@@ -36,9 +53,19 @@ pub(super) struct Processor {
 }
 
 impl Processor {
-    pub fn new(now: u64, cpu: u64) -> Self {
+    pub fn new(now: u64, cpu: u64, driver: Driver) -> Self {
         let now = Count { time: now, cpu, ..Count::default() };
-        Self { now, running: 0, then: now, per_item_ns: None, wait_ns: None, busy: 0.0 }
+        Self {
+            now,
+            running: 0,
+            then: now,
+            driver,
+            per_item_ns: None,
+            latest_ns: None,
+            needed: None,
+            wait_ns: None,
+            busy: 0.0,
+        }
     }
 
     /// From now on so many run.
@@ -73,6 +100,7 @@ impl Processor {
         if used > 0.0 && took > 0.0 && items > 0.0 {
             self.busy = used / took;
             let latest = used / items;
+            self.latest_ns = Some(latest);
             let usual = self.per_item_ns.filter(|_| !opening).unwrap_or(latest);
             self.per_item_ns = Some(usual + 0.3 * (latest - usual));
         }
@@ -81,16 +109,26 @@ impl Processor {
         if finished == 0.0 {
             return None;
         }
-        // What is longer while the processor is busy is the wait for the processor.
-        let unknown = opening || self.busy < BUSY;
+        let unknown = opening || self.busy < IDLE;
+        // Where several processors are at work, more are needed.
+        let needed = self.latest_ns.map(|each| wait / each * self.busy.max(1.0));
+        // What is more while the processor is busy only waits for it; and that it was idle for once
+        // may be somebody else's work.
+        let most = self.needed.filter(|_| !opening).map(|it| if unknown { MORE * it } else { it });
+        self.needed = needed.map(|needed| most.map_or(needed, |most| most.min(needed)));
         self.wait_ns = Some(self.wait_ns.filter(|_| !unknown).map_or(wait, |it| it.min(wait)));
         Some(wait)
     }
 
-    /// Little's law: how many items keep one processor busy, times two, because the waits differ.
-    /// The loop that drives them does not look for those that can go on all the time.
+    /// Little's law: how many items keep one processor busy. Some more, as their waits differ.
     pub fn little(&self) -> Option<f32> {
-        Some((2.0 * (self.wait_ns? + MOMENT_NS) / self.per_item_ns?).max(1.0))
+        let needed = self.needed?;
+        Some(match self.driver {
+            // The kernel lets the next one go on at once; and each more wants the GIL.
+            Driver::Threads => 1.6 * needed + AT_HAND,
+            // The loop does not look all the time for those that can go on.
+            Driver::Loop => 2.0 * (needed + MOMENT_NS / self.per_item_ns?),
+        })
     }
 
     /// For how long each item that runs may keep the others waiting, ns: not at all while the
@@ -99,10 +137,10 @@ impl Processor {
         self.per_item_ns.unwrap_or(0.0) * self.busy.min(1.0)
     }
 
-    /// The level that the processor allows, if it is in sight.
-    pub fn cap(&self) -> f32 {
+    /// The level that the processor allows, if `level` brings that in sight.
+    pub fn cap(&self, level: f32) -> f32 {
         match self.little() {
-            Some(little) if self.busy > IDLE => little,
+            Some(little) if self.busy > IDLE || level > 0.5 * little => little,
             _ => f32::INFINITY,
         }
     }

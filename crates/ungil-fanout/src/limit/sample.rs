@@ -9,6 +9,8 @@ pub struct Ticket {
     pub(super) is_member: bool,
     /// Those that it was started with, see [`overtaken`](super::overtaken).
     pub(super) cohort: u32,
+    /// How many ran then, itself included.
+    pub(super) crowd: u32,
 }
 
 /// How an attempt at an item ended, as far as a limit is concerned.
@@ -36,6 +38,8 @@ pub struct Sample {
     pub cpu_so_far: u64,
     /// How it ended.
     pub outcome: Outcome,
+    /// After how long whoever has turned it away wants to be asked again, ns; zero if unknown.
+    pub asked: u64,
     /// The host, site or service that it went to.
     pub group: Option<u64>,
 }

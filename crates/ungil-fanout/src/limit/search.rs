@@ -108,9 +108,14 @@ impl Search {
         self.reference.as_ref().map(Place::latency_ns)
     }
 
+    /// By how much items differ in what they take, as the standard deviation of a logarithm.
+    pub fn noise(&self) -> f32 {
+        self.reference.map_or(1.0, |reference| reference.noise())
+    }
+
     /// Whether all items take about the same, so that those which start together end together.
     pub fn in_step(&self) -> bool {
-        self.reference.is_some_and(|reference| reference.noise() < 0.3)
+        self.noise() < 0.3
     }
 
     /// Whether the level still grows in large steps.

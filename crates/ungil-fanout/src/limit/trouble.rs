@@ -20,6 +20,10 @@ const USUAL: f32 = 1000.0;
 /// Of how many of the latest items it is known whether those that hang fail in the end.
 const FATAL: f32 = 8.0;
 
+/// For how many times as long as it takes until a service wants to be asked again a level is avoided
+/// at which it has turned items away.
+const ASKED: u64 = 8;
+
 /// Rounds for which the level of the last trouble is not tried again, at first and at most.
 const PATIENCE: (u32, u32) = (8, 128);
 
@@ -78,6 +82,9 @@ pub(super) struct Trouble {
     /// that they are hanging is what counts, for those that were started with them.
     fatal: f32,
     refused_ns: f32,
+    /// The least that ran when one was refused at once, and how many of them have said why.
+    crowd: f32,
+    said: f32,
     /// Since when the level has been about what it is, and what was completed.
     begun: u64,
     level: f32,
@@ -91,6 +98,10 @@ pub(super) struct Trouble {
     fence: f32,
     fenced: u32,
     patience: u32,
+    /// Whether it is known to a few items, as others were turned away at once.
+    is_sharp: bool,
+    /// Until when whoever refuses does not want to be tried.
+    asked_until: u64,
 }
 
 impl Trouble {
@@ -101,6 +112,8 @@ impl Trouble {
             now: Tally::default(),
             fatal: 0.0,
             refused_ns: 0.0,
+            crowd: f32::INFINITY,
+            said: 0.0,
             begun: now,
             level,
             completed: 0.0,
@@ -110,6 +123,8 @@ impl Trouble {
             fence: f32::INFINITY,
             fenced: 0,
             patience: PATIENCE.0,
+            is_sharp: false,
+            asked_until: 0,
         }
     }
 
@@ -132,15 +147,34 @@ impl Trouble {
         self.completed_ns += latency_ns;
     }
 
-    /// An item that was started then was turned away after `latency_ns`.
-    pub fn refused(&mut self, started: u64, latency_ns: f32, now: u64) -> Option<Answer> {
+    /// An item was turned away that had been started then, while `crowd` ran.
+    pub fn refused(&mut self, started: u64, crowd: f32, now: u64) -> Option<Answer> {
         if started < self.since {
             // It was started before the limit was lowered.
             return None;
         }
         self.now.refused += 1.0;
-        self.refused_ns += latency_ns;
+        self.refused_ns += now.saturating_sub(started) as f32;
+        if crowd > self.level / 2.0 {
+            self.crowd = self.crowd.min(crowd);
+        }
         self.answer(now)
+    }
+
+    /// Whoever refuses wants to be asked again in so many nanoseconds. The level at which that
+    /// happened is not tried again for some times as long.
+    pub fn asked(&mut self, after: u64, now: u64) {
+        if after == 0 {
+            return;
+        }
+        self.said += 1.0;
+        let until = now.saturating_add(after.saturating_mul(ASKED));
+        self.asked_until = self.asked_until.max(until);
+    }
+
+    /// Whether more are refused than usual.
+    pub fn is_unusual(&self) -> bool {
+        self.now.failed(self.fatal) > (self.usual() + TOLERATED) * self.now.items
     }
 
     /// So many items that were started then hang.
@@ -185,8 +219,11 @@ impl Trouble {
             }
             _ => (),
         }
-        // Little's law says how many of the slots were of use.
+        // Little's law says how many of the slots were of use; and who is turned away at once was
+        // too many for those that ran.
         let useful = measured.map(|now| now.rate * latency);
+        let crowd = Some(0.95 * self.crowd).filter(|crowd| crowd.is_finite());
+        let useful = [useful, crowd].into_iter().flatten().reduce(f32::min);
         let next = match (useful, self.before) {
             (Some(useful), _) if self.lowered == 0 => {
                 useful.clamp(CONVINCING * self.level, 0.9 * self.level)
@@ -200,7 +237,9 @@ impl Trouble {
         if self.level < self.fence * 1.3 {
             self.patience = (self.patience * 2).min(PATIENCE.1);
         }
-        (self.fence, self.fenced) = ((self.level * 0.95).max(1.0), self.patience);
+        self.is_sharp = crowd.is_some();
+        let fence = if self.lowered == 0 { next.max(crowd.unwrap_or(0.0)) } else { next };
+        (self.fence, self.fenced) = (fence.clamp(1.0, (self.level * 0.95).max(1.0)), self.patience);
         self.lowered += 1;
         Some(Answer::Lower(next.max(1.0)))
     }
@@ -210,9 +249,16 @@ impl Trouble {
         let items = self.now.items;
         // By chance, both now and in what is taken as usual (three times the standard error: there
         // is a look at each failure).
-        let share = (self.usual.failed(self.fatal) + 1.0) / (self.usual.items + 10.0);
+        let unknown = if self.is_said() { 0.1 } else { 1.0 };
+        let share = (self.usual.failed(self.fatal) + unknown) / (self.usual.items + 10.0);
         let chance = (share * items * (1.0 + items / self.usual.items.max(10.0))).sqrt();
-        (self.usual() + TOLERATED) * items + 2.5 + 3.0 * chance
+        let tolerated = if self.is_said() { TOLERATED / 5.0 } else { TOLERATED };
+        (self.usual() + tolerated) * items + 2.5 + 3.0 * chance
+    }
+
+    /// Whether most of those that were refused were told that it is too much: that leaves no doubt.
+    fn is_said(&self) -> bool {
+        2.0 * self.said > self.now.refused
     }
 
     /// From now on the limit is `level`.
@@ -227,6 +273,7 @@ impl Trouble {
     pub fn forget(&mut self, now: u64) {
         self.since = now;
         (self.now, self.refused_ns) = (Tally::default(), 0.0);
+        (self.crowd, self.said) = (f32::INFINITY, 0.0);
     }
 
     /// A round was judged.
@@ -241,6 +288,7 @@ impl Trouble {
         }
         self.now.fade(MEMORY);
         self.refused_ns *= MEMORY;
+        self.said *= MEMORY;
         self.completed *= MEMORY;
         self.completed_ns *= MEMORY;
         #[allow(
@@ -250,11 +298,11 @@ impl Trouble {
         )]
         let kept = (now.saturating_sub(self.begun) as f32 * MEMORY) as u64;
         self.begun = now.saturating_sub(kept);
-        if self.fence.is_finite() && self.lowered == 0 {
+        if self.fence.is_finite() && self.lowered == 0 && now >= self.asked_until {
             self.fenced = self.fenced.saturating_sub(1);
             if self.fenced == 0 {
                 // A little higher, and if that goes well, again soon.
-                self.fence *= 1.15;
+                self.fence *= if self.is_sharp { 1.05 } else { 1.15 };
                 self.patience = (self.patience / 2).max(PATIENCE.0);
                 self.fenced = self.patience;
             }

@@ -113,6 +113,8 @@ pub struct World {
     /// Turns items away, after a fifth of a typical latency, when more than this many times the
     /// knee are inside.
     pub refuses_beyond: Option<f64>,
+    /// After how long those that were turned away come again, ns.
+    pub again_after: u64,
     /// The share of items whose host refuses, whatever the limit. They are not tried again.
     pub dead: f64,
     /// After how long it does so, ns; a fifth of a typical latency if this is zero.
@@ -134,6 +136,7 @@ impl World {
             knee,
             moves: 1.0,
             refuses_beyond: None,
+            again_after: 0,
             dead: 0.0,
             dead_after: 0,
             hosts: items,
@@ -222,6 +225,8 @@ struct Item {
 enum Event {
     Served(usize),
     Refused(usize),
+    /// It comes again.
+    Again(usize),
     /// The service shares its time and its load has changed since if the number is an old one.
     Shared(u64),
 }
@@ -359,6 +364,10 @@ pub fn run(world: &World, limit: &mut impl Limit) -> Run {
         };
         now = now.max(time);
         let (number, outcome) = match event {
+            Event::Again(number) => {
+                again.push_back(number);
+                continue;
+            }
             Event::Refused(number) => (number, Outcome::Overloaded),
             Event::Served(number) => {
                 service.inside -= 1;
@@ -389,6 +398,7 @@ pub fn run(world: &World, limit: &mut impl Limit) -> Run {
             finished: now,
             cpu_so_far: cpu,
             outcome,
+            asked: world.again_after,
             group: item.group,
         });
         if outcome == Outcome::Completed {
@@ -406,7 +416,7 @@ pub fn run(world: &World, limit: &mut impl Limit) -> Run {
             dead += 1;
         } else {
             out.refused += 1;
-            again.push_back(number);
+            events.push(Reverse((now + world.again_after, Event::Again(number))));
         }
     }
     out.took_ns = now;

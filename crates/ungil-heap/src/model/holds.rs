@@ -4,6 +4,7 @@ use loom::thread;
 
 use super::*;
 use crate::atomic::Ordering::SeqCst;
+use crate::value::Cell;
 use crate::{chunk, slab};
 
 /// Whether somebody could take the memory of an object.
@@ -16,7 +17,7 @@ fn is_free(heap: &Heap, at: Offset) -> bool {
 
 /// One looks into an object and holds what it finds there; another one takes it out, which frees it,
 /// and somebody uses the memory for something else.
-const HOLD: Model = Model::new(3, |segment| {
+fn race(segment: &Segment, hold: impl Fn(&Heap, Offset, Offset) -> Option<Root>) {
     let (first, second) = (Process::first(segment), Process::another(segment));
     let heap = first.heap();
     let container = object(&heap).at();
@@ -48,16 +49,33 @@ const HOLD: Model = Model::new(3, |segment| {
             }
         })
     };
-    let look = || {
-        let found = body(&heap, container, 1).load(Relaxed);
-        Ok((found != 0).then_some(at))
-    };
-    if let Some(root) = heap.hold(Some(container), look).unwrap() {
+    if let Some(root) = hold(&heap, container, at) {
         let held = object::head(segment, at).unwrap().serial();
         assert_eq!(held, serial, "another object is held");
         heap.release(root).unwrap();
     }
     other.join().unwrap();
+}
+
+const HOLD: Model = Model::new(3, |segment| {
+    race(segment, |heap, container, at| {
+        let look = || {
+            let found = body(heap, container, 1).load(Relaxed);
+            Ok((found != 0).then_some(at))
+        };
+        heap.hold(Some(container), look).unwrap()
+    });
+});
+
+/// The same with what a glance sees.
+const SEEN: Model = Model::new(3, |segment| {
+    race(segment, |heap, container, at| {
+        let seen = heap.glance_cell(container, || {
+            let found = body(heap, container, 1).load(Relaxed);
+            Ok(if found == 0 { Cell::NOTHING } else { Cell::to(at) })
+        })?;
+        heap.hold_seen(container, seen).unwrap()
+    });
 });
 
 #[test]
@@ -75,4 +93,21 @@ fn another_object_is_held_if_who_frees_looks_for_no_announcements() {
 #[should_panic(expected = "another object is held")]
 fn another_object_is_held_if_the_container_is_not_looked_at_again() {
     HOLD.holds_without("hazard: a second look");
+}
+
+#[test]
+fn what_is_seen_and_held_is_what_was_found_though_another_takes_it_out() {
+    SEEN.holds();
+}
+
+#[test]
+#[should_panic(expected = "another object is held")]
+fn another_object_is_seen_and_held_if_who_frees_looks_for_no_announcements() {
+    SEEN.holds_without("hazard: a look at the announcements");
+}
+
+#[test]
+#[should_panic(expected = "another object is held")]
+fn another_object_is_seen_and_held_if_the_container_is_not_looked_at_again() {
+    SEEN.holds_without("hazard: a second look");
 }

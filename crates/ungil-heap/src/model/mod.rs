@@ -5,11 +5,16 @@
 
 #![expect(clippy::print_stderr, reason = "with --nocapture: how many orders there were")]
 
+mod barriers;
+mod growth;
 mod holds;
 mod lanes;
+mod logs;
 mod memory;
 mod pins;
+mod semaphores;
 mod standstill;
+mod transactions;
 mod versions;
 mod waiters;
 
@@ -95,13 +100,17 @@ fn rooms(layout: &Layout) -> Vec<Room> {
     let mut rooms = Vec::new();
     for chunk in 0..layout.chunks {
         let at = layout.chunk(chunk);
-        let is_of_objects = chunk == 1 || layout.chunks > 4 && chunk % 2 == 1;
+        let is_of_objects = chunk == 1 || layout.chunks > 5 && chunk % 2 == 1;
         if is_of_objects {
             for at in (at..at + 4 * object::SIZE).step_by(object::SIZE) {
-                rooms.extend([Room::Object(at), Room::Half(at + BODY)]);
+                rooms.push(Room::Object(at));
+                rooms.extend([BODY, BODY + 4, object::SIZE, object::SIZE + 4].map(|half| {
+                    // What lies behind the head is the next object's, where there is one.
+                    Room::Half(at + half)
+                }));
             }
         } else {
-            rooms.push(Room::Words(at, 32));
+            rooms.push(Room::Words(at, 48));
         }
     }
     rooms
@@ -111,8 +120,16 @@ fn rooms(layout: &Layout) -> Vec<Room> {
 struct Process(Option<Arc<Heap>>);
 
 impl Process {
-    /// The one that makes the heap.
+    /// The one that makes the heap, as large as it can be.
     fn first(segment: &Segment) -> Self {
+        let first = Self::first_of_small(segment);
+        let layout = segment.layout();
+        crate::chunk::grow(segment, layout.chunks - layout.reserve).unwrap();
+        first
+    }
+
+    /// The one that makes the heap, which grows by a chunk at a time.
+    fn first_of_small(segment: &Segment) -> Self {
         Self::known(Heap::create(segment.clone(), Box::new(Sleep)).unwrap())
     }
 

@@ -135,3 +135,41 @@ fn a_pin_of_a_dead_one_is_adopted_or_collected() {
 fn a_pin_of_a_dead_one_is_both_if_nobody_looks_at_the_gate() {
     COLLECTED.holds_without("enter: a look at the gate");
 }
+
+/// The process table is full, so that who joins it gives up the handles of a process that has left,
+/// while somebody comes for one.
+const JOINED: Model = Model::new(2, joined).with_chunks(8);
+
+fn joined(segment: &Segment) {
+    let (first, second) = (Process::first(segment), Process::another(segment));
+    let sender = Process::another(segment);
+    settle(&second);
+    let heap = sender.heap();
+    let root = object(&heap);
+    let pin = heap.pin(&root).unwrap();
+    heap.release(root).unwrap();
+    drop((heap, sender));
+    let other = {
+        let heap = second.heap();
+        thread::spawn(move || _ = adopt(&heap, &pin))
+    };
+    let third = Process::another(segment);
+    let mine = object(&third.heap());
+    other.join().unwrap();
+    assert!(third.heap().is_alive(&mine).unwrap());
+    third.heap().release(mine).unwrap();
+    let collected = first.heap().collect(Duration::from_millis(100)).unwrap();
+    assert!(collected.is_some());
+    verify(&first.heap());
+}
+
+#[test]
+fn a_pin_is_adopted_or_given_up_when_somebody_joins() {
+    JOINED.holds();
+}
+
+#[test]
+#[should_panic(expected = "a pin cannot be adopted")]
+fn a_pin_that_is_given_up_is_damage_if_it_is_looked_for_twice() {
+    JOINED.holds_without("pin: one look at the table");
+}

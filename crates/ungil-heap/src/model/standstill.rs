@@ -5,7 +5,11 @@ use std::time::Duration;
 use loom::thread;
 
 use super::*;
+use crate::atomic::Ordering::{Release, SeqCst};
+use crate::lane::{BUSY, IDLE};
+use crate::process::{FREE, TAKEN};
 use crate::world::Stillness;
+use crate::{gate, lane, process};
 
 /// Looks twice while the world stands still: nothing is half done, and nothing changes.
 fn look(heap: &Heap, at: Offset) {
@@ -96,4 +100,42 @@ fn what_a_dead_one_began_is_undone_before_the_world_stands_still() {
 #[should_panic(expected = "half of an operation is seen")]
 fn what_a_dead_one_began_is_seen_if_it_is_not_undone() {
     DEAD.holds_without("leave: what was begun is undone");
+}
+
+/// A process ends, and another one takes its place and its lane and knocks at the gate, while who has
+/// closed that looks whose the lane is.
+const FOLLOWED: Model = Model::new(3, |segment| {
+    let (first, second) = (Process::first(segment), Process::another(segment));
+    let (slot, lane) = (second.heap().slot(), second.heap().me().unwrap().lane());
+    let heap = first.heap();
+    let still = Stillness::begin(&heap, Duration::ZERO).unwrap().expect("nobody is busy");
+    let busy = lane::lane(segment, lane).unwrap();
+    busy.state.store(BUSY, SeqCst);
+    let other = {
+        let segment = segment.clone();
+        thread::spawn(move || {
+            let (busy, slot_of) = (lane::lane(&segment, lane), process::slot(&segment, slot));
+            let (busy, slot_of) = (busy.unwrap(), slot_of.unwrap());
+            busy.state.store(IDLE, SeqCst);
+            lane::give_back(busy);
+            slot_of.state.store(FREE, Release);
+            slot_of.state.store(TAKEN, Release);
+            assert_eq!(lane::take(&segment, slot).unwrap(), lane);
+            assert!(!gate::enter(&busy.state, &segment.header().gate));
+        })
+    };
+    still.look_after(busy).expect("nothing is damaged");
+    other.join().unwrap();
+    drop(still);
+});
+
+#[test]
+fn who_takes_the_place_of_one_that_ends_is_no_damage() {
+    FOLLOWED.holds();
+}
+
+#[test]
+#[should_panic(expected = "nothing is damaged")]
+fn who_takes_the_place_of_one_that_ends_is_damage_if_only_its_place_is_looked_at() {
+    FOLLOWED.holds_without("world: the same lane");
 }

@@ -5,10 +5,14 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
-use crate::atomic::{AtomicU32, AtomicU64};
+use crate::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, SeqCst},
+};
 use crate::header::{
-    BITMAP_SIZE, Header, LANE_SIZE, LANES, LOG_SIZE, Layout, PROCESS_SIZE, PROCESSES,
+    BITMAP_SIZE, CHUNK, Header, LANE_SIZE, LANES, LOG_SIZE, Layout, PROCESS_SIZE, PROCESSES,
 };
 use crate::lane::Lane;
 use crate::object::{BODY, Head, SIZE};
@@ -36,8 +40,19 @@ pub enum Room {
 }
 
 /// What all processes of a model have mapped.
-#[derive(Clone, Debug)]
-pub struct Segment(Arc<Shared>);
+#[derive(Debug)]
+pub struct Segment {
+    shared: Arc<Shared>,
+    /// As in a real segment: each process knows by itself how far the heap reaches.
+    reach: AtomicUsize,
+}
+
+impl Clone for Segment {
+    fn clone(&self) -> Self {
+        let reach = AtomicUsize::new(self.shared.layout.data);
+        Self { shared: self.shared.clone(), reach }
+    }
+}
 
 #[derive(Debug)]
 struct Shared {
@@ -47,6 +62,8 @@ struct Shared {
     rows: BTreeMap<Offset, Vec<AtomicU64>>,
     halves: BTreeMap<Offset, AtomicU32>,
     lives: Vec<AtomicU32>,
+    /// Which chunks have memory: 1.
+    memory: Vec<AtomicU32>,
 }
 
 fn row(count: usize) -> Vec<AtomicU64> {
@@ -79,36 +96,43 @@ impl Segment {
             }
         }
         let lives = (0..PROCESSES).map(|_| AtomicU32::default()).collect();
-        Self(Arc::new(Shared { layout, header: Header::default(), parts, rows, halves, lives }))
+        let memory = (0..layout.chunks).map(|_| AtomicU32::default()).collect();
+        let header = Header::default();
+        let shared = Shared { layout, header, parts, rows, halves, lives, memory };
+        Self { shared: Arc::new(shared), reach: AtomicUsize::new(layout.data) }
     }
 
     /// Whose process lives: the kernel's locks, by slot.
     pub(crate) fn lives(&self) -> &[AtomicU32] {
-        &self.0.lives
+        &self.shared.lives
     }
 
     /// Where its parts are.
     pub fn layout(&self) -> &Layout {
-        &self.0.layout
+        &self.shared.layout
     }
 
     /// The header.
     pub fn header(&self) -> &Header {
-        &self.0.header
+        &self.shared.header
     }
 
     /// Whether a range is inside.
     pub fn check(&self, at: Offset, bytes: usize) -> Result<()> {
-        let end = self.0.layout.end;
-        if at <= end && bytes <= end - at {
+        let is_inside = |reach: usize| at <= reach && bytes <= reach - at;
+        if is_inside(self.reach.load(Relaxed)) {
             return Ok(());
         }
-        Err(Error::Corrupt("an offset points outside of the heap"))
+        let chunks = usize::try_from(self.header().chunks.load(Acquire)).unwrap_or(usize::MAX);
+        let reach = self.shared.layout.chunk(chunks.min(self.shared.layout.chunks));
+        self.reach.fetch_max(reach, Relaxed);
+        let is_known = is_inside(reach);
+        if is_known { Ok(()) } else { Err(Error::Corrupt("an offset points outside of the heap")) }
     }
 
     /// A word of 32 bits.
     pub fn word32(&self, at: Offset) -> Result<&AtomicU32> {
-        Ok(self.0.halves.get(&at).unwrap_or_else(|| panic!("the model has no half at {at}")))
+        Ok(self.shared.halves.get(&at).unwrap_or_else(|| panic!("the model has no half at {at}")))
     }
 
     /// A word of 64 bits.
@@ -122,14 +146,14 @@ impl Segment {
         if count == 0 {
             return Ok(&[]);
         }
-        if let Some((from, part)) = self.0.parts.range(..=at).next_back()
+        if let Some((from, part)) = self.shared.parts.range(..=at).next_back()
             && at < from + SIZE
             && let Some(head) = part.downcast_ref::<Head>()
         {
             let first = (at - from - BODY) / 8;
             return Ok(&head.body[first..first + count]);
         }
-        let (from, row) = self.0.rows.range(..=at).next_back().expect("a row");
+        let (from, row) = self.shared.rows.range(..=at).next_back().expect("a row");
         let first = (at - from) / 8;
         let found = row.get(first..first + count);
         Ok(found.unwrap_or_else(|| panic!("the model has no {count} words at {at}")))
@@ -138,16 +162,29 @@ impl Segment {
     /// Words in a row, as what they are.
     pub fn part<T: Part>(&self, at: Offset) -> Result<&T> {
         self.check(at, 8)?;
-        let part = self.0.parts.get(&at).and_then(|part| part.downcast_ref());
+        let part = self.shared.parts.get(&at).and_then(|part| part.downcast_ref());
         Ok(part.unwrap_or_else(|| panic!("the model has no such part at {at}")))
     }
 
     /// Does nothing.
     pub fn prefetch(&self, _: Offset) {}
 
-    /// All memory is there.
-    pub fn provide(&self, _: Offset, _: usize) -> Result<()> {
+    /// Notes which chunks have memory.
+    pub fn provide(&self, at: Offset, bytes: usize) -> Result<()> {
+        for memory in self.memory(at, bytes) {
+            memory.swap(1, SeqCst);
+        }
         Ok(())
+    }
+
+    /// Whether there is memory behind a range of the chunks, as the kernel knows.
+    pub(crate) fn has_memory(&self, at: Offset, bytes: usize) -> bool {
+        self.memory(at, bytes).iter().all(|memory| memory.fetch_add(0, SeqCst) == 1)
+    }
+
+    fn memory(&self, at: Offset, bytes: usize) -> &[AtomicU32] {
+        let Some(from) = at.checked_sub(self.shared.layout.data) else { return &[] };
+        &self.shared.memory[from / CHUNK..(from + bytes).div_ceil(CHUNK)]
     }
 
     /// Does nothing.

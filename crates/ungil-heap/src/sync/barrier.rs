@@ -5,9 +5,11 @@
 //! seen it, so that the next round can begin meanwhile.
 //!
 //! A party that dies while it waits breaks the barrier for the others, within some 20 ms, and no
-//! round is complete with a dead party: those who wait for it would do so in vain, and going on
-//! would be going on without it. [`reset`] makes the barrier usable again. A party that died before
-//! it came cannot be known: only a deadline helps against that.
+//! round is complete with a party that is known to be dead: those who wait for it would do so in
+//! vain, and going on would be going on without it. Whom somebody else is just cleaning up behind is
+//! not known to be dead yet, and counts as one who dies after it was let go. [`reset`] makes the
+//! barrier usable again. A party that died before it came cannot be known: only a deadline helps
+//! against that.
 //!
 //! Body word 3: the number of parties, and in bit 32 whether it is broken.
 
@@ -21,7 +23,7 @@ use crate::op::Op;
 use crate::segment::Offset;
 use crate::sync::waiters::{self, State, Waiter};
 use crate::sync::{self, Sort};
-use crate::{Error, Heap, Result, fault};
+use crate::{Error, Heap, Result, fault, mutation};
 
 const PARTIES: usize = BODY + 24;
 const BROKEN: u64 = 1 << 32;
@@ -101,13 +103,16 @@ pub fn wait(
     };
     fault::point("barrier: arrived");
     let waited = if is_last {
+        if mutation::is("barrier: complete is not yet open") {
+            open(heap, at, me)?;
+        }
         action().and_then(|()| open(heap, at, me))
     } else {
         until_answered(heap, at, me, deadline)
     };
     // If its round is over already, its error is nobody else's affair.
-    if waited.is_err() && is_undecided(waiters::state(heap, at, me)?) {
-        insist(|| break_up(heap, at, BROKEN))?;
+    if waited.is_err() {
+        insist(|| give_up(heap, at, me))?;
     }
     let state = insist(|| withdraw(heap, at, me))?;
     waited?;
@@ -147,7 +152,7 @@ fn arrive(
             let mut all = waiters::all(heap.segment(), at)?;
             let count = all.iter().filter(|waiter| is_inside(**waiter)).count();
             if count >= parties {
-                if waiters::forget_dead(heap, &mut all)? {
+                if waiters::forget_dead(heap, &mut all)? && !mutation::is("barrier: none is dead") {
                     drop(op);
                     break_up(heap, at, BROKEN)?;
                     return Ok(None);
@@ -199,7 +204,8 @@ fn until_answered(heap: &Heap, at: Offset, me: Holder, deadline: Option<Instant>
     while is_undecided(waiters::state(heap, at, me)?) {
         match waiters::park(heap, me, deadline)? {
             Slept::Woken => {}
-            Slept::NoTimeLeft => break_up(heap, at, BROKEN)?,
+            Slept::NoTimeLeft => give_up(heap, at, me)?,
+            Slept::Long if mutation::is("barrier: a look who lives") => {}
             Slept::Long => look_for_dead(heap, at)?,
         }
     }
@@ -229,15 +235,39 @@ fn withdraw(heap: &Heap, at: Offset, me: Holder) -> Result<Option<State>> {
     Ok(state)
 }
 
+/// Breaks the barrier, unless the calling thread got its answer at the last moment.
+fn give_up(heap: &Heap, at: Offset, me: Holder) -> Result<()> {
+    let is_mine = |waiter: &Waiter| waiter.holder == me && is_inside(*waiter);
+    break_up_if(heap, at, BROKEN, |all| {
+        all.iter().any(is_mine)
+            || mutation::is("barrier: an answer that came late")
+            || mutation::is("barrier: who has passed has passed")
+    })
+}
+
 /// Sends all away who wait, and leaves the barrier broken or as new.
 fn break_up(heap: &Heap, at: Offset, broken: u64) -> Result<()> {
+    break_up_if(heap, at, broken, |_| true)
+}
+
+/// As above, if that is still wanted when nobody else can answer any more.
+fn break_up_if(
+    heap: &Heap,
+    at: Offset,
+    broken: u64,
+    is_wanted: impl FnOnce(&[Waiter]) -> bool,
+) -> Result<()> {
     let parties = parties(heap, at)? as u64;
     let mut op = heap.op()?;
     op.lock(at)?;
     let mut all = waiters::all(heap.segment(), at)?;
+    if !is_wanted(&all) {
+        return Ok(());
+    }
     waiters::forget_dead(heap, &mut all)?;
     let mut called = Vec::new();
-    for waiter in all.iter_mut().filter(|waiter| is_inside(**waiter)) {
+    let is_late = mutation::is("barrier: who has passed has passed");
+    for waiter in all.iter_mut().filter(|waiter| is_late || is_inside(**waiter)) {
         waiter.state = State::Broken;
         called.push(*waiter);
     }

@@ -130,6 +130,11 @@ impl Cell {
         if self.tag() == Tag::OBJECT { Some(self.1 as usize) } else { None }
     }
 
+    /// The cell that refers to an object, which is counted by who stores it.
+    pub(crate) const fn to(at: Offset) -> Self {
+        Self(Tag::OBJECT as u64, at as u64)
+    }
+
     /// The cell of a value that needs no block and refers to nothing.
     #[inline]
     pub fn inline(value: &Value) -> Option<Self> {
@@ -223,7 +228,7 @@ pub fn store(op: &mut Op, value: &Value) -> Result<Cell> {
     match value {
         Value::Object(at) => {
             op.retain(*at)?;
-            Ok(Cell(Tag::OBJECT.into(), *at as u64))
+            Ok(Cell::to(*at))
         }
         Value::Str(text) => block(op, Tag::STR, text),
         Value::Bytes(text) => block(op, Tag::BYTES, text),

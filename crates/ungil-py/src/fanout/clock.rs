@@ -18,6 +18,12 @@ pub fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
 }
 
+/// Seconds of Python's users as nanoseconds; what is out of range is as near as can be.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+pub fn nanoseconds(seconds: f64) -> u64 {
+    (seconds * 1e9) as u64
+}
+
 /// Nanoseconds of processor that this process has used.
 pub fn processor() -> u64 {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)

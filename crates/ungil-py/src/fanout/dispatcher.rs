@@ -13,12 +13,15 @@ use pyo3::{PyTraverseError, PyVisit};
 use ungil_fanout::backoff::Backoff;
 use ungil_fanout::bucket::Bucket;
 use ungil_fanout::dispatch::{Dispatch, Membership, Next};
-use ungil_fanout::limit::{MOST_JITTER_NS, Opening, Outcome as Ended, Ticket};
+use ungil_fanout::limit::{Driver, MOST_JITTER_NS, Opening, Outcome as Ended, Ticket};
 
-use super::clock::{now, seconds};
+use super::clock::{nanoseconds, now, seconds};
 use super::cycles;
-use super::limiter::{Limiter, kind};
+use super::limiter::{Limiter, host_of, kind};
 use super::outcome::Outcome;
+
+/// Timers are not finer than that, ns.
+const MOMENT: u64 = 500_000;
 
 struct State {
     dispatch: Dispatch<Py<Outcome>>,
@@ -33,6 +36,8 @@ struct State {
     retried: u64,
     resumed: u64,
     most_running: usize,
+    /// When whoever has asked for the pause comes back, if nothing calls them before.
+    expected: Option<u64>,
 }
 
 impl State {
@@ -47,12 +52,12 @@ impl State {
         self.most_running = self.most_running.max(self.dispatch.running());
     }
 
-    /// An attempt has ended.
-    fn end(&mut self, outcome: &Outcome, ended: Ended, now: u64) {
+    /// An attempt has ended; whoever was asked wants to be asked again after so many nanoseconds.
+    fn end(&mut self, outcome: &Outcome, ended: Ended, asked: u64, now: u64) {
         self.dispatch.ended(outcome.membership);
         if let Some(limiter) = &mut self.limiter {
             let group = outcome.membership.map(|(group, _)| group);
-            limiter.ended(outcome.ticket(), outcome.started_at(), now, group, ended);
+            limiter.ended(outcome.ticket(), outcome.started_at(), now, group, (ended, asked));
             self.dispatch.limit = limiter.limit();
             if self.dispatch.most_jitter > 0 {
                 self.dispatch.most_jitter = limiter.most_jitter();
@@ -72,7 +77,18 @@ impl State {
     /// When time alone lets something start.
     fn pauses_until(&mut self, now: u64) -> Option<u64> {
         let raised = self.limiter.as_mut().and_then(|limiter| limiter.due());
-        self.dispatch.pauses_until(now, raised)
+        self.expected = self.dispatch.pauses_until(now, raised);
+        self.expected
+    }
+
+    /// Whether something may start earlier by now than when somebody comes back for it.
+    fn is_due_earlier(&mut self, now: u64) -> bool {
+        let expected = self.expected;
+        let until = self.pauses_until(now);
+        self.expected = expected;
+        until.is_some_and(|until| {
+            expected.is_none_or(|expected| until.saturating_add(MOMENT) < expected)
+        })
     }
 
     fn count_failure(&mut self, name: String) {
@@ -98,6 +114,11 @@ pub struct Dispatcher {
     wait: Option<Py<PyAny>>,
     /// Gives `(group, most)` or None for an item.
     group: Option<Py<PyAny>>,
+    /// Of `limit="auto"`, for which a URL is of the group of its host, if there is no `group`.
+    adapts: bool,
+    /// Gives the seconds after which whoever has caused an exception wants to be asked again, zero
+    /// if it does not tell, or None if it does not say that it is too much.
+    too_much: Option<Py<PyAny>>,
     /// The number of each group, as groups are whatever is hashable.
     groups: Py<PyDict>,
     /// Gives `(value,)` for an item that an earlier run has done, else None.
@@ -154,6 +175,12 @@ impl Dispatcher {
         self.state().pauses_until(now)
     }
 
+    /// Whether whoever waits for time has to be told that it is less by now: a limit may rise, or
+    /// an item be tried again, earlier than was known when they asked.
+    pub fn is_due_earlier(&self, now: u64) -> bool {
+        self.state().is_due_earlier(now)
+    }
+
     /// The loop that drives the items has come late.
     pub fn late(&self, lag: std::time::Duration) {
         let mut state = self.state();
@@ -206,9 +233,12 @@ impl Dispatcher {
     }
 
     fn membership(&self, item: &Bound<'_, PyAny>) -> PyResult<Membership> {
-        let Some(group) = &self.group else { return Ok(None) };
         let py = item.py();
-        let answer: Option<(Bound<'_, PyAny>, usize)> = group.bind(py).call1((item,))?.extract()?;
+        let answer: Option<(Bound<'_, PyAny>, usize)> = match &self.group {
+            Some(group) => group.bind(py).call1((item,))?.extract()?,
+            None if self.adapts => host_of(item).map(|host| (host, usize::MAX)),
+            None => None,
+        };
         let Some((name, most)) = answer else { return Ok(None) };
         let groups = self.groups.bind(py);
         let number = if let Some(number) = groups.get_item(&name)? {
@@ -228,7 +258,7 @@ impl Dispatcher {
         self.tell(py, &outcome);
         let index = ended.index;
         let mut state = self.state();
-        state.end(ended, Ended::Completed, now);
+        state.end(ended, Ended::Completed, 0, now);
         state.dispatch.finished(index, outcome);
     }
 
@@ -242,7 +272,8 @@ impl Dispatcher {
     ) {
         let ended = outcome.get();
         let (index, failures) = (ended.index, ended.attempts_so_far());
-        let why = kind(exception.bind(py));
+        let too_much = self.says_too_much(py, exception);
+        let why = if too_much.is_some() { Ended::Overloaded } else { kind(exception.bind(py)) };
         let may_again = failures <= self.retries && !self.state().dispatch.is_stopped();
         let again = may_again.then(|| self.asks_for_another(py, exception, failures));
         let again = again.transpose().unwrap_or_else(|error| {
@@ -258,7 +289,10 @@ impl Dispatcher {
             self.tell(py, &outcome);
         }
         let mut state = self.state();
-        state.end(ended, why, now);
+        state.end(ended, why, too_much.unwrap_or(0), now);
+        if let Some(asked) = too_much {
+            state.dispatch.slow_down(asked, now);
+        }
         if let Some((asked, exactly)) = again {
             let wait = if exactly { 0 } else { state.backoff.wait(failures) };
             let due = now.saturating_add(asked).saturating_add(wait);
@@ -298,6 +332,19 @@ impl Dispatcher {
         }
     }
 
+    /// After how many nanoseconds, at least one, whoever was asked wants to be asked again, if that
+    /// is what the exception says.
+    fn says_too_much(&self, py: Python<'_>, exception: &Py<PyBaseException>) -> Option<u64> {
+        let too_much = self.too_much.as_ref()?;
+        let seconds = too_much.bind(py).call1((exception,)).and_then(|it| it.extract());
+        let seconds: Option<f64> = seconds.unwrap_or_else(|error| {
+            // An interrupt, say, which must not be lost.
+            self.ended_by(error);
+            None
+        });
+        seconds.map(|seconds| nanoseconds(seconds).max(1))
+    }
+
     /// How many nanoseconds an item is to wait before it is tried again, and whether it is exactly
     /// that; `None` if it is not to be.
     fn asks_for_another(
@@ -311,8 +358,7 @@ impl Dispatcher {
         }
         let Some(wait) = &self.wait else { return Ok(Some((0, false))) };
         let asked: Option<(f64, bool)> = wait.bind(py).call1((exception, failures))?.extract()?;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
-        let asked = asked.map(|(seconds, exactly)| ((seconds * 1e9) as u64, exactly));
+        let asked = asked.map(|(seconds, exactly)| (nanoseconds(seconds), exactly));
         Ok(Some(asked.unwrap_or((0, false))))
     }
 
@@ -331,7 +377,7 @@ impl Dispatcher {
 #[pymethods]
 impl Dispatcher {
     #[new]
-    #[pyo3(signature = (input, *, limit, window, in_order, rate=None, retries=0, backoff=(0.0, 1.0, 0.0, 0.0), retry_if=None, wait=None, group=None, resume=None, finished=None, name=None, seed=1, opening=None))]
+    #[pyo3(signature = (input, *, limit, window, in_order, rate=None, retries=0, backoff=(0.0, 1.0, 0.0, 0.0), retry_if=None, wait=None, group=None, resume=None, finished=None, name=None, too_much=None, seed=1, opening=None))]
     #[expect(clippy::too_many_arguments, reason = "they are the options of a fan-out, by name")]
     fn new(
         py: Python<'_>,
@@ -348,17 +394,20 @@ impl Dispatcher {
         resume: Option<Py<PyAny>>,
         finished: Option<Py<PyAny>>,
         name: Option<Py<PyAny>>,
+        too_much: Option<Py<PyAny>>,
         seed: u64,
-        opening: Option<&str>,
+        opening: Option<(&str, bool)>,
     ) -> Self {
         // With an opening, `limit` is the ceiling of one that adapts.
-        let limiter = opening.map(|opening| {
+        let adapts = opening.is_some();
+        let limiter = opening.map(|(opening, threads)| {
             let opening = match opening {
                 "hosts" => Opening::Hosts,
                 "service" => Opening::Service,
                 _ => Opening::Unknown,
             };
-            Box::new(Limiter::new(limit, opening, now()))
+            let driver = if threads { Driver::Threads } else { Driver::Loop };
+            Box::new(Limiter::new(limit, opening, driver, now()))
         });
         let limit = limiter.as_ref().map_or(limit, |limiter| limiter.limit());
         let bucket = rate.map(|(per_second, burst)| Bucket::new(per_second, burst, now()));
@@ -378,10 +427,24 @@ impl Dispatcher {
             retried: 0,
             resumed: 0,
             most_running: 0,
+            expected: None,
         };
         let groups = PyDict::new(py).unbind();
         let state = Mutex::new(state);
-        Self { input, retries, retry_if, wait, group, groups, resume, finished, name, state }
+        Self {
+            input,
+            retries,
+            retry_if,
+            wait,
+            group,
+            adapts,
+            too_much,
+            groups,
+            resume,
+            finished,
+            name,
+            state,
+        }
     }
 
     /// The next to run, begun; `None` if none may start now.
@@ -499,6 +562,21 @@ impl Dispatcher {
         self.pauses_until(now).map(|until| seconds(until.saturating_sub(now)))
     }
 
+    /// Whether of `limit="auto"` nothing has ended yet, the items do not say where they go, and no
+    /// more may start: then somebody may look what they do.
+    #[getter]
+    pub fn in_the_dark(&self) -> bool {
+        self.state().limiter.as_ref().is_some_and(|limiter| limiter.is_in_the_dark())
+    }
+
+    /// Those that run do nothing but sleep.
+    pub fn asleep(&self) {
+        let mut state = self.state();
+        let State { limiter: Some(limiter), dispatch, .. } = &mut *state else { return };
+        limiter.asleep(now());
+        dispatch.limit = limiter.limit();
+    }
+
     /// The event loop has come so many seconds late.
     fn lagged(&self, lag: f64) {
         self.late(std::time::Duration::try_from_secs_f64(lag).unwrap_or_default());
@@ -560,6 +638,7 @@ impl Dispatcher {
         visit.call(&self.group)?;
         visit.call(&self.resume)?;
         visit.call(&self.finished)?;
+        visit.call(&self.too_much)?;
         visit.call(&self.name)?;
         visit.call(&self.groups)
     }

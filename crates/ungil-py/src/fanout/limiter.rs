@@ -3,14 +3,23 @@
 use std::iter::successors;
 
 use pyo3::exceptions::{PyConnectionError, PyOSError, PyTimeoutError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyAny;
-use ungil_fanout::limit::{Adaptive, Opening, Outcome as Ended, Sample, Settings, Ticket};
+use pyo3::types::{PyAny, PyInt, PyString, PyTuple};
+use ungil_fanout::limit::{
+    Adaptive, Driver, FEW, Opening, Outcome as Ended, Sample, Settings, Ticket,
+};
 
 use super::clock::processor;
 
 /// Of how many ends one reads the processor's time: it is a system call.
 const EACH: u64 = 32;
+
+/// How many threads are started before any item has come back: who uses threads is used to
+/// `ThreadPoolExecutor`'s 32; and how many be there a host for each, as the first come back before
+/// more are started.
+const FEW_THREADS: usize = 32;
+const MOST_THREADS: usize = 200;
 
 /// An adaptive limit, with what it has to be told.
 pub struct Limiter {
@@ -22,8 +31,14 @@ pub struct Limiter {
 }
 
 impl Limiter {
-    pub fn new(ceiling: usize, opening: Opening, now: u64) -> Self {
-        let adaptive = Adaptive::new(Settings { ceiling, opening, cpu_so_far: processor() }, now);
+    pub fn new(ceiling: usize, opening: Opening, driver: Driver, now: u64) -> Self {
+        let (first, at_once) = match driver {
+            Driver::Loop => (FEW, ceiling),
+            Driver::Threads => (FEW_THREADS, MOST_THREADS),
+        };
+        let settings =
+            Settings { ceiling, opening, first, at_once, driver, cpu_so_far: processor() };
+        let adaptive = Adaptive::new(settings, now);
         Self { adaptive, ends: 0, cpu_so_far: 0, due: None }
     }
 
@@ -45,7 +60,7 @@ impl Limiter {
         started: u64,
         finished: u64,
         group: Option<u64>,
-        outcome: Ended,
+        (outcome, asked): (Ended, u64),
     ) {
         // The first are what the limit opens with.
         if self.ends < EACH || self.ends.is_multiple_of(EACH) {
@@ -53,7 +68,25 @@ impl Limiter {
         }
         self.ends += 1;
         let cpu_so_far = self.cpu_so_far;
-        self.adaptive.finished(Sample { ticket, started, finished, cpu_so_far, outcome, group });
+        self.adaptive.finished(Sample {
+            ticket,
+            started,
+            finished,
+            cpu_so_far,
+            outcome,
+            asked,
+            group,
+        });
+    }
+
+    /// Whether nobody knows yet what the items are, and no more of them may start.
+    pub fn is_in_the_dark(&self) -> bool {
+        self.adaptive.is_in_the_dark()
+    }
+
+    /// Those that run do nothing but sleep.
+    pub fn asleep(&mut self, now: u64) {
+        self.adaptive.asleep(now);
     }
 
     /// Nothing may start: when that changes by itself.
@@ -78,6 +111,36 @@ impl Limiter {
     pub fn report(&self) -> String {
         self.adaptive.report().to_string()
     }
+}
+
+/// The host of an item that is a URL: a string with a scheme and a host, or what has both.
+pub fn host_of<'py>(item: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    if let Ok(text) = item.cast::<PyString>() {
+        // What cannot be encoded is no URL.
+        let host = text.to_str().ok().and_then(host_in);
+        return host.map(|host| PyString::new(item.py(), host).into_any());
+    }
+    if item.is_exact_instance_of::<PyInt>() || item.is_exact_instance_of::<PyTuple>() {
+        return None;
+    }
+    // Those of yarl and httpx. Other things may have a host without being one.
+    let part = |name| {
+        item.getattr_opt(name).ok().flatten().filter(PyAnyMethods::is_instance_of::<PyString>)
+    };
+    let (scheme, host) = (part(intern!(item.py(), "scheme")), part(intern!(item.py(), "host")));
+    scheme.and(host)
+}
+
+/// The host and the port in a URL (RFC 3986, section 3).
+fn host_in(text: &str) -> Option<&str> {
+    let (scheme, rest) = text.split_once("://")?;
+    let is_scheme = |it: u8| it.is_ascii_alphanumeric() || b"+-.".contains(&it);
+    if scheme.is_empty() || !scheme.bytes().all(is_scheme) {
+        return None;
+    }
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = authority.rsplit('@').next()?;
+    Some(host).filter(|host| !host.is_empty())
 }
 
 /// Whether an exception may come from load: it, or one of those that it was raised for.

@@ -228,8 +228,12 @@ impl Slot {
         if !slots.announced() {
             self.slots.call_method0(py, "announce")?;
         }
-        if next.is_some() && dispatcher.room() > 0 {
-            self.slots.call_method0(py, "open_soon")?;
+        if next.is_some() {
+            if dispatcher.room() > 0 {
+                self.slots.call_method0(py, "open_soon")?;
+            } else if slots.waits_for_time && dispatcher.is_due_earlier(now()) {
+                self.slots.call_method0(py, "rest")?;
+            }
         }
         Ok(next)
     }

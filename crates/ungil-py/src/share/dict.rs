@@ -8,6 +8,7 @@ use pyo3::exceptions::{PyKeyError, PyReferenceError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
+use ungil_heap::object::Kind;
 use ungil_heap::table::Cursor;
 use ungil_heap::value::Value;
 use ungil_heap::{Error, dict};
@@ -18,8 +19,9 @@ use super::convert::{self, simple};
 use super::dict_walk::Walk;
 use super::draft::{Drafts, finished, put};
 use super::errors::raised;
+use super::parked::{self, Park, Parked};
 use super::proxy::{Held, Hold};
-use super::{recent, slots};
+use super::slots;
 
 /// The proxy of a shared dict.
 #[pyclass(
@@ -245,6 +247,26 @@ impl Dict {
     }
 }
 
+static PARKED: Parked = Parked::new();
+
+impl Park for Dict {
+    const KIND: Kind = Kind::Dict;
+
+    fn hold(&mut self) -> &mut Hold {
+        &mut self.0
+    }
+
+    fn parked() -> &'static Parked {
+        &PARKED
+    }
+}
+
+impl From<Hold> for Dict {
+    fn from(hold: Hold) -> Self {
+        Self(hold)
+    }
+}
+
 /// The class whose subscripts take no detour.
 pub fn quick(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     slots::class::<Dict>(
@@ -253,6 +275,10 @@ pub fn quick(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
         &mut [
             ffi::PyType_Slot { slot: ffi::Py_mp_subscript, pfunc: get_item as *mut c_void },
             ffi::PyType_Slot { slot: ffi::Py_mp_ass_subscript, pfunc: set_item as *mut c_void },
+            ffi::PyType_Slot {
+                slot: ffi::Py_tp_dealloc,
+                pfunc: parked::end::<Dict> as *mut c_void,
+            },
             ffi::PyType_Slot::default(),
         ],
     )
@@ -267,8 +293,8 @@ unsafe extern "C" fn get_item(
     let quick = |py: Python<'_>| {
         // SAFETY: it keeps the key as well.
         let key = unsafe { Borrowed::from_ptr(py, key) };
-        let cell = dict::glance(&dict.0.shared.heap, dict.0.at, convert::key_cell(&key)?)?;
-        recent::object(py, cell)
+        let seen = dict::glance(&dict.0.shared.heap, dict.0.at, convert::key_cell(&key)?)?;
+        dict.0.seen(py, seen)
     };
     let slow = |py: Python<'_>| {
         // SAFETY: as above.

@@ -8,6 +8,7 @@ use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PySlice, PyType};
+use ungil_heap::object::Kind;
 use ungil_heap::slice::Slice;
 use ungil_heap::transaction::Transaction;
 use ungil_heap::{Error, list};
@@ -16,6 +17,7 @@ use super::convert::{self, plain};
 use super::draft::{Drafts, finished, put};
 use super::errors::raised;
 use super::list_iterator::ListIterator;
+use super::parked::{self, Park, Parked};
 use super::proxy::{Held, Hold};
 use super::{recent, slots};
 
@@ -378,6 +380,26 @@ fn quick_index(given: &Bound<'_, PyAny>) -> Option<isize> {
     (index != -1 || PyErr::take(given.py()).is_none()).then_some(index)
 }
 
+static PARKED: Parked = Parked::new();
+
+impl Park for List {
+    const KIND: Kind = Kind::List;
+
+    fn hold(&mut self) -> &mut Hold {
+        &mut self.0
+    }
+
+    fn parked() -> &'static Parked {
+        &PARKED
+    }
+}
+
+impl From<Hold> for List {
+    fn from(hold: Hold) -> Self {
+        Self(hold)
+    }
+}
+
 /// The class whose subscripts take no detour.
 pub fn quick(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     slots::class::<List>(
@@ -386,6 +408,10 @@ pub fn quick(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
         &mut [
             ffi::PyType_Slot { slot: ffi::Py_mp_subscript, pfunc: get_item as *mut c_void },
             ffi::PyType_Slot { slot: ffi::Py_mp_ass_subscript, pfunc: set_item as *mut c_void },
+            ffi::PyType_Slot {
+                slot: ffi::Py_tp_dealloc,
+                pfunc: parked::end::<List> as *mut c_void,
+            },
             ffi::PyType_Slot::default(),
         ],
     )
@@ -400,8 +426,8 @@ unsafe extern "C" fn get_item(
     let quick = |py: Python<'_>| {
         // SAFETY: it keeps the key as well.
         let key = unsafe { Borrowed::from_ptr(py, key) };
-        let cell = list::glance(&list.0.shared.heap, list.0.at, quick_index(&key)?)?;
-        recent::object(py, cell)
+        let seen = list::glance(&list.0.shared.heap, list.0.at, quick_index(&key)?)?;
+        list.0.seen(py, seen)
     };
     let slow = |py: Python<'_>| {
         // SAFETY: as above.

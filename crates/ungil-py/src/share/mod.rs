@@ -11,12 +11,15 @@ mod draft;
 mod errors;
 mod extension;
 mod fork;
+mod guarded;
 mod handle;
 mod heap;
 mod lately;
 mod list;
 mod list_iterator;
 mod monitor;
+mod parked;
+mod proxies;
 mod proxy;
 mod recent;
 mod set;
@@ -49,7 +52,7 @@ pub use transaction::{Transaction, leave_transaction, set_watch};
 /// Adds the classes that PyO3 does not make.
 pub fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
-    recent::prepare(py)?;
+    guarded::prepare(py)?;
     module.add("ABSENT", Absent)?;
     for class in [dict::quick(py)?, list::quick(py)?] {
         module.add(class.name()?, class)?;

@@ -1,14 +1,15 @@
 //! One Python object for each shared object that a process has in hand.
 
-use std::collections::HashMap;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyFrozenSet, PyTuple, PyType, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::types::{PyFrozenSet, PyTuple, PyType};
+use ungil_heap::brief::Seen;
 use ungil_heap::object::Kind;
 use ungil_heap::op::Op;
 use ungil_heap::roots::Root;
@@ -21,16 +22,18 @@ use super::deque::Deque;
 use super::dict::Dict;
 use super::errors::{interrupted, raised};
 use super::list::List;
+use super::proxies::Proxies;
 use super::set::Set;
 use super::structs::{self, Struct};
 use super::sync;
+use super::{parked, recent};
 
 /// A heap, and the proxies of its objects in this process.
 pub struct Shared {
     pub heap: Arc<Heap>,
     /// The file that it was made or opened as, if it has a name.
     pub path: Option<PathBuf>,
-    proxies: Mutex<HashMap<Offset, Py<PyWeakrefReference>>>,
+    proxies: Proxies,
     pub labels: structs::Labels,
 }
 
@@ -76,6 +79,15 @@ impl Hold {
         self.root.as_ref()
     }
 
+    /// Holds the object no longer, whose proxy is gone.
+    pub fn let_go(&mut self, py: Python<'_>) {
+        if let Some(root) = self.root.take() {
+            self.shared.proxies.forget(py, self.at);
+            // A damaged heap keeps the object, and there is nobody to tell.
+            drop(self.shared.heap.release(root));
+        }
+    }
+
     /// The Python object of a value that was read from this object.
     ///
     /// If it is, or has in it, a shared object that this process does not hold yet, `again` reads
@@ -98,6 +110,25 @@ impl Hold {
             Some(known) => built(py, value, &mut known.into_iter()),
             None => self.held(py, again),
         }
+    }
+
+    /// As above, of a cell that was just seen in this object, as a new reference. `None`: it takes
+    /// more than that.
+    #[inline]
+    pub fn seen(&self, py: Python<'_>, seen: Seen) -> Option<*mut ffi::PyObject> {
+        if seen.cell.is_whole() { recent::object(py, seen.cell) } else { self.nested(py, seen) }
+    }
+
+    /// The proxy of the object that was seen. What fails is done and told again by who asks.
+    #[inline(never)]
+    fn nested(&self, py: Python<'_>, seen: Seen) -> Option<*mut ffi::PyObject> {
+        let at = seen.cell.object()?;
+        if let Some(proxy) = self.shared.known(py, at) {
+            return Some(proxy.into_ptr());
+        }
+        let root = self.shared.heap.hold_seen(self.at, seen).ok()??;
+        let hold = Self { shared: self.shared.clone(), at, root: Some(root) };
+        self.shared.new_proxy(py, hold).ok().map(Bound::into_ptr)
     }
 
     /// The Python object of a value whose objects cannot go away: it has none, or they are held.
@@ -300,10 +331,8 @@ impl Drop for Held {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.shared.forget(self.at);
-        if let Some(root) = self.root.take() {
-            // A damaged heap keeps the object, and there is nobody to tell.
-            drop(self.shared.heap.release(root));
+        if self.root.is_some() {
+            Python::attach(|py| self.let_go(py));
         }
     }
 }
@@ -319,6 +348,11 @@ fn class(kind: Kind) -> Option<&'static PyOnceLock<Py<PyType>>> {
         Kind::Deque => Some(&CLASSES[3]),
         _ => None,
     }
+}
+
+/// The class of the proxies of a kind, if Python has declared it.
+pub fn class_of(py: Python<'_>, kind: Kind) -> Option<&Bound<'_, PyType>> {
+    Some(class(kind)?.get(py)?.bind(py))
 }
 
 /// Declares the class of the proxies of a kind: `"dict"`, `"list"`, `"set"`, `"deque"`, or the name of
@@ -344,7 +378,7 @@ impl Shared {
     /// A heap without proxies.
     pub fn new(heap: Arc<Heap>, path: Option<PathBuf>) -> Arc<Self> {
         let labels = structs::Labels::default();
-        Arc::new(Self { heap, path, proxies: Mutex::default(), labels })
+        Arc::new(Self { heap, path, proxies: Proxies::default(), labels })
     }
 
     /// Where other processes find the heap: at its name, or at this process as long as it lives.
@@ -359,8 +393,7 @@ impl Shared {
 
     /// The living proxy of an object, if this process has one.
     pub fn known<'py>(&self, py: Python<'py>, at: Offset) -> Option<Bound<'py, PyAny>> {
-        let proxies = self.proxies.lock().unwrap_or_else(PoisonError::into_inner);
-        proxies.get(&at)?.bind(py).upgrade()
+        self.proxies.living(py, at)
     }
 
     /// The living proxies of all objects in a value, in the order of their occurrence, if this
@@ -377,14 +410,45 @@ impl Shared {
         py: Python<'py>,
         root: Root,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let at = root.at();
-        let kind = object::head(self.heap.segment(), at).and_then(object::Head::kind);
-        let held = Held { shared: self.clone(), root: Mutex::new(Some(root)) };
-        if let Some(proxy) = self.known(py, at) {
+        let hold = Hold { shared: self.clone(), at: root.at(), root: Some(root) };
+        match self.known(py, hold.at) {
             // The object is held once, by that.
-            return Ok(proxy);
+            Some(proxy) => Ok(proxy),
+            None => self.new_proxy(py, hold),
         }
-        let class = match kind.map_err(raised)? {
+    }
+
+    /// The proxy of an object that has none.
+    fn new_proxy<'py>(
+        self: &Arc<Self>,
+        py: Python<'py>,
+        hold: Hold,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let at = hold.at;
+        let kind = object::head(self.heap.segment(), at).and_then(object::Head::kind);
+        let kind = kind.map_err(raised)?;
+        let revived = match kind {
+            Kind::Dict => parked::revive::<Dict>(py, hold),
+            Kind::List => parked::revive::<List>(py, hold),
+            _ => Err(hold),
+        };
+        let proxy = match revived {
+            Ok(proxy) => proxy,
+            Err(hold) => self.call_class(py, kind, hold)?,
+        };
+        self.proxies.enter(at, &proxy, class(kind).is_some())?;
+        Ok(proxy)
+    }
+
+    /// As above, by calling its class.
+    fn call_class<'py>(
+        self: &Arc<Self>,
+        py: Python<'py>,
+        kind: Kind,
+        mut hold: Hold,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let at = hold.at;
+        let class = match kind {
             Kind::Struct => None,
             Kind::Sync => {
                 let sort = ungil_heap::sync::sort(self.heap.segment(), at);
@@ -393,33 +457,15 @@ impl Shared {
             Kind::Gone => return Err(raised(Error::Stale)),
             kind => class(kind),
         };
-        let proxy = match class {
+        let given = Held { shared: self.clone(), root: Mutex::new(hold.root.take()) };
+        match class {
             Some(class) => {
                 let class = class.get(py);
                 let class =
                     class.ok_or_else(|| PyRuntimeError::new_err("import ungil.share first"))?;
-                class.bind(py).call1((held,))?
+                class.bind(py).call1((given,))
             }
-            None => structs::proxy(py, held, at)?,
-        };
-        let weak = PyWeakrefReference::new(&proxy)?;
-        let mut proxies = self.proxies.lock().unwrap_or_else(PoisonError::into_inner);
-        let old = proxies.insert(at, weak.unbind());
-        drop(proxies);
-        drop(old);
-        Ok(proxy)
-    }
-
-    /// The proxy of an object is gone.
-    fn forget(&self, at: Offset) {
-        let gone = Python::attach(|py| {
-            let mut proxies = self.proxies.lock().unwrap_or_else(PoisonError::into_inner);
-            // There may be a new one for the same object already.
-            match proxies.get(&at) {
-                Some(weak) if weak.bind(py).upgrade().is_none() => proxies.remove(&at),
-                _ => None,
-            }
-        });
-        drop(gone);
+            None => structs::proxy(py, given, at),
+        }
     }
 }

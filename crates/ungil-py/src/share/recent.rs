@@ -7,17 +7,16 @@
 
 use std::cell::UnsafeCell;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 use ungil_heap::value::{Cell, Value};
 
+use super::guarded;
+
 /// How many there are, a power of two. Each costs up to 80 bytes of a process with its object.
 const PLACES: usize = 256;
 
-/// Whether threads take turns, for which the interpreter must have a GIL.
-static IS_GUARDED: AtomicBool = AtomicBool::new(false);
 static RECENT: Recent = Recent(UnsafeCell::new([Place::EMPTY; PLACES]));
 
 struct Recent(UnsafeCell<[Place; PLACES]>);
@@ -33,13 +32,6 @@ struct Place {
 
 impl Place {
     const EMPTY: Self = Self { cell: Cell::NOTHING, object: ptr::null_mut() };
-}
-
-/// Looks whether the interpreter has a GIL. Without one, every object is made anew.
-pub fn prepare(py: Python<'_>) -> PyResult<()> {
-    let flags: String = py.import("sys")?.getattr("abiflags")?.extract()?;
-    IS_GUARDED.store(!flags.contains('t'), Relaxed);
-    Ok(())
 }
 
 /// A new reference to the Python object of a cell that is all of its value; a null pointer with an
@@ -89,7 +81,8 @@ fn make(cell: Cell, place: *mut Place) -> Option<*mut ffi::PyObject> {
             _ => return None,
         },
     };
-    if object.is_null() || !IS_GUARDED.load(Relaxed) {
+    // Without a GIL, every object is made anew.
+    if object.is_null() || !guarded::has_gil() {
         return Some(object);
     }
     // SAFETY: as `place` says. Neither integers nor strings run code when they are deleted, so that

@@ -75,8 +75,12 @@ impl Lean {
             self.go_on(py)?;
             // What happened at the beginning of the round is seen now.
             self.lag.note(self.dispatcher.get(), begun, now());
-            let is_busy = may_start_more || !self.ready.is_empty();
             let dispatcher = self.dispatcher.get();
+            if !may_start_more && dispatcher.in_the_dark() && self.tasks.all_sleep() {
+                dispatcher.asleep();
+                continue;
+            }
+            let is_busy = may_start_more || !self.ready.is_empty();
             if self.ended >= MANY || (!is_busy && dispatcher.is_ready()) {
                 return Ok(());
             }

@@ -120,6 +120,12 @@ impl Tasks {
         self.slots.iter().filter_map(|slot| slot.task.as_ref()).map(|task| task.birth).collect()
     }
 
+    /// Whether all of them do nothing but sleep.
+    pub fn all_sleep(&self) -> bool {
+        let mut tasks = self.slots.iter().filter_map(|slot| slot.task.as_ref());
+        tasks.all(|task| matches!(task.waiting, Waiting::Timer))
+    }
+
     /// Takes all out, for good.
     pub fn drain(&mut self) -> Vec<Task> {
         self.free.clear();
