@@ -104,6 +104,6 @@ impl Heap {
         lane.used.store(0, Relaxed);
         lane.more.store(0, Relaxed);
         let is_open = gate::enter(&lane.state, &self.segment.header().gate);
-        Ok(is_open.then_some(Busy { me, state: &lane.state }))
+        Ok(is_open.then(|| Busy { me, state: &lane.state }))
     }
 }

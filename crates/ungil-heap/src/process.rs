@@ -129,7 +129,7 @@ impl Claim {
     /// Claims a slot, unless its holder lives or somebody else is at it.
     pub fn take(segment: &Segment, slot: usize) -> Result<Option<Self>> {
         let file = kernel::open(segment)?;
-        Ok(kernel::lock(&file, slot)?.then_some(Self { slot, file }))
+        Ok(kernel::lock(&file, slot)?.then(|| Self { slot, file }))
     }
 }
 

@@ -142,7 +142,11 @@ pub(crate) struct Table<'o> {
 impl<'o> Table<'o> {
     /// Locks the table of the process in slot `index`.
     pub(crate) fn lock(op: &Op<'o>, index: usize) -> Result<Self> {
-        let (heap, me) = (op.heap(), op.me());
+        Self::lock_by(op.heap(), op.me(), index)
+    }
+
+    /// The same for `me`, who has an operation under way.
+    pub(crate) fn lock_by(heap: &'o Heap, me: lock::Holder, index: usize) -> Result<Self> {
         let slot = process::slot(&heap.segment, index)?;
         let is_first = lock::Holder::of(slot.roots_lock.load(Relaxed)) != Some(me);
         if mutation::is("roots: a lock") {
@@ -159,8 +163,9 @@ impl<'o> Table<'o> {
     #[inline]
     pub(crate) fn lock_free(heap: &'o Heap, me: lock::Holder) -> Result<Option<Self>> {
         let slot = process::slot(&heap.segment, heap.slot())?;
-        let is_got = lock::try_acquire(&slot.roots_lock, me);
-        Ok(is_got.then_some(Self { heap, me, slot, is_first: true }))
+        let is_got = lock::try_acquire(&slot.roots_lock, me) || mutation::is("roots: a free lock");
+        // Made only then: it lets go of the lock when it is dropped.
+        Ok(is_got.then(|| Self { heap, me, slot, is_first: true }))
     }
 
     /// Whether the next entry needs no memory.
@@ -238,7 +243,7 @@ impl<'o> Table<'o> {
     }
 
     /// Frees an entry.
-    fn remove(&self, index: u32) -> Result<()> {
+    pub(crate) fn remove(&self, index: u32) -> Result<()> {
         let words = self.entry(index)?;
         words[1].store(u64::from(self.slot.roots_free.load(Relaxed)), Relaxed);
         words[0].store(0, Relaxed);

@@ -14,6 +14,7 @@ mod memory;
 mod pins;
 mod semaphores;
 mod standstill;
+mod tables;
 mod transactions;
 mod versions;
 mod waiters;

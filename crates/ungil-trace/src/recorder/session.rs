@@ -80,7 +80,7 @@ impl Session {
         // Where there are no locks nobody cleans up.
         let is_locked = try_lock(&open).unwrap_or(true);
         let is_there = fs::metadata(&directory)?.ino() == open.metadata()?.ino();
-        Ok((is_locked && is_there).then_some(Self { directory, _open: open }))
+        Ok((is_locked && is_there).then(|| Self { directory, _open: open }))
     }
 
     /// Where processes put their tables.
