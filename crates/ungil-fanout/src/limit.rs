@@ -307,7 +307,7 @@ impl Adaptive {
             }
             start.judged += 1;
             let level = rung.level;
-            let Some(place) = rung.place(self.processor.each_ns()) else { continue };
+            let Some(place) = rung.place(|level| self.processor.own_ns(level)) else { continue };
             self.processor.round(true);
             self.story.level(level, place.latency_ns());
             let limit = self.slots.wanted;
@@ -324,7 +324,7 @@ impl Adaptive {
     /// Judges the round that goes on, and begins the next.
     fn judge(&mut self, now: u64) {
         let wait_ns = self.processor.round(self.opening.take().is_some());
-        let place = self.round.place(self.processor.each_ns());
+        let place = self.round.place(|level| self.processor.own_ns(level));
         self.trouble.judged(now);
         if let Some(place) = place {
             self.story.level(place.level, wait_ns.unwrap_or(place.latency_ns()));

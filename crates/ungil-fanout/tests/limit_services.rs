@@ -98,3 +98,20 @@ fn threads_that_keep_each_other_waiting_for_the_gil_stay_few() {
     let auto = keeps_up(&threads(5_000, MS, 200_000), of_threads());
     assert!(auto.most_in_flight <= 50, "{}", auto.most_in_flight);
 }
+
+#[test]
+fn a_knee_anywhere_is_found_with_hardly_more_than_twice_as_many() {
+    for (latency, dead, most, longest) in [
+        (CONSTANT, 0.0, 2.15, 1.25),
+        (CONSTANT, 0.05, 2.15, 1.25),
+        // By chance half of them are back early, however long the line is.
+        (Latency::Exponential(100 * MS), 0.0, 2.15, 1.45),
+    ] {
+        for (knee, cpu_ns) in (60..160).step_by(14).zip([20_000, 60_000, 120_000].iter().cycle()) {
+            let world = World { knee, cpu_ns: *cpu_ns, latency, dead, dead_after: S, ..world() };
+            let auto = within(longest, &world, unknown());
+            let times = auto.most_inside as f64 / knee as f64;
+            assert!(times <= most, "{knee}, {cpu_ns} ns, {latency:?}, {dead}: {times:.2}");
+        }
+    }
+}

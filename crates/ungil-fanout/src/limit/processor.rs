@@ -8,6 +8,9 @@ const AT_HAND: f32 = 4.0;
 /// By how much what is needed may grow in a round.
 const MORE: f32 = 1.5;
 
+/// How many items go on together, about, where they do not come one by one.
+const BURST: f32 = 8.0;
+
 /// Below this it is not in sight.
 const IDLE: f32 = 0.7;
 
@@ -131,10 +134,13 @@ impl Processor {
         })
     }
 
-    /// For how long each item that runs may keep the others waiting, ns: not at all while the
-    /// processor is idle, and for as long as it needs it when that is busy.
-    pub fn each_ns(&self) -> f32 {
-        self.per_item_ns.unwrap_or(0.0) * self.busy.min(1.0)
+    /// For how long an item may have waited for this process while `level` ran, ns: not at all
+    /// while the processor is idle, for a short line of others when it is used, and for all others
+    /// when it is busy.
+    pub fn own_ns(&self, level: f32) -> f32 {
+        let busy = self.busy.min(1.0);
+        let line = BURST * busy / (1.0 - busy);
+        self.per_item_ns.unwrap_or(0.0) * line.min(level)
     }
 
     /// The level that the processor allows, if `level` brings that in sight.

@@ -8,7 +8,7 @@ pub(super) const MOST: u32 = 256;
 
 /// The shares of a round whose quickest members are averaged. Comparisons use the first that both
 /// sides have; the second is for when time matters more, and for rounds whose members hang.
-const SHARES: [f32; 2] = [0.6, 0.3];
+const SHARES: [f32; 3] = [0.9, 0.6, 0.3];
 
 /// Nothing is known to better than one percent.
 const SHARPEST: f32 = 0.01;
@@ -60,7 +60,7 @@ impl Place {
             (Some(gap), _) | (None, Some(gap)) => gap,
             (None, None) => return Gap { rise: 0.0, error: f32::INFINITY },
         };
-        let own_ns = self.own_ns.max(before.own_ns);
+        let own_ns = MOMENT_NS + (self.own_ns - before.own_ns).abs();
         let share = own_ns / self.latency_ns().min(before.latency_ns()).max(1.0);
         let rise = (gap.rise.abs() - share.ln_1p()).max(0.0).copysign(gap.rise);
         Gap { rise, ..gap }
@@ -168,7 +168,7 @@ impl Round {
             from: level * sampling.from,
             wanted: sampling.members.min(MOST),
             stride: sampling.stride.max(1),
-            share: SHARES[usize::from(sampling.early)],
+            share: SHARES[1 + usize::from(sampling.early)],
             last_start: now,
             last_return: now,
             all,
@@ -239,9 +239,9 @@ impl Round {
         (self.certain != 0).then_some(self.certain)
     }
 
-    /// What it has found, if that is anything. Each item that runs may keep the others waiting for
-    /// `each_ns`.
-    pub fn place(&mut self, each_ns: f32) -> Option<Place> {
+    /// What it has found, if that is anything. `own_ns` is for how long an item may have waited for
+    /// this process at a level.
+    pub fn place(&mut self, own_ns: impl FnOnce(f32) -> f32) -> Option<Place> {
         let members = self.entered - self.refused;
         if self.all.is_empty() {
             return None;
@@ -253,7 +253,7 @@ impl Round {
         let level = self.levels / self.entered as f32;
         Some(Place {
             level,
-            own_ns: MOMENT_NS + level * each_ns,
+            own_ns: own_ns(level),
             weight: members as f32,
             all: spots(&mut self.all, members),
             own: spots(&mut self.own, members),
@@ -331,7 +331,7 @@ mod tests {
         round.returns(600, Some(600.0_f32.sqrt()), None);
         // Six of ten, and the other four have run for as long as the slowest of them.
         assert!(round.ready(601));
-        assert!(round.place(0.0).is_some_and(|place| place.weight > 9.9));
+        assert!(round.place(|_| 0.0).is_some_and(|place| place.weight > 9.9));
     }
 
     #[test]
@@ -353,15 +353,15 @@ mod tests {
         }
         assert!(!round.ready(3_999));
         assert!(round.ready(4_000));
-        let place = round.place(0.0).expect("three have come back");
-        assert_eq!(place.all.map(|spot| spot.is_some()), [false, true]);
+        let place = round.place(|_| 0.0).expect("three have come back");
+        assert_eq!(place.all.map(|spot| spot.is_some()), [false, false, true]);
     }
 
     #[test]
     fn a_round_of_which_all_were_refused_has_found_nothing() {
         let mut round = round(ALL, 10);
         (0..10).for_each(|_| round.returns(1, None, None));
-        assert!(round.ready(1) && round.place(0.0).is_none());
+        assert!(round.ready(1) && round.place(|_| 0.0).is_none());
     }
 
     #[test]
@@ -380,7 +380,7 @@ mod tests {
                 let latency = factor * (1e9 + 1e7 * f32::from(number)) * slow;
                 round.returns(1, Some(latency.sqrt()), None);
             }
-            round.place(0.0).expect("all have come back")
+            round.place(|_| 0.0).expect("all have come back")
         };
         let gap = place(2.0).since(&place(1.0));
         assert!((gap.rise - std::f32::consts::LN_2).abs() < 0.01, "{gap:?}");
@@ -394,7 +394,7 @@ mod tests {
                 let usual = 1e4 * f32::from(number).powi(2);
                 round.returns(1, Some(factor * usual), Some(factor));
             }
-            round.place(0.0).expect("all have come back")
+            round.place(|_| 0.0).expect("all have come back")
         };
         let gap = place(1.1).since(&place(1.0));
         assert!((gap.rise - 2.0 * 1.1_f32.ln()).abs() < 0.01 && gap.error < 0.05, "{gap:?}");

@@ -174,7 +174,8 @@ impl Search {
                 // No more than half of the way to what was slow.
                 let halfway = (level * self.slow).sqrt().max(level * GENTLE);
                 let next = (level * self.growth).min(halfway);
-                self.growth = (self.growth * self.growth).min(RAMP);
+                let most = if self.knee.is_some() { GENTLE * GENTLE } else { RAMP };
+                self.growth = (self.growth * self.growth).min(most);
                 return next;
             }
         } else if ramping {
@@ -345,7 +346,7 @@ impl Search {
         )]
         let members = members.min(MOST as f32) as u32;
         // While the level rises only those count that were started near its top.
-        let from = if ramping { (1.0 - members as f32 / level).clamp(0.6, 0.9) } else { 0.9 };
+        let from = if ramping { (1.0 - members as f32 / level).clamp(0.75, 0.9) } else { 0.9 };
         Sampling { members, stride: 1, early, from }
     }
 }

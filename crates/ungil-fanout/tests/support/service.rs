@@ -194,6 +194,8 @@ pub struct Run {
     pub latencies: Vec<u64>,
     pub refused: usize,
     pub most_in_flight: usize,
+    /// At the service, in line or served.
+    pub most_inside: usize,
     /// The limit whenever it changed, with the time.
     pub limits: Vec<(u64, usize)>,
     /// What each item's attempt took, in order of its end: when it ended, and the latency.
@@ -298,6 +300,7 @@ pub fn run(world: &World, limit: &mut impl Limit) -> Run {
         latencies: Vec::with_capacity(world.items),
         refused: 0,
         most_in_flight: 0,
+        most_inside: 0,
         limits: vec![(0, limit.limit())],
         ends: Vec::with_capacity(world.items),
     };
@@ -350,6 +353,7 @@ pub fn run(world: &World, limit: &mut impl Limit) -> Run {
                 service.shared.push(Reverse((end, number)));
                 service.next_end(&mut events);
             }
+            out.most_inside = out.most_inside.max(service.inside);
             continue;
         }
         if let Some(due) = limit.due().filter(|due| next.is_none_or(|time| *due < time)) {
