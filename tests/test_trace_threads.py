@@ -148,7 +148,8 @@ def test_threads_in_sub_interpreters_have_their_names_stacks_and_gils(
     def is_keeping(stack: list[str]) -> bool:
         return stack[0] == "keep (<string>:7)"
 
-    words = [python.path, PROGRAMS / "hosted.py", "2", "10000000", over]
+    # Holds are told of from 100 ms of computing on, which is a third of each here.
+    words = [python.path, PROGRAMS / "hosted.py", "2", "30000000", over]
     with Running(tmp_path, [*words, "elsewhere"] if elsewhere else words) as running:
         running.wait_until(are_seen)
         over.touch()
