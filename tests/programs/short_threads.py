@@ -6,6 +6,7 @@ Usage: short_threads.py THREADS AT_A_TIME TIMES; runs on Python 2.7 and later.
 import os
 import sys
 import threading
+import time
 
 try:
     from _thread import _count as running
@@ -31,4 +32,4 @@ for _ in range(count // at_a_time):
     # 2.7's join() returns before a thread has ended, and one that is left behind when the program
     # exits is never done with the GIL. A thread is not counted any more when it gives it up for good.
     while running():
-        os.read(null, 1)
+        time.sleep(0.001)
