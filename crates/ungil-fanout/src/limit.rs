@@ -188,42 +188,6 @@ impl Adaptive {
         Ticket { round: self.round.number, is_member, cohort, crowd }
     }
 
-    /// An item starts while the limit opens.
-    #[cold]
-    fn opens(&mut self, now: u64, group: Option<u64>) {
-        let active = self.active() as f32;
-        let Some(start) = &mut self.opening else { return };
-        if start.started(group) == Some(Opening::Hosts) {
-            self.slots = Release::at(self.at_once);
-        }
-        if start.is_shared(group) {
-            // What runs may be as much as they can stand.
-            start.opening = Opening::Service;
-            self.slots = Release::at(self.in_flight);
-        }
-        let limit = self.slots.open;
-        self.story.highest = self.story.highest.max(limit);
-        if active > self.round.level {
-            self.trouble.changed(limit as f32, now);
-            start.rung(&mut self.round, limit, now);
-        }
-    }
-
-    /// Whether nothing has ended yet of items that do not say where they go, and no more may start.
-    pub fn is_in_the_dark(&self) -> bool {
-        let unknown = self.opening.as_ref().is_some_and(|it| it.opening == Opening::Unknown);
-        unknown && self.story.finished == 0 && self.is_full()
-    }
-
-    /// All that run do nothing but sleep: they are asking nothing of any service.
-    pub fn asleep(&mut self, now: u64) {
-        let Some(start) = &mut self.opening else { return };
-        start.opening = Opening::Hosts;
-        self.slots = Release::at(self.at_once);
-        self.story.highest = self.story.highest.max(self.slots.open);
-        self.trouble.changed(self.slots.open as f32, now);
-    }
-
     /// An attempt has ended.
     pub fn finished(&mut self, sample: Sample) {
         let now = sample.finished;
@@ -252,7 +216,7 @@ impl Adaptive {
             self.round.returns(now, latency, own);
         }
         if let Some(start) = &mut self.opening {
-            start.ended(sample.group);
+            start.ended(sample.group, latency_ns, sample.cpu_so_far);
             if is_member && round != self.round.number {
                 let rung = start.rungs.get_mut(round.saturating_sub(1) as usize);
                 if let Some(rung) = rung {
@@ -296,29 +260,6 @@ impl Adaptive {
     fn open_slots(&mut self, now: u64) {
         self.slots.advance(now);
         self.resting.wake(now);
-    }
-
-    /// Judges what is known of the opening's rounds, lowest first.
-    fn judge_rungs(&mut self, now: u64) {
-        while let Some(start) = &mut self.opening {
-            let Some(rung) = start.rungs.get_mut(start.judged) else { return };
-            if !rung.ready(now) {
-                return;
-            }
-            start.judged += 1;
-            let level = rung.level;
-            let Some(place) = rung.place(|level| self.processor.own_ns(level)) else { continue };
-            self.processor.round(true);
-            self.story.level(level, place.latency_ns());
-            let limit = self.slots.wanted;
-            if let Some(knee) = self.search.rung(place, level) {
-                self.opening = None;
-                self.set(knee, Reason::Latency, now);
-                self.next_round(Some(&place), now);
-            } else if self.processor_cap() < limit as f32 {
-                self.slots = Release::at(whole(self.processor_cap(), limit));
-            }
-        }
     }
 
     /// Judges the round that goes on, and begins the next.

@@ -75,6 +75,44 @@ fn items_that_only_sleep_are_all_started_as_soon_as_that_is_known() {
 }
 
 #[test]
+fn threads_that_still_sleep_when_some_have_ended_are_as_many_as_a_processor_can_keep_up_with() {
+    let settings = Settings {
+        first: 32,
+        at_once: 200,
+        driver: Driver::Threads,
+        ..Settings::new(2_000, Opening::Unknown)
+    };
+    let mut limit = Adaptive::new(settings, 0);
+    let mut running: Vec<Sample> = Vec::new();
+    let mut start = |limit: &mut Adaptive, count: usize, now: u64| {
+        running.extend((0..count).map(|_| Sample {
+            ticket: limit.started(now, None),
+            started: now,
+            finished: now + 20 * MS,
+            cpu_so_far: 0,
+            outcome: Outcome::Completed,
+            asked: 0,
+            group: None,
+        }));
+        running.clone()
+    };
+    start(&mut limit, 32, 0);
+    limit.asleep(MS);
+    assert_eq!(limit.limit(), 200);
+    let running = start(&mut limit, 168, MS);
+    assert!(!limit.is_in_the_dark(), "nothing is known yet of what an item takes");
+    for (number, sample) in (1..).zip(&running[..60]) {
+        limit.finished(Sample { cpu_so_far: number * 50_000, ..*sample });
+    }
+    assert!(limit.is_in_the_dark());
+    assert_eq!(limit.limit(), 200, "unless somebody says that they still sleep");
+    limit.asleep(20 * MS);
+    // 20 ms of sleep and 50 µs of processor each.
+    assert!((380..420).contains(&limit.limit()), "{}", limit.limit());
+    assert!(!limit.is_in_the_dark());
+}
+
+#[test]
 fn where_items_name_a_service_nobody_needs_to_look_whether_they_sleep() {
     let mut limit = limit(Opening::Unknown, 20_000);
     for now in 0..16 {

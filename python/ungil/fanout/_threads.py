@@ -77,7 +77,8 @@ class Slots:
         """Whether those that run do nothing but sleep."""
         with self._lock:
             threads = list(self._running.values())
-        return threads_sleep(threads)
+        # When some have ended others are about to begin.
+        return threads_sleep(threads, all_at_once=self._dispatcher.progress[1] == 0)
 
     def wait_for_all(self) -> None:
         """Starts nothing more, and comes back when no thread runs but the abandoned ones."""
@@ -256,6 +257,8 @@ class Threads:
         dispatcher, slots = self._dispatcher, self._slots
         slots.collected()
         slots.open()
+        if self._look() == 0:
+            slots.open()
         while not (dispatcher.ready or dispatcher.ended or self._woken):
             waits = (slots.abandon_overdue(), dispatcher.pause, self._look(), LONGEST_SECONDS)
             with suppress(Empty):

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use super::round::{MOST, Round, Sampling};
 use super::search::RAMP;
+use super::{Adaptive, Reason, Release, whole};
 
 /// What the items are taken for before anything has come back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,12 +27,63 @@ pub enum Opening {
 /// How many are started at first. A service that cannot stand these cannot stand anybody.
 pub const FEW: usize = 16;
 
+/// How many have to end before what an item takes of the processor is known.
+const ENDED: u32 = 48;
+
+/// What was seen of items that do nothing but sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slept {
+    /// Nothing, or that they do something else.
+    Unseen,
+    /// The first of them all slept.
+    Once,
+    /// So did as many as may be started at once, when some had ended.
+    Again,
+}
+
+/// What those took that have ended.
+#[derive(Debug, Default)]
+struct Ends {
+    number: u32,
+    took_ns: f32,
+    /// How many had ended, and the processor time of the process, when the first had, and of late.
+    /// What it took to start those that are started at once is in neither.
+    first: Option<(u32, u64)>,
+    latest: (u32, u64),
+}
+
+impl Ends {
+    fn count(&mut self, latency_ns: f32, cpu_so_far: u64) {
+        self.number += 1;
+        self.took_ns += latency_ns;
+        if cpu_so_far > self.latest.1 {
+            // The processor's time is not read at each end.
+            self.latest = (self.number, cpu_so_far);
+            self.first.get_or_insert(self.latest);
+        }
+    }
+
+    /// How long an item takes, ns.
+    fn latency_ns(&self) -> f32 {
+        self.took_ns / self.number.max(1) as f32
+    }
+
+    /// What an item takes of the processor, ns, if enough have ended.
+    fn each_ns(&self) -> Option<f32> {
+        let (number, cpu) = self.first?;
+        let ended = self.latest.0 - number;
+        (ended >= ENDED).then(|| (self.latest.1 - cpu) as f32 / ended as f32)
+    }
+}
+
 /// The state of the limit while it opens.
 #[derive(Debug)]
 pub(super) struct Start {
     pub opening: Opening,
     /// Whether that was concluded from their groups.
     concluded: bool,
+    slept: Slept,
+    ends: Ends,
     groups: [Option<u64>; FEW],
     started: usize,
     /// How many run, of each group.
@@ -47,6 +99,8 @@ impl Start {
         Self {
             opening,
             concluded: false,
+            slept: Slept::Unseen,
+            ends: Ends::default(),
             groups: [None; FEW],
             started: 0,
             visits: HashMap::new(),
@@ -76,7 +130,8 @@ impl Start {
     }
 
     /// An item has ended.
-    pub fn ended(&mut self, group: Option<u64>) {
+    pub fn ended(&mut self, group: Option<u64>, latency_ns: f32, cpu_so_far: u64) {
+        self.ends.count(latency_ns, cpu_so_far);
         if let Some(visits) = group.and_then(|group| self.visits.get_mut(&group)) {
             *visits = visits.saturating_sub(1);
         }
@@ -104,5 +159,88 @@ impl Start {
         done.close();
         self.rungs.push(done);
         round.open(number, level, Sampling { members: MOST, stride, early: true, from: 0.0 }, now);
+    }
+}
+
+/// While it opens.
+impl Adaptive {
+    /// An item starts.
+    #[cold]
+    pub(super) fn opens(&mut self, now: u64, group: Option<u64>) {
+        let active = self.active() as f32;
+        let Some(start) = &mut self.opening else { return };
+        if start.started(group) == Some(Opening::Hosts) {
+            self.slots = Release::at(self.at_once);
+        }
+        if start.is_shared(group) {
+            // What runs may be as much as they can stand.
+            start.opening = Opening::Service;
+            self.slots = Release::at(self.in_flight);
+        }
+        let limit = self.slots.open;
+        self.story.highest = self.story.highest.max(limit);
+        if active > self.round.level {
+            self.trouble.changed(limit as f32, now);
+            start.rung(&mut self.round, limit, now);
+        }
+    }
+
+    /// Whether somebody should look if those that run do nothing but sleep, and say
+    /// [`asleep`](Self::asleep): nothing has ended yet of items that do not say where they go, and
+    /// no more may start; or they slept then, and it is known by now what an item takes.
+    pub fn is_in_the_dark(&self) -> bool {
+        let Some(start) = &self.opening else { return false };
+        match start.slept {
+            Slept::Unseen => {
+                let unknown = start.opening == Opening::Unknown;
+                unknown && self.story.finished == 0 && self.is_full()
+            }
+            Slept::Once => self.slots.open < self.ceiling && start.ends.each_ns().is_some(),
+            Slept::Again => false,
+        }
+    }
+
+    /// All that run do nothing but sleep: they are asking nothing of any service. Said again when
+    /// some have ended, it lets as many run as one processor can keep up with.
+    pub fn asleep(&mut self, now: u64) {
+        let Some(start) = &mut self.opening else { return };
+        start.opening = Opening::Hosts;
+        let limit = if start.slept == Slept::Unseen {
+            start.slept = Slept::Once;
+            self.at_once
+        } else {
+            start.slept = Slept::Again;
+            self.processor.sleep = true;
+            let each_ns = start.ends.each_ns().unwrap_or(f32::INFINITY);
+            // Little's law. None more: a thread takes as long to start as some items.
+            let enough = start.ends.latency_ns() / each_ns;
+            whole(enough, self.ceiling).max(self.slots.open)
+        };
+        self.slots = Release::at(limit);
+        self.story.highest = self.story.highest.max(self.slots.open);
+        self.trouble.changed(self.slots.open as f32, now);
+    }
+
+    /// Judges what is known of the opening's rounds, lowest first.
+    pub(super) fn judge_rungs(&mut self, now: u64) {
+        while let Some(start) = &mut self.opening {
+            let Some(rung) = start.rungs.get_mut(start.judged) else { return };
+            if !rung.ready(now) {
+                return;
+            }
+            start.judged += 1;
+            let level = rung.level;
+            let Some(place) = rung.place(|level| self.processor.own_ns(level)) else { continue };
+            self.processor.round(true);
+            self.story.level(level, place.latency_ns());
+            let limit = self.slots.wanted;
+            if let Some(knee) = self.search.rung(place, level) {
+                self.opening = None;
+                self.set(knee, Reason::Latency, now);
+                self.next_round(Some(&place), now);
+            } else if self.processor_cap() < limit as f32 {
+                self.slots = Release::at(whole(self.processor_cap(), limit));
+            }
+        }
     }
 }

@@ -44,6 +44,8 @@ pub(super) struct Processor {
     /// When the round began.
     then: Count,
     driver: Driver,
+    /// Whether items do nothing but sleep, so that their waits do not differ.
+    pub sleep: bool,
     /// Processor time of an item, ns: of late, and in the latest round.
     pub per_item_ns: Option<f32>,
     latest_ns: Option<f32>,
@@ -63,6 +65,7 @@ impl Processor {
             running: 0,
             then: now,
             driver,
+            sleep: false,
             per_item_ns: None,
             latest_ns: None,
             needed: None,
@@ -128,6 +131,7 @@ impl Processor {
         let needed = self.needed?;
         Some(match self.driver {
             // The kernel lets the next one go on at once; and each more wants the GIL.
+            Driver::Threads if self.sleep => needed + AT_HAND,
             Driver::Threads => 1.6 * needed + AT_HAND,
             // The loop does not look all the time for those that can go on.
             Driver::Loop => 2.0 * (needed + MOMENT_NS / self.per_item_ns?),
