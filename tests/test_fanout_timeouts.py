@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -283,3 +284,58 @@ def test_what_a_thread_takes_to_start_is_not_the_items(monkeypatch: pytest.Monke
     (late_one,) = outcomes
     over.set()
     assert late_one.unwrap() == "late"
+
+
+class Stopping:
+    """The clock of a machine that can stand still, and who looks at it."""
+
+    def __init__(self) -> None:
+        self.looked = threading.Event()
+        self._stood_still = 0.0
+
+    def monotonic(self) -> float:
+        if threading.current_thread() is threading.main_thread():
+            self.looked.set()
+        return time.monotonic() + self._stood_still
+
+    def stand_still(self, seconds: float) -> None:
+        self._wait_for_a_look()
+        self._stood_still += seconds
+        self._wait_for_a_look()
+
+    def _wait_for_a_look(self) -> None:
+        self.looked.clear()
+        self.looked.wait()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+def test_a_thread_is_not_given_up_because_the_machine_stood_still(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Stopping()
+    monkeypatch.setattr(_threads, "time", clock)
+
+    def work(_item: str) -> str:
+        clock.stand_still(7.0)
+        return "done"
+
+    (outcome,) = fanout(work, ["item"], mode="threads", timeout=5.0)
+    assert outcome.unwrap() == "done"
+
+
+def test_a_thread_that_hangs_is_given_up_on_a_machine_that_stands_still_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, over = Stopping(), threading.Event()
+    monkeypatch.setattr(_threads, "time", clock)
+
+    def work(_item: str) -> None:
+        while not over.is_set():
+            clock.stand_still(3.0)
+
+    outcomes = fanout(work, ["item"], mode="threads", timeout=5.0)
+    hung = next(outcomes)
+    over.set()
+    assert hung.abandoned

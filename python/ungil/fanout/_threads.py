@@ -24,6 +24,9 @@ BATCH_SECONDS = 0.005
 # After how long it is looked for the first time whether threads only sleep.
 FIRST_LOOK_SECONDS = 0.0005
 
+# Whoever looks later than this for items whose time is over has been kept from it, and so may they.
+LATE_SECONDS = 0.005
+
 # A signal that comes when a thread is about to wait for a lock does not end the wait. So no wait of
 # the main thread is longer, and Ctrl-C later than that once in a blue moon.
 LONGEST_SECONDS = 1.0
@@ -54,6 +57,8 @@ class Slots:
         self._announced = False
         self._running: dict[Outcome, _Slot] = {}
         self._deadlines: deque[tuple[float, Outcome, _Slot, int]] = deque()
+        # When somebody is to look for items whose time is over.
+        self._look_at: float | None = None
         self._unstarted: deque[Outcome] = deque()
         self._numbers = count(1)
         self.closing = False
@@ -96,15 +101,26 @@ class Slots:
 
     def abandon_overdue(self) -> float | None:
         """Gives up what should have ended by now; gives the seconds until the next should have."""
+        late = self._lateness()
         while True:
             with self._lock:
-                left, following = self._abandon_first()
+                left, following = self._abandon_first(late)
                 thread = None if following is None else self._slot(following)
             if thread is None:
+                self._look_at = None if left is None else time.monotonic() + left
                 return left
             self._start(thread)
 
-    def _abandon_first(self) -> tuple[float | None, Outcome | None]:
+    def _lateness(self) -> float:
+        """By how much later this is called than it was to be.
+
+        What kept the caller - a machine that is busy with other things or stands still, the GIL -
+        may have kept from its end an item that has got what it waited for.
+        """
+        late = 0.0 if self._look_at is None else time.monotonic() - self._look_at
+        return late if late > LATE_SECONDS else 0.0
+
+    def _abandon_first(self, late: float) -> tuple[float | None, Outcome | None]:
         """In how many seconds the first is overdue; what runs in the place of one that was."""
         now = time.monotonic()
         while self._deadlines:
@@ -113,6 +129,9 @@ class Slots:
             if self._is_running(entry) and not thread.returned:
                 if deadline > now:
                     return deadline - now, None
+                if late and now - deadline < (self._timeout or 0.0):
+                    # As much time again, but never more than twice the item's own.
+                    return late, None
                 del self._running[attempt]
                 error = TimeoutError(f"not done within {self._timeout} s; its thread goes on")
                 following = self._dispatcher.failed(attempt, error, abandoned=True)
