@@ -7,7 +7,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import threading
 
-# The numbers of clock_nanosleep, in which time.sleep waits, and of futex, in which a thread waits for
+# The numbers of clock_nanosleep, in which time.sleep waits, and of futex, in which one waits for
 # the GIL. One that has a processor, or waits for one, is in no system call: it is "running".
 _NANOSLEEP, _FUTEX = {"x86_64": ("230", "202"), "aarch64": ("115", "98")}.get(
     platform.machine(), (None, None)
