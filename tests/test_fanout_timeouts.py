@@ -307,8 +307,8 @@ class Stopping:
         self.looked.clear()
         self.looked.wait()
 
-    def sleep(self, seconds: float) -> None:
-        time.sleep(seconds)
+    sleep = staticmethod(time.sleep)
+    thread_time_ns = staticmethod(time.thread_time_ns)
 
 
 def test_a_thread_is_not_given_up_because_the_machine_stood_still(
@@ -339,3 +339,37 @@ def test_a_thread_that_hangs_is_given_up_on_a_machine_that_stands_still_again_an
     hung = next(outcomes)
     over.set()
     assert hung.abandoned
+
+
+def test_a_thread_is_not_given_up_while_it_only_waits_for_the_gil() -> None:
+    import ctypes
+
+    # With the GIL, unlike CDLL: nobody else goes on meanwhile.
+    usleep = ctypes.PyDLL(None).usleep
+
+    def work(item: str) -> str:
+        if item == "keeps the GIL":
+            begun.wait()
+            usleep(2_200_000)
+        else:
+            begun.set()
+            time.sleep(0.001)
+        return item
+
+    begun = threading.Event()
+    items = ["keeps the GIL", *map(str, range(50))]
+    outcomes = list(fanout(work, items, mode="threads", timeout=2.0, limit=51))
+    assert all(outcome.ok for outcome in outcomes[1:]), outcomes
+
+
+def test_a_thread_that_computes_is_given_up_when_its_time_is_over() -> None:
+    over = threading.Event()
+
+    def work(_item: str) -> None:
+        while not over.is_set():
+            pass
+
+    outcomes = fanout(work, ["item"], mode="threads", timeout=0.2)
+    computing = next(outcomes)
+    over.set()
+    assert computing.abandoned

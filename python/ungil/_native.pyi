@@ -1016,6 +1016,12 @@ class Dispatcher:
     @property
     def failures(self) -> list[tuple[str, int]]: ...
 
+def kept_waiting(native_id: int) -> int | None:
+    """How long a thread has used a processor, ns, if it waits for nothing but one, or for the GIL.
+
+    None if it waits for something else, or if the kernel does not say.
+    """
+
 class _HasFileno(Protocol):
     def fileno(self) -> int: ...
 

@@ -53,7 +53,7 @@ mod _native {
         wait_writable,
     };
     #[pymodule_export]
-    use super::fanout::{Dispatcher, Outcome, Slot, Slots};
+    use super::fanout::{Dispatcher, Outcome, Slot, Slots, kept_waiting};
     #[pymodule_export]
     use super::in_process::{
         gil_install, gil_installed, gil_level, gil_policy, gil_set_level, gil_set_policy,

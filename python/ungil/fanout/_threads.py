@@ -13,9 +13,9 @@ from contextlib import suppress
 from itertools import count
 from queue import Empty, SimpleQueue
 from types import CoroutineType
-from typing import Any
+from typing import Any, TypeAlias
 
-from ungil._native import Dispatcher, Outcome
+from ungil._native import Dispatcher, Outcome, kept_waiting
 from ungil.fanout._asleep import threads_sleep
 
 # How long finished items are gathered before they are handed out: waking up costs.
@@ -27,9 +27,18 @@ FIRST_LOOK_SECONDS = 0.0005
 # Whoever looks later than this for items whose time is over has been kept from it, and so may they.
 LATE_SECONDS = 0.005
 
+# When to look again at one that only waits for the GIL or for a processor.
+LOOK_AGAIN_SECONDS = 0.005
+
+# Who has used more than this part of its time on a processor has not been kept from it.
+KEPT_SHARE = 0.1
+
 # A signal that comes when a thread is about to wait for a lock does not end the wait. So no wait of
 # the main thread is longer, and Ctrl-C later than that once in a blue moon.
 LONGEST_SECONDS = 1.0
+
+
+_Deadline: TypeAlias = "tuple[float, Outcome, _Slot, int]"
 
 
 class Slots:
@@ -56,7 +65,7 @@ class Slots:
         self._lock = threading.Lock()
         self._announced = False
         self._running: dict[Outcome, _Slot] = {}
-        self._deadlines: deque[tuple[float, Outcome, _Slot, int]] = deque()
+        self._deadlines: deque[_Deadline] = deque()
         # When somebody is to look for items whose time is over.
         self._look_at: float | None = None
         self._unstarted: deque[Outcome] = deque()
@@ -121,25 +130,44 @@ class Slots:
         return late if late > LATE_SECONDS else 0.0
 
     def _abandon_first(self, late: float) -> tuple[float | None, Outcome | None]:
-        """In how many seconds the first is overdue; what runs in the place of one that was."""
+        """In how many seconds to look again; what runs in the place of one that was overdue."""
         now = time.monotonic()
-        while self._deadlines:
-            entry = deadline, attempt, thread, _ = self._deadlines[0]
-            # One that has returned only waits for the GIL, or for the lock, to say so.
-            if self._is_running(entry) and not thread.returned:
-                if deadline > now:
-                    return deadline - now, None
-                if late and now - deadline < (self._timeout or 0.0):
-                    # As much time again, but never more than twice the item's own.
-                    return late, None
-                del self._running[attempt]
-                error = TimeoutError(f"not done within {self._timeout} s; its thread goes on")
-                following = self._dispatcher.failed(attempt, error, abandoned=True)
-                self._announce()
-                if following is not None:
-                    return None, following
-            self._deadlines.popleft()
-        return None, None
+        kept: list[_Deadline] = []
+        try:
+            while self._deadlines:
+                entry = deadline, attempt, thread, _ = self._deadlines[0]
+                # One that has returned only waits for the GIL, or for the lock, to say so.
+                if self._is_running(entry) and not thread.returned:
+                    if deadline > now:
+                        break
+                    if self._is_excused(now - deadline):
+                        if late:
+                            return late, None
+                        if self._is_kept(thread):
+                            kept.append(self._deadlines.popleft())
+                            continue
+                    del self._running[attempt]
+                    error = TimeoutError(f"not done within {self._timeout} s; its thread goes on")
+                    following = self._dispatcher.failed(attempt, error, abandoned=True)
+                    self._announce()
+                    if following is not None:
+                        return None, following
+                self._deadlines.popleft()
+            if kept:
+                return LOOK_AGAIN_SECONDS, None
+            return (self._deadlines[0][0] - now if self._deadlines else None), None
+        finally:
+            self._deadlines.extendleft(reversed(kept))
+
+    def _is_excused(self, overdue: float) -> bool:
+        """Whether one may be late for reasons of others: never by more than twice its time."""
+        return overdue < (self._timeout or 0.0)
+
+    def _is_kept(self, thread: "_Slot") -> bool:
+        """Whether it has got what its function waited for, and only waits to go on."""
+        used = kept_waiting(thread.native_id or 0)
+        share = KEPT_SHARE * (self._timeout or 0.0) * 1e9
+        return used is not None and used - thread.used_before < share
 
     def _open_one(self) -> bool:
         """Starts an item, if one may start now."""
@@ -184,11 +212,12 @@ class Slots:
             if not self._deadlines:
                 self._announce()  # whoever waits does not know how long yet
             deadline = time.monotonic() + timeout
+            thread.used_before = time.thread_time_ns()
             self._deadlines.append((deadline, attempt, thread, thread.number))
             if len(self._deadlines) > 2 * len(self._running) + 1000:
                 self._deadlines = deque(filter(self._is_running, self._deadlines))
 
-    def _is_running(self, entry: "tuple[float, Outcome, _Slot, int]") -> bool:
+    def _is_running(self, entry: "_Deadline") -> bool:
         """Whether it is still the same attempt of the item, and in the same thread."""
         _, attempt, thread, number = entry
         return self._running.get(attempt) is thread and thread.number == number
@@ -250,6 +279,7 @@ class _Slot(threading.Thread):
         self.attempt: Outcome | None = attempt
         self.number = 0  # of the attempt
         self.returned = False  # its function
+        self.used_before = 0  # of a processor, ns
 
     def run(self) -> None:
         while self.attempt is not None:
