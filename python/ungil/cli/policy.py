@@ -14,9 +14,10 @@ import click
 
 from ungil._native import StillStarting, process_policy, set_process_policy
 from ungil.cli import proc
-from ungil.cli.command import Command, reason
+from ungil.cli.command import Command
 from ungil.cli.scheduling import known_policy, milliseconds
 from ungil.errors import UsageError
+from ungil.formatting import reason
 
 EXAMPLES = """\
   ungil policy 4711                    which policy has it?

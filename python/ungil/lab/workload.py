@@ -14,9 +14,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from ungil.interpreters import Interpreter
 from ungil.lab.conditions import STOCK, Conditions
 from ungil.lab.experiment import CellFailed, Measured
-from ungil.lab.interpreters import Interpreter
 
 FOLDER = Path(__file__).parent / "workloads"
 # Far more than a workload takes on the slowest machine: what takes longer hangs.

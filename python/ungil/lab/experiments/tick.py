@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from ungil.interpreters import Interpreter
 from ungil.lab.conditions import STOCK, Conditions
 from ungil.lab.experiment import (
     Cell,
@@ -26,7 +27,6 @@ from ungil.lab.experiment import (
     Table,
 )
 from ungil.lab.figures import NOTHING, median, milliseconds, number
-from ungil.lab.interpreters import Interpreter
 from ungil.lab.published import COUNTED, TICK_S
 from ungil.lab.recording import recording
 from ungil.lab.results import Results
