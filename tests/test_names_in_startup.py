@@ -1,4 +1,4 @@
-"""What cannot import ungil's names, because it runs on other Pythons or is the hook, has the same."""
+"""What cannot import ungil's names, as it runs on other Pythons or is the hook, has the same."""
 
 from __future__ import annotations
 

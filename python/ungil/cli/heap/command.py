@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,6 +26,8 @@ EXAMPLES = """\
 
 # How long others may be busy, in a transaction for example, until it is said that they are.
 PATIENCE_S = 10.0
+# Of what --json prints.
+SCHEMA = 1
 
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
@@ -43,7 +45,7 @@ def ls(as_json: bool) -> None:
     """List the heaps of this user: those with a name, and others as PID/FILE of a process."""
     rows = [_row(found) for found in find_all()]
     if as_json:
-        print(json.dumps({"schema": 1, "heaps": rows}))
+        _print_json(heaps=rows)
     elif rows:
         from ungil.cli.heap.tables import print_rows
 
@@ -63,7 +65,7 @@ def stat(name: str, as_json: bool) -> None:
     found = find(name)
     told = _opened(found).statistics(PATIENCE_S)
     if as_json:
-        print(json.dumps({"schema": 1, "name": name, **told}))
+        _print_json(name=name, **told)
     else:
         from ungil.cli.heap.tables import print_statistics
 
@@ -80,7 +82,7 @@ def gc(name: str, as_json: bool) -> None:
         raise Error(f"{name}: a process was busy for {PATIENCE_S:g} seconds; nothing was freed")
     freed, dead = collected
     if as_json:
-        print(json.dumps({"schema": 1, "name": name, "freed_bytes": freed, "dead": dead}))
+        _print_json(name=name, freed_bytes=freed, dead=dead)
         return
     behind = f", cleaned up behind {plural(dead, 'dead process')}" if dead else ""
     print(f"{name}: freed {size(freed)}{behind}")
@@ -105,7 +107,7 @@ def rm(name: str, force: bool, as_json: bool) -> None:
     except FileNotFoundError:
         raise UsageError(f"there is no heap named {name!r}") from None
     if as_json:
-        print(json.dumps({"schema": 1, "name": name, "removed": True, "in_use_by": living}))
+        _print_json(name=name, removed=True, in_use_by=living)
         return
     kept = f"; {_who(living)} still {'has' if len(living) == 1 else 'have'} it" if living else ""
     print(f"{name}: removed{kept}")
@@ -143,6 +145,10 @@ def _row(found: Found) -> Row:
         row["created"] = told["created"]
         row["processes"] = told["processes"]
     return row
+
+
+def _print_json(**told: Any) -> None:
+    print(json.dumps({"schema": SCHEMA, **told}))
 
 
 def _who(pids: list[int]) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ungil.cli import proc
 from ungil.errors import Error, UsageError
-from ungil.share import files
+from ungil.share import heap_files
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ def find_all() -> Iterator[Found]:
     Error, after those with a name, if others cannot be looked for.
     """
     seen: set[tuple[int, int]] = set()
-    for name in files.names():
-        path = files.path_of(name)
+    for name in heap_files.names():
+        path = heap_files.path_of(name)
         if (identity := _identity(path)) is not None:
             seen.add(identity)
             yield Found(name, path, is_named=True)
@@ -51,7 +51,7 @@ def find(name: str) -> Found:
         raise UsageError(f"{name!r} is neither the name of a heap nor PID/FILE of a process")
     path = Path(f"/proc/{pid}/fd/{file}")
     try:
-        heap = files.is_heap(path)
+        heap = heap_files.is_heap(path)
     except PermissionError:
         raise UsageError(f"process {pid} cannot be looked into: permission denied") from None
     except OSError:
@@ -66,7 +66,7 @@ def find_named(name: str) -> Found:
     if "/" in name:
         raise UsageError(f"{name!r} is no name: a heap without one goes with its last process")
     try:
-        path = files.path_of(name)
+        path = heap_files.path_of(name)
     except ValueError as error:
         raise UsageError(str(error)) from None
     if _identity(path) is None:
@@ -83,7 +83,7 @@ def _open_in(pid: int, seen: set[tuple[int, int]]) -> Iterator[Found]:
         return  # It is another user's, or has ended.
     for path in opened:
         try:
-            if not files.is_heap(path):
+            if not heap_files.is_heap(path):
                 continue
             stat = path.stat()
         except OSError:

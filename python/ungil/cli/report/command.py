@@ -9,7 +9,7 @@ import click
 
 from ungil._native import read_trace, trace_span
 from ungil.cli.command import Command, blame_after_option
-from ungil.cli.report.part import Span
+from ungil.cli.report.part import Extent
 from ungil.cli.report.unfinished import readable
 from ungil.errors import UsageError
 from ungil.formatting import reason
@@ -54,7 +54,7 @@ def command(
     try:
         part = None
         if begin is not None or end is not None or last is not None:
-            part = Span(*trace_span(file)).part(begin, end, last)
+            part = Extent(*trace_span(file)).part(begin, end, last)
         report = read_trace(file, blame_after, part)
     except ValueError as error:
         raise UsageError(f"cannot read {file!r}: {error}") from error

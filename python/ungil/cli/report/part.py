@@ -17,7 +17,7 @@ A_TIME_OF_DAY = re.compile(r"\d\d?:\d\d(:\d\d(\.\d+)?)?")
 
 
 @dataclass(frozen=True)
-class Span:
+class Extent:
     """From the start of a trace to its end, in nanoseconds of the clock of its events."""
 
     start_ns: int
