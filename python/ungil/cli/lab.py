@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,7 +92,7 @@ def command(
     from ungil.console import page_console
     from ungil.lab.text import show
 
-    show(experiments, results, page_console())
+    show(experiments, results, page_console(sys.stdout))
     if html_path is not None:
         _write_page(html_path, experiments, results)
     return 1 if any(result.status == "failed" for result in results) else 0
@@ -148,4 +149,4 @@ def _list(experiments: Sequence[Experiment]) -> None:
         grid.add_row(
             experiment.name, experiment.title, f"{source.author} {source.year}, {source.text}"
         )
-    page_console().print(grid)
+    page_console(sys.stdout).print(grid)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import datetime
 from typing import Any, TypedDict
 
@@ -175,7 +176,7 @@ def _print_rows(rows: list[Row]) -> None:
         made = _when(row["created"] or 0)
         sizes = size(row["used_bytes"] or 0), size(row["max_bytes"] or 0)
         grid.add_row(Text(row["name"]), *sizes, made, text)
-    line_console().print(grid)
+    line_console(sys.stdout).print(grid)
 
 
 def _print_statistics(name: str, told: dict[str, Any]) -> None:
@@ -215,7 +216,7 @@ def _print_statistics(name: str, told: dict[str, Any]) -> None:
         holder = f"held by process {lock['pid']}" if lock["pid"] else "held by a process"
         dead = "" if lock["alive"] else ", which is dead: the next one who wants it gets it"
         grid.add_row("lock", Text(f"{lock['guards']}, {holder}{dead}"))
-    line_console().print(grid)
+    line_console(sys.stdout).print(grid)
 
 
 def _print_json(**told: Any) -> None:
