@@ -12,7 +12,7 @@ WIDTH_OF_A_LINE = 1000
 
 
 def page_console(file: TextIO) -> Console:
-    """For people: as wide as the terminal, or as COLUMNS says, or `WIDTH_OF_A_FILE` without both."""
+    """For people: as wide as the terminal, or COLUMNS, or `WIDTH_OF_A_FILE` without both."""
     console = Console(file=file, highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WIDTH_OF_A_FILE
