@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from ungil.interpreters import Interpreter, choose
 from ungil.lab.experiment import Cell
-from ungil.lab.interpreters import Interpreter, choose
 from ungil.lab.results import Header, Result, Results
 
 HEADER = Header(ungil="1.2.3", machine={"cpu": "slow", "cores": 2}, quick=True)

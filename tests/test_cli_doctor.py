@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from ungil.cli import checks
-from ungil.cli.checks import Status
-from ungil.pythons import find_interpreters
+from ungil.cli.doctor import machine_checks as checks
+from ungil.cli.doctor.check import Status
+from ungil.interpreters import find_interpreters
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

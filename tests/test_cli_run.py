@@ -17,7 +17,7 @@ from scheduling import OBEYING, Obeying
 
 import ungil as package
 from ungil import _native
-from ungil.cli.scheduling import STARTUP
+from ungil.environment import STARTUP
 
 RunUngil = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]

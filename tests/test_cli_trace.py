@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from terminals import Terminal
 
-from ungil.cli.trace import command as trace
+from ungil.cli.trace.command import command as trace
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]
@@ -371,7 +371,7 @@ def test_a_script_of_unreadable_text_is_a_sentence_too(ungil: Run, tmp_path: Pat
 
 
 def test_the_program_does_not_wait_for_rich() -> None:
-    code = "import sys, ungil.cli.trace; sys.exit('rich' in sys.modules)"
+    code = "import sys, ungil.cli.trace.command; sys.exit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -15,7 +15,8 @@ from terminals import Start, Terminal
 
 from ungil.fanout import Backoff, Fanout, Progress, fanout
 from ungil.fanout import _progress as progress_module
-from ungil.fanout._progress import Meter, duration, kinds
+from ungil.fanout._progress import Meter, kinds
+from ungil.formatting import clock_duration as duration
 
 
 class Told:

@@ -12,9 +12,9 @@ import pytest
 from lab import chosen
 from pythons import Python, pythons
 
+from ungil import interpreters
 from ungil.errors import UsageError
-from ungil.lab import interpreters
-from ungil.lab.interpreters import choose
+from ungil.interpreters import choose
 
 
 def script(folder: Path, name: str, text: str) -> Path:

@@ -19,10 +19,10 @@ import pytest
 from lab import HEADER, chosen, result, results
 from pythons import Python, pythons
 
+from ungil.interpreters import Interpreter
 from ungil.lab import borrowed, green, system_calls, whole
 from ungil.lab.experiment import Cell, CellFailed, Experiment, Missing, Plan
 from ungil.lab.experiments import fanout, futex, matmul
-from ungil.lab.interpreters import Interpreter
 from ungil.lab.results import Result
 from ungil.lab.text import notes
 from ungil.lab.workload import FOLDER, run, words_of

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ungil.cli.part import SECOND_NS, Span
+from ungil.cli.report.part import SECOND_NS
+from ungil.cli.report.part import Extent as Span
 from ungil.errors import UsageError
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

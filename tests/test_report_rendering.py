@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
+from ungil.formatting import digits, duration, plural, rate, share, tally
+from ungil.formatting import printable as plain
 from ungil.report import parse, print_place, print_report, render
 from ungil.report.model import FreeThreaded
 from ungil.report.names import Names, shortened
-from ungil.report.units import digits, duration, plain, plural, rate, share, tally
 
 
 def spread(count: int, p50_us: float, p99_us: float, max_us: float) -> dict[str, float]:

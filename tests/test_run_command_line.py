@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ungil.cli.launch import Run, plain
-from ungil.cli.run import command
+from ungil.cli.run.command import command
+from ungil.cli.run.launch import Launch as Run
+from ungil.cli.run.launch import plain
 
 OPTIONS = ["--policy", "--policy=fair", "--policy=x=y", "--quantum", "--quantum=", "--priority"]
 FLAGS = [
@@ -70,7 +71,7 @@ def test_what_people_write_is_plain(words: list[str]) -> None:
 
 def test_a_start_imports_nothing_slow() -> None:
     program = (
-        "import sys; before = set(sys.modules); import ungil.cli.launch\n"
+        "import sys; before = set(sys.modules); import ungil.cli.run.launch\n"
         "slow = {'click', 'typing', 're', 'pathlib', 'inspect', 'enum', 'shutil', 'signal'}\n"
         "print(sorted(slow & (set(sys.modules) - before)))"
     )

@@ -1,4 +1,7 @@
-"""The command line: `ungil trace`, `ungil report`, `ungil run` and so on, one module each.
+"""The command line: `ungil trace`, `ungil report`, `ungil run` and so on.
+
+A command is a module of its name, or a folder where it has several files, whose `command.py` reads
+the command line. What several commands share lies beside them; what the lab needs too, outside.
 
 Exit codes: 0 fine, 1 the work failed, 2 wrong usage; `ungil trace` passes on the program's own,
 and `ungil run` becomes the program.
@@ -9,7 +12,7 @@ from __future__ import annotations
 
 import sys
 
-from ungil.cli.streams import occupy_closed, say, settle
+from ungil.cli.streams import fail, occupy_closed, say, settle
 from ungil.errors import Error, UsageError
 
 TYPE_CHECKING = False
@@ -33,26 +36,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(words: list[str]) -> int:
     try:
         if words[:1] == ["run"]:
-            from ungil.cli.launch import plain
+            from ungil.cli.run.launch import plain
 
-            if run := plain(words[1:]):
-                run.start()
+            if launch := plain(words[1:]):
+                launch.start()
         from ungil.cli.commands import invoke
 
         return invoke(words)
     except UsageError as error:
-        return _fail(error, 2)
+        return fail(str(error), 2)
     except ImportError as error:
         if error.name != "ungil._native":
             raise
-        return _fail(f"the native part of ungil cannot be loaded ({error}); reinstall ungil", 1)
+        return fail(f"the native part of ungil cannot be loaded ({error}); reinstall ungil", 1)
     except (Error, OSError) as error:
-        return _fail(error, 1)
+        return fail(str(error), 1)
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return 130
-
-
-def _fail(what: Exception | str, code: int) -> int:
-    say(str(what))
-    return code

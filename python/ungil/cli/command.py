@@ -1,33 +1,35 @@
-"""What all commands have in common: help that begins with examples, and how they fail."""
+"""What commands have in common: help that begins with examples, and options that several have."""
 
 from __future__ import annotations
 
 import math
-import os
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 
-from ungil.cli.streams import say
+from ungil.recorder import LONG_HOLD_MS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class Command(click.Command):
     """A command whose help begins with what to type next."""
 
     def __init__(self, *args: Any, examples: str, **kwargs: Any) -> None:
-        super().__init__(*args, context_settings=SETTINGS, **kwargs)
+        super().__init__(*args, context_settings=_SETTINGS, **kwargs)
         self.examples = examples
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Examples first."""
         formatter.write(self.examples + "\n")
         super().format_help(ctx, formatter)
+
+
+class Group(Command, click.Group):
+    """Commands of commands, with such a help as well."""
 
 
 class ProgramCommand(Command):
@@ -77,7 +79,7 @@ blame_after_option = click.option(
     "--blame-after",
     callback=_milliseconds,
     metavar="MS",
-    default="20",
+    default=f"{LONG_HOLD_MS:g}",
     show_default=True,
     help="A hold is long, and shown with its line of code, from this many milliseconds on.",
 )
@@ -108,20 +110,3 @@ def scheduling_options(default: str) -> Callable[[F], F]:
         return function
 
     return decorate
-
-
-def fail(sentence: str, code: int) -> int:
-    """Say what went wrong on stderr and return the exit code."""
-    say(sentence)
-    return code
-
-
-def reason(error: OSError) -> str:
-    """Why the system refused, as a person would say it: "permission denied"."""
-    return plain_reason(os.strerror(error.errno) if error.errno else str(error))
-
-
-def plain_reason(text: str) -> str:
-    """The same of what Rust's std::io::Error writes."""
-    text = re.sub(r" \(os error \d+\)$", "", text)
-    return text[:1].lower() + text[1:]

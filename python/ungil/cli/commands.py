@@ -6,9 +6,21 @@ import importlib
 
 import click
 
-from ungil.cli.command import SETTINGS, fail
+import ungil
+from ungil.cli.command import Group
+from ungil.cli.streams import fail
 
-COMMANDS = ("trace", "report", "run", "policy", "heap", "fanout", "lab", "doctor")
+COMMANDS = {
+    "trace": "ungil.cli.trace.command",
+    "report": "ungil.cli.report.command",
+    "run": "ungil.cli.run.command",
+    "policy": "ungil.cli.policy",
+    "heap": "ungil.cli.heap.command",
+    "fanout": "ungil.cli.fanout.command",
+    "lab": "ungil.cli.lab",
+    "doctor": "ungil.cli.doctor.command",
+}
+"""The module of each, in the order in which people need them."""
 
 EXAMPLES = """\
   ungil trace app.py --port 8000       what does the GIL cost this program?
@@ -23,34 +35,26 @@ EXAMPLES = """\
 """
 
 
-class Commands(click.Group):
+class Commands(Group):
     """The commands, each imported when it is asked for: a start costs what it uses."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All commands, in the order in which people need them."""
+        """All commands, in their order."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of the module with that name."""
-        if cmd_name not in COMMANDS:
-            return None
-        return importlib.import_module(f"ungil.cli.{cmd_name}").command
-
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Examples first."""
-        formatter.write(EXAMPLES + "\n")
-        super().format_help(ctx, formatter)
+        """The command of that name, if there is one."""
+        module = COMMANDS.get(cmd_name)
+        return None if module is None else importlib.import_module(module).command
 
 
 def _print_version(ctx: click.Context, _param: click.Parameter, asked: bool) -> None:
     if asked and not ctx.resilient_parsing:
-        from ungil import __version__
-
-        print(f"ungil {__version__}")
+        print(f"ungil {ungil.__version__}")
         ctx.exit()
 
 
-@click.group(cls=Commands, context_settings=SETTINGS)
+@click.group(cls=Commands, name="ungil", examples=EXAMPLES)
 @click.option(
     "--version",
     is_flag=True,
@@ -59,7 +63,7 @@ def _print_version(ctx: click.Context, _param: click.Parameter, asked: bool) -> 
     callback=_print_version,
     help="Show the version and exit.",
 )
-def ungil() -> None:
+def command() -> None:
     """What the GIL costs a running Python program, and how to schedule it better."""
 
 
@@ -69,7 +73,7 @@ def invoke(words: list[str]) -> int:
     What the command itself raises, it raises.
     """
     try:
-        code = ungil.main(args=words, prog_name="ungil", standalone_mode=False)
+        code = command.main(args=words, prog_name="ungil", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         return 2

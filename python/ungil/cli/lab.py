@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ungil.cli.command import Command, reason
+import ungil
+from ungil.cli.command import Command
 from ungil.errors import UsageError
+from ungil.formatting import reason
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from ungil.interpreters import Interpreter
     from ungil.lab.experiment import Experiment
     from ungil.lab.results import Results
 
@@ -26,8 +27,6 @@ EXAMPLES = """\
   ungil lab --json lab.json               keep the results in a file of that name
   ungil lab --html lab.html               and make a page with charts of them
 """
-
-WIDTH_OF_A_FILE = 120
 
 
 @click.command(cls=Command, name="lab", examples=EXAMPLES, options_metavar="[OPTIONS]")
@@ -77,27 +76,36 @@ def command(
     experiments = load(names)
     if html_path is not None:
         _check_page(html_path, json_path)
-    from ungil import __version__
     from ungil.lab.experiment import Plan
-    from ungil.lab.interpreters import choose
     from ungil.lab.machine import describe
     from ungil.lab.results import Header
     from ungil.lab.runs import Run
     from ungil.lab.watching import watching
 
-    plan = Plan(choose(pythons), quick)
+    plan = Plan(_interpreters(pythons), quick)
     cells = [cell for experiment in experiments for cell in experiment.plan(plan)]
     path = Path(json_path) if json_path is not None else _state(quick)
-    header = Header(__version__, describe(), quick)
+    header = Header(ungil.__version__, describe(), quick)
     run = Run(path, header, cells, fresh=fresh, retry=retry, named=json_path is not None)
     with watching(run) as watcher:
         results = run.finish(watcher)
+    from ungil.console import page_console
     from ungil.lab.text import show
 
-    show(experiments, results, _console())
+    show(experiments, results, page_console(sys.stdout))
     if html_path is not None:
         _write_page(html_path, experiments, results)
     return 1 if any(result.status == "failed" for result in results) else 0
+
+
+def _interpreters(named: Sequence[str]) -> list[Interpreter]:
+    """Those to run on; UsageError if one that is named is none."""
+    from ungil.interpreters import choose
+
+    try:
+        return choose(named)
+    except UsageError as error:
+        raise UsageError(f"--python: {error}") from error
 
 
 def _check_page(path: str, json_path: str | None) -> None:
@@ -133,20 +141,12 @@ def _list(experiments: Sequence[Experiment]) -> None:
     """The experiments, and where each is from."""
     from rich.table import Table
 
+    from ungil.console import page_console
+
     grid = Table.grid(padding=(0, 2))
     for experiment in experiments:
         source = experiment.source
         grid.add_row(
             experiment.name, experiment.title, f"{source.author} {source.year}, {source.text}"
         )
-    _console().print(grid)
-
-
-def _console() -> Console:
-    """The standard output; wide enough for the tables if it is a file."""
-    from rich.console import Console
-
-    console = Console(file=sys.stdout, highlight=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = WIDTH_OF_A_FILE
-    return console
+    page_console(sys.stdout).print(grid)

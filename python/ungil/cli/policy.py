@@ -14,9 +14,10 @@ import click
 
 from ungil._native import StillStarting, process_policy, set_process_policy
 from ungil.cli import proc
-from ungil.cli.command import Command, reason
+from ungil.cli.command import Command
 from ungil.cli.scheduling import known_policy, milliseconds
 from ungil.errors import UsageError
+from ungil.formatting import reason
 
 EXAMPLES = """\
   ungil policy 4711                    which policy has it?
@@ -40,7 +41,7 @@ class Settings(TypedDict):
     quantum_ms: float
 
 
-class Process(Settings):
+class ScheduledProcess(Settings):
     """A process, its settings, and those it had before they were changed."""
 
     pid: int
@@ -86,7 +87,7 @@ def command(pid: int, name: str | None, quantum: str | None, children: bool, as_
         print(f"process {process['pid']}: {_words(process)}{was}")
 
 
-def shown_or_changed(pid: int, name: str | None, quantum_ns: int | None) -> Process:
+def shown_or_changed(pid: int, name: str | None, quantum_ns: int | None) -> ScheduledProcess:
     """Process `pid`, after it was given policy `name` or that quantum, if there are any.
 
     UsageError if it has no policy.
@@ -173,7 +174,7 @@ def _settings(settings: tuple[str, int]) -> Settings:
     return {"policy": policy, "quantum_ms": quantum_ns / 1e6}
 
 
-def _words(settings: Settings | Process) -> str:
+def _words(settings: Settings | ScheduledProcess) -> str:
     if settings["policy"] == "stock":
         return "stock"
     return f"{settings['policy']}, quantum {settings['quantum_ms']:g} ms"

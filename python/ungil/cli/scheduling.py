@@ -20,6 +20,7 @@ import os
 
 from ungil._native import LEVELS, POLICIES, unscheduled
 from ungil.cli.streams import say
+from ungil.environment import POLICY, PRIORITY, QUANTUM, SLICE, with_startup
 from ungil.errors import UsageError
 
 TYPE_CHECKING = False
@@ -28,11 +29,8 @@ if TYPE_CHECKING:
 
     from ungil.cli.program import Program
 
-POLICY, QUANTUM, PRIORITY = "UNGIL_POLICY", "UNGIL_QUANTUM", "UNGIL_PRIORITY"
-SLICE = "UNGIL_SLICE"
-# What it can be: slices are left alone, or set even in a seccomp sandbox.
+# What UNGIL_SLICE can be: slices are left alone, or set even in a seccomp sandbox.
 SLICES = ("own", "short")
-STARTUP = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "startup")
 LONGEST_QUANTUM_MS = 3_600_000
 
 
@@ -135,12 +133,3 @@ def warn_if_unscheduled(program: Program) -> bool:
 def _asks_for_a_gil(program: Program) -> bool:
     """Whether a free-threaded Python will have its GIL on from the start."""
     return os.environ.get("PYTHON_GIL") == "1" or not {"-Xgil=1", "gil=1"}.isdisjoint(program.argv)
-
-
-def with_startup(option: str) -> str:
-    """PYTHONPATH with the folder of the start-up module, which `option` needs, in front."""
-    if os.pathsep in STARTUP:
-        raise UsageError(f"{option}: PYTHONPATH cannot name {STARTUP!r}, which has a colon")
-    path = os.environ.get("PYTHONPATH", "")
-    others = [folder for folder in path.split(os.pathsep) if folder != STARTUP] if path else []
-    return os.pathsep.join([STARTUP, *others])

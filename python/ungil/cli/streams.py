@@ -35,6 +35,12 @@ def say(sentence: str) -> None:
         _empty(2)
 
 
+def fail(sentence: str, code: int) -> int:
+    """Say what went wrong and return the exit code."""
+    say(sentence)
+    return code
+
+
 def settle() -> OSError | None:
     """Write what is still to be written to stdout and stderr; why that was not possible, if so.
 

@@ -9,6 +9,8 @@ import threading
 import time
 from collections import deque
 
+from ungil.formatting import clock_duration
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +87,7 @@ class Progress:
         parts.append(f"{self.running:,} running of at most {self.limit:,}")
         parts.append(f"{_rate(self.rate)}")
         if self.left is not None:
-            parts.append(f"{duration(self.left)} left")
+            parts.append(f"{clock_duration(self.left)} left")
         return ", ".join(parts)
 
 
@@ -269,18 +271,6 @@ def _length(items: object) -> int | None:
         return None
 
 
-def duration(seconds: float) -> str:
-    """A time as people read it: 0.3 s, 42 s, 4:12, 1:04:12."""
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, seconds_left = divmod(whole, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds_left:02}" if hours else f"{minutes}:{seconds_left:02}"
-
-
 def kinds(failures: "dict[str, int]", shown: int = _KINDS) -> str:
     """How many have failed in which way: 7 timeout, 3 ConnectionRefusedError, 2 others."""
     named = [f"{count:,} {name}" for name, count in list(failures.items())[:shown]]
@@ -334,13 +324,13 @@ def _drawn(progress: Progress, title: str, width: int) -> "RenderableType":
         of, percent = f"/{total:,}", f"  {_percent(progress)}"
         bar = ProgressBar(total=max(total, 1), completed=progress.done if total else 1)
     over = progress.done == total
-    left = "" if progress.left is None else f"{duration(progress.left)} left"
+    left = "" if progress.left is None else f"{clock_duration(progress.left)} left"
     grid.add_row(
         *([Text(title, style="bold")] if titled else []),
         bar,
         f"{progress.done:,}{of}{percent}",
         _rate(progress.rate),
-        f"in {duration(progress.seconds)}" if over else left,
+        f"in {clock_duration(progress.seconds)}" if over else left,
     )
     running = [] if over else [f"{progress.running:,} running of at most {progress.limit:,}"]
     told = Text(", ".join([*running, *_remarks(progress)]), no_wrap=True, overflow="ellipsis")

@@ -3,7 +3,6 @@
     experiment    what an experiment is: its question, its published figures, its cells
     experiments   one file each
     workloads     the programs that are measured: single files for every Python, never imported
-    interpreters  what there is to run them on
     conditions    under what: a policy, some cores
     workload      running one, with recording and system_calls for what it cannot say itself
     results       what was measured, as JSON; written after each cell

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import ungil
+from ungil.interpreters import Interpreter
 from ungil.lab.experiment import Missing
-from ungil.lab.interpreters import Interpreter
 
 SINCE = (3, 11)
 

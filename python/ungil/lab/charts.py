@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ungil.errors import UsageError
+from ungil.formatting import at_most_three_digits
 from ungil.lab.experiment import Chart, Kind, Series
 
 # matplotlib's own types leave much of it unknown.
@@ -146,7 +147,7 @@ def _bars(chart: Chart, axes: Axes) -> None:
             color=colour,
             label=series.name,
         )
-        axes.bar_label(drawn, [_label(y) for _, y in points], padding=2, fontsize=7)
+        axes.bar_label(drawn, [at_most_three_digits(y) for _, y in points], padding=2, fontsize=7)
     axes.set_yticks(ticks, names)
     axes.invert_yaxis()
     axes.set_xlabel(chart.y_label)
@@ -156,11 +157,6 @@ def _bars(chart: Chart, axes: Axes) -> None:
     axes.margins(x=0.12)
     axes.tick_params(axis="y", length=0)
     _legend(chart, axes)
-
-
-def _label(value: float) -> str:
-    """With three digits, or all of those before the point."""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _lines(chart: Chart, axes: Axes) -> None:

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 
-from ungil.cli.scheduling import PRIORITY, STARTUP
+from ungil.environment import CHILDREN, POLICY, PREFIX, PRELOAD, PRIORITY, STARTUP
+from ungil.interpreters import Interpreter
 from ungil.lab.experiment import CellFailed, Missing
-from ungil.lab.interpreters import Interpreter
 
 # Two threads that wait, for it is the second one that makes ungil schedule.
 _WAITS = """\
@@ -59,7 +59,7 @@ class Conditions:
         kept = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("UNGIL_", "PYTHON"))
+            if not name.startswith((PREFIX, "PYTHON"))
         }
         # What a workload imports beside it belongs to this package, where ungil may be installed.
         kept["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -68,12 +68,12 @@ class Conditions:
         from ungil._native import preload_value
 
         try:
-            preload = preload_value(os.environ.get("LD_PRELOAD"))
+            preload = preload_value(os.environ.get(PRELOAD))
         except ValueError as error:
             raise Missing(str(error)) from error
         if self.levels:
             kept |= {PRIORITY: "\n".join(self.levels), "PYTHONPATH": STARTUP}
-        return {**kept, "LD_PRELOAD": preload, "UNGIL_POLICY": self.policy, "UNGIL_CHILDREN": "0"}
+        return {**kept, PRELOAD: preload, POLICY: self.policy, CHILDREN: "0"}
 
     @contextmanager
     def placed(self) -> Generator[None]:

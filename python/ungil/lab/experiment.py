@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ungil.errors import Error
-from ungil.lab.interpreters import Interpreter
+from ungil.interpreters import Interpreter
 from ungil.lab.results import Results
 
 Measured = dict[str, Any]

@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from ungil.formatting import digits
+
 NOTHING = "-"
 
 
@@ -33,17 +35,14 @@ def jain(shares: Iterable[float]) -> float:
     return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
 
 
-def number(value: float | None, digits: int = 3) -> str:
+def number(value: float | None, significant: int = 3) -> str:
     """With so many significant digits, or all of those before the point."""
     if value is None:
         return NOTHING
-    if value == 0:
-        return "0"
-    places = digits - len(f"{abs(value):.0f}") if abs(value) >= 1 else digits - 1
-    return f"{value:,.{max(0, places)}f}"
+    return digits(value, significant) if value else "0"
 
 
-def whole(value: float | None) -> str:
+def count(value: float | None) -> str:
     """A count."""
     return NOTHING if value is None else f"{value:,.0f}"
 

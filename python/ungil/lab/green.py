@@ -5,11 +5,10 @@ from __future__ import annotations
 import subprocess
 from functools import cache
 
-from ungil.cli.green import GREEN
-from ungil.cli.scheduling import STARTUP
+from ungil.environment import GREEN, STARTUP
+from ungil.interpreters import PATIENCE_S, Interpreter
 from ungil.lab.conditions import STOCK
 from ungil.lab.experiment import Missing
-from ungil.lab.interpreters import PATIENCE_S, Interpreter
 
 
 def why_not(interpreter: Interpreter) -> str | None:

@@ -7,32 +7,25 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ungil.errors import HookError
+from ungil.interpreters import Interpreter
 from ungil.lab.conditions import STOCK, Conditions
 from ungil.lab.experiment import CellFailed, Missing
-from ungil.lab.interpreters import Interpreter
+from ungil.recorder import new_recorder, recorded
 from ungil.report.model import Process, Report, parse
-
-# What `ungil trace` calls a long hold.
-BLAME_AFTER_MS = 20.0
 
 
 class Recording:
     """A recorder, and the variables with which a workload has to be started for it."""
 
     def __init__(self, interpreter: Interpreter, conditions: Conditions, folder: Path) -> None:
-        from ungil._native import Recorder
-
         self.trace = folder / "lab.pftrace"
         """The trace file after `stop`, as long as the context lasts."""
         self._python = interpreter.path
-        self._recorder = Recorder(
-            str(self.trace), overwrite=False, blame_after_ms=BLAME_AFTER_MS, follow_children=False
-        )
-        ours = conditions.environment()
-        names = [name for name in ours if name == "LD_PRELOAD" or name.startswith("UNGIL_")]
         try:
-            self.variables = self._recorder.environment({name: ours[name] for name in names})
-        except ValueError as error:
+            self._recorder = new_recorder(str(self.trace), follow_children=False)
+            self.variables = recorded(self._recorder, conditions.environment())
+        except HookError as error:
             raise Missing(str(error)) from error
 
     def start(self) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from ungil.formatting import rough_duration
 from ungil.lab.experiment import Cell
 from ungil.lab.results import Result
 from ungil.lab.runs import Run, Watcher
@@ -23,7 +24,7 @@ class _Bar:
         self._task = task
 
     def begin(self, cell: Cell, left_s: float) -> None:
-        about = f"{cell}, {duration(left_s)} left"
+        about = f"{cell}, {rough_duration(left_s)} left"
         self._progress.update(self._task, description=about)
         # Drawn now and not from a thread, which would compute beside what is measured.
         self._progress.refresh()
@@ -42,7 +43,7 @@ class _Lines:
         where = f"{cell.experiment} on {cell.python}" if cell.python else cell.experiment
         if where != self._last:
             self._last = where
-            print(f"{where}, {duration(left_s)} left", file=sys.stderr, flush=True)
+            print(f"{where}, {rough_duration(left_s)} left", file=sys.stderr, flush=True)
 
     def end(self, cell: Cell, result: Result) -> None:
         pass
@@ -75,13 +76,8 @@ def watching(run: Run) -> Generator[Watcher]:
     else:
         yield _Lines()
     again = f", {run.repeated} times again because others were at work" if run.repeated else ""
-    took = duration(time.monotonic() - begun_s)
+    took = rough_duration(time.monotonic() - begun_s)
     _say(f"{len(run.left)} cells in {took}{again}, kept in {run.path}")
-
-
-def duration(seconds: float) -> str:
-    """As a person would say it."""
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 def _say(sentence: str) -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ungil.environment import GORNIR
 from ungil.lab.experiment import CellFailed, Measured, Missing
 from ungil.lab.workload import FOLDER, running
 
 GO = FOLDER / "go"
-GORNIR = "UNGIL_GORNIR"
 # Against programs that hang: beyond what the work itself takes.
 PATIENCE_S = 120.0
 

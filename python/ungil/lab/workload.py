@@ -14,16 +14,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from ungil.interpreters import Interpreter
 from ungil.lab.conditions import STOCK, Conditions
 from ungil.lab.experiment import CellFailed, Measured
-from ungil.lab.interpreters import Interpreter
 
 FOLDER = Path(__file__).parent / "workloads"
 # Far more than a workload takes on the slowest machine: what takes longer hangs.
 PATIENCE_S = 600.0
 
 
-class Program:
+class RunningWorkload:
     """A workload that runs."""
 
     def __init__(self, process: subprocess.Popen[bytes], errors: IO[bytes], end_s: float) -> None:
@@ -83,7 +83,7 @@ def running(
     *,
     extra: Mapping[str, str] | None = None,
     patience_s: float = PATIENCE_S,
-) -> Generator[Program]:
+) -> Generator[RunningWorkload]:
     """Run a command; whatever is left of it at the end is killed. CellFailed if it cannot start.
 
     `extra` are variables besides those of `conditions`.
@@ -103,7 +103,7 @@ def running(
             raise CellFailed(f"cannot start {words[0]}: {error}") from error
         with process:
             try:
-                yield Program(process, errors, time.monotonic() + patience_s)
+                yield RunningWorkload(process, errors, time.monotonic() + patience_s)
             finally:
                 if process.poll() is None:
                     with suppress(ProcessLookupError):

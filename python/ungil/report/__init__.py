@@ -5,21 +5,18 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from typing import TextIO
 
 from rich.cells import cell_len
-from rich.console import Console
 
+from ungil.console import page_console
+from ungil.formatting import printable
 from ungil.report.model import Report, parse
 from ungil.report.screen import render
-from ungil.report.units import plain
 
 __all__ = ["Report", "parse", "print_place", "print_report", "render"]
-
-WIDTH_OF_A_FILE = 120
 
 
 def print_report(report: str, file: TextIO) -> None:
@@ -27,7 +24,7 @@ def print_report(report: str, file: TextIO) -> None:
 
     What the encoding of `file` does not know is replaced. OSError if `file` cannot be written.
     """
-    console = _console(file)
+    console = page_console(file)
     with console.capture() as capture:
         render(parse(report), console)
     encoding = file.encoding or "utf-8"
@@ -45,19 +42,11 @@ def print_place(path: str, file: TextIO) -> None:
 
     OSError if `file` cannot be written.
     """
-    name = plain(shlex.quote(path))
+    name = printable(shlex.quote(path))
     page, command = "open it at https://ui.perfetto.dev", f"or with: ungil report {name}"
     lines = [f"trace: {name}", page, command]
     for fewer in ([f"trace: {name} ({page} {command})"], [lines[0], f"{page} {command}"]):
-        if max(map(cell_len, fewer)) <= _console(file).width:
+        if max(map(cell_len, fewer)) <= page_console(file).width:
             lines = fewer
             break
     print(*lines, sep="\n", file=file, flush=True)
-
-
-def _console(file: TextIO) -> Console:
-    """As wide as the terminal, or as COLUMNS says, or WIDTH_OF_A_FILE without both."""
-    console = Console(file=file, highlight=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = WIDTH_OF_A_FILE
-    return console

@@ -12,8 +12,8 @@ from unicodedata import category
 
 from rich.cells import cell_len
 
+from ungil.formatting import printable
 from ungil.report.model import Gil, Thread, Who
-from ungil.report.units import plain
 
 CUT = "…"
 TAIL_SHARE = 0.4
@@ -24,7 +24,7 @@ class Names:
     """What the threads of a GIL are called: their names, with the tid where two share one."""
 
     def __init__(self, gil: Gil) -> None:
-        bearers = Counter(plain(thread["name"]) for thread in gil["threads"])
+        bearers = Counter(printable(thread["name"]) for thread in gil["threads"])
         self._shared = {name for name, count in bearers.items() if count > 1 or not name}
         # A thread may have the name that another one has with its tid.
         bearers = Counter(self.of_thread(thread) for thread in gil["threads"])
@@ -33,7 +33,7 @@ class Names:
         self._tids = {self.of_thread(thread): thread["tid"] for thread in gil["threads"]}
 
     def _called(self, tid: int, name: str) -> str:
-        name = plain(name)
+        name = printable(name)
         return f"{name or 'thread'} {tid}" if name in self._shared else name
 
     def of_thread(self, thread: Thread) -> str:

@@ -13,10 +13,10 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ungil.formatting import duration, plural, printable, rate, share
 from ungil.report.model import Gil, OtherProcesses, Process, Report
 from ungil.report.names import Names
 from ungil.report.threads import thread_table
-from ungil.report.units import duration, plain, plural, rate, share
 from ungil.report.waits import blame_section, holds_section
 from ungil.report.when import part_of, when_it_was_worst
 
@@ -85,7 +85,7 @@ def _title(report: Report) -> list[RenderableType]:
     listed = {(thread["tid"], thread.get("started_s")) for thread in rows}
     threads = len(listed) + sum(_unlisted(gil) for gil in process["gils"])
     python = process.get("python") or report["python"]
-    facts = [f"pid {process['pid']}", f"Python {plain(python)}" if python else "no Python"]
+    facts = [f"pid {process['pid']}", f"Python {printable(python)}" if python else "no Python"]
     facts += [duration(report["duration_s"]), plural(threads, "thread")]
     unlisted = report.get("other_processes")
     count = len(report["processes"]) + (unlisted["processes"] if unlisted else 0)
@@ -97,7 +97,7 @@ def _title(report: Report) -> list[RenderableType]:
         title.append(f"\n{part}", style="bold yellow")
     missing = process.get("not_recorded")
     if missing and not any(it["kind"] == "not-recorded" for it in report["findings"]):
-        return [title, Text(f"not recorded: {plain(missing)}", style="yellow")]
+        return [title, Text(f"not recorded: {printable(missing)}", style="yellow")]
     return [title, *_free_threaded(process)]
 
 
@@ -118,12 +118,12 @@ def _findings(report: Report) -> list[RenderableType]:
     for finding in report["findings"][:FINDINGS]:
         kind = finding["kind"]
         before, after = when_it_was_worst(finding, report)
-        text = Text.assemble((before, "bold"), plain(finding["text"]), after)
+        text = Text.assemble((before, "bold"), printable(finding["text"]), after)
         advice = finding.get("advice")
         if advice:
-            text.append(f"\n{plain(advice)}", style="dim")
+            text.append(f"\n{printable(advice)}", style="dim")
         style = STYLES.get(kind, "red")
-        grid.add_row(Text(WORDS.get(kind) or plain(kind), style=f"bold {style}"), text)
+        grid.add_row(Text(WORDS.get(kind) or printable(kind), style=f"bold {style}"), text)
     more = len(report["findings"]) - FINDINGS
     if more > 0:
         grid.add_row(
@@ -188,7 +188,7 @@ def _other_processes(report: Report, few: int, width: int) -> list[RenderableTyp
     for process in processes[:few]:
         missing = process.get("not_recorded")
         if missing:
-            text = Text(f"not recorded: {plain(missing)}", style="yellow")
+            text = Text(f"not recorded: {printable(missing)}", style="yellow")
         elif process["gils"]:
             text = Text(_summary_of_all(process, _seconds(process, report)))
         else:
@@ -211,7 +211,7 @@ def _last_words(report: Report) -> list[RenderableType]:
         if unrecorded:
             text = f"note: {plural(unrecorded, 'thread')} of process {process['pid']} not recorded"
             lines.append(Text(text, style="yellow"))
-    lines += [Text(f"note: {plain(note)}", style="yellow") for note in report.get("notes", [])]
+    lines += [Text(f"note: {printable(note)}", style="yellow") for note in report.get("notes", [])]
     lost = report["lost_events"]
     lines.append(Text(f"lost events: {lost:,}", style="bold red" if lost else "dim"))
     return lines
@@ -254,5 +254,5 @@ def _waited(gil: Gil) -> float:
 def _command(process: Process) -> str:
     """The command line, without the folder of the program and cut where it gets boring."""
     argv = [PurePath(process["argv"][0]).name, *process["argv"][1:]] if process["argv"] else ["?"]
-    text = plain(shlex.join(argv))
+    text = printable(shlex.join(argv))
     return text if len(text) <= 60 else text[:59] + "…"

@@ -14,9 +14,9 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
+from ungil.formatting import duration, share, tally
 from ungil.report.model import ContextSwitches, Distribution, Gil, Others, Thread
 from ungil.report.names import Names
-from ungil.report.units import duration, share, tally
 
 NARROW_NAME, WIDE_NAME = 16, 32
 """How wide names are at most: below 120 columns, and from there on."""

@@ -12,9 +12,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ungil.formatting import duration, plural, printable
 from ungil.report.model import Gil, LongHold
 from ungil.report.names import Names
-from ungil.report.units import duration, plain, plural
 
 VICTIM, CELL, WIDE_CELL = 16, 9, 16
 """Widths of the columns of the matrix: the first one, and the others at least and at most."""
@@ -87,7 +87,7 @@ class Site:
         longest = self.holds[0]
         if not longest["stack"]:
             why = longest.get("stack_missing")
-            return Text(f"no stack: {plain(why)}" if why else "no stack", "dim")
+            return Text(f"no stack: {printable(why)}" if why else "no stack", "dim")
         frame = longest["stack"][0]
         text = Text(_short(frame), "bold")
         user = next(filter(None, (hold.get("user_frame") for hold in self.holds)), None)
@@ -168,7 +168,7 @@ def _parts(hold: LongHold) -> str:
 
 def _short(frame: str) -> str:
     """A frame, its file without the folders that nobody needs to recognise it."""
-    frame = plain(frame)
+    frame = printable(frame)
     match = re.fullmatch(r"(.*?) \((/.+):(\d+)\)", frame)
     if match is None:
         return frame

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from ungil.formatting import digits, duration, moment
 from ungil.report.model import Finding, Report, Window
-from ungil.report.units import digits, duration
 
 
 def when(window: Window, report: Report) -> str:
     """`12:03:41`, with the date if the trace began on another one, else `40.0s after the start`."""
-    moment = _local(window["started_at"])
-    if moment is None:
+    at = _local(window["started_at"])
+    if at is None:
         return f"{digits(window['start_s'])}s after the start"
     begin = _local(report.get("started_at"))
-    is_same_day = begin is not None and begin.date() == moment.date()
-    return f"{moment:%H:%M:%S}" if is_same_day else f"{moment:%Y-%m-%d %H:%M:%S}"
+    return moment(at, None if begin is None else begin.date())
 
 
 def when_it_was_worst(finding: Finding, report: Report) -> tuple[str, str]:

@@ -12,6 +12,7 @@ import sys
 
 # `ungil.gil` would bring dataclasses, which cost more than all the rest.
 from ungil import _native
+from ungil.environment import CHILDREN, POLICY, PREFIX, PRIORITY, QUANTUM
 from ungil.startup import ungil_thread_levels
 
 
@@ -21,9 +22,9 @@ def obey() -> None:
     What cannot be done is one sentence on stderr, and the program runs unscheduled.
     """
     try:
-        _obey(os.environ["UNGIL_POLICY"], os.environ.get("UNGIL_QUANTUM"))
+        _obey(os.environ[POLICY], os.environ.get(QUANTUM))
     except (ValueError, RuntimeError) as error:
-        sys.stderr.write(f"ungil: UNGIL_POLICY is not obeyed: {error}\n")
+        sys.stderr.write(f"ungil: {POLICY} is not obeyed: {error}\n")
 
 
 def _obey(name: str, quantum: str | None) -> None:
@@ -32,10 +33,10 @@ def _obey(name: str, quantum: str | None) -> None:
     _native.gil_set_policy(name, quantum_ms)
     _native.gil_install()
     _native.gil_set_policy(name, quantum_ms)
-    if rules := os.environ.get("UNGIL_PRIORITY"):
+    if rules := os.environ.get(PRIORITY):
         ungil_thread_levels.obey(rules, _native.hook_path())
-    if os.environ.get("UNGIL_CHILDREN") == "0":
-        for variable in [it for it in os.environ if it.startswith("UNGIL_")]:
+    if os.environ.get(CHILDREN) == "0":
+        for variable in [it for it in os.environ if it.startswith(PREFIX)]:
             del os.environ[variable]
 
 
@@ -50,9 +51,9 @@ def _milliseconds(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"UNGIL_QUANTUM is a number of milliseconds, not {text!r}") from None
+        raise ValueError(f"{QUANTUM} is a number of milliseconds, not {text!r}") from None
 
 
 # Once, although `site` reads the .pth files of a virtual environment twice.
-if os.environ.get("UNGIL_POLICY") and not _is_ungil_itself():
+if os.environ.get(POLICY) and not _is_ungil_itself():
     obey()

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ungil.interpreters import Interpreter
 from ungil.lab.conditions import STOCK, Conditions
 from ungil.lab.experiment import (
     Cell,
@@ -28,8 +29,7 @@ from ungil.lab.experiment import (
     Span,
     Table,
 )
-from ungil.lab.figures import NOTHING, number, whole
-from ungil.lab.interpreters import Interpreter
+from ungil.lab.figures import NOTHING, count, number
 from ungil.lab.recording import recording
 from ungil.lab.results import Results
 from ungil.lab.workload import running, words_of
@@ -208,10 +208,10 @@ def _tables(results: Results) -> Sequence[Table]:
             Row(
                 (
                     label,
-                    whole(measured["handoffs_per_s"]),
-                    whole(measured["releases"] / measured["wall_s"]),
-                    NOTHING if failed is None else whole(failed / measured["wall_s"]),
-                    whole(measured["drop_requests"] / measured["wall_s"]),
+                    count(measured["handoffs_per_s"]),
+                    count(measured["releases"] / measured["wall_s"]),
+                    NOTHING if failed is None else count(failed / measured["wall_s"]),
+                    count(measured["drop_requests"] / measured["wall_s"]),
                     number(measured["wait_p50_ms"]),
                     number(measured["wait_max_ms"]),
                 ),
@@ -235,7 +235,7 @@ def _charts(results: Results) -> Sequence[Chart]:
         of_it = [(v, measured) for name, v, measured in _each(results) if name == python]
         if not of_it:
             continue
-        told = [f"{variant} {whole(it['handoffs_per_s'])}" for variant, it in of_it]
+        told = [f"{variant} {count(it['handoffs_per_s'])}" for variant, it in of_it]
         spans = [
             Span(_label("", variant), f"thread {who}", begin_ms, end_ms)
             for variant, measured in of_it

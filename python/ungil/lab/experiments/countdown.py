@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from ungil.interpreters import Interpreter
 from ungil.lab import system_calls
 from ungil.lab.conditions import STOCK, Conditions
 from ungil.lab.experiment import (
@@ -23,8 +24,7 @@ from ungil.lab.experiment import (
     Source,
     Table,
 )
-from ungil.lab.figures import median, ratio, seconds, times, whole
-from ungil.lab.interpreters import Interpreter
+from ungil.lab.figures import count, median, ratio, seconds, times
 from ungil.lab.published import CALLS, COUNTDOWN, COUNTED, Calls
 from ungil.lab.results import Results
 from ungil.lab.workload import run, words_of
@@ -98,7 +98,7 @@ def _tables(results: Results) -> Sequence[Table]:
 
 def _times(results: Results) -> Table:
     then = [times(COUNTDOWN[it] / COUNTDOWN[SEQUENCE]) for it in (THREADS, ONE_CORE)]
-    label = f"Beazley 2009, n = {whole(COUNTED)}"
+    label = f"Beazley 2009, n = {count(COUNTED)}"
     rows = [Row((label, seconds(COUNTDOWN[SEQUENCE]), *then, "", "", ""), "published")]
     for python in results.pythons():
         rows.append(
@@ -113,13 +113,13 @@ def _times(results: Results) -> Table:
         )
     names = tuple(f"ungil {policy}" for policy in POLICIES)
     n = next((cell.settings["n"] for cell in results if cell.variant == SEQUENCE), None)
-    return Table(("", SEQUENCE, THREADS, ONE_CORE, *names), rows, f"now n = {whole(n)}")
+    return Table(("", SEQUENCE, THREADS, ONE_CORE, *names), rows, f"now n = {count(n)}")
 
 
 def _costs(results: Results) -> Table:
     rows = [
         Row(
-            (f"Beazley 2009, {it.system}", whole(it.sequence), _in_threads(it), "", ""), "published"
+            (f"Beazley 2009, {it.system}", count(it.sequence), _in_threads(it), "", ""), "published"
         )
         for it in CALLS
     ]
@@ -128,7 +128,7 @@ def _costs(results: Results) -> Table:
             median(results.rounds(python, it), "calls") for it in (CALLS_SEQUENCE, CALLS_THREADS)
         ]
         switches = [_switches(results, python, it) for it in (SEQUENCE, THREADS)]
-        rows.append(Row((python, *map(whole, calls), *map(whole, switches))))
+        rows.append(Row((python, *map(count, calls), *map(count, switches))))
     columns = (
         *("", "system calls in sequence", "in two threads"),
         *("context switches/s in sequence", "in two threads"),
@@ -138,8 +138,8 @@ def _costs(results: Results) -> Table:
 
 def _in_threads(calls: Calls) -> str:
     if calls.two_cores == calls.threads:
-        return whole(calls.threads)
-    return f"{whole(calls.threads)}; on two cores {whole(calls.two_cores)}"
+        return count(calls.threads)
+    return f"{count(calls.threads)}; on two cores {count(calls.two_cores)}"
 
 
 def _charts(results: Results) -> Sequence[Chart]:

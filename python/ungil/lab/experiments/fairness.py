@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from ungil.interpreters import Interpreter
 from ungil.lab.conditions import STOCK, Conditions
 from ungil.lab.experiment import (
     Cell,
@@ -25,8 +26,7 @@ from ungil.lab.experiment import (
     Source,
     Table,
 )
-from ungil.lab.figures import NOTHING, jain, number, whole
-from ungil.lab.interpreters import Interpreter
+from ungil.lab.figures import NOTHING, count, jain, number
 from ungil.lab.published import PETERS, Gaps
 from ungil.lab.results import Results
 from ungil.lab.workload import run
@@ -107,7 +107,7 @@ def _published() -> Table:
                 str(it.tid),
                 f"{it.mean_ms:.2f}",
                 f"{it.longest_ms:.2f}",
-                f"{whole(it.at)} of {whole(it.turns)}",
+                f"{count(it.at)} of {count(it.turns)}",
             ),
             "published",
         )
@@ -168,7 +168,7 @@ def _his(results: Results, python: str) -> Table:
                     str(looper["tid"]),
                     f"{looper['mean_gap_ms']:.5f}",
                     number(looper["max_gap_ms"]),
-                    f"{whole(looper['at_turn'])} of {whole(looper['turns'])}",
+                    f"{count(looper['at_turn'])} of {count(looper['turns'])}",
                     "kernel" if _is_kernels(looper) else "GIL",
                 ),
                 "ungil" if kind == "ungil" else "stock",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from ungil.interpreters import Interpreter, describe
 from ungil.lab import borrowed, whole
 from ungil.lab.experiment import (
     Cell,
@@ -26,9 +27,7 @@ from ungil.lab.experiment import (
     Source,
     Table,
 )
-from ungil.lab.figures import median, number
-from ungil.lab.figures import whole as count
-from ungil.lab.interpreters import Interpreter, describe
+from ungil.lab.figures import count, median, number
 from ungil.lab.published import GORNIR, NORNIR, Whole
 from ungil.lab.results import Results
 from ungil.lab.workload import words_of

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from ungil.interpreters import Interpreter
 from ungil.lab import green, system_calls
 from ungil.lab.experiment import (
     Cell,
@@ -24,8 +25,7 @@ from ungil.lab.experiment import (
     Table,
     missing,
 )
-from ungil.lab.figures import NOTHING, median, milliseconds, ratio, times, whole
-from ungil.lab.interpreters import Interpreter
+from ungil.lab.figures import NOTHING, count, median, milliseconds, ratio, times
 from ungil.lab.published import APPLICATION, APPLICATION_FUTEX_PERCENT, FUTEX, FUTEX_S
 from ungil.lab.results import Results
 from ungil.lab.workload import run, words_of
@@ -100,7 +100,7 @@ def _to_stock(results: Results, python: str, how: str) -> float | None:
 def _number(results: Results, variant: str) -> str:
     """How many imports or turns were asked for."""
     numbers = {it.settings["n"] for it in results if it.variant == variant}
-    return whole(max(numbers)) if numbers else NOTHING
+    return count(max(numbers)) if numbers else NOTHING
 
 
 def _tables(results: Results) -> Sequence[Table]:
@@ -109,15 +109,15 @@ def _tables(results: Results) -> Sequence[Table]:
 
 def _then() -> Table:
     """Everything that the text tells in numbers."""
-    of_application = ("the application before that", *_seconds(), whole(APPLICATION["futex"]))
-    others = ", ".join(f"{name} {whole(n)}" for name, n in APPLICATION.items() if name != "futex")
+    of_application = ("the application before that", *_seconds(), count(APPLICATION["futex"]))
+    others = ", ".join(f"{name} {count(n)}" for name, n in APPLICATION.items() if name != "futex")
     rows = [
         Row(
             (
                 f"a million imports, {it.threads}",
                 *_seconds(it.wall_s, it.user_s, it.system_s),
-                whole(it.futex),
-                f"read {whole(it.read)}, _llseek {whole(it.llseek)}",
+                count(it.futex),
+                f"read {count(it.read)}, _llseek {count(it.llseek)}",
             ),
             "published",
         )
@@ -141,7 +141,7 @@ def _imports(results: Results) -> Table:
         Row(
             (
                 "Majkowski 2007, Python 2.5.1",
-                whole(PTHREAD.futex),
+                count(PTHREAD.futex),
                 "",
                 "",
                 milliseconds(PTHREAD.wall_s),
@@ -153,9 +153,9 @@ def _imports(results: Results) -> Table:
             Row(
                 (
                     python,
-                    whole(_futex(results, python, ALONE)),
-                    whole(_futex(results, python, IDLE)),
-                    whole(_futex(results, python, IDLE + GREEN)),
+                    count(_futex(results, python, ALONE)),
+                    count(_futex(results, python, IDLE)),
+                    count(_futex(results, python, IDLE + GREEN)),
                     milliseconds(_wall_s(results, python, ALONE)),
                     times(_to_stock(results, python, ALONE)),
                 )
@@ -172,8 +172,8 @@ def _turns(results: Results) -> Table:
         Row(
             (
                 python,
-                whole(_futex(results, python, TURNS)),
-                whole(_futex(results, python, TURNS + GREEN)),
+                count(_futex(results, python, TURNS)),
+                count(_futex(results, python, TURNS + GREEN)),
                 milliseconds(_wall_s(results, python, TURNS)),
                 times(_to_stock(results, python, TURNS)),
             )
@@ -195,8 +195,8 @@ def _charts(results: Results) -> Sequence[Chart]:
         ]
 
     told = "; ".join(
-        f"{python}: {whole(_futex(results, python, ALONE))} and"
-        f" {whole(_futex(results, python, TURNS))}"
+        f"{python}: {count(_futex(results, python, ALONE))} and"
+        f" {count(_futex(results, python, TURNS))}"
         for python in pythons
     )
     return [

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from ungil.interpreters import Interpreter
 from ungil.lab.conditions import STOCK, Conditions
 from ungil.lab.experiment import (
     Cell,
@@ -26,7 +27,6 @@ from ungil.lab.experiment import (
     Table,
 )
 from ungil.lab.figures import NOTHING, milliseconds, number, ratio, times
-from ungil.lab.interpreters import Interpreter
 from ungil.lab.recording import recording
 from ungil.lab.results import Results
 from ungil.lab.workload import running, words_of

@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from ungil.interpreters import Interpreter
 from ungil.lab import borrowed
 from ungil.lab.experiment import (
     Cell,
@@ -26,7 +27,6 @@ from ungil.lab.experiment import (
     missing,
 )
 from ungil.lab.figures import NOTHING, number
-from ungil.lab.interpreters import Interpreter
 from ungil.lab.published import POSH, POSH_S
 from ungil.lab.results import Results
 from ungil.lab.workload import run

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from ungil.interpreters import Interpreter
 from ungil.lab.conditions import STOCK, Conditions
 from ungil.lab.experiment import (
     Cell,
@@ -27,7 +28,6 @@ from ungil.lab.experiment import (
     Table,
 )
 from ungil.lab.figures import NOTHING, number, ratio, times
-from ungil.lab.interpreters import Interpreter
 from ungil.lab.results import Results
 from ungil.lab.workload import FOLDER, running, words_of
 

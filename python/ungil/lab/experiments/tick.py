@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from ungil.interpreters import Interpreter
 from ungil.lab.conditions import STOCK, Conditions
 from ungil.lab.experiment import (
     Cell,
@@ -26,11 +27,10 @@ from ungil.lab.experiment import (
     Table,
 )
 from ungil.lab.figures import NOTHING, median, milliseconds, number
-from ungil.lab.interpreters import Interpreter
 from ungil.lab.published import COUNTED, TICK_S
 from ungil.lab.recording import recording
 from ungil.lab.results import Results
-from ungil.lab.workload import Program, running, words_of
+from ungil.lab.workload import RunningWorkload, running, words_of
 
 NAME = "tick"
 N, N_QUICK = 100_000_000, 10_000_000
@@ -40,7 +40,7 @@ BEFORE_SIGNAL_S = 0.05
 LOOKED_AT_A_SECOND = 25e6
 
 
-def _interrupted(program: Program) -> Measured:
+def _interrupted(program: RunningWorkload) -> Measured:
     """What a workload says that was interrupted in its operation."""
     program.says()
     time.sleep(BEFORE_SIGNAL_S)

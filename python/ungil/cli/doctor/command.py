@@ -1,0 +1,109 @@
+"""`ungil doctor`: what works on this machine, what does not, and what to do."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from ungil.cli.command import Command
+from ungil.cli.doctor.check import Check, Status
+from ungil.cli.doctor.interpreter_check import check_interpreter
+from ungil.cli.doctor.machine_checks import machine_checks
+from ungil.errors import UsageError
+from ungil.formatting import MEBIBYTE
+from ungil.interpreters import find_interpreters
+
+EXAMPLES = """\
+  ungil doctor                     this machine and every Python that is found
+  ungil doctor /opt/py/bin/python  one interpreter
+  ungil doctor --json
+  ungil doctor --clean             remove what killed recorders have left
+"""
+
+STYLES = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
+
+
+@click.command(cls=Command, name="doctor", examples=EXAMPLES)
+@click.argument("pythons", metavar="[PYTHON]...", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.option(
+    "--clean", is_flag=True, help="Try nothing; remove what recorders left that were killed."
+)
+def command(pythons: tuple[str, ...], as_json: bool, clean: bool) -> int:
+    """Try everything that tracing depends on and say what does not work, and why.
+
+    Without PYTHON, all interpreters that are found are tried.
+    The exit code is 0 if the current interpreter, or each PYTHON, can be traced, otherwise 1.
+    """
+    if clean:
+        _clean(pythons, as_json)
+        return 0
+    checks = list(_all_checks([_interpreter(name) for name in pythons]))
+    works = not any(check.status is Status.FAIL for check in checks)
+    if as_json:
+        print(json.dumps({"works": works, "checks": [dataclasses.asdict(c) for c in checks]}))
+    else:
+        _print_table(checks)
+    return 0 if works else 1
+
+
+def _clean(pythons: tuple[str, ...], as_json: bool) -> None:
+    """Remove the buffers of recorders that were killed, and print which."""
+    if pythons:
+        raise UsageError(f"--clean tries no interpreter; leave out {pythons[0]!r}")
+    from ungil._native import remove_dead_sessions
+
+    removed = remove_dead_sessions()
+    if as_json:
+        print(json.dumps({"removed": [{"path": path, "bytes": size} for path, size in removed]}))
+        return
+    for path, size in removed:
+        print(f"removed {path}, {size / MEBIBYTE:,.1f} MiB")
+    if not removed:
+        print("nothing to remove: no recorder of yours was killed and left anything")
+
+
+def _interpreter(name: str) -> Path:
+    found = shutil.which(name)
+    if found is None:
+        raise UsageError(f"there is no interpreter {name!r}")
+    return Path(found)
+
+
+def _all_checks(asked: list[Path]) -> Iterator[Check]:
+    """The machine first; an interpreter that nobody asked for may be one that cannot be traced."""
+    machine = list(machine_checks())
+    yield from machine
+    if any(check.status is Status.FAIL for check in machine):
+        return
+    if asked:
+        for path in asked:
+            yield check_interpreter(path, Status.FAIL)
+        return
+    current, *others = find_interpreters()
+    yield check_interpreter(current, Status.FAIL)
+    for path in others:
+        yield check_interpreter(path, Status.WARN)
+
+
+def _print_table(checks: list[Check]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for check in checks:
+        text = Text(check.text)
+        if check.advice:
+            text.append(f"\n{check.advice}", style="dim")
+        grid.add_row(Text(check.status, style=STYLES[check.status]), Text(check.name), text)
+    Console(file=sys.stdout, highlight=False).print(grid)

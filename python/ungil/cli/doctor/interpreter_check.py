@@ -1,0 +1,66 @@
+"""Whether the hook records an interpreter."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from ungil.cli.doctor.check import Check, Status
+from ungil.cli.doctor.workplace import workplace
+from ungil.errors import Error
+from ungil.formatting import plural, printable
+from ungil.recorder import new_recorder, recorded
+from ungil.report.model import parse
+
+PATIENCE_S = 60
+# Two threads are enough to see that a second one is recorded; works on 2.7, too.
+TWO_THREADS = "import threading; t = threading.Thread(target=len, args=('',)); t.start(); t.join()"
+
+
+def check_interpreter(path: Path, otherwise: Status) -> Check:
+    """Whether the hook records `path`, found out by doing it; `otherwise` if it does not."""
+    from ungil._native import hookable
+
+    try:
+        problem = hookable(str(path))
+        works, text = (False, problem) if problem is not None else _try(path)
+    except (OSError, Error) as error:
+        works, text = False, str(error)
+    return Check(Status.OK if works else otherwise, "interpreter", printable(f"{path}: {text}"))
+
+
+def _try(path: Path) -> tuple[bool, str]:
+    """Record a program with two threads: whether that works, and what came of it."""
+    with workplace() as folder:
+        recorder = new_recorder(str(folder / "doctor.pftrace"))
+        environment = recorded(recorder, os.environ)
+        recorder.start(str(path))
+        with subprocess.Popen(
+            [str(path), "-c", TWO_THREADS],
+            # A free-threaded one has a GIL only if it is asked for.
+            env={**environment, "PYTHON_GIL": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        ) as child:
+            try:
+                said = child.communicate(timeout=PATIENCE_S)[1].decode(errors="replace").strip()
+            except subprocess.TimeoutExpired:
+                child.kill()
+                return False, f"did not end within {PATIENCE_S} s"
+        report = parse(recorder.stop())
+    if child.returncode != 0:
+        last = said.splitlines()[-1] if said else ""
+        return False, f"ended with {child.returncode}: {last}"
+    for process in report["processes"]:
+        missing = process.get("not_recorded")
+        if missing:
+            return False, missing
+        threads = len(process["gils"][0]["threads"]) if process["gils"] else 0
+        if threads >= 2:
+            version = process.get("python") or report["python"]
+            condition = " while its GIL is on" if process.get("free_threaded") else ""
+            return True, f"{version}, recorded with {plural(threads, 'thread')}{condition}"
+        return False, f"{plural(threads, 'thread')} of 2 recorded"
+    return False, "no interpreter was seen in it"

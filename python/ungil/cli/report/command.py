@@ -1,0 +1,70 @@
+"""`ungil report`: print the report of a recorded trace."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+import click
+
+from ungil._native import read_trace, trace_span
+from ungil.cli.command import Command, blame_after_option
+from ungil.cli.report.part import Extent
+from ungil.cli.report.unfinished import readable
+from ungil.errors import UsageError
+from ungil.formatting import reason
+
+EXAMPLES = """\
+  ungil report ungil-app.pftrace
+  ungil report ungil-app.pftrace --json | jq .findings
+  ungil report ungil-app.pftrace --blame-after 5
+  ungil report ungil-app.pftrace --from 12:03:41 --to 12:03:51
+  ungil report ungil-app.pftrace --last 30s
+"""
+
+
+@click.command(cls=Command, name="report", examples=EXAMPLES)
+@click.argument("file")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema 1) instead of tables.")
+@blame_after_option
+@click.option(
+    "--from",
+    "begin",
+    metavar="T",
+    help="Report what is after this: seconds from the start, 12:03:41, or a date and time.",
+)
+@click.option("--to", "end", metavar="T", help="Report what is before this.")
+@click.option("--last", metavar="TIME", help="Report the last 30s, 5m or 1h.")
+def command(
+    file: str,
+    as_json: bool,
+    blame_after: float,
+    begin: str | None,
+    end: str | None,
+    last: str | None,
+) -> None:
+    """Print the report of the trace FILE, or of a part of it.
+
+    A trace that is not complete is read as far as it goes. Where FILE is missing, and its recorder
+    was killed or is still at work, what it has written is read.
+    """
+    if last is not None and (begin is not None or end is not None):
+        raise UsageError("--last cannot be combined with --from and --to")
+    file = readable(file)
+    try:
+        part = None
+        if begin is not None or end is not None or last is not None:
+            part = Extent(*trace_span(file)).part(begin, end, last)
+        report = read_trace(file, blame_after, part)
+    except ValueError as error:
+        raise UsageError(f"cannot read {file!r}: {error}") from error
+    except OSError as error:
+        raise UsageError(f"cannot read {file!r}: {reason(error)}") from error
+    # `ungil report FILE | head` ends quietly, as other commands do.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if as_json:
+        print(report)
+        return
+    from ungil.report import print_report
+
+    print_report(report, sys.stdout)

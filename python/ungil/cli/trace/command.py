@@ -1,0 +1,204 @@
+"""`ungil trace`: run a program and record every GIL wait and hold of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+import click
+
+from ungil._native import Child, Recorder, die_by
+from ungil.cli.command import ProgramCommand, blame_after_option, scheduling_options
+from ungil.cli.program import Program, find_program
+from ungil.cli.scheduling import Scheduling, warn_if_unscheduled
+from ungil.cli.streams import say, settle
+from ungil.cli.trace.outputs import free_name, json_file
+from ungil.environment import CLOCK, POLICY
+from ungil.errors import UsageError
+from ungil.formatting import native_reason, reason
+from ungil.recorder import new_recorder, recorded
+
+EXAMPLES = """\
+  ungil trace app.py --port 8000            a script, with its arguments
+  ungil trace -m http.server                a module
+  ungil trace gunicorn -w 4 app:app         a command and its Python children
+  ungil trace -o slow.pftrace -- ./run.sh   ungil's own options come first
+  ungil trace --policy interactive app.py   what would it cost under another policy?
+"""
+
+# Where the processor's counter cannot be trusted although the kernel does.
+MONOTONIC = "monotonic"
+# Named also where nobody asks for one: what has a policy can be given another one later.
+DEFAULT_POLICY = "stock"
+
+
+class Create(Protocol):
+    """Makes the recorder that writes a trace to `path`; raises OSError if it cannot."""
+
+    def __call__(self, path: str, *, overwrite: bool) -> Recorder:
+        """The recorder."""
+        ...
+
+
+@click.command(
+    cls=ProgramCommand, name="trace", examples=EXAMPLES, options_metavar="[OPTIONS] [--]"
+)
+@click.option("-o", "--output", metavar="FILE", help="Trace file [default: ungil-PROGRAM.pftrace].")
+@click.option("-f", "--force", is_flag=True, help="Replace FILE if it exists.")
+@click.option(
+    "--json", "json_path", metavar="FILE", help="Also write the report as JSON ('-': stdout)."
+)
+@click.option("--no-children", is_flag=True, help="Record the program alone, not its children.")
+@blame_after_option
+@scheduling_options(DEFAULT_POLICY)
+@click.option("-q", "--quiet", is_flag=True, help="Print no report.")
+@click.argument("words", metavar="PROGRAM [ARGS]...", nargs=-1, type=click.UNPROCESSED)
+def command(
+    output: str | None,
+    force: bool,
+    json_path: str | None,
+    no_children: bool,
+    blame_after: float,
+    policy: str | None,
+    quantum: str | None,
+    priorities: tuple[str, ...],
+    quiet: bool,
+    words: tuple[str, ...],
+) -> int:
+    """Run PROGRAM, record every GIL wait and hold, print what it cost on stderr.
+
+    PROGRAM is a Python file, -m MODULE, -c CODE, or any command.
+    It runs as without ungil and ungil exits as it does; children that are Python are recorded too.
+    """
+    program = find_program(words, "trace")
+    variables = Scheduling(policy, quantum, priorities).variables(DEFAULT_POLICY)
+    if output is not None and json_path is not None and Path(output) == Path(json_path):
+        raise UsageError(f"the trace and its JSON cannot both be written to {output!r}")
+    counter = _may_use_counter()
+    if variables[POLICY] != DEFAULT_POLICY:
+        warn_if_unscheduled(program)
+
+    def create(path: str, *, overwrite: bool) -> Recorder:
+        return new_recorder(
+            path,
+            overwrite=overwrite,
+            blame_after_ms=blame_after,
+            follow_children=not no_children,
+            counter=counter,
+        )
+
+    with json_file(json_path) as write_json:
+        if output is None:
+            path, recorder = _new_trace(program.name, create)
+        else:
+            path, recorder = output, _trace_at(output, force, create)
+        environment = {**recorded(recorder, os.environ), **variables}
+        with Child() as child:
+            _start(child, program, environment)
+            # What it does until then waits in its rings.
+            with _told("the program is not recorded"):
+                recorder.start(program.executable)
+            status = child.wait()
+            reports: list[str] = []
+            with _told("there is no report"):
+                reports.append(recorder.stop())
+        for report in reports:
+            with _told(f"cannot write the report to {json_path!r}"):
+                write_json(report)
+            if not quiet:
+                with _told("cannot print the report"):
+                    _print(report, recorder.incomplete[1] if recorder.incomplete else path)
+        if recorder.incomplete is not None:
+            say(_what_is_missing(path, *recorder.incomplete))
+    return _as(status)
+
+
+@contextmanager
+def _told(what: str) -> Generator[None]:
+    """Say what went wrong inside, after `what`, and go on: the program's exit status is to count.
+
+    So does Ctrl-C, after the end of the program.
+    """
+    try:
+        yield
+    except OSError as error:
+        say(f"{what}: {reason(error)}")
+    except Exception as error:
+        say(f"{what}: {error or type(error).__name__}")
+    except KeyboardInterrupt:
+        say(f"{what}: interrupted")
+
+
+def _what_is_missing(path: str, why: str, place: str) -> str:
+    """A sentence about a trace that was to be `path`."""
+    if place == path:
+        return f"the trace {path!r} is not complete: {native_reason(why)}"
+    return f"the trace is in {place!r} and could not be named {path!r}: {native_reason(why)}"
+
+
+def _may_use_counter() -> bool:
+    """Whether times may be taken from the processor's counter."""
+    clock = os.environ.get(CLOCK, "")
+    if clock not in ("", MONOTONIC):
+        raise UsageError(
+            f"{CLOCK} is {clock!r}; it can only be {MONOTONIC!r}, which takes all times from the "
+            "kernel's clock, or unset"
+        )
+    return clock != MONOTONIC
+
+
+def _new_trace(program: str, create: Create) -> tuple[str, Recorder]:
+    """A recorder for a trace with a name that is free."""
+    try:
+        return free_name(program, partial(create, overwrite=False))
+    except OSError as error:
+        raise UsageError(
+            f"cannot write a trace to the current folder: {reason(error)}; name a file with -o"
+        ) from error
+
+
+def _trace_at(path: str, force: bool, create: Create) -> Recorder:
+    """A recorder for the trace that the user named."""
+    if Path(path).exists() and not Path(path).is_file():
+        # The complete trace is renamed to its name, which must not replace a device or a folder.
+        raise UsageError(f"cannot write {path!r}: it is not a regular file")
+    try:
+        return create(path, overwrite=force)
+    except FileExistsError as error:
+        raise UsageError(
+            f"{path!r} exists; replace it with --force or name another file with -o"
+        ) from error
+    except OSError as error:
+        raise UsageError(f"cannot write {path!r}: {reason(error)}") from error
+
+
+def _start(child: Child, program: Program, environment: dict[str, str]) -> None:
+    """Start the program; UsageError if the system refuses. What cannot be started has no trace."""
+    try:
+        child.start(program.executable, program.argv, environment)
+    except OSError as error:
+        raise UsageError(f"cannot start {program.argv[0]!r}: {reason(error)}") from error
+
+
+def _print(report: str, path: str) -> None:
+    """The report, and what to do with the trace, on stderr."""
+    # Imported here because the program should not wait for it.
+    from ungil.report import print_place, print_report
+
+    with suppress(OSError):
+        print_report(report, sys.stderr)
+        print_place(path, sys.stderr)
+
+
+def _as(status: int) -> int:
+    """End as the program did: return its exit status, or die by the signal that killed it."""
+    settle()
+    if status >= 0:
+        return status
+    die_by(-status)
+    return 128 - status

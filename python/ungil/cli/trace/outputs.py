@@ -1,0 +1,96 @@
+"""The files that `ungil trace` writes: they appear complete, and never replace one unasked."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from typing import TypeVar
+
+from ungil.errors import UsageError
+from ungil.formatting import reason
+
+T = TypeVar("T")
+
+
+def free_name(program: str, create: Callable[[str], T]) -> tuple[str, T]:
+    """The first of `ungil-PROGRAM.pftrace`, `ungil-PROGRAM-2.pftrace`, … that `create` accepts.
+
+    `create` raises FileExistsError for a name that is taken.
+    """
+    plain = re.sub(r"[^\w.+-]+", "_", program)[:100]
+    for number in count(1):
+        name = f"ungil-{plain}.pftrace" if number == 1 else f"ungil-{plain}-{number}.pftrace"
+        try:
+            return name, create(name)
+        except FileExistsError:
+            continue
+    raise AssertionError("count() does not end")
+
+
+@contextmanager
+def json_file(path: str | None) -> Generator[Callable[[str], None]]:
+    """A function that writes a text to `path` in one piece; None writes nothing, `-` to stdout.
+
+    That it can be written is found out on entry (UsageError), not after the program's hours.
+    """
+    if path is None:
+        yield lambda _text: None
+    elif path == "-":
+        # Not by print(): what a full disk refuses would be left in its buffer.
+        yield lambda text: _write(1, text)
+    elif _is_special(path):
+        with _opened(path, path, os.O_WRONLY) as descriptor:
+            yield lambda text: _write(descriptor, text)
+    else:
+        target = Path(os.path.realpath(path))
+        if target.is_dir():
+            raise UsageError(f"cannot write {path!r}: is a directory")
+        if target.exists() and not os.access(target, os.W_OK):
+            raise UsageError(f"cannot write {path!r}: permission denied")
+        temporary = target.with_name(f".{target.name[:200]}.{os.getpid()}.tmp")
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+            with _opened(path, str(temporary), flags) as descriptor:
+
+                def publish(text: str) -> None:
+                    _write(descriptor, text)
+                    temporary.replace(target)
+
+                yield publish
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+
+def _is_special(path: str) -> bool:
+    """Whether `path` is something that a rename must not replace: a device, a pipe."""
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+@contextmanager
+def _opened(asked: str, path: str, flags: int) -> Generator[int]:
+    try:
+        descriptor = os.open(path, flags, 0o666)
+    except OSError as error:
+        raise UsageError(f"cannot write {asked!r}: {reason(error)}") from error
+    try:
+        yield descriptor
+    finally:
+        with suppress(OSError):
+            os.close(descriptor)
+
+
+def _write(descriptor: int, text: str) -> None:
+    sys.stdout.flush()
+    with open(descriptor, "w", encoding="utf-8", closefd=False) as file:
+        file.write(text + "\n")

@@ -1,0 +1,39 @@
+"""What a front end of fan-out is built with, as `ungil fanout` is.
+
+| name                                   | what it is for                                         |
+|----------------------------------------|--------------------------------------------------------|
+| `failure`, `sentence`, `NamedFailure`  | in which way an item has failed, in few words          |
+| `Options`                              | what `fanout` takes, checked; `Outcomes` runs it       |
+| `Journal`                              | a journal in which the front end names the function    |
+| `Bar`, `Calls`                         | what shows the progress                                |
+| `is_async`, `engine_kind`              | whether a mode or an engine fits, before anything runs |
+"""
+
+from ungil.fanout._failures import NamedFailure, failure, sentence
+from ungil.fanout._journal import Journal
+from ungil.fanout._mode import is_async
+from ungil.fanout._options import Options
+from ungil.fanout._progress import Bar, Calls
+
+__all__ = [
+    "Bar",
+    "Calls",
+    "Journal",
+    "NamedFailure",
+    "Options",
+    "engine_kind",
+    "failure",
+    "is_async",
+    "sentence",
+]
+
+
+def engine_kind(engine: object) -> str:
+    """Which kind of engine the option `engine` names: "processes", "dask" or "ray".
+
+    Raises ValueError if it names none.
+    """
+    # It imports asyncio, which a fan-out without an engine may do without.
+    from ungil.fanout._engine import named
+
+    return named(engine)[0]

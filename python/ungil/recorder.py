@@ -1,0 +1,55 @@
+"""A recorder, and what a program's environment needs for it to be recorded."""
+
+from __future__ import annotations
+
+from ungil.environment import about_the_hook
+from ungil.errors import HookError
+
+TYPE_CHECKING = False  # the native part is imported when it is needed: some of it may be missing
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ungil._native import Recorder
+
+LONG_HOLD_MS = 20.0
+"""From here on a hold is long, and comes with its Python stack, unless somebody says otherwise."""
+
+
+def new_recorder(
+    path: str,
+    *,
+    overwrite: bool = False,
+    blame_after_ms: float = LONG_HOLD_MS,
+    follow_children: bool = True,
+    counter: bool = True,
+) -> Recorder:
+    """A recorder that will write the trace `path`.
+
+    Its times are of the processor's counter where that can be trusted, unless `counter` is false.
+
+    Raises OSError if that cannot be written, HookError if there is no room for the buffers that a
+    recorder shares with a program.
+    """
+    from ungil._native import Recorder
+
+    try:
+        return Recorder(
+            path,
+            overwrite=overwrite,
+            blame_after_ms=blame_after_ms,
+            follow_children=follow_children,
+            counter=counter,
+        )
+    except RuntimeError as error:
+        raise HookError(str(error)) from error
+
+
+def recorded(recorder: Recorder, environment: Mapping[str, str]) -> dict[str, str]:
+    """`environment` with what a program needs to be recorded; what others preload stays.
+
+    HookError if the loader could not preload the hook from where it is installed.
+    """
+    try:
+        return {**environment, **recorder.environment(about_the_hook(environment))}
+    except ValueError as error:
+        raise HookError(str(error)) from error
