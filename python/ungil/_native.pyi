@@ -921,30 +921,65 @@ class Outcome(Generic[_Item, _Value]):
     """What became of one item: the value that the function returned, or the exception it raised."""
 
     @property
-    def item(self) -> _Item: ...
+    def item(self) -> _Item:
+        """The item, as it came from the input."""
+
     @property
-    def index(self) -> int: ...
+    def index(self) -> int:
+        """Its place in the input, from 0."""
+
     @property
-    def value(self) -> _Value | None: ...
+    def value(self) -> _Value | None:
+        """What the function returned; None where it raised."""
+
     @property
-    def exception(self) -> BaseException | None: ...
+    def exception(self) -> BaseException | None:
+        """What the last attempt raised; None where it returned."""
+
     @property
-    def attempts(self) -> int: ...
+    def attempts(self) -> int:
+        """How often the function was called for the item."""
+
     @property
-    def queued(self) -> float: ...
+    def queued(self) -> float:
+        """When the item was taken from the input, in seconds since 1970."""
+
     @property
-    def started(self) -> float: ...
+    def started(self) -> float:
+        """When the last attempt began, in seconds since 1970.
+
+        Of an item that never ran it is when it was given up.
+        """
+
     @property
-    def finished(self) -> float: ...
+    def finished(self) -> float:
+        """When the last attempt ended, in seconds since 1970.
+
+        That is `seconds` after `started`, also if the system's clock was set meanwhile.
+        """
+
     @property
-    def seconds(self) -> float: ...
+    def seconds(self) -> float:
+        """How many seconds the last attempt took, by the clock that never goes back."""
+
     @property
-    def abandoned(self) -> bool: ...
+    def abandoned(self) -> bool:
+        """Whether the function goes on although its time was over: a thread cannot be ended."""
+
     @property
-    def resumed(self) -> bool: ...
+    def resumed(self) -> bool:
+        """Whether the item did not run, because a journal says that an earlier run has done it.
+
+        The value is the journal's.
+        """
+
     @property
-    def ok(self) -> bool: ...
-    def unwrap(self) -> _Value: ...
+    def ok(self) -> bool:
+        """Whether the function returned."""
+
+    def unwrap(self) -> _Value:
+        """Return the value, or raise the exception."""
+
     @classmethod
     def __class_getitem__(cls, key: object) -> GenericAlias: ...
     @staticmethod
@@ -1020,13 +1055,19 @@ class _HasFileno(Protocol):
     def fileno(self) -> int: ...
 
 class Cancelled(BaseException):
-    """Raised in a coroutine of a lean fan-out where it waits, when it shall end."""
+    """Raised in a coroutine of a lean fan-out where it waits, when it shall end.
+
+    As `asyncio.CancelledError`, which is raised in mode "asyncio".
+    """
 
 _T_co = TypeVar("_T_co", covariant=True)
 
 @disjoint_base
 class Operation(Generic[_T_co]):
-    """What a primitive of `ungil.fanout` returns, to be awaited once."""
+    """What a primitive of `ungil.fanout` returns, to be awaited once.
+
+    It works on a loop of mode "lean" and on asyncio's.
+    """
 
     def __await__(self) -> Generator[Any, Any, _T_co]: ...
     def __next__(self) -> Any: ...
@@ -1047,36 +1088,80 @@ class Connecting(Operation[Connection]):
 
 @final
 class Connection:
-    """A stream to another program. One item reads it at a time, and one writes it."""
+    """A stream to another program, as `connect` gives it. `with` and `async with` close it.
 
-    def read(self, n: int | None = None, /) -> Operation[bytes]: ...
-    def read_exactly(self, n: int, /) -> Operation[bytes]: ...
-    def read_line(self, *, limit: int = 65536) -> Operation[bytes]: ...
-    def read_until(self, separator: bytes, /, *, limit: int = 65536) -> Operation[bytes]: ...
-    def write(self, data: Buffer, /) -> Operation[None]: ...
-    def close(self) -> None: ...
+    One item reads it at a time, and one writes it. Each method that returns an `Operation` is to be
+    awaited, and raises OSError for what the system says of the connection.
+    """
+
+    def read(self, n: int | None = None, /) -> Operation[bytes]:
+        """What has arrived, at most `n` bytes of it, as soon as there is something.
+
+        `b""` at the end. Without `n`, everything up to the end.
+        """
+
+    def read_exactly(self, n: int, /) -> Operation[bytes]:
+        """`n` bytes. Raises EOFError if the peer ends before them."""
+
+    def read_line(self, *, limit: int = 65536) -> Operation[bytes]:
+        """A line with its end, `b"\\n"`. What the last one lacks of it is not added.
+
+        `b""` at the end. Raises ValueError for one longer than `limit` bytes: a peer that never
+        ends a line shall not fill the memory.
+        """
+
+    def read_until(self, separator: bytes, /, *, limit: int = 65536) -> Operation[bytes]:
+        """Everything up to `separator`, and that.
+
+        Raises EOFError if the peer ends before it, and ValueError if it does not come within
+        `limit` bytes.
+        """
+
+    def write(self, data: Buffer, /) -> Operation[None]:
+        """Send all of `data`. Comes back when the system has it, which says nothing of the peer."""
+
+    def close(self) -> None:
+        """Close the connection. Whoever waits for it gets an OSError."""
+
     @property
-    def closed(self) -> bool: ...
-    def fileno(self) -> int: ...
+    def closed(self) -> bool:
+        """Whether it was closed on this side."""
+
+    def fileno(self) -> int:
+        """The number of its descriptor. Raises OSError if it is closed."""
+
     def __enter__(self) -> Self: ...
     def __exit__(self, *_exception: object) -> None: ...
     def __aenter__(self) -> Operation[Self]: ...
     def __aexit__(self, *_exception: object) -> Operation[None]: ...
 
 def connect(host: str, port: int) -> Connecting:
-    """A TCP connection to a name or an address."""
+    """A TCP connection to `host`, a name or an address. Of a name all addresses are tried in turn.
+
+    `await connect(...)` gives the `Connection`, and `async with connect(...)` also closes it.
+    Raises OSError if nobody answers, or the name has no address.
+    """
 
 def connect_unix(path: str | PathLike[str]) -> Connecting:
-    """A connection to a UNIX socket."""
+    """A connection to the UNIX socket at `path`; an abstract one if that begins with a zero byte.
+
+    It is used as `connect` is. Raises OSError if nobody answers.
+    """
 
 def sleep(seconds: float) -> Operation[None]:
     """Comes back after so many seconds."""
 
 def wait_readable(file: int | _HasFileno) -> Operation[None]:
-    """Comes back when a descriptor can be read without waiting."""
+    """Comes back when a descriptor, or what has a `fileno()`, can be read without waiting.
+
+    Raises OSError if it cannot be waited for.
+    """
 
 def wait_writable(file: int | _HasFileno) -> Operation[None]:
-    """Comes back when a descriptor can be written without waiting."""
+    """Comes back when a descriptor, or what has a `fileno()`, can be written without waiting.
+
+    Raises OSError if it cannot be waited for.
+    """
 
 @disjoint_base
 class Slots:

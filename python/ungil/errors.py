@@ -3,7 +3,7 @@
     ungil.Error
     ├── UsageError    what was asked for is wrong; the command line exits with 2
     ├── HookError     the GIL of an interpreter cannot be reached; the message says why
-    │   └── NotInstalled    this program asked for its GIL before `ungil.gil.install()`
+    │   └── NotInstalled    this program is not counted, or not scheduled, and asked for it
     └── EngineError   an engine of a fan-out has not run an item to its end
         ├── WorkerDied      the worker died while it ran the item
         └── NotCarried      the item, or what became of it, cannot go to another process
@@ -25,7 +25,10 @@ class HookError(Error):
 
 
 class NotInstalled(HookError):
-    """The hook is not in this process: `ungil.gil.install()` has not been called."""
+    """This process is not counted, or not scheduled, and what was asked for needs that.
+
+    `ungil.gil.install()` does both.
+    """
 
 
 class EngineError(Error):

@@ -252,15 +252,6 @@ class _Screen:
 _SCREEN = _Screen()
 
 
-def display_for(progress: "bool | Callable[[Progress], object] | Display") -> "Display":
-    """What shows the progress in the way that the option asks for."""
-    if progress is True:
-        return Bar()
-    if isinstance(progress, Bar | Calls):
-        return progress
-    return Calls(progress)  # pyright: ignore[reportArgumentType]
-
-
 def _length(items: object) -> int | None:
     """How many items there are, if they know."""
     try:
