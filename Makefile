@@ -73,6 +73,10 @@ lint: $(DEVELOPED) ## formatting, clippy, types, and rules that no tool knows
 	$(BIN)/stubtest ungil._native
 	$(BIN)/python tests/typed_documents.py
 
+.PHONY: api
+api: $(DEVELOPED) ## write docs/api.md from the docstrings of everything public
+	$(BIN)/python docs/api.py
+
 .PHONY: bench
 bench: $(DEVELOPED) $(BENCH_TOOLS) ## what tracing costs, beside other tools
 	$(BIN)/python bench/trace_overhead.py

@@ -107,6 +107,7 @@ __all__ = [
 ]
 
 __version__: str
+"""The version of ungil."""
 
 LEVELS: tuple[str, ...]
 """The levels that a thread can have, lowest first."""
@@ -416,9 +417,10 @@ class SharedHeap:
 
 @final
 class Absent:
-    """What a dict's `cas` takes for the value of a key that is not there."""
+    """The type of ABSENT."""
 
 ABSENT: Final[Absent]
+"""In `share.dict.cas`, the value of a key that is not there."""
 
 @disjoint_base
 class SharedDict(Generic[_K, _V]):
@@ -787,7 +789,10 @@ class SharedLock:
 
     def __new__(cls, held: Held | None = None, /, *, reentrant: bool = False) -> Self: ...
     def acquire(self, blocking: bool = True, timeout: float = ...) -> bool:
-        """Take the lock, and return whether it was got."""
+        """Take the lock, and return whether it was got.
+
+        Without `blocking` nobody waits; with `timeout` at most so many seconds.
+        """
 
     def release(self) -> None:
         """Let go of it. Raises RuntimeError if it is not held, a re-entrant one by this thread."""
@@ -807,7 +812,10 @@ class SharedCondition:
 
     def __new__(cls, held: Held | None = None, /, *, lock: SharedLock | None = None) -> Self: ...
     def acquire(self, blocking: bool = True, timeout: float = ...) -> bool:
-        """Take its lock, and return whether it was got."""
+        """Take its lock, and return whether it was got.
+
+        Without `blocking` nobody waits; with `timeout` at most so many seconds.
+        """
 
     def release(self) -> None:
         """Let go of its lock."""
@@ -817,6 +825,7 @@ class SharedCondition:
     def wait(self, timeout: float | None = None) -> bool:
         """Let go of the lock until there is a notification; return whether there was one in time.
 
+        `timeout` is in seconds; None: without end.
         Raises RuntimeError if this thread does not hold the lock.
         """
 
@@ -841,7 +850,10 @@ class SharedSemaphore:
         cls, held: Held | None = None, /, *, value: int = 1, bounded: bool = False
     ) -> Self: ...
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
-        """Take a unit, and return whether there was one in time."""
+        """Take a unit, and return whether there was one in time.
+
+        Without `blocking` nobody waits; with `timeout` at most so many seconds.
+        """
 
     def release(self, n: int = 1) -> None:
         """Give `n` units back. Raises ValueError for more than a bounded one has."""
@@ -867,7 +879,7 @@ class SharedEvent:
         """Make it not set."""
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is set; return whether that was in time."""
+        """Wait until it is set, at most `timeout` seconds; return whether that was in time."""
 
 @disjoint_base
 class SharedBarrier:
@@ -880,7 +892,8 @@ class SharedBarrier:
         """Wait for the other parties, and return as which one this came.
 
         The last one to come calls its `action` before all go on.
-        Raises threading.BrokenBarrierError.
+        Raises threading.BrokenBarrierError if it is broken, or `timeout` seconds are over, which
+        breaks it.
         """
 
     def abort(self) -> None:
@@ -1139,13 +1152,15 @@ def connect(host: str, port: int) -> Connecting:
     """A TCP connection to `host`, a name or an address. Of a name all addresses are tried in turn.
 
     `await connect(...)` gives the `Connection`, and `async with connect(...)` also closes it.
-    Raises OSError if nobody answers, or the name has no address.
+    Raises the OSError that says why not (ConnectionRefusedError, TimeoutError, ...),
+    socket.gaierror if the name has no address, ValueError for a port that there is not.
     """
 
 def connect_unix(path: str | PathLike[str]) -> Connecting:
     """A connection to the UNIX socket at `path`; an abstract one if that begins with a zero byte.
 
-    It is used as `connect` is. Raises OSError if nobody answers.
+    It is used as `connect` is. Raises the OSError that says why not (FileNotFoundError,
+    ConnectionRefusedError, ...), ValueError for a path that no socket can have.
     """
 
 def sleep(seconds: float) -> Operation[None]:

@@ -11,6 +11,16 @@
 A message says what happened, with which value, and what to do; it has no final dot.
 """
 
+__all__ = [
+    "EngineError",
+    "Error",
+    "HookError",
+    "NotCarried",
+    "NotInstalled",
+    "UsageError",
+    "WorkerDied",
+]
+
 
 class Error(Exception):
     """Everything that ungil raises on purpose."""

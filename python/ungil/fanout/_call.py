@@ -81,7 +81,16 @@ MOST_FAILURES = 10_000
 
 
 class Outcomes(Generic[_Item, _Value]):
-    """The outcomes of a fan-out, one for each item, in the order of the items or as they finish."""
+    """The outcomes of a fan-out, one for each item, in the order of the items or as they finish.
+
+    They are taken by iterating, once. `with fanout(...) as outcomes:` closes them at its end, as
+    does leaving them.
+    """
+
+    mode: str
+    """The mode that was chosen: "lean", "asyncio", "threads" or "green"."""
+    reason: str
+    """Why, in a few words."""
 
     def __init__(
         self,
@@ -91,6 +100,7 @@ class Outcomes(Generic[_Item, _Value]):
         *,
         in_order: bool = True,
     ) -> None:
+        """Made by `fanout`."""
         self.mode, self.reason = choose_here(fn, plan.mode, plan.engine)
         self._fn = fn
         self._items = items

@@ -23,6 +23,7 @@ else:
     _Item = TypeVar("_Item")
 
 Mode: TypeAlias = Literal["auto", "lean", "asyncio", "threads", "green"]
+"""The modes of a fan-out: how items run."""
 
 
 class CommonOptions(TypedDict, total=False):
@@ -46,9 +47,9 @@ class CommonOptions(TypedDict, total=False):
 
 
 class Options(CommonOptions, Generic[_Item], total=False):
-    """The options of a fan-out, which are keyword arguments of `fanout` and `Fanout`.
+    """The options of a fan-out: these, and those of `CommonOptions`. Each can be left out.
 
-    Each can be left out. A dict of them is typed by this class:
+    They are keyword arguments of `fanout` and `Fanout`. A dict of them has this type:
 
         options: Options = {"timeout": 30, "retries": 2}
         list(fanout(backup, hosts, **options))

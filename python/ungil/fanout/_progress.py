@@ -70,6 +70,7 @@ class Progress:
     retried: int
     """How many attempts were repeated, or will be."""
     running: int
+    """How many run now."""
     limit: int
     """How many may run at once."""
     seconds: float

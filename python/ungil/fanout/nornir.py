@@ -6,10 +6,10 @@
 A task that is an `async def` runs on an event loop, and awaits its subtasks: `await
 task.arun(show, command="version")`, also those that are none, which run in threads. Every other
 task runs as it is, in green threads if gevent has patched the program, else in threads.
-
-nornir loads this module whenever it starts, whichever runner it uses. So what only ours needs is
-imported when it is made.
 """
+
+# nornir loads this module whenever it starts, whichever runner it uses. So what only ours needs is
+# imported when it is made.
 
 import gc
 import logging
@@ -57,7 +57,7 @@ _AS_MANY_AS_HOSTS = 1_000_000
 
 
 class RunnerOptions(CommonOptions, total=False):
-    """The options of `UngilRunner` besides `num_workers`. Each can be left out.
+    """The options of `UngilRunner`: these, and those of `CommonOptions`. Each can be left out.
 
     A host is an item. One whose `timeout` is over has a TimeoutError as its result, beside the
     results of the subtasks it had come to. With `retries` the task runs again where it has failed,

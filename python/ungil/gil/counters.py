@@ -64,6 +64,9 @@ class Cost:
 
     __slots__ = ("_after", "_before")
 
+    def __init__(self) -> None:
+        """Made by `measure`."""
+
     def __enter__(self) -> "Cost":
         """Begin."""
         self._after: tuple[int, ...] | None = None

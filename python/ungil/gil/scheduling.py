@@ -35,6 +35,7 @@ class PolicyChange:
     """the policy that was in force after the change"""
 
     def __init__(self, before: Policy, policy: Policy) -> None:
+        """Made by `set_policy`."""
         self.before = before
         self.policy = policy
 
@@ -99,6 +100,7 @@ class LevelChange:
     """the level that it was given"""
 
     def __init__(self, before: str, level: str) -> None:
+        """Made by `priority`."""
         self.before = before
         self.level = level
         self._thread = threading.get_ident()

@@ -7,6 +7,7 @@ import collections
 import errno
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Self, TypeVar, cast, overload
 
 from ungil import _native
@@ -15,7 +16,7 @@ from ungil.share._deque import deque
 from ungil.share._dict import dict
 from ungil.share._list import list
 from ungil.share._set import set
-from ungil.share._statistics import Collected, Statistics
+from ungil.share._statistics import Collected, Statistics, statistics_of
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -163,7 +164,7 @@ class Heap:
         """
         return self._heap.share(given)
 
-    def atomic(self) -> _native.SharedTransaction:
+    def atomic(self) -> AbstractContextManager[None]:
         """Return what makes all changes in a `with` block one: others see all of them or none.
 
         If the block raises an exception, or the process is killed, nothing of it has happened.
@@ -195,7 +196,7 @@ class Heap:
 
         Raises ValueError if the heap is closed or damaged.
         """
-        return Statistics.of(self._heap.statistics(patience if contents else None))
+        return statistics_of(self._heap.statistics(patience if contents else None))
 
     def unlink(self) -> None:
         """Take the name away: nobody finds the heap by it any more, who is attached stays so.

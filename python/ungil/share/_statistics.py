@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from typing import Self
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +87,13 @@ class Statistics:
     locks: tuple[HeldLock, ...]
     """the locks that are held; those of objects only if there are `contents`"""
 
-    @classmethod
-    def of(cls, told: dict[str, Any]) -> Self:
-        """Made of what the native part tells."""
-        contents = told["contents"]
-        if contents is not None:
-            types = {name: Usage(**usage) for name, usage in contents["types"].items()}
-            contents = Contents(**{**contents, "types": types})
-        processes = tuple(AttachedProcess(**process) for process in told["processes"])
-        locks = tuple(HeldLock(**lock) for lock in told["locks"])
-        return cls(**{**told, "processes": processes, "contents": contents, "locks": locks})
+
+def statistics_of(told: dict[str, Any]) -> Statistics:
+    """The statistics that the native part tells."""
+    contents = told["contents"]
+    if contents is not None:
+        types = {name: Usage(**usage) for name, usage in contents["types"].items()}
+        contents = Contents(**{**contents, "types": types})
+    processes = tuple(AttachedProcess(**process) for process in told["processes"])
+    locks = tuple(HeldLock(**lock) for lock in told["locks"])
+    return Statistics(**{**told, "processes": processes, "contents": contents, "locks": locks})
