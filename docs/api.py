@@ -16,7 +16,18 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from griffe import Alias, Attribute, Class, Function, GriffeLoader, Module, Object, ParameterKind
+from griffe import (
+    Alias,
+    Attribute,
+    Class,
+    Expr,
+    ExprName,
+    Function,
+    GriffeLoader,
+    Module,
+    Object,
+    ParameterKind,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "api.md"
@@ -30,8 +41,11 @@ MODULES = (
 )
 # Public as well, and left out of `__all__` because they are named as builtins are.
 NAMED_AS_BUILTINS = {"ungil.share": ("deque", "dict", "list", "set")}
+BUILTINS = {name for names in NAMED_AS_BUILTINS.values() for name in names}
 # What the Python half of a class calls of its native half, and nobody else.
 OF_THE_OTHER_HALF = {"alone", "reorder", "repeat", "set_all", "snapshot", "walk"}
+HELD = "ungil._native.Held"
+STARS = {ParameterKind.var_positional: "*", ParameterKind.var_keyword: "**"}
 WIDTH = 88
 HEAD = """\
 # The Python API
@@ -55,15 +69,18 @@ class Page:
         self._package = package
         self._problems: list[str] = []
         self._public: set[str] = set()
+        self._signatures = Signatures(package, self._public)
 
     def text(self, modules: tuple[str, ...] = MODULES) -> str:
         """The whole of it. Raises Undocumented with every reason for that."""
         found = [(module, list(self._things(module))) for module in modules]
-        self._public = {it.canonical_path for _, things in found for _, it in things}
+        self._public.update(it.canonical_path for _, things in found for _, it in things)
         contents = [f"* [`{module}`](#{anchor(module)})" for module, _ in found]
         parts = [HEAD, "\n".join(contents)]
         for module, things in found:
             parts += self._module(module, things)
+        strangers = sorted(self._signatures.strangers)
+        self._problems += [f"{path} is in a signature, and is not public" for path in strangers]
         if self._problems:
             raise Undocumented("\n".join(self._problems))
         return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
@@ -102,33 +119,33 @@ class Page:
         if isinstance(it, Class):
             yield from self._class(name, it)
         elif isinstance(it, Function):
-            yield code(*signatures(it))
+            yield code(*self._signatures.all(it))
             yield self._docstring(it)
         elif isinstance(it, Attribute):
-            yield code(value(it))
+            yield code(self._signatures.value(it))
             yield self._docstring(it)
 
     def _class(self, name: str, it: Class) -> Iterator[str]:
         shown = [base for base in it.bases if not self._is_internal(base)]
-        bases = f"({', '.join(map(plain, shown))})" if shown else ""
+        bases = f"({', '.join(map(self._signatures.expression, shown))})" if shown else ""
         made = it.members.get("__init__") or it.members.get("__new__")
         said = "" if made is None or made.docstring is None else made.docstring.value
         decorators = [f"@{decorator.value}" for decorator in it.decorators if is_dataclass(it)]
         lines = [*decorators, f"class {name}{bases}"]
         # The fields of a dataclass are told below, and users do not make what others make.
         if isinstance(made, Function) and not said.startswith("Made by") and not is_dataclass(it):
-            lines.append(signature(made, name))
+            lines.append(self._signatures.one(made, name))
         yield code(*lines)
         yield self._docstring(it)
         yield said
         attributes, functions = self._members(it)
         if attributes:
             yield "\n".join(
-                f"* `{value(attribute)}`: {paragraph(self._docstring(attribute))}"
+                f"* `{self._signatures.value(attribute)}`: {paragraph(self._docstring(attribute))}"
                 for attribute in attributes
             )
         for overloads in functions:
-            yield code(*(line for one in overloads for line in signatures(one)))
+            yield code(*(line for one in overloads for line in self._signatures.all(one)))
             said = [one for one in overloads if one.docstring is not None]
             yield self._docstring((said or overloads)[-1])
 
@@ -203,61 +220,91 @@ def paragraph(text: str) -> str:
     return " ".join(text.split())
 
 
-def plain(expression: object) -> str:
-    """An annotation or a default as users write it, without the underscores of our modules."""
-    text = re.sub(r"\b_native\.", "", str(expression))
-    text = re.sub(r" \| Held\b|\bbuiltins\.", "", text)
-    return re.sub(r"\b_(?=[A-Z])", "", text)
+class Signatures:
+    """Writes signatures as users see them: with public names, and without what is ours alone."""
 
+    def __init__(self, package: Module, public: set[str]) -> None:
+        self._package = package
+        self._public = public
+        self.strangers: set[str] = set()
+        """Classes of ours that stand in a signature and are not public."""
 
-def value(it: Attribute) -> str:
-    """A name with its type, or with what it stands for."""
-    if it.annotation is None or str(it.annotation) == "TypeAlias":
-        return f"{it.name} = {plain(it.value)}" if it.value is not None else it.name
-    return f"{it.name}: {plain(it.annotation)}"
+    def expression(self, written: object) -> str:
+        """An annotation, a base or a default."""
+        if not isinstance(written, Expr):
+            return str(written)
+        text = "".join(
+            self._name(part) if isinstance(part, ExprName) else str(part)
+            for part in written.iterate(flat=True)
+        )
+        # What makes a proxy is no business of who makes a lock.
+        text = re.sub(r"\b(_native|builtins)\.| \| _native\.Held\b", "", text)
+        return text
 
+    def _name(self, name: ExprName) -> str:
+        found = self._found(name)
+        if isinstance(found, Class) and not found.name.startswith("_"):
+            path = found.canonical_path
+            if path not in self._public and path != HELD:
+                self.strangers.add(path)
+            return f"share.{name.name}" if found.name in BUILTINS else name.name
+        # A variable of types or an alias.
+        return name.name if isinstance(found, Module) else name.name.removeprefix("_")
 
-def signatures(it: Function) -> list[str]:
-    """How a function can be called: its overloads, or itself."""
-    return [signature(one) for one in it.overloads or [it]]
+    def _found(self, name: ExprName) -> Object | None:
+        """What of ours a name means, if it does."""
+        module = name.parent.module if isinstance(name.parent, Object) else None
+        if name.name in BUILTINS and module is not None and name.name not in module.members:
+            return None  # griffe would look for it in the package around the module, too.
+        try:
+            return resolved(self._package[name.canonical_path.removeprefix("ungil.")])
+        except KeyError:
+            return None
 
+    def value(self, it: Attribute) -> str:
+        """A name with its type, or with what it stands for."""
+        if it.annotation is None or str(it.annotation) == "TypeAlias":
+            return it.name if it.value is None else f"{it.name} = {self.expression(it.value)}"
+        return f"{it.name}: {self.expression(it.annotation)}"
 
-def signature(it: Function, made: str | None = None) -> str:
-    """One way to call a function, on several lines if it is long; or to make a `made`."""
-    words = {"async": "async ", "classmethod": "@classmethod\n", "staticmethod": "@staticmethod\n"}
-    before = "".join(words[label] for label in sorted(words, reverse=True) if label in it.labels)
-    head = f"{before}def {it.name}" if made is None else made
-    returns = "" if made is not None or it.returns is None else f" -> {plain(it.returns)}"
-    listed = list(parameters(it))
-    line = f"{head}({', '.join(listed)}){returns}"
-    if len(line.rpartition("\n")[2]) <= WIDTH:
-        return line
-    return f"{head}(\n" + "".join(f"    {one},\n" for one in listed) + f"){returns}"
+    def all(self, it: Function) -> list[str]:
+        """How a function can be called: its overloads, or itself."""
+        return [self.one(overload) for overload in it.overloads or [it]]
 
+    def one(self, it: Function, made: str | None = None) -> str:
+        """One way to call a function, on several lines if it is long; or to make a `made`."""
+        before = "@classmethod\n" if "classmethod" in it.labels else ""
+        before += "async " if "async" in it.labels else ""
+        head = f"{before}def {it.name}" if made is None else made
+        returns = "" if made or it.returns is None else f" -> {self.expression(it.returns)}"
+        listed = list(self._parameters(it))
+        line = f"{head}({', '.join(listed)}){returns}"
+        if len(line.rpartition("\n")[2]) <= WIDTH:
+            return line
+        return f"{head}(\n" + "".join(f"    {one},\n" for one in listed) + f"){returns}"
 
-def parameters(it: Function) -> Iterator[str]:
-    """The parameters of a function, without the object that it is a method of."""
-    is_method = isinstance(it.parent, Class) and "staticmethod" not in it.labels
-    wanted = [one for one in list(it.parameters)[is_method:] if one.name != "held"]
-    stars = {ParameterKind.var_positional: "*", ParameterKind.var_keyword: "**"}
-    before: ParameterKind | None = None
-    for one in wanted:
-        if before is ParameterKind.positional_only and one.kind is not before:
+    def _parameters(self, it: Function) -> Iterator[str]:
+        """The parameters of a function, without the object that it is a method of."""
+        is_method = isinstance(it.parent, Class) and "staticmethod" not in it.labels
+        shown = [one for one in list(it.parameters)[is_method:] if one.name != "held"]
+        before: ParameterKind | None = None
+        for one in shown:
+            if before is ParameterKind.positional_only and one.kind is not before:
+                yield "/"
+            if one.kind is ParameterKind.keyword_only and before not in (
+                ParameterKind.keyword_only,
+                ParameterKind.var_positional,
+            ):
+                yield "*"
+            text = STARS.get(one.kind, "") + one.name
+            if one.annotation is not None:
+                text += f": {self.expression(one.annotation)}"
+            if one.default is not None and one.kind not in STARS:
+                text += f" = {self.expression(one.default)}"
+            yield text
+            before = one.kind
+        if before is ParameterKind.positional_only:
             yield "/"
-        if one.kind is ParameterKind.keyword_only and before not in (
-            one.kind,
-            ParameterKind.var_positional,
-        ):
-            yield "*"
-        text = stars.get(one.kind, "") + one.name
-        if one.annotation is not None:
-            text += f": {plain(one.annotation)}"
-        if one.default is not None and one.kind not in stars:
-            text += f" = {plain(one.default)}" if ":" in text else f"={plain(one.default)}"
-        yield text
-        before = one.kind
-    if before is ParameterKind.positional_only:
-        yield "/"
 
 
 def load(folder: Path = ROOT / "python", package: str = "ungil") -> Module:

@@ -1086,8 +1086,12 @@ class Operation(Generic[_T_co]):
     def __next__(self) -> Any: ...
     def throw(
         self, exception: object, value: object = None, _traceback: object = None
-    ) -> NoReturn: ...
-    def close(self) -> None: ...
+    ) -> NoReturn:
+        """Raise an exception where it waits, as in a coroutine."""
+
+    def close(self) -> None:
+        """Give it up: it waits no more."""
+
     def _advance(
         self,
     ) -> tuple[Literal["sleep", "read", "write", "call"] | None, Any]: ...
