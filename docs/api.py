@@ -238,8 +238,7 @@ class Signatures:
             for part in written.iterate(flat=True)
         )
         # What makes a proxy is no business of who makes a lock.
-        text = re.sub(r"\b(_native|builtins)\.| \| _native\.Held\b", "", text)
-        return text
+        return re.sub(r" \| _native\.Held\b|\b(_native|builtins)\.", "", text)
 
     def _name(self, name: ExprName) -> str:
         found = self._found(name)

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_type_hints
 import click
 import pytest
 
-from ungil.cli import fanout as command_line
+from ungil.cli.commands import ungil
 from ungil.fanout import CommonOptions, Fanout, Mode, Options, fanout
 from ungil.fanout._plan import MODES, OPTIONS, Plan
 from ungil.fanout.nornir import RunnerOptions, UngilRunner
@@ -38,7 +38,9 @@ def test_the_runner_has_its_options_from_the_fan_out() -> None:
 
 
 def test_the_command_has_its_options_from_the_fan_out() -> None:
-    given = {option.name: option for option in command_line.command.params}
+    command = ungil.get_command(click.Context(ungil), "fanout")
+    assert command is not None
+    given = {option.name: option for option in command.params}
     shared = {"limit", "mode", "timeout", "retries", "backoff", "rate", "per_group", "engine"}
     assert shared | {"journal"} == Options.__optional_keys__ & given.keys()
     modes = given["mode"].type
@@ -67,7 +69,10 @@ def test_what_is_no_option_is_refused_with_those_that_there_are(
     assert "\n" not in message
 
 
-@pytest.mark.parametrize("name", sorted(Options.__optional_keys__ - RunnerOptions.__optional_keys__))
+NOT_THE_RUNNERS = sorted(Options.__optional_keys__ - RunnerOptions.__optional_keys__)
+
+
+@pytest.mark.parametrize("name", NOT_THE_RUNNERS)
 def test_the_runner_refuses_what_nornir_does_itself(name: str) -> None:
     options: dict[str, Any] = {name: None}
     with pytest.raises(TypeError, match=f"there is no option '{name}'"):

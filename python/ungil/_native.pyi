@@ -1084,9 +1084,7 @@ class Operation(Generic[_T_co]):
 
     def __await__(self) -> Generator[Any, Any, _T_co]: ...
     def __next__(self) -> Any: ...
-    def throw(
-        self, exception: object, value: object = None, _traceback: object = None
-    ) -> NoReturn:
+    def throw(self, exception: object, value: object = None, _traceback: object = None) -> NoReturn:
         """Raise an exception where it waits, as in a coroutine."""
 
     def close(self) -> None:
@@ -1121,7 +1119,7 @@ class Connection:
         """`n` bytes. Raises EOFError if the peer ends before them."""
 
     def read_line(self, *, limit: int = 65536) -> Operation[bytes]:
-        """A line with its end, `b"\\n"`. What the last one lacks of it is not added.
+        r"""A line with its end, `b"\n"`. What the last one lacks of it is not added.
 
         `b""` at the end. Raises ValueError for one longer than `limit` bytes: a peer that never
         ends a line shall not fill the memory.

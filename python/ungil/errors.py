@@ -35,7 +35,7 @@ class HookError(Error):
 
 
 class NotInstalled(HookError):
-    """This process is not counted, or not scheduled, and what was asked for needs that.
+    """What was asked for needs a process that is counted, or scheduled, and this one is not.
 
     `ungil.gil.install()` does both.
     """

@@ -121,9 +121,7 @@ class _Stream:
         if plan.engine is not None:
             from ungil.fanout import _engine as engines
 
-            self._slots = engines.Slots(
-                loop, fn, mode, self._dispatcher, plan, self._arrival.set
-            )
+            self._slots = engines.Slots(loop, fn, mode, self._dispatcher, plan, self._arrival.set)
         elif mode == "asyncio":
             self._slots = Tasks(loop, fn, self._dispatcher, plan.timeout, self._arrival.set)
         else:

@@ -24,12 +24,12 @@ from nornir.core.processor import Processors
 from nornir.core.task import AggregatedResult, MultiResult, Task
 
 from ungil.fanout._mode import is_async
-from ungil.fanout._options import CommonOptions
 from ungil.fanout._nornir_task import (
     AsyncTaskOnSyncRunnerError,
     HostTask,
     SyncTaskOnAsyncRunnerError,
 )
+from ungil.fanout._options import CommonOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Hashable, Mapping

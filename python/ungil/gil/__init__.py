@@ -20,6 +20,7 @@ A process is *installed* when both halves of this module work in it: it is count
 | by `ungil run` | no | yes |
 | with `UNGIL_POLICY` alone | yes | yes |
 | in any way, and has called `install()` | yes | yes |
+| by `os.fork()` in one that has called it | no | yes |
 | in any other way | no | no |
 
 What needs the half that is missing raises `ungil.errors.NotInstalled`; `install()` adds it.
