@@ -295,10 +295,11 @@ class Signatures:
                 ParameterKind.var_positional,
             ):
                 yield "*"
-            text = STARS.get(one.kind, "") + one.name
+            stars = "" if one.kind is None else STARS.get(one.kind, "")
+            text = stars + one.name
             if one.annotation is not None:
                 text += f": {self.expression(one.annotation)}"
-            if one.default is not None and one.kind not in STARS:
+            if one.default is not None and not stars:
                 text += f" = {self.expression(one.default)}"
             yield text
             before = one.kind

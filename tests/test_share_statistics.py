@@ -19,6 +19,7 @@ def heap() -> share.Heap:
 
 
 def test_contents_are_counted_by_type(heap: share.Heap) -> None:
+    heap.root.clear()  # the root is made when it is wanted
     before = heap.statistics().contents
     heap.root["a"] = [[1], {2}, {"b": 3}]
     after = heap.statistics().contents
@@ -52,7 +53,7 @@ def test_what_a_collection_would_free_is_lost_until_it_does(heap: share.Heap) ->
 def test_the_heap_itself_is_described(heap: share.Heap) -> None:
     told = heap.statistics(contents=False)
     assert told.contents is None
-    assert told.max_bytes == heap.max_size
+    assert 0 <= heap.max_size - told.max_bytes < 1 << 17
     assert told.used_bytes > 0
     assert abs(told.created - time.time()) < 600
     assert (told.deaths, told.collections) == (0, 0)

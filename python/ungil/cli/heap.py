@@ -193,9 +193,9 @@ def _print_statistics(name: str, told: Statistics) -> None:
     grid.add_column(overflow="fold")
     grid.add_row(Text("heap", style="bold"), Text(name))
     grid.add_row("made", _when(told.created))
-    grid.add_row("size", f"{_size(told['used_bytes'])} of at most {_size(told['max_bytes'])}")
+    grid.add_row("size", f"{_size(told.used_bytes)} of at most {_size(told.max_bytes)}")
     collections = _count(told.collections, "collection")
-    grid.add_row("so far", f"{collections}, {_count(told['deaths'], 'death')} of processes")
+    grid.add_row("so far", f"{collections}, {_count(told.deaths, 'death')} of processes")
     contents = told.contents
     if contents is None:
         busy = f"not counted: a process was busy for {PATIENCE_S:g} seconds"
@@ -203,22 +203,22 @@ def _print_statistics(name: str, told: Statistics) -> None:
     else:
         for kind, found in contents.types.items():
             if found.objects:
-                grid.add_row(kind, f"{found['objects']:,} in {_size(found['bytes'])}")
+                grid.add_row(kind, f"{found.objects:,} in {_size(found.bytes)}")
         if contents.lost_bytes:
-            lost = f"{_size(contents['lost_bytes'])}, which gc frees"
+            lost = f"{_size(contents.lost_bytes)}, which gc frees"
             grid.add_row("garbage", Text(lost, style="yellow"))
     for process in told.processes:
         threads = _count(process.threads, "thread")
-        text = Text(f"{process['pid']}, since {_when(process['since'])}, {threads}")
+        text = Text(f"{process.pid}, since {_when(process.since)}, {threads}")
         if not process.alive:
-            text = Text(f"{process['pid']}, dead, not cleaned up behind yet", style="yellow")
+            text = Text(f"{process.pid}, dead, not cleaned up behind yet", style="yellow")
         grid.add_row("process", text)
     if not told.processes:
         grid.add_row("process", Text("none is attached", style="yellow"))
     for lock in told.locks:
         holder = f"held by process {lock.pid}" if lock.pid else "held by a process"
         dead = "" if lock.alive else ", which is dead: the next one who wants it gets it"
-        grid.add_row("lock", Text(f"{lock['guards']}, {holder}{dead}"))
+        grid.add_row("lock", Text(f"{lock.guards}, {holder}{dead}"))
     _print(grid)
 
 

@@ -73,7 +73,7 @@ class Statistics:
     used_bytes: int
     """bytes of memory that the heap takes now"""
     max_bytes: int
-    """bytes to which it can grow, `Heap.max_size`"""
+    """bytes of objects to which it can grow: `Heap.max_size` without what the heap itself takes"""
     created: int
     """when it was made, in seconds since 1970"""
     deaths: int
@@ -90,10 +90,17 @@ class Statistics:
 
 def statistics_of(told: dict[str, Any]) -> Statistics:
     """The statistics that the native part tells."""
-    contents = told["contents"]
-    if contents is not None:
-        types = {name: Usage(**usage) for name, usage in contents["types"].items()}
-        contents = Contents(**{**contents, "types": types})
-    processes = tuple(AttachedProcess(**process) for process in told["processes"])
-    locks = tuple(HeldLock(**lock) for lock in told["locks"])
-    return Statistics(**{**told, "processes": processes, "contents": contents, "locks": locks})
+    contents: dict[str, Any] | None = told["contents"]
+    fields: dict[str, Any] = {
+        **told,
+        "processes": tuple(AttachedProcess(**process) for process in told["processes"]),
+        "contents": None if contents is None else _contents_of(contents),
+        "locks": tuple(HeldLock(**lock) for lock in told["locks"]),
+    }
+    return Statistics(**fields)
+
+
+def _contents_of(told: dict[str, Any]) -> Contents:
+    types = {name: Usage(**usage) for name, usage in told["types"].items()}
+    fields: dict[str, Any] = {**told, "types": types}
+    return Contents(**fields)
