@@ -1,7 +1,7 @@
 """The options of a fan-out: what each means, its type and its default, in this one place.
 
-`fanout`, `Fanout`, the nornir runner and `ungil fanout` take them, and `_plan.py` checks them. It
-does so without this module, because typing takes as long to import as ten thousand items to run.
+`fanout`, `Fanout`, the nornir runner and `ungil fanout` take them, and `_plan.py` checks them,
+without this module, because typing takes as long to import as ten thousand items to run.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ungil.fanout._backoff import Backoff
 from ungil.fanout._progress import Progress
 
 if TYPE_CHECKING:
+    from nornir.core.inventory import Host
     from typing_extensions import TypeVar
 
     _Item = TypeVar("_Item", default=Any)
@@ -84,3 +85,22 @@ class Options(CommonOptions, Generic[_Item], total=False):
     key: Callable[[_Item], object] | None
     """What an item is known by in the journal, for items that JSON cannot hold. None, the default:
     the item itself."""
+
+
+class RunnerOptions(CommonOptions, total=False):
+    """The options of `UngilRunner`: these, and those of `CommonOptions`. Each can be left out.
+
+    A host is an item. One whose `timeout` is over has a TimeoutError as its result, beside the
+    results of the subtasks it had come to. With `retries` the task runs again where it has failed,
+    its subtasks included: the results are those of the last run, and processors see a host begin
+    once and complete once.
+    """
+
+    backoff: Mapping[str, float] | None
+    """How long a host waits before its task runs again: the arguments of `ungil.fanout.Backoff` as
+    a mapping, `{first: 0.1, factor: 2, most: 30, jitter: 0.5}`, of which each can be left out."""
+    group: str | Callable[[Host], Hashable] | None
+    """What a host's group is: the name of one of its attributes or of a key of its data, which it
+    may inherit (`"site"`), or a function of the host. Hosts without it are one group. None, the
+    default, is the first of the host's inventory groups, or the first that `per_group` names, if
+    there is `per_group`."""

@@ -29,7 +29,6 @@ from ungil.fanout._nornir_task import (
     HostTask,
     SyncTaskOnAsyncRunnerError,
 )
-from ungil.fanout._options import CommonOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Hashable, Mapping
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from nornir.core.inventory import Host
 
     from ungil._native import Outcome
-    from ungil.fanout._options import Options
+    from ungil.fanout._options import Options, RunnerOptions
     from ungil.fanout._plan import Plan
 
 __all__ = [
@@ -56,23 +55,12 @@ logger = logging.getLogger("nornir.plugins.runners.ungil")
 _AS_MANY_AS_HOSTS = 1_000_000
 
 
-class RunnerOptions(CommonOptions, total=False):
-    """The options of `UngilRunner`: these, and those of `CommonOptions`. Each can be left out.
+def __getattr__(name: str) -> object:
+    if name == "RunnerOptions":
+        from ungil.fanout._options import RunnerOptions
 
-    A host is an item. One whose `timeout` is over has a TimeoutError as its result, beside the
-    results of the subtasks it had come to. With `retries` the task runs again where it has failed,
-    its subtasks included: the results are those of the last run, and processors see a host begin
-    once and complete once.
-    """
-
-    backoff: "Mapping[str, float] | None"
-    """How long a host waits before its task runs again: the arguments of `ungil.fanout.Backoff` as
-    a mapping, `{first: 0.1, factor: 2, most: 30, jitter: 0.5}`, of which each can be left out."""
-    group: "str | Callable[[Host], Hashable] | None"
-    """What a host's group is: the name of one of its attributes or of a key of its data, which it
-    may inherit (`"site"`), or a function of the host. Hosts without it are one group. None, the
-    default, is the first of the host's inventory groups, or the first that `per_group` names, if
-    there is `per_group`."""
+        return RunnerOptions
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class UngilRunner:
@@ -91,6 +79,7 @@ class UngilRunner:
         self, num_workers: "int | Literal['auto']" = "auto", **options: "Unpack[RunnerOptions]"
     ) -> None:
         from ungil.fanout._backoff import Backoff
+        from ungil.fanout._options import RunnerOptions
         from ungil.fanout._plan import Plan, refuse_others
 
         refuse_others(options, ("num_workers", *sorted(RunnerOptions.__optional_keys__)))
