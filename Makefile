@@ -73,10 +73,6 @@ lint: $(DEVELOPED) ## formatting, clippy, types, and rules that no tool knows
 	$(BIN)/stubtest ungil._native
 	$(BIN)/python tests/typed_documents.py
 
-.PHONY: api
-api: $(DEVELOPED) ## write docs/api.md from the docstrings of everything public
-	$(BIN)/python docs/api.py
-
 .PHONY: bench
 bench: $(DEVELOPED) $(BENCH_TOOLS) ## what tracing costs, beside other tools
 	$(BIN)/python bench/trace_overhead.py
@@ -109,6 +105,10 @@ fuzz: needs-cargo ## a heap of arbitrary bytes: errors, never a crash (long; a n
 		"nightly toolchain: cargo install cargo-fuzz; rustup toolchain install nightly" >&2; exit 1; }
 	cd crates/ungil-heap && cargo +nightly fuzz run segment -- -max_total_time=$(FUZZ_SECONDS) \
 		-timeout=20 -len_control=0 -max_len=416
+
+.PHONY: api
+api: $(DEVELOPED) ## write docs/api.md from the docstrings of everything public
+	$(BIN)/python docs/api.py
 
 .PHONY: wheel
 wheel: $(DEVELOPED) ## build a wheel into dist/

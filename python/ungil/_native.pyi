@@ -293,10 +293,10 @@ def die_by(number: int) -> None:
     """
 
 def gil_install() -> None:
-    """Record the GIL of this process from now on. Raises RuntimeError, in a sentence."""
+    """Count this process from now on, and let it be scheduled. Raises RuntimeError: a sentence."""
 
 def gil_installed() -> bool:
-    """Whether the GIL of this process is recorded."""
+    """Whether this process is counted."""
 
 def gil_policy() -> tuple[str, float | None] | None:
     """The policy in force and its quantum in milliseconds, None where none can be set.
