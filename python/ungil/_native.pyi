@@ -323,7 +323,7 @@ def gil_stats() -> list[dict[str, int]]:
     """A dict for each running thread that was seen to use the GIL.
 
     Keys: tid, ident, waits, waited_ns, holds, held_ns, voluntary, forced, drop_requests.
-    Raises RuntimeError if the GIL of this process is not recorded.
+    Raises RuntimeError if this process is not counted.
     """
 
 def gil_thread_stats() -> tuple[int, int, int, int, int, int, int, int, int]:
@@ -331,7 +331,7 @@ def gil_thread_stats() -> tuple[int, int, int, int, int, int, int, int, int]:
 
     waits, waited_ns, holds, held_ns, voluntary, forced, drop_requests, `time.monotonic_ns()`,
     `time.thread_time_ns()`.
-    Raises RuntimeError if the GIL of this process is not recorded, or there are too many threads.
+    Raises RuntimeError if this process is not counted, or there are too many threads.
     """
 
 @final
