@@ -106,6 +106,10 @@ fuzz: needs-cargo ## a heap of arbitrary bytes: errors, never a crash (long; a n
 	cd crates/ungil-heap && cargo +nightly fuzz run segment -- -max_total_time=$(FUZZ_SECONDS) \
 		-timeout=20 -len_control=0 -max_len=416
 
+.PHONY: api
+api: $(DEVELOPED) ## write docs/api.md from the docstrings of everything public
+	$(BIN)/python docs/api.py
+
 .PHONY: wheel
 wheel: $(DEVELOPED) ## build a wheel into dist/
 	$(BIN)/maturin build --release --out dist

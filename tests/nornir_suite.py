@@ -15,8 +15,12 @@ import sys
 import tempfile
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
+
+if TYPE_CHECKING:
+    from ungil.fanout import Mode
 
 # Left out, with the reason.
 LEFT_OUT = {
@@ -35,7 +39,7 @@ class InTheirPlace:
         from ungil.fanout.nornir import UngilRunner
 
         self.outcomes: dict[str, str] = {}
-        self._ours = None if mode == OWN else partial(UngilRunner, mode=mode)
+        self._ours = None if mode == OWN else partial(UngilRunner, mode=cast("Mode", mode))
         if self._ours is not None:
             theirs.ThreadedRunner = self._ours  # pyright: ignore[reportAttributeAccessIssue]
 

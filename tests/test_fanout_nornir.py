@@ -30,6 +30,7 @@ from nornir_tasks import (
     told,
 )
 
+from ungil.fanout import Mode
 from ungil.fanout.nornir import (
     AsyncTaskOnSyncRunnerError,
     HostTask,
@@ -319,14 +320,14 @@ def test_it_can_be_used_where_an_event_loop_runs() -> None:
 
 
 @pytest.mark.parametrize("mode", ["threads", "green"])
-def test_an_async_def_is_refused_by_modes_that_would_not_await_it(mode: str) -> None:
+def test_an_async_def_is_refused_by_modes_that_would_not_await_it(mode: Mode) -> None:
     nr = nornir(UngilRunner(mode=mode))
     with pytest.raises(AsyncTaskOnSyncRunnerError, match=f"plain_async is an async def.*{mode}"):
         nr.run(plain_async)
 
 
 @pytest.mark.parametrize("mode", ["lean", "asyncio"])
-def test_a_task_that_would_block_the_loop_is_refused(mode: str) -> None:
+def test_a_task_that_would_block_the_loop_is_refused(mode: Mode) -> None:
     nr = nornir(UngilRunner(mode=mode))
     with pytest.raises(SyncTaskOnAsyncRunnerError, match=f"plain is no async def.*{mode}"):
         nr.run(plain)

@@ -33,6 +33,7 @@ from nornir_utils.plugins.functions import (  # pyright: ignore[reportMissingTyp
     print_result,
 )
 
+from ungil.fanout import Mode
 from ungil.fanout.nornir import HostTask, UngilRunner
 
 # Being configured.
@@ -134,7 +135,7 @@ class Counted:
 
 @pytest.mark.parametrize("mode", ["auto", "threads", "asyncio"])
 def test_connections_are_opened_once_for_each_host_and_closed(
-    mode: str, monkeypatch: pytest.MonkeyPatch
+    mode: Mode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def connect(task: Task) -> str:
         return task.host.get_connection("counted", task.nornir.config)

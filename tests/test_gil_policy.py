@@ -57,7 +57,7 @@ def run(program: str, **variables: str) -> str:
 def test_without_the_hook_the_error_names_both_ways_to_it() -> None:
     run("""
         for call, *arguments in (
-            (gil.policy,), (gil.policy, "fair"), (gil.priority, "low"), (gil.level,)
+            (gil.policy,), (gil.set_policy, "fair"), (gil.priority, "low"), (gil.level,)
         ):
             message = refused(errors.NotInstalled, call, *arguments)
             assert "`ungil run`" in message and "ungil.gil.install()" in message
@@ -68,23 +68,48 @@ def test_a_policy_is_changed_at_once_and_read_back() -> None:
     run("""
         gil.install()
         assert gil.policy() == gil.Policy("stock", None)
-        assert gil.policy("interactive") == gil.policy() == gil.Policy("interactive", 5)
-        assert gil.policy("fair", quantum_ms=0.5) == gil.policy() == gil.Policy("fair", 0.5)
-        assert gil.policy(quantum_ms=2) == gil.policy() == gil.Policy("fair", 2)
-        assert gil.policy("batch").quantum_ms == 100
-        assert gil.policy("stock").quantum_ms is None
+        for options, policy in (
+            ({"name": "interactive"}, gil.Policy("interactive", 5)),
+            ({"name": "fair", "quantum_ms": 0.5}, gil.Policy("fair", 0.5)),
+            ({"quantum_ms": 2}, gil.Policy("fair", 2)),
+            ({"name": "batch"}, gil.Policy("batch", 100)),
+            ({"name": "stock"}, gil.Policy("stock", None)),
+        ):
+            before = gil.policy()
+            change = gil.set_policy(**options)
+            assert (change.before, change.policy) == (before, policy)
+            assert gil.policy() == policy
+    """)
+
+
+def test_the_end_of_a_block_restores_the_policy_and_its_quantum() -> None:
+    run("""
+        gil.install()
+        gil.set_policy("fair", quantum_ms=3)
+        try:
+            with gil.set_policy("batch") as outer:
+                assert (outer.before, outer.policy) == (gil.Policy("fair", 3), gil.policy())
+                with gil.set_policy("stock"):
+                    assert gil.policy() == gil.Policy("stock", None)
+                assert gil.policy() == gil.Policy("batch", 100)
+                raise KeyError
+        except KeyError:
+            pass
+        assert gil.policy() == gil.Policy("fair", 3)
     """)
 
 
 def test_what_there_is_not_is_a_value_error_that_changes_nothing() -> None:
     run("""
         gil.install()
-        before = gil.policy("fair")
-        message = refused(ValueError, gil.policy, "fifo")
+        before = gil.set_policy("fair").policy
+        message = refused(ValueError, gil.set_policy, "fifo")
         assert all(name in message for name in ("fifo", "stock", "interactive", "fair", "batch"))
         for quantum in (0, -1, float("nan"), float("inf")):
-            assert "milliseconds" in refused(ValueError, gil.policy, "batch", quantum_ms=quantum)
-        assert "setswitchinterval" in refused(ValueError, gil.policy, "stock", quantum_ms=1)
+            message = refused(ValueError, gil.set_policy, "batch", quantum_ms=quantum)
+            assert "milliseconds" in message
+        assert "setswitchinterval" in refused(ValueError, gil.set_policy, "stock", quantum_ms=1)
+        assert "needs the name of a policy" in refused(TypeError, gil.set_policy)
         message = refused(ValueError, gil.priority, "urgent")
         assert all(name in message for name in ("urgent", "low", "normal", "high"))
         assert gil.policy() == before and gil.level() == "normal"
@@ -132,7 +157,7 @@ def test_only_the_thread_itself_restores_its_level() -> None:
 def test_under_fair_a_low_thread_has_the_gil_a_fraction_of_the_time() -> None:
     run("""
         gil.install()
-        gil.policy("fair", quantum_ms=20)
+        gil.set_policy("fair", quantum_ms=20)
         done = dict.fromkeys(("normal", "low"), 0)
         held = {}
         both = threading.Barrier(2)
@@ -172,9 +197,10 @@ def test_a_program_with_the_hook_preloaded_needs_no_install() -> None:
         assert gil.policy() == gil.Policy("batch", 7)
         assert not gil.installed()          # It is scheduled, not counted.
         assert "ungil.startup" not in sys.modules
-        gil.policy("fair")
+        refused(errors.NotInstalled, gil.stats)
+        gil.set_policy("fair")
         gil.install()
-        assert gil.policy().name == "fair" and gil.installed()
+        assert gil.policy().name == "fair" and gil.installed() and gil.stats()
         """,
         LD_PRELOAD=HOOK,
         UNGIL_POLICY="batch",
@@ -209,13 +235,13 @@ def test_variables_for_a_preloaded_hook_do_not_mislead_one_that_is_installed() -
 def test_a_forked_child_goes_on_under_the_policy() -> None:
     run("""
         gil.install()
-        gil.policy("batch")
+        gil.set_policy("batch")
         gil.priority("low")
         child = os.fork()
         if child == 0:
             # os._exit, so that a failure is told from the exit of a whole interpreter.
             same = gil.policy().name == "batch" and gil.level() == "low"
-            gil.policy("fair")
+            gil.set_policy("fair")
             os._exit(0 if same else 1)
         assert os.waitpid(child, 0)[1] == 0
         assert gil.policy().name == "batch"

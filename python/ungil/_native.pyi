@@ -107,6 +107,7 @@ __all__ = [
 ]
 
 __version__: str
+"""The version of ungil."""
 
 LEVELS: tuple[str, ...]
 """The levels that a thread can have, lowest first."""
@@ -292,10 +293,10 @@ def die_by(number: int) -> None:
     """
 
 def gil_install() -> None:
-    """Record the GIL of this process from now on. Raises RuntimeError, in a sentence."""
+    """Count this process from now on, and let it be scheduled. Raises RuntimeError: a sentence."""
 
 def gil_installed() -> bool:
-    """Whether the GIL of this process is recorded."""
+    """Whether this process is counted."""
 
 def gil_policy() -> tuple[str, float | None] | None:
     """The policy in force and its quantum in milliseconds, None where none can be set.
@@ -322,7 +323,7 @@ def gil_stats() -> list[dict[str, int]]:
     """A dict for each running thread that was seen to use the GIL.
 
     Keys: tid, ident, waits, waited_ns, holds, held_ns, voluntary, forced, drop_requests.
-    Raises RuntimeError if the GIL of this process is not recorded.
+    Raises RuntimeError if this process is not counted.
     """
 
 def gil_thread_stats() -> tuple[int, int, int, int, int, int, int, int, int]:
@@ -330,7 +331,7 @@ def gil_thread_stats() -> tuple[int, int, int, int, int, int, int, int, int]:
 
     waits, waited_ns, holds, held_ns, voluntary, forced, drop_requests, `time.monotonic_ns()`,
     `time.thread_time_ns()`.
-    Raises RuntimeError if the GIL of this process is not recorded, or there are too many threads.
+    Raises RuntimeError if this process is not counted, or there are too many threads.
     """
 
 @final
@@ -416,9 +417,10 @@ class SharedHeap:
 
 @final
 class Absent:
-    """What a dict's `cas` takes for the value of a key that is not there."""
+    """The type of ABSENT."""
 
 ABSENT: Final[Absent]
+"""In `share.dict.cas`, the value of a key that is not there."""
 
 @disjoint_base
 class SharedDict(Generic[_K, _V]):
@@ -787,7 +789,10 @@ class SharedLock:
 
     def __new__(cls, held: Held | None = None, /, *, reentrant: bool = False) -> Self: ...
     def acquire(self, blocking: bool = True, timeout: float = ...) -> bool:
-        """Take the lock, and return whether it was got."""
+        """Take the lock, and return whether it was got.
+
+        Without `blocking` nobody waits; with `timeout` at most so many seconds.
+        """
 
     def release(self) -> None:
         """Let go of it. Raises RuntimeError if it is not held, a re-entrant one by this thread."""
@@ -807,7 +812,10 @@ class SharedCondition:
 
     def __new__(cls, held: Held | None = None, /, *, lock: SharedLock | None = None) -> Self: ...
     def acquire(self, blocking: bool = True, timeout: float = ...) -> bool:
-        """Take its lock, and return whether it was got."""
+        """Take its lock, and return whether it was got.
+
+        Without `blocking` nobody waits; with `timeout` at most so many seconds.
+        """
 
     def release(self) -> None:
         """Let go of its lock."""
@@ -817,6 +825,7 @@ class SharedCondition:
     def wait(self, timeout: float | None = None) -> bool:
         """Let go of the lock until there is a notification; return whether there was one in time.
 
+        `timeout` is in seconds; None: without end.
         Raises RuntimeError if this thread does not hold the lock.
         """
 
@@ -841,7 +850,10 @@ class SharedSemaphore:
         cls, held: Held | None = None, /, *, value: int = 1, bounded: bool = False
     ) -> Self: ...
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
-        """Take a unit, and return whether there was one in time."""
+        """Take a unit, and return whether there was one in time.
+
+        Without `blocking` nobody waits; with `timeout` at most so many seconds.
+        """
 
     def release(self, n: int = 1) -> None:
         """Give `n` units back. Raises ValueError for more than a bounded one has."""
@@ -867,7 +879,7 @@ class SharedEvent:
         """Make it not set."""
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is set; return whether that was in time."""
+        """Wait until it is set, at most `timeout` seconds; return whether that was in time."""
 
 @disjoint_base
 class SharedBarrier:
@@ -880,7 +892,8 @@ class SharedBarrier:
         """Wait for the other parties, and return as which one this came.
 
         The last one to come calls its `action` before all go on.
-        Raises threading.BrokenBarrierError.
+        Raises threading.BrokenBarrierError if it is broken, or `timeout` seconds are over, which
+        breaks it.
         """
 
     def abort(self) -> None:
@@ -921,30 +934,65 @@ class Outcome(Generic[_Item, _Value]):
     """What became of one item: the value that the function returned, or the exception it raised."""
 
     @property
-    def item(self) -> _Item: ...
+    def item(self) -> _Item:
+        """The item, as it came from the input."""
+
     @property
-    def index(self) -> int: ...
+    def index(self) -> int:
+        """Its place in the input, from 0."""
+
     @property
-    def value(self) -> _Value | None: ...
+    def value(self) -> _Value | None:
+        """What the function returned; None where it raised."""
+
     @property
-    def exception(self) -> BaseException | None: ...
+    def exception(self) -> BaseException | None:
+        """What the last attempt raised; None where it returned."""
+
     @property
-    def attempts(self) -> int: ...
+    def attempts(self) -> int:
+        """How often the function was called for the item."""
+
     @property
-    def queued(self) -> float: ...
+    def queued(self) -> float:
+        """When the item was taken from the input, in seconds since 1970."""
+
     @property
-    def started(self) -> float: ...
+    def started(self) -> float:
+        """When the last attempt began, in seconds since 1970.
+
+        Of an item that never ran it is when it was given up.
+        """
+
     @property
-    def finished(self) -> float: ...
+    def finished(self) -> float:
+        """When the last attempt ended, in seconds since 1970.
+
+        That is `seconds` after `started`, also if the system's clock was set meanwhile.
+        """
+
     @property
-    def seconds(self) -> float: ...
+    def seconds(self) -> float:
+        """How many seconds the last attempt took, by the clock that never goes back."""
+
     @property
-    def abandoned(self) -> bool: ...
+    def abandoned(self) -> bool:
+        """Whether the function goes on although its time was over: a thread cannot be ended."""
+
     @property
-    def resumed(self) -> bool: ...
+    def resumed(self) -> bool:
+        """Whether the item did not run, because a journal says that an earlier run has done it.
+
+        The value is the journal's.
+        """
+
     @property
-    def ok(self) -> bool: ...
-    def unwrap(self) -> _Value: ...
+    def ok(self) -> bool:
+        """Whether the function returned."""
+
+    def unwrap(self) -> _Value:
+        """Return the value, or raise the exception."""
+
     @classmethod
     def __class_getitem__(cls, key: object) -> GenericAlias: ...
     @staticmethod
@@ -1026,20 +1074,28 @@ class _HasFileno(Protocol):
     def fileno(self) -> int: ...
 
 class Cancelled(BaseException):
-    """Raised in a coroutine of a lean fan-out where it waits, when it shall end."""
+    """Raised in a coroutine of a lean fan-out where it waits, when it shall end.
+
+    As `asyncio.CancelledError`, which is raised in mode "asyncio".
+    """
 
 _T_co = TypeVar("_T_co", covariant=True)
 
 @disjoint_base
 class Operation(Generic[_T_co]):
-    """What a primitive of `ungil.fanout` returns, to be awaited once."""
+    """What a primitive of `ungil.fanout` returns, to be awaited once.
+
+    It works on a loop of mode "lean" and on asyncio's.
+    """
 
     def __await__(self) -> Generator[Any, Any, _T_co]: ...
     def __next__(self) -> Any: ...
-    def throw(
-        self, exception: object, value: object = None, _traceback: object = None
-    ) -> NoReturn: ...
-    def close(self) -> None: ...
+    def throw(self, exception: object, value: object = None, _traceback: object = None) -> NoReturn:
+        """Raise an exception where it waits, as in a coroutine."""
+
+    def close(self) -> None:
+        """Give it up: it waits no more."""
+
     def _advance(
         self,
     ) -> tuple[Literal["sleep", "read", "write", "call"] | None, Any]: ...
@@ -1053,36 +1109,82 @@ class Connecting(Operation[Connection]):
 
 @final
 class Connection:
-    """A stream to another program. One item reads it at a time, and one writes it."""
+    """A stream to another program, as `connect` gives it. `with` and `async with` close it.
 
-    def read(self, n: int | None = None, /) -> Operation[bytes]: ...
-    def read_exactly(self, n: int, /) -> Operation[bytes]: ...
-    def read_line(self, *, limit: int = 65536) -> Operation[bytes]: ...
-    def read_until(self, separator: bytes, /, *, limit: int = 65536) -> Operation[bytes]: ...
-    def write(self, data: Buffer, /) -> Operation[None]: ...
-    def close(self) -> None: ...
+    One item reads it at a time, and one writes it. Each method that returns an `Operation` is to be
+    awaited, and raises OSError for what the system says of the connection.
+    """
+
+    def read(self, n: int | None = None, /) -> Operation[bytes]:
+        """What has arrived, at most `n` bytes of it, as soon as there is something.
+
+        `b""` at the end. Without `n`, everything up to the end.
+        """
+
+    def read_exactly(self, n: int, /) -> Operation[bytes]:
+        """`n` bytes. Raises EOFError if the peer ends before them."""
+
+    def read_line(self, *, limit: int = 65536) -> Operation[bytes]:
+        r"""A line with its end, `b"\n"`. What the last one lacks of it is not added.
+
+        `b""` at the end. Raises ValueError for one longer than `limit` bytes: a peer that never
+        ends a line shall not fill the memory.
+        """
+
+    def read_until(self, separator: bytes, /, *, limit: int = 65536) -> Operation[bytes]:
+        """Everything up to `separator`, and that.
+
+        Raises EOFError if the peer ends before it, and ValueError if it does not come within
+        `limit` bytes.
+        """
+
+    def write(self, data: Buffer, /) -> Operation[None]:
+        """Send all of `data`. Comes back when the system has it, which says nothing of the peer."""
+
+    def close(self) -> None:
+        """Close the connection. Whoever waits for it gets an OSError."""
+
     @property
-    def closed(self) -> bool: ...
-    def fileno(self) -> int: ...
+    def closed(self) -> bool:
+        """Whether it was closed on this side."""
+
+    def fileno(self) -> int:
+        """The number of its descriptor. Raises OSError if it is closed."""
+
     def __enter__(self) -> Self: ...
     def __exit__(self, *_exception: object) -> None: ...
     def __aenter__(self) -> Operation[Self]: ...
     def __aexit__(self, *_exception: object) -> Operation[None]: ...
 
 def connect(host: str, port: int) -> Connecting:
-    """A TCP connection to a name or an address."""
+    """A TCP connection to `host`, a name or an address. Of a name all addresses are tried in turn.
+
+    `await connect(...)` gives the `Connection`, and `async with connect(...)` also closes it.
+    Raises the OSError that says why not (ConnectionRefusedError, TimeoutError, ...),
+    socket.gaierror if the name has no address, ValueError for a port that there is not.
+    """
 
 def connect_unix(path: str | PathLike[str]) -> Connecting:
-    """A connection to a UNIX socket."""
+    """A connection to the UNIX socket at `path`; an abstract one if that begins with a zero byte.
+
+    It is used as `connect` is. Raises the OSError that says why not (FileNotFoundError,
+    ConnectionRefusedError, ...), ValueError for a path that no socket can have.
+    """
 
 def sleep(seconds: float) -> Operation[None]:
     """Comes back after so many seconds."""
 
 def wait_readable(file: int | _HasFileno) -> Operation[None]:
-    """Comes back when a descriptor can be read without waiting."""
+    """Comes back when a descriptor, or what has a `fileno()`, can be read without waiting.
+
+    Raises OSError if it cannot be waited for.
+    """
 
 def wait_writable(file: int | _HasFileno) -> Operation[None]:
-    """Comes back when a descriptor can be written without waiting."""
+    """Comes back when a descriptor, or what has a `fileno()`, can be written without waiting.
+
+    Raises OSError if it cannot be waited for.
+    """
 
 @disjoint_base
 class Slots:

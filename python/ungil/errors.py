@@ -3,13 +3,23 @@
     ungil.Error
     ├── UsageError    what was asked for is wrong; the command line exits with 2
     ├── HookError     the GIL of an interpreter cannot be reached; the message says why
-    │   └── NotInstalled    this program asked for its GIL before `ungil.gil.install()`
+    │   └── NotInstalled    this program is not counted, or not scheduled, and asked for it
     └── EngineError   an engine of a fan-out has not run an item to its end
         ├── WorkerDied      the worker died while it ran the item
         └── NotCarried      the item, or what became of it, cannot go to another process
 
 A message says what happened, with which value, and what to do; it has no final dot.
 """
+
+__all__ = [
+    "EngineError",
+    "Error",
+    "HookError",
+    "NotCarried",
+    "NotInstalled",
+    "UsageError",
+    "WorkerDied",
+]
 
 
 class Error(Exception):
@@ -25,7 +35,10 @@ class HookError(Error):
 
 
 class NotInstalled(HookError):
-    """The hook is not in this process: `ungil.gil.install()` has not been called."""
+    """What was asked for needs a process that is counted, or scheduled, and this one is not.
+
+    `ungil.gil.install()` does both.
+    """
 
 
 class EngineError(Error):

@@ -14,7 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ungil._native import (
         Cancelled,
+        Connecting,
         Connection,
+        Operation,
         Outcome,
         connect,
         connect_unix,
@@ -22,17 +24,23 @@ if TYPE_CHECKING:
         wait_readable,
         wait_writable,
     )
+    from ungil.fanout._backoff import Backoff
     from ungil.fanout._call import Outcomes, fanout, raise_for_failures
     from ungil.fanout._failures import Stopped
-    from ungil.fanout._options import Backoff
+    from ungil.fanout._options import CommonOptions, Mode, Options
     from ungil.fanout._progress import Progress
     from ungil.fanout._stream import Fanout
 
 __all__ = [
     "Backoff",
     "Cancelled",
+    "CommonOptions",
+    "Connecting",
     "Connection",
     "Fanout",
+    "Mode",
+    "Operation",
+    "Options",
     "Outcome",
     "Outcomes",
     "Progress",
@@ -47,10 +55,15 @@ __all__ = [
 ]
 
 _HOME = {
-    "Backoff": "ungil.fanout._options",
+    "Backoff": "ungil.fanout._backoff",
     "Cancelled": "ungil._native",
+    "CommonOptions": "ungil.fanout._options",
+    "Connecting": "ungil._native",
     "Connection": "ungil._native",
     "Fanout": "ungil.fanout._stream",
+    "Mode": "ungil.fanout._options",
+    "Options": "ungil.fanout._options",
+    "Operation": "ungil._native",
     "Outcome": "ungil._native",
     "Outcomes": "ungil.fanout._call",
     "Progress": "ungil.fanout._progress",

@@ -3,19 +3,18 @@
 from ungil.fanout._collector import expect
 from ungil.fanout._failures import Stopped
 from ungil.fanout._mode import choose_here
-from ungil.fanout._options import Backoff, Options
+from ungil.fanout._plan import Plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable, Iterable
-    from os import PathLike
-    from typing import Any, Generic, Literal, Protocol, Self
+    from collections.abc import Awaitable, Callable, Iterable
+    from typing import Any, Generic, Protocol, Self, Unpack
 
     from typing_extensions import TypeVar
 
     from ungil._native import Dispatcher, Outcome
-    from ungil.fanout._options import Mode, PerGroup, Wait
-    from ungil.fanout._progress import Display, Progress
+    from ungil.fanout._options import Options
+    from ungil.fanout._progress import Display
 
     _Item = TypeVar("_Item", default=Any)
     _Value = TypeVar("_Value", default=Any)
@@ -51,51 +50,20 @@ def fanout(
     fn: "Callable[[_Item], Awaitable[_Value] | _Value]",
     items: "Iterable[_Item]",
     *,
-    limit: "int | Literal['auto']" = "auto",
-    mode: "Mode" = "auto",
-    timeout: float | None = None,
-    retries: int = 0,
-    retry_if: "Callable[[Exception], object] | None" = None,
-    backoff: "Backoff | Wait | None" = None,
-    rate: float | None = None,
-    per_group: "PerGroup | None" = None,
-    group: "Callable[[_Item], Hashable] | None" = None,
-    engine: "Any" = None,
-    progress: "bool | Callable[[Progress], object] | None" = None,
-    journal: "str | PathLike[str] | None" = None,
-    key: "Callable[[_Item], object] | None" = None,
     in_order: bool = True,
+    **options: "Unpack[Options[_Item]]",
 ) -> "Outcomes[_Item, _Value]":
     """Calls `fn` with each of the items, many at once; gives an outcome for each, in their order.
 
+        for outcome in fanout(backup, hosts, timeout=30, retries=2):
+            print(outcome.item, outcome.value if outcome.ok else outcome.exception)
+
     Like `map`, it works as it is iterated, and takes only so many items before they are needed:
-    the input may be endless. `list(fanout(...))` runs everything.
+    the input may be endless. `list(fanout(...))` runs everything. With `in_order=False` outcomes
+    come as they finish, so that none waits for one before it.
 
-    - `limit`: how many at once at most; "auto" finds out.
-    - `mode`: "lean" or "asyncio" for an `async def`, "threads" or "green" for other functions;
-      "auto" chooses (see `Outcomes.mode`).
-    - `timeout`: seconds for each attempt. A coroutine and a green thread are cancelled; a thread
-      goes on, and its outcome says `abandoned`.
-    - `retries`: how often more an item is tried that has failed, if `retry_if` says so of its
-      exception, after the wait that `backoff` gives: a `Backoff`, or a function of the exception
-      and of the number of its attempt that gives seconds (None: as `Backoff()` does). If the
-      exception is an HTTP answer 429 or 503 with Retry-After, that time comes first.
-    - `rate`: starts a second at most.
-    - `group`, `per_group`: how many items of one group at once at most; `group` tells an item's
-      group, `per_group` is a number or a mapping by group. Groups that it does not name have no
-      limit of their own.
-    - `engine`: where it runs, if not here: "processes" on all cores ("processes:N" on N), "dask",
-      "ray", the address of a cluster, a `distributed.Client`. All options hold for all workers
-      together; with `limit="auto"` each finds its own. Items whose worker dies are run again: at
-      least once, not exactly once. One that kills its workers fails with `ungil.errors.WorkerDied`.
-    - `progress`: True for a bar on stderr, if that is a terminal; or a function, called with a
-      `Progress` once a second and at the end, in another thread. What it raises is raised here.
-    - `journal`: a file in which finished items are written down. Items that succeeded in an earlier
-      run with that file do not run again: their outcome is `resumed`, with the value as JSON keeps
-      it (None if it cannot). `key` gives what an item is known by in the file, for items that JSON
-      cannot hold.
-
-    - `in_order`: False for outcomes as they finish, so that none waits for one before it.
+    The other keyword arguments are those of `Options`, where each of them is explained: `limit`,
+    how many run at once, `mode`, how they run, `timeout`, `retries` and the rest.
 
     In the cell of a notebook an event loop runs, which waits while outcomes are waited for:
     functions that are no `async def` run in threads there. An `async def` is refused without an
@@ -105,22 +73,7 @@ def fanout(
     loop runs, as said. What `fn` raises is in the outcomes; what `items` raises is raised
     after the outcomes of the items before it.
     """
-    options = Options(
-        limit=limit,
-        mode=mode,
-        timeout=timeout,
-        retries=retries,
-        retry_if=retry_if,
-        backoff=backoff,
-        rate=rate,
-        per_group=per_group,
-        group=group,
-        engine=engine,
-        progress=progress,
-        journal=journal,
-        key=key,
-    )
-    return Outcomes(fn, items, options, in_order=in_order)
+    return Outcomes(fn, items, Plan(options), in_order=in_order)
 
 
 # How many exceptions are kept for `raise_for_failures`: an endless input may have more.
@@ -128,22 +81,32 @@ MOST_FAILURES = 10_000
 
 
 class Outcomes(Generic[_Item, _Value]):
-    """The outcomes of a fan-out, one for each item, in the order of the items or as they finish."""
+    """The outcomes of a fan-out, one for each item, in the order of the items or as they finish.
+
+    They are taken by iterating, once. `with fanout(...) as outcomes:` closes them at its end, as
+    does leaving them.
+    """
+
+    mode: str
+    """The mode that was chosen: "lean", "asyncio", "threads" or "green"."""
+    reason: str
+    """Why, in a few words."""
 
     def __init__(
         self,
         fn: "Callable[[_Item], Awaitable[_Value] | _Value]",
         items: "Iterable[_Item]",
-        options: Options,
+        plan: Plan,
         *,
         in_order: bool = True,
     ) -> None:
-        self.mode, self.reason = choose_here(fn, options.mode, options.engine)
+        """Made by `fanout`."""
+        self.mode, self.reason = choose_here(fn, plan.mode, plan.engine)
         self._fn = fn
         self._items = items
-        self._options = options
-        self._journal = options.open_journal(fn)
-        self._dispatcher = options.dispatcher(
+        self._plan = plan
+        self._journal = plan.open_journal(fn)
+        self._dispatcher = plan.dispatcher(
             items, mode=self.mode, in_order=in_order, journal=self._journal
         )
         self._take = self._dispatcher.take
@@ -208,8 +171,8 @@ class Outcomes(Generic[_Item, _Value]):
     def _next_finished(self) -> "Outcome | None":
         engine = self._engine
         if engine is None:
-            engine = self._engine = _engine(self.mode, self._fn, self._dispatcher, self._options)
-            self._display = self._options.show(self._dispatcher, self._items, self._fn)
+            engine = self._engine = _engine(self.mode, self._fn, self._dispatcher, self._plan)
+            self._display = self._plan.show(self._dispatcher, self._items, self._fn)
         while (outcome := self._take()) is None and not self._dispatcher.ended:
             if self._interrupted:
                 raise KeyboardInterrupt
@@ -220,7 +183,7 @@ class Outcomes(Generic[_Item, _Value]):
     @property
     def report(self) -> str:
         """In which mode it runs and why; what `limit="auto"` has found so far and what held it."""
-        return self._options.report(self.mode, self.reason, self._dispatcher)
+        return self._plan.report(self.mode, self.reason, self._dispatcher)
 
     @property
     def running(self) -> int:
@@ -314,18 +277,18 @@ def _group(
 
 
 def _engine(
-    mode: str, fn: "Callable[[Any], Any]", dispatcher: "Dispatcher", options: Options
+    mode: str, fn: "Callable[[Any], Any]", dispatcher: "Dispatcher", plan: Plan
 ) -> "Engine":
-    timeout = options.timeout
-    if options.engine is not None:
+    timeout = plan.timeout
+    if plan.engine is not None:
         from ungil.fanout import _engine as engines
 
-        return engines.Engine(fn, mode, dispatcher, options)
+        return engines.Engine(fn, mode, dispatcher, plan)
     # Each is imported only when it is needed: asyncio alone takes longer than 10,000 tasks.
     if mode == "asyncio":
         from ungil.fanout._asyncio import Loop
 
-        return Loop(fn, dispatcher, timeout, options.limit)
+        return Loop(fn, dispatcher, timeout, plan.limit)
     if mode == "lean":
         from ungil.fanout._lean import Loop
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ungil._native import Dispatcher, Outcome
 from ungil.errors import EngineError
-from ungil.fanout._options import Options
+from ungil.fanout._plan import Plan
 from ungil.fanout._shards import Deliver, News, Pool, Shards
 
 _DASK_SCHEMES = ("tcp", "tls", "ws", "wss", "ucx", "ucxx", "inproc")
@@ -40,10 +40,10 @@ def named(engine: Any) -> tuple[str, Any]:
     )
 
 
-def open_pool(fn: Callable[[Any], Any], mode: str, options: Options, deliver: Deliver) -> Pool:
+def open_pool(fn: Callable[[Any], Any], mode: str, plan: Plan, deliver: Deliver) -> Pool:
     """The workers of the engine that is asked for. Takes the seconds that connecting takes."""
-    kind, which = named(options.engine)
-    local = {"mode": mode, "timeout": options.timeout}
+    kind, which = named(plan.engine)
+    local = {"mode": mode, "timeout": plan.timeout}
     if kind == "processes":
         from ungil.fanout._processes import Processes
 
@@ -61,16 +61,16 @@ class Engine:
     """For a caller without an event loop."""
 
     def __init__(
-        self, fn: Callable[[Any], Any], mode: str, dispatcher: Dispatcher, options: Options
+        self, fn: Callable[[Any], Any], mode: str, dispatcher: Dispatcher, plan: Plan
     ) -> None:
         self._dispatcher = dispatcher
         self._news: SimpleQueue[tuple[object, News] | None] = SimpleQueue()
         self._woken = False
-        pool = open_pool(fn, mode, options, self._news.put)
+        pool = open_pool(fn, mode, plan, self._news.put)
         # Also if nobody closes the outcomes: a `break` out of their loop is enough.
         self._close = weakref.finalize(self, pool.close)
-        self._shards = Shards(pool, dispatcher, options.limit)
-        self.name = named(options.engine)[0]
+        self._shards = Shards(pool, dispatcher, plan.limit)
+        self.name = named(plan.engine)[0]
 
     def advance(self) -> None:
         """Waits until something has finished."""
@@ -109,7 +109,7 @@ class Slots:
         fn: Callable[[Any], Any],
         mode: str,
         dispatcher: Dispatcher,
-        options: Options,
+        plan: Plan,
         arrived: Callable[[], None],
     ) -> None:
         self._loop = loop
@@ -122,9 +122,9 @@ class Slots:
         self._fills = False
         self._early: list[Outcome] = []
         self._pool: asyncio.Future[Pool] = loop.run_in_executor(
-            None, open_pool, fn, mode, options, self._deliver
+            None, open_pool, fn, mode, plan, self._deliver
         )
-        self._limit = options.limit
+        self._limit = plan.limit
         self._pool.add_done_callback(self._opened)
 
     @property

@@ -72,6 +72,7 @@ class Progress:
     retried: int
     """How many attempts were repeated, or will be."""
     running: int
+    """How many run now."""
     limit: int
     """How many may run at once."""
     seconds: float
@@ -252,15 +253,6 @@ class _Screen:
 
 
 _SCREEN = _Screen()
-
-
-def display_for(progress: "bool | Callable[[Progress], object] | Display") -> "Display":
-    """What shows the progress in the way that the option asks for."""
-    if progress is True:
-        return Bar()
-    if isinstance(progress, Bar | Calls):
-        return progress
-    return Calls(progress)  # pyright: ignore[reportArgumentType]
 
 
 def _length(items: object) -> int | None:

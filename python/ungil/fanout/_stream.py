@@ -1,11 +1,10 @@
 """`Fanout`: for code that runs in an event loop."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Hashable, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import suppress
-from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from ungil._native import Dispatcher, Outcome
 from ungil.fanout import _threads as threads
@@ -13,11 +12,10 @@ from ungil.fanout._asyncio import Slots as Tasks
 from ungil.fanout._collector import expect
 from ungil.fanout._failures import Stopped
 from ungil.fanout._mode import choose_beside
-from ungil.fanout._options import Backoff, Options
+from ungil.fanout._plan import Plan
 
 if TYPE_CHECKING:
-    from ungil.fanout._options import Mode, PerGroup, Wait
-    from ungil.fanout._progress import Progress
+    from ungil.fanout._options import Options
 
 _Item = TypeVar("_Item")
 _Value = TypeVar("_Value")
@@ -33,42 +31,15 @@ class Fanout:
             async for outcome in f.stream(check, hosts):
                 ...
 
-    The options are those of `fanout`; modes "lean" and "green" have loops of their own, and cannot
-    be used here. Leaving the block cancels what still runs, and waits for it.
+    The keyword arguments are `Options`. Modes "lean" and "green" have loops of their own, and
+    cannot be used here. Leaving the block cancels what still runs, and waits for it.
+
+    Raises ValueError and TypeError for options that make no sense.
     """
 
-    def __init__(
-        self,
-        *,
-        limit: "int | Literal['auto']" = "auto",
-        mode: "Mode" = "auto",
-        timeout: float | None = None,
-        retries: int = 0,
-        retry_if: Callable[[Exception], object] | None = None,
-        backoff: "Backoff | Wait | None" = None,
-        rate: float | None = None,
-        per_group: "PerGroup | None" = None,
-        group: Callable[[Any], Hashable] | None = None,
-        engine: Any = None,
-        progress: "bool | Callable[[Progress], object] | None" = None,
-        journal: str | PathLike[str] | None = None,
-        key: Callable[[Any], object] | None = None,
-    ) -> None:
-        self._options = Options(
-            limit=limit,
-            mode=mode,
-            timeout=timeout,
-            retries=retries,
-            retry_if=retry_if,
-            backoff=backoff,
-            rate=rate,
-            per_group=per_group,
-            group=group,
-            engine=engine,
-            progress=progress,
-            journal=journal,
-            key=key,
-        )
+    def __init__(self, **options: "Unpack[Options[Any]]") -> None:
+        self._plan = Plan(options)
+        mode = self._plan.mode
         if mode in ("lean", "green"):
             raise ValueError(
                 f'mode={mode!r} has a loop of its own: use fanout(), or mode="asyncio" or "threads"'
@@ -112,7 +83,7 @@ class Fanout:
         self, fn: Callable[[Any], Any], items: Iterable[Any] | AsyncIterable[Any]
     ) -> AsyncIterator[Outcome]:
         """The outcome of each item, as it finishes. `items` may be endless, and asynchronous."""
-        stream = _Stream(fn, items, self._options)
+        stream = _Stream(fn, items, self._plan)
         self._streams.append(stream)
         self._latest = stream
         try:
@@ -130,40 +101,38 @@ class _Stream:
         self,
         fn: Callable[[Any], Any],
         items: Iterable[Any] | AsyncIterable[Any],
-        options: Options,
+        plan: Plan,
     ) -> None:
         loop = asyncio.get_running_loop()
-        self._said = choose_beside(fn, options.mode, options.engine)
+        self._said = choose_beside(fn, plan.mode, plan.engine)
         mode, _ = self._said
-        self._options = options
+        self._plan = plan
         self._arrival = asyncio.Event()
         self._feeder: asyncio.Task[None] | None = None
         comes_slowly = isinstance(items, AsyncIterable)
-        self._journal = options.open_journal(fn)
-        self._dispatcher = options.dispatcher(
+        self._journal = plan.open_journal(fn)
+        self._dispatcher = plan.dispatcher(
             None if comes_slowly else items,
             mode=mode,
             in_order=False,
             window=_WINDOW,
             journal=self._journal,
         )
-        if options.engine is not None:
+        if plan.engine is not None:
             from ungil.fanout import _engine as engines
 
-            self._slots = engines.Slots(
-                loop, fn, mode, self._dispatcher, options, self._arrival.set
-            )
+            self._slots = engines.Slots(loop, fn, mode, self._dispatcher, plan, self._arrival.set)
         elif mode == "asyncio":
-            self._slots = Tasks(loop, fn, self._dispatcher, options.timeout, self._arrival.set)
+            self._slots = Tasks(loop, fn, self._dispatcher, plan.timeout, self._arrival.set)
         else:
-            self._slots = _Threads(loop, fn, self._dispatcher, options.timeout, self._arrival.set)
+            self._slots = _Threads(loop, fn, self._dispatcher, plan.timeout, self._arrival.set)
         if comes_slowly:
             self._feeder = loop.create_task(self._feed(items))
-        self._display = options.show(self._dispatcher, items, fn)
+        self._display = plan.show(self._dispatcher, items, fn)
 
     @property
     def report(self) -> str:
-        return self._options.report(*self._said, self._dispatcher)
+        return self._plan.report(*self._said, self._dispatcher)
 
     async def outcomes(self) -> AsyncIterator[Outcome]:
         dispatcher, arrival, slots = self._dispatcher, self._arrival, self._slots

@@ -3,24 +3,29 @@
 | name                                   | what it is for                                         |
 |----------------------------------------|--------------------------------------------------------|
 | `failure`, `sentence`, `NamedFailure`  | in which way an item has failed, in few words          |
-| `Options`                              | what `fanout` takes, checked; `Outcomes` runs it       |
+| `Plan`                                 | options of `fanout`, checked; `Outcomes` runs it       |
 | `Journal`                              | a journal in which the front end names the function    |
-| `Bar`, `Calls`                         | what shows the progress                                |
+| `Display`: `Bar`, `Calls`              | what shows the progress                                |
 | `is_async`, `engine_kind`              | whether a mode or an engine fits, before anything runs |
 """
 
 from ungil.fanout._failures import NamedFailure, failure, sentence
 from ungil.fanout._journal import Journal
 from ungil.fanout._mode import is_async
-from ungil.fanout._options import Options
+from ungil.fanout._plan import Plan
 from ungil.fanout._progress import Bar, Calls
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ungil.fanout._progress import Display
 
 __all__ = [
     "Bar",
     "Calls",
+    "Display",
     "Journal",
     "NamedFailure",
-    "Options",
+    "Plan",
     "engine_kind",
     "failure",
     "is_async",

@@ -6,10 +6,10 @@
 A task that is an `async def` runs on an event loop, and awaits its subtasks: `await
 task.arun(show, command="version")`, also those that are none, which run in threads. Every other
 task runs as it is, in green threads if gevent has patched the program, else in threads.
-
-nornir loads this module whenever it starts, whichever runner it uses. So what only ours needs is
-imported when it is made.
 """
+
+# nornir loads this module whenever it starts, whichever runner it uses. So what only ours needs is
+# imported when it is made.
 
 import gc
 import logging
@@ -32,16 +32,18 @@ from ungil.fanout._nornir_task import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Hashable, Mapping
-    from typing import Any
+    from typing import Any, Literal, Unpack
 
     from nornir.core.inventory import Host
 
     from ungil._native import Outcome
-    from ungil.fanout._options import Options
+    from ungil.fanout._options import Options, RunnerOptions
+    from ungil.fanout._plan import Plan
 
 __all__ = [
     "AsyncTaskOnSyncRunnerError",
     "HostTask",
+    "RunnerOptions",
     "SyncTaskOnAsyncRunnerError",
     "UngilRunner",
 ]
@@ -53,62 +55,51 @@ logger = logging.getLogger("nornir.plugins.runners.ungil")
 _AS_MANY_AS_HOSTS = 1_000_000
 
 
-class UngilRunner:
-    """Runs tasks by `ungil.fanout`. All of its options may come from a configuration file.
+def __getattr__(name: str) -> object:
+    if name == "RunnerOptions":
+        from ungil.fanout._options import RunnerOptions
 
-    - `num_workers`: for how many hosts at once at most; "auto" finds out.
-    - `mode`: "asyncio" or "lean" for tasks that are an `async def`, "threads" or "green" for the
-      others; "auto" chooses.
-    - `timeout`: seconds for a host, whose result is a TimeoutError then. Coroutines and green
-      threads are ended; a thread goes on, but its results do not count.
-    - `retries`: how often more a task is run for a host where it has failed, after a wait that
-      grows as `backoff` says, a mapping of the arguments of `ungil.fanout.Backoff`. The results
-      are those of the last run, and processors see a host begin once and complete once.
-    - `rate`: for how many hosts a second it begins at most.
-    - `per_group`: for how many hosts of one group at once at most; a number, or a mapping by group
-      (those that it does not name have no limit).
-    - `group`: what a host's group is: the name of one of its attributes or of a key of its data,
-      which it may inherit (`"site"`), or a function of the host. Hosts without it are one group.
-      If it is left out and `per_group` is there: the first of the host's inventory groups, or the
-      first that `per_group` names.
+        return RunnerOptions
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class UngilRunner:
+    """Runs the tasks of nornir by `ungil.fanout`.
+
+    `num_workers` is for how many hosts at once at most; "auto" finds out. The other keyword
+    arguments are `RunnerOptions`. All of them may come from a configuration file.
 
     Raises ValueError and TypeError for options that make no sense.
     """
 
-    def __init__(
-        self,
-        num_workers: "int | str" = "auto",
-        *,
-        mode: str = "auto",
-        timeout: float | None = None,
-        retries: int = 0,
-        backoff: "Mapping[str, float] | None" = None,
-        rate: float | None = None,
-        per_group: "int | Mapping[Any, int] | None" = None,
-        group: "str | Callable[[Host], Hashable] | None" = None,
-    ) -> None:
-        from ungil.fanout._options import Backoff, Options
+    num_workers: int
+    """For how many hosts at once at most; 1,000,000 for "auto"."""
 
+    def __init__(
+        self, num_workers: "int | Literal['auto']" = "auto", **options: "Unpack[RunnerOptions]"
+    ) -> None:
+        from ungil.fanout._backoff import Backoff
+        from ungil.fanout._options import RunnerOptions
+        from ungil.fanout._plan import Plan, refuse_others
+
+        refuse_others(options, ("num_workers", *sorted(RunnerOptions.__optional_keys__)))
         if num_workers == "auto":
             self.num_workers = _AS_MANY_AS_HOSTS
-        elif isinstance(num_workers, int) and num_workers >= 1:
+        elif isinstance(num_workers, int) and num_workers >= 1:  # pyright: ignore[reportUnnecessaryIsInstance]
             self.num_workers = num_workers
         else:
             raise ValueError(
                 f'num_workers={num_workers!r} is neither "auto" nor a number from 1 up'
             )
-        self._options = Options(
-            limit=num_workers,
-            mode=mode,
-            timeout=timeout,
-            retries=retries,
-            retry_if=_is_of_the_host,
-            backoff=Backoff(**(backoff or {})),
-            rate=rate,
-            per_group=per_group,
-            group=_grouping(group, per_group),
-        )
-        self._options.opening = "hosts"
+        backoff, group = options.pop("backoff", None), options.pop("group", None)
+        asked: Options[Host] = {
+            **options,
+            "limit": num_workers,
+            "retry_if": _is_of_the_host,
+            "backoff": Backoff(**(backoff or {})),
+            "group": _grouping(group, options.get("per_group")),
+        }
+        self._plan = Plan(asked, opening="hosts")
 
     def run(self, task: Task, hosts: "list[Host]") -> AggregatedResult:
         """What nornir calls: runs the task for the hosts, and has results for each of them.
@@ -129,8 +120,8 @@ class UngilRunner:
         from ungil.fanout._call import Outcomes
 
         result = AggregatedResult(task.name)
-        run = _Run(task, self._options)
-        with Outcomes(run.function, hosts, run.options) as outcomes, _inventory_left_alone():
+        run = _Run(task, self._plan)
+        with Outcomes(run.function, hosts, run.plan) as outcomes, _inventory_left_alone():
             for outcome in outcomes:
                 result[outcome.item.name] = run.results(outcome)
         logger.info("Task %r has run in %s", task.name, outcomes.report)
@@ -150,17 +141,17 @@ class TaskFailed(Exception):
 class _Run:
     """A task between nornir, whose failures are results, and the fan-out, whose are exceptions."""
 
-    def __init__(self, task: Task, options: "Options") -> None:
-        self.options = options
+    def __init__(self, task: Task, plan: "Plan") -> None:
+        self.plan = plan
         self.errors: list[Exception] = []  # of processors: nornir's runners raise them, too
         self._task = HostTask.of(task)
         self._attempts: dict[str, int] = {}
         self._begun: dict[str, HostTask] = {}  # where there is something to give up
         if getattr(task.task, "__module__", None) == "nornir.core":
             # Nornir.close_connections, which is wanted after tasks of every kind.
-            self.options = copy(options)
-            self.options.mode = "auto"
-        mode = self.options.mode
+            self.plan = copy(plan)
+            self.plan.mode = "auto"
+        mode = self.plan.mode
         if is_async(task.task):
             # Then "auto" is asyncio: it has threads for subtasks that are no `async def`.
             __import__("asyncio")
@@ -208,10 +199,10 @@ class _Run:
 
     def _new(self, host: "Host") -> HostTask:
         task = self._task.copy()
-        if self.options.retries and task.processors:
+        if self.plan.retries and task.processors:
             attempt = self._attempts[host.name] = self._attempts.get(host.name, 0) + 1
-            task.processors = _Attempt(task.processors, attempt, self.options.retries)
-        if self.options.timeout is not None:
+            task.processors = _Attempt(task.processors, attempt, self.plan.retries)
+        if self.plan.timeout is not None:
             self._begun[host.name] = task
         return task
 

@@ -1,24 +1,48 @@
 """The GIL of this very program: what it costs, and who gets it next.
 
-from ungil import gil
+    from ungil import gil
 
-gil.install()                       # once, at any time
-with gil.measure() as cost:
-    handle(request)
-print(cost.waited_ns / cost.wall_ns)
+    gil.install()  # once, at any time
+    with gil.measure() as cost:
+        handle(request)
+    print(cost.waited_ns / cost.wall_ns)
 
-gil.policy("interactive")           # for all threads of this process
-with gil.priority("low"):           # for this one
-    rebuild_the_index()
+    gil.set_policy("interactive")  # for all threads of this process
+    with gil.priority("low"):  # for this one
+        rebuild_the_index()
+
+A process is *installed* when both halves of this module work in it: it is counted (`stats`,
+`measure`), and it is scheduled (`policy`, `set_policy`, `level`, `priority`).
+
+| how it was started | it is counted | it is scheduled |
+|---|---|---|
+| by `ungil trace` | yes | with `--policy` |
+| by `ungil run` | no | yes |
+| with `UNGIL_POLICY` alone | yes | yes |
+| in any way, and has called `install()` | yes | yes |
+| by `os.fork()` in one that has called it | no | yes |
+| in any other way | no | no |
+
+What needs the half that is missing raises `ungil.errors.NotInstalled`; `install()` adds it.
 """
 
-from ungil.gil.counters import Cost, ThreadStats, install, installed, measure, stats
-from ungil.gil.scheduling import Policy, Priority, level, policy, priority
+from ungil.gil.counters import Cost, ThreadStats, measure, stats
+from ungil.gil.installation import install, installed
+from ungil.gil.scheduling import (
+    LevelChange,
+    Policy,
+    PolicyChange,
+    level,
+    policy,
+    priority,
+    set_policy,
+)
 
 __all__ = [
     "Cost",
+    "LevelChange",
     "Policy",
-    "Priority",
+    "PolicyChange",
     "ThreadStats",
     "install",
     "installed",
@@ -26,5 +50,6 @@ __all__ = [
     "measure",
     "policy",
     "priority",
+    "set_policy",
     "stats",
 ]

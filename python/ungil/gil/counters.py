@@ -1,7 +1,7 @@
 """What the GIL costs this very program: exact counters of its own threads.
 
 Counting begins with `install()` and never ends; a program under `ungil trace` is counted from its
-start. It makes each release and acquire of the GIL some tens of nanoseconds longer.
+start.
 All times are in nanoseconds. What `ungil._native` hands out is documented in `_native.pyi`.
 """
 
@@ -15,7 +15,7 @@ from ungil.errors import HookError, NotInstalled
 
 @dataclass(frozen=True, slots=True)
 class ThreadStats:
-    """What one thread did with the GIL since `install()` or since the thread began."""
+    """What one thread did with the GIL since counting began or since the thread began."""
 
     name: str
     """`threading.Thread.name`, or the kernel's thread id if `threading` does not know the thread"""
@@ -37,34 +37,15 @@ class ThreadStats:
     """how often it waited for a switch interval and asked the holder to let go"""
 
 
-def install() -> None:
-    """Count in this process from now on. Does nothing if it is counted already.
-
-    In a program under `ungil trace` that the hook was not loaded into at its start, this joins the
-    recording, and forked children do so, too. Otherwise neither forked children nor programs
-    started from here are counted. `ungil policy` reaches the process from then on, and it obeys
-    UNGIL_POLICY and UNGIL_QUANTUM if they are set.
-    Raises `HookError` where that is impossible: in free-threaded Python, PyPy, unknown builds.
-    """
-    try:
-        _native.gil_install()
-    except RuntimeError as error:
-        raise HookError(f"the GIL of this process cannot be recorded: {error}") from None
-
-
-def installed() -> bool:
-    """Whether this process is counted, by `install()` or because it runs under `ungil trace`."""
-    return _native.gil_installed()
-
-
 def stats() -> dict[int, ThreadStats]:
     """What each running thread did with the GIL, by `threading.get_ident()`.
 
     A thread appears with its first wait, acquire or release. The numbers belong to one moment:
     the caller holds the GIL, so no other thread can end a hold or a wait meanwhile.
-    Raises `NotInstalled` before `install()`.
+    Raises `NotInstalled` if the process is not counted.
     """
-    _require_installed()
+    if not _native.gil_installed():
+        raise _not_counted()
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     result: dict[int, ThreadStats] = {}
     for numbers in _native.gil_stats():
@@ -82,6 +63,9 @@ class Cost:
     """
 
     __slots__ = ("_after", "_before")
+
+    def __init__(self) -> None:
+        """Made by `measure`."""
 
     def __enter__(self) -> "Cost":
         """Begin."""
@@ -147,7 +131,8 @@ def measure() -> Cost:
     """Measure a `with` block in the calling thread.
 
     It takes 1 to 2 microseconds, most of them for the kernel's clock of CPU time.
-    Entering the block raises `NotInstalled` before `install()`.
+    Entering the block raises `NotInstalled` if the process is not counted, and `HookError` in a
+    program of more threads than can be counted.
     """
     return Cost()
 
@@ -156,12 +141,13 @@ def _thread_stats() -> tuple[int, ...]:
     try:
         return _native.gil_thread_stats()
     except RuntimeError as error:
-        _require_installed()
+        if not _native.gil_installed():
+            raise _not_counted() from None
         raise HookError(f"this thread cannot be measured: {error}") from None
 
 
-def _require_installed() -> None:
-    if not installed():
-        raise NotInstalled(
-            "the GIL of this process is not recorded: call ungil.gil.install() first"
-        )
+def _not_counted() -> NotInstalled:
+    return NotInstalled(
+        "the GIL of this process is not counted: call ungil.gil.install() first, "
+        "or start it by `ungil trace`"
+    )

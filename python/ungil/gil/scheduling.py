@@ -17,42 +17,95 @@ class Policy:
     """How the GIL is scheduled."""
 
     name: str
-    """`stock` is CPython's own way; see docs/scheduling.md for the others"""
+    """`stock` is CPython's own way; docs/scheduling.md says what `interactive`, `fair`, `batch` and
+    `priority` do"""
     quantum_ms: float | None
-    """how long a thread runs before an equal one is let in; None under `stock`, where
+    """how many milliseconds a thread runs before an equal one is let in; None under `stock`, where
     `sys.getswitchinterval()` says it"""
 
 
-def policy(name: str | None = None, *, quantum_ms: float | None = None) -> Policy:
-    """The policy of this process, which is changed first if one is named.
+class PolicyChange:
+    """A policy that this process was given. A `with` block restores the one before at its end."""
 
-    The change is for all threads, at once and until the next one; threads that wait for the GIL
-    begin to wait anew. Without `quantum_ms` a policy has a quantum of its own.
-    Forked children go on with it. Raises ValueError for an unknown name or a quantum without
-    sense, `NotInstalled` where the hook is not in the process.
+    __slots__ = ("before", "policy")
+
+    before: Policy
+    """the policy that was in force before, which the end of a `with` block restores"""
+    policy: Policy
+    """the policy that was in force after the change"""
+
+    def __init__(self, before: Policy, policy: Policy) -> None:
+        """Made by `set_policy`."""
+        self.before = before
+        self.policy = policy
+
+    def __enter__(self) -> "PolicyChange":
+        """The process has its policy already."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Restore the policy before, also if the block raises, whatever was set meanwhile."""
+        _native.gil_set_policy(self.before.name, self.before.quantum_ms)
+
+    def __repr__(self) -> str:
+        """What was changed."""
+        return f"<PolicyChange {self.policy}, before {self.before}>"
+
+
+def policy() -> Policy:
+    """The policy of this process that is in force now.
+
+    Raises `NotInstalled` if the process is not scheduled.
     """
-    if name is None and quantum_ms is not None:
-        name = policy().name
-    if name is not None:
-        _native.gil_set_policy(name, quantum_ms)
     in_force = _native.gil_policy()
     if in_force is None:
-        raise _not_installed()
+        raise _not_scheduled()
     return Policy(*in_force)
 
 
-class Priority:
+def set_policy(name: str | None = None, *, quantum_ms: float | None = None) -> PolicyChange:
+    """Change the policy of this process, at once and for all its threads.
+
+        gil.set_policy("batch", quantum_ms=50)  # from now on
+        with gil.set_policy("interactive"):  # in this block
+            ...
+
+    It stays until it is changed, or until the end of a `with` block. Threads that wait for the GIL
+    begin to wait anew. `quantum_ms` is in milliseconds; without it a policy has a quantum of its
+    own. `set_policy(quantum_ms=2)` changes the quantum alone. Forked children go on with both.
+
+    Raises ValueError for an unknown name or a quantum without sense, TypeError for neither,
+    `NotInstalled` if the process is not scheduled.
+    """
+    if name is None and quantum_ms is None:
+        raise TypeError("set_policy() needs the name of a policy, a quantum_ms, or both")
+    before = policy()
+    _native.gil_set_policy(before.name if name is None else name, quantum_ms)
+    return PolicyChange(before, policy())
+
+
+class LevelChange:
     """A level that a thread was given. A `with` block restores the one before at its end."""
 
     __slots__ = ("_thread", "before", "level")
 
-    def __init__(self, level: str, before: str) -> None:
-        """Made by `priority()`."""
-        self.level = level
+    before: str
+    """the level that the thread had before, which the end of a `with` block restores"""
+    level: str
+    """the level that it was given"""
+
+    def __init__(self, before: str, level: str) -> None:
+        """Made by `priority`."""
         self.before = before
+        self.level = level
         self._thread = threading.get_ident()
 
-    def __enter__(self) -> "Priority":
+    def __enter__(self) -> "LevelChange":
         """The thread has its level already."""
         return self
 
@@ -69,37 +122,42 @@ class Priority:
 
     def __repr__(self) -> str:
         """What was changed."""
-        return f"<Priority {self.level!r}, before {self.before!r}>"
-
-
-def priority(level: str) -> Priority:
-    """Give the calling thread the level "low", "normal" or "high", at once.
-
-    It stays until it is changed, or until the end of a `with` block. Around an `await` it is that
-    of all tasks which the event loop runs in this thread meanwhile.
-    Under `interactive`, `fair` and `batch` a level is worth four times the share of the one
-    below; under `priority` a higher level goes first; under `stock` it means nothing.
-    Raises ValueError for an unknown level, `NotInstalled` where the hook is not in the process.
-    """
-    before = _native.gil_set_level(level)
-    if before is None:
-        raise _not_installed()
-    return Priority(level, before)
+        return f"<LevelChange {self.level!r}, before {self.before!r}>"
 
 
 def level() -> str:
     """The level of the calling thread; "normal" is what every thread begins with.
 
-    Raises `NotInstalled` where the hook is not in the process.
+    Raises `NotInstalled` if the process is not scheduled.
     """
     found = _native.gil_level()
     if found is None:
-        raise _not_installed()
+        raise _not_scheduled()
     return found
 
 
-def _not_installed() -> NotInstalled:
+def priority(level: str) -> LevelChange:
+    """Give the calling thread the level "low", "normal" or "high", at once.
+
+        with gil.priority("high"):  # in this block; without `with`, from now on
+            ...
+
+    It stays until it is changed, or until the end of a `with` block. Around an `await` it is that
+    of all tasks which the event loop runs in this thread meanwhile.
+    Under `interactive`, `fair` and `batch` a level is worth four times the share of the one
+    below; under `priority` a higher level goes first; under `stock` it means nothing.
+
+    Raises ValueError for an unknown level, `NotInstalled` if the process is not scheduled.
+    Ending the block in another thread than this one raises RuntimeError.
+    """
+    before = _native.gil_set_level(level)
+    if before is None:
+        raise _not_scheduled()
+    return LevelChange(before, level)
+
+
+def _not_scheduled() -> NotInstalled:
     return NotInstalled(
-        "the GIL of this process cannot be scheduled, because the hook is not in it: "
-        "start it by `ungil run`, or call ungil.gil.install() first"
+        "the GIL of this process is not scheduled: call ungil.gil.install() first, "
+        "or start it by `ungil run`"
     )

@@ -11,14 +11,22 @@ are dates and times, Decimal, Fraction, UUID, range and members of enums. A slic
 is an ordinary list. Nothing is pickled but what is wrapped in `Pickled`.
 """
 
-from ungil._native import ABSENT
+from ungil._native import ABSENT, Absent
 from ungil.share import _task  # noqa: F401  # pyright: ignore[reportUnusedImport]
-from ungil.share._deque import deque
-from ungil.share._dict import dict
+from ungil.share._deque import deque as deque
+from ungil.share._dict import dict as dict
 from ungil.share._heap import Heap
-from ungil.share._list import list
+from ungil.share._list import list as list
 from ungil.share._monitor import owner_died
-from ungil.share._set import set
+from ungil.share._set import set as set
+from ungil.share._statistics import (
+    AttachedProcess,
+    Collected,
+    Contents,
+    HeldLock,
+    Statistics,
+    Usage,
+)
 from ungil.share._struct import cas, incr, struct
 from ungil.share._sync import (
     Barrier,
@@ -31,23 +39,28 @@ from ungil.share._sync import (
 )
 from ungil.share._values import Pickled
 
+# `share.dict`, `share.list`, `share.set` and `share.deque` are public, and not here: `import *`
+# would put them in the place of the builtin ones.
 __all__ = [
     "ABSENT",
+    "Absent",
+    "AttachedProcess",
     "Barrier",
     "BoundedSemaphore",
+    "Collected",
     "Condition",
+    "Contents",
     "Event",
     "Heap",
+    "HeldLock",
     "Lock",
     "Pickled",
     "RLock",
     "Semaphore",
+    "Statistics",
+    "Usage",
     "cas",
-    "deque",
-    "dict",
     "incr",
-    "list",
     "owner_died",
-    "set",
     "struct",
 ]

@@ -1,20 +1,4 @@
-"""The shared list.
-
-It behaves as a builtin one does, but:
-
-* It is made by `Heap.share`, or by putting a list into a shared object. A class has no heap, so
-  there is no `share.list(...)` to call.
-* What makes a new list (a slice, `copy`, `+`, `*`) makes an ordinary one, of the items of one
-  moment. Shared objects in it stay shared.
-* Each method is one step for all other threads and processes: they see all of an `extend`, of an
-  assignment to a slice or of a `sort`, or nothing; and `pop`, `incr` and `cas` take effect once.
-* An iteration reads one item after the other by its index, whatever happens meanwhile; for one
-  moment's items iterate over a `copy()`.
-* `sort`, and `remove` of what only Python can compare, begin again if somebody changed the list
-  meanwhile, and after some attempts keep others from it by a transaction.
-* Values that cannot change are copied both ways, so that only shared objects keep their identity;
-  a NaN is never found again.
-"""
+"""The shared list."""
 
 import builtins
 from collections.abc import Callable, Iterable, MutableSequence
@@ -33,7 +17,24 @@ _TRIES = 4
 
 
 class list(Container, _native.QuickList[T], Monitor, MutableSequence[T]):
-    """A list that every process with its heap sees and changes."""
+    """A list that every process with its heap sees and changes.
+
+    It behaves as a builtin one does, but:
+
+    * It is made by `Heap.share`, or by putting a list into a shared object. A class has no heap, so
+      there is no `share.list(...)` to call.
+    * What makes a new list (a slice, `copy`, `+`, `*`) makes an ordinary one, of the items of one
+      moment. Shared objects in it stay shared.
+    * Each method is one step for all other threads and processes: they see all of an `extend`, of
+      an assignment to a slice or of a `sort`, or nothing; and `pop`, `incr` and `cas` take effect
+      once.
+    * An iteration reads one item after the other by its index, whatever happens meanwhile; for one
+      moment's items iterate over a `copy()`.
+    * `sort`, and `remove` of what only Python can compare, begin again if somebody changed the list
+      meanwhile, and after some attempts keep others from it by a transaction.
+    * Values that cannot change are copied both ways, so that only shared objects keep their
+      identity; a NaN is never found again.
+    """
 
     __slots__ = ()
 

@@ -7,16 +7,8 @@
 An object made here only says what is wanted. Putting it into a heap makes the one that can be used,
 which is what the heap returns.
 
-They survive the death of who uses them, be it a thread or a process, within some 20 ms of a wait:
-
-* Lock, RLock, and the lock of a Condition: the next one gets it, and sees `owner_died` until it
-  lets go. What the lock guards may be half changed then.
-* Condition: a notification of one that died goes to the next one that waits. So a wait can end
-  without a notification of its own, as with `threading`.
-* Semaphore: what a dead one took stays taken; it counts events.
-* BoundedSemaphore: units of a dead one go to who finds no free one; it counts places.
-* Barrier: one that dies while it waits breaks it for the others.
-
+They survive the death of who uses them, be it a thread or a process, within some 20 ms of a wait;
+each class says how.
 Waiting lets other threads run, and Ctrl-C ends it. In a transaction, nobody waits.
 """
 
@@ -31,7 +23,11 @@ T = TypeVar("T")
 
 
 class Lock(Handled, _native.SharedLock):
-    """A lock like `threading.Lock`: any thread of any process can release it."""
+    """A lock like `threading.Lock`: any thread of any process can release it.
+
+    If its holder dies, the next one gets it, and sees `owner_died` until it lets go: what the lock
+    guards may be half changed then.
+    """
 
     __slots__ = ()
 
@@ -43,7 +39,10 @@ class Lock(Handled, _native.SharedLock):
 
 
 class RLock(Handled, _native.SharedLock):
-    """A lock like `threading.RLock`: its holder can take it again, and alone can release it."""
+    """A lock like `threading.RLock`: its holder can take it again, and alone can release it.
+
+    If its holder dies, the next one gets it, and sees `owner_died` until it lets go.
+    """
 
     __slots__ = ()
 
@@ -58,6 +57,8 @@ class Condition(Handled, _native.SharedCondition):
     """A condition like `threading.Condition`, with a lock of its own or a given one.
 
     The lock of its own is re-entrant. Several conditions can be made with the same lock.
+    A notification of one that has died goes to the next one that waits. So a wait can end without a
+    notification of its own, as with `threading`.
     """
 
     __slots__ = ()
@@ -71,7 +72,10 @@ class Condition(Handled, _native.SharedCondition):
         return _described(self, lambda: "locked" if self.locked() else "unlocked")
 
     def wait_for(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
-        """Wait until `predicate` is true; return what it returned last."""
+        """Wait until `predicate` is true, at most `timeout` seconds; return what it returned last.
+
+        Raises RuntimeError if this thread does not hold the lock.
+        """
         end = None if timeout is None else time.monotonic() + timeout
         result = predicate()
         while not result:
@@ -84,7 +88,10 @@ class Condition(Handled, _native.SharedCondition):
 
 
 class Semaphore(Handled, _native.SharedSemaphore):
-    """A semaphore like `threading.Semaphore`; any value from 0 to 2^31 - 1."""
+    """A semaphore like `threading.Semaphore`; any value from 0 to 2^31 - 1.
+
+    It counts events: what one that has died took stays taken.
+    """
 
     __slots__ = ()
 
@@ -101,7 +108,7 @@ class BoundedSemaphore(Handled, _native.SharedSemaphore):
     """A semaphore like `threading.BoundedSemaphore`: at most 65536 places, each with its owner.
 
     Releasing more than were acquired raises ValueError. A thread gives back one of its own places,
-    or, if it has none, anybody's.
+    or, if it has none, anybody's. Places of one that has died go to who finds no free one.
     """
 
     __slots__ = ()
@@ -128,7 +135,7 @@ class Barrier(Handled, _native.SharedBarrier):
     """A barrier like `threading.Barrier`.
 
     What is to be done once by the last party is given by the parties, to `wait`: functions are not
-    shared.
+    shared. A party that dies while it waits breaks it for the others.
     """
 
     __slots__ = ()

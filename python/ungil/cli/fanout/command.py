@@ -6,7 +6,7 @@ import io
 import os
 import stat
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
@@ -27,8 +27,8 @@ from ungil.formatting import reason
 if TYPE_CHECKING:
     from ungil.cli.fanout.outcomes import Printer
     from ungil.cli.fanout.targets import Target
-    from ungil.fanout import Outcomes
-    from ungil.fanout.frontend import Journal
+    from ungil.fanout import Mode, Options, Outcomes
+    from ungil.fanout.frontend import Display, Journal
 
 EXAMPLES = """\
   ungil fanout --hosts hosts.txt -- ssh {host} uptime        a command for each host
@@ -128,7 +128,7 @@ def command(
     group_by: str | None,
     per_group: int | None,
     rate: str | None,
-    mode: str,
+    mode: Mode,
     engine: str | None,
     journal: str | None,
     outdir: str | None,
@@ -192,15 +192,15 @@ def command(
         mode="asyncio" if target.is_command else mode,
         timeout=timeout,
         retries=retries,
-        backoff=backoff,
+        seconds=backoff,
         rate=starts,
         group=group,
         per_group=per_group,
         engine=engine,
-        progress=None
+        display=None
         if quiet
         else _progress(hosts, plain=plain, streams=form in ("--json", "--tag")),
-        journal=_journal(journal, target),
+        opened=_journal(journal, target),
     )
     from ungil.cli.fanout.fanning import Fanning
 
@@ -242,7 +242,7 @@ def _patch() -> None:
     monkey.patch_all()
 
 
-def _progress(hosts: Hosts, *, plain: bool, streams: bool) -> Any:
+def _progress(hosts: Hosts, *, plain: bool, streams: bool) -> Display | None:
     """What shows the progress, if anything can."""
     from ungil.fanout.frontend import Bar, Calls
 
@@ -313,20 +313,25 @@ def key_of(host: Host | NoHost) -> str:
     return host.identity
 
 
-def _outcomes(target: Target, hosts: Hosts, *, backoff: float, **options: Any) -> Outcomes:
+def _outcomes(
+    target: Target,
+    hosts: Hosts,
+    *,
+    seconds: float,
+    display: Display | None,
+    opened: Journal | None,
+    **options: Unpack[Options[Any]],
+) -> Outcomes:
     from ungil.fanout import Backoff, Outcomes
-    from ungil.fanout.frontend import Options
+    from ungil.fanout.frontend import Plan
 
     def is_worth_another(error: Exception) -> bool:
         return not isinstance(error, BadLine)
 
     try:
-        checked = Options(
-            backoff=Backoff(backoff),
-            retry_if=is_worth_another,
-            **options,
-        )
-        checked.opening = "hosts"
-        return Outcomes(target.fn, hosts, checked, in_order=False)
+        options["backoff"] = Backoff(seconds)
+        options["retry_if"] = is_worth_another
+        plan = Plan(options, opening="hosts", journal=opened, display=display)
+        return Outcomes(target.fn, hosts, plan, in_order=False)
     except (ValueError, TypeError) as error:
         raise UsageError(str(error)) from error

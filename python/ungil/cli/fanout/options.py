@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ungil.cli.fanout.hosts import Host, Hosts, NoHost
 from ungil.errors import UsageError
@@ -87,7 +87,7 @@ def check_mode(mode: str, target: Target) -> None:
         )
 
 
-def limit_of(text: str | None, target: Target) -> int | str:
+def limit_of(text: str | None, target: Target) -> int | Literal["auto"]:
     """How many at once, or auto."""
     if text not in (None, "auto"):
         if not text.isdecimal() or int(text) < 1:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, TypedDict
 
 import click
 
-from ungil._native import SharedHeap
 from ungil.cli.command import Command, Group
 from ungil.cli.heap.found import Found, find, find_all, find_named
 from ungil.errors import Error, UsageError
 from ungil.formatting import moment, plural, reason, size
+from ungil.share import Heap, Statistics
 
 EXAMPLES = """\
   ungil heap ls             which heaps are there, how large, who uses them?
@@ -72,9 +73,9 @@ def stat(name: str, as_json: bool) -> None:
     All other processes of the heap stand still for the moment that it takes to count.
     """
     found = find(name)
-    told = _opened(found).statistics(PATIENCE_S)
+    told = _opened(found).statistics(patience=PATIENCE_S)
     if as_json:
-        _print_json(name=name, **told)
+        _print_json(name=name, **asdict(told))
     else:
         _print_statistics(name, told)
 
@@ -84,13 +85,13 @@ def stat(name: str, as_json: bool) -> None:
 @_json
 def gc(name: str, as_json: bool) -> None:
     """Free what nobody can reach in heap NAME: cycles, and what killed processes left."""
-    collected = _opened(find(name)).gc(PATIENCE_S)
+    collected = _opened(find(name)).gc(patience=PATIENCE_S)
     if collected is None:
         raise Error(f"{name}: a process was busy for {PATIENCE_S:g} seconds; nothing was freed")
-    freed, dead = collected
     if as_json:
-        _print_json(name=name, freed_bytes=freed, dead=dead)
+        _print_json(name=name, **asdict(collected))
         return
+    freed, dead = collected.freed_bytes, collected.dead
     behind = f", cleaned up behind {plural(dead, 'dead process')}" if dead else ""
     print(f"{name}: freed {size(freed)}{behind}")
 
@@ -120,10 +121,10 @@ def rm(name: str, force: bool, as_json: bool) -> None:
     print(f"{name}: removed{kept}")
 
 
-def _opened(found: Found) -> SharedHeap:
+def _opened(found: Found) -> Heap:
     """The heap, attached to; UsageError if it is gone, Error with the reason if it is refused."""
     try:
-        return SharedHeap.open(found.path)
+        return Heap.at(found.path)
     except FileNotFoundError:
         raise UsageError(f"{found.name}: the heap is gone") from None
     except OSError as error:
@@ -143,14 +144,14 @@ def _row(found: Found) -> Row:
         "refused": None,
     }
     try:
-        told = _opened(found).statistics()
+        told = _opened(found).statistics(contents=False)
     except Error as error:
         row["refused"] = str(error)
     else:
-        row["used_bytes"] = told["used_bytes"]
-        row["max_bytes"] = told["max_bytes"]
-        row["created"] = told["created"]
-        row["processes"] = told["processes"]
+        row["used_bytes"] = told.used_bytes
+        row["max_bytes"] = told.max_bytes
+        row["created"] = told.created
+        row["processes"] = [asdict(process) for process in told.processes]
     return row
 
 
@@ -179,7 +180,7 @@ def _print_rows(rows: list[Row]) -> None:
     line_console(sys.stdout).print(grid)
 
 
-def _print_statistics(name: str, told: dict[str, Any]) -> None:
+def _print_statistics(name: str, told: Statistics) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -189,33 +190,33 @@ def _print_statistics(name: str, told: dict[str, Any]) -> None:
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     grid.add_row(Text("heap", style="bold"), Text(name))
-    grid.add_row("made", _when(told["created"]))
-    grid.add_row("size", f"{size(told['used_bytes'])} of at most {size(told['max_bytes'])}")
-    collections = plural(told["collections"], "collection")
-    grid.add_row("so far", f"{collections}, {plural(told['deaths'], 'death')} of processes")
-    contents = told["contents"]
+    grid.add_row("made", _when(told.created))
+    grid.add_row("size", f"{size(told.used_bytes)} of at most {size(told.max_bytes)}")
+    collections = plural(told.collections, "collection")
+    grid.add_row("so far", f"{collections}, {plural(told.deaths, 'death')} of processes")
+    contents = told.contents
     if contents is None:
         busy = f"not counted: a process was busy for {PATIENCE_S:g} seconds"
         grid.add_row("objects", Text(busy, style="yellow"))
     else:
-        for kind, found in contents["types"].items():
-            if found["objects"]:
-                grid.add_row(kind, f"{found['objects']:,} in {size(found['bytes'])}")
-        if contents["lost_bytes"]:
-            lost = f"{size(contents['lost_bytes'])}, which gc frees"
+        for kind, found in contents.types.items():
+            if found.objects:
+                grid.add_row(kind, f"{found.objects:,} in {size(found.bytes)}")
+        if contents.lost_bytes:
+            lost = f"{size(contents.lost_bytes)}, which gc frees"
             grid.add_row("garbage", Text(lost, style="yellow"))
-    for process in told["processes"]:
-        threads = plural(process["threads"], "thread")
-        text = Text(f"{process['pid']}, since {_when(process['since'])}, {threads}")
-        if not process["alive"]:
-            text = Text(f"{process['pid']}, dead, not cleaned up behind yet", style="yellow")
+    for process in told.processes:
+        threads = plural(process.threads, "thread")
+        text = Text(f"{process.pid}, since {_when(process.since)}, {threads}")
+        if not process.alive:
+            text = Text(f"{process.pid}, dead, not cleaned up behind yet", style="yellow")
         grid.add_row("process", text)
-    if not told["processes"]:
+    if not told.processes:
         grid.add_row("process", Text("none is attached", style="yellow"))
-    for lock in told["locks"]:
-        holder = f"held by process {lock['pid']}" if lock["pid"] else "held by a process"
-        dead = "" if lock["alive"] else ", which is dead: the next one who wants it gets it"
-        grid.add_row("lock", Text(f"{lock['guards']}, {holder}{dead}"))
+    for lock in told.locks:
+        holder = f"held by process {lock.pid}" if lock.pid else "held by a process"
+        dead = "" if lock.alive else ", which is dead: the next one who wants it gets it"
+        grid.add_row("lock", Text(f"{lock.guards}, {holder}{dead}"))
     line_console(sys.stdout).print(grid)
 
 

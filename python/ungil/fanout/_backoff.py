@@ -1,0 +1,67 @@
+"""How long an item that has failed waits before it is tried again."""
+
+from ungil.fanout._retry_after import too_much
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Backoff:
+    """How long to wait before an item is tried again.
+
+    The first wait takes `first` seconds, and each further one `factor` times as long as the one
+    before, at most `most` seconds. The share `jitter` of each wait (0 to 1) is left to chance, so
+    that items which failed together are not tried again together.
+
+    Raises ValueError for a number that makes no sense.
+    """
+
+    __slots__ = ("factor", "first", "jitter", "most")
+
+    first: float
+    """Seconds after the first failure."""
+    factor: float
+    """How many times longer each further wait is."""
+    most: float
+    """The longest wait, in seconds."""
+    jitter: float
+    """The share of each wait that is left to chance, from 0 to 1."""
+
+    def __init__(
+        self, first: float = 0.1, *, factor: float = 2.0, most: float = 30.0, jitter: float = 0.5
+    ) -> None:
+        for name, value, least in (("first", first, 0), ("most", most, 0), ("factor", factor, 1)):
+            if not value >= least:
+                raise ValueError(f"backoff's {name}={value!r} is below {least}")
+        if not 0 <= jitter <= 1:
+            raise ValueError(f"backoff's jitter={jitter!r} is not a share from 0 to 1")
+        self.first = first
+        self.factor = factor
+        self.most = most
+        self.jitter = jitter
+
+    def __repr__(self) -> str:
+        return (
+            f"Backoff({self.first!r}, factor={self.factor!r}, most={self.most!r}, "
+            f"jitter={self.jitter!r})"
+        )
+
+
+def waiting(
+    own: "Callable[[Exception, int], float | None] | None",
+) -> "Callable[[Exception, int], tuple[float, bool] | None]":
+    """The seconds that a failed item waits, and whether `own`, the user's function, says so.
+
+    None where the `Backoff` decides.
+    """
+
+    def wait(error: Exception, attempt: int) -> tuple[float, bool] | None:
+        if own is not None and (seconds := own(error, attempt)) is not None:
+            if not 0 <= seconds < float("inf"):
+                raise ValueError(f"backoff has given {seconds!r} for {error!r}: no seconds to wait")
+            return seconds, True
+        asked = too_much(error)
+        return None if asked is None else (asked, False)
+
+    return wait

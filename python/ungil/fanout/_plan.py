@@ -1,0 +1,238 @@
+"""What is asked of a fan-out, checked: each mistake is one sentence."""
+
+import sys
+
+from ungil._native import Dispatcher
+from ungil.fanout._backoff import Backoff, waiting
+from ungil.fanout._ceiling import ceiling
+from ungil.fanout._failures import failure
+from ungil.fanout._retry_after import too_much
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+    from typing import Any, Literal
+
+    from ungil.fanout._journal import Journal
+    from ungil.fanout._options import Options
+    from ungil.fanout._progress import Display
+
+# The names in `Options`, which is not imported when a program runs.
+OPTIONS = (
+    "limit",
+    "mode",
+    "timeout",
+    "retries",
+    "retry_if",
+    "backoff",
+    "rate",
+    "per_group",
+    "group",
+    "engine",
+    "progress",
+    "journal",
+    "key",
+)
+MODES = ("auto", "lean", "asyncio", "threads", "green")
+
+# How many finished outcomes may wait for a slow one before them, or for a slow consumer.
+WINDOW = 10_000
+
+# How many items may have been given to an engine's workers and not have come back.
+_WITH_WORKERS = 100_000
+
+# A rate lets so many seconds' worth of starts go at once: timers are not finer than that.
+_BURST_SECONDS = 0.01
+
+
+class Plan:
+    """The options of one fan-out, all of them and checked.
+
+    What only ungil's own callers say comes besides: what the items of `limit="auto"` are known to
+    be, a journal that is open already, and what shows the progress.
+    Raises ValueError and TypeError for options that make no sense.
+    """
+
+    __slots__ = (*OPTIONS, "_display", "_opened", "_opening", "_wait", "ceiling")
+
+    def __init__(
+        self,
+        options: "Options[Any]",
+        *,
+        opening: "Literal['unknown', 'hosts']" = "unknown",
+        journal: "Journal | None" = None,
+        display: "Display | None" = None,
+    ) -> None:
+        refuse_others(options, OPTIONS)
+        self.limit = options.get("limit", "auto")
+        self.mode = options.get("mode", "auto")
+        self.timeout = options.get("timeout")
+        self.retries = options.get("retries", 0)
+        self.retry_if = options.get("retry_if")
+        self.rate = options.get("rate")
+        self.per_group = options.get("per_group")
+        self.group = options.get("group")
+        self.engine = options.get("engine")
+        self.progress = options.get("progress")
+        self.journal = options.get("journal")
+        self.key = options.get("key")
+        backoff = options.get("backoff")
+        self.backoff, self._wait = Backoff(), None
+        if isinstance(backoff, Backoff):
+            self.backoff = backoff
+        elif callable(backoff):
+            self._wait = backoff
+        elif backoff is not None:
+            raise TypeError(
+                f"backoff={backoff!r} is neither a Backoff nor a function of an exception and the "
+                "number of its attempt"
+            )
+        self.ceiling: str | None = None  # what holds limit="auto" at most
+        self._opening = opening
+        self._opened = journal
+        self._display = display
+        self._check()
+
+    def _check(self) -> None:
+        if not _is_limit(self.limit):
+            raise ValueError(f'limit={self.limit!r} is neither "auto" nor a number from 1 up')
+        if self.mode not in MODES:
+            raise ValueError(f"mode={self.mode!r} is none of {', '.join(MODES)}")
+        if self.timeout is not None and not self.timeout > 0:
+            raise ValueError(f"timeout={self.timeout!r} is not a number of seconds above 0")
+        if self.retries < 0:
+            raise ValueError(f"retries={self.retries!r} is below 0")
+        if self.rate is not None and not self.rate > 0:
+            raise ValueError(f"rate={self.rate!r} is not a number of starts a second above 0")
+        if self.per_group is not None and self.group is None:
+            raise ValueError(
+                f"per_group={self.per_group!r} needs group, a function that tells an item's group"
+            )
+        if isinstance(self.per_group, int) and self.per_group < 1:
+            raise ValueError(f"per_group={self.per_group!r} is below 1")
+        if self.key is not None and self.journal is None:
+            raise ValueError("key needs journal, the file in which items are known by their keys")
+        if self.engine is not None:
+            from ungil.fanout._engine import named
+
+            named(self.engine)
+            if self.mode in ("lean", "green"):
+                raise ValueError(
+                    f"mode={self.mode!r} cannot be used with an engine: "
+                    "its workers run async functions on asyncio and others in threads"
+                )
+
+    def open_journal(self, fn: "Callable[..., Any]") -> "Journal | None":
+        """The journal of what `fn` does; raises what `Journal` raises."""
+        if self.journal is None:
+            return self._opened
+        from ungil.fanout._journal import Journal, qualified_name
+
+        return Journal(self.journal, qualified_name(fn), self.key)
+
+    def show(
+        self, dispatcher: Dispatcher, items: object, fn: "Callable[..., Any]"
+    ) -> "Display | None":
+        """Begins to show the progress, if that is asked for."""
+        progress, display = self.progress, self._display
+        if not progress and display is None:
+            return None
+        from ungil.fanout._mode import name_of
+        from ungil.fanout._progress import Bar, Calls, Meter
+
+        if progress:
+            display = Bar() if progress is True else Calls(progress)
+        assert display is not None, "one of both is there"
+        display.open(Meter(dispatcher, items, name_of(fn)))
+        return display
+
+    def dispatcher(
+        self,
+        items: "Iterable[Any] | None",
+        *,
+        mode: str,
+        in_order: bool,
+        window: int = WINDOW,
+        journal: "Journal | None" = None,
+    ) -> Dispatcher:
+        """What says which of the items may run now; without items, they are put into it."""
+        backoff = self.backoff
+        rate = self.rate
+        retry_if = self.retry_if
+        if self.engine is not None:
+            # The workers keep the limit, each its share, or find it.
+            limit, opening, retry_if = _WITH_WORKERS, None, _unless_of_engine(retry_if)
+        elif isinstance(self.limit, int):
+            limit, opening = self.limit, None
+        else:
+            limit, self.ceiling = ceiling(threads=mode == "threads")
+            # The keys of a mapping are different things, as hosts are.
+            hosts = self._opening == "hosts" or hasattr(items, "keys")
+            opening = ("hosts" if hosts else "unknown", mode == "threads")
+        return Dispatcher(
+            None if items is None else iter(items),
+            limit=limit,
+            opening=opening,
+            window=window,
+            in_order=in_order,
+            rate=None if rate is None else (rate, max(1.0, rate * _BURST_SECONDS)),
+            retries=self.retries,
+            retry_if=retry_if,
+            wait=waiting(self._wait) if self.retries else None,
+            backoff=(backoff.first, backoff.factor, backoff.most, backoff.jitter),
+            group=self._membership(),
+            resume=None if journal is None else journal.resume,
+            finished=None if journal is None else journal.finished,
+            name=failure,
+            too_much=too_much if opening is not None or rate is not None else None,
+        )
+
+    def report(self, mode: str, reason: str, dispatcher: Dispatcher) -> str:
+        """In which mode it runs and why; what `limit="auto"` has found so far and what held it."""
+        said = f"mode {mode}: {reason}"
+        if (found := dispatcher.found) is not None:
+            said += f". {found}. At most: {self.ceiling}"
+        return said
+
+    def _membership(self) -> "Callable[[Any], tuple[Hashable, int] | None] | None":
+        group, per_group = self.group, self.per_group
+        if group is None:
+            return None
+        if per_group is None:
+            return lambda item: (group(item), sys.maxsize)  # only for limit="auto"
+        if isinstance(per_group, int):
+            return lambda item: (group(item), per_group)
+
+        def membership(item: "Any") -> "tuple[Hashable, int] | None":
+            name = group(item)
+            most = per_group.get(name)
+            if most is None:
+                return name, sys.maxsize
+            if most < 1:
+                raise ValueError(f"per_group[{name!r}]={most!r} is below 1: {item!r} cannot run")
+            return name, most
+
+        return membership
+
+
+def refuse_others(options: "Iterable[str]", known: "tuple[str, ...]") -> None:
+    """TypeError for a keyword argument that is none of the options."""
+    for name in options:
+        if name not in known:
+            raise TypeError(f"there is no option {name!r}; the options are {', '.join(known)}")
+
+
+def _is_limit(limit: object) -> bool:
+    return limit == "auto" or (isinstance(limit, int) and limit >= 1)
+
+
+def _unless_of_engine(
+    retry_if: "Callable[[Exception], object] | None",
+) -> "Callable[[Exception], object]":
+    from ungil.errors import EngineError
+
+    def worth_another(error: Exception) -> object:
+        # What kills its worker or cannot be pickled would do so again.
+        return not isinstance(error, EngineError) and (retry_if is None or retry_if(error))
+
+    return worth_another

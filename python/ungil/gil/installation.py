@@ -1,0 +1,32 @@
+"""The hook in this very program: what puts it there, and what it takes to use it."""
+
+from ungil import _native
+from ungil.errors import HookError
+
+
+def install() -> None:
+    """Have all of `ungil.gil` from now on: this process is counted, and can be scheduled.
+
+    Does nothing if it is installed already. It makes each release and acquire of the GIL some tens
+    of nanoseconds longer, and changes nothing else: the policy is `stock`, unless UNGIL_POLICY and
+    UNGIL_QUANTUM say another one.
+
+    In a program under `ungil trace` that the hook was not loaded into at its start, this joins the
+    recording, and forked children do so, too. Otherwise neither forked children nor programs
+    started from here are counted. `ungil policy` reaches the process from then on.
+
+    Raises `HookError` where that is impossible: in free-threaded Python, PyPy, unknown builds.
+    """
+    try:
+        _native.gil_install()
+    except RuntimeError as error:
+        raise HookError(f"the GIL of this process cannot be recorded: {error}") from None
+
+
+def installed() -> bool:
+    """Whether all of `ungil.gil` works here: the process is counted, and can be scheduled.
+
+    That is so after `install()`. A program that was started by `ungil trace` or `ungil run` may
+    have half of it without.
+    """
+    return _native.gil_installed() and _native.gil_policy() is not None
