@@ -19,6 +19,7 @@ import pytest
 from lab import HEADER, chosen, result, results
 from pythons import Python, pythons
 
+from ungil import environment
 from ungil.interpreters import Interpreter
 from ungil.lab import borrowed, green, system_calls, whole
 from ungil.lab.experiment import Cell, CellFailed, Experiment, Missing, Plan
@@ -192,17 +193,17 @@ def test_goroutines_are_built_where_there_is_go_or_say_what_to_install(
 def test_gornir_is_measured_where_a_copy_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.delenv(whole.GORNIR, raising=False)
-    with pytest.raises(Missing, match=f"name the program in {whole.GORNIR}"):
+    monkeypatch.delenv(environment.GORNIR, raising=False)
+    with pytest.raises(Missing, match=f"name the program in {environment.GORNIR}"):
         whole.gornir()
-    monkeypatch.setenv(whole.GORNIR, str(tmp_path / "none"))
+    monkeypatch.setenv(environment.GORNIR, str(tmp_path / "none"))
     with pytest.raises(Missing, match="names no program"):
         whole.gornir()
     stands_for_it = tmp_path / "gornir"
     stands_for_it.write_text('#!/bin/sh\ntest "$4" = logrus || exit 1\nsleep "$2"\n'
                              'test "$GOMAXPROCS" = 100 && echo "$1 0 0"\n')  # fmt: skip
     stands_for_it.chmod(0o755)
-    monkeypatch.setenv(whole.GORNIR, str(stands_for_it))
+    monkeypatch.setenv(environment.GORNIR, str(stands_for_it))
     [cell] = [
         it
         for it in cells(fanout.EXPERIMENT, chosen())
