@@ -140,12 +140,12 @@ class Slots:
                 if self._is_running(entry) and not thread.returned:
                     if deadline > now:
                         break
-                    if self._is_excused(now - deadline):
-                        if late:
-                            return late, None
-                        if self._is_kept(thread):
-                            kept.append(self._deadlines.popleft())
-                            continue
+                    if self._is_kept(thread):
+                        kept.append(self._deadlines.popleft())
+                        continue
+                    if late and now - deadline < (self._timeout or 0.0):
+                        # As much time again, but never more than twice the item's own.
+                        return late, None
                     del self._running[attempt]
                     error = TimeoutError(f"not done within {self._timeout} s; its thread goes on")
                     following = self._dispatcher.failed(attempt, error, abandoned=True)
@@ -158,10 +158,6 @@ class Slots:
             return (self._deadlines[0][0] - now if self._deadlines else None), None
         finally:
             self._deadlines.extendleft(reversed(kept))
-
-    def _is_excused(self, overdue: float) -> bool:
-        """Whether one may be late for reasons of others: never by more than twice its time."""
-        return overdue < (self._timeout or 0.0)
 
     def _is_kept(self, thread: "_Slot") -> bool:
         """Whether it has got what its function waited for, and only waits to go on."""
