@@ -33,6 +33,9 @@ LOOK_AGAIN_SECONDS = 0.005
 # Who has used more than this part of its time on a processor has not been kept from it.
 KEPT_SHARE = 0.1
 
+# For how many times its time one may be kept from going on.
+KEPT_TIMES = 10.0
+
 # A signal that comes when a thread is about to wait for a lock does not end the wait. So no wait of
 # the main thread is longer, and Ctrl-C later than that once in a blue moon.
 LONGEST_SECONDS = 1.0
@@ -140,7 +143,7 @@ class Slots:
                 if self._is_running(entry) and not thread.returned:
                     if deadline > now:
                         break
-                    if self._is_kept(thread):
+                    if self._is_kept(thread, now - deadline):
                         kept.append(self._deadlines.popleft())
                         continue
                     if late and now - deadline < (self._timeout or 0.0):
@@ -159,11 +162,13 @@ class Slots:
         finally:
             self._deadlines.extendleft(reversed(kept))
 
-    def _is_kept(self, thread: "_Slot") -> bool:
+    def _is_kept(self, thread: "_Slot", overdue: float) -> bool:
         """Whether it has got what its function waited for, and only waits to go on."""
+        timeout = self._timeout or 0.0
+        if overdue > KEPT_TIMES * timeout:
+            return False
         used = kept_waiting(thread.native_id or 0)
-        share = KEPT_SHARE * (self._timeout or 0.0) * 1e9
-        return used is not None and used - thread.used_before < share
+        return used is not None and used - thread.used_before < KEPT_SHARE * timeout * 1e9
 
     def _open_one(self) -> bool:
         """Starts an item, if one may start now."""
