@@ -22,7 +22,7 @@ use crate::segment::{Part, Segment};
 use crate::{Error, Result, fault};
 use kernel::File;
 
-#[cfg_attr(loom, path = "process/model.rs")]
+#[cfg_attr(loom, path = "model.rs")]
 mod kernel;
 
 pub use kernel::{Life, is_dead};
