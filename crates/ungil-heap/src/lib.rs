@@ -39,7 +39,7 @@ pub mod lock;
 
 // The segment, and the tables of processes and of their threads.
 pub mod header;
-mod room;
+mod available_memory;
 #[cfg_attr(loom, path = "segment/model.rs")]
 pub mod segment;
 pub mod process_table;

@@ -92,6 +92,7 @@ pub(crate) trait Owner {
 ///
 /// # Errors
 /// [`Error::Corrupt`] if it is no object; and those of `visit`.
+#[inline]
 pub fn owned(segment: &Segment, at: Offset, visit: &mut Visit<'_>) -> Result<()> {
     head(segment, at)?.kind()?.owned(segment, at, visit)
 }

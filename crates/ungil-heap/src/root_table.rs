@@ -1,10 +1,9 @@
-//! Where it is written what a process holds: a table of its own in the heap, with a reference for each
-//! object that the process has something in hand for.
+//! Where it is written what a process holds: a table in the heap, with a reference for each object that
+//! the process has something in hand for.
 //!
-//! Each process has a table in the heap, written by itself alone, under a lock of its own that
-//! serves its threads. If the process dies, its table counts for nothing but its pins: the next
-//! collection finds the references gone. So nothing here needs to
-//! be undone, and the order of steps does not matter.
+//! Each process writes its own table, under a lock of its own that serves its threads. If the process
+//! dies, its table counts for nothing but its pins: the next collection finds the references gone. So
+//! nothing here needs to be undone, and the order of steps does not matter.
 //!
 //! An entry has three words:
 //!
@@ -48,6 +47,7 @@ impl Entry {
         Ok(head.serial() == self.serial && head.references() > 0)
     }
 
+    #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
     pub(crate) fn read(words: &[AtomicU64]) -> Self {
         Self {
@@ -57,6 +57,7 @@ impl Entry {
         }
     }
 
+    #[inline]
     pub(crate) fn write(self, words: &[AtomicU64]) {
         words[2].store(self.nonce, Relaxed);
         words[1].store(u64::from(self.serial), Relaxed);
@@ -65,6 +66,7 @@ impl Entry {
 }
 
 /// Where a process's table is, and how many bytes it has.
+#[inline]
 #[expect(
     clippy::cast_possible_truncation,
     reason = "64-bit machines only; and it is checked later"
@@ -99,6 +101,7 @@ pub(crate) fn has_pins(segment: &Segment, slot: &Slot) -> bool {
 }
 
 /// All words of a process's table.
+#[inline]
 pub(crate) fn words<'s>(segment: &'s Segment, slot: &Slot) -> Result<&'s [AtomicU64]> {
     match location(slot) {
         None => Ok(&[]),

@@ -2,7 +2,7 @@
 //!
 //! Every unit is a lock word behind the head that names who has it, so one instruction takes a unit
 //! and one gives it back, and the units of a dead process are there for who finds no free one.
-//! Units count places that somebody occupies: connections, slots, seats.
+//! Units count places that somebody occupies: connections, licences, seats.
 //!
 //! The body: a word that changes whenever a unit is given back while somebody waits (bit 31:
 //! somebody waits), and the number of units.

@@ -210,6 +210,7 @@ pub(super) fn objects(code: &[u8], visit: &mut Visit<'_>) -> Result<()> {
 }
 
 /// The value that an alias equals.
+#[inline]
 pub(super) fn alias<'v>(value: &'v Value) -> Option<Value<'v>> {
     match value {
         Value::Extension { kind, key, .. } if kind & ALIAS != 0 => decode(key).ok(),

@@ -18,6 +18,7 @@ pub(super) enum Number<'a> {
 }
 
 /// The number that a value is, if it is one.
+#[inline]
 pub(super) fn number<'v>(value: &'v Value) -> Option<Number<'v>> {
     Some(match value {
         Value::Bool(flag) => Number::Int((*flag).into()),
@@ -29,17 +30,6 @@ pub(super) fn number<'v>(value: &'v Value) -> Option<Number<'v>> {
         Value::Complex(number, imaginary) => Number::Complex(*number, *imaginary),
         _ => return None,
     })
-}
-
-impl Value<'_> {
-    /// The integer with this sign and magnitude (least significant byte first), in its only
-    /// canonical form: [`Value::Int`] if it fits.
-    pub fn integer(negative: bool, magnitude: &[u8]) -> Value<'_> {
-        match integer(negative, magnitude) {
-            Number::Int(number) => Value::Int(number),
-            _ => Value::BigInt { negative, magnitude: Cow::Borrowed(trimmed(magnitude)) },
-        }
-    }
 }
 
 /// An integer by its sign and magnitude, least significant byte first.
@@ -84,4 +74,15 @@ fn real<'v>(number: f64) -> Number<'v> {
     magnitude.extend_from_slice(&(u128::from(mantissa) << (shift % 8)).to_le_bytes());
     magnitude.truncate(trimmed(&magnitude).len());
     Number::Big { negative: number < 0.0, magnitude: Cow::Owned(magnitude) }
+}
+
+impl Value<'_> {
+    /// The integer with this sign and magnitude (least significant byte first), in its only
+    /// canonical form: [`Value::Int`] if it fits.
+    pub fn integer(negative: bool, magnitude: &[u8]) -> Value<'_> {
+        match integer(negative, magnitude) {
+            Number::Int(number) => Value::Int(number),
+            _ => Value::BigInt { negative, magnitude: Cow::Borrowed(trimmed(magnitude)) },
+        }
+    }
 }
