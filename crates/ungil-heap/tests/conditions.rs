@@ -4,6 +4,8 @@ mod support;
 #[path = "support/waiting.rs"]
 mod waiting;
 
+use std::time::Instant;
+
 use ungil_heap::monitor;
 use ungil_heap::segment::Offset;
 use ungil_heap::sync::{condition, lock};

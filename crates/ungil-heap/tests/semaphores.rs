@@ -7,7 +7,7 @@ mod waiting;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use ungil_heap::lock::Acquired;
-use ungil_heap::monitor::{self, Owner};
+use ungil_heap::monitor::Owner;
 use ungil_heap::sync::{bounded, event, semaphore};
 use ungil_heap::{Error, object};
 

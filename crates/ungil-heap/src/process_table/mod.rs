@@ -44,7 +44,7 @@ pub struct Slot {
     pub state: AtomicU32,
     /// Its number in its own namespace, for people; 0 if it is about to be forked.
     pub pid: AtomicU32,
-    /// The table of its references: an offset, 0 at first (see [`crate::roots`]).
+    /// The table of its references: an offset, 0 at first (see [`crate::root_table`]).
     pub roots: AtomicU64,
     /// Bytes of that table.
     pub roots_size: AtomicU64,
