@@ -156,6 +156,8 @@ pub(crate) struct Savepoint {
 /// freed. Nobody else can reach it.
 ///
 /// The caller goes on with what is noted in `forgone`, so that a chain of any length needs no stack.
+// Out of the way of references that are not the last, which most are.
+#[inline(never)]
 fn dismantle(
     segment: &Segment,
     at: Offset,
