@@ -67,6 +67,8 @@ lint: $(DEVELOPED) ## formatting, clippy, types, and rules that no tool knows
 	@# loom only sees the atomics of sync.rs.
 	@if grep -rnE '(std|core)::sync::atomic' crates/ungil-core/src --exclude=sync.rs; then \
 		echo "ungil-core takes its atomics from crate::sync"; exit 1; fi
+	$(BIN)/python tests/arrows.py
+	@said=$$($(BIN)/lint-imports --no-logo --no-cache) || { echo "$$said"; exit 1; }
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --quiet --check .
 	$(BIN)/pyright --warnings

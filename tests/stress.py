@@ -30,7 +30,7 @@ PROJECT = Path(__file__).parent.parent
 HEAP = PROJECT / "crates" / "ungil-heap"
 # What starts a thread or a process in a test of Rust. (Those that kill a process at each step have
 # one at a time.)
-STARTS = re.compile(r"thread::(spawn|scope|Builder)|Child::fork|fork\(")
+STARTS = re.compile(r"thread::(spawn|scope|Builder)|Child::fork|fork\(|lingering\(")
 PYTHON = ["contended", "processes", "sync", "tasks", "create", "full", "atomic"]
 BUSY_LOOPS = 3
 SHORT_S = 0.1

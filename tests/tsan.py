@@ -12,7 +12,18 @@ import subprocess
 import sys
 
 NEEDED = "make tsan needs a nightly toolchain of Rust (rustup toolchain install nightly)"
-TESTS = ["allocator", "hold", "operations", "roots", "sync", "transaction"]
+TESTS = [
+    "allocator",
+    "barriers",
+    "conditions",
+    "hold",
+    "locks",
+    "operations",
+    "roots",
+    "semaphores",
+    "sync",
+    "transaction",
+]
 TARGET = "x86_64-unknown-linux-gnu"
 BUILD = ["cargo", "+nightly", "test", "--quiet", "--package=ungil-heap", "--features=fault"]
 FLAGS = "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer"

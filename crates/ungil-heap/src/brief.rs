@@ -12,7 +12,7 @@ use crate::atomic::{
 use crate::gate::IDLE;
 use crate::hazard::{self, Taken};
 use crate::lock::Holder;
-use crate::roots::{Root, Table};
+use crate::roots::{Root, Roots};
 use crate::segment::Offset;
 use crate::value::Cell;
 use crate::{Heap, Result, fault, gate, lane, object};
@@ -58,8 +58,8 @@ impl Heap {
     pub fn hold_seen(&self, container: Offset, seen: Seen) -> Result<Option<Root>> {
         let Some(at) = seen.cell.object() else { return Ok(None) };
         let Some(busy) = self.busy()? else { return Ok(None) };
-        let Some(table) = Table::lock_free(self, busy.me)? else { return Ok(None) };
-        if !table.has_room() {
+        let Some(roots) = Roots::lock_free(self, busy.me)? else { return Ok(None) };
+        if !roots.has_room() {
             return Ok(None);
         }
         let version = &object::head(&self.segment, container)?.version;
@@ -70,7 +70,7 @@ impl Heap {
         match hazard::retain(places, busy.me.lane(), at, (version, seen.version), life) {
             Taken::Serial(serial) => {
                 fault::point("brief: retained");
-                table.hold(at, serial).map(Some)
+                roots.hold(at, serial).map(Some)
             }
             Taken::Changed | Taken::Crowded => Ok(None),
         }
@@ -80,14 +80,14 @@ impl Heap {
     /// all of [`Self::release`] is needed.
     pub(crate) fn release_shared(&self, root: &Root) -> Result<bool> {
         let Some(busy) = self.busy()? else { return Ok(false) };
-        let Some(table) = Table::lock_free(self, busy.me)? else { return Ok(false) };
-        if !table.has(root)?
+        let Some(roots) = Roots::lock_free(self, busy.me)? else { return Ok(false) };
+        if !roots.has(root)?
             || !object::forgo_one_of_several(&self.segment, root.at(), root.serial())?
         {
             return Ok(false);
         }
         fault::point("brief: reference lost");
-        table.release(root)?;
+        roots.release(root)?;
         Ok(true)
     }
 

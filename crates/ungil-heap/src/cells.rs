@@ -1,8 +1,8 @@
 //! Rows of cells, and single ones, wherever a container keeps them.
 
 use crate::atomic::Ordering::Relaxed;
+use crate::object::Visit;
 use crate::op::Op;
-use crate::reclaim::Visit;
 use crate::segment::{Offset, Segment};
 use crate::value::{self, Cell, Value};
 use crate::{Error, Heap, Result, chunk};

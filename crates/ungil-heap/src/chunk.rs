@@ -16,7 +16,7 @@ use crate::atomic::{
 };
 use crate::header::{BITMAP_SIZE, CHUNK, READY_CHUNKS};
 use crate::segment::{Offset, Segment};
-use crate::slab;
+use crate::size_class;
 use crate::{Error, Result, fault};
 
 /// What a chunk is used for.
@@ -52,7 +52,7 @@ impl State {
     /// From what is stored.
     #[expect(clippy::cast_possible_truncation, reason = "the values are masked")]
     pub const fn from_word(word: u64) -> Result<Self> {
-        const CLASSES: u64 = slab::CLASSES as u64;
+        const CLASSES: u64 = size_class::COUNT as u64;
         let value = word & ((1 << KIND_BITS) - 1);
         match (word >> KIND_BITS, value) {
             (0, 0) => Ok(Self::Free),

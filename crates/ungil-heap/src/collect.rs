@@ -14,7 +14,9 @@ use crate::lock::Holder;
 use crate::mark::{Reached, Use};
 use crate::segment::Segment;
 use crate::world::Stillness;
-use crate::{Heap, Result, clock, fault, lane, memory, object, op, pin, slab};
+use crate::{
+    Heap, Result, allocator, cleanup, clock, fault, lane, memory, object, size_class, slab,
+};
 
 /// What a collection did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,9 +39,6 @@ pub struct Collected {
     pub standstill: Duration,
 }
 
-/// A heap that has grown by less than so many chunks is not worth a collection.
-const WORTH_COLLECTING: u64 = 256;
-
 impl Heap {
     /// Frees what nobody can reach. All other operations wait meanwhile. Handles on their way whose
     /// sender has ended are given up.
@@ -56,7 +55,7 @@ impl Heap {
 
     /// As above, but waiting longer for handles whose sender has ended.
     pub(crate) fn collect_patiently(&self, patience: Duration) -> Result<Option<Collected>> {
-        self.collect_since(patience, pin::LATE)
+        self.collect_since(patience, cleanup::LATE)
     }
 
     fn collect_since(&self, patience: Duration, ended: Duration) -> Result<Option<Collected>> {
@@ -64,12 +63,12 @@ impl Heap {
         let begun = clock::now();
         let deaths = self.segment.header().deaths.load(SeqCst);
         let mut done = Collected { dead: self.clean()?, ..Collected::default() };
-        pin::give_up(&self.segment, ended)?;
+        cleanup::give_up(&self.segment, ended)?;
         let reached = Reached::walk(&self.segment)?;
         fault::point("collect: walked");
         correct(&self.segment, &reached, &mut done)?;
         let me = self.thread()?.me;
-        op::with_chunks(self, me, || sweep(&self.segment, &reached, &mut done))?;
+        allocator::with_chunks(self, me, || sweep(&self.segment, &reached, &mut done))?;
         let header = self.segment.header();
         // Whoever died later than this look is left to the next collection.
         header.collected_deaths.store(u64::from(deaths) + done.dead as u64, Relaxed);
@@ -77,17 +76,6 @@ impl Heap {
         fault::point("collect: noted");
         done.standstill = begun.elapsed();
         Ok(Some(done))
-    }
-
-    /// Whether a collection promises something, before the heap grows: processes died, or it is
-    /// twice as large as the last collection left it.
-    pub fn is_collection_due(&self) -> Result<bool> {
-        self.clean()?;
-        let header = self.segment.header();
-        let chunks = chunk::grown(&self.segment) as u64;
-        let left = header.collected_chunks.load(Relaxed);
-        Ok(u64::from(header.deaths.load(Relaxed)) > header.collected_deaths.load(Relaxed)
-            || chunks >= left.saturating_mul(2).max(WORTH_COLLECTING))
     }
 }
 
@@ -155,7 +143,7 @@ fn sweep_slab(
     class: u8,
     done: &mut Collected,
 ) -> Result<()> {
-    let size = slab::SIZES[usize::from(class)];
+    let size = size_class::SIZES[usize::from(class)];
     let blocks = (0..).step_by(64).zip(slab::bitmap(segment, chunk)?).zip(reached.marks(chunk));
     for ((first, word), &mark) in blocks {
         let lost = word.load(Relaxed) & !mark;
@@ -167,7 +155,7 @@ fn sweep_slab(
             while left != 0 {
                 let block: usize = first + left.trailing_zeros() as usize;
                 // A damaged bitmap has bits for blocks beyond the last one.
-                if block < slab::capacity(class) {
+                if block < size_class::capacity(class) {
                     object::forget(segment, segment.layout().chunk(chunk) + block * size)?;
                 }
                 left &= left - 1;

@@ -6,9 +6,8 @@
 
 use crate::atomic::Ordering::Relaxed;
 use crate::cells::{self, place};
-use crate::object::{self, BODY, Head, Kind};
+use crate::object::{self, BODY, Head, Kind, Owned, Visit};
 use crate::op::Op;
-use crate::reclaim::{Owned, Visit};
 use crate::segment::{Offset, Segment};
 use crate::slice;
 use crate::value::{self, Cell, Value};

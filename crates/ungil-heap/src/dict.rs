@@ -6,9 +6,8 @@
 //! before the dict's own is lost.
 
 use crate::brief::Seen;
-use crate::object::{self, Kind};
+use crate::object::{self, Kind, Visit};
 use crate::op::Op;
-use crate::reclaim::Visit;
 use crate::segment::{Offset, Segment};
 use crate::table::{self, Cursor, Found, Probe};
 use crate::value::{self, Cell, Value};

@@ -4,18 +4,43 @@
 //! collection that is under way. It waits neither for who only reads the object, in a transaction for
 //! example, nor for what somebody does elsewhere.
 
-use crate::atomic::Ordering::{Acquire, Relaxed};
+use crate::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use crate::atomic::fence;
 use crate::hazard::{self, Taken};
+use crate::object::{self, Kind};
 use crate::op::Op;
-use crate::roots::Root;
+use crate::roots::{Root, Roots};
 use crate::segment::Offset;
-use crate::{Heap, Result, fault, object};
+use crate::{Error, Heap, Result, allocator, fault, memory};
 
 /// How often a reader tries, before it waits for whoever has the object locked.
 const TRIES: u32 = 16;
 
 impl Heap {
+    /// Holds the dict that everybody finds, which is made at the first call.
+    pub fn root(&self) -> Result<Root> {
+        let root = &self.segment.header().root;
+        let op = self.op()?;
+        if root.load(Acquire) == 0 {
+            // No part of a transaction that is under way, which may fail.
+            let at = allocator::take_needed(self, op.me(), object::SIZE)?;
+            object::initialise(&self.segment, at, Kind::Dict)?;
+            object::retain(&self.segment, at)?;
+            fault::point("roots: dict made");
+            if root.compare_exchange(0, at as u64, SeqCst, Relaxed).is_err() {
+                object::forget(&self.segment, at)?;
+                memory::free(&self.segment, &self.hints, at, object::SIZE)?;
+            }
+            fault::point("roots: dict published");
+        }
+        op.commit()?;
+        // The header keeps its reference for ever, so the object needs no lock to be there.
+        #[expect(clippy::cast_possible_truncation, reason = "64-bit machines only")]
+        let at = root.load(Acquire) as Offset;
+        let held = self.hold(None, || Ok(Some(at)))?;
+        held.ok_or(Error::Corrupt("the heap has lost its root"))
+    }
+
     /// Holds the object that `look` finds, if it finds one.
     ///
     /// `container` is what `look` reads: the object is there until it is held. Without a container,
@@ -23,7 +48,7 @@ impl Heap {
     /// still under way.
     ///
     /// # Errors
-    /// Those of `look`; and [`crate::Error::Full`] if there is no room for a larger table, not even
+    /// Those of `look`; and [`Error::Full`] if there is no room for a larger table, not even
     /// in the reserve.
     pub fn hold(
         &self,
@@ -140,6 +165,26 @@ impl Heap {
             let at = work(op)?;
             self.hold_in(op, at)
         })
+    }
+
+    /// Holds an object no longer, which is destroyed if nobody else has a reference to it. In a
+    /// transaction that happens when it ends.
+    #[expect(clippy::needless_pass_by_value, reason = "a root is given back once")]
+    pub fn release(&self, root: Root) -> Result<()> {
+        if self.release_shared(&root)? {
+            return Ok(());
+        }
+        let mut op = self.op()?;
+        let roots = Roots::lock(&op, self.slot())?;
+        let is_held = roots.has(&root)?;
+        if is_held {
+            roots.release(&root)?;
+        }
+        drop(roots);
+        if is_held {
+            op.release(root.at(), root.serial());
+        }
+        op.commit()
     }
 
     fn hold_in(&self, op: &mut Op<'_>, at: Offset) -> Result<Root> {

@@ -198,19 +198,19 @@ pub fn extend(segment: &Segment, index: usize, at: Offset, bytes: usize) -> Resu
 
 /// A position in a log, to roll back to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
+pub struct Position {
     more: u64,
     used: u64,
 }
 
 /// Where the log stands.
-pub fn mark(segment: &Segment, index: usize) -> Result<Mark> {
+pub fn position(segment: &Segment, index: usize) -> Result<Position> {
     let more = lane(segment, index)?.more.load(Relaxed);
-    Ok(Mark { more, used: place(segment, index)?.0.load(Relaxed) })
+    Ok(Position { more, used: place(segment, index)?.0.load(Relaxed) })
 }
 
 /// Undoes all that was remembered since `to`, newest first. May be killed and begun again.
-pub fn roll_back(segment: &Segment, index: usize, to: Mark) -> Result<()> {
+pub fn roll_back(segment: &Segment, index: usize, to: Position) -> Result<()> {
     let lane = lane(segment, index)?;
     // More blocks than the heap has room for are a ring.
     for _ in 0..=segment.layout().end / LEAST_MORE {
@@ -284,16 +284,16 @@ mod tests {
         segment.word(at).unwrap().store(7, Relaxed);
         set(&segment, lane, at, 8);
         set(&segment, lane, at, 9);
-        roll_back(&segment, lane, Mark::default()).unwrap();
+        roll_back(&segment, lane, Position::default()).unwrap();
         assert_eq!(segment.word(at).unwrap().load(Relaxed), 7);
-        assert_eq!(mark(&segment, lane).unwrap(), Mark::default());
+        assert_eq!(position(&segment, lane).unwrap(), Position::default());
     }
 
     #[test]
     fn a_log_is_rolled_back_to_a_mark_across_blocks() {
         let (segment, lane, at) = segment();
         set(&segment, lane, at, 1);
-        let middle = mark(&segment, lane).unwrap();
+        let middle = position(&segment, lane).unwrap();
         set(&segment, lane, at, 2);
         extend(&segment, lane, at + 0x4000, LEAST_MORE).unwrap();
         set(&segment, lane, at, 3);
@@ -303,8 +303,8 @@ mod tests {
         roll_back(&segment, lane, middle).unwrap();
         assert_eq!(segment.word(at).unwrap().load(Relaxed), 1);
         assert_eq!(segment.word(at + 8).unwrap().load(Relaxed), 0);
-        assert_eq!(mark(&segment, lane).unwrap(), middle);
-        roll_back(&segment, lane, Mark::default()).unwrap();
+        assert_eq!(position(&segment, lane).unwrap(), middle);
+        roll_back(&segment, lane, Position::default()).unwrap();
         assert_eq!(segment.word(at).unwrap().load(Relaxed), 0);
     }
 
@@ -318,7 +318,7 @@ mod tests {
         extend(&segment, lane, at + 0x4000, needed(LONGEST)).unwrap();
         assert!(!save(&segment, lane, at, LONGEST + 1).unwrap());
         assert!(save(&segment, lane, at, LONGEST).unwrap());
-        roll_back(&segment, lane, Mark::default()).unwrap();
+        roll_back(&segment, lane, Position::default()).unwrap();
     }
 
     #[test]
@@ -326,7 +326,10 @@ mod tests {
         let (segment, index, at) = segment();
         let lane = lane(&segment, index).unwrap();
         let damaged = || {
-            assert!(matches!(roll_back(&segment, index, Mark::default()), Err(Error::Corrupt(_))));
+            assert!(matches!(
+                roll_back(&segment, index, Position::default()),
+                Err(Error::Corrupt(_))
+            ));
         };
         lane.used.store(u64::MAX, Relaxed);
         damaged();

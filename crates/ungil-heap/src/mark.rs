@@ -1,6 +1,6 @@
 //! What can be reached, and how often.
 //!
-//! The walk begins at the root object and at what the attached processes hold ([`crate::roots`]),
+//! The walk begins at the root object and at what the attached processes hold ([`crate::root_table`]),
 //! while the world stands still. What it finds is kept in this process's own memory: a bit for each
 //! block and a count for each object. So nothing in the heap says that a walk was under way, and one
 //! that is killed has never happened.
@@ -14,11 +14,10 @@ use crate::atomic::{
 };
 use crate::chunk::{self, State};
 use crate::header::{BITMAP_SIZE, CHUNK, PROCESSES};
-use crate::object::{self, Kind};
-use crate::process::{self, LEFT, TAKEN};
-use crate::reclaim::{self, Owned};
+use crate::object::{self, Kind, Owned};
+use crate::process_table::{self, LEFT, TAKEN};
 use crate::segment::{Offset, Segment};
-use crate::{Error, Result, memory, roots, slab};
+use crate::{Error, Result, memory, root_table, size_class, slab};
 
 /// Words of the bitmap of a chunk.
 const WORDS: usize = BITMAP_SIZE / 8;
@@ -77,7 +76,7 @@ impl Reached {
             reached.refer(root)?;
         }
         for index in 0..PROCESSES {
-            let slot = process::slot(segment, index)?;
+            let slot = process_table::slot(segment, index)?;
             match slot.state.load(Acquire) {
                 TAKEN => reached.enter_table(segment, slot, |_| true)?,
                 LEFT => reached.enter_table(segment, slot, |entry| entry.nonce != 0)?,
@@ -91,7 +90,7 @@ impl Reached {
             }
             next += 1;
             let mut taken = 0;
-            reclaim::owned(segment, at, &mut |owned| match owned {
+            object::owned(segment, at, &mut |owned| match owned {
                 Owned::Block { at, bytes } => {
                     taken += memory::rounded(bytes);
                     reached.mark(at, bytes)
@@ -115,12 +114,12 @@ impl Reached {
     fn enter_table(
         &mut self,
         segment: &Segment,
-        slot: &process::Slot,
-        counts: impl Fn(&roots::Entry) -> bool,
+        slot: &process_table::Slot,
+        counts: impl Fn(&root_table::Entry) -> bool,
     ) -> Result<()> {
-        let Some((at, bytes)) = roots::table(slot) else { return Ok(()) };
+        let Some((at, bytes)) = root_table::location(slot) else { return Ok(()) };
         self.mark(at, bytes)?;
-        for entry in roots::entries(segment, slot)? {
+        for entry in root_table::entries(segment, slot)? {
             // An object that was made in a transaction and held there is no more if that failed.
             if counts(&entry) && entry.is_alive(segment)? {
                 self.refer(entry.at)?;
@@ -133,8 +132,8 @@ impl Reached {
     fn mark(&mut self, at: Offset, bytes: usize) -> Result<()> {
         let chunk = self.chunk(at)?;
         let fits = match self.chunks[chunk] {
-            Use::Slab(class) => slab::class(bytes) == Some(class),
-            Use::Run(chunks) => bytes > slab::LARGEST && bytes.div_ceil(CHUNK) == chunks,
+            Use::Slab(class) => size_class::of(bytes) == Some(class),
+            Use::Run(chunks) => bytes > size_class::LARGEST && bytes.div_ceil(CHUNK) == chunks,
             Use::Free | Use::Inner => false,
         };
         if !fits {
@@ -152,7 +151,7 @@ impl Reached {
     fn refer(&mut self, at: Offset) -> Result<()> {
         let chunk = self.chunk(at)?;
         self.place(chunk, at)?;
-        if matches!(self.chunks[chunk], Use::Slab(class) if slab::SIZES[usize::from(class)] < object::SIZE)
+        if matches!(self.chunks[chunk], Use::Slab(class) if size_class::SIZES[usize::from(class)] < object::SIZE)
         {
             return Err(Error::Corrupt("a reference points to something too small for an object"));
         }
@@ -197,9 +196,9 @@ impl Reached {
         let inside = (at - self.data) % CHUNK;
         let block = match self.chunks[chunk] {
             Use::Slab(class) => {
-                let size = slab::SIZES[usize::from(class)] as u32;
+                let size = size_class::SIZES[usize::from(class)] as u32;
                 let (block, rest) = (inside as u32 / size, inside as u32 % size);
-                if rest != 0 || block as usize >= slab::capacity(class) {
+                if rest != 0 || block as usize >= size_class::capacity(class) {
                     return Err(INSIDE);
                 }
                 block as usize

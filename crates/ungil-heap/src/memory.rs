@@ -9,8 +9,7 @@ use std::sync::atomic::{
 use crate::chunk::{self, State};
 use crate::header::CHUNK;
 use crate::segment::{Offset, Segment};
-use crate::slab;
-use crate::{Error, Result};
+use crate::{Error, Result, size_class, slab};
 
 /// Where this process looks first: for each class the slab in which it took or freed a block last.
 ///
@@ -19,19 +18,19 @@ use crate::{Error, Result};
 #[derive(Debug)]
 pub struct Hints {
     /// The slab in which a block was taken last: the number of its chunk, plus 1.
-    slabs: [AtomicU32; slab::SIZES.len()],
+    slabs: [AtomicU32; size_class::COUNT],
     /// The number of that block.
-    blocks: [AtomicU32; slab::SIZES.len()],
+    blocks: [AtomicU32; size_class::COUNT],
     /// The slab in which a block was freed last, like the other.
-    freed: [AtomicU32; slab::SIZES.len()],
+    freed: [AtomicU32; size_class::COUNT],
 }
 
 impl Default for Hints {
     fn default() -> Self {
         Self {
-            slabs: [const { AtomicU32::new(0) }; slab::SIZES.len()],
-            freed: [const { AtomicU32::new(0) }; slab::SIZES.len()],
-            blocks: [const { AtomicU32::new(0) }; slab::SIZES.len()],
+            slabs: [const { AtomicU32::new(0) }; size_class::COUNT],
+            freed: [const { AtomicU32::new(0) }; size_class::COUNT],
+            blocks: [const { AtomicU32::new(0) }; size_class::COUNT],
         }
     }
 }
@@ -47,8 +46,8 @@ impl Hints {
 
 /// How many bytes are taken for a request of `bytes`.
 pub const fn rounded(bytes: usize) -> usize {
-    match slab::class(bytes) {
-        Some(class) => slab::SIZES[class as usize],
+    match size_class::of(bytes) {
+        Some(class) => size_class::SIZES[class as usize],
         None => bytes.div_ceil(CHUNK).saturating_mul(CHUNK),
     }
 }
@@ -75,7 +74,7 @@ pub fn take_hinted(segment: &Segment, hints: &Hints, class: u8) -> Result<Option
 #[expect(clippy::cast_possible_truncation, reason = "fewer than 2³² chunks and blocks")]
 fn remember(segment: &Segment, hints: &Hints, chunk: usize, class: u8, at: Offset) {
     let index = usize::from(class);
-    let block = (at - segment.layout().chunk(chunk)) / slab::SIZES[index];
+    let block = (at - segment.layout().chunk(chunk)) / size_class::SIZES[index];
     hints.slabs[index].store(chunk as u32 + 1, Relaxed);
     hints.blocks[index].store(block as u32, Relaxed);
 }
@@ -91,7 +90,7 @@ pub fn take(
     bytes: usize,
     before_growing: &dyn Fn() -> Result<()>,
 ) -> Result<Offset> {
-    let Some(class) = slab::class(bytes) else {
+    let Some(class) = size_class::of(bytes) else {
         let chunks = bytes.div_ceil(CHUNK);
         let first = take_chunks(segment, chunks, State::Run(chunks), before_growing)?;
         return Ok(segment.layout().chunk(first));
@@ -125,7 +124,7 @@ pub fn take_reserved(segment: &Segment, bytes: usize) -> Result<Offset> {
         }
         Ok(found)
     };
-    let Some(class) = slab::class(bytes) else {
+    let Some(class) = size_class::of(bytes) else {
         let chunks = bytes.div_ceil(CHUNK);
         let first = take_chunks(chunks, State::Run(chunks))?.ok_or(full)?;
         return Ok(segment.layout().chunk(first));
@@ -213,4 +212,13 @@ pub fn free_block(segment: &Segment, hints: &Hints, at: Offset, class: u8) -> Re
             .store(u32::try_from(chunk).map_or(0, |chunk| chunk + 1), Relaxed);
     }
     Ok(())
+}
+
+/// Frees memory of `bytes`, as it was taken. Needs no lock, and waits for nobody.
+#[inline]
+pub fn free(segment: &Segment, hints: &Hints, at: Offset, bytes: usize) -> Result<()> {
+    match size_class::of(bytes) {
+        Some(class) => free_block(segment, hints, at, class),
+        None => chunk::free_run(segment, at),
+    }
 }

@@ -24,7 +24,7 @@ use crate::atomic::{
 use crate::lane;
 use crate::lock::{self, Acquired, Holder, Liveness, Pause};
 use crate::object::{self, Head};
-use crate::process;
+use crate::process_table;
 use crate::segment::Offset;
 use crate::{Error, Heap, Result, clock, fault};
 
@@ -64,7 +64,7 @@ pub fn enter(heap: &Heap, at: Offset, deadline: Option<Instant>) -> Result<Optio
     let head = object::head(heap.segment(), at)?;
     let me = heap.me()?;
     if Holder::of(head.monitor.load(Relaxed)) != Some(me) {
-        heap.may_wait(deadline)?;
+        may_wait(heap, deadline)?;
     }
     let mut got = Some(Acquired::Free);
     if !lock::try_acquire(&head.monitor, me) {
@@ -102,7 +102,7 @@ pub fn leave(heap: &Heap, at: Offset) -> Result<()> {
 pub fn acquire(heap: &Heap, at: Offset, deadline: Option<Instant>) -> Result<Option<Acquired>> {
     let head = object::head(heap.segment(), at)?;
     let me = heap.me()?;
-    heap.may_wait(deadline)?;
+    may_wait(heap, deadline)?;
     if lock::try_acquire(&head.monitor, me) {
         return Ok(Some(Acquired::Free));
     }
@@ -169,7 +169,7 @@ pub fn owner(heap: &Heap, holder: Holder) -> Result<Owner> {
     let Some(slot) = (lane.owner.load(SeqCst) as usize).checked_sub(1) else {
         return Ok(Owner::Dead);
     };
-    let pid = process::slot(heap.segment(), slot)?.pid.load(Relaxed);
+    let pid = process_table::slot(heap.segment(), slot)?.pid.load(Relaxed);
     // Looked at last, so that the process is the one of this holder.
     if lane.generation.load(SeqCst) != holder.generation() {
         return Ok(Owner::Dead);
@@ -254,6 +254,19 @@ pub(crate) fn take_over(heap: &Heap, word: &AtomicU32, me: Holder) -> Result<boo
     fault::point("monitor: holder is gone");
     let waited = seen ^ holder.word();
     Ok(word.compare_exchange(seen, me.word() | waited, SeqCst, Relaxed).is_ok())
+}
+
+/// Refuses to wait for something of the user's in a transaction.
+#[inline]
+pub(crate) fn may_wait(heap: &Heap, deadline: Option<Instant>) -> Result<()> {
+    let would_wait = || deadline.is_none_or(|end| end > clock::now());
+    if heap.is_in_transaction() && would_wait() {
+        return Err(Error::Misuse(
+            "a lock is taken before the transaction begins, not in it: who has it may be \
+             waiting for the transaction to end",
+        ));
+    }
+    Ok(())
 }
 
 /// How a sleep ended.

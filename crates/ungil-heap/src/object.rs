@@ -8,7 +8,7 @@
 //! | 8-11 | references: from other objects, and one from each process that has it |
 //! | 12-15 | serial number: an object of the same place is not the same object |
 //! | 16-19 | lock word, held by who changes it |
-//! | 20-23 | version: odd while it changes, so that readers need no lock ([`crate::heap::Heap::read`]) |
+//! | 20-23 | version: odd while it changes, so that readers need no lock ([`crate::Heap::read`]) |
 //! | 24-55 | body: four words, by kind |
 //! | 56-59 | how often the monitor's holder entered it |
 //! | 60-63 | 1 if a holder of the monitor died with it and nobody has noticed |
@@ -17,7 +17,6 @@ use crate::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Relaxed, SeqCst},
 };
-use crate::reclaim::{Owned, Visit};
 use crate::segment::{Offset, Part, Segment};
 use crate::{Error, Result, mutation};
 
@@ -59,6 +58,43 @@ impl Kind {
             .find(|kind| *kind as u8 == byte)
             .ok_or(Error::Corrupt("an object of an unknown kind"))
     }
+}
+
+/// Something that an object owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owned {
+    /// Memory, of as many bytes as were asked for when it was taken. Freed with the object.
+    Block {
+        /// Where it begins.
+        at: Offset,
+        /// How long it is.
+        bytes: usize,
+    },
+    /// A reference to an object. Lost with this one.
+    Object(Offset),
+}
+
+/// Is told of one thing after the other. Its error ends the walk.
+pub type Visit<'v> = dyn FnMut(Owned) -> Result<()> + 'v;
+
+/// Knows what an object owns. [`Kind`] does: `kinds`, above all kinds of objects, implements it, so
+/// that what is below them can walk and free objects of every kind.
+pub(crate) trait Owner {
+    /// Calls `visit` with everything that the object at `at` owns, its own memory first.
+    fn owned(self, segment: &Segment, at: Offset, visit: &mut Visit<'_>) -> Result<()>;
+}
+
+/// Calls `visit` with everything that the object at `at` owns, its own memory first: what the
+/// collector, the check, the statistics and whoever frees it ask.
+///
+/// The object does not change meanwhile: it is locked, or nobody else can reach it, or the world
+/// stands still.
+///
+/// # Errors
+/// [`Error::Corrupt`] if it is no object; and those of `visit`.
+#[inline]
+pub fn owned(segment: &Segment, at: Offset, visit: &mut Visit<'_>) -> Result<()> {
+    head(segment, at)?.kind()?.owned(segment, at, visit)
 }
 
 /// The common part of an object.
@@ -231,7 +267,7 @@ pub(crate) fn bury(segment: &Segment, at: Offset, bytes: usize) -> Result<()> {
 }
 
 /// The memory of an object that is no more.
-pub(crate) fn owned(segment: &Segment, at: Offset, visit: &mut Visit<'_>) -> Result<()> {
+pub(crate) fn owned_by_gone(segment: &Segment, at: Offset, visit: &mut Visit<'_>) -> Result<()> {
     visit(Owned::Block { at, bytes: head(segment, at)?.flags() as usize })
 }
 

@@ -1,235 +1,25 @@
 //! A change of the heap that happens whole or not at all.
 
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Weak;
 
-use crate::atomic::Ordering::{Relaxed, Release};
-use crate::lane::{self, DONE, IDLE, Lane, Mark};
-use crate::lock::{self, Holder};
-use crate::segment::{Offset, Segment};
-use crate::{
-    Error, Heap, Result, chunk, fault, gate, hazard, heap, memory, mutation, object, reclaim, slab,
-    version,
-};
+use crate::atomic::Ordering::{Relaxed, Release, SeqCst};
+use crate::lane::{self, DONE, IDLE, Lane};
+use crate::lock::{self, Holder, Liveness};
+use crate::segment::Offset;
+use crate::thread::Thread;
+use crate::work::{Savepoint, Work};
+use crate::{Error, Heap, Result, allocator, fault, gate, memory, mutation, object, version};
 
-/// What this process knows of a thread's lane.
-#[derive(Debug)]
-pub struct Thread {
-    heap: Weak<Heap>,
-    pub(crate) id: u64,
-    lane: usize,
-    pub(crate) me: Holder,
-    /// How many operations are under way, one inside of the other.
-    depth: Cell<u32>,
-    /// In a forked child: the lane is the parent's, and so is what was under way.
-    is_foreign: Cell<bool>,
-    /// Whether the operation under way is begun once more if it fails with [`Error::Due`].
-    can_begin_again: Cell<bool>,
-    /// How many transactions are under way, one inside of the other.
-    pub(crate) transactions: Cell<u32>,
-    /// How many were undone before their end.
-    pub(crate) left: Cell<u32>,
-    /// In a transaction: the heap has grown, or could not, where garbage could have been collected.
-    pub(crate) is_collection_wanted: Cell<bool>,
-    work: RefCell<Work>,
-}
-
-/// What the operation under way has done. Its room is used again by the next one.
-#[derive(Debug, Default)]
-struct Work {
-    /// Objects that are locked, and whose version is odd.
-    locked: Vec<Offset>,
-    /// Objects that are locked, but may be read. Those that were changed later are among the locked
-    /// ones, too.
-    guarded: Vec<Offset>,
-    /// Objects that were made in a transaction, and their sizes.
-    made: Vec<(Offset, usize)>,
-    /// Memory that was taken: freed if the operation fails.
-    taken: Vec<(Offset, usize)>,
-    /// Memory that is to be freed when the operation has succeeded.
-    doomed: Vec<(Offset, usize)>,
-    /// Objects that lose a reference when the operation has succeeded.
-    forgone: Vec<Offset>,
-    /// Objects that got a reference, with their serial numbers: lost again if the operation fails.
-    retained: Vec<(Offset, u32)>,
-    /// Memory that is to be freed when the operation ends, even if it fails: what was made in a
-    /// part of it that failed, and the continuations of the log.
-    undone: Vec<(Offset, usize)>,
-    /// Objects that lose a reference when the operation ends, even if it fails, and if they are
-    /// still there.
-    released: Vec<(Offset, u32)>,
-}
-
-impl Work {
-    /// What was made since `start` is no more: its memory is freed at the end, and the references
-    /// that were added are lost. There is less than at `start` if the whole was undone before a part.
-    fn unmake(&mut self, segment: &Segment, start: &Savepoint) -> Result<()> {
-        self.doomed.truncate(start.doomed);
-        self.forgone.truncate(start.forgone);
-        for (at, bytes) in self.taken.drain(start.taken.min(self.taken.len())..) {
-            // References to objects that were made lead nowhere from now on.
-            if bytes >= object::SIZE {
-                object::forget(segment, at)?;
-            }
-            self.undone.push((at, bytes));
-        }
-        let retained = start.retained.min(self.retained.len());
-        self.released.extend(self.retained.drain(retained..));
-        for (at, bytes) in self.made.drain(start.made.min(self.made.len())..) {
-            object::bury(segment, at, bytes)?;
-        }
-        Ok(())
-    }
-
-    /// Forgets what was made since `start`, where it cannot be said any more what refers to it.
-    fn leak(&mut self, start: &Savepoint) {
-        self.doomed.truncate(start.doomed);
-        self.forgone.truncate(start.forgone);
-        self.taken.truncate(start.taken);
-        self.retained.truncate(start.retained);
-        self.made.truncate(start.made);
-    }
-
-    /// Gives back what nobody needs any more. Goes on after an error, and returns the first: what
-    /// is not freed then is left to the collector.
+impl Heap {
+    /// Begins to change the heap. Ends the operation that the thread has under way, if it has one,
+    /// no earlier than that ends.
     #[inline]
-    fn clear(&mut self, heap: &Heap) -> Result<()> {
-        self.taken.clear();
-        self.retained.clear();
-        self.made.clear();
-        let is_clear = self.doomed.is_empty()
-            && self.forgone.is_empty()
-            && self.undone.is_empty()
-            && self.released.is_empty();
-        if is_clear { Ok(()) } else { self.give_back(heap) }
-    }
-
-    fn give_back(&mut self, heap: &Heap) -> Result<()> {
-        let Self { doomed, forgone, undone, released, .. } = self;
-        let mut result = Ok(());
-        let mut lose = |at, last: Result<bool>, forgone: &mut _, doomed: &mut Vec<_>| {
-            let lost = last.and_then(|last| {
-                if last {
-                    fault::point("op: last reference gone");
-                    let first = doomed.len();
-                    reclaim::dismantle(&heap.segment, at, forgone, doomed)?;
-                    if hazard::is_announced(&*heap.segment.header().hazards, at) {
-                        leave_to_collector(&heap.segment, doomed, first)?;
-                    }
-                }
-                Ok(())
-            });
-            if result.is_ok() {
-                result = lost;
-            }
-        };
-        while let Some((at, serial)) = released.pop() {
-            lose(at, object::forgo_if_alive(&heap.segment, at, serial), forgone, doomed);
+    pub fn op(&self) -> Result<Op<'_>> {
+        let thread = self.thread()?;
+        if self.transactions.load(Relaxed) > 0 {
+            self.may_go_on(&thread)?;
         }
-        while let Some(at) = forgone.pop() {
-            lose(at, object::forgo(&heap.segment, at), forgone, doomed);
-        }
-        for list in [undone, doomed] {
-            while let Some((at, bytes)) = list.pop() {
-                let freed = give(heap, at, bytes);
-                if result.is_ok() {
-                    result = freed;
-                }
-            }
-        }
-        result
-    }
-}
-
-/// Keeps the memory of an object whose last reference is gone from being used anew: somebody may be
-/// about to look at it. Its own memory is the first that it owns.
-#[cold]
-fn leave_to_collector(
-    segment: &Segment,
-    doomed: &mut Vec<(Offset, usize)>,
-    first: usize,
-) -> Result<()> {
-    let (at, bytes) = doomed.remove(first);
-    object::bury(segment, at, bytes)
-}
-
-/// How far the work of a thread had come.
-#[derive(Clone, Copy, Debug, Default)]
-struct Savepoint {
-    mark: Mark,
-    taken: usize,
-    doomed: usize,
-    forgone: usize,
-    retained: usize,
-    made: usize,
-}
-
-impl Thread {
-    pub(crate) fn new(heap: Weak<Heap>, id: u64, lane: usize, me: Holder) -> Self {
-        let (depth, is_foreign) = (Cell::new(0), Cell::new(false));
-        let (can_begin_again, work) = (Cell::new(false), RefCell::default());
-        let (transactions, is_collection_wanted) = (Cell::new(0), Cell::new(false));
-        Self {
-            heap,
-            id,
-            lane,
-            me,
-            depth,
-            is_foreign,
-            can_begin_again,
-            transactions,
-            left: Cell::new(0),
-            is_collection_wanted,
-            work,
-        }
-    }
-
-    /// Whether an operation is under way.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.depth.get() > 0
-    }
-
-    /// Whether it may change something at once, without an operation.
-    pub(crate) fn is_idle(&self) -> bool {
-        !self.is_busy() && self.left.get() == 0
-    }
-
-    /// Whether none but transactions are.
-    pub(crate) fn is_between_operations(&self) -> bool {
-        self.depth.get() == self.transactions.get()
-    }
-
-    /// Whether its heap is no more.
-    pub(crate) fn is_orphan(&self) -> bool {
-        self.heap.strong_count() == 0
-    }
-
-    /// In a forked child: leaves the lane to the parent, and what is under way.
-    pub(crate) fn leave_to_parent(&self) {
-        self.is_foreign.set(true);
-    }
-
-    pub(crate) fn check(&self) -> Result<()> {
-        if self.is_foreign.get() {
-            let why = "the change was begun before the fork: it is the parent's to finish";
-            return Err(Error::Refused(why.to_owned()));
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Thread {
-    fn drop(&mut self) {
-        heap::forget_latest(self);
-        // With the heap, all lanes of the process were given back.
-        let Some(heap) = self.heap.upgrade() else { return };
-        if !self.is_foreign.get()
-            && let Ok(lane) = lane::lane(&heap.segment, self.lane)
-            && lane.state.load(Relaxed) == IDLE
-        {
-            lane::give_back(lane);
-        }
+        Op::begin(self, thread)
     }
 }
 
@@ -251,15 +41,8 @@ impl<'h> Op<'h> {
             Savepoint::default()
         } else {
             thread.check()?;
-            let work = thread.work.borrow();
-            Savepoint {
-                mark: lane::mark(&heap.segment, thread.lane)?,
-                taken: work.taken.len(),
-                doomed: work.doomed.len(),
-                forgone: work.forgone.len(),
-                retained: work.retained.len(),
-                made: work.made.len(),
-            }
+            let position = lane::position(&heap.segment, thread.lane)?;
+            thread.work.borrow().savepoint(position)
         };
         thread.depth.set(thread.depth.get() + 1);
         Ok(Self { heap, thread, start, is_over: false })
@@ -359,7 +142,7 @@ impl<'h> Op<'h> {
     #[inline]
     pub fn take(&mut self, bytes: usize) -> Result<Offset> {
         self.thread.check()?;
-        let at = take(self.heap, self.thread.me, bytes)?;
+        let at = allocator::take(self.heap, self.thread.me, bytes)?;
         self.thread.work.borrow_mut().taken.push((at, bytes));
         Ok(at)
     }
@@ -368,7 +151,7 @@ impl<'h> Op<'h> {
     /// reserve if there is no other.
     pub(crate) fn take_needed(&mut self, bytes: usize) -> Result<Offset> {
         self.thread.check()?;
-        let at = take_needed(self.heap, self.thread.me, bytes)?;
+        let at = allocator::take_needed(self.heap, self.thread.me, bytes)?;
         self.thread.work.borrow_mut().taken.push((at, bytes));
         Ok(at)
     }
@@ -390,7 +173,7 @@ impl<'h> Op<'h> {
     fn create_for_now(&mut self, kind: object::Kind, bytes: usize) -> Result<Offset> {
         self.thread.check()?;
         let segment = &self.heap.segment;
-        let at = take(self.heap, self.thread.me, bytes)?;
+        let at = allocator::take(self.heap, self.thread.me, bytes)?;
         object::initialise(segment, at, kind)?;
         object::head(segment, at)?.lock.store(self.thread.me.word(), Relaxed);
         let serial = object::retain(segment, at)?;
@@ -452,7 +235,7 @@ impl<'h> Op<'h> {
             }
             wanted = (wanted * 2).min(lane::needed(lane::LONGEST)).max(lane::needed(piece));
             let bytes = memory::rounded(wanted);
-            let block = take_needed(self.heap, self.thread.me, bytes)?;
+            let block = allocator::take_needed(self.heap, self.thread.me, bytes)?;
             self.thread.work.borrow_mut().undone.push((block, bytes));
             lane::extend(segment, lane, block, bytes)?;
         }
@@ -521,7 +304,7 @@ impl<'h> Op<'h> {
             lock::release(&head.lock);
             fault::point("op: object unlocked");
         }
-        let result = work.clear(self.heap);
+        let result = work.clear(segment, &self.heap.hints);
         lane.state.store(IDLE, Release);
         result
     }
@@ -541,15 +324,6 @@ impl Paused {
     }
 }
 
-impl Thread {
-    /// Counts an operation that ends; true: it was the outermost.
-    fn leave(&self) -> bool {
-        let depth = self.depth.get() - 1;
-        self.depth.set(depth);
-        depth == 0
-    }
-}
-
 impl Drop for Op<'_> {
     fn drop(&mut self) {
         if self.is_over || self.thread.is_foreign.get() || mutation::has_failed() {
@@ -561,7 +335,7 @@ impl Drop for Op<'_> {
         let undone = if mutation::is("op: what failed is undone") {
             Ok(())
         } else {
-            lane::roll_back(segment, self.thread.lane, self.start.mark)
+            lane::roll_back(segment, self.thread.lane, self.start.position)
                 .and_then(|()| work.unmake(segment, &self.start))
         };
         if undone.is_err() {
@@ -581,71 +355,28 @@ fn enter(heap: &Heap, thread: &Thread) -> Result<()> {
     lane.used.store(0, Relaxed);
     lane.more.store(0, Relaxed);
     while !gate::enter(&lane.state, &heap.segment.header().gate) {
-        heap.wait_for_gate()?;
+        wait_for_gate(heap)?;
     }
     Ok(())
 }
 
-/// Takes memory, which is the caller's to give back.
-#[inline]
-pub(crate) fn take(heap: &Heap, me: Holder, bytes: usize) -> Result<Offset> {
-    let (segment, hints) = (&heap.segment, &heap.hints);
-    if let Some(class) = slab::class(bytes)
-        && let Some(at) = memory::take_hinted(segment, hints, class)?
-    {
-        return Ok(at);
-    }
-    let before_growing = || {
-        let thread = heap.thread()?;
-        let is_atomic = thread.transactions.get() > 0;
-        if !(is_atomic || thread.can_begin_again.get()) || !heap.is_collection_due()? {
+/// Waits until the collector lets the world go on.
+fn wait_for_gate(heap: &Heap) -> Result<()> {
+    let gate = &heap.segment.header().gate;
+    loop {
+        let seen = gate.load(SeqCst);
+        let Some(holder) = Holder::of(seen) else {
+            // A damaged word can be neither 0 nor anybody's, and would keep everybody out.
+            let _ = gate.compare_exchange(seen, 0, SeqCst, Relaxed);
             return Ok(());
+        };
+        if holder == heap.me()? {
+            return Err(Error::Corrupt("the gate was closed by one who waits for it"));
         }
-        if !is_atomic {
-            return Err(Error::Due);
+        heap.pause().pause(&mut || _ = lock::wait(gate, seen, lock::PATIENCE))?;
+        if gate.load(SeqCst) == seen && heap.is_gone(holder)? {
+            // What it left undone is garbage that stays garbage.
+            let _ = gate.compare_exchange(seen, 0, SeqCst, Relaxed);
         }
-        thread.is_collection_wanted.set(true);
-        Ok(())
-    };
-    with_chunks(heap, me, || memory::take(segment, hints, bytes, &before_growing))
-}
-
-/// As above, from the reserve if there is no other.
-#[inline]
-pub(crate) fn take_needed(heap: &Heap, me: Holder, bytes: usize) -> Result<Offset> {
-    match take(heap, me, bytes) {
-        Err(Error::Full { .. }) => {
-            with_chunks(heap, me, || memory::take_reserved(&heap.segment, bytes))
-        }
-        taken => taken,
     }
-}
-
-/// Gives memory of `bytes` back, as it was taken. Needs no lock, and waits for nobody.
-#[inline]
-pub(crate) fn give(heap: &Heap, at: Offset, bytes: usize) -> Result<()> {
-    match slab::class(bytes) {
-        Some(class) => memory::free_block(&heap.segment, &heap.hints, at, class),
-        None => chunk::free_run(&heap.segment, at),
-    }
-}
-
-/// Does something under the lock of the chunks. What a dead holder left is consistent.
-#[cold]
-pub(crate) fn with_chunks<T>(
-    heap: &Heap,
-    me: Holder,
-    work: impl FnOnce() -> Result<T>,
-) -> Result<T> {
-    let word = &heap.segment.header().chunk_lock;
-    if mutation::is("chunks: a lock") {
-        return work();
-    }
-    if !lock::try_acquire(word, me) {
-        let _ = heap.acquire(word, me)?;
-    }
-    fault::point("op: chunks locked");
-    let result = work();
-    lock::release(word);
-    result
 }

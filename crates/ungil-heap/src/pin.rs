@@ -4,24 +4,20 @@
 //! sender's table keeps until somebody takes it over. The nonce tells that it is this pin and not a
 //! later one in the same place. When the sender has ended, its table stays for its pins, until they
 //! were all taken over; but not for ever, because nobody may ever come for them: the next collection
-//! that somebody asks for gives them up, one that happens by itself after [`LATE`], and so does a
+//! that somebody asks for gives them up, one that happens by itself after ten minutes, and so does a
 //! process that finds the process table full.
 //!
 //! The same pickle can be unpickled many times. Later ones find the object while it is alive.
 
-use std::time::Duration;
-
-use crate::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::atomic::Ordering::Acquire;
 use crate::chunk::{self, State};
 use crate::header::{CHUNK, PROCESSES};
 use crate::op::Op;
-use crate::process::{self, FREE, LEFT};
-use crate::roots::{Entry, Root, Table};
+use crate::process_table::{self, FREE};
+use crate::root_table::{self, Entry};
+use crate::roots::{Root, Roots};
 use crate::segment::{Offset, Segment};
-use crate::{Error, Heap, Result, fault, object, roots, slab};
-
-/// How long the handles of a process that has ended are waited for.
-pub(crate) const LATE: Duration = Duration::from_secs(600);
+use crate::{Error, Heap, Result, fault, object, size_class, slab};
 
 /// A handle as it is sent: plain numbers, which the receiver does not trust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +49,7 @@ impl Heap {
             fault::point("pin: retained");
             let nonce = nonce();
             let entered =
-                Table::lock(op, slot).and_then(|table| table.enter(Entry { at, serial, nonce }));
+                Roots::lock(op, slot).and_then(|roots| roots.enter(Entry { at, serial, nonce }));
             if entered.is_err() {
                 op.release(at, serial);
             }
@@ -65,9 +61,9 @@ impl Heap {
     /// Whether handles that this process made were not adopted by anybody yet.
     pub fn has_pins(&self) -> Result<bool> {
         let op = self.op()?;
-        let table = Table::lock(&op, self.slot())?;
-        let has = roots::has_pins(&self.segment, table.slot);
-        drop(table);
+        let roots = Roots::lock(&op, self.slot())?;
+        let has = root_table::has_pins(&self.segment, roots.slot);
+        drop(roots);
         op.commit()?;
         Ok(has)
     }
@@ -80,7 +76,7 @@ impl Heap {
     pub fn adopt(&self, pin: &Pin) -> Result<Root> {
         self.change(|op| {
             // A pin that was taken over cannot be put back, so nothing is to fail after that.
-            Table::lock(op, self.slot())?.make_sure_of_room()?;
+            Roots::lock(op, self.slot())?.make_sure_of_room()?;
             let is_retained = is_block(&self.segment, pin.at)
                 && (self.take_over(op, pin)?
                     || object::retain_if_alive(&self.segment, pin.at, pin.serial)?);
@@ -95,30 +91,14 @@ impl Heap {
     /// Makes the reference of a pin the caller's, if nobody else has done so.
     fn take_over(&self, op: &Op<'_>, pin: &Pin) -> Result<bool> {
         let slot = pin.slot as usize;
-        if slot >= PROCESSES || process::slot(&self.segment, slot)?.state.load(Acquire) == FREE {
+        if slot >= PROCESSES
+            || process_table::slot(&self.segment, slot)?.state.load(Acquire) == FREE
+        {
             return Ok(false);
         }
-        let table = Table::lock(op, slot)?;
-        table.remove_pin(pin.index, &Entry { at: pin.at, serial: pin.serial, nonce: pin.nonce })
+        let roots = Roots::lock(op, slot)?;
+        roots.remove_pin(pin.index, &Entry { at: pin.at, serial: pin.serial, nonce: pin.nonce })
     }
-}
-
-/// Gives up the handles of processes that ended longer ago than this, and the slots of those whose
-/// handles were all used.
-pub(crate) fn give_up(segment: &Segment, ended: Duration) -> Result<()> {
-    for index in 0..PROCESSES {
-        let slot = process::slot(segment, index)?;
-        if slot.state.load(Acquire) != LEFT {
-            continue;
-        }
-        let since = process::now().saturating_sub(slot.since.load(Relaxed));
-        if since >= ended.as_secs() || !roots::has_pins(segment, slot) {
-            slot.roots.store(0, Relaxed);
-            fault::point("pin: table given up");
-            slot.state.store(FREE, Release);
-        }
-    }
-    Ok(())
 }
 
 /// Whether an object can begin at `at`, which somebody else says: nothing else is written to.
@@ -127,7 +107,7 @@ fn is_block(segment: &Segment, at: Offset) -> bool {
         .and_then(|chunk| State::from_word(chunk::state(segment, chunk)?.load(Acquire)));
     match state {
         Ok(State::Slab(class) | State::Retiring(class)) => {
-            slab::SIZES[usize::from(class)] >= object::SIZE
+            size_class::SIZES[usize::from(class)] >= object::SIZE
                 && slab::is_taken(segment, at, class).unwrap_or(false)
         }
         Ok(State::Run(_)) => (at - segment.layout().data).is_multiple_of(CHUNK),

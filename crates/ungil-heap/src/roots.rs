@@ -1,37 +1,17 @@
-//! What a process holds: a reference for each object that it has something in hand for.
-//!
-//! Each process has a table in the heap, written by itself alone, under a lock of its own that
-//! serves its threads. If the process dies, its table counts for nothing but its pins: the next
-//! collection finds the references gone. So nothing here needs to be undone, and the order of steps does not matter.
-//!
-//! An entry has three words:
-//!
-//! | word | an object is held | free |
-//! |---|---|---|
-//! | 0 | its offset | 0 |
-//! | 1 | its serial number | the next free entry, plus 1, or 0 |
-//! | 2 | 0, or the nonce of a pin ([`crate::pin`]) | anything |
-//!
-//! What is held in a transaction stays held when that fails, except objects that were made in it:
-//! their entries lead nowhere, which their serial numbers tell.
+//! What a process holds: a reference for each object that it has something in hand for, in its table
+//! ([`crate::root_table`]).
 
 use crate::atomic::{
     AtomicU64,
-    Ordering::{Acquire, Relaxed, Release, SeqCst},
+    Ordering::{Relaxed, Release},
 };
-use crate::chunk::State;
-use crate::header::CHUNK;
-use crate::lock;
-use crate::object::{self, Kind};
-use crate::op::{self, Op};
-use crate::process::{self, Membership, Slot};
-use crate::segment::{Offset, Segment};
-use crate::{Error, Heap, Result, chunk, fault, memory, mutation, slab};
+use crate::lock::{self, Holder};
+use crate::op::Op;
+use crate::process_table::{self, Membership, Slot};
+use crate::root_table::{self, ENTRY, ENTRY_SIZE, Entry};
+use crate::segment::Offset;
+use crate::{Error, Heap, Result, allocator, fault, memory, mutation, object};
 
-/// Words of an entry.
-const ENTRY: usize = 3;
-/// Bytes of an entry.
-const ENTRY_SIZE: usize = ENTRY * 8;
 /// Bytes of a process's first table.
 const FIRST_SIZE: usize = memory::rounded(if cfg!(loom) { 2 } else { 32 } * ENTRY_SIZE);
 
@@ -56,99 +36,25 @@ impl Root {
     }
 }
 
-/// An entry of a table, in which an object is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) at: Offset,
-    pub(crate) serial: u32,
-    /// Not 0 for a pin.
-    pub(crate) nonce: u64,
-}
-
-impl Entry {
-    /// Whether the object is still there.
-    pub(crate) fn is_alive(&self, segment: &Segment) -> Result<bool> {
-        let head = object::head(segment, self.at)?;
-        Ok(head.serial() == self.serial && head.references() > 0)
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
-    fn read(words: &[AtomicU64]) -> Self {
-        Self {
-            at: words[0].load(Relaxed) as Offset,
-            serial: words[1].load(Relaxed) as u32,
-            nonce: words[2].load(Relaxed),
-        }
-    }
-
-    fn write(self, words: &[AtomicU64]) {
-        words[2].store(self.nonce, Relaxed);
-        words[1].store(u64::from(self.serial), Relaxed);
-        words[0].store(self.at as u64, Release);
-    }
-}
-
-/// Where a process's table is, and how many bytes it has.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "64-bit machines only; and it is checked later"
-)]
-pub(crate) fn table(slot: &Slot) -> Option<(Offset, usize)> {
-    let at = slot.roots.load(Acquire) as Offset;
-    (at != 0).then(|| (at, slot.roots_size.load(Relaxed) as usize))
-}
-
-/// The entries of a process's table in which something is held. Others do not change it meanwhile.
-pub(crate) fn entries<'s>(
-    segment: &'s Segment,
-    slot: &Slot,
-) -> Result<impl Iterator<Item = Entry> + use<'s>> {
-    let words = words(segment, slot)?;
-    Ok(words.chunks_exact(ENTRY).map(Entry::read).filter(|entry| entry.at != 0))
-}
-
-/// Whether handles of a process are on their way, which has ended or is looked at by itself. One that
-/// died while it published a new table has lost them.
-pub(crate) fn has_pins(segment: &Segment, slot: &Slot) -> bool {
-    let Some((at, bytes)) = table(slot) else { return false };
-    let size = chunk::number(segment, at)
-        .and_then(|chunk| State::from_word(chunk::state(segment, chunk)?.load(Acquire)))
-        .map(|state| match state {
-            State::Slab(class) | State::Retiring(class) => slab::SIZES[usize::from(class)],
-            State::Run(chunks) => chunks.saturating_mul(CHUNK),
-            _ => 0,
-        });
-    size.is_ok_and(|size| size == bytes)
-        && entries(segment, slot).is_ok_and(|mut held| held.any(|entry| entry.nonce != 0))
-}
-
-/// All words of a process's table.
-fn words<'s>(segment: &'s Segment, slot: &Slot) -> Result<&'s [AtomicU64]> {
-    match table(slot) {
-        None => Ok(&[]),
-        Some((at, bytes)) => segment.words(at, bytes / 8),
-    }
-}
-
-/// A process's table, locked.
-pub(crate) struct Table<'o> {
+/// The roots of a process, locked.
+pub(crate) struct Roots<'o> {
     heap: &'o Heap,
-    me: lock::Holder,
+    me: Holder,
     pub(crate) slot: &'o Slot,
     /// Whether this took the lock, which the thread may have had already.
     is_first: bool,
 }
 
-impl<'o> Table<'o> {
+impl<'o> Roots<'o> {
     /// Locks the table of the process in slot `index`.
     pub(crate) fn lock(op: &Op<'o>, index: usize) -> Result<Self> {
         Self::lock_by(op.heap(), op.me(), index)
     }
 
     /// The same for `me`, who has an operation under way.
-    pub(crate) fn lock_by(heap: &'o Heap, me: lock::Holder, index: usize) -> Result<Self> {
-        let slot = process::slot(&heap.segment, index)?;
-        let is_first = lock::Holder::of(slot.roots_lock.load(Relaxed)) != Some(me);
+    pub(crate) fn lock_by(heap: &'o Heap, me: Holder, index: usize) -> Result<Self> {
+        let slot = process_table::slot(&heap.segment, index)?;
+        let is_first = Holder::of(slot.roots_lock.load(Relaxed)) != Some(me);
         if mutation::is("roots: a lock") {
             return Ok(Self { heap, me, slot, is_first: false });
         }
@@ -161,8 +67,8 @@ impl<'o> Table<'o> {
 
     /// Locks the table of this process, if it is free.
     #[inline]
-    pub(crate) fn lock_free(heap: &'o Heap, me: lock::Holder) -> Result<Option<Self>> {
-        let slot = process::slot(&heap.segment, heap.slot())?;
+    pub(crate) fn lock_free(heap: &'o Heap, me: Holder) -> Result<Option<Self>> {
+        let slot = process_table::slot(&heap.segment, heap.slot())?;
         let is_got = lock::try_acquire(&slot.roots_lock, me) || mutation::is("roots: a free lock");
         // Made only then: it lets go of the lock when it is dropped.
         Ok(is_got.then(|| Self { heap, me, slot, is_first: true }))
@@ -253,7 +159,7 @@ impl<'o> Table<'o> {
     }
 
     fn entry(&self, index: u32) -> Result<&'o [AtomicU64]> {
-        words(&self.heap.segment, self.slot)?
+        root_table::words(&self.heap.segment, self.slot)?
             .chunks_exact(ENTRY)
             .nth(index as usize)
             .ok_or(Error::Corrupt("an entry beyond a process's table"))
@@ -261,10 +167,10 @@ impl<'o> Table<'o> {
 
     /// Finds the entries that others emptied; makes the table twice as large if they are few.
     fn make_room(&self) -> Result<()> {
-        let Some((at, bytes)) = table(self.slot) else {
+        let Some((at, bytes)) = root_table::location(self.slot) else {
             return self.copy_to(self.slot, FIRST_SIZE, |entry| Ok(Some(entry)));
         };
-        let words = words(&self.heap.segment, self.slot)?;
+        let words = root_table::words(&self.heap.segment, self.slot)?;
         let mut free = 0;
         let mut found = 0;
         for (index, words) in (1..).zip(words.chunks_exact(ENTRY)) {
@@ -278,7 +184,7 @@ impl<'o> Table<'o> {
             return Ok(());
         }
         self.copy_to(self.slot, bytes * 2, |entry| Ok(Some(entry)))?;
-        op::give(self.heap, at, bytes)
+        memory::free(&self.heap.segment, &self.heap.hints, at, bytes)
     }
 
     /// Gives `slot` a new table of at least `wanted` bytes, no fewer than this one has, with the
@@ -291,9 +197,9 @@ impl<'o> Table<'o> {
     ) -> Result<()> {
         let segment = &self.heap.segment;
         let bytes = memory::rounded(wanted);
-        let at = op::take_needed(self.heap, self.me, bytes)?;
+        let at = allocator::take_needed(self.heap, self.me, bytes)?;
         fault::point("roots: table taken");
-        let old = words(segment, self.slot)?;
+        let old = root_table::words(segment, self.slot)?;
         let new = segment.words(at, bytes / 8)?;
         let mut free = 0;
         for (index, words) in (1..).zip(new.chunks_exact(ENTRY)) {
@@ -323,7 +229,7 @@ impl<'o> Table<'o> {
     }
 }
 
-impl Drop for Table<'_> {
+impl Drop for Roots<'_> {
     fn drop(&mut self) {
         if self.is_first {
             lock::release(&self.slot.roots_lock);
@@ -332,78 +238,34 @@ impl Drop for Table<'_> {
 }
 
 impl Heap {
-    /// Holds the dict that everybody finds, which is made at the first call.
-    pub fn root(&self) -> Result<Root> {
-        let root = &self.segment.header().root;
-        let op = self.op()?;
-        if root.load(Acquire) == 0 {
-            // No part of a transaction that is under way, which may fail.
-            let at = op::take_needed(self, op.me(), object::SIZE)?;
-            object::initialise(&self.segment, at, Kind::Dict)?;
-            object::retain(&self.segment, at)?;
-            fault::point("roots: dict made");
-            if root.compare_exchange(0, at as u64, SeqCst, Relaxed).is_err() {
-                object::forget(&self.segment, at)?;
-                op::give(self, at, object::SIZE)?;
-            }
-            fault::point("roots: dict published");
-        }
-        op.commit()?;
-        // The header keeps its reference for ever, so the object needs no lock to be there.
-        #[expect(clippy::cast_possible_truncation, reason = "64-bit machines only")]
-        let at = root.load(Acquire) as Offset;
-        let held = self.hold(None, || Ok(Some(at)))?;
-        held.ok_or(Error::Corrupt("the heap has lost its root"))
-    }
-
     /// Enters an object to which a reference was added, which is lost again if this fails.
     pub(crate) fn enter(&self, op: &mut Op<'_>, at: Offset, serial: u32) -> Result<Root> {
-        let entered = Table::lock(op, self.slot()).and_then(|table| table.hold(at, serial));
+        let entered = Roots::lock(op, self.slot()).and_then(|roots| roots.hold(at, serial));
         if entered.is_err() {
             op.release(at, serial);
         }
         entered
     }
 
-    /// Holds an object no longer, which is destroyed if nobody else has a reference to it. In a
-    /// transaction that happens when it ends.
-    #[expect(clippy::needless_pass_by_value, reason = "a root is given back once")]
-    pub fn release(&self, root: Root) -> Result<()> {
-        if self.release_shared(&root)? {
-            return Ok(());
-        }
-        let mut op = self.op()?;
-        let table = Table::lock(&op, self.slot())?;
-        let is_held = table.has(&root)?;
-        if is_held {
-            table.release(&root)?;
-        }
-        drop(table);
-        if is_held {
-            op.release(root.at, root.serial);
-        }
-        op.commit()
-    }
-
     /// Holds nothing any more: the process leaves. Handles of it that are on their way stay.
     pub(crate) fn release_all(&self) -> Result<()> {
         let mut op = self.op()?;
-        let table = Table::lock(&op, self.slot())?;
-        if let Some((at, bytes)) = self::table(table.slot) {
-            for words in words(&self.segment, table.slot)?.chunks_exact(ENTRY) {
+        let roots = Roots::lock(&op, self.slot())?;
+        if let Some((at, bytes)) = root_table::location(roots.slot) {
+            for words in root_table::words(&self.segment, roots.slot)?.chunks_exact(ENTRY) {
                 let entry = Entry::read(words);
                 if entry.at != 0 && entry.nonce == 0 {
                     words[0].store(0, Relaxed);
                     op.release(entry.at, entry.serial);
                 }
             }
-            if !has_pins(&self.segment, table.slot) {
-                table.slot.roots.store(0, Release);
+            if !root_table::has_pins(&self.segment, roots.slot) {
+                roots.slot.roots.store(0, Release);
                 fault::point("roots: table withdrawn");
-                op::give(self, at, bytes)?;
+                memory::free(&self.segment, &self.hints, at, bytes)?;
             }
         }
-        drop(table);
+        drop(roots);
         op.commit()
     }
 
@@ -419,10 +281,10 @@ impl Heap {
     /// [`Self::end_duplication`] after the fork, also if that failed. The child's table is not locked.
     pub(crate) fn duplicate_roots(&self, child: &Membership) -> Result<()> {
         let op = self.op()?;
-        let table = Table::lock(&op, self.slot())?;
-        if let Some((_, bytes)) = self::table(table.slot) {
-            let slot = process::slot(&self.segment, child.slot)?;
-            table.copy_to(slot, bytes, |entry| {
+        let roots = Roots::lock(&op, self.slot())?;
+        if let Some((_, bytes)) = root_table::location(roots.slot) {
+            let slot = process_table::slot(&self.segment, child.slot)?;
+            roots.copy_to(slot, bytes, |entry| {
                 // A pin is adopted once, so it stays with the parent.
                 if entry.nonce != 0 {
                     return Ok(None);
@@ -432,15 +294,15 @@ impl Heap {
                 Ok(Some(entry))
             })?;
         }
-        std::mem::forget(table);
+        std::mem::forget(roots);
         op.commit()
     }
 
     /// Lets other threads hold and release again, after a fork, in the parent.
     pub(crate) fn end_duplication(&self) -> Result<()> {
-        let slot = process::slot(&self.segment, self.slot())?;
+        let slot = process_table::slot(&self.segment, self.slot())?;
         let me = self.thread()?.me;
-        if lock::Holder::of(slot.roots_lock.load(Relaxed)) == Some(me) {
+        if Holder::of(slot.roots_lock.load(Relaxed)) == Some(me) {
             lock::release(&slot.roots_lock);
         }
         Ok(())

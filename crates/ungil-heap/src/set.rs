@@ -3,9 +3,8 @@
 //! As in [`crate::dict`], reading needs no lock, each change happens whole or not at all, and the
 //! functions whose names end in `_in` are part of the caller's operation.
 
-use crate::object::{self, Kind};
+use crate::object::{self, Kind, Visit};
 use crate::op::Op;
-use crate::reclaim::Visit;
 use crate::segment::{Offset, Segment};
 use crate::table::{self, Cursor, Found, Probe};
 use crate::value::{self, Value};

@@ -10,10 +10,10 @@ use crate::header::{CHUNK, LANES, PROCESSES};
 use crate::lock::Holder;
 use crate::mark::Reached;
 use crate::object::Kind;
-use crate::process::TAKEN;
+use crate::process_table::TAKEN;
 use crate::segment::Offset;
 use crate::world::Stillness;
-use crate::{Heap, Result, chunk, lane, object, process, verify};
+use crate::{Heap, Result, chunk, lane, object, process_table, verify};
 
 /// What is in a heap.
 #[derive(Clone, Debug)]
@@ -131,13 +131,13 @@ impl Heap {
         }
         let mut attached = Vec::new();
         for (index, &threads) in threads.iter().enumerate() {
-            let slot = process::slot(&self.segment, index)?;
+            let slot = process_table::slot(&self.segment, index)?;
             if slot.state.load(Acquire) == TAKEN {
                 attached.push(Attached {
                     slot: index,
                     pid: slot.pid.load(Relaxed),
                     since: slot.since.load(Relaxed),
-                    is_alive: !process::is_dead(&self.segment, index)?,
+                    is_alive: !process_table::is_dead(&self.segment, index)?,
                     threads,
                 });
             }

@@ -6,9 +6,8 @@
 
 use crate::atomic::Ordering::Relaxed;
 use crate::cells::{self, place};
-use crate::object::{self, Head, Kind};
+use crate::object::{self, Head, Kind, Owned, Visit};
 use crate::op::Op;
-use crate::reclaim::{Owned, Visit};
 use crate::segment::{Offset, Segment};
 use crate::value::{self, Cell, Value};
 use crate::{Error, Heap, Result, fault};

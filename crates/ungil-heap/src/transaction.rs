@@ -21,12 +21,13 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::atomic::Ordering::Relaxed;
 use crate::lock::{self, Holder};
-use crate::op::{Op, Paused, Thread};
-use crate::{Error, Heap, Result, clock, fault, heap, mutation};
+use crate::op::{Op, Paused};
+use crate::thread::{self, Thread};
+use crate::{Error, Heap, Result, fault, mutation};
 
 /// A transaction of this thread. Dropped without [`Transaction::commit`], it has not happened.
 ///
@@ -57,7 +58,7 @@ impl Heap {
             if thread.is_busy() {
                 return Err(Error::Misuse("a transaction cannot be part of a single change"));
             }
-            if heap::is_in_any_transaction() {
+            if thread::is_in_any_transaction() {
                 return Err(Error::Misuse(
                     "this thread is in a transaction of another heap: end it before, because two \
                      that are begun in opposite order would wait for each other for ever",
@@ -77,32 +78,6 @@ impl Heap {
         thread.transactions.set(level + 1);
         fault::point("transaction: begun");
         Ok(Transaction { heap: self.itself(), op, level: level + 1 })
-    }
-
-    /// Asks whoever knows, if this thread has transactions under way or had some that were left.
-    pub(crate) fn may_go_on(&self, thread: &Thread) -> Result<()> {
-        let is_asked = thread.transactions.get() > 0 || thread.left.get() > 0;
-        if is_asked && thread.is_between_operations() { self.pause().may_go_on() } else { Ok(()) }
-    }
-
-    /// Whether this thread is in a transaction.
-    #[inline]
-    pub fn is_in_transaction(&self) -> bool {
-        self.transactions.load(Relaxed) > 0
-            && self.thread().is_ok_and(|thread| thread.transactions.get() > 0)
-    }
-
-    /// Refuses to wait for something of the user's in a transaction.
-    #[inline]
-    pub(crate) fn may_wait(&self, deadline: Option<Instant>) -> Result<()> {
-        let would_wait = || deadline.is_none_or(|end| end > clock::now());
-        if self.is_in_transaction() && would_wait() {
-            return Err(Error::Misuse(
-                "a lock is taken before the transaction begins, not in it: who has it may be \
-                 waiting for the transaction to end",
-            ));
-        }
-        Ok(())
     }
 
     fn be_alone(&self, me: Holder) -> Result<()> {

@@ -7,7 +7,7 @@ use crate::header::CHUNK;
 use crate::mark::{Reached, Use};
 use crate::segment::Segment;
 use crate::world::Stillness;
-use crate::{Error, Heap, Result, object, slab};
+use crate::{Error, Heap, Result, object, size_class, slab};
 
 /// What a heap that is whole has in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +66,8 @@ pub(crate) fn count(segment: &Segment, reached: &Reached) -> Result<Verified> {
         let taken: usize = bits.iter().map(|word| word.load(Relaxed).count_ones() as usize).sum();
         match *used {
             Use::Slab(class) => {
-                let (size, capacity) = (slab::SIZES[usize::from(class)], slab::capacity(class));
+                let (size, capacity) =
+                    (size_class::SIZES[usize::from(class)], size_class::capacity(class));
                 let beyond = beyond(bits.iter().map(|word| word.load(Relaxed)), capacity);
                 let reached: usize = marks.iter().map(|word| word.count_ones() as usize).sum();
                 found.stray_bits += beyond;

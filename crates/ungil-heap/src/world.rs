@@ -17,7 +17,7 @@ use crate::atomic::{
 use crate::header::LANES;
 use crate::lane::{self, IDLE, Lane};
 use crate::lock::{self, Holder, Liveness};
-use crate::process::{self, FREE};
+use crate::process_table::{self, FREE};
 use crate::{Error, Heap, Result, clock, fault, mutation};
 
 /// How long others stand at the gate for somebody who is busy.
@@ -98,7 +98,7 @@ impl<'h> Stillness<'h> {
         let owner = lane.owner.load(SeqCst);
         let Some(slot) = (owner as usize).checked_sub(1) else { return Ok(()) };
         in_total_order();
-        let is_free = process::slot(&self.heap.segment, slot)?.state.load(SeqCst) == FREE;
+        let is_free = process_table::slot(&self.heap.segment, slot)?.state.load(SeqCst) == FREE;
         in_total_order();
         // The same owner in the same generation: nobody gave the lane back meanwhile, and it belongs
         // to the process that was looked at, not to a later one in its place.

@@ -12,7 +12,7 @@ use ungil_heap::deque::{self, End};
 use ungil_heap::segment::Offset;
 use ungil_heap::table::Cursor;
 use ungil_heap::value::{self, Cell, Text, Value};
-use ungil_heap::{Heap, dict, reclaim, set};
+use ungil_heap::{Heap, dict, object, set};
 
 fn keys() -> Vec<Value<'static>> {
     let mut keys = Vec::new();
@@ -101,7 +101,7 @@ proptest! {
         // The ring is not at the beginning of its cells.
         deque::pop(&heap, at, End::Left).unwrap();
         wounds.inflict(&heap, at);
-        drop(reclaim::owned(heap.segment(), at, &mut |_| Ok(())));
+        drop(object::owned(heap.segment(), at, &mut |_| Ok(())));
         for value in values.iter().take(3).chain([&long]) {
             drop(deque::all(&heap, at));
             drop((-40..40).map(|index| deque::get(&heap, at, index)).collect::<Vec<_>>());

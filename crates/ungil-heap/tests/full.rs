@@ -12,7 +12,7 @@ use support::{Child, End};
 use ungil_heap::deque;
 use ungil_heap::header::MIN_SIZE;
 use ungil_heap::roots::Root;
-use ungil_heap::slab::SIZES;
+use ungil_heap::size_class::SIZES;
 use ungil_heap::slice::Slice;
 use ungil_heap::value::Value;
 use ungil_heap::{Error, Heap, dict, list};

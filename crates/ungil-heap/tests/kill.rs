@@ -12,7 +12,7 @@ use support::{Child, End, every_step, settle};
 use ungil_heap::lock::Sleep;
 use ungil_heap::object::{self, BODY, Kind};
 use ungil_heap::op::Op;
-use ungil_heap::process::{self, TAKEN};
+use ungil_heap::process_table::{self, TAKEN};
 use ungil_heap::segment::Offset;
 use ungil_heap::{Error, Heap, Result, fault};
 
@@ -322,7 +322,7 @@ fn attaching_and_leaving_can_be_killed_at_every_step() {
         |heap, &at| {
             heap.clean().unwrap();
             let is_taken = |index: &usize| {
-                process::slot(heap.segment(), *index).unwrap().state.load(Relaxed) == TAKEN
+                process_table::slot(heap.segment(), *index).unwrap().state.load(Relaxed) == TAKEN
             };
             assert_eq!((0..10).filter(is_taken).collect::<Vec<_>>(), [heap.slot()]);
             body(heap, at)[0] == 1

@@ -18,7 +18,7 @@ use ungil_heap::header::MIN_SIZE;
 use ungil_heap::lock::Acquired;
 use ungil_heap::op::Op;
 use ungil_heap::segment::Offset;
-use ungil_heap::slab::SIZES;
+use ungil_heap::size_class::SIZES;
 use ungil_heap::slice::Slice;
 use ungil_heap::sync::barrier::{self, Outcome};
 use ungil_heap::sync::{bounded, condition, event, lock, semaphore};

@@ -15,7 +15,7 @@ use ungil_heap::lane;
 use ungil_heap::lock::{Acquired, Holder, Sleep, acquire};
 use ungil_heap::object::{self, BODY, Kind};
 use ungil_heap::op::Op;
-use ungil_heap::process::{self, FREE, LEFT, TAKEN};
+use ungil_heap::process_table::{self, FREE, LEFT, TAKEN};
 use ungil_heap::segment::Offset;
 use ungil_heap::{Error, Heap};
 
@@ -61,7 +61,7 @@ fn sleep_for_ever() {
 
 /// The slots that are taken.
 fn slots(heap: &Heap) -> Vec<usize> {
-    let state = |index| process::slot(heap.segment(), index).unwrap().state.load(Relaxed);
+    let state = |index| process_table::slot(heap.segment(), index).unwrap().state.load(Relaxed);
     (0..PROCESSES).filter(|index| state(*index) == TAKEN).collect()
 }
 
@@ -150,7 +150,7 @@ fn a_child_has_a_place_and_lanes_of_its_own() {
     let at = object(&heap);
     let child = Child::fork(&heap, || {
         heap.change(|op| op.lock(at).and_then(|()| op.store(at + BODY, 1))).unwrap();
-        let pid = process::slot(heap.segment(), heap.slot()).unwrap().pid.load(Relaxed);
+        let pid = process_table::slot(heap.segment(), heap.slot()).unwrap().pid.load(Relaxed);
         assert_eq!(pid, std::process::id());
         let lanes = |owner: usize| {
             let owner_of = |index| lane::lane(heap.segment(), index).unwrap().owner.load(Relaxed);
@@ -205,7 +205,7 @@ fn a_place_for_a_child_that_was_never_forked_becomes_free_and_is_no_death() {
     drop(place);
     assert_eq!(heap.clean().unwrap(), 1);
     assert_eq!(heap.segment().header().deaths.load(Relaxed), 0);
-    let state = &process::slot(heap.segment(), slot).unwrap().state;
+    let state = &process_table::slot(heap.segment(), slot).unwrap().state;
     assert_eq!(state.load(SeqCst), FREE);
 }
 
@@ -213,7 +213,7 @@ fn a_place_for_a_child_that_was_never_forked_becomes_free_and_is_no_death() {
 fn a_table_full_of_dead_processes_has_room_for_a_child() {
     let heap = heap(SIZE);
     for index in 1..PROCESSES {
-        let slot = process::slot(heap.segment(), index).unwrap();
+        let slot = process_table::slot(heap.segment(), index).unwrap();
         slot.state.store(if index % 2 == 0 { TAKEN } else { LEFT }, SeqCst);
     }
     let child = Child::fork(&heap, || {

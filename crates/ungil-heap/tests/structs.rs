@@ -84,7 +84,7 @@ fn an_object_with_damaged_words_is_an_error_or_another_one() {
             let kept = word(index).swap(value, std::sync::atomic::Ordering::Relaxed);
             drop(structs::get(&heap, at, SCHEMA, 1));
             drop(structs::all(&heap, at, SCHEMA));
-            drop(ungil_heap::reclaim::owned(heap.segment(), at, &mut |_| Ok(())));
+            drop(ungil_heap::object::owned(heap.segment(), at, &mut |_| Ok(())));
             word(index).store(kept, std::sync::atomic::Ordering::Relaxed);
         }
     }

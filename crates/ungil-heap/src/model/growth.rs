@@ -3,11 +3,11 @@
 use loom::thread;
 
 use super::*;
-use crate::op;
+use crate::allocator;
 
 /// Takes memory, which is there, and writes to it.
 fn take(heap: &Heap, bytes: usize) -> Offset {
-    let at = op::take(heap, heap.thread().unwrap().me, bytes).unwrap();
+    let at = allocator::take(heap, heap.thread().unwrap().me, bytes).unwrap();
     assert!(heap.segment().has_memory(at, bytes), "there is no memory");
     heap.segment().word(at).unwrap().store(7, Relaxed);
     at

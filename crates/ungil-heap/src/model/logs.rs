@@ -3,7 +3,7 @@
 use loom::thread;
 
 use super::*;
-use crate::{lane, op};
+use crate::{allocator, lane, memory};
 
 /// So many changes find no room in the beginning of a log.
 const MANY: u64 = 20;
@@ -57,12 +57,12 @@ const FAILED: Model = Model::new(2, |segment| {
         let heap = second.heap();
         thread::spawn(move || {
             let bytes = 2 * lane::LEAST_MORE;
-            let block = op::take(&heap, heap.thread().unwrap().me, bytes).unwrap();
+            let block = allocator::take(&heap, heap.thread().unwrap().me, bytes).unwrap();
             let word = heap.segment().word(block).unwrap();
             word.store(7, Relaxed);
             thread::yield_now();
             assert_eq!(word.load(Relaxed), 7, "two have the same memory");
-            op::give(&heap, block, bytes).unwrap();
+            memory::free(heap.segment(), &heap.hints, block, bytes).unwrap();
         })
     };
     let mut op = heap.op().unwrap();

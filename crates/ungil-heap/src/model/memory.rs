@@ -8,7 +8,7 @@ use loom::thread;
 
 use super::*;
 use crate::chunk::{self, State};
-use crate::{Error, memory, op};
+use crate::{Error, allocator, memory};
 
 /// Who has which memory, as the threads of a model say.
 struct Ledger {
@@ -54,7 +54,7 @@ impl Ledger {
 }
 
 fn take(heap: &Heap, ledger: &Ledger, bytes: usize) -> Option<Offset> {
-    match op::take(heap, heap.thread().unwrap().me, bytes) {
+    match allocator::take(heap, heap.thread().unwrap().me, bytes) {
         Ok(at) => {
             ledger.enter(at, bytes);
             Some(at)
@@ -66,7 +66,7 @@ fn take(heap: &Heap, ledger: &Ledger, bytes: usize) -> Option<Offset> {
 
 fn give(heap: &Heap, ledger: &Ledger, at: Offset, bytes: usize) {
     ledger.leave(at, bytes);
-    op::give(heap, at, bytes).expect("who has memory can free it");
+    memory::free(heap.segment(), &heap.hints, at, bytes).expect("who has memory can free it");
 }
 
 /// Takes memory and gives it back, if there is any.

@@ -12,9 +12,9 @@ mod lanes;
 mod logs;
 mod memory;
 mod pins;
+mod roots;
 mod semaphores;
 mod standstill;
-mod tables;
 mod transactions;
 mod versions;
 mod waiters;
@@ -31,7 +31,7 @@ use crate::object::{self, BODY};
 use crate::op::Op;
 use crate::roots::Root;
 use crate::segment::{Offset, Room, Segment};
-use crate::{Heap, heap, mutation, sync};
+use crate::{Heap, mutation, sync};
 
 /// Threads, and what they must never do.
 struct Model {
@@ -81,7 +81,7 @@ impl Model {
         let checked = catch_unwind(AssertUnwindSafe(check));
         eprintln!("{count:?} in {:?}", begun.elapsed());
         if let Err(failure) = checked {
-            heap::forget_threads();
+            crate::thread::forget_threads();
             std::mem::forget(futex::sleepers(Sleepers::Short));
             resume_unwind(failure);
         }

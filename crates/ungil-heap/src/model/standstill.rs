@@ -7,9 +7,9 @@ use loom::thread;
 use super::*;
 use crate::atomic::Ordering::{Release, SeqCst};
 use crate::lane::{BUSY, IDLE};
-use crate::process::{FREE, TAKEN};
+use crate::process_table::{FREE, TAKEN};
 use crate::world::Stillness;
-use crate::{gate, lane, process};
+use crate::{gate, lane, process_table};
 
 /// Looks twice while the world stands still: nothing is half done, and nothing changes.
 fn look(heap: &Heap, at: Offset) {
@@ -114,7 +114,7 @@ const FOLLOWED: Model = Model::new(3, |segment| {
     let other = {
         let segment = segment.clone();
         thread::spawn(move || {
-            let (busy, slot_of) = (lane::lane(&segment, lane), process::slot(&segment, slot));
+            let (busy, slot_of) = (lane::lane(&segment, lane), process_table::slot(&segment, slot));
             let (busy, slot_of) = (busy.unwrap(), slot_of.unwrap());
             busy.state.store(IDLE, SeqCst);
             lane::give_back(busy);

@@ -16,7 +16,7 @@ use crate::header::{
 };
 use crate::lane::Lane;
 use crate::object::{BODY, Head, SIZE};
-use crate::process::Slot;
+use crate::process_table::Slot;
 use crate::{Error, Result};
 
 /// A number of bytes from the beginning of the segment; 0 is nothing.

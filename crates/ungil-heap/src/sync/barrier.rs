@@ -21,8 +21,8 @@ use crate::monitor::Slept;
 use crate::object::{self, BODY};
 use crate::op::Op;
 use crate::segment::Offset;
+use crate::sync::sort::{self, Sort};
 use crate::sync::waiters::{self, State, Waiter};
-use crate::sync::{self, Sort};
 use crate::{Error, Heap, Result, fault, mutation};
 
 const PARTIES: usize = BODY + 24;
@@ -49,13 +49,13 @@ pub fn create(op: &mut Op<'_>, parties: u32) -> Result<Offset> {
     if parties == 0 || parties > MOST {
         return Err(Error::Misuse("a barrier is for 1 to 4095 parties"));
     }
-    let at = sync::create(op, Sort::Barrier, object::SIZE)?;
+    let at = sort::create(op, Sort::Barrier, object::SIZE)?;
     op.heap().segment().word(at + PARTIES)?.store(u64::from(parties), Relaxed);
     Ok(at)
 }
 
 fn word(heap: &Heap, at: Offset) -> Result<u64> {
-    Ok(sync::head(heap, at, Sort::Barrier)?.body[3].load(Relaxed))
+    Ok(sort::head(heap, at, Sort::Barrier)?.body[3].load(Relaxed))
 }
 
 /// How many must come.
@@ -71,7 +71,7 @@ pub fn is_broken(heap: &Heap, at: Offset) -> Result<bool> {
 
 /// How many have come and wait.
 pub fn waiting(heap: &Heap, at: Offset) -> Result<usize> {
-    sync::head(heap, at, Sort::Barrier)?;
+    sort::head(heap, at, Sort::Barrier)?;
     let all = heap.read(at, || waiters::all(heap.segment(), at))?;
     Ok(all.iter().filter(|waiter| is_inside(**waiter)).count())
 }

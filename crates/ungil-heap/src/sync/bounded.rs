@@ -2,7 +2,7 @@
 //!
 //! Every unit is a lock word behind the head that names who has it, so one instruction takes a unit
 //! and one gives it back, and the units of a dead process are there for who finds no free one.
-//! Units count places that somebody occupies: connections, slots, seats.
+//! Units count places that somebody occupies: connections, licences, seats.
 //!
 //! The body: a word that changes whenever a unit is given back while somebody waits (bit 31:
 //! somebody waits), and the number of units.
@@ -15,10 +15,10 @@ use crate::atomic::{
     in_total_order,
 };
 use crate::lock::{self, Acquired, Holder};
-use crate::monitor::{self, Owner, Slept, sleep};
+use crate::monitor::{self, Owner, Slept, may_wait, sleep};
 use crate::op::Op;
 use crate::segment::{Offset, Segment};
-use crate::sync::{self, Sort};
+use crate::sync::sort::{self, Sort};
 use crate::{Error, Heap, Result, clock, fault, mutation, object};
 
 const WAITED: u32 = 1 << 31;
@@ -35,7 +35,7 @@ pub fn create(op: &mut Op<'_>, units: u32) -> Result<Offset> {
     if units > MOST {
         return Err(Error::Misuse("a bounded semaphore has at most 65,536 units"));
     }
-    let at = sync::create(op, Sort::BoundedSemaphore, object::SIZE + units as usize * 4)?;
+    let at = sort::create(op, Sort::BoundedSemaphore, object::SIZE + units as usize * 4)?;
     let segment = op.heap().segment();
     segment.word32(at + object::BODY + 4)?.store(units, Relaxed);
     for index in 0..units as usize {
@@ -58,7 +58,7 @@ fn count(segment: &Segment, at: Offset) -> Result<usize> {
 }
 
 fn units(heap: &Heap, at: Offset) -> Result<impl Iterator<Item = Result<&AtomicU32>>> {
-    sync::head(heap, at, Sort::BoundedSemaphore)?;
+    sort::head(heap, at, Sort::BoundedSemaphore)?;
     let segment = heap.segment();
     let count = count(segment, at)?;
     Ok((0..count).map(move |index| segment.word32(at + object::SIZE + index * 4)))
@@ -87,7 +87,7 @@ pub fn holders(heap: &Heap, at: Offset) -> Result<Vec<Owner>> {
 /// Takes a unit, one of a dead owner if need be; `None`: there was none before the deadline.
 pub fn acquire(heap: &Heap, at: Offset, deadline: Option<Instant>) -> Result<Option<Acquired>> {
     let me = heap.me()?;
-    heap.may_wait(deadline)?;
+    may_wait(heap, deadline)?;
     for _ in 0..SPINS {
         if take(heap, at, me)? {
             return Ok(Some(Acquired::Free));

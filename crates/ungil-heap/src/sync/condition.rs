@@ -11,12 +11,11 @@ use std::time::Instant;
 use crate::atomic::Ordering::Relaxed;
 use crate::lock::{Acquired, Holder, Liveness};
 use crate::monitor::{self, Owner, Slept};
-use crate::object::{self, BODY, Head, Kind};
+use crate::object::{self, BODY, Head, Kind, Owned, Visit};
 use crate::op::Op;
-use crate::reclaim::{Owned, Visit};
 use crate::segment::{Offset, Segment};
+use crate::sync::sort::{self, Sort};
 use crate::sync::waiters::{self, State, Waiter};
-use crate::sync::{self, Sort};
 use crate::{Error, Heap, Result, fault, mutation};
 
 /// Where the offset of the lock is, or 0.
@@ -29,21 +28,21 @@ const LOCK: usize = BODY + 24;
 pub fn create(op: &mut Op<'_>, lock: Option<Offset>) -> Result<Offset> {
     if let Some(lock) = lock {
         let is_sync = object::head(op.heap().segment(), lock)?.kind()? == Kind::Sync;
-        if !is_sync || !matches!(sync::sort(op.heap().segment(), lock)?, Sort::Lock | Sort::RLock) {
+        if !is_sync || !matches!(sort::sort(op.heap().segment(), lock)?, Sort::Lock | Sort::RLock) {
             return Err(Error::Misuse("a condition needs a Lock or an RLock"));
         }
         op.retain(lock)?;
     }
-    let at = sync::create(op, Sort::Condition, object::SIZE)?;
+    let at = sort::create(op, Sort::Condition, object::SIZE)?;
     op.heap().segment().word(at + LOCK)?.store(lock.unwrap_or(0) as u64, Relaxed);
     Ok(at)
 }
 
 /// The object whose lock it is under; whether the same thread can take it again.
 pub fn lock(heap: &Heap, at: Offset) -> Result<(Offset, bool)> {
-    match offset(sync::head(heap, at, Sort::Condition)?) {
+    match offset(sort::head(heap, at, Sort::Condition)?) {
         0 => Ok((at, true)),
-        lock => Ok((lock, sync::sort(heap.segment(), lock)? == Sort::RLock)),
+        lock => Ok((lock, sort::sort(heap.segment(), lock)? == Sort::RLock)),
     }
 }
 
@@ -180,7 +179,7 @@ fn withdraw(heap: &Heap, at: Offset, me: Holder, is_unwanted: bool) -> Result<bo
 pub fn notify(heap: &Heap, at: Offset, count: usize) -> Result<usize> {
     monitor::held(heap, lock(heap, at)?.0)?;
     // Nobody joins without the lock, which the caller has.
-    if sync::head(heap, at, Sort::Condition)?.body[1].load(Relaxed) == 0 {
+    if sort::head(heap, at, Sort::Condition)?.body[1].load(Relaxed) == 0 {
         return Ok(0);
     }
     let mut op = heap.op()?;
@@ -216,7 +215,7 @@ fn answer(heap: &Heap, waiters: &mut Vec<Waiter>, count: usize) -> Result<Vec<Wa
 
 /// Who waits, the longest first.
 pub fn waiting(heap: &Heap, at: Offset) -> Result<Vec<Owner>> {
-    sync::head(heap, at, Sort::Condition)?;
+    sort::head(heap, at, Sort::Condition)?;
     let all = heap.read(at, || waiters::all(heap.segment(), at))?;
     let waiting = all.iter().filter(|waiter| waiter.state == State::Waiting);
     waiting.map(|waiter| monitor::owner(heap, waiter.holder)).collect()

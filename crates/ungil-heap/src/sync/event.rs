@@ -15,10 +15,10 @@ use crate::atomic::{
     AtomicU32,
     Ordering::{Acquire, Relaxed, SeqCst},
 };
-use crate::monitor::{Slept, sleep};
+use crate::monitor::{Slept, may_wait, sleep};
 use crate::op::Op;
 use crate::segment::Offset;
-use crate::sync::{self, Sort};
+use crate::sync::sort::{self, Sort};
 use crate::{Heap, Result, fault, lock, mutation, object};
 
 const SET: u32 = 1;
@@ -27,11 +27,11 @@ const WAITED: u32 = 1 << 31;
 
 /// A new event that is not set.
 pub fn create(op: &mut Op<'_>) -> Result<Offset> {
-    sync::create(op, Sort::Event, object::SIZE)
+    sort::create(op, Sort::Event, object::SIZE)
 }
 
 fn word(heap: &Heap, at: Offset) -> Result<&AtomicU32> {
-    sync::head(heap, at, Sort::Event)?;
+    sort::head(heap, at, Sort::Event)?;
     heap.segment().word32(at + object::BODY)
 }
 
@@ -72,7 +72,7 @@ pub fn wait(heap: &Heap, at: Offset, deadline: Option<Instant>) -> Result<bool> 
         if seen & SET != 0 || (seen ^ first) & !(WAITED | SET) != 0 {
             return Ok(true);
         }
-        heap.may_wait(deadline)?;
+        may_wait(heap, deadline)?;
         if seen & WAITED == 0
             && word.compare_exchange(seen, seen | WAITED, SeqCst, Relaxed).is_err()
         {

@@ -7,14 +7,14 @@ use crate::Result;
 use crate::object;
 use crate::op::Op;
 use crate::segment::Offset;
-use crate::sync::{self, Sort};
+use crate::sync::sort::{self, Sort};
 
 /// A new lock.
 pub fn create(op: &mut Op<'_>) -> Result<Offset> {
-    sync::create(op, Sort::Lock, object::SIZE)
+    sort::create(op, Sort::Lock, object::SIZE)
 }
 
 /// A new lock that its holder can take again.
 pub fn create_reentrant(op: &mut Op<'_>) -> Result<Offset> {
-    sync::create(op, Sort::RLock, object::SIZE)
+    sort::create(op, Sort::RLock, object::SIZE)
 }

@@ -17,11 +17,9 @@
 //! All times are points of [`std::time::Instant`]; no deadline is for ever, one that has passed is
 //! not at all.
 
-use crate::object::{self, Head, Kind};
-use crate::op::Op;
-use crate::reclaim::{Owned, Visit};
+use crate::Result;
+use crate::object::{self, Owned, Visit};
 use crate::segment::{Offset, Segment};
-use crate::{Error, Heap, Result};
 
 pub mod barrier;
 pub mod bounded;
@@ -29,77 +27,20 @@ pub mod condition;
 pub mod event;
 pub mod lock;
 pub mod semaphore;
+mod sort;
 pub(crate) mod waiters;
 
-/// What an object of [`Kind::Sync`] is: its flags.
-#[repr(u8)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Sort {
-    /// Held by one; released by anybody.
-    Lock = 1,
-    /// Held by one thread as often as it likes.
-    RLock = 2,
-    /// A lock, and those who wait for something to become true under it.
-    Condition = 3,
-    /// A number of units without owners.
-    Semaphore = 4,
-    /// A fixed number of units, each with its owner.
-    BoundedSemaphore = 5,
-    /// Set or not.
-    Event = 6,
-    /// Lets a number of parties go on together.
-    Barrier = 7,
-}
-
-impl Sort {
-    const ALL: [Self; 7] = [
-        Self::Lock,
-        Self::RLock,
-        Self::Condition,
-        Self::Semaphore,
-        Self::BoundedSemaphore,
-        Self::Event,
-        Self::Barrier,
-    ];
-}
-
-/// What the object at `at` is.
-///
-/// # Errors
-/// [`Error::Corrupt`] if it is none of these.
-pub fn sort(segment: &Segment, at: Offset) -> Result<Sort> {
-    let head = object::head(segment, at)?;
-    if head.kind()? != Kind::Sync {
-        return Err(head.mistaken("an object is nothing to wait for"));
-    }
-    let flags = head.flags();
-    let sort = Sort::ALL.into_iter().find(|sort| *sort as u32 == flags);
-    sort.ok_or(Error::Corrupt("something to wait for of an unknown sort"))
-}
-
-/// The head of the object at `at`, which is of this sort.
-fn head(heap: &Heap, at: Offset, wanted: Sort) -> Result<&Head> {
-    if sort(heap.segment(), at)? != wanted {
-        return Err(Error::Corrupt("something to wait for is of another sort"));
-    }
-    object::head(heap.segment(), at)
-}
-
-/// A new object of a sort, with a body of zeros.
-fn create(op: &mut Op<'_>, sort: Sort, bytes: usize) -> Result<Offset> {
-    let at = op.create(Kind::Sync, bytes)?;
-    object::head(op.heap().segment(), at)?.set_flags(sort as u32);
-    Ok(at)
-}
+pub use sort::{Sort, sort};
 
 /// Calls `visit` with all that the object at `at` owns.
 pub fn owned(segment: &Segment, at: Offset, visit: &mut Visit<'_>) -> Result<()> {
-    let bytes = match sort(segment, at)? {
+    let sort = sort(segment, at)?;
+    let bytes = match sort {
         Sort::BoundedSemaphore => bounded::size(segment, at)?,
         _ => object::SIZE,
     };
     visit(Owned::Block { at, bytes })?;
-    match sort(segment, at)? {
+    match sort {
         Sort::Condition => {
             waiters::owned(segment, at, visit)?;
             condition::owned(segment, at, visit)

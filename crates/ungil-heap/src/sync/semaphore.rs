@@ -10,10 +10,10 @@ use crate::atomic::{
     AtomicU32,
     Ordering::{Acquire, Relaxed, SeqCst},
 };
-use crate::monitor::{Slept, sleep};
+use crate::monitor::{Slept, may_wait, sleep};
 use crate::op::Op;
 use crate::segment::Offset;
-use crate::sync::{self, Sort};
+use crate::sync::sort::{self, Sort};
 use crate::{Error, Heap, Result, fault, lock, mutation, object};
 
 const WAITED: u32 = 1 << 31;
@@ -30,13 +30,13 @@ pub fn create(op: &mut Op<'_>, units: u32) -> Result<Offset> {
     if units > MOST {
         return Err(Error::Misuse("a semaphore has fewer than 2^31 units"));
     }
-    let at = sync::create(op, Sort::Semaphore, object::SIZE)?;
+    let at = sort::create(op, Sort::Semaphore, object::SIZE)?;
     op.heap().segment().word32(at + object::BODY)?.store(units, Relaxed);
     Ok(at)
 }
 
 fn word(heap: &Heap, at: Offset) -> Result<&AtomicU32> {
-    sync::head(heap, at, Sort::Semaphore)?;
+    sort::head(heap, at, Sort::Semaphore)?;
     heap.segment().word32(at + object::BODY)
 }
 
@@ -48,7 +48,7 @@ pub fn value(heap: &Heap, at: Offset) -> Result<u32> {
 /// Takes a unit; false: there was none before the deadline.
 pub fn acquire(heap: &Heap, at: Offset, deadline: Option<Instant>) -> Result<bool> {
     let word = word(heap, at)?;
-    heap.may_wait(deadline)?;
+    may_wait(heap, deadline)?;
     for _ in 0..SPINS {
         let seen = word.load(Relaxed);
         if seen & !WAITED == 0 {

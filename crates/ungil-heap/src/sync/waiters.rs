@@ -14,9 +14,8 @@ use crate::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::lane;
 use crate::lock::{self, Holder, Liveness};
 use crate::monitor::{Slept, sleep};
-use crate::object::{self, BODY, Head};
+use crate::object::{self, BODY, Head, Owned, Visit};
 use crate::op::Op;
-use crate::reclaim::{Owned, Visit};
 use crate::segment::{Offset, Segment};
 use crate::{Error, Heap, Result, mutation};
 

@@ -12,11 +12,12 @@
 //! A block belongs to one cell and is freed when the cell is overwritten. It holds the bytes of a
 //! string, the magnitude of an integer, or what [`super::encode`] made.
 
-use super::{SHORT, Text, Value, code, equal};
+use super::number::{self, Number};
+use super::{SHORT, Text, Value, code};
 use crate::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::header::CHUNK;
+use crate::object::{Owned, Visit};
 use crate::op::Op;
-use crate::reclaim::{Owned, Visit};
 use crate::segment::{Offset, Segment};
 use crate::{Error, Result, chunk, fault};
 
@@ -233,11 +234,11 @@ pub fn store(op: &mut Op, value: &Value) -> Result<Cell> {
         Value::Str(text) => block(op, Tag::STR, text),
         Value::Bytes(text) => block(op, Tag::BYTES, text),
         Value::BigInt { negative, magnitude } => {
-            if let equal::Number::Int(number) = equal::integer(*negative, magnitude) {
+            if let Number::Int(number) = number::integer(*negative, magnitude) {
                 return Ok(Cell::from(number));
             }
             let tag = if *negative { Tag::NEGATIVE } else { Tag::POSITIVE };
-            block(op, tag, equal::trimmed(magnitude))
+            block(op, tag, number::trimmed(magnitude))
         }
         _ => {
             let (code, objects) = code::encode_with_objects(value)?;

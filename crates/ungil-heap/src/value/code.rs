@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 
-use super::{DEPTH, NESTED_TOO_DEEP, Text, Value};
-use crate::reclaim::{Owned, Visit};
+use super::{ALIAS, DEPTH, NESTED_TOO_DEEP, Text, Value};
+use crate::object::{Owned, Visit};
 use crate::segment::Offset;
 use crate::{Error, Result, stack};
 
@@ -207,6 +207,15 @@ pub(super) fn objects(code: &[u8], visit: &mut Visit<'_>) -> Result<()> {
         }
     }
     if left.is_empty() { Ok(()) } else { Err(MALFORMED) }
+}
+
+/// The value that an alias equals.
+#[inline]
+pub(super) fn alias<'v>(value: &'v Value) -> Option<Value<'v>> {
+    match value {
+        Value::Extension { kind, key, .. } if kind & ALIAS != 0 => decode(key).ok(),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::cell::Tag;
-use super::equal::{Number, alias, number};
-use super::{Cell, DEPTH, Value};
+use super::cell::{Cell, Tag};
+use super::code::alias;
+use super::number::{Number, number};
+use super::{DEPTH, Value};
 
 /// What is added to the hash of each type, so that values of different types differ.
 const NONE: u64 = 0x9e37_79b9_7f4a_7c15;

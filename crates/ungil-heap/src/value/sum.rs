@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::Value;
-use super::equal::trimmed;
+use super::number::trimmed;
 use crate::{Error, Result};
 
 /// The sum of two numbers.

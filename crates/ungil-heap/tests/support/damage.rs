@@ -4,8 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use proptest::prelude::*;
 use ungil_heap::Heap;
-use ungil_heap::object::BODY;
-use ungil_heap::reclaim::{self, Owned};
+use ungil_heap::object::{self, BODY, Owned};
 use ungil_heap::segment::Offset;
 
 /// A word that is wrong, or wrong in few bits only.
@@ -35,7 +34,7 @@ pub fn wounds() -> impl Strategy<Value = Wounds> {
 /// Words that an object is made of: those of its body, and of the blocks that it owns.
 fn words(heap: &Heap, at: Offset) -> Vec<Offset> {
     let mut words: Vec<Offset> = (0..4).map(|word| at + BODY + word * 8).collect();
-    reclaim::owned(heap.segment(), at, &mut |owned| {
+    object::owned(heap.segment(), at, &mut |owned| {
         if let Owned::Block { at: block, bytes } = owned
             && block != at
         {

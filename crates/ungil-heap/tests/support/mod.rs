@@ -9,8 +9,7 @@ use ungil_heap::chunk::{self, State};
 use ungil_heap::header::CHUNK;
 use ungil_heap::lock::Sleep;
 use ungil_heap::segment::Offset;
-use ungil_heap::slab;
-use ungil_heap::{Heap, Result};
+use ungil_heap::{Heap, Result, size_class, slab};
 
 /// Keeps forks of different tests apart: a child must not inherit what another one's parent just
 /// opened for it.
@@ -55,7 +54,7 @@ pub fn taken(heap: &Heap) -> usize {
             State::Slab(class) | State::Retiring(class) => {
                 let bitmap = slab::bitmap(segment, at).unwrap();
                 let blocks: u32 = bitmap.iter().map(|word| word.load(Relaxed).count_ones()).sum();
-                bytes += blocks as usize * slab::SIZES[usize::from(class)];
+                bytes += blocks as usize * size_class::SIZES[usize::from(class)];
             }
             State::Run(chunks) => {
                 length = chunks;

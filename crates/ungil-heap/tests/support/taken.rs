@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use proptest::prelude::*;
 use ungil_heap::chunk::{self, State};
 use ungil_heap::header::CHUNK;
-use ungil_heap::reclaim::{self, Owned};
+use ungil_heap::object::{self, Owned};
 use ungil_heap::segment::Offset;
 use ungil_heap::value::{Text, Value};
-use ungil_heap::{Heap, memory, slab};
+use ungil_heap::{Heap, memory, size_class, slab};
 
 /// Every block that is taken, and its size.
 pub fn taken(heap: &Heap) -> BTreeMap<Offset, usize> {
@@ -27,7 +27,7 @@ pub fn taken(heap: &Heap) -> BTreeMap<Offset, usize> {
                 continue;
             }
             State::Slab(class) | State::Retiring(class) => {
-                let size = slab::SIZES[usize::from(class)];
+                let size = size_class::SIZES[usize::from(class)];
                 for (number, word) in slab::bitmap(segment, index).unwrap().iter().enumerate() {
                     for bit in (0..64).filter(|bit| word.load(Relaxed) >> bit & 1 == 1) {
                         taken.insert(start + (number * 64 + bit) * size, size);
@@ -49,7 +49,7 @@ pub fn owned(heap: &Heap, roots: &[Offset]) -> BTreeMap<Offset, usize> {
         if owned.contains_key(&object) {
             continue;
         }
-        reclaim::owned(heap.segment(), object, &mut |found| {
+        object::owned(heap.segment(), object, &mut |found| {
             match found {
                 Owned::Block { at, bytes } => {
                     let twice = owned.insert(at, memory::rounded(bytes));

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use ungil_heap::heap::Reserved;
+use ungil_heap::fork::Reserved;
 
 use super::attached;
 use super::errors::raised;

@@ -317,7 +317,7 @@ impl Segment {
         if at > self.layout.end || bytes > self.layout.end - at {
             return Err(Error::Corrupt("memory outside of the heap is asked for"));
         }
-        if let Some(limit) = crate::room::lacking(bytes) {
+        if let Some(limit) = crate::available_memory::lacking(bytes) {
             return Err(Error::Full { wanted: bytes, limit });
         }
         let file = self.file()?;

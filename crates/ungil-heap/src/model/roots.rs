@@ -5,7 +5,8 @@ use loom::thread;
 use super::*;
 use crate::lane;
 use crate::lock::Holder;
-use crate::roots::{Entry, Table};
+use crate::root_table::Entry;
+use crate::roots::Roots;
 
 /// One more thread of the process that has `heap`. Threads of a model cannot find that out by
 /// themselves, as each is taken for a process.
@@ -18,8 +19,8 @@ fn one_more(heap: &Heap) -> Holder {
 /// free, else as they do in an operation.
 fn hold_and_release(heap: &Heap, me: Holder, at: Offset) {
     let table = || {
-        let free = Table::lock_free(heap, me).unwrap();
-        free.unwrap_or_else(|| Table::lock_by(heap, me, heap.slot()).unwrap())
+        let free = Roots::lock_free(heap, me).unwrap();
+        free.unwrap_or_else(|| Roots::lock_by(heap, me, heap.slot()).unwrap())
     };
     let mine = Entry { at, serial: 1, nonce: 0 };
     let index = table().enter(mine).unwrap();

@@ -29,8 +29,7 @@ mod index;
 mod walk;
 
 use crate::atomic::{AtomicU64, Ordering::Relaxed};
-use crate::object::{self, Kind};
-use crate::reclaim::{Owned, Visit};
+use crate::object::{self, Kind, Owned, Visit};
 use crate::segment::{Offset, Segment};
 use crate::value::{self, Cell, Value};
 use crate::{Error, Heap, Result};

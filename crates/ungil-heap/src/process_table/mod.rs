@@ -22,7 +22,7 @@ use crate::segment::{Part, Segment};
 use crate::{Error, Result, fault};
 use kernel::File;
 
-#[cfg_attr(loom, path = "process/model.rs")]
+#[cfg_attr(loom, path = "model.rs")]
 mod kernel;
 
 pub use kernel::{Life, is_dead};
@@ -44,7 +44,7 @@ pub struct Slot {
     pub state: AtomicU32,
     /// Its number in its own namespace, for people; 0 if it is about to be forked.
     pub pid: AtomicU32,
-    /// The table of its references: an offset, 0 at first (see [`crate::roots`]).
+    /// The table of its references: an offset, 0 at first (see [`crate::root_table`]).
     pub roots: AtomicU64,
     /// Bytes of that table.
     pub roots_size: AtomicU64,

@@ -1,4 +1,4 @@
-//! The locks of the kernel that say who lives: see [`crate::process`].
+//! The locks of the kernel that say who lives: see [`crate::process_table`].
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;

@@ -12,6 +12,7 @@ mod cell;
 mod code;
 mod equal;
 mod hash;
+mod number;
 mod sum;
 
 use std::borrow::Cow;
@@ -83,15 +84,6 @@ pub enum Value<'a> {
 }
 
 impl Value<'_> {
-    /// The integer with this sign and magnitude (least significant byte first), in its only
-    /// canonical form: [`Value::Int`] if it fits.
-    pub fn integer(negative: bool, magnitude: &[u8]) -> Value<'_> {
-        match equal::integer(negative, magnitude) {
-            equal::Number::Int(number) => Value::Int(number),
-            _ => Value::BigInt { negative, magnitude: Cow::Borrowed(equal::trimmed(magnitude)) },
-        }
-    }
-
     /// The same value, which borrows nothing.
     pub fn into_owned(self) -> Value<'static> {
         let all = |values: Vec<Value>| values.into_iter().map(Value::into_owned).collect();
