@@ -16,11 +16,18 @@ FIND_PYTHON = for python in $(or $(PYTHON),python3.13 python3.12 python3.11 pyth
 	echo "ungil needs Python >= 3.11 with venv; name one with make PYTHON=/path/to/python" >&2; exit 1
 
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+# ungil itself, with what the demo needs; what tests and lint need besides; what benchmarks do.
 DEVELOPED := $(VENV)/developed.stamp
+TEST_TOOLS := $(VENV)/test.stamp
 BENCH_TOOLS := $(VENV)/bench.stamp
 # The page of the lab is tested in a real browser, and its system calls are counted by strace; uWSGI
 # is a real program that loads its Python later.
 SYSTEM_TOOLS := $(VENV)/system.stamp
+# Installs optional dependencies of pyproject.toml, and nothing else: $(call install,test lint).
+install = $(BIN)/python -c "import sys, tomllib; \
+	extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; \
+	print(*(package for extra in sys.argv[1:] for package in extras[extra]), sep='\n')" $(1) \
+	| $(BIN)/pip install --quiet --requirement /dev/stdin
 
 .PHONY: help
 help: ## list what can be made
@@ -31,6 +38,10 @@ demo: $(DEVELOPED) ## trace a web server with a background thread, show its conv
 	$(BIN)/ungil trace --force -o target/demo.pftrace examples/convoy_server.py
 	@echo; echo "and with its GIL scheduled: ungil run examples/convoy_server.py"
 	$(BIN)/ungil run examples/convoy_server.py
+
+.PHONY: picture
+picture: demo ## draw the report of a new demo for the README: docs/report-light.svg and -dark.svg
+	$(BIN)/python docs/picture.py target/demo.pftrace
 
 .PHONY: test
 test: lint rust-test stress-quick model python-test ## everything that has to pass before a change lands
@@ -57,11 +68,11 @@ tsan: needs-cargo ## the heap's concurrent tests under ThreadSanitizer (needs a 
 	python3 tests/tsan.py
 
 .PHONY: python-test
-python-test: $(DEVELOPED) $(SYSTEM_TOOLS) ## end to end tests (PYTEST='-k name' selects some)
+python-test: $(TEST_TOOLS) $(SYSTEM_TOOLS) ## end to end tests (PYTEST='-k name' selects some)
 	$(BIN)/pytest --numprocesses auto --dist worksteal $(PYTEST)
 
 .PHONY: lint
-lint: $(DEVELOPED) ## formatting, clippy, types, and rules that no tool knows
+lint: $(TEST_TOOLS) prose ## formatting, clippy, types, prose, and rules that no tool knows
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@# loom only sees the atomics of sync.rs.
@@ -73,9 +84,31 @@ lint: $(DEVELOPED) ## formatting, clippy, types, and rules that no tool knows
 	$(BIN)/stubtest ungil._native
 	$(BIN)/python tests/typed_documents.py
 
+# The English of what people read first; api.md is made of docstrings.
+PROSE := README.md ARCHITECTURE.md CONTRIBUTING.md $(filter-out docs/api.md,$(wildcard docs/*.md))
+# Rules of Harper's that are not ours: headings and names may begin small, and units are units.
+NOT_OURS := SentenceCapitalization UseTitleCase ExpandTimeShorthands ExpandMemoryShorthands \
+	ExpandControl ExpandStandardInputAndOutput MergeWords SplitWords
+
+.PHONY: prose
+prose: $(TEST_TOOLS) ## the English of README and docs: long sentences, spelling, our own rules
+	@mkdir -p target; rm -f target/prose.zip
+	@cd docs/prose && $(abspath $(BIN))/python -m zipfile -c ../../target/prose.zip manifest.json *.weir
+	@RUST_BACKTRACE=0 $(BIN)/harper lint --quiet --format compact --user-dict-path docs/prose/words.txt \
+		--weirpacks target/prose.zip $(NOT_OURS:%=--ignore %) $(PROSE)
+
+# What has a `main` is a benchmark; the rest of bench/ is what they share.
+BENCHES := $(sort $(basename $(notdir $(shell grep -l '__main__' bench/*.py))))
+BENCH ?= $(BENCHES)
+
 .PHONY: bench
-bench: $(DEVELOPED) $(BENCH_TOOLS) ## what tracing costs, beside other tools
-	$(BIN)/python bench/trace_overhead.py
+bench: $(BENCH_TOOLS) ## every benchmark, one after the other (hours); make bench BENCH=flood: one
+	@for name in $(BENCH); do [[ -f bench/$$name.py ]] \
+		|| { echo "there is no bench/$$name.py: choose of $(BENCHES)" >&2; exit 1; }; done
+	@mkdir -p target/bench
+	@failed=(); for name in $(BENCH); do echo "bench/$$name.py"; \
+		$(BIN)/python bench/$$name.py | tee target/bench/$$name.txt || failed+=($$name); done; \
+	if (($${#failed[@]})); then echo "not measured: $${failed[*]}" >&2; exit 1; fi
 
 CONFORMANCE_PYTHONS ?= python3.11 python3.13
 
@@ -84,7 +117,7 @@ conformance: $(DEVELOPED) ## CPython's own test suites, bare and under ungil, te
 	$(BIN)/python tests/conformance.py --policy interactive,fair,batch $(CONFORMANCE_PYTHONS)
 
 .PHONY: nornir-suite
-nornir-suite: $(DEVELOPED) ## nornir's own test suite with our runner (NORNIR=a copy of its repository)
+nornir-suite: $(TEST_TOOLS) ## nornir's own test suite with our runner (NORNIR=a copy of its repository)
 	$(BIN)/python tests/nornir_suite.py $(NORNIR)
 
 SOAK_PYTHONS ?= $(CONFORMANCE_PYTHONS)
@@ -128,7 +161,11 @@ $(VENV)/made.stamp:
 
 # Editable: changes to Python need nothing, changes to Rust build again.
 $(DEVELOPED): $(VENV)/made.stamp pyproject.toml $(RUST_SOURCES) | needs-cargo
-	$(BIN)/maturin develop --release --quiet --extras test,lint
+	$(BIN)/maturin develop --release --quiet --extras demo
+	touch $@
+
+$(TEST_TOOLS): $(DEVELOPED)
+	$(call install,test lint)
 	touch $@
 
 $(SYSTEM_TOOLS): | $(VENV)/made.stamp
@@ -148,7 +185,5 @@ $(SYSTEM_TOOLS): | $(VENV)/made.stamp
 	@touch $@
 
 $(BENCH_TOOLS): $(DEVELOPED)
-	$(BIN)/pip install --quiet $$($(BIN)/python -c "import tomllib; \
-		project = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
-		print(*project['optional-dependencies']['bench'])")
+	$(call install,bench)
 	touch $@
