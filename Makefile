@@ -86,9 +86,12 @@ lint: $(TEST_TOOLS) prose ## formatting, clippy, types, prose, and rules that no
 
 # The English of what people read first; api.md is made of docstrings.
 PROSE := README.md ARCHITECTURE.md CONTRIBUTING.md $(filter-out docs/api.md,$(wildcard docs/*.md))
-# Rules of Harper's that are not ours: headings and names may begin small, and units are units.
-NOT_OURS := SentenceCapitalization UseTitleCase ExpandTimeShorthands ExpandMemoryShorthands \
-	ExpandControl ExpandStandardInputAndOutput MergeWords SplitWords
+# Rules of Harper's that we do not follow: headings and names begin small, units are units, a list
+# of three may do without the last comma; and those that mistake our words for others.
+NOT_OURS := SentenceCapitalization UseTitleCase OrthographicConsistency OxfordComma \
+	ExpandTimeShorthands ExpandMemoryShorthands ExpandControl ExpandStandardInputAndOutput \
+	CompoundNouns DisjointPrefixes MassNouns MergeWords MissingPreposition Overall \
+	PhrasalVerbAsCompoundNoun SplitWords TheProperNounPossessive
 
 .PHONY: prose
 prose: $(TEST_TOOLS) ## the English of README and docs: long sentences, spelling, our own rules
