@@ -96,6 +96,7 @@ NOT_OURS := SentenceCapitalization UseTitleCase OrthographicConsistency OxfordCo
 .PHONY: prose
 prose: $(TEST_TOOLS) ## the English of README and docs: long sentences, spelling, our own rules
 	@mkdir -p target; rm -f target/prose.zip
+	@for rule in docs/prose/*.weir; do $(BIN)/harper test $$rule >/dev/null; done
 	@cd docs/prose && $(abspath $(BIN))/python -m zipfile -c ../../target/prose.zip manifest.json *.weir
 	@RUST_BACKTRACE=0 $(BIN)/harper lint --quiet --format compact --user-dict-path docs/prose/words.txt \
 		--weirpacks target/prose.zip $(NOT_OURS:%=--ignore %) $(PROSE)
