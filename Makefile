@@ -98,7 +98,8 @@ prose: $(TEST_TOOLS) ## the English of README and docs: long sentences, spelling
 	@mkdir -p target; rm -f target/prose.zip
 	@for rule in docs/prose/*.weir; do $(BIN)/harper test $$rule >/dev/null; done
 	@cd docs/prose && $(abspath $(BIN))/python -m zipfile -c ../../target/prose.zip manifest.json *.weir
-	@RUST_BACKTRACE=0 $(BIN)/harper lint --quiet --format compact --user-dict-path docs/prose/words.txt \
+	@RUST_BACKTRACE=0 $(BIN)/harper lint --quiet --format compact --dialect gb \
+		--user-dict-path docs/prose/words.txt \
 		--weirpacks target/prose.zip $(NOT_OURS:%=--ignore %) $(PROSE)
 
 # What has a `main` is a benchmark; the rest of bench/ is what they share.
