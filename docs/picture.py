@@ -20,7 +20,7 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 HERE = Path(__file__).resolve().parent
-COLUMNS = 100
+COLUMNS, LINES = 100, 48
 # The sixteen colours of GitHub's own light and dark pages, so that the picture lies flat on them.
 LIGHT = TerminalTheme(
     (255, 255, 255),
@@ -54,7 +54,7 @@ DARK = TerminalTheme(
 
 def report(trace: str) -> Text:
     """What `ungil report` prints on a terminal."""
-    environment = os.environ | {"COLUMNS": str(COLUMNS), "FORCE_COLOR": "1", "TERM": "xterm"}
+    environment = os.environ | {"COLUMNS": str(COLUMNS), "LINES": str(LINES), "FORCE_COLOR": "1"}
     words = [sys.executable, "-m", "ungil", "report", trace]
     printed = subprocess.run(words, env=environment, stdout=subprocess.PIPE, check=True).stdout
     return Text.from_ansi(printed.decode())
@@ -65,7 +65,9 @@ def picture(text: Text, theme: TerminalTheme, title: str) -> str:
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     console.print(text)
     drawn = console.export_svg(title=title, theme=theme, unique_id="report")
-    return re.sub(r"\s*@font-face \{.*?\}", "", drawn, flags=re.DOTALL)
+    drawn = re.sub(r"\s*@font-face \{.*?\}", "", drawn, flags=re.DOTALL)
+    # Columns are made of spaces, which not every viewer keeps unless it is told to.
+    return drawn.replace("<text ", '<text xml:space="preserve" ')
 
 
 def main() -> None:
