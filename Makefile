@@ -96,11 +96,12 @@ NOT_OURS := SentenceCapitalization UseTitleCase OrthographicConsistency OxfordCo
 .PHONY: prose
 prose: $(TEST_TOOLS) ## the English of README and docs: long sentences, spelling, our own rules
 	@mkdir -p target; rm -f target/prose.zip
-	@for rule in docs/prose/*.weir; do $(BIN)/harper test $$rule >/dev/null; done
+	@for rule in docs/prose/*.weir; do \
+		said=$$($(BIN)/harper test $$rule 2>&1) || { echo "$$rule: $$said"; exit 1; }; done
 	@cd docs/prose && $(abspath $(BIN))/python -m zipfile -c ../../target/prose.zip manifest.json *.weir
-	@RUST_BACKTRACE=0 $(BIN)/harper lint --quiet --format compact --dialect gb \
-		--user-dict-path docs/prose/words.txt \
-		--weirpacks target/prose.zip $(NOT_OURS:%=--ignore %) $(PROSE)
+	@said=$$($(BIN)/harper lint --format compact --dialect gb --quiet \
+		--user-dict-path docs/prose/words.txt --weirpacks target/prose.zip \
+		$(NOT_OURS:%=--ignore %) $(PROSE) 2>&1) || { echo "$$said"; exit 1; }
 
 # What has a `main` is a benchmark; the rest of bench/ is what they share.
 BENCHES := $(sort $(basename $(notdir $(shell grep -l '__main__' bench/*.py))))
