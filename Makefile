@@ -40,7 +40,7 @@ demo: $(DEVELOPED) ## trace a web server with a background thread, show its conv
 	$(BIN)/ungil run examples/convoy_server.py
 
 .PHONY: picture
-picture: demo ## draw the report of a new demo for the README: docs/report-light.svg and -dark.svg
+picture: demo ## run the demo, and draw its report for the README (docs/report-*.svg)
 	$(BIN)/python docs/picture.py target/demo.pftrace
 
 .PHONY: test
@@ -108,7 +108,7 @@ BENCHES := $(sort $(basename $(notdir $(shell grep -l '__main__' bench/*.py))))
 BENCH ?= $(BENCHES)
 
 .PHONY: bench
-bench: known-bench $(BENCH_TOOLS) ## every benchmark, one after the other (hours); make bench BENCH=flood: one
+bench: known-bench $(BENCH_TOOLS) ## all benchmarks, one after the other (hours); BENCH=flood: this one
 	@mkdir -p target/bench
 	@failed=(); for name in $(BENCH); do echo "bench/$$name.py"; \
 		$(BIN)/python bench/$$name.py | tee target/bench/$$name.txt || failed+=($$name); done; \
