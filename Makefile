@@ -170,7 +170,7 @@ $(VENV)/made.stamp:
 
 # Editable: changes to Python need nothing, changes to Rust build again.
 $(DEVELOPED): $(VENV)/made.stamp pyproject.toml $(RUST_SOURCES) | needs-cargo
-	$(BIN)/maturin develop --release --quiet --extras demo
+	PIP_QUIET=1 $(BIN)/maturin develop --release --quiet --extras demo
 	touch $@
 
 $(TEST_TOOLS): $(DEVELOPED)
