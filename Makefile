@@ -16,11 +16,18 @@ FIND_PYTHON = for python in $(or $(PYTHON),python3.13 python3.12 python3.11 pyth
 	echo "ungil needs Python >= 3.11 with venv; name one with make PYTHON=/path/to/python" >&2; exit 1
 
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+# ungil itself, with what the demo needs; what tests and lint need besides; what benchmarks do.
 DEVELOPED := $(VENV)/developed.stamp
+TEST_TOOLS := $(VENV)/test.stamp
 BENCH_TOOLS := $(VENV)/bench.stamp
 # The page of the lab is tested in a real browser, and its system calls are counted by strace; uWSGI
 # is a real program that loads its Python later.
 SYSTEM_TOOLS := $(VENV)/system.stamp
+# Installs optional dependencies of pyproject.toml, and nothing else: $(call install,test lint).
+install = $(BIN)/python -c "import sys, tomllib; \
+	extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; \
+	print(*(package for extra in sys.argv[1:] for package in extras[extra]), sep='\n')" $(1) \
+	| $(BIN)/pip install --quiet --requirement /dev/stdin
 
 .PHONY: help
 help: ## list what can be made
@@ -31,6 +38,10 @@ demo: $(DEVELOPED) ## trace a web server with a background thread, show its conv
 	$(BIN)/ungil trace --force -o target/demo.pftrace examples/convoy_server.py
 	@echo; echo "and with its GIL scheduled: ungil run examples/convoy_server.py"
 	$(BIN)/ungil run examples/convoy_server.py
+
+.PHONY: picture
+picture: demo ## run the demo, and draw its report for the README (docs/report-*.svg)
+	$(BIN)/python docs/picture.py target/demo.pftrace
 
 .PHONY: test
 test: lint rust-test stress-quick model python-test ## everything that has to pass before a change lands
@@ -57,11 +68,11 @@ tsan: needs-cargo ## the heap's concurrent tests under ThreadSanitizer (needs a 
 	python3 tests/tsan.py
 
 .PHONY: python-test
-python-test: $(DEVELOPED) $(SYSTEM_TOOLS) ## end to end tests (PYTEST='-k name' selects some)
+python-test: $(TEST_TOOLS) $(SYSTEM_TOOLS) ## end to end tests (PYTEST='-k name' selects some)
 	$(BIN)/pytest --numprocesses auto --dist worksteal $(PYTEST)
 
 .PHONY: lint
-lint: $(DEVELOPED) ## formatting, clippy, types, and rules that no tool knows
+lint: $(TEST_TOOLS) prose ## formatting, clippy, types, prose, and rules that no tool knows
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@# loom only sees the atomics of sync.rs.
@@ -75,9 +86,40 @@ lint: $(DEVELOPED) ## formatting, clippy, types, and rules that no tool knows
 	$(BIN)/stubtest ungil._native
 	$(BIN)/python tests/typed_documents.py
 
+# The English of what people read first; api.md is made of docstrings.
+PROSE := README.md ARCHITECTURE.md CONTRIBUTING.md $(filter-out docs/api.md,$(wildcard docs/*.md))
+# Rules of Harper's that we do not follow: headings and names begin small, units are units, a list
+# of three may do without the last comma; and those that mistake our words for others.
+NOT_OURS := SentenceCapitalization UseTitleCase OrthographicConsistency OxfordComma \
+	ExpandTimeShorthands ExpandMemoryShorthands ExpandControl ExpandStandardInputAndOutput \
+	CompoundNouns DisjointPrefixes MassNouns MergeWords MissingPreposition Overall \
+	PhrasalVerbAsCompoundNoun SplitWords TheProperNounPossessive
+
+.PHONY: prose
+prose: $(TEST_TOOLS) ## the English of README and docs: long sentences, spelling, our own rules
+	@mkdir -p target; rm -f target/prose.zip
+	@for rule in docs/prose/*.weir; do \
+		said=$$($(BIN)/harper test $$rule 2>&1) || { echo "$$rule: $$said"; exit 1; }; done
+	@cd docs/prose && $(abspath $(BIN))/python -m zipfile -c ../../target/prose.zip manifest.json *.weir
+	@said=$$(RUST_BACKTRACE=0 $(BIN)/harper lint --format compact --dialect gb --quiet \
+		--user-dict-path docs/prose/words.txt --weirpacks target/prose.zip \
+		$(NOT_OURS:%=--ignore %) $(PROSE) 2>&1) || { echo "$$said"; exit 1; }
+
+# What has a `main` is a benchmark; the rest of bench/ is what they share.
+BENCHES := $(sort $(basename $(notdir $(shell grep -l '__main__' bench/*.py))))
+BENCH ?= $(BENCHES)
+
 .PHONY: bench
-bench: $(DEVELOPED) $(BENCH_TOOLS) ## what tracing costs, beside other tools
-	$(BIN)/python bench/trace_overhead.py
+bench: known-bench $(BENCH_TOOLS) ## all benchmarks, one after the other (hours); BENCH=flood: this one
+	@mkdir -p target/bench
+	@failed=(); for name in $(BENCH); do echo "bench/$$name.py"; \
+		$(BIN)/python bench/$$name.py | tee target/bench/$$name.txt || failed+=($$name); done; \
+	if (($${#failed[@]})); then echo "not measured: $${failed[*]}" >&2; exit 1; fi
+
+.PHONY: known-bench
+known-bench:
+	@for name in $(filter-out $(BENCHES),$(BENCH)); do \
+		echo "there is no benchmark $$name; there are $(BENCHES)" >&2; exit 1; done
 
 CONFORMANCE_PYTHONS ?= python3.11 python3.13
 
@@ -86,7 +128,7 @@ conformance: $(DEVELOPED) ## CPython's own test suites, bare and under ungil, te
 	$(BIN)/python tests/conformance.py --policy interactive,fair,batch $(CONFORMANCE_PYTHONS)
 
 .PHONY: nornir-suite
-nornir-suite: $(DEVELOPED) ## nornir's own test suite with our runner (NORNIR=a copy of its repository)
+nornir-suite: $(TEST_TOOLS) ## nornir's own test suite with our runner (NORNIR=a copy of its repository)
 	$(BIN)/python tests/nornir_suite.py $(NORNIR)
 
 SOAK_PYTHONS ?= $(CONFORMANCE_PYTHONS)
@@ -109,7 +151,7 @@ fuzz: needs-cargo ## a heap of arbitrary bytes: errors, never a crash (long; a n
 		-timeout=20 -len_control=0 -max_len=416
 
 .PHONY: api
-api: $(DEVELOPED) ## write docs/api.md from the docstrings of everything public
+api: $(TEST_TOOLS) ## write docs/api.md from the docstrings of everything public
 	$(BIN)/python docs/api.py
 
 .PHONY: wheel
@@ -134,7 +176,11 @@ $(VENV)/made.stamp:
 
 # Editable: changes to Python need nothing, changes to Rust build again.
 $(DEVELOPED): $(VENV)/made.stamp pyproject.toml $(RUST_SOURCES) | needs-cargo
-	$(BIN)/maturin develop --release --quiet --extras test,lint
+	PIP_QUIET=1 $(BIN)/maturin develop --release --quiet --extras demo
+	touch $@
+
+$(TEST_TOOLS): $(DEVELOPED)
+	$(call install,test lint)
 	touch $@
 
 $(SYSTEM_TOOLS): | $(VENV)/made.stamp
@@ -154,7 +200,5 @@ $(SYSTEM_TOOLS): | $(VENV)/made.stamp
 	@touch $@
 
 $(BENCH_TOOLS): $(DEVELOPED)
-	$(BIN)/pip install --quiet $$($(BIN)/python -c "import tomllib; \
-		project = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
-		print(*project['optional-dependencies']['bench'])")
+	$(call install,bench)
 	touch $@

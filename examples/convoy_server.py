@@ -68,7 +68,7 @@ def serve(seconds: float, *, with_report: bool) -> None:
     report = threading.Thread(target=build_report, args=(stop,), name="report-builder")
     if with_report:
         report.start()
-    client = [sys.executable, __file__, "--client", str(server.effective_port)]
+    client = [sys.executable, sys.argv[0], "--client", str(server.effective_port)]
     subprocess.run([*client, "--seconds", str(seconds)], check=True)
     stop.set()
     if with_report:
