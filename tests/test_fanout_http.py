@@ -16,12 +16,11 @@ import http_hosts
 import httpx
 import loopback
 import pytest
+from suite import PATIENCE_S
 
 from ungil.fanout import Backoff, Fanout, Outcome, fanout
 
 EXAMPLE = Path(__file__).parents[1] / "examples/fanout_http.py"
-# Against hangs: far more than anything here takes on the slowest machine.
-PATIENCE_S = 120
 UNLIMITED = httpx.Limits(max_connections=None, max_keepalive_connections=None)
 
 

@@ -21,12 +21,11 @@ from typing import Any
 import pytest
 import ssh_hosts
 from ssh_hosts import SshHosts
+from suite import PATIENCE_S
 
 from ungil.fanout import Fanout, fanout
 
 MODES = ("lean", "asyncio", "threads", "green")
-# Against hangs: far more than anything here takes on the slowest machine.
-PATIENCE_S = 120
 
 
 def program(*words: str, status: int = 0) -> str:

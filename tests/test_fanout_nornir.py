@@ -29,6 +29,7 @@ from nornir_tasks import (
     raises_on_leaf1,
     told,
 )
+from suite import PATIENCE_S
 
 from ungil.fanout.nornir import (
     AsyncTaskOnSyncRunnerError,
@@ -36,9 +37,6 @@ from ungil.fanout.nornir import (
     SyncTaskOnAsyncRunnerError,
     UngilRunner,
 )
-
-# Against hangs.
-PATIENCE_S = 60
 
 
 @pytest.mark.parametrize(("task", "twin", "options"), TWINS)

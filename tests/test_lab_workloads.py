@@ -15,13 +15,13 @@ import pytest
 from lab import chosen
 from process_groups import wait_until_nobody_is_left_of
 from pythons import Python, pythons
+from suite import PROGRAMS
 
 from ungil.lab import conditions
 from ungil.lab.conditions import STOCK, Conditions
 from ungil.lab.experiment import CellFailed, Missing
 from ungil.lab.workload import FOLDER, run, running, words_of
 
-PROGRAMS = Path(__file__).parent / "programs"
 ALL = pytest.mark.parametrize("python", pythons(), ids=str)
 # Those that can be scheduled.
 NEW = pytest.mark.parametrize("python", pythons("3.8", "3.11", "3.13", since=(3, 7)), ids=str)

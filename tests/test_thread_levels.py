@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from pythons import Python, pythons
+from suite import PROGRAMS
 
 import ungil
 from ungil import _native
 from ungil.startup import ungil_thread_levels
 
-PROGRAMS = Path(__file__).with_name("programs")
 STARTUP = Path(ungil.__file__).with_name("startup")
 HOOK = _native.hook_path()
 LOW, NORMAL, HIGH = (str(ungil_thread_levels.LEVELS[it]) for it in ("low", "normal", "high"))

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from pythons import Python, pythons
-from tracing import PROGRAMS, Recording, Running, Track, compile_library, trace
+from suite import PROGRAMS
+from tracing import Recording, Running, Track, compile_library, trace
 
 PYTHONS_3 = pythons("3.8", "3.11", "3.11-debian", "3.12", "3.13")
 LET_GO = "Py_BEGIN_ALLOW_THREADS"
