@@ -9,11 +9,13 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from suite import PATIENCE_S
 
 from ungil.fanout import Fanout, Outcome, Stopped, fanout, sleep
 from ungil.fanout._journal import Journal
@@ -247,20 +249,28 @@ def test_a_stream_resumes_as_well(tmp_path: Path) -> None:
 
 def test_items_of_an_earlier_run_do_not_wait_for_those_that_run(tmp_path: Path) -> None:
     path = tmp_path / "journal"
-    list(fanout(other, range(1, 100), journal=path))
+    gate = threading.Event()
 
-    async def run() -> int:
+    class Gated(Work):
+        __qualname__ = "work"
+
+        def __call__(self, item: Any) -> Any:
+            assert gate.wait(PATIENCE_S)
+            return super().__call__(item)
+
+    list(fanout(Work(), range(1, 100), journal=path))
+
+    async def run() -> list[bool]:
+        resumed: list[bool] = []
         async with Fanout(journal=path, mode="threads") as f:
-            first = True
-            came = 0
-            async for outcome in f.stream(other, range(100)):
-                came += 1
-                if first:
-                    assert outcome.resumed or outcome.item == 0
-                    first = False
-            return came
+            async for outcome in f.stream(Gated(), range(100)):
+                resumed.append(outcome.resumed)
+                gate.set()
+        return resumed
 
-    assert asyncio.run(run()) == 100
+    resumed = asyncio.run(run())
+    assert resumed[0]
+    assert sorted(resumed) == [False] + [True] * 99
 
 
 # The first fifty items end; those after them say that they run, and run until they are killed.

@@ -94,7 +94,7 @@ def run(items, **options):
         print(outcome.value, outcome.attempts, type(outcome.exception).__name__, outcome.abandoned)
 
 run(["again", "hangs"], timeout=1, backoff=Backoff(0.8, jitter=0))
-run(["stubborn"], timeout=0.3, backoff=Backoff(0))
+run(["stubborn"], timeout=1, backoff=Backoff(0))
 """
 
 
@@ -150,7 +150,7 @@ def test_an_attempt_in_a_thread_that_was_given_up_does_not_end_the_next_one() ->
         first[0].join()
         return "second"
 
-    [outcome] = fanout(work, [0], timeout=0.5, retries=3, backoff=Backoff(0))
+    [outcome] = fanout(work, [0], timeout=1, retries=3, backoff=Backoff(0))
     assert (outcome.value, outcome.attempts, outcome.abandoned) == ("second", 2, False)
 
 
@@ -189,7 +189,7 @@ def test_a_coroutine_that_was_given_up_does_not_end_the_next_attempt(
         await asyncio.sleep(0.05)
         return "second"
 
-    [outcome] = fanout(work, [0], mode="asyncio", timeout=0.3, retries=3, backoff=Backoff(0))
+    [outcome] = fanout(work, [0], mode="asyncio", timeout=1, retries=3, backoff=Backoff(0))
     assert (outcome.value, outcome.attempts, outcome.abandoned) == ("second", 2, False)
 
 
@@ -276,7 +276,7 @@ def test_what_a_thread_takes_to_start_is_not_the_items(monkeypatch: pytest.Monke
         return item
 
     over = threading.Event()
-    outcomes = fanout(work, ["hangs", "late"], mode="threads", timeout=0.2, limit=2)
+    outcomes = fanout(work, ["hangs", "late"], mode="threads", timeout=1, limit=2)
     hung = next(outcomes)
     assert hung.abandoned
     release.set()
