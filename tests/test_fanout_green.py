@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import gevent
 import pytest
@@ -12,7 +13,7 @@ from gevent import monkey
 from gevent.event import Event
 from suite import PATIENCE_S
 
-from ungil.fanout import Outcomes, _green, fanout
+from ungil.fanout import Backoff, Outcomes, _green, fanout
 
 patched = pytest.mark.patched
 
@@ -114,6 +115,28 @@ def test_one_that_goes_on_after_its_end_is_abandoned_and_another_takes_its_place
     assert ended == [0]
     assert ends == [0]  # And was left alone after that.
     assert first.value is None
+
+
+@patched
+def test_one_that_was_given_up_does_not_end_the_next_attempt() -> None:
+    first_ended, second_runs = Event(), Event()
+    tries: list[int] = []
+
+    def stubborn(item: int) -> str:
+        tries.append(item)
+        if len(tries) == 1:
+            while not second_runs.is_set():
+                with suppress(gevent.GreenletExit):
+                    gevent.sleep(0.01)
+            first_ended.set()
+            return "first"
+        second_runs.set()
+        first_ended.wait()
+        gevent.sleep(0.05)
+        return "second"
+
+    [outcome] = green(stubborn, [0], timeout=1, retries=1, backoff=Backoff(0))
+    assert (outcome.value, outcome.attempts, outcome.abandoned) == ("second", 2, False)
 
 
 @patched

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from suite import PATIENCE_S
+from suite import PATIENCE_S, PROGRAMS
 
 from ungil.fanout import Fanout, Outcome, Stopped, fanout, sleep
 from ungil.fanout._journal import Journal
@@ -273,45 +273,11 @@ def test_items_of_an_earlier_run_do_not_wait_for_those_that_run(tmp_path: Path) 
     assert sorted(resumed) == [False] + [True] * 99
 
 
-# The first fifty items end; those after them say that they run, and run until they are killed.
-KILLED = """\
-import os, sys
-from ungil.fanout import fanout, sleep
-out = int(sys.argv[3])
-hangs = sys.argv[4] == "hangs"
-
-def note(item):
-    with open(sys.argv[2], "a") as ran:
-        ran.write(f"{item}\\n")
-
-async def work(item):
-    note(item)
-    if item >= 50 and hangs:
-        os.write(out, b"!")
-        await sleep(1000)
-    return item * item
-
-def work_in_thread(item):
-    note(item)
-    if item >= 50 and hangs:
-        os.write(out, b"!")
-        import time
-        time.sleep(1000)
-    return item * item
-
-fn = work_in_thread if sys.argv[5] == "threads" else work
-for outcome in fanout(fn, range(100), journal=sys.argv[1], limit=10, mode=sys.argv[5]):
-    print(outcome.item, outcome.value, outcome.resumed)
-"""
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_a_kill_loses_no_more_than_what_ran(tmp_path: Path, mode: str) -> None:
     journal, ran = tmp_path / "journal", tmp_path / "ran"
-    program = tmp_path / "killed.py"
-    program.write_text(KILLED)
     told, tell = os.pipe()
-    words = [sys.executable, str(program), str(journal), str(ran), str(tell)]
+    words = [sys.executable, str(PROGRAMS / "fanout_killed.py"), str(journal), str(ran), str(tell)]
     with subprocess.Popen([*words, "hangs", mode], pass_fds=[tell]) as process:
         seen = b""
         while len(seen) < 10:

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 import ssh_hosts
 from ssh_hosts import SshHosts
-from suite import PATIENCE_S
+from suite import PATIENCE_S, PROGRAMS
 
 from ungil.fanout import Fanout, fanout
 
@@ -328,36 +328,6 @@ def test_a_function_that_closes_the_fan_out_ends_it(mode: str) -> None:
 
 # Networks.
 
-DNS = """
-import asyncio, json, socket
-from collections import Counter
-from ungil.fanout import connect, fanout
-
-async def visit_later(name):
-    async with connect(name, PORT) as connection:
-        return await connection.read()
-
-async def visit_streams(name):
-    reader, writer = await asyncio.open_connection(name, PORT)
-    answer = await reader.read()
-    writer.close()
-    return answer
-
-def visit(name):
-    with socket.create_connection((name, PORT)) as connection:
-        return connection.recv(10)
-
-fn = {"lean": visit_later, "asyncio": visit_streams}.get(MODE, visit)
-names = [name for number in range(50) for name in ("localhost", f"host{number}.invalid")]
-outcomes = list(fanout(fn, names, mode=MODE, limit=50, timeout=60))
-print(json.dumps([
-    Counter(outcome.ok for outcome in outcomes[::2])[True],
-    # Where the resolver itself has no answer, it is the time-out's.
-    sum(isinstance(outcome.exception, OSError) for outcome in outcomes[1::2]),
-    sorted({type(outcome.exception).__name__ for outcome in outcomes[1::2]}),
-]))
-"""
-
 
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Generator[SshHosts]:
@@ -369,8 +339,9 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Generator[SshHosts]:
 @pytest.mark.parametrize("mode", MODES)
 def test_names_that_do_not_exist_do_not_keep_the_others(mode: str, hosts: SshHosts) -> None:
     # RFC 6761: no resolver knows anything in .invalid.
-    code = f"PORT = {hosts.ports['hangs_up']}\n{DNS}"
-    found, failed, kinds = json.loads(in_mode(mode, code))
+    port = str(hosts.ports["hangs_up"])
+    words = [str(PROGRAMS / "names_that_do_not_exist.py"), mode, port]
+    found, failed, kinds = json.loads(program(*words))
     assert (found, failed) == (50, 50), kinds
 
 

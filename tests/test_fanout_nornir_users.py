@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import socketserver
 import subprocess
 import sys
@@ -32,6 +31,7 @@ from nornir_tasks import (
 from nornir_utils.plugins.functions import (  # pyright: ignore[reportMissingTypeStubs]
     print_result,
 )
+from suite import PROGRAMS, run_python
 
 from ungil.fanout.nornir import HostTask, UngilRunner
 
@@ -310,38 +310,8 @@ def devices() -> Generator[Network]:
 def test_connections_of_plugins_live_as_long_as_nornir_lets_them(
     mode: str, devices: Network
 ) -> None:
-    program = """
-        import sys, warnings
-        warnings.simplefilter("ignore")
-        from nornir.core import Nornir
-        from nornir.core.inventory import *
-        from nornir.core.plugins.connections import ConnectionPluginRegister
-        from ungil.fanout.nornir import UngilRunner
-
-        mode, port = sys.argv[1:]
-        ConnectionPluginRegister.auto_register()
-        from nornir_netmiko.tasks import netmiko_send_command
-        platform, extras = "generic_telnet", {"auth_timeout": 60}
-        def ask(task, command):
-            return task.run(
-                netmiko_send_command, command_string=command, expect_string="router#"
-            ).result
-
-        defaults = Defaults(username="me", password="secret", port=int(port), platform=platform)
-        defaults.connection_options["netmiko"] = ConnectionOptions(extras=extras)
-        addresses = [f"127.0.7.{number}" for number in range(1, 21)]
-        hosts = Hosts({a: Host(a, hostname=a, defaults=defaults) for a in addresses})
-        inventory = Inventory(hosts=hosts, groups=Groups(), defaults=defaults)
-        with Nornir(inventory, runner=UngilRunner(mode=mode, timeout=60)) as nr:
-            for command in "show version", "show clock":
-                result = nr.run(ask, command=command)
-                assert not result.failed, result[addresses[0]][0].result
-                for address, results in result.items():
-                    assert f"answer of {address}" in results[0].result, results[0].result
-        print("done")
-    """
-    run_in = run_patched if mode == "green" else functools.partial(run, "")
-    assert run_in(program, mode, str(devices.server_address[1])) == "done\n"
+    ended = run_python(PROGRAMS / "nornir_netmiko.py", mode, str(devices.server_address[1]))
+    assert (ended.stdout, ended.stderr) == ("done\n", "")
     addresses = sorted(f"127.0.7.{number}" for number in range(1, 21))
     devices.shutdown()
     devices.server_close()  # which waits for all sessions

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 import pytest
-from small_dev_shm import SMALL_DEV_SHM
+from suite import PROGRAMS, run_python
 
 from ungil import share
 
@@ -125,46 +125,8 @@ def test_many_new_threads_each_hold_many_objects_of_a_full_heap(full: share.Heap
     assert counted == [sum(range(300))] * 20
 
 
-WITHOUT_MEMORY = """\
-import subprocess, sys, threading
-from ungil import share
-
-heap = share.Heap("full", max_size=1 << 30)
-heap.root["lists"] = [[number] for number in range(300)]
-heap.root["many"] = list(range(500))
-try:
-    with open("/dev/shm/rest", "wb", buffering=0) as rest:
-        while True:
-            rest.write(b"x" * 4096)
-except OSError as error:
-    print(error.strerror)
-try:
-    for number in range(10_000):
-        heap.root[number] = b"x" * 4000
-except MemoryError as error:
-    print(str(error).rpartition(": ")[2])
-
-def use():
-    print(sum(inner[0] for inner in heap.root["lists"].copy()))
-    print(heap.root["many"].pop(0))
-
-thread = threading.Thread(target=use)
-thread.start()
-thread.join()
-USE = '''
-from ungil import share
-root = share.Heap.open("full").root
-print(sum(inner[0] for inner in root["lists"].copy()))
-print(root["many"].pop(0))
-'''
-sys.stdout.flush()
-subprocess.run([sys.executable, "-c", USE], check=True)
-"""
-
-
 def test_a_heap_whose_file_system_is_full_stays_readable() -> None:
-    words = [sys.executable, "-c", SMALL_DEV_SHM + WITHOUT_MEMORY]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = run_python(PROGRAMS / "share_full_dev_shm.py")
     assert done.stdout.splitlines() == [
         "No space left on device",
         "its file system is full",

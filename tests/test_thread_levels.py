@@ -111,27 +111,8 @@ def test_errors_of_the_programs_own_sitecustomize_are_reported_as_ever(
 def test_a_program_sees_nothing_of_it_in_stacks_and_tracebacks(
     python: Python, tmp_path: Path
 ) -> None:
-    code = """
-import threading, traceback
-
-def work():
-    traceback.print_stack()
-    threading.current_thread().name = "renamed"
-    raise KeyError(1)
-
-thread = threading.Thread(target=work, name="worker")
-thread.start()
-thread.join()
-try:
-    threading.Thread.__new__(threading.Thread).name
-except AssertionError as error:
-    print(error)
-try:
-    threading.Thread.__new__(threading.Thread).name = "early"
-except AssertionError as error:
-    print(error)
-"""
-    bare, hooked = both(python, tmp_path, "-c", code)
+    program = str(PROGRAMS / "traced_back.py")
+    bare, hooked = both(python, tmp_path, program)
     assert "KeyError" in bare.stderr
     assert "in work" in bare.stderr
     assert (hooked.stdout, hooked.stderr) == (bare.stdout, bare.stderr)

@@ -93,6 +93,38 @@ def test_an_item_is_tried_again_when_its_time_was_over(way: Way) -> None:
     assert (outcome.value, outcome.attempts, outcome.abandoned) == (3, 3, False)
 
 
+def test_an_attempt_is_not_ended_by_the_time_out_of_the_one_before(way: Way) -> None:
+    # Both begin at once. The first fails at once, and its next attempt sees the time-out of the
+    # second, which is when the time of its own first attempt would have been over.
+    hung_was_given_up, never = way.mode.event(), way.mode.event()
+    tries: list[str] = []
+
+    def is_worth_another(error: Exception) -> bool:
+        if isinstance(error, TimeoutError):
+            hung_was_given_up.set()
+        return isinstance(error, ConnectionError)
+
+    async def work(item: str) -> str:
+        tries.append(item)
+        if item == "hangs":
+            await never.wait()
+        if tries.count(item) == 1:
+            raise ConnectionError(item)
+        await hung_was_given_up.wait()
+        return "second"
+
+    again, hung = way.outcomes(
+        work,
+        ["again", "hangs"],
+        timeout=TIMEOUT_S,
+        retries=1,
+        retry_if=is_worth_another,
+        backoff=Backoff(0.8 * TIMEOUT_S, jitter=0),
+    )
+    assert (again.value, again.attempts) == ("second", 2)
+    check_that_its_time_was_over(way.mode, hung)
+
+
 def test_who_is_in_time_is_not_disturbed_by_time_outs(way: Way) -> None:
     async def fn(number: int) -> int:
         await way.mode.sleep(0.0001)
