@@ -258,6 +258,11 @@ class _Threads(threads.Slots):
         waits = [w for w in (self.abandon_overdue(), self._dispatcher.pause) if w is not None]
         self._timer = self._loop.call_later(min(waits), self.open) if waits else None
 
+    def collected(self) -> None:
+        super().collected()
+        # Threads that ended before have told nobody: they had been told of already.
+        self._room.set()
+
     async def has_room(self) -> None:
         """Comes back when an item may have ended."""
         self._room.clear()
