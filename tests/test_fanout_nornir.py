@@ -126,14 +126,14 @@ def test_a_coroutine_whose_time_is_over_ends_and_what_it_had_is_kept() -> None:
             finally:
                 ended.append(task.host.name)
 
-    nr = nornir(UngilRunner(timeout=1)).with_processors([Diary("only", pages)])
+    nr = nornir(UngilRunner(timeout=0.9)).with_processors([Diary("only", pages)])
     result = nr.run(hangs)
     assert list(result) == NAMES
     assert failed_hosts(nr) == {"spine1"}
     assert ended == ["spine1"]
     overall, first = result["spine1"]
     assert type(overall.exception) is TimeoutError
-    assert overall.result == "TimeoutError: not done within 1.0 s"
+    assert overall.result == "TimeoutError: not done within 0.9 s"
     assert (overall.name, overall.host) == ("hangs", nr.inventory.hosts["spine1"])
     assert (overall.failed, overall.severity_level) == (True, logging.ERROR)
     assert first.result == "spine1"
@@ -156,7 +156,7 @@ def test_a_thread_whose_time_is_over_goes_on_and_changes_nothing_any_more() -> N
             task.run(plain, name="second")
         return "done"
 
-    nr = nornir(UngilRunner(timeout=1)).with_processors([Diary("only", pages)])
+    nr = nornir(UngilRunner(timeout=0.9)).with_processors([Diary("only", pages)])
     result = nr.run(hangs)
     before = told(result), [entry[1:3] for entry in pages["leaf1"]]
     assert type(result["leaf1"].exception) is TimeoutError

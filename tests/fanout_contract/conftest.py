@@ -1,7 +1,8 @@
 """What every mode of a fan-out promises, in one test for all of them.
 
 A test that takes `mode` runs in every mode, one that takes `way` also as a stream. One that takes
-`streaming` runs in the modes that stream, one that takes `blocking` in those for functions.
+`streaming` runs in the modes that stream, one that takes `blocking` in those for functions, one
+that takes `isolating` in those whose items have a context each.
 
 What one mode alone promises is tested in tests/test_fanout_NAME.py, with the name of the mode.
 """
@@ -18,6 +19,7 @@ CHOICES: dict[str, tuple[Mode | Way, ...]] = {
     "way": WAYS,
     "streaming": STREAMS,
     "blocking": (THREADS, GREEN),
+    "isolating": tuple(way for way in WAYS if way.mode.isolates),
 }
 
 

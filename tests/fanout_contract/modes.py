@@ -46,6 +46,8 @@ class Mode:
     cancels = True
     # How much too early its timers may be.
     early_s = 0.0
+    # What an item sets in its context is seen by no other.
+    isolates = True
 
     def __str__(self) -> str:
         return self.name
@@ -129,6 +131,7 @@ class Asyncio(Mode):
 
     name = mode = "asyncio"
     early_s = 0.005
+    isolates = False  # Items that one task runs have its context.
 
     def begin(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "uvloop", None)

@@ -261,17 +261,28 @@ def test_of_many_failures_the_first_are_kept_and_all_are_counted(mode: Mode) -> 
 # The context.
 
 
-def test_functions_see_the_context_of_the_caller_and_not_of_each_other(way: Way) -> None:
+def test_functions_see_the_context_of_the_caller(way: Way) -> None:
+    variable = contextvars.ContextVar("variable", default="nothing")
+
+    async def fn(_: int) -> str:
+        await way.mode.sleep(0)
+        return variable.get()
+
+    variable.set("the caller's")
+    assert values(way.outcomes(fn, range(2))) == ["the caller's"] * 2
+
+
+def test_functions_do_not_see_what_others_set_in_their_context(isolating: Way) -> None:
     variable = contextvars.ContextVar("variable", default="nothing")
 
     async def fn(item: int) -> tuple[str, str]:
         before = variable.get()
         variable.set(f"item {item}")
-        await way.mode.sleep(0)
+        await isolating.mode.sleep(0)
         return before, variable.get()
 
     variable.set("the caller's")
     for limit in (1, 2):
-        outcomes = way.outcomes(fn, range(6), limit=limit)
+        outcomes = isolating.outcomes(fn, range(6), limit=limit)
         assert values(outcomes) == [("the caller's", f"item {item}") for item in range(6)]
     assert variable.get() == "the caller's"
