@@ -244,8 +244,9 @@ class _Threads(threads.Slots):
         super().open()
         if self._timer is not None:
             self._timer.cancel()
-        if self._dispatcher.ended:
-            self._tell_loop()  # no thread will: the input came to its end only now
+        if self._dispatcher.ended or self._dispatcher.ready:
+            # No thread will: the input came to its end only now, or these are of an earlier run.
+            self._tell_loop()
         self._come_back()
 
     def launch(self, attempt: Outcome) -> None:
