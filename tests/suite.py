@@ -18,5 +18,6 @@ PROGRAMS = Path(__file__).with_name("programs")
 
 def run_python(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
     """Runs the Python of the tests to its end, whatever its status is."""
-    defaults: dict[str, Any] = {"capture_output": True, "text": True, "timeout": PATIENCE_S}
-    return subprocess.run([sys.executable, *words], check=False, **(defaults | options))
+    defaults: dict[str, Any] = {"capture_output": True, "timeout": PATIENCE_S}
+    settings = defaults | options
+    return subprocess.run([sys.executable, *words], check=False, text=True, **settings)

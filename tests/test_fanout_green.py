@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from typing import Any
 
 import gevent
 import pytest
@@ -185,7 +186,7 @@ def test_other_green_threads_go_on_meanwhile_and_may_end_it() -> None:
             Event().wait()
         return number
 
-    ticker = gevent.spawn(tick)
+    ticker: Any = gevent.spawn(tick)
     outcomes = green(item, range(2))
     assert next(outcomes).value == 0
     with pytest.raises(gevent.Timeout), gevent.Timeout(0.02):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_fanout.hosts import write_hosts
@@ -13,6 +14,7 @@ from suite import PROGRAMS
 @pytest.fixture(autouse=True)
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Where it runs: with three hosts, and the functions that the file of tests names."""
-    shutil.copy(PROGRAMS / request.module.TASKS, tmp_path / "tasks.py")
+    module: Any = request.module
+    shutil.copy(PROGRAMS / module.TASKS, tmp_path / "tasks.py")
     write_hosts(tmp_path, 3)
     return tmp_path

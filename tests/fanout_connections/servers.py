@@ -2,7 +2,7 @@
 
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,7 +44,7 @@ class Server:
 
 
 @contextmanager
-def servers() -> Iterator[Callable[..., Any]]:
+def servers() -> Generator[Callable[..., Any]]:
     """Gives what starts a server, and gives the address of that."""
     started: list[Server] = []
 

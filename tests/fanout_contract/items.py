@@ -8,6 +8,11 @@ from typing import Any
 from fanout_contract.modes import Event, Mode
 
 
+def one_group(_item: object) -> int:
+    """All items are of one group."""
+    return 0
+
+
 class Crowd:
     """Counts who is inside at once, by group.
 

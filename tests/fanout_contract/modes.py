@@ -13,9 +13,9 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import pytest
 from suite import PATIENCE_S
@@ -96,6 +96,12 @@ class Mode:
     def streaming(self, **options: Any) -> Fanout:
         """A `Fanout` of this mode."""
         return Fanout(mode=self.mode, **options)
+
+    def stream(
+        self, fan: Fanout, deed: Deed, items: Iterable[Any] | AsyncIterable[Any]
+    ) -> AsyncGenerator[Outcome[Any, Any]]:
+        """The outcomes, which come as they end. It can be closed, as a generator can."""
+        return cast("AsyncGenerator[Outcome[Any, Any]]", fan.stream(self.function(deed), items))
 
     def release_in_loop(self, event: Event) -> None:
         """As `release`, where an event loop runs."""
@@ -216,6 +222,12 @@ class Threads(Mode):
 
         threading.Thread(target=look, daemon=True).start()
 
+    def stream(
+        self, fan: Fanout, deed: Deed, items: Iterable[Any] | AsyncIterable[Any]
+    ) -> AsyncGenerator[Outcome[Any, Any]]:
+        """The outcomes, which come as they end. It can be closed, as a generator can."""
+        return cast("AsyncGenerator[Outcome[Any, Any]]", fan.stream(self.function(deed), items))
+
     def release_in_loop(self, event: Event) -> None:
         # It lets nobody else run before it has stopped what may start.
         asyncio.get_running_loop().call_soon(event.set)
@@ -284,7 +296,7 @@ class Way:
 
         async def stream() -> list[Outcome[Any, Any]]:
             async with self.mode.streaming(**options) as fan:
-                return [one async for one in fan.stream(self.mode.function(deed), items)]
+                return [one async for one in self.mode.stream(fan, deed, items)]
 
         return sorted(self.mode.run(stream()), key=lambda outcome: outcome.index)
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from fanout_contract.items import Waiting
+from fanout_contract.items import Waiting, one_group
 from fanout_contract.modes import Mode
 
 from ungil.fanout import Backoff, Outcomes, Stopped
@@ -47,7 +47,7 @@ def test_leaving_early_ends_what_runs_or_waits_for_it_and_starts_nothing_more(
 def test_leaving_starts_nothing_of_what_waits_for_its_group(mode: Mode) -> None:
     waiting = Waiting(mode)
     mode.release(waiting.released)
-    outcomes = mode.fanout(waiting.fn, range(100), limit=5, group=lambda _: 0, per_group=2)
+    outcomes = mode.fanout(waiting.fn, range(100), limit=5, group=one_group, per_group=2)
     leave(outcomes, "close")
     waiting.check(last=2)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fanout_contract.items import Crowd
+from fanout_contract.items import Crowd, one_group
 from fanout_contract.modes import Mode, Way
 
 from ungil.fanout import Backoff
@@ -38,9 +38,11 @@ def test_groups_differ_in_their_limits_and_may_have_none(way: Way) -> None:
     crowd = Crowd(way.mode, together=46)
     items = ["narrow", "wide", "free", None] * 20
     limits = {"narrow": 1, "wide": 5}
-    outcomes = way.outcomes(
-        crowd.visit, items, limit=100, group=lambda item: item, per_group=limits
-    )
+
+    def kind(item: str | None) -> str | None:
+        return item
+
+    outcomes = way.outcomes(crowd.visit, items, limit=100, group=kind, per_group=limits)
     assert all(outcome.ok for outcome in outcomes)
     assert [crowd.most[item] for item in items[:4]] == [1, 5, 20, 20]
 
@@ -69,7 +71,7 @@ def test_a_retry_of_a_group_counts_as_one_of_it(way: Way) -> None:
         if calls[number] < 3:
             raise ConnectionError
 
-    options: dict[str, Any] = {"limit": 20, "group": lambda _: 0, "per_group": 2}
+    options: dict[str, Any] = {"limit": 20, "group": one_group, "per_group": 2}
     outcomes = way.outcomes(fn, range(50), retries=2, backoff=Backoff(0), **options)
     assert [outcome.attempts for outcome in outcomes] == [3] * 50
     assert crowd.most["group"] == 2

@@ -27,7 +27,7 @@ def test_a_stream_gives_outcomes_as_they_end(streaming: Mode) -> None:
 
         seen: list[tuple[int, int]] = []
         async with streaming.streaming() as fan:
-            async for outcome in fan.stream(streaming.function(fn), range(10)):
+            async for outcome in streaming.stream(fan, fn, range(10)):
                 seen.append((outcome.index, outcome.unwrap()))
                 events[outcome.index - 1].set()
         return seen
@@ -44,7 +44,7 @@ def test_what_the_input_raises_comes_after_the_outcomes_before_it(streaming: Mod
 
     async def stream() -> None:
         async with streaming.streaming() as fan:
-            async for outcome in fan.stream(streaming.function(streaming.itself), items()):
+            async for outcome in streaming.stream(fan, streaming.itself, items()):
                 seen.append(outcome.unwrap())
 
     with pytest.raises(OSError, match="broke off"):
@@ -68,7 +68,7 @@ def test_input_may_be_asynchronous_and_slow(streaming: Mode) -> None:
                 answered.clear()
 
         async with streaming.streaming(limit=2) as fan:
-            async for outcome in fan.stream(streaming.function(streaming.itself), items()):
+            async for outcome in streaming.stream(fan, streaming.itself, items()):
                 seen.append(outcome.unwrap())
                 answered.set()
         return seen
@@ -87,7 +87,7 @@ def test_asynchronous_input_is_taken_as_it_is_needed(streaming: Mode) -> None:
 
         async with (
             streaming.streaming(limit=10) as fan,
-            aclosing(fan.stream(streaming.function(streaming.itself), items())) as outcomes,
+            aclosing(streaming.stream(fan, streaming.itself, items())) as outcomes,
         ):
             taken = 0
             async for _ in outcomes:
@@ -113,7 +113,7 @@ def test_what_asynchronous_input_raises_comes_after_the_outcomes_before_it(
 
         with pytest.raises(OSError, match="broke off"):  # noqa: PT012
             async with streaming.streaming(limit=1) as fan:
-                async for outcome in fan.stream(streaming.function(streaming.itself), items()):
+                async for outcome in streaming.stream(fan, streaming.itself, items()):
                     seen.append(outcome.unwrap())
         return seen
 
@@ -132,7 +132,7 @@ def test_functions_see_the_context_in_which_the_stream_began(streaming: Mode) ->
     async def stream() -> list[str]:
         variable.set("the stream's")
         async with streaming.streaming() as fan:
-            stream = fan.stream(streaming.function(fn), range(2))
+            stream = streaming.stream(fan, fn, range(2))
             return [outcome.unwrap() async for outcome in stream]
 
     assert streaming.run(stream()) == ["the stream's"] * 2
@@ -147,7 +147,7 @@ def test_leaving_the_block_ends_what_runs_or_waits_for_it_and_starts_nothing_mor
     async def stream() -> None:
         waiting = Waiting(streaming)
         async with streaming.streaming(limit=5) as fan:
-            async for outcome in fan.stream(streaming.function(waiting.fn), itertools.count()):
+            async for outcome in streaming.stream(fan, waiting.fn, itertools.count()):
                 assert outcome.index == 0
                 streaming.release_in_loop(waiting.released)
                 break
@@ -162,7 +162,7 @@ def test_when_a_stream_was_closed_its_fanout_can_be_used_again(streaming: Mode) 
         async with streaming.streaming(limit=5) as fan:
             for _ in range(2):
                 waiting = Waiting(streaming)
-                stream = fan.stream(streaming.function(waiting.fn), itertools.count())
+                stream = streaming.stream(fan, waiting.fn, itertools.count())
                 async with aclosing(stream) as outcomes:
                     assert (await anext(outcomes)).value == 0
                     streaming.release_in_loop(waiting.released)
@@ -177,7 +177,7 @@ def test_an_error_in_the_block_is_raised_after_everything_has_ended(streaming: M
         waiting = Waiting(streaming)
         with pytest.raises(LookupError, match="wrong value 0"):  # noqa: PT012
             async with streaming.streaming(limit=5) as fan:
-                async for outcome in fan.stream(streaming.function(waiting.fn), itertools.count()):
+                async for outcome in streaming.stream(fan, waiting.fn, itertools.count()):
                     streaming.release_in_loop(waiting.released)
                     raise LookupError(f"wrong value {outcome.value}")
         await nothing_runs()
@@ -193,7 +193,7 @@ def test_cancelling_whoever_consumes_ends_what_runs(streaming: Mode) -> None:
 
         async def consume() -> None:
             async with streaming.streaming(limit=5) as fan:
-                async for _ in fan.stream(streaming.function(waiting.fn), itertools.count()):
+                async for _ in streaming.stream(fan, waiting.fn, itertools.count()):
                     first.set()
 
         consumer = asyncio.create_task(consume())
@@ -222,7 +222,7 @@ def test_two_streams_of_one_fanout_run_beside_each_other(streaming: Mode) -> Non
         async with streaming.streaming() as fan:
 
             async def consume(item: tuple[Event, Event]) -> int:
-                stream = fan.stream(streaming.function(meet), [item])
+                stream = streaming.stream(fan, meet, [item])
                 return sum([outcome.ok async for outcome in stream])
 
             both = asyncio.gather(consume((here, there)), consume((there, here)))
