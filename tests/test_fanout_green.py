@@ -1,12 +1,14 @@
 """Fan-out in green threads: what no other mode promises."""
 
+# pyright: reportUnknownVariableType=false
+# (the types of gevent are not complete)
+
 from __future__ import annotations
 
 import subprocess
 import sys
 import time
 from contextlib import suppress
-from typing import Any
 
 import gevent
 import pytest
@@ -186,7 +188,7 @@ def test_other_green_threads_go_on_meanwhile_and_may_end_it() -> None:
             Event().wait()
         return number
 
-    ticker: Any = gevent.spawn(tick)
+    ticker = gevent.spawn(tick)
     outcomes = green(item, range(2))
     assert next(outcomes).value == 0
     with pytest.raises(gevent.Timeout), gevent.Timeout(0.02):

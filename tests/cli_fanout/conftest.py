@@ -1,10 +1,12 @@
 """`ungil fanout`: a function or a command for every host of a file."""
 
+# pyright: basic
+# (for pytest a module has no type)
+
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cli_fanout.hosts import write_hosts
@@ -14,7 +16,6 @@ from suite import PROGRAMS
 @pytest.fixture(autouse=True)
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Where it runs: with three hosts, and the functions that the file of tests names."""
-    module: Any = request.module
-    shutil.copy(PROGRAMS / module.TASKS, tmp_path / "tasks.py")
+    shutil.copy(PROGRAMS / request.module.TASKS, tmp_path / "tasks.py")
     write_hosts(tmp_path, 3)
     return tmp_path
