@@ -310,7 +310,7 @@ def devices() -> Generator[Network]:
 def test_connections_of_plugins_live_as_long_as_nornir_lets_them(
     mode: str, devices: Network
 ) -> None:
-    ended = run_python(PROGRAMS / "nornir_netmiko.py", mode, str(devices.server_address[1]))
+    ended = run_python(PROGRAMS / "asking_devices.py", mode, str(devices.server_address[1]))
     assert (ended.stdout, ended.stderr) == ("done\n", "")
     addresses = sorted(f"127.0.7.{number}" for number in range(1, 21))
     devices.shutdown()

@@ -95,15 +95,14 @@ def test_the_programs_own_sitecustomize_runs_and_the_path_is_its_own(
 
 
 @pytest.mark.parametrize("python", pythons(), ids=str)
-@pytest.mark.parametrize(
-    ("mistake", "is_told"), [("1 / 0", True), ("import it_does_not_exist", False), ("(", True)]
-)
+@pytest.mark.parametrize("mistake", ["1 / 0", "import it_does_not_exist", "("])
 def test_errors_of_the_programs_own_sitecustomize_are_reported_as_ever(
-    python: Python, tmp_path: Path, mistake: str, is_told: bool
+    python: Python, tmp_path: Path, mistake: str
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(mistake)
     bare, hooked = both(python, tmp_path, "-c", "print(1)")
-    assert bool(bare.stderr) is is_told
+    # 2.7 does not tell of imports.
+    assert bool(bare.stderr) is (python.version >= (3, 0) or "import" not in mistake)
     assert (hooked.stdout, hooked.stderr) == (bare.stdout, bare.stderr)
 
 

@@ -1,6 +1,6 @@
 """Twenty devices are asked twice over connections of nornir's netmiko plugin.
 
-nornir_netmiko.py MODE PORT
+asking_devices.py MODE PORT
 """
 
 import sys
