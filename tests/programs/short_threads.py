@@ -30,7 +30,6 @@ for _ in range(count // at_a_time):
     for thread in threads:
         thread.join()
     # 2.7's join() returns before a thread has ended, and one that is left behind when the program
-    # exits is never done with the GIL. A thread is not counted any more when it gives it up for
-    # good.
+    # exits is never done with the GIL. When it gives it up for good, it is not counted any more.
     while running():
         time.sleep(0.001)
