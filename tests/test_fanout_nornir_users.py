@@ -21,9 +21,11 @@ from nornir.plugins.runners import SerialRunner
 from nornir_rich.progress_bar import RichProgressBar  # pyright: ignore[reportMissingTypeStubs]
 from nornir_tasks import (
     NAMES,
+    TWINS,
     nests,
     nests_async,
     nornir,
+    observed,
     plain,
     raises_on_leaf1,
     raises_on_leaf1_async,
@@ -162,61 +164,37 @@ def test_connections_are_opened_once_for_each_host_and_closed(
     assert sorted(Counted.opened) == sorted(Counted.closed) == sorted(f"{n}.example" for n in NAMES)
 
 
-# In green threads: nornir is unmodified, but this process must not be patched.
+# In green threads: nornir is unmodified.
 
 
-def run_patched(program: str, *arguments: str) -> str:
-    """What a program prints that gevent has patched."""
-    return run("from gevent import monkey; monkey.patch_all()", program, *arguments)
-
-
-def run(first: str, program: str, *arguments: str) -> str:
-    """What a program prints."""
-    source = f"{first}\nimport logging; logging.disable()\n{textwrap.dedent(program)}"
-    command = [sys.executable, "-c", source, *arguments]
-    ended = subprocess.run(
-        command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=120
-    )
-    assert (ended.returncode, ended.stderr) == (0, "")
-    return ended.stdout
-
-
+@pytest.mark.patched
 def test_green_threads_have_the_results_of_nornirs_own_runners() -> None:
-    run_patched("""
-        import threading
-        from nornir_tasks import *
-        from nornir.plugins.runners import SerialRunner
-        from ungil.fanout.nornir import UngilRunner
-        for task, _, options in TWINS:
-            own = observed(SerialRunner(), task, options)
-            for runner in UngilRunner(), UngilRunner(mode="green", num_workers=2):
-                assert observed(runner, task, options) == own, task
-    """)
+    for task, _, options in TWINS:
+        own = observed(SerialRunner(), task, options)
+        for runner in (UngilRunner(), UngilRunner(mode="green", num_workers=2)):
+            assert observed(runner, task, options) == own, task
 
 
+@pytest.mark.patched
 def test_a_green_thread_whose_time_is_over_ends_and_what_it_had_is_kept() -> None:
-    run_patched("""
-        import threading
-        from nornir_tasks import *
-        from nornir.plugins.runners import SerialRunner
-        from ungil.fanout.nornir import UngilRunner
-        ended = []
-        def hangs(task):
-            task.run(plain)
-            if task.host.name == "spine1":
-                try:
-                    threading.Event().wait()
-                except Exception:
-                    ended.append("by an exception that tasks catch")
-                finally:
-                    ended.append(task.host.name)
-        result = nornir(UngilRunner(timeout=1, retries=1, backoff={"first": 0})).run(hangs)
-        assert list(result.failed_hosts) == ["spine1"]
-        assert ended == ["spine1", "spine1"]
-        overall, first = result["spine1"]
-        assert type(overall.exception) is TimeoutError
-        assert first.result == "spine1"
-    """)
+    ended: list[str] = []
+
+    def hangs(task: Task) -> None:
+        task.run(plain)
+        if task.host.name == "spine1":
+            try:
+                threading.Event().wait()
+            except Exception:
+                ended.append("by an exception that tasks catch")
+            finally:
+                ended.append(task.host.name)
+
+    result = nornir(UngilRunner(timeout=1, retries=1, backoff={"first": 0})).run(hangs)
+    assert list(result.failed_hosts) == ["spine1"]
+    assert ended == ["spine1", "spine1"]
+    overall, first = result["spine1"]
+    assert type(overall.exception) is TimeoutError
+    assert first.result == "spine1"
 
 
 def test_an_unpatched_program_is_told_so_by_the_run() -> None:

@@ -16,22 +16,6 @@ from suite import PROGRAMS, run_python
 from ungil import share
 
 MIB = 1 << 20
-USE = """
-import json, sys
-from ungil import share
-root = share.Heap.open(sys.argv[1]).root
-said = {"seen": sum(len(inner) for inner in root["lists"].copy())}
-said["nested"] = root["by name"]["one"]["two"]
-said["popped"] = root["many"].pop(0), root["ring"].popleft(), root["names"].pop("name 3")
-del root["many"][10:400]
-root["members"].remove(7)
-with root["lock"]:
-    root["ring"].rotate(3)
-said["left"] = len(root["many"]), len(root["ring"]), len(root["names"]), len(root["members"])
-del root["filling"]
-root["again"] = ["there is room", {"once": "more"}]
-print(json.dumps(said))
-"""
 
 
 def fill(heap: share.Heap) -> None:
@@ -67,7 +51,7 @@ def full() -> Iterator[share.Heap]:
 
 def test_a_new_process_reads_a_full_heap_and_makes_room_in_it(full: share.Heap) -> None:
     assert full.name is not None
-    words = [sys.executable, "-c", USE, full.name]
+    words = [sys.executable, PROGRAMS / "share_used_when_full.py", full.name]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
