@@ -1,4 +1,4 @@
-"""Running the real command line, as a shell would, in a folder of the test's own."""
+"""What surrounds every test: the command line as a shell runs it, signals, interpreters, gevent."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pythons import are_required, missing
+from suite import PATIENCE_S
 
 UNGIL = [sys.executable, "-m", "ungil"]
-# Against hangs: far more than anything here takes on the slowest machine.
-PATIENCE_S = 120
 
 # Python ignores these itself, and gives them back to the programs that it starts.
 PYTHONS_OWN = (signal.SIGPIPE, signal.SIGXFSZ)
@@ -31,7 +31,25 @@ def ignored_signals() -> set[int]:
     return {number for number in range(1, 65) if mask >> (number - 1) & 1}
 
 
+# A program that gevent has patched before anything else, and that runs one test.
+PATCHED = """\
+from gevent import monkey
+monkey.patch_all()
+import sys, pytest
+sys.exit(pytest.main(sys.argv[1:]))
+"""
+
+
 def pytest_configure() -> None:
+    take_all_signals()
+    if are_required() and (absent := missing()):
+        raise pytest.UsageError(
+            f"UNGIL_REQUIRE_PYTHONS is set, and there is no Python {', '.join(absent)} here: "
+            "install each with pyenv, or unset the variable to test with the others"
+        )
+
+
+def take_all_signals() -> None:
     """Give the programs of the tests all signals, as a terminal does.
 
     Ignoring is inherited: a shell makes the background jobs of a script ignore SIGINT and SIGQUIT,
@@ -44,6 +62,29 @@ def pytest_configure() -> None:
         libc.syscall(SYS_RT_SIGACTION[platform.machine()], number, default, None, 8)
         if number == signal.SIGINT:
             signal.signal(number, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a test marked `patched` in a process of its own: what gevent has patched stays so."""
+    monkey = sys.modules.get("gevent.monkey")
+    is_patched = monkey is not None and monkey.is_module_patched("socket")
+    if is_patched or pyfuncitem.get_closest_marker("patched") is None:
+        return None
+    words = ["-q", "-p", "no:cacheprovider", "-p", "pytest_timeout", pyfuncitem.nodeid]
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PATCHED, *words],
+        cwd=pyfuncitem.config.rootpath,
+        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    if done.returncode != 0:
+        pytest.fail(f"in a process that gevent has patched:\n{done.stdout}{done.stderr}", False)
+    return True
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from pythons import pythons
-from tracing import PROGRAMS
+from suite import PROGRAMS
 
 # Debian's interpreter is a static executable; its library belongs to another package.
 DEBIAN = "/usr/lib/*/libpython3.11.so.1.0"

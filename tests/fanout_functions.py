@@ -9,8 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-# Against hangs; nothing here takes as long.
-PATIENCE_S = 60
+from suite import PATIENCE_S
 
 
 class Unloadable(Exception):

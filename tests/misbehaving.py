@@ -26,7 +26,8 @@ import time  # noqa: E402
 
 from ungil.fanout import fanout, sleep  # noqa: E402
 
-TIMEOUT_S = 0.3
+# What does not hang is done long before, on the busiest machine.
+TIMEOUT_S = 2.0
 
 
 class Unprintable:

@@ -1,8 +1,8 @@
 """The interpreters of this machine under which tests run their programs.
 
 A test names the versions it is about and runs on those that exist; the Python that runs pytest is
-always one of them. So a machine with a single Python passes, and `missing()` tells what
-continuous integration would have to complain about.
+always one of them. So a machine with a single Python passes. Where UNGIL_REQUIRE_PYTHONS is set, as
+continuous integration does, the suite does not begin while one of `REQUIRED` is missing.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-# Versions that ungil claims to have been tested with, where pyenv can provide them.
-CLAIMED: tuple[str, ...] = ("2.7", "3.8", "3.11", "3.12", "3.13")
+# The versions that ungil claims to be tested with.
+REQUIRED = ("2.7", "3.8", "3.11", "3.12", "3.13")
 # Debian links its interpreter statically; all others here have a shared library.
 DEBIAN = Path("/usr/bin/python3.11")
 
@@ -81,11 +81,15 @@ def free_threaded() -> list[Python]:
     ]
 
 
-def missing() -> set[str]:
-    """Claimed versions that a machine with pyenv does not have; nothing without pyenv."""
-    if not (_pyenv() / "versions").is_dir():
-        return set()
-    return set(CLAIMED) - {python.name for python in found()}
+def are_required() -> bool:
+    """Whether a version that is missing is a failure."""
+    return bool(os.environ.get("UNGIL_REQUIRE_PYTHONS"))
+
+
+def missing() -> list[str]:
+    """Required versions of which pytest runs on none, and pyenv has none."""
+    there = {python.name for python in found()} | {f"{sys.version_info[0]}.{sys.version_info[1]}"}
+    return [name for name in REQUIRED if name not in there]
 
 
 def _pyenv() -> Path:

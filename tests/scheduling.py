@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from pythons import Python
+from suite import PROGRAMS
 
 from ungil import _native
 
-PROGRAMS = Path(__file__).with_name("programs")
 OBEYING = PROGRAMS / "obeying.py"
 POLICIES = ("interactive", "fair", "batch", "priority")
 # As they travel in shared memory.

@@ -59,7 +59,8 @@ def test_heaps_are_listed_with_who_uses_them(ungil: Run, name: str) -> None:
     assert (outcome.returncode, outcome.stderr) == (0, "")
     for shown in (name, f"{os.getpid()}/{file}"):
         line = line_of(outcome.stdout, shown)
-        assert " 3.9 MiB " in line or " 4.0 MiB " in line, line
+        # What it may have at most, without what every heap has.
+        assert " 3.9 MiB " in line, line
         assert line.endswith(" 1"), line
     heap.root["x"] = 1
     pid = dead_child(heap)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from pythons import Python, pythons
 from scheduling import OBEYING, Obeying
+from suite import PROGRAMS
 
 from ungil import _native
 
@@ -92,25 +93,6 @@ def test_a_traced_process_can_be_given_a_policy(ungil: Run, start: Start) -> Non
 
 # Processes that descend from it.
 
-FORKING = f"""\
-import os, sys
-sys.path.insert(0, {str(OBEYING.parent)!r})
-import obeying
-questions, answers = os.pipe(), os.pipe()
-if os.fork() == 0:
-    os.dup2(questions[0], 0), os.dup2(answers[1], 1)
-    os.close(questions[1])
-    obeying.answer()
-    os._exit(0)
-os.close(questions[0])
-child = os.fdopen(answers[0])
-pid = child.readline().strip()
-print(os.getpid(), flush=True)
-while sys.stdin.readline():
-    os.write(questions[1], b"?\\n")
-    print(obeying.policy(), pid, child.readline().strip(), flush=True)
-"""
-
 
 class Family(Obeying):
     """A process and its forked child."""
@@ -126,7 +108,7 @@ class Family(Obeying):
 
 @pytest.mark.parametrize("python", SCHEDULED, ids=str)
 def test_a_change_reaches_children_if_it_is_to(ungil: Run, start: Start, python: Python) -> None:
-    family = Family(start, "run", python.path, "-c", FORKING)
+    family = Family(start, "run", python.path, str(PROGRAMS / "obeying_family.py"))
     bystander = Obeying(start, "run", str(OBEYING))
     own, child_pid, child = family.both()
     assert (own, child) == ("1 5", "1 5")

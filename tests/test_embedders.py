@@ -11,7 +11,8 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
-from tracing import PATIENCE_S, PROGRAMS, Recording, Running, trace
+from suite import PATIENCE_S, PROGRAMS
+from tracing import Recording, Running, trace
 
 RunUngil = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]

@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from suite import PATIENCE_S
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-# Against hangs: far more than any of them takes on the slowest machine.
-PATIENCE_S = 120
 
 
 def run(name: str, *arguments: str) -> str:

@@ -16,12 +16,11 @@ import http_hosts
 import httpx
 import loopback
 import pytest
+from suite import PATIENCE_S
 
 from ungil.fanout import Backoff, Fanout, Outcome, fanout
 
 EXAMPLE = Path(__file__).parents[1] / "examples/fanout_http.py"
-# Against hangs: far more than anything here takes on the slowest machine.
-PATIENCE_S = 120
 UNLIMITED = httpx.Limits(max_connections=None, max_keepalive_connections=None)
 
 
@@ -82,7 +81,7 @@ def test_servers_that_fail_in_their_own_ways_do_not_touch_the_others(port: int) 
             f"http://127.1.0.6:{port}/silence": TimeoutError,
             "http://": httpx.UnsupportedProtocol,
         }
-        outcomes = asyncio.run(streamed(list(expected), timeout=1))
+        outcomes = asyncio.run(streamed(list(expected), timeout=5))
     assert {outcome.item: type(outcome.exception) for outcome in outcomes} == {
         url: kind or type(None) for url, kind in expected.items()
     }

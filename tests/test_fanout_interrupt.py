@@ -4,51 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from blocked import wait_until_in_a_lock, wait_until_in_its_loop, wait_until_it_reads_its_input
 from process_groups import wait_until_nobody_is_left_of
+from suite import PROGRAMS
 from terminals import Start, Terminal
 
-from ungil.fanout import Backoff, Outcome, Stopped, fanout
-
 LOOPS = ["lean", "asyncio", "uvloop"]
-
-# Says which items run, and what becomes of them.
-COROUTINES = """\
-import asyncio, sys
-if sys.argv[1] == "asyncio":
-    sys.modules["uvloop"] = None
-from ungil.fanout import fanout, Fanout, sleep
-mode = "lean" if sys.argv[1] == "lean" else "asyncio"
-
-async def work(item):
-    print("begins", item, flush=True)
-    try:
-        await sleep(1000)
-    finally:
-        await sleep(0.01)
-        print("cleaned up", item, flush=True)
-
-def call():
-    for outcome in fanout(work, range(100), limit=3, mode=mode, progress=lambda _: None):
-        print("came", outcome, flush=True)
-
-async def stream():
-    async with Fanout(limit=3, mode=mode) as f:
-        async for outcome in f.stream(work, range(100)):
-            print("came", outcome, flush=True)
-
-try:
-    call() if sys.argv[2] == "call" else asyncio.run(stream())
-except KeyboardInterrupt:
-    print("interrupted", flush=True)
-"""
 
 
 def lines_until(process: subprocess.Popen[str], count: int) -> list[str]:
@@ -56,8 +25,8 @@ def lines_until(process: subprocess.Popen[str], count: int) -> list[str]:
     return [process.stdout.readline().strip() for _ in range(count)]
 
 
-def program(*words: str, start: Start) -> subprocess.Popen[str]:
-    return start(args=[sys.executable, "-c", *words])
+def program(name: str, *words: str, start: Start, **options: Any) -> subprocess.Popen[str]:
+    return start(args=[sys.executable, str(PROGRAMS / name), *words], **options)
 
 
 @pytest.mark.parametrize(
@@ -67,9 +36,9 @@ def program(*words: str, start: Start) -> subprocess.Popen[str]:
 def test_an_interrupt_cancels_coroutines_and_lets_them_clean_up(
     mode: Any, way: str, start: Start
 ) -> None:
-    process = program(COROUTINES, mode, way, start=start)
+    process = program("fanout_interrupted.py", mode, way, start=start)
     assert lines_until(process, 3) == ["begins 0", "begins 1", "begins 2"]
-    wait_until_it_waits(process.pid)
+    wait_until_in_its_loop(process.pid)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate()
     cleaned = [f"cleaned up {n}" for n in range(3)]
@@ -78,169 +47,34 @@ def test_an_interrupt_cancels_coroutines_and_lets_them_clean_up(
     assert (stderr, process.returncode) == ("", 0)
 
 
-THREADS = """\
-import os, sys
-from ungil.fanout import fanout
-def work(item):
-    print("begins", item, flush=True)
-    sys.stdin.readline()
-    print("ends", item, flush=True)
-try:
-    list(fanout(work, range(100), limit=1))
-except KeyboardInterrupt:
-    print("interrupted", flush=True)
-os._exit(0)
-"""
-
-
-def test_an_interrupt_waits_for_threads_and_a_second_one_does_not(start: Start) -> None:
-    process = start(args=[sys.executable, "-c", THREADS], stdin=subprocess.PIPE)
-    assert process.stdin is not None
+def interrupted_thread(start: Start) -> subprocess.Popen[str]:
+    """A program that was interrupted once, and waits for the thread of an item."""
+    process = program("fanout_threads_interrupted.py", start=start, stdin=subprocess.PIPE)
     assert lines_until(process, 1) == ["begins 0"]
+    wait_until_in_a_lock(process.pid)
     process.send_signal(signal.SIGINT)
-    # Not before the interrupt has arrived, and that cannot be seen from here but by its effect.
-    wait_until_pending_signals_are_gone(process.pid)
-    process.stdin.write("\n")
-    process.stdin.close()
-    assert process.stdout is not None
-    assert process.stdout.read() in ("ends 0\ninterrupted\n", "interrupted\n")
+    assert lines_until(process, 1) == ["is waited for 0"]
+    return process
 
-    process = start(args=[sys.executable, "-c", THREADS], stdin=subprocess.PIPE)
-    assert lines_until(process, 1) == ["begins 0"]
+
+def test_an_interrupt_waits_for_threads(start: Start) -> None:
+    assert interrupted_thread(start).communicate("\n") == ("ends 0\ninterrupted\n", "")
+
+
+def test_a_second_interrupt_does_not_wait_for_threads(start: Start) -> None:
+    process = interrupted_thread(start)
     process.send_signal(signal.SIGINT)
-    wait_until_pending_signals_are_gone(process.pid)
-    while process.poll() is None:
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.05)
     assert process.stdout is not None
-    assert "ends" not in process.stdout.read()
-
-
-# The numbers of system calls on x86-64 and aarch64: those in which loops wait, and read.
-WAITS = {
-    # clock_nanosleep, epoll_wait, epoll_pwait, epoll_pwait2
-    "x86_64": {230, 232, 281, 441},
-    "aarch64": {115, 22, 441},
-}
-READ = {"x86_64": 0, "aarch64": 63}
-
-
-def wait_until_it_waits(pid: int) -> None:
-    """Its main thread waits for the system."""
-    numbers = {str(number) for number in WAITS[os.uname().machine]}
-    call = Path(f"/proc/{pid}/syscall")
-    while call.read_text().split()[0] not in numbers:
-        time.sleep(0.001)
-
-
-def wait_until_it_reads_its_input(pid: int) -> None:
-    """Its main thread is in a read of descriptor 0, and not of a module that it imports."""
-    call = Path(f"/proc/{pid}/syscall")
-    while call.read_text().split()[:2] != [str(READ[os.uname().machine]), "0x0"]:
-        time.sleep(0.001)
-
-
-def wait_until_pending_signals_are_gone(pid: int) -> None:
-    """Python's own handler has run when the kernel has no signal left for the process."""
-    status = Path(f"/proc/{pid}/status")
-    while any(
-        int(line.split()[1], 16)
-        for line in status.read_text().splitlines()
-        if line.startswith(("SigPnd", "ShdPnd"))
-    ):
-        time.sleep(0.001)
-
-
-@pytest.mark.parametrize("mode", ["lean", "asyncio", "threads"])
-def test_what_runs_when_all_is_stopped_ends_and_nothing_else_starts(mode: Any) -> None:
-    began: list[int] = []
-
-    def begin(item: int) -> int:
-        began.append(item)
-        if item == 4:
-            outcomes.stop()
-        return item
-
-    async def begin_in_loop(item: int) -> int:
-        return begin(item)
-
-    fn = begin if mode == "threads" else begin_in_loop
-    outcomes = fanout(fn, range(1000), limit=1, mode=mode)
-    assert [outcome.value for outcome in outcomes] == [0, 1, 2, 3, 4]
-    assert began == [0, 1, 2, 3, 4]
-
-
-@pytest.mark.parametrize("limit", [1, "auto"])
-@pytest.mark.parametrize("mode", ["lean", "asyncio", "threads"])
-def test_what_waits_to_be_tried_again_comes_at_once_when_all_is_stopped(
-    mode: Any, limit: Any
-) -> None:
-    def handle(_number: int, _frame: object) -> None:
-        outcomes.stop()
-
-    def fail(item: int) -> None:
-        if item == 1:
-            os.kill(os.getpid(), signal.SIGUSR1)
-        raise ConnectionError(item)
-
-    async def fail_in_loop(item: int) -> None:
-        fail(item)
-
-    before = signal.signal(signal.SIGUSR1, handle)
-    try:
-        outcomes = fanout(
-            fail if mode == "threads" else fail_in_loop,
-            [0, 1],
-            limit=limit,
-            mode=mode,
-            retries=1,
-            backoff=Backoff(1e6, most=1e6),
-        )
-        came: list[Outcome] = list(outcomes)
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-    # An item is stopped while it waits, or before it fails. Threads may begin both before the stop.
-    together = mode == "threads" and limit == "auto"
-    assert isinstance(came[0].exception, Stopped | ConnectionError if together else Stopped)
-    assert isinstance(came[1].exception, Stopped | ConnectionError)
-
-
-def test_a_fan_out_can_be_stopped_before_it_began() -> None:
-    outcomes = fanout(str, range(10))
-    outcomes.stop()
-    assert list(outcomes) == []
+    assert process.stdout.read() == "interrupted\n"
+    assert process.wait() == 0
 
 
 # The command line.
 
-# A line is one write, for threads print at the same time.
-TASKS = """\
-import time
-from ungil.fanout import sleep
-
-async def cleans_up(host):
-    print(f"begins {host}", flush=True)
-    try:
-        await sleep(1000)
-    finally:
-        print(f"cleaned up {host}", flush=True)
-
-def waits_for_a_file(host):
-    import os
-    print(f"begins {host}", flush=True)
-    while not os.path.exists("go"):
-        time.sleep(0.01)
-    return "went"
-
-def sleeps(host):
-    print(f"begins {host}", flush=True)
-    time.sleep(1000)
-"""
-
 
 @pytest.fixture
 def hosts(tmp_path: Path) -> list[str]:
-    (tmp_path / "tasks.py").write_text(TASKS)
+    shutil.copy(PROGRAMS / "tasks_that_wait.py", tmp_path / "tasks.py")
     (tmp_path / "hosts").write_text("".join(f"sw{n}\n" for n in range(1, 11)))
     return ["fanout", "--hosts", "hosts", "--limit", "2"]
 
@@ -339,28 +173,11 @@ def test_a_signal_from_outside_ends_commands_as_well(
     wait_until_nobody_is_left_of(int((tmp_path / "pid-sw1").read_text()))
 
 
-STARTING = """\
-import os, signal, subprocess, sys
-
-class Popen(subprocess.Popen):
-    # The signal comes when the process has begun, and nobody knows of it yet.
-    def __init__(self, *args, **options):
-        super().__init__(*args, **options)
-        with open("pid", "w") as file:
-            file.write(str(self.pid))
-        os.kill(os.getpid(), signal.SIGTERM)
-
-subprocess.Popen = Popen
-from ungil.cli import main
-sys.exit(main(["fanout", "--hosts", "hosts", "--limit", "1", "--", "sleep", "1000{}"]))
-"""
-
-
 def test_a_command_that_is_just_being_started_is_ended_as_well(
     hosts: list[str], tmp_path: Path, start: Start
 ) -> None:
     (tmp_path / "hosts").write_text("1\n2\n")
-    process = program(STARTING, start=start)
+    process = program("command_just_started.py", start=start)
     stdout, stderr = process.communicate()
     assert (process.returncode, stdout) == (128 + signal.SIGTERM, "")
     assert "stopped; not done: 1 cut off while they ran, 1 not started (2)" in stderr
@@ -370,7 +187,7 @@ def test_a_command_that_is_just_being_started_is_ended_as_well(
 def test_the_same_command_does_the_rest_of_what_was_interrupted(
     hosts: list[str], tmp_path: Path, start: Start
 ) -> None:
-    words = [*hosts, "-q", "--journal", "journal", "--", "sh", "-c"]
+    words = [*hosts, "-q", "--limit", "1", "--journal", "journal", "--", "sh", "-c"]
     os.mkfifo(tmp_path / "gate")
     # The third waits, and with it the interrupt comes.
     script = "if [ $0 = sw3 ]; then echo > gate; cat gate; fi; echo done with $0"
@@ -383,7 +200,7 @@ def test_the_same_command_does_the_rest_of_what_was_interrupted(
     _, stderr = process.communicate()
     assert process.returncode == 130
     assert "the same command does the rest" in stderr
-    done = [json.loads(line) for line in (tmp_path / "journal").read_text().splitlines()[1:]]
+    assert len((tmp_path / "journal").read_text().splitlines()[1:]) == 3
     (tmp_path / "gate").unlink()
     again = start(*words, script.replace("cat gate;", ""), "{host}")
     assert again.wait() == 2  # another command
@@ -391,7 +208,7 @@ def test_the_same_command_does_the_rest_of_what_was_interrupted(
     again = start(*words, script, "{host}")
     stdout, stderr = again.communicate()
     assert again.returncode == 0
-    assert f"10 ok ({len(done)} of them before)" in stderr
+    assert "10 ok (3 of them before)" in stderr
     assert stdout.count("done with") == 10
 
 

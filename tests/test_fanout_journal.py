@@ -9,11 +9,13 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from suite import PATIENCE_S, PROGRAMS
 
 from ungil.fanout import Fanout, Outcome, Stopped, fanout, sleep
 from ungil.fanout._journal import Journal
@@ -247,61 +249,35 @@ def test_a_stream_resumes_as_well(tmp_path: Path) -> None:
 
 def test_items_of_an_earlier_run_do_not_wait_for_those_that_run(tmp_path: Path) -> None:
     path = tmp_path / "journal"
-    list(fanout(other, range(1, 100), journal=path))
+    gate = threading.Event()
 
-    async def run() -> int:
+    class Gated(Work):
+        __qualname__ = "work"
+
+        def __call__(self, item: Any) -> Any:
+            assert gate.wait(PATIENCE_S)
+            return super().__call__(item)
+
+    list(fanout(Work(), range(1, 100), journal=path))
+
+    async def run() -> list[bool]:
+        resumed: list[bool] = []
         async with Fanout(journal=path, mode="threads") as f:
-            first = True
-            came = 0
-            async for outcome in f.stream(other, range(100)):
-                came += 1
-                if first:
-                    assert outcome.resumed or outcome.item == 0
-                    first = False
-            return came
+            async for outcome in f.stream(Gated(), range(100)):
+                resumed.append(outcome.resumed)
+                gate.set()
+        return resumed
 
-    assert asyncio.run(run()) == 100
-
-
-# The first fifty items end; those after them say that they run, and run until they are killed.
-KILLED = """\
-import os, sys
-from ungil.fanout import fanout, sleep
-out = int(sys.argv[3])
-hangs = sys.argv[4] == "hangs"
-
-def note(item):
-    with open(sys.argv[2], "a") as ran:
-        ran.write(f"{item}\\n")
-
-async def work(item):
-    note(item)
-    if item >= 50 and hangs:
-        os.write(out, b"!")
-        await sleep(1000)
-    return item * item
-
-def work_in_thread(item):
-    note(item)
-    if item >= 50 and hangs:
-        os.write(out, b"!")
-        import time
-        time.sleep(1000)
-    return item * item
-
-fn = work_in_thread if sys.argv[5] == "threads" else work
-for outcome in fanout(fn, range(100), journal=sys.argv[1], limit=10, mode=sys.argv[5]):
-    print(outcome.item, outcome.value, outcome.resumed)
-"""
+    resumed = asyncio.run(run())
+    assert resumed[0]
+    assert sorted(resumed) == [False] + [True] * 99
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_kill_loses_no_more_than_what_ran(tmp_path: Path, mode: str) -> None:
     journal, ran = tmp_path / "journal", tmp_path / "ran"
-    program = tmp_path / "killed.py"
-    program.write_text(KILLED)
     told, tell = os.pipe()
-    words = [sys.executable, str(program), str(journal), str(ran), str(tell)]
+    words = [sys.executable, str(PROGRAMS / "fanout_killed.py"), str(journal), str(ran), str(tell)]
     with subprocess.Popen([*words, "hangs", mode], pass_fds=[tell]) as process:
         seen = b""
         while len(seen) < 10:

@@ -29,6 +29,7 @@ from nornir_tasks import (
     raises_on_leaf1,
     told,
 )
+from suite import PATIENCE_S
 
 from ungil.fanout import Mode
 from ungil.fanout.nornir import (
@@ -37,9 +38,6 @@ from ungil.fanout.nornir import (
     SyncTaskOnAsyncRunnerError,
     UngilRunner,
 )
-
-# Against hangs.
-PATIENCE_S = 60
 
 
 @pytest.mark.parametrize(("task", "twin", "options"), TWINS)
@@ -129,14 +127,14 @@ def test_a_coroutine_whose_time_is_over_ends_and_what_it_had_is_kept() -> None:
             finally:
                 ended.append(task.host.name)
 
-    nr = nornir(UngilRunner(timeout=0.05)).with_processors([Diary("only", pages)])
+    nr = nornir(UngilRunner(timeout=0.9)).with_processors([Diary("only", pages)])
     result = nr.run(hangs)
     assert list(result) == NAMES
     assert failed_hosts(nr) == {"spine1"}
     assert ended == ["spine1"]
     overall, first = result["spine1"]
     assert type(overall.exception) is TimeoutError
-    assert overall.result == "TimeoutError: not done within 0.05 s"
+    assert overall.result == "TimeoutError: not done within 0.9 s"
     assert (overall.name, overall.host) == ("hangs", nr.inventory.hosts["spine1"])
     assert (overall.failed, overall.severity_level) == (True, logging.ERROR)
     assert first.result == "spine1"
@@ -159,7 +157,7 @@ def test_a_thread_whose_time_is_over_goes_on_and_changes_nothing_any_more() -> N
             task.run(plain, name="second")
         return "done"
 
-    nr = nornir(UngilRunner(timeout=0.2)).with_processors([Diary("only", pages)])
+    nr = nornir(UngilRunner(timeout=0.9)).with_processors([Diary("only", pages)])
     result = nr.run(hangs)
     before = told(result), [entry[1:3] for entry in pages["leaf1"]]
     assert type(result["leaf1"].exception) is TimeoutError
@@ -218,7 +216,7 @@ def test_a_coroutine_that_hangs_once_is_run_again() -> None:
             await asyncio.Event().wait()
         return runs.count(task.host.name)
 
-    runner = UngilRunner(timeout=0.05, retries=1, backoff={"first": 0.001})
+    runner = UngilRunner(timeout=1, retries=1, backoff={"first": 0.001})
     result = nornir(runner).with_processors([Diary("only", pages)]).run(hangs_once)
     assert {name: results[0].result for name, results in result.items()} == {
         **dict.fromkeys(NAMES, 1),
@@ -268,8 +266,9 @@ def test_a_rate_spreads_the_hosts() -> None:
     async def begins(task: HostTask) -> None:
         starts.append(time.monotonic())
 
-    assert not nornir(UngilRunner(rate=100)).run(begins).failed
-    assert starts[-1] - starts[0] >= 0.03
+    assert not nornir(UngilRunner(rate=20)).run(begins).failed
+    # Four times 50 ms; what comes late itself is not asked for more.
+    assert starts[-1] - starts[0] >= 0.15
 
 
 def test_what_would_end_the_program_is_the_failure_of_its_host() -> None:

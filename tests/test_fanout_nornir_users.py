@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import socketserver
 import subprocess
 import sys
@@ -22,9 +21,11 @@ from nornir.plugins.runners import SerialRunner
 from nornir_rich.progress_bar import RichProgressBar  # pyright: ignore[reportMissingTypeStubs]
 from nornir_tasks import (
     NAMES,
+    TWINS,
     nests,
     nests_async,
     nornir,
+    observed,
     plain,
     raises_on_leaf1,
     raises_on_leaf1_async,
@@ -32,6 +33,7 @@ from nornir_tasks import (
 from nornir_utils.plugins.functions import (  # pyright: ignore[reportMissingTypeStubs]
     print_result,
 )
+from suite import PROGRAMS, run_python
 
 from ungil.fanout import Mode
 from ungil.fanout.nornir import HostTask, UngilRunner
@@ -163,61 +165,37 @@ def test_connections_are_opened_once_for_each_host_and_closed(
     assert sorted(Counted.opened) == sorted(Counted.closed) == sorted(f"{n}.example" for n in NAMES)
 
 
-# In green threads: nornir is unmodified, but this process must not be patched.
+# In green threads: nornir is unmodified.
 
 
-def run_patched(program: str, *arguments: str) -> str:
-    """What a program prints that gevent has patched."""
-    return run("from gevent import monkey; monkey.patch_all()", program, *arguments)
-
-
-def run(first: str, program: str, *arguments: str) -> str:
-    """What a program prints."""
-    source = f"{first}\nimport logging; logging.disable()\n{textwrap.dedent(program)}"
-    command = [sys.executable, "-c", source, *arguments]
-    ended = subprocess.run(
-        command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=120
-    )
-    assert (ended.returncode, ended.stderr) == (0, "")
-    return ended.stdout
-
-
+@pytest.mark.patched
 def test_green_threads_have_the_results_of_nornirs_own_runners() -> None:
-    run_patched("""
-        import threading
-        from nornir_tasks import *
-        from nornir.plugins.runners import SerialRunner
-        from ungil.fanout.nornir import UngilRunner
-        for task, _, options in TWINS:
-            own = observed(SerialRunner(), task, options)
-            for runner in UngilRunner(), UngilRunner(mode="green", num_workers=2):
-                assert observed(runner, task, options) == own, task
-    """)
+    for task, _, options in TWINS:
+        own = observed(SerialRunner(), task, options)
+        for runner in (UngilRunner(), UngilRunner(mode="green", num_workers=2)):
+            assert observed(runner, task, options) == own, task
 
 
+@pytest.mark.patched
 def test_a_green_thread_whose_time_is_over_ends_and_what_it_had_is_kept() -> None:
-    run_patched("""
-        import threading
-        from nornir_tasks import *
-        from nornir.plugins.runners import SerialRunner
-        from ungil.fanout.nornir import UngilRunner
-        ended = []
-        def hangs(task):
-            task.run(plain)
-            if task.host.name == "spine1":
-                try:
-                    threading.Event().wait()
-                except Exception:
-                    ended.append("by an exception that tasks catch")
-                finally:
-                    ended.append(task.host.name)
-        result = nornir(UngilRunner(timeout=0.05, retries=1, backoff={"first": 0})).run(hangs)
-        assert list(result.failed_hosts) == ["spine1"]
-        assert ended == ["spine1", "spine1"]
-        overall, first = result["spine1"]
-        assert type(overall.exception) is TimeoutError
-        assert first.result == "spine1"
-    """)
+    ended: list[str] = []
+
+    def hangs(task: Task) -> None:
+        task.run(plain)
+        if task.host.name == "spine1":
+            try:
+                threading.Event().wait()
+            except Exception:
+                ended.append("by an exception that tasks catch")
+            finally:
+                ended.append(task.host.name)
+
+    result = nornir(UngilRunner(timeout=1, retries=1, backoff={"first": 0})).run(hangs)
+    assert list(result.failed_hosts) == ["spine1"]
+    assert ended == ["spine1", "spine1"]
+    overall, first = result["spine1"]
+    assert type(overall.exception) is TimeoutError
+    assert first.result == "spine1"
 
 
 def test_an_unpatched_program_is_told_so_by_the_run() -> None:
@@ -311,38 +289,8 @@ def devices() -> Generator[Network]:
 def test_connections_of_plugins_live_as_long_as_nornir_lets_them(
     mode: str, devices: Network
 ) -> None:
-    program = """
-        import sys, warnings
-        warnings.simplefilter("ignore")
-        from nornir.core import Nornir
-        from nornir.core.inventory import *
-        from nornir.core.plugins.connections import ConnectionPluginRegister
-        from ungil.fanout.nornir import UngilRunner
-
-        mode, port = sys.argv[1:]
-        ConnectionPluginRegister.auto_register()
-        from nornir_netmiko.tasks import netmiko_send_command
-        platform, extras = "generic_telnet", {"auth_timeout": 60}
-        def ask(task, command):
-            return task.run(
-                netmiko_send_command, command_string=command, expect_string="router#"
-            ).result
-
-        defaults = Defaults(username="me", password="secret", port=int(port), platform=platform)
-        defaults.connection_options["netmiko"] = ConnectionOptions(extras=extras)
-        addresses = [f"127.0.7.{number}" for number in range(1, 21)]
-        hosts = Hosts({a: Host(a, hostname=a, defaults=defaults) for a in addresses})
-        inventory = Inventory(hosts=hosts, groups=Groups(), defaults=defaults)
-        with Nornir(inventory, runner=UngilRunner(mode=mode, timeout=60)) as nr:
-            for command in "show version", "show clock":
-                result = nr.run(ask, command=command)
-                assert not result.failed, result[addresses[0]][0].result
-                for address, results in result.items():
-                    assert f"answer of {address}" in results[0].result, results[0].result
-        print("done")
-    """
-    run_in = run_patched if mode == "green" else functools.partial(run, "")
-    assert run_in(program, mode, str(devices.server_address[1])) == "done\n"
+    ended = run_python(PROGRAMS / "asking_devices.py", mode, str(devices.server_address[1]))
+    assert (ended.stdout, ended.stderr) == ("done\n", "")
     addresses = sorted(f"127.0.7.{number}" for number in range(1, 21))
     devices.shutdown()
     devices.server_close()  # which waits for all sessions

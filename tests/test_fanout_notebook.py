@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
-
-PATIENCE_S = 120
+from suite import PATIENCE_S
 
 
 class Notebook:

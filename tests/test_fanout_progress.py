@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fanout_contract.items import Waiting
+from fanout_contract.modes import THREADS
 from terminals import Start, Terminal
 
 from ungil.fanout import Backoff, Fanout, Progress, fanout
@@ -106,15 +108,19 @@ def test_what_the_function_raises_at_the_end_is_raised() -> None:
     came: list[int] = []
     with pytest.raises(RuntimeError, match="the display is broken"):
         came += [it.item for it in fanout(every_fifth_fails, range(3), progress=fail)]
+    THREADS.settle()
     assert set(threading.enumerate()) <= before
 
 
 def test_who_leaves_early_hears_the_last_word() -> None:
     told = Told()
-    with fanout(every_fifth_fails, range(1, 1000), progress=told, limit=1) as outcomes:
-        assert next(outcomes).item == 1
-    assert told.last.done < 1000
-    assert told.last.running == 0
+    waiting = Waiting(THREADS)
+    THREADS.release(waiting.released)
+    with THREADS.fanout(waiting.fn, range(1000), progress=told, limit=1) as outcomes:
+        assert next(outcomes).item == 0
+    # The first, and the one that had taken its place.
+    assert (told.last.done, told.last.running) == (2, 0)
+    waiting.check(last=1)
 
 
 def test_items_of_an_earlier_run_count_as_done_and_not_for_the_rate(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A fan-out that waits for time alone goes on when the time has come, in every mode.
+"""A stream that waits for time alone goes on when the time has come.
 
 Between the question what may start and the question when to come back, the clock goes on. What is
 ready in between is nobody else's to start. The moment is short, so each test asks many times.
@@ -7,7 +7,7 @@ ready in between is nobody else's to start. The moment is short, so each test as
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -66,15 +66,6 @@ def test_a_stream_with_retries_comes_to_its_end(loop: str, fn: Callable[[Any], A
 
     with asyncio.Runner(loop_factory=new_loop[loop]) as runner:
         runner.run(streams())
-
-
-@pytest.mark.parametrize(("mode", "fn"), [("lean", itself), ("asyncio", itself), ("threads", abs)])
-def test_a_call_with_a_rate_comes_to_its_end(mode: Any, fn: Callable[[int], Any]) -> None:
-    def values(outcomes: Iterable[Any]) -> list[int]:
-        return sorted(outcome.unwrap() for outcome in outcomes)
-
-    for _ in range(TIMES):
-        assert values(fanout(fn, ITEMS, mode=mode, rate=RATE)) == list(ITEMS)
 
 
 def test_processes_with_a_rate_come_to_their_end() -> None:

@@ -20,12 +20,11 @@ import ssh_hosts
 from netmiko import ConnectHandler, NetmikoAuthenticationException
 from scrapli import AuthOptions, Cli, SessionOptions, TransportSsh2Options
 from ssh_hosts import PASSWORD, USER, SshHosts
+from suite import PATIENCE_S
 
 from ungil.fanout import Backoff, Fanout, Outcome, fanout
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-# Against hangs: far more than anything here takes on the slowest machine.
-PATIENCE_S = 120
 
 
 @pytest.fixture(scope="module")

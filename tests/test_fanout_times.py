@@ -9,9 +9,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from ungil.fanout import Backoff, Fanout, Outcome, fanout, sleep
 
@@ -30,17 +27,6 @@ def sleeps(seconds: float) -> float:
     begun = time.monotonic()
     time.sleep(seconds)
     return time.monotonic() - begun
-
-
-@pytest.mark.parametrize(("fn", "mode"), [(naps, "lean"), (naps, "asyncio"), (sleeps, "threads")])
-def test_times_are_seconds_since_1970_in_every_mode(fn: Any, mode: Any) -> None:
-    before = time.time() - ROUNDING_S
-    outcomes = list(fanout(fn, [0.01, 0.02, 0.03], mode=mode, limit=1))
-    after = time.time() + ROUNDING_S
-    for outcome in outcomes:
-        assert before <= outcome.queued <= outcome.started <= outcome.finished <= after
-        assert outcome.seconds >= outcome.unwrap()
-        assert outcome.finished - outcome.started == pytest.approx(outcome.seconds, abs=ROUNDING_S)
 
 
 def test_times_of_a_stream_and_of_workers_are_the_same() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from pythons import Python, pythons
-from scheduling import PROGRAMS, run
+from scheduling import run
+from suite import PROGRAMS
 
 PYTHONS = pythons("3.8", "3.9", "3.10", "3.11", "3.11-debian", "3.12", "3.13", since=(3, 8))
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from pythons import Python, free_threaded
 from scheduling import OBEYING, Obeying
-from tracing import PROGRAMS, Recording, trace
+from suite import PROGRAMS
+from tracing import Recording, trace
 
 RunUngil = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]

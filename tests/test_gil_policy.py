@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 from pythons import Python, pythons
+from suite import PROGRAMS
 
 from ungil import _native
 
-PROGRAMS = Path(__file__).with_name("programs")
 HOOK = _native.hook_path()
 PREAMBLE = """
 import os, sys, threading, time

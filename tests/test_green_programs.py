@@ -6,6 +6,7 @@ Each program is run without ungil and green, and has to say the same both times.
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,210 +14,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from suite import PROGRAMS
 
 RunUngil = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]
 
-PROGRAMS = {
-    "a lock guards what threads share": """\
-import threading, time
-lock, shared = threading.RLock(), []
-def work(number):
-    for _ in range(3):
-        with lock, lock:
-            before = len(shared)
-            time.sleep(0.001)
-            shared.append(number)
-            assert len(shared) == before + 1
-threads = [threading.Thread(target=work, args=(n,)) for n in range(5)]
-[it.start() for it in threads]
-[it.join() for it in threads]
-print(sorted(shared))
-""",
-    "queues, events, conditions, semaphores and barriers": """\
-import queue, threading
-todo, done = queue.Queue(2), queue.SimpleQueue()
-go, ready = threading.Event(), threading.Barrier(3)
-many, condition, seen = threading.BoundedSemaphore(2), threading.Condition(), []
-def work():
-    ready.wait()
-    assert go.wait()
-    while (item := todo.get()) is not None:
-        with many:
-            done.put(item * item)
-    with condition:
-        seen.append(1)
-        condition.notify()
-threads = [threading.Thread(target=work) for _ in range(2)]
-[it.start() for it in threads]
-ready.wait()
-go.set()
-for item in [*range(20), None, None]:
-    todo.put(item)
-with condition:
-    assert condition.wait_for(lambda: len(seen) == 2)
-print(sorted(done.get() for _ in range(20)))
-try:
-    done.get(timeout=0.01)
-except queue.Empty:
-    print("empty")
-""",
-    "a pool of the standard library": """\
-import time
-from concurrent.futures import ThreadPoolExecutor
-with ThreadPoolExecutor(10) as pool:
-    print(list(pool.map(lambda n: (time.sleep(0.01), n)[1], range(30))))
-    try:
-        pool.submit(int, "x").result()
-    except ValueError as error:
-        print(error)
-""",
-    "sockets": """\
-import socket, threading
-listening = socket.create_server(("127.0.0.1", 0))
-def serve():
-    while True:
-        peer, _ = listening.accept()
-        threading.Thread(target=answer, args=(peer,), daemon=True).start()
-def answer(peer):
-    with peer:
-        while said := peer.recv(100):
-            peer.sendall(said.upper())
-threading.Thread(target=serve, daemon=True).start()
-for word in (b"one", b"two"):
-    with socket.create_connection(listening.getsockname()) as asking:
-        asking.sendall(word)
-        print(asking.recv(100))
-with socket.create_connection(listening.getsockname(), timeout=0.01) as asking:
-    try:
-        asking.recv(1)
-    except TimeoutError:
-        print("timeout")
-""",
-    "an HTTP server and its client": """\
-import http.server, threading, urllib.request
-class Hello(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(self.path.encode())
-    def log_message(self, *_):
-        pass
-with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hello) as server:
-    threading.Thread(target=server.serve_forever).start()
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/hello") as answer:
-        print(answer.status, answer.read())
-    server.shutdown()
-""",
-    "programs that threads wait for": """\
-import subprocess, sys, threading
-said = {}
-def run(number):
-    done = subprocess.run(["sh", "-c", f"cat; exit {number}"], input=b"in", capture_output=True)
-    said[number] = (done.returncode, done.stdout)
-threads = [threading.Thread(target=run, args=(n,)) for n in range(4)]
-[it.start() for it in threads]
-[it.join() for it in threads]
-print(sorted(said.items()))
-print(subprocess.check_output([sys.executable, "-c", "import sys; print('gevent' in sys.modules)"]))
-""",
-    "asyncio beside threads": """\
-import asyncio, threading
-async def main():
-    print(await asyncio.gather(asyncio.sleep(0.01, 1), asyncio.to_thread(int, "2")))
-    process = await asyncio.create_subprocess_exec("echo", "three", stdout=-1)
-    print(await process.communicate())
-thread = threading.Thread(target=lambda: asyncio.run(main()))
-thread.start()
-thread.join()
-""",
-    "a program that a thread starts when the main thread has ended": """\
-import subprocess, threading, time
-def run():
-    threading.main_thread().join()
-    print(subprocess.run(["echo", "started"], capture_output=True))
-threading.Thread(target=run).start()
-""",
-    "each thread has its own": """\
-import contextvars, threading, time
-local, variable = threading.local(), contextvars.ContextVar("variable", default=0)
-def work(number):
-    assert not hasattr(local, "number") and variable.get() == 0
-    local.number = number
-    variable.set(number)
-    time.sleep(0.01)
-    listed.wait()
-    seen.append((local.number, variable.get(), threading.current_thread().name))
-seen, listed = [], threading.Event()
-threads = [threading.Thread(target=work, args=(n,), name=f"worker {n}") for n in range(3)]
-[it.start() for it in threads]
-print(sorted(it.name for it in threading.enumerate()))
-listed.set()
-[it.join() for it in threads]
-print(sorted(seen), threading.active_count(), len({it.ident for it in threads}))
-""",
-    "the end waits for threads but for daemons": """\
-import atexit, sys, threading, time
-atexit.register(print, "at exit")
-threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()
-threading.Thread(target=lambda: (time.sleep(0.05), print("last"))).start()
-sys.exit(7)
-""",
-    "an exception ends its thread alone": """\
-import threading
-threading.Thread(target=int, args=("x",), name="Bad").start()
-threading.Thread(target=exit, args=(3,)).start()
-print("goes on")
-""",
-    "an exception ends the program": """\
-import threading
-def fail(number):
-    return 1 / number
-threading.Thread(target=print, args=("thread",)).start()
-fail(0)
-""",
-    "a forked child": """\
-import os, time
-child = os.fork()
-if child == 0:
-    time.sleep(0.01)
-    os._exit(5)
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-""",
-    "an alarm interrupts whatever waits": """\
-import signal, threading, time
-class Late(Exception):
-    pass
-def handle(number, frame):
-    raise Late(number)
-signal.signal(signal.SIGALRM, handle)
-print(signal.getsignal(signal.SIGALRM) is handle)
-sleeper = threading.Thread(target=time.sleep, args=(3600,), daemon=True)
-sleeper.start()
-for wait in (sleeper.join, threading.Event().wait, lambda: time.sleep(3600)):
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
-    try:
-        wait()
-    except Late as late:
-        print("late", late)
-print(signal.signal(signal.SIGALRM, signal.SIG_DFL) is handle)
-print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
-""",
-    "what it was given": """\
-import os, sys
-print([name for name in os.environ if name.startswith("UNGIL")], os.environ.get("PYTHONPATH"))
-print([folder for folder in sys.path if "startup" in folder], sys.argv)
-""",
-}
+GREEN = sorted((PROGRAMS / "green").glob("*.py"))
 GREEN_FIRST = "import sys; assert 'gevent.monkey' in sys.modules\n"
 
 
-@pytest.mark.parametrize("program", PROGRAMS.values(), ids=list(PROGRAMS))
+@pytest.mark.parametrize("program", GREEN, ids=lambda path: path.stem)
 def test_a_program_does_what_it_does_on_real_threads(
-    ungil: RunUngil, environment: dict[str, str], tmp_path: Path, program: str
+    ungil: RunUngil, environment: dict[str, str], tmp_path: Path, program: Path
 ) -> None:
     script = tmp_path / "program.py"
-    script.write_text(program)
+    shutil.copy(program, script)
     words = [sys.executable, "-Wignore", "program.py", "an argument"]
     bare = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
     green = ungil("run", "--green", *words)
@@ -227,7 +39,7 @@ def test_a_program_does_what_it_does_on_real_threads(
     )
     assert bare.stdout
     # It was green.
-    script.write_text(GREEN_FIRST + program)
+    script.write_text(GREEN_FIRST + program.read_text())
     assert ungil("run", "--green", *words).stdout == bare.stdout
 
 

@@ -49,6 +49,33 @@ def test_beazleys_figures_are_as_they_were() -> None:
         assert said[what] == f"{of_unix:,} (Unix), {of_mac / 1e6:.1f} million (Mac)"
 
 
+def test_beazleys_figures_are_those_beside_which_the_countdown_is_shown() -> None:
+    said = {row[0]: row[1] for row in table("2.")}
+
+    def seconds(what: str) -> float:
+        return float(said[what].removesuffix(" s"))
+
+    def calls(what: str) -> tuple[float, float]:
+        """On Unix and on a Mac."""
+        unix, _, mac = said[what].replace(",", "").replace(" million", "e6").partition(" (Unix) ")
+        return float(unix), float(mac.removesuffix(" (Mac)"))
+
+    shown = {figure.what: figure.value for figure in countdown.EXPERIMENT.published}
+    of_sequence, of_threads = calls("system calls in sequence"), calls("two threads")
+    of_two_cores = calls("two threads on two cores")
+    assert shown == {
+        "in sequence, n = 100,000,000": seconds("count(100,000,000) twice in sequence"),
+        "in two threads, two cores": seconds("in two threads, two cores"),
+        "in two threads, one core": seconds("in two threads, one core switched off"),
+        "system calls in sequence, Unix": of_sequence[0],
+        "system calls in two threads, Unix": of_threads[0],
+        "system calls in two threads on two cores, Unix": of_two_cores[0],
+        "system calls in sequence, Mac": of_sequence[1],
+        "system calls in two threads, Mac": of_threads[1],
+        "system calls in two threads on two cores, Mac": of_two_cores[1],
+    }
+
+
 def test_the_whole_sweep_of_nornir_and_gornir_is_there() -> None:
     nornir = [
         (float(rtt), workers, float(user), float(system), int(cpu), float(wall))

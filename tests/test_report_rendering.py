@@ -1,4 +1,4 @@
-"""What the report looks like, drawn from hand-made JSON: no tracing here."""
+"""What the report says of what was recorded, drawn from reports made by hand."""
 
 from __future__ import annotations
 
@@ -7,196 +7,11 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from rich.cells import cell_len
+from reports import convoy, drawn, heading, with_threads
 from rich.console import Console
 
-from ungil.formatting import digits, duration, plural, rate, share, tally
-from ungil.formatting import printable as plain
 from ungil.report import parse, print_place, print_report, render
 from ungil.report.model import FreeThreaded
-from ungil.report.names import Names, shortened
-
-
-def spread(count: int, p50_us: float, p99_us: float, max_us: float) -> dict[str, float]:
-    return {
-        "count": count,
-        "mean_us": p50_us * 1.01,
-        "p50_us": p50_us,
-        "p99_us": p99_us,
-        "max_us": max_us,
-    }
-
-
-def thread(tid: int, name: str, held_s: float, waited_s: float, **changes: Any) -> dict[str, Any]:
-    return {
-        "tid": tid,
-        "name": name,
-        "held_s": held_s,
-        "waited_s": waited_s,
-        "cpu_s": held_s * 0.98,
-        "holds": spread(830, 61.2, 180.0, 412.0),
-        "waits": spread(815, 5021.0, 5340.0, 10211.0),
-        "gaps": {"mean_ms": 6.04, "max_ms": 18.2},
-        "voluntary": 829,
-        "forced": 1,
-        "main": tid == 4242,
-        "context_switches": {"voluntary": 2460, "involuntary": 3},
-        "drop_requests": 812,
-        "lost_events": 0,
-    } | changes
-
-
-def convoy() -> dict[str, Any]:
-    """A web server whose background thread computes."""
-    cpu = thread(
-        4244,
-        "cpu-0",
-        4.61,
-        0.05,
-        holds=spread(812, 5020.0, 5110.0, 121_000.0),
-        waits=spread(812, 48.0, 160.0, 1903.0),
-        voluntary=4,
-        forced=808,
-        context_switches={"voluntary": 816, "involuntary": 97},
-    )
-    report: dict[str, Any] = {
-        "schema": 1,
-        "python": "3.13.0",
-        "duration_s": 5.02,
-        "lost_events": 0,
-        "processes": [
-            {
-                "pid": 4242,
-                "parent_pid": 4200,
-                "argv": ["/usr/bin/python3", "server.py", "--port", "8000"],
-                "python": "3.13.0",
-                "not_recorded": None,
-                "policy": "stock",
-                "switch_interval_ms": 5.0,
-                "unrecorded_threads": 0,
-                "gils": [
-                    {
-                        "held_s": 4.93,
-                        "contended_s": 4.55,
-                        "handoffs": 1651,
-                        "forced": 809,
-                        "wanting_mean": 2.91,
-                        "threads": [
-                            thread(4242, "MainThread", 0.02, 0.01),
-                            thread(4243, "io-1", 0.05, 4.1),
-                            cpu,
-                            thread(4245, "io-2", 0.04, 0.4),
-                        ],
-                        "others": None,
-                        "blame": [
-                            {"victim": 4243, "culprit": 4244, "waited_s": 4.05},
-                            {"victim": 4245, "culprit": 4244, "waited_s": 0.39},
-                            {"victim": 4243, "culprit": 4245, "waited_s": 0.03},
-                            {"victim": 4243, "culprit": None, "waited_s": 0.02},
-                            {"victim": 4244, "culprit": 4243, "waited_s": 0.04},
-                        ],
-                        "long_holds": [
-                            {
-                                "tid": 4244,
-                                "name": "cpu-0",
-                                "start_s": 1.5,
-                                "duration_ms": 121.0,
-                                "waited_s": 0.24,
-                                "waiters_max": 2,
-                                "stack": [
-                                    "resize (/srv/app/venv/lib/pillow/image.py:42)",
-                                    "work (server.py:17)",
-                                ],
-                            },
-                            {
-                                "tid": 4244,
-                                "start_s": 2.5,
-                                "duration_ms": 61.0,
-                                "waited_s": 0.06,
-                                "waiters_max": 1,
-                                "stack": ["resize (/srv/app/venv/lib/pillow/image.py:42)"],
-                            },
-                            {"tid": 4243, "start_s": 3.0, "duration_ms": 20.5, "stack": []},
-                        ],
-                    }
-                ],
-            },
-            {
-                "pid": 4300,
-                "argv": ["/usr/bin/python3", "-c", "from multiprocessing import spawn"],
-                "python": "3.13.0",
-                "gils": [
-                    {
-                        "held_s": 1.0,
-                        "contended_s": 0.0,
-                        "handoffs": 3,
-                        "forced": 0,
-                        "wanting_mean": 0.2,
-                        "threads": [thread(4300, "MainThread", 1.0, 0.0)],
-                        "blame": [],
-                        "long_holds": [],
-                    }
-                ],
-            },
-            {
-                "pid": 4301,
-                "argv": ["pypy3", "worker.py"],
-                "not_recorded": "PyPy's GIL is not made of calls to libc",
-                "gils": [],
-            },
-        ],
-        "findings": [
-            {
-                "kind": "convoy",
-                "text": "io-1 waited 5.02 ms after 812 of its 830 blocking calls, behind cpu-0: "
-                "4.1 of 5.0 s",
-                "advice": "Move cpu-0 to a process, or try sys.setswitchinterval(0.0005).",
-            },
-            {"kind": "native-hold", "text": "resize (image.py:42) kept the GIL for 121 ms"},
-        ],
-        "notes": [],
-    }
-    return report
-
-
-def with_threads(count: int) -> dict[str, Any]:
-    report = convoy()
-    gil = report["processes"][0]["gils"][0]
-    gil["threads"] = [
-        thread(5000 + index, f"worker-{index}", 0.001, index / 100) for index in range(count)
-    ]
-    gil["blame"] = [
-        {"victim": 5000 + index, "culprit": 5000, "waited_s": index / 100}
-        for index in range(1, count)
-    ]
-    gil["long_holds"] = []
-    return report
-
-
-def drawn(report: dict[str, Any], width: int = 120, height: int | None = None) -> str:
-    """The report as lines of text, on a terminal if it has a height."""
-    file = io.StringIO()
-    console = Console(
-        file=file,
-        width=width,
-        height=height,
-        force_terminal=height is not None,
-        color_system=None,
-        highlight=False,
-    )
-    render(parse(json.dumps(report)), console)
-    return file.getvalue()
-
-
-def widest(text: str) -> int:
-    return max(cell_len(line.rstrip()) for line in text.splitlines())
-
-
-def heading(text: str) -> str:
-    """The line with the heads of the columns of the table of threads."""
-    return next(line for line in text.splitlines() if line.startswith("thread "))
 
 
 def test_the_findings_come_before_all_numbers() -> None:
@@ -219,59 +34,6 @@ def test_threads_that_took_or_lost_most_come_first() -> None:
     names = [line.split()[0] for line in lines[start + 1 : start + 5]]
     assert names == ["cpu-0", "io-1", "io-2", "MainThread"]
     assert " ".join(lines[start + 2].split()[1:6]) == "50.0ms 1% 4.10s 82% 49.0ms"
-
-
-def strange() -> dict[str, Any]:
-    """Threads whose names are long, alike, wide, or meant for the terminal."""
-    report = with_threads(8)
-    names = [
-        "ThreadPoolExecutor-0_0",
-        "ThreadPoolExecutor-0_1",
-        "ThreadPoolExecutor-1_0",
-        "worker-of-tenant-alpha-in-the-queue",
-        "worker-of-tenant-gamma-in-the-queue",
-        "日本語の名前を持つスレッド・一番",
-        "👩‍🚀 astronaut 🚀🚀🚀🚀🚀🚀🚀🚀🚀",
-        "\x1b]0;title\x07\x9b2J\u202e" * 3,
-    ]
-    for process in report["processes"][:1]:
-        gil = process["gils"][0]
-        for one, name in zip(gil["threads"], names, strict=True):
-            one["name"] = name
-        gil["long_holds"] = [
-            {
-                "tid": one["tid"],
-                "name": one["name"],
-                "duration_ms": 50.0,
-                "waited_s": 0.1,
-                "waiters_max": 1,
-                "stack": [f"{'名' * 50} (/srv/{'長' * 40}/{'x' * 90}.py:42)"],
-            }
-            for one in gil["threads"]
-        ]
-    report["findings"][0]["text"] = f"thread {names[-1]} waited for {'很' * 90}"
-    return report
-
-
-@pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 160, 200])
-def test_nothing_is_wider_than_the_terminal(width: int) -> None:
-    for report in (convoy(), with_threads(1), with_threads(500), strange()):
-        for height in (None, 24, 80):
-            assert widest(drawn(report, width, height)) <= width
-
-
-@pytest.mark.parametrize("width", [60, 80, 100, 200])
-def test_threads_whose_names_are_cut_are_told_apart(width: int) -> None:
-    lines = drawn(strange(), width).splitlines()
-    start = next(index for index, line in enumerate(lines) if line.startswith("thread "))
-    rows = lines[start + 1 : start + 9]
-    # No column before the numbers has two spaces in it.
-    names = {row.split("  ")[0] for row in rows}
-    assert len(names) == 8, names
-    start = next(index for index, line in enumerate(lines) if line.startswith("for whom"))
-    assert len({line[:16] for line in lines[start + 1 : start + 8]}) == 7
-    heads = lines[start][16:].split()
-    assert len(set(heads)) == len(heads)
 
 
 def test_columns_go_in_a_defined_order_as_the_terminal_gets_narrower() -> None:
@@ -484,18 +246,6 @@ def test_keys_that_schema_1_does_not_promise_may_be_missing() -> None:
     assert "lost events: 0" in drawn(report, 200)
 
 
-def test_parties_that_are_no_listed_thread_have_a_name_too() -> None:
-    report = convoy()
-    report["processes"][0]["gils"][0]["blame"] = [
-        {"victim": 4243, "culprit": 99, "culprit_name": "short-lived", "waited_s": 3.0},
-        {"victim": "others", "culprit": "unknown", "culprit_name": None, "waited_s": 2.0},
-        {"victim": 98, "culprit": None, "waited_s": 1.0},
-    ]
-    text = drawn(report)
-    for name in ("short-lived", "others ", "unknown", "thread 98 ", "nobody"):
-        assert name in text
-
-
 def test_a_process_that_still_ran_has_gaps_in_its_row() -> None:
     report = convoy()
     for one in report["processes"][0]["gils"][0]["threads"]:
@@ -515,27 +265,6 @@ def test_processes_that_are_not_listed_count() -> None:
     text = drawn(report)
     assert "1 of 43 processes" in text
     assert "and 40 more, waited 2.00s" in text
-
-
-def test_threads_that_share_a_name_are_told_apart() -> None:
-    report = convoy()
-    for one in report["processes"][0]["gils"][0]["threads"]:
-        one["name"] = "pool" if one["tid"] > 4243 else ""
-    text = drawn(report)
-    assert "pool 4244" in text
-    assert "pool 4245" in text
-    assert "thread 4243" in text
-
-
-def test_a_traced_program_cannot_write_to_the_terminal_through_names() -> None:
-    report = convoy()
-    report["processes"][0]["argv"] = ["\x1b]0;title\x07", "[red]"]
-    report["processes"][0]["gils"][0]["threads"][1]["name"] = "\x1b[2J\n[bold]x[/bold]"
-    report["findings"][0]["text"] = "\x1b[31mred\udcff"
-    text = drawn(report)
-    assert "\x1b" not in text
-    assert "[red]" in text
-    assert r"\x1b[31mred\udcff" in text
 
 
 def test_colour_says_what_deserves_a_look() -> None:
@@ -593,97 +322,3 @@ def test_a_file_name_cannot_write_to_the_terminal() -> None:
     file = io.StringIO()
     print_place("\x1b[2J", file)
     assert "\x1b" not in file.getvalue()
-
-
-# Names.
-
-
-@pytest.mark.parametrize(
-    ("name", "cells", "text"),
-    [
-        ("io", 9, "io"),
-        ("ThreadPoolExecutor-0_3", 14, "ThreadPo…r-0_3"),
-        ("ThreadPoolExecutor-0_3", 16, "ThreadPoo…or-0_3"),
-        ("ThreadPoolExecutor-0_3", 22, "ThreadPoolExecutor-0_3"),
-        ("日本語の名前です", 9, "日本語…す"),
-        ("x" * 9, 1, "…"),
-    ],
-)
-def test_a_name_is_cut_in_the_middle(name: str, cells: int, text: str) -> None:
-    assert shortened(name, cells) == text
-
-
-def names_of(*names: str) -> tuple[Names, list[str]]:
-    gil = convoy()["processes"][0]["gils"][0]
-    gil["threads"] = [thread(1_000_000 + index, name, 0, 0) for index, name in enumerate(names)]
-    known = Names(gil)
-    return known, [known.of_thread(one) for one in gil["threads"]]
-
-
-def test_the_end_gets_the_cells_that_tell_names_apart() -> None:
-    known, called = names_of("pool-of-a-long-name-0011", "pool-of-a-long-name-0021")
-    assert list(known.fitted(called, 9).values()) == ["pool-…011", "pool-…021"]
-    known, called = names_of("alpha-worker-thread", "gamma-worker-thread")
-    assert list(known.fitted(called, 9).values()) == ["alpha…ead", "gamma…ead"]
-
-
-def test_names_get_wider_where_that_tells_them_apart() -> None:
-    known, called = names_of("worker-of-alpha-in-the-queue", "worker-of-gamma-in-the-queue")
-    assert list(known.fitted(called, 10, 20).values()) == ["worker-of-a…", "worker-of-g…"]
-
-
-def test_names_that_no_cut_tells_apart_end_with_their_tid() -> None:
-    known, called = names_of("worker-of-alpha-in-the-queue", "worker-of-gamma-in-the-queue", "io")
-    assert list(known.fitted(called, 10).values()) == ["wo…1000000", "wo…1000001", "io"]
-
-
-def test_a_thread_that_has_the_name_of_another_with_its_tid_is_told_apart() -> None:
-    _, called = names_of("pool", "pool", "pool 1000000")
-    assert called == ["pool 1000000", "pool 1000001", "pool 1000000 1000002"]
-
-
-@given(
-    st.lists(st.text("ab-0日é👍\u0301\x1b", max_size=30), min_size=1, max_size=8),
-    st.integers(9, 40),
-)
-def test_any_names_fit_and_are_told_apart(texts: list[str], cells: int) -> None:
-    known, called = names_of(*texts)
-    cut = known.fitted(called, cells)
-    assert all(cell_len(text) <= cells for text in cut.values())
-    assert len(set(cut.values())) == len(texts)
-    assert all(cut[name] == name for name in called if cell_len(name) <= cells)
-
-
-# Units.
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.0, "0"),
-        (float("nan"), ""),
-        (4.2e-7, "420ns"),
-        (4.2e-6, "4.20µs"),
-        (9.996e-6, "10.0µs"),
-        (9.996e-4, "1.00ms"),
-        (5.1e-3, "5.10ms"),
-        (0.99951, "1.00s"),
-        (83.04, "83.0s"),
-        (12345.6, "12,346s"),
-    ],
-)
-def test_a_duration_has_three_digits_and_the_unit_that_fits(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
-
-
-def test_other_numbers_are_short_too() -> None:
-    assert [share(part, 10) for part in (0, 0.01, 3.7, 10)] == ["0%", "<1%", "37%", "100%"]
-    assert share(1, 0) == "0%"
-    assert [tally(n) for n in (0, 9999, 12345, 999_499, 999_500, 4_560_000_000)] == [
-        "0", "9,999", "12.3k", "999k", "1.00M", "4.56G",
-    ]  # fmt: skip
-    assert (rate(10, 4), rate(10, 0)) == ("2.50", "0")
-    assert (plural(1, "thread"), plural(2000, "thread")) == ("1 thread", "2,000 threads")
-    assert plural(2, "process") == "2 processes"
-    assert (digits(9.994), digits(9.995), digits(99.95)) == ("9.99", "10.0", "100")
-    assert plain("a\tb\x00é") == r"a\tb\x00é"

@@ -6,7 +6,8 @@ import json
 
 import pytest
 from pythons import Python, pythons
-from scheduling import POLICIES, PROGRAMS, run
+from scheduling import POLICIES, run
+from suite import PROGRAMS
 
 PYTHONS = pythons("3.8", "3.11", "3.11-debian", "3.13", since=(3, 8))
 PROGRAM = PROGRAMS / "inside.py"

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from pythons import Python, pythons
-from scheduling import ENDLESS_QUANTUM, NUMBERS, POLICIES, PROGRAMS, read_line, running
+from scheduling import ENDLESS_QUANTUM, NUMBERS, POLICIES, read_line, running
+from suite import PROGRAMS
 
 PYTHONS = pythons("3.8", "3.9", "3.10", "3.11", "3.11-debian", "3.12", "3.13", since=(3, 8))
 PROGRAM = PROGRAMS / "handled.py"

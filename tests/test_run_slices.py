@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import pytest
 from pythons import Python, pythons
-from scheduling import PROGRAMS
+from suite import PROGRAMS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 PYTHONS = pythons("3.8", "3.11-debian", "3.12", "3.13", since=(3, 8))

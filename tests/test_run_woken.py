@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from pythons import Python, pythons
-from scheduling import ENDLESS_QUANTUM, PROGRAMS, run
+from scheduling import ENDLESS_QUANTUM, run
+from suite import PROGRAMS
 
 PYTHONS = pythons("3.8", "3.11", "3.11-debian", "3.13", since=(3, 8))
 PROGRAM = PROGRAMS / "woken.py"

@@ -11,27 +11,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 import pytest
-from small_dev_shm import SMALL_DEV_SHM
+from suite import PROGRAMS, run_python
 
 from ungil import share
 
 MIB = 1 << 20
-USE = """
-import json, sys
-from ungil import share
-root = share.Heap.open(sys.argv[1]).root
-said = {"seen": sum(len(inner) for inner in root["lists"].copy())}
-said["nested"] = root["by name"]["one"]["two"]
-said["popped"] = root["many"].pop(0), root["ring"].popleft(), root["names"].pop("name 3")
-del root["many"][10:400]
-root["members"].remove(7)
-with root["lock"]:
-    root["ring"].rotate(3)
-said["left"] = len(root["many"]), len(root["ring"]), len(root["names"]), len(root["members"])
-del root["filling"]
-root["again"] = ["there is room", {"once": "more"}]
-print(json.dumps(said))
-"""
 
 
 def fill(heap: share.Heap) -> None:
@@ -67,7 +51,7 @@ def full() -> Iterator[share.Heap]:
 
 def test_a_new_process_reads_a_full_heap_and_makes_room_in_it(full: share.Heap) -> None:
     assert full.name is not None
-    words = [sys.executable, "-c", USE, full.name]
+    words = [sys.executable, PROGRAMS / "share_used_when_full.py", full.name]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
@@ -125,46 +109,8 @@ def test_many_new_threads_each_hold_many_objects_of_a_full_heap(full: share.Heap
     assert counted == [sum(range(300))] * 20
 
 
-WITHOUT_MEMORY = """\
-import subprocess, sys, threading
-from ungil import share
-
-heap = share.Heap("full", max_size=1 << 30)
-heap.root["lists"] = [[number] for number in range(300)]
-heap.root["many"] = list(range(500))
-try:
-    with open("/dev/shm/rest", "wb", buffering=0) as rest:
-        while True:
-            rest.write(b"x" * 4096)
-except OSError as error:
-    print(error.strerror)
-try:
-    for number in range(10_000):
-        heap.root[number] = b"x" * 4000
-except MemoryError as error:
-    print(str(error).rpartition(": ")[2])
-
-def use():
-    print(sum(inner[0] for inner in heap.root["lists"].copy()))
-    print(heap.root["many"].pop(0))
-
-thread = threading.Thread(target=use)
-thread.start()
-thread.join()
-USE = '''
-from ungil import share
-root = share.Heap.open("full").root
-print(sum(inner[0] for inner in root["lists"].copy()))
-print(root["many"].pop(0))
-'''
-sys.stdout.flush()
-subprocess.run([sys.executable, "-c", USE], check=True)
-"""
-
-
 def test_a_heap_whose_file_system_is_full_stays_readable() -> None:
-    words = [sys.executable, "-c", SMALL_DEV_SHM + WITHOUT_MEMORY]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = run_python(PROGRAMS / "share_full_dev_shm.py")
     assert done.stdout.splitlines() == [
         "No space left on device",
         "its file system is full",

@@ -28,11 +28,10 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from suite import PATIENCE_S
 
 from ungil import share
 
-# Against hangs, in seconds: far more than any operation takes.
-PATIENCE_S = 120
 Strategy = st.SearchStrategy[Any]
 Operations = Mapping[str, tuple[Callable[..., object], tuple[Strategy, ...]]]
 

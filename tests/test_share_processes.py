@@ -17,7 +17,7 @@ from typing import Any
 import loky  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 import share_workers
-from small_dev_shm import SMALL_DEV_SHM
+from suite import PROGRAMS, run_python
 
 from ungil import share
 
@@ -205,76 +205,15 @@ def test_a_copy_is_an_ordinary_object(heap: share.Heap) -> None:
     assert deep["list"] == [1, {"inner": ()}]
 
 
-A_THOUSAND_PROCESSES = """\
-import os, signal
-from ungil import share
-
-heap = share.Heap(max_size=1 << 26)
-heap.root["pids"] = {}
-go, tell_go = os.pipe()
-
-def child(number):
-    os.read(go, 1)
-    heap.root.incr("count")
-    heap.root["pids"][number] = [os.getpid()]
-    if number % 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-for begin in range(0, 1000, 100):
-    children = []
-    for number in range(begin, begin + 100):
-        children.append(os.fork())
-        if children[-1] == 0:
-            status = 1
-            try:
-                child(number)
-                status = 0
-            finally:
-                os._exit(status)
-    os.write(tell_go, b"!" * 100)
-    for number, pid in enumerate(children, begin):
-        assert os.waitpid(pid, 0)[1] == (signal.SIGKILL if number % 2 else 0)
-        assert heap.root["pids"][number][:] == [pid]
-print(heap.root["count"], len(heap.root["pids"]))
-"""
-
-
 def test_a_thousand_processes_attach_and_a_hundred_at_a_time() -> None:
     # In a process of its own: it is small, and so are its forks.
-    outcome = python(A_THOUSAND_PROCESSES, text=True)
+    outcome = run_python(PROGRAMS / "share_a_thousand.py")
     assert (outcome.stdout, outcome.stderr) == ("1000 1000\n", "")
 
 
-IN_A_SMALL_DEV_SHM = """\
-from ungil import share
-
-def fill(heap, megabytes):
-    for number in range(megabytes):
-        heap.root[number] = b"x" * (1 << 20)
-
-named = share.Heap("small", max_size=1 << 30)
-try:
-    fill(named, 100)
-except MemoryError as error:
-    print(error)
-print(len(named.root) > 40)
-named.root.clear()
-named.root["again"] = b"x" * (1 << 20)
-print(len(named.root["again"]))
-Path("/dev/shm/rest").touch()
-try:
-    Path("/dev/shm/rest").write_bytes(b"x" * (64 << 20))
-except OSError as error:
-    print(error.strerror)
-anonymous = share.Heap(max_size=1 << 30)
-fill(anonymous, 100)
-print(len(anonymous.root))
-"""
-
-
 def test_a_full_dev_shm_is_an_error_of_named_heaps_and_none_of_others() -> None:
-    outcome = python(SMALL_DEV_SHM + IN_A_SMALL_DEV_SHM, text=True)
-    error, *rest = str(outcome.stdout).splitlines()
+    outcome = run_python(PROGRAMS / "share_small_dev_shm.py")
+    error, *rest = outcome.stdout.splitlines()
     assert error.endswith("bytes in the heap: its file system is full"), outcome
     assert rest == [
         "True",

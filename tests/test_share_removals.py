@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from suite import PROGRAMS, run_python
 
 from ungil import share
 
@@ -46,34 +45,8 @@ if {is_key}:
     root["keys"] = {{value: 1}}
 """
 
-# Each removal in a process without the module: what it raised, and what is left.
-REMOVE = """
-import json, sys
-from ungil import share
-root = share.Heap.open(sys.argv[1]).root
-removals = [
-    ("list", lambda found: found.pop()),
-    ("list", lambda found: found.pop(0)),
-    ("deque", lambda found: found.pop()),
-    ("deque", lambda found: found.popleft()),
-    ("dict", lambda found: found.pop("key")),
-    ("dict", lambda found: found.pop("key", None)),
-    ("dict", lambda found: found.popitem()),
-    ("keys", lambda found: found.popitem()),
-    ("set", lambda found: found.pop()),
-]
-for where, remove in removals:
-    found = root.get(where)
-    if found is None:
-        continue
-    before = len(found)
-    try:
-        remove(found)
-    except Exception as error:
-        print(json.dumps([where, type(error).__name__, before - len(found)]))
-    else:
-        print(json.dumps([where, None, before - len(found)]))
-"""
+# Each removal, in a process without the module.
+REMOVE = PROGRAMS / "share_removals.py"
 
 # In a process with the module everything is there, and can be taken out.
 EMPTY = """
@@ -100,10 +73,10 @@ def name() -> Generator[str]:
     heap.unlink()
 
 
-def run(code: str, name: str, folder: Path) -> str:
-    """What a process prints, which finds the modules in a folder."""
-    words = [sys.executable, "-c", code, name]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=120)
+def run(program: str | Path, name: str, folder: Path) -> str:
+    """What a process prints that uses the heap; code finds the modules in the folder."""
+    words = [program, name] if isinstance(program, Path) else ["-c", program, name]
+    done = run_python(*words, cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 from pythons import Python, pythons
-from tracing import PATIENCE_S, PROGRAMS, Running, compile_library, trace
+from suite import PATIENCE_S, PROGRAMS
+from tracing import Running, compile_library, trace
 
 PYTHONS = pythons("2.7", "3.8", "3.11", "3.13")
 SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")

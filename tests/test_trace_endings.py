@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from pythons import Python, pythons
-from tracing import PROGRAMS, Recording, Running, trace
+from suite import PROGRAMS
+from tracing import Recording, Running, trace
 
 PYTHONS = pythons("2.7", "3.8", "3.11", "3.11-debian", "3.12", "3.13")
 PROGRAM = PROGRAMS / "ending.py"

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from control_groups import control_group
 from pythons import Python, pythons
-from tracing import PROGRAMS, Recording, Running, compile_library, packets, trace
+from suite import PROGRAMS
+from tracing import Recording, Running, compile_library, packets, trace
 
 PYTHONS = pythons("2.7", "3.8", "3.11", "3.11-debian", "3.12", "3.13")
 PYTHONS_2 = [python for python in PYTHONS if python.version < (3, 0)]

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from pythons import Python, pythons
-from tracing import PROGRAMS, Recording, compile_library, trace
+from suite import PROGRAMS
+from tracing import Recording, compile_library, trace
 
 PYTHONS = pythons("2.7", "3.8", "3.11", "3.11-debian", "3.12", "3.13")
 PYTHONS_3 = pythons("3.8", "3.11", "3.11-debian", "3.12", "3.13")

@@ -20,8 +20,8 @@ from process_groups import (
     wait_until_nobody_is_left_of,
     wait_until_stopped,
 )
+from suite import PROGRAMS
 from terminals import Terminal
-from tracing import PROGRAMS
 
 Start = Callable[..., subprocess.Popen[str]]
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 from process_groups import program_of
-from tracing import PROGRAMS, Running
+from suite import PROGRAMS
+from tracing import Running
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -33,12 +33,9 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
     TrackEvent,
 )
 from process_groups import program_of
+from suite import PATIENCE_S, PROGRAMS
 
 from ungil import _native
-
-PROGRAMS = Path(__file__).with_name("programs")
-# Against hangs: far more than any program here takes on the slowest machine.
-PATIENCE_S = 120
 
 Words = Sequence[str | Path]
 

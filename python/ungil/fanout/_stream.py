@@ -213,8 +213,9 @@ class _Threads(threads.Slots):
         super().open()
         if self._timer is not None:
             self._timer.cancel()
-        if self._dispatcher.ended:
-            self._tell_loop()  # no thread will: the input came to its end only now
+        if self._dispatcher.ended or self._dispatcher.ready:
+            # No thread will: the input came to its end only now, or these are of an earlier run.
+            self._tell_loop()
         self._come_back()
 
     def launch(self, attempt: Outcome) -> None:
@@ -226,6 +227,11 @@ class _Threads(threads.Slots):
     def _come_back(self) -> None:
         waits = [w for w in (self.abandon_overdue(), self._dispatcher.pause) if w is not None]
         self._timer = self._loop.call_later(min(waits), self.open) if waits else None
+
+    def collected(self) -> None:
+        super().collected()
+        # Threads that ended before have told nobody: they had been told of already.
+        self._room.set()
 
     async def has_room(self) -> None:
         """Comes back when an item may have ended."""

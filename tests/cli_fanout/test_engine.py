@@ -2,55 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_fanout.hosts import Run, jsons
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
-TASKS = """\
-import os
-
-def whose(host):
-    return os.getppid()
-
-async def hello(host):
-    return f"hello {host}"
-
-class Switch:
-    @staticmethod
-    def name(host):
-        return host
-
-def fails(host):
-    raise ValueError(f"no {host}")
-
-def dies(host):
-    if host == "sw2":
-        os._exit(3)
-    return host
-
-def fields(host):
-    return sorted(host.items())
-"""
+TASKS = "tasks_in_workers.py"
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "tasks.py").write_text(TASKS)
-    (tmp_path / "hosts").write_text("sw1\nsw2\nsw3\n")
-    (tmp_path / "hosts.csv").write_text("host,port\nsw1,22\nsw2,23\n")
-    return tmp_path
-
-
-def jsons(text: str) -> list[dict[str, Any]]:
-    return sorted((json.loads(line) for line in text.splitlines()), key=lambda it: it["host"])
+def _hosts_with_ports(folder: Path) -> None:
+    (folder / "hosts.csv").write_text("host,port\nsw1,22\nsw2,23\n")
 
 
 def test_a_command_runs_below_worker_processes(ungil: Run) -> None:

@@ -5,33 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cli_fanout.hosts import Run, write_hosts
 from terminals import Start, Terminal
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
-TASKS = """\
-def version(host):
-    return {"sw7": "1.9"}.get(host, "2.0")
-
-def nothing(host):
-    pass
-
-def numbers(host):
-    return [1, host]
-
-def fails(host):
-    if host == "sw1":
-        raise TimeoutError("the host is asleep")
-    if host == "sw2":
-        raise ConnectionRefusedError(111, "Connection refused")
-    return "fine"
-"""
+TASKS = "tasks_that_answer.py"
 
 # Of 200 hosts three cannot be reached, as ssh says it.
 UPTIME = """\
@@ -42,17 +23,6 @@ esac
 """
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "tasks.py").write_text(TASKS)
-    hosts(tmp_path, 3)
-    return tmp_path
-
-
-def hosts(folder: Path, count: int) -> None:
-    (folder / "hosts").write_text("".join(f"sw{n}\n" for n in range(1, count + 1)))
-
-
 def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "ungil", "fanout", "--hosts", "hosts", *words]
 
@@ -61,7 +31,7 @@ def command(*words: str) -> list[str]:
 
 
 def test_a_pipe_gets_the_answers_and_nothing_else(ungil: Run, folder: Path) -> None:
-    hosts(folder, 200)
+    write_hosts(folder, 200)
     outcome = ungil("fanout", "--hosts", "hosts", "--", "sh", "-c", UPTIME, "{}")
     assert outcome.returncode == 1
     failed = {"sw7", "sw70", "sw177"}
@@ -148,7 +118,7 @@ def test_a_bar_is_drawn_on_the_terminal_while_answers_go_to_a_file(
 
 
 def test_a_terminal_gets_equal_answers_once_with_their_hosts(start: Start, folder: Path) -> None:
-    hosts(folder, 200)
+    write_hosts(folder, 200)
     terminal = Terminal(command("-q", "--limit", "1", "--", "sh", "-c", UPTIME, "{}"), start)
     assert terminal.end() == 1
     first, answer, head, *rows, summary = [line for line in terminal.lines() if line]
@@ -163,7 +133,7 @@ def test_a_terminal_gets_equal_answers_once_with_their_hosts(start: Start, folde
 
 
 def test_answers_of_functions_are_gathered_as_well(start: Start, folder: Path) -> None:
-    hosts(folder, 10)
+    write_hosts(folder, 10)
     terminal = Terminal(command("-q", "--limit", "1", "tasks:version"), start)
     assert terminal.end() == 0
     first, answer, other, _ = [line for line in terminal.lines() if line]
@@ -187,7 +157,7 @@ def test_gathered_answers_can_be_had_in_a_file(ungil: Run) -> None:
 def test_of_many_failures_beside_gathered_answers_only_the_ways_are_shown(
     ungil: Run, folder: Path
 ) -> None:
-    hosts(folder, 30)
+    write_hosts(folder, 30)
     script = "case $0 in *0) echo fine;; *) exit 4;; esac"
     words = ["--limit", "1", "--gather", "--", "sh", "-c", script, "{}"]
     outcome = ungil("fanout", "--hosts", "hosts", *words)
@@ -259,7 +229,7 @@ def named_in(line: str) -> set[str]:
 
 
 def test_many_failures_of_a_way_are_named_as_each_of_them(ungil: Run, folder: Path) -> None:
-    hosts(folder, 30)
+    write_hosts(folder, 30)
     outcome = ungil("fanout", "--hosts", "hosts", "--table", "--", "sh", "-c", "exit 5", "{}")
     _, way, summary, _ = outcome.stdout.splitlines()
     assert way.split()[:3] == ["30", "exit", "5"]

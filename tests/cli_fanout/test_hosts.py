@@ -1,0 +1,113 @@
+"""`ungil fanout`: files of hosts."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from cli_fanout.hosts import Run, jsons
+from terminals import Start
+
+TASKS = "tasks_to_run.py"
+
+
+def test_a_file_may_have_comments_blank_lines_crlf_and_a_mark(ungil: Run, folder: Path) -> None:
+    text = "# all of them\r\n\r\nsw1\r\n  sw2  # the second\r\n\t\r\nsw3"
+    (folder / "hosts").write_bytes(codecs.BOM_UTF8 + text.encode())
+    outcome = ungil("fanout", "--hosts", "hosts", "--json", "tasks:length")
+    assert [told["host"] for told in jsons(outcome.stdout)] == ["sw1", "sw2", "sw3"]
+    assert outcome.returncode == 0
+
+
+def test_lines_that_are_no_hosts_fail_and_the_others_run(ungil: Run, folder: Path) -> None:
+    bad = [b"two words", b"-oProxyCommand=x", b"caf\xe9", b"nul\0", b"x" * 70_000, b"sw1"]
+    (folder / "hosts").write_bytes(b"sw1\n" + b"\n".join(bad) + b"\nsw2\n")
+    outcome = ungil("fanout", "--hosts", "hosts", "--retries", "3", "--json", "tasks:length")
+    assert outcome.returncode == 1
+    told = jsons(outcome.stdout)
+    assert {one["host"]: one.get("error") for one in told} == {
+        "sw1": None,
+        "sw2": None,
+        "hosts, line 2": "2 words where one host is expected; "
+        "with more fields than one, use CSV or JSON lines",
+        "hosts, line 3": "'-oProxyCommand=x' begins with a dash",
+        "hosts, line 4": "not UTF-8 (byte 0xe9 at 4)",
+        "hosts, line 5": r"'nul\x00' has characters that cannot be printed",
+        "hosts, line 6": "longer than 65,536 bytes",
+    }
+    assert all(one["attempts"] == 1 and one["kind"] == "bad line" for one in told if not one["ok"])
+    assert "ungil: hosts: 1 repeated host left out, first line 7: sw1\n" in outcome.stderr
+    assert "2 ok, 5 failed (5 bad line)" in outcome.stderr
+
+
+def test_csv_names_its_fields(ungil: Run, folder: Path) -> None:
+    rows = 'name,host\nCore, sw1\n"two\nlines",sw2\nx\n\n"open,sw3\n'
+    (folder / "hosts.csv").write_text(rows)
+    outcome = ungil("fanout", "--hosts", "hosts.csv", "--json", "--", "echo", "{name} {host}")
+    told = {one["host"]: one for one in jsons(outcome.stdout)}
+    assert told["sw1"]["value"]["stdout"] == "Core sw1\n"
+    assert told["sw2"]["value"]["stdout"] == "two\nlines sw2\n"
+    assert told["sw2"]["item"] == {"name": "two\nlines", "host": "sw2"}
+    assert told["hosts.csv, line 5"]["error"] == "1 fields, and the first line names 2"
+    assert told["hosts.csv, line 7"]["error"].startswith("no CSV (")
+    outcome = ungil("fanout", "--hosts", "hosts.csv", "--json", "tasks:fields")
+    assert {one["host"]: one for one in jsons(outcome.stdout)}["sw1"]["value"] == [
+        ["host", "sw1"],
+        ["name", "Core"],
+    ]
+
+
+def test_json_lines_have_a_host_each(ungil: Run) -> None:
+    text = '{"host": "sw1", "port": 22, "up": true}\n"sw2"\n[1]\n{"host": 3}\n{"host":\n'
+    outcome = ungil("fanout", "--json", "--", "echo", "{host} {port}", input=text)
+    told = {one["host"]: one for one in jsons(outcome.stdout)}
+    assert told["sw1"]["value"]["stdout"] == "sw1 22\n"
+    assert told["sw1"]["item"] == {"host": "sw1", "port": 22, "up": True}
+    assert told["sw2"]["error"] == "KeyError: 'port'"
+    neither = 'neither a string nor an object with the field "host"'
+    for line in (3, 4):
+        assert told[f"the standard input, line {line}"]["error"] == neither
+    assert told["the standard input, line 5"]["error"].startswith("no JSON (")
+
+
+def test_the_same_host_with_other_fields_is_another(ungil: Run, folder: Path) -> None:
+    (folder / "hosts.csv").write_text("host,port\nsw1,22\nsw1,23\nsw1,22\n")
+    outcome = ungil("fanout", "--hosts", "hosts.csv", "--json", "--", "echo", "{port}")
+    ports = [one["value"]["stdout"] for one in jsons(outcome.stdout)]
+    assert sorted(ports) == ["22\n", "23\n"]
+    assert "1 repeated host left out, first line 4: sw1" in outcome.stderr
+
+
+def test_hosts_are_read_as_they_are_needed(start: Start) -> None:
+    process = start("fanout", "--json", "--limit", "1", "--", "echo", "{}", stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for name in ("sw1", "sw2", "sw3"):
+        process.stdin.write(f"{name}\n")
+        process.stdin.flush()
+    process.stdin.close()
+    assert [json.loads(line)["host"] for line in process.stdout] == ["sw1", "sw2", "sw3"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_a_file_in_another_encoding_is_told_which(ungil: Run, folder: Path, encoding: str) -> None:
+    (folder / "hosts").write_text("sw1\nsw2\n", encoding=encoding)
+    outcome = ungil("fanout", "--hosts", "hosts", "tasks:length")
+    name = encoding.upper()
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (
+        2,
+        "",
+        f"ungil: hosts is {name}, and hosts are UTF-8: convert it with iconv -f {name} -t UTF-8\n",
+    )
+
+
+def test_an_empty_file_is_told_and_no_failure(ungil: Run, folder: Path) -> None:
+    (folder / "hosts").write_text("# nothing\n")
+    outcome = ungil("fanout", "--hosts", "hosts", "tasks:length")
+    assert (outcome.returncode, outcome.stdout) == (0, "")
+    assert outcome.stderr == "ungil: hosts has no hosts\n"
+    outcome = ungil("fanout", "tasks:length")
+    assert (outcome.returncode, outcome.stderr) == (2, "ungil: the standard input has no hosts\n")

@@ -1,0 +1,115 @@
+"""`ungil fanout`: mistakes are one sentence, and help begins with what to type."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from cli_fanout.hosts import Run
+from terminals import Start, Terminal
+
+TASKS = "tasks_to_run.py"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "nothing to run; name module:function, or a command after --, for example: ungil fan"),
+        (["--"], "no command after --"),
+        (
+            ["uptime"],
+            "'uptime' is no module:function; a command comes after --, for example: ungil",
+        ),
+        (["ssh", "{host}"], "\"ssh '{host}'\" is no module:function; a command comes after --"),
+        (["tasks:length", "--", "ls"], "'tasks:length' and a command after -- cannot both run"),
+        (["--", "uptime"], "'uptime' would do the same for each host; write {host} where its name"),
+        (["--", "no-such-program", "{}"], "there is no command 'no-such-program'"),
+        (
+            ["--", "echo", "{port}"],
+            "the hosts of hosts have no field 'port', only host; write {{port}} if the braces",
+        ),
+        (["tasks:nothing"], "the module 'tasks' has no 'nothing'"),
+        (["tasks:number"], "tasks:number cannot be called: it is an int"),
+        (["nowhere:f"], "there is no module 'nowhere', neither here nor among the installed ones"),
+        (
+            ["tasks.py:length"],
+            "there is no module 'tasks.py', neither here nor among the installed",
+        ),
+        (["broken:f"], "cannot import 'broken': SyntaxError: "),
+        (
+            ["failing:f"],
+            "cannot import 'failing': ZeroDivisionError: division by zero (failing.py,",
+        ),
+        (["leaving:f"], "cannot import 'leaving': SystemExit: 3 (leaving.py, line 1)"),
+        (
+            ["needing:f"],
+            "cannot import 'needing': ModuleNotFoundError: No module named 'not_there'",
+        ),
+        (["tasks:length", "--limit", "0"], "--limit '0' is neither auto nor a number from 1 up"),
+        (["tasks:length", "--limit", "many"], "--limit 'many' is neither auto nor a number from"),
+        (["tasks:length", "--timeout", "0"], "--timeout 0 is not a number of seconds above 0"),
+        (["tasks:length", "--timeout", "soon"], "Invalid value for '--timeout': 'soon' is not a"),
+        (["tasks:length", "--retries", "-1"], "--retries -1 is below 0"),
+        (["tasks:length", "--backoff", "-1"], "--backoff -1 is not a number of seconds from"),
+        (["tasks:length", "--rate", "fast"], "--rate 'fast' is no rate such as 50, 50/s or 100/m"),
+        (["tasks:length", "--rate", "1.2.3/s"], "--rate '1.2.3/s' is no rate such as 50, 50/s or"),
+        (
+            ["tasks:length", "--mode", "asyncio"],
+            "tasks:length is no async def and cannot run in --mode asyncio;",
+        ),
+        (["tasks:hello", "--mode", "threads"], "tasks:hello is an async def and cannot run in --m"),
+        (
+            ["tasks:length", "--per-group", "2"],
+            "--per-group needs --group-by, the field that tells",
+        ),
+        (
+            ["tasks:length", "--group-by", "site"],
+            "the hosts of hosts have no field 'site' to group",
+        ),
+        (["tasks:length", "--outdir", "x"], "--outdir is for the output of commands, and a functi"),
+        (["tasks:length", "--json", "--tag"], "--json and --tag are two ways to print the same;"),
+        (
+            ["tasks:length", "--all", "--json"],
+            "--all is for the table, which --json does not print",
+        ),
+        (
+            ["tasks:length", "--hosts", "missing"],
+            "cannot read the hosts 'missing': no such file or",
+        ),
+        (["tasks:length", "--hosts", "."], "cannot read the hosts '.': is a directory"),
+        (
+            ["tasks:length", "--hosts", "x.csv"],
+            "the first line of x.csv names the fields name, ip,",
+        ),
+        (["tasks:length", "--hosts", "y.csv"], "y.csv is empty, where CSV has the names of its f"),
+        (["tasks:length", "--journal", "."], "cannot write the journal '.': is a directory"),
+        (["tasks:length", "--journal", "/dev/null"], "the journal '/dev/null' is no regular file"),
+    ],
+    ids=lambda it: " ".join(it) if isinstance(it, list) else "",  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
+)
+def test_mistakes_are_told_in_one_sentence(
+    ungil: Run, folder: Path, words: list[str], sentence: str
+) -> None:
+    (folder / "broken.py").write_text("def f(:\n")
+    (folder / "failing.py").write_text("\n1 / 0\n")
+    (folder / "leaving.py").write_text("raise SystemExit(3)\n")
+    (folder / "needing.py").write_text("import not_there\n")
+    (folder / "x.csv").write_text("name,ip\n")
+    (folder / "y.csv").write_text("")
+    outcome = ungil("fanout", "--hosts", "hosts", *words)
+    assert (outcome.returncode, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith(f"ungil: {sentence}")
+    assert outcome.stderr.count("\n") == 1
+
+
+def test_a_terminal_is_not_read_for_hosts(start: Start) -> None:
+    terminal = Terminal([sys.executable, "-m", "ungil", "fanout", "tasks:length"], start)
+    assert terminal.end() == 2
+    assert terminal.seen == "ungil: no hosts; name a file with --hosts, or pipe them in\r\n"
+
+
+def test_help_begins_with_examples(ungil: Run) -> None:
+    outcome = ungil("fanout", "--help")
+    assert outcome.returncode == 0
+    assert outcome.stdout.startswith("  ungil fanout --hosts hosts.txt -- ssh {host} uptime")
