@@ -5,24 +5,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pyo3::PyErr;
-use pyo3::create_exception;
-use pyo3::exceptions::PyRuntimeError;
-use ungil_trace::interpreter::{self, Hookable};
-
-use super::mapping::Mapping;
-
-/// Name of the hook library's file.
-const HOOK: &[u8] = b"libungil_hook.so";
-
-create_exception!(
-    ungil._native,
-    StillStarting,
-    PyRuntimeError,
-    "The process may be about to get a policy."
-);
+use crate::hookable::{self, Hookable};
+use crate::mapping::Mapping;
+use crate::started::Started;
 
 /// There is no page, or none that can be used.
+#[derive(Debug)]
 pub enum NoPage {
     /// The sentence, about the process and without a final dot, says why not.
     Never(String),
@@ -38,29 +26,19 @@ impl From<io::Error> for NoPage {
     }
 }
 
-impl From<NoPage> for PyErr {
-    fn from(why: NoPage) -> Self {
-        match why {
-            NoPage::Never(why) => PyRuntimeError::new_err(why),
-            NoPage::NotYet(why) => StillStarting::new_err(why),
-            NoPage::Unknown(error) => error.into(),
-        }
-    }
-}
-
 /// Why `process`, a folder of `/proc`, has no page among its `mappings`.
 pub fn why(process: &Path, mappings: &[Mapping<'_>]) -> NoPage {
     if mappings.is_empty() {
         return NoPage::Never("it has ended".into()); // A zombie; the kernel's own have none either.
     }
-    if mappings.iter().any(|mapping| mapping.file_name() == HOOK) {
+    if mappings.iter().any(Mapping::is_hook) {
         return why_not_scheduled(process, mappings);
     }
     let started = Started::read(process);
     if started.is_unknown() {
         return NoPage::NotYet("it is just becoming another program".into());
     }
-    let executable = || interpreter::hookable(&process.join("exe"));
+    let executable = || hookable::program(&process.join("exe"));
     if let Some(verb) = started.verb_of_ungil() {
         return match verb {
             b"run" => NoPage::NotYet("it is ungil run, and has not become its program yet".into()),
@@ -106,11 +84,11 @@ fn why_not_scheduled(process: &Path, mappings: &[Mapping<'_>]) -> NoPage {
     // A file is mapped in several parts.
     let libraries: BTreeSet<PathBuf> = mappings
         .iter()
-        .filter(|mapping| mapping.is_interpreter())
+        .filter(|mapping| mapping.is_libpython())
         .map(|mapping| mapping.path_from_outside(process))
         .collect();
-    let program = interpreter::hookable(&process.join("exe"));
-    for verdict in libraries.iter().map(|it| interpreter::library(it)).chain([program]) {
+    let program = hookable::program(&process.join("exe"));
+    for verdict in libraries.iter().map(|it| hookable::library(it)).chain([program]) {
         match verdict {
             Hookable::Yes | Hookable::FreeThreaded(_) => is_python = true,
             Hookable::NotScheduled(it) | Hookable::No(it) => why = Some(named(process, &it)),
@@ -144,59 +122,48 @@ fn named(process: &Path, why: &str) -> String {
         .replace(&*root.to_string_lossy(), "")
 }
 
-/// What a process was started with. Later changes of its environment do not show.
-struct Started {
-    arguments: Vec<Vec<u8>>,
-    environment: Vec<Vec<u8>>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Started {
-    fn read(process: &Path) -> Self {
-        let words = |file| {
-            let text = fs::read(process.join(file)).unwrap_or_default();
-            text.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect()
-        };
-        Self { arguments: words("cmdline"), environment: words("environ") }
+    const SELF: &str = "/proc/self";
+
+    fn mapping(line: &str) -> Mapping<'_> {
+        Mapping::parse(line.as_bytes()).expect("a line as the kernel writes it")
     }
 
-    /// Whether there is nothing: the kernel has not put it there yet, in the middle of an exec.
-    fn is_unknown(&self) -> bool {
-        [&self.arguments, &self.environment].into_iter().flatten().all(Vec::is_empty)
-    }
-
-    /// Whether its environment has the variable `name`, which may be followed by `=` and a value.
-    fn has(&self, name: &[u8]) -> bool {
-        self.environment.iter().any(|variable| match variable.strip_prefix(name) {
-            Some(rest) => rest.is_empty() || (rest[0] == b'=' && rest.len() > 1),
-            None => false,
-        })
-    }
-
-    fn preloads_hook(&self) -> bool {
-        let values = self.environment.iter().filter_map(|it| it.strip_prefix(b"LD_PRELOAD="));
-        let mut paths = values.flat_map(|value| value.split(|byte| b" :".contains(byte)));
-        paths.any(|path| file_name(path) == HOOK)
-    }
-
-    /// The command of ungil that it runs, if it is ungil: `python .../ungil VERB`, `python -m ungil
-    /// VERB`.
-    fn verb_of_ungil(&self) -> Option<&[u8]> {
-        let words: Vec<&[u8]> = self.arguments.iter().map(Vec::as_slice).collect();
-        let (program, rest) = words.split_first()?;
-        if file_name(program) == b"ungil" {
-            return rest.first().copied();
-        }
-        if !file_name(program).starts_with(b"python") {
-            return None;
-        }
-        match rest {
-            [b"-m", b"ungil", verb, ..] => Some(verb),
-            [script, verb, ..] if file_name(script) == b"ungil" => Some(verb),
-            _ => None,
+    fn never(why: NoPage) -> String {
+        match why {
+            NoPage::Never(why) => why,
+            other => panic!("{other:?}"),
         }
     }
-}
 
-fn file_name(path: &[u8]) -> &[u8] {
-    path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
+    #[test]
+    fn a_process_without_memory_has_ended() {
+        assert_eq!(never(why(Path::new(SELF), &[])), "it has ended");
+    }
+
+    #[test]
+    fn a_program_without_ungil_is_told_from_one_that_is_just_starting() {
+        let other = [mapping("1-2 r-xp 0 fe:01 5 /lib/libc.so.6")];
+        let answer = never(why(Path::new(SELF), &other));
+        assert_eq!(answer, "it does not run under ungil; start it with: ungil run");
+        let blank = why(Path::new("/proc/self/no-such-folder"), &other);
+        assert!(matches!(blank, NoPage::NotYet(_)), "{blank:?}");
+    }
+
+    #[test]
+    fn a_program_with_the_hook_and_without_a_python_has_no_gil() {
+        let hooked = [mapping("1-2 r-xp 0 fe:01 5 /x/libungil_hook.so")];
+        assert!(never(why(Path::new(SELF), &hooked)).contains("it has loaded no Python"));
+    }
+
+    #[test]
+    fn sentences_call_files_as_the_process_itself_does() {
+        let process = Path::new(SELF);
+        let own = std::env::current_exe().unwrap();
+        assert_eq!(named(process, "/proc/self/exe is old"), format!("{} is old", own.display()));
+        assert_eq!(named(process, "/proc/self/root/usr/lib/x.so is old"), "/usr/lib/x.so is old");
+    }
 }

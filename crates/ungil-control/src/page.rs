@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
 
-use ungil_core::control::{CONTROL_ABI, CONTROL_BYTES, CONTROL_MAGIC, Control};
+use ungil_core::control_page::{CONTROL_ABI, CONTROL_BYTES, CONTROL_MAGIC, Control};
 
-use super::mapping::Mapping;
-use super::no_page::{self, NoPage};
+use crate::mapping::Mapping;
+use crate::no_page::{self, NoPage};
 
 /// The control page of another process, mapped.
 pub struct Page {
@@ -24,8 +24,10 @@ pub struct Page {
 }
 
 impl Page {
-    /// The page of process `pid`; `OSError` if there is no such process, or it is not ours to look
-    /// into.
+    /// The page of process `pid`.
+    ///
+    /// # Errors
+    /// [`NoPage::Unknown`] if there is no such process, or it is not ours to look into.
     pub fn of(pid: u32) -> Result<Self, NoPage> {
         let process = PathBuf::from(format!("/proc/{pid}"));
         let maps = fs::read(process.join("maps"))?;
@@ -114,4 +116,71 @@ fn number_in_its_own_namespace(process: &Path) -> io::Result<u32> {
         .ok_or_else(|| io::Error::other("the kernel does not tell its number"))?
         .parse()
         .map_err(|error: ParseIntError| io::Error::other(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use ungil_core::schedule::{Policy, Settings};
+
+    use super::*;
+
+    /// A page of this process as the hook makes it, under its name and mapped.
+    fn own_page(path: &Path) -> Page {
+        let file = File::options().read(true).write(true).create_new(true).open(path).unwrap();
+        file.set_len(CONTROL_BYTES as u64).unwrap();
+        // SAFETY: a new mapping of the whole file; `Page` unmaps it.
+        let start = unsafe {
+            libc::mmap(
+                null_mut(),
+                CONTROL_BYTES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        assert_ne!(start, libc::MAP_FAILED);
+        Page { start }
+    }
+
+    fn why_not(pid: u32) -> String {
+        match Page::of(pid) {
+            Ok(_) => panic!("there is a page"),
+            Err(NoPage::Never(why) | NoPage::NotYet(why)) => why,
+            Err(NoPage::Unknown(error)) => error.to_string(),
+        }
+    }
+
+    /// One test, because all threads of this process have the same mappings.
+    #[test]
+    fn a_page_is_obeyed_if_it_is_whole_and_of_this_process() {
+        let pid = std::process::id();
+        assert!(why_not(pid).contains("does not run under ungil"));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ungil-policy-test");
+        let theirs = own_page(&path);
+        assert_eq!(why_not(pid), "its control page is empty");
+        theirs.control().abi.store(CONTROL_ABI, Ordering::Relaxed);
+        theirs.control().pid.store(pid, Ordering::Relaxed);
+        theirs.control().magic.store(CONTROL_MAGIC, Ordering::Release);
+        let settings = Settings { policy: Policy::Batch, quantum_ns: 7_000_000 };
+        Page::of(pid).expect("a whole page").control().set_settings(settings);
+        assert_eq!(theirs.control().settings(), settings);
+
+        theirs.control().pid.store(pid + 1, Ordering::Relaxed);
+        assert_eq!(why_not(pid), "its control page is that of another process");
+        theirs.control().abi.store(CONTROL_ABI + 1, Ordering::Relaxed);
+        assert_eq!(why_not(pid), "it runs under another version of ungil");
+        theirs.control().magic.store(1, Ordering::Relaxed);
+        assert_eq!(why_not(pid), "its control page is damaged");
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_is_an_error_of_the_system() {
+        // No process has a number that large (PID_MAX_LIMIT is 2^22).
+        let Err(NoPage::Unknown(error)) = Page::of(1 << 23) else { panic!("nobody is there") };
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
 }

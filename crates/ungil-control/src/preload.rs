@@ -10,8 +10,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// Name of the hook library's file, by which one of another installation is known, too.
-const FILE: &str = "libungil_hook.so";
+use ungil_core::HOOK_FILE;
 
 /// The value of `LD_PRELOAD` that loads `hook`, and then what `others`, the value in force, loads.
 ///
@@ -59,7 +58,7 @@ pub fn lasting_links(hook: &Path) -> io::Result<PathBuf> {
 
 /// A link to `hook` in `folder`.
 fn linked(hook: &Path, folder: &Path) -> io::Result<PathBuf> {
-    let link = folder.join(FILE);
+    let link = folder.join(HOOK_FILE);
     if is_split(&link) {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
@@ -82,7 +81,7 @@ fn is_split(path: &Path) -> bool {
 }
 
 fn is_hook(path: &[u8]) -> bool {
-    Path::new(OsStr::from_bytes(path)).file_name() == Some(OsStr::new(FILE))
+    Path::new(OsStr::from_bytes(path)).file_name() == Some(OsStr::new(HOOK_FILE))
 }
 
 #[cfg(test)]

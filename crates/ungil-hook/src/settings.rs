@@ -1,15 +1,15 @@
 //! The policy of this process: where it comes from, and the page through which it can be changed
 //! from outside.
 
-use crate::process::{current_pid, keeping_errno, may_grow_to};
 use crate::session::{decimal, variable};
-use libc::c_void;
+use crate::system::{current_pid, keeping_errno, may_grow_to};
+use libc::{c_int, c_void};
 use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::sync::atomic::{
     AtomicBool, AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
-use ungil_core::control::{
+use ungil_core::control_page::{
     CONTROL_ABI, CONTROL_BYTES, CONTROL_FOLDER, CONTROL_MAGIC, CONTROL_PREFIX, Control,
 };
 use ungil_core::schedule::{Policy, Settings};
@@ -56,7 +56,7 @@ pub fn start(settings: Settings, leave_children: bool) {
 
 /// What is in force.
 #[inline]
-pub fn settings() -> Settings {
+pub fn in_force() -> Settings {
     if FORKED.load(Relaxed) {
         keeping_errno(share_after_fork);
     }
@@ -64,7 +64,7 @@ pub fn settings() -> Settings {
 }
 
 /// Changes what is in force.
-pub fn set_settings(settings: Settings) {
+pub fn change(settings: Settings) {
     page().set_settings(settings);
 }
 
@@ -77,11 +77,10 @@ fn page() -> &'static Control {
 pub fn after_fork() {
     let parents = PAGE.swap((&raw const OWN).cast_mut(), Acquire);
     if !std::ptr::eq(parents, &raw const OWN) {
-        // SAFETY: a mapping made by `share`, to which nothing in the child refers any more.
-        unsafe {
-            OWN.set_settings((*parents).settings());
-            libc::munmap(parents.cast(), CONTROL_BYTES);
-        }
+        // SAFETY: a mapping made by `share`, which begins with a `Control`.
+        OWN.set_settings(unsafe { &*parents }.settings());
+        // SAFETY: it is so long, and nothing in the child refers to it any more.
+        unsafe { libc::munmap(parents.cast(), CONTROL_BYTES) };
         FORKED.store(true, Relaxed);
     }
     if LEAVE_CHILDREN.load(Relaxed) {
@@ -100,39 +99,42 @@ fn share_after_fork() {
 /// Makes the page of this process. Without one, nobody can change its policy from outside.
 fn share() {
     let path = path(CONTROL_PREFIX);
-    // SAFETY: `path` is NUL-terminated; the descriptor is closed before this returns.
-    unsafe {
-        // A page of this name was left by a process that was killed and had our number.
-        libc::unlink(path.as_ptr().cast());
-        let file = libc::open(
-            path.as_ptr().cast(),
-            libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW,
-            0o600,
-        );
-        if file < 0 {
-            return;
-        }
-        let bytes = CONTROL_BYTES.cast_signed() as libc::off_t;
-        // Allocated, not only made long: touching it must not raise SIGBUS when memory is full.
-        let start = if may_grow_to(CONTROL_BYTES) && libc::fallocate(file, 0, 0, bytes) == 0 {
-            libc::mmap(
-                null_mut(),
-                CONTROL_BYTES,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                file,
-                0,
-            )
-        } else {
-            libc::MAP_FAILED
-        };
-        libc::close(file);
-        if start == libc::MAP_FAILED {
-            libc::unlink(path.as_ptr().cast());
-            return;
-        }
-        publish(start);
+    let name = path.as_ptr().cast();
+    // SAFETY: `path` is NUL-terminated. A page of this name was left by a process that was killed
+    // and had our number.
+    unsafe { libc::unlink(name) };
+    let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    // SAFETY: `path` is NUL-terminated.
+    let file = unsafe { libc::open(name, flags, 0o600) };
+    if file < 0 {
+        return;
     }
+    let start = map(file);
+    // SAFETY: `file` was opened here; a mapping needs it no longer.
+    unsafe { libc::close(file) };
+    if start == libc::MAP_FAILED {
+        // SAFETY: `path` is NUL-terminated.
+        unsafe { libc::unlink(name) };
+        return;
+    }
+    // SAFETY: a new mapping of a new file of that length.
+    unsafe { publish(start) };
+}
+
+/// Gives a new file its length, and maps it.
+fn map(file: c_int) -> *mut c_void {
+    let bytes = CONTROL_BYTES.cast_signed() as libc::off_t;
+    if !may_grow_to(CONTROL_BYTES) {
+        return libc::MAP_FAILED;
+    }
+    // Allocated, not only made long: touching it must not raise SIGBUS when memory is full.
+    // SAFETY: takes integers.
+    if unsafe { libc::fallocate(file, 0, 0, bytes) } != 0 {
+        return libc::MAP_FAILED;
+    }
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    unsafe { libc::mmap(null_mut(), CONTROL_BYTES, access, libc::MAP_SHARED, file, 0) }
 }
 
 /// # Safety

@@ -1,13 +1,14 @@
-//! This process: its table, and what happens at fork and exit.
+//! The table of this process: made, filled in, and given up in the child of a fork.
 
 use crate::session::Session;
-use crate::{asked, clock, control, free_threaded, gil, handoff, slice, thread, turn};
+use crate::system::{current_pid, keeping_errno, last_errno, may_grow_to};
+use crate::{clock, free_threaded, gil};
 use libc::{c_int, c_void};
 use std::ffi::{CStr, CString};
 use std::ptr::null_mut;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32};
-use std::sync::{Once, OnceLock};
 use ungil_core::schedule::{Policy, Settings};
 use ungil_core::table::{
     ABI, Header, MAGIC, SLOTS_OFFSET, Slot, SlotState, Status, TABLE_BYTES, Table, store_bytes,
@@ -53,19 +54,9 @@ pub fn count_only(python: &CStr) -> bool {
     true
 }
 
-/// Asks to be told of forks and of threads that end, once.
-pub fn prepare() {
-    static PREPARED: Once = Once::new();
-    PREPARED.call_once(|| {
-        thread::prepare();
-        // SAFETY: both are functions that live as long as this library, which is never unloaded.
-        unsafe { libc::pthread_atfork(Some(before_fork), None, Some(after_fork_in_child)) };
-    });
-}
-
 /// The table, if there is one.
 #[inline]
-pub fn table() -> Option<Table<'static>> {
+pub fn own() -> Option<Table<'static>> {
     let start = TABLE.load(Acquire);
     // SAFETY: a published table stays mapped until a fork's child drops it, when no thread but
     // the calling one exists there, and that one forgets it.
@@ -73,7 +64,7 @@ pub fn table() -> Option<Table<'static>> {
 }
 
 /// Start of the table, or null.
-pub fn table_start() -> *const u8 {
+pub fn address() -> *const u8 {
     TABLE.load(Acquire)
 }
 
@@ -84,12 +75,12 @@ pub fn is_recorded() -> bool {
 }
 
 /// The table, which a child creates at its first use of the GIL.
-pub fn table_or_register() -> Option<Table<'static>> {
+pub fn own_or_register() -> Option<Table<'static>> {
     if STATE.compare_exchange(FORKED, REGISTERING, AcqRel, Relaxed).is_ok() {
         register();
         STATE.store(NOTHING, Release);
     }
-    table()
+    own()
 }
 
 /// Puts memory behind a part of the table, so that touching it cannot raise SIGBUS when the file
@@ -115,17 +106,17 @@ fn allocate(start: usize, end: usize) -> bool {
     let Some(file) = joined.session.open_table(current_pid(), number, libc::O_RDWR) else {
         return false;
     };
-    let offset = start - table_start() as usize;
+    let offset = start - address() as usize;
+    // SAFETY: takes integers.
+    let done = unsafe { libc::fallocate(file, 0, offset_of(offset), offset_of(end - start)) } == 0;
     // SAFETY: `file` was just opened here.
-    unsafe {
-        libc::fallocate(file, 0, offset_of(offset), offset_of(end - start)) == 0
-            && libc::close(file) == 0
-    }
+    let closed = unsafe { libc::close(file) } == 0;
+    done && closed
 }
 
 /// Keeps the policy and the quantum that a thread waits under.
 pub fn saw_settings(settings: Settings) {
-    if let Some(table) = table() {
+    if let Some(table) = own() {
         table.header().policy.store(settings.policy as u32, Relaxed);
         table.header().switch_interval_ns.store(settings.quantum_ns, Relaxed);
     }
@@ -136,7 +127,7 @@ pub fn saw_settings(settings: Settings) {
 pub fn saw_deadline(ns: u64) {
     const LONGEST_NS: u64 = 3_600_000_000_000;
     if ns < LONGEST_NS
-        && let Some(table) = table()
+        && let Some(table) = own()
     {
         table.header().policy.store(Policy::Stock as u32, Relaxed);
         table.header().switch_interval_ns.store(ns, Relaxed);
@@ -145,7 +136,7 @@ pub fn saw_deadline(ns: u64) {
 
 /// A thread has ended: its slot goes to the recorder, or its counters to the sum.
 pub fn slot_ended(slot: &Slot) {
-    let Some(table) = table() else { return };
+    let Some(table) = own() else { return };
     if table.header().recording.load(Relaxed) != 0 {
         slot.end();
         return;
@@ -156,15 +147,11 @@ pub fn slot_ended(slot: &Slot) {
     slot.free();
 }
 
-/// Runs at `exit` and at the interpreter's `_exit`, not at death by a signal: last CPU times of the
-/// threads that are still there.
-pub extern "C" fn on_exit() {
-    asked::on_exit();
-    control::on_exit();
-    free_threaded::on_exit();
+/// Notes the last CPU times of the threads that are still there, and that the process ends.
+pub fn end() {
     // A child of vfork whose exec failed ends with the memory, and the table, of its parent.
     let is_ours = |table: &Table| table.header().pid.load(Relaxed) == current_pid();
-    let Some(table) = table().filter(is_ours) else { return };
+    let Some(table) = own().filter(is_ours) else { return };
     for slot in table.used_slots().iter().filter(|slot| slot.state() == Some(SlotState::Live)) {
         // The clock of another thread of this process, as pthread_getcpuclockid computes it.
         let tid = slot.tid.load(Relaxed).cast_signed();
@@ -177,24 +164,19 @@ pub extern "C" fn on_exit() {
     table.header().ended_ticks.store(clock::now_ticks(), Release);
 }
 
-/// The child inherits what the kernel knows of the thread that forks.
-extern "C" fn before_fork() {
-    slice::before_a_start();
-}
-
-/// The child has one thread and its parent's memory; the table is the parent's.
-extern "C" fn after_fork_in_child() {
+/// Gives up the parent's table, in the child of a fork, which has one thread. That one forgets its
+/// slot next.
+pub fn leave_to_parent() {
     let parents = TABLE.swap(null_mut(), AcqRel);
     if !parents.is_null() {
         // SAFETY: the mapping is TABLE_BYTES long, and nothing in the child refers to it any
         // more: the only thread forgets its slot next.
         unsafe { libc::munmap(parents.cast(), TABLE_BYTES) };
     }
-    thread::after_fork();
-    turn::after_fork();
-    handoff::after_fork();
-    gil::after_fork();
-    control::after_fork();
+}
+
+/// From now on the child of a fork makes a table of its own, if children are recorded.
+pub fn begin_anew() {
     let follow = JOINED.get().is_some_and(|joined| joined.session.follow_children);
     STATE.store(if follow { FORKED } else { NOTHING }, Release);
 }
@@ -234,14 +216,6 @@ fn register() {
 /// An offset in a table, as the system calls want it.
 fn offset_of(bytes: usize) -> libc::off_t {
     bytes.cast_signed() as libc::off_t
-}
-
-/// A file that grows past the limit would raise SIGXFSZ in the program.
-pub fn may_grow_to(bytes: usize) -> bool {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is valid for writing.
-    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0;
-    known && limit.rlim_cur >= bytes as libc::rlim_t
 }
 
 fn map(file: c_int, kind: c_int) -> Option<*mut u8> {
@@ -295,43 +269,11 @@ fn store_command(header: &Header) {
     if file < 0 {
         return;
     }
-    // SAFETY: `file` was just opened here, `command` is valid for writing that many bytes.
-    let length = unsafe {
-        let length = libc::read(file, command.as_mut_ptr().cast(), command.len());
-        libc::close(file);
-        usize::try_from(length).unwrap_or(0)
-    };
+    // SAFETY: `command` is valid for writing that many bytes.
+    let length = unsafe { libc::read(file, command.as_mut_ptr().cast(), command.len()) };
+    // SAFETY: `file` was just opened here.
+    unsafe { libc::close(file) };
+    let length = usize::try_from(length).unwrap_or(0);
     store_bytes(&header.command, &command[..length]);
     header.command_bytes.store(u32::try_from(length).unwrap_or(0), Relaxed);
-}
-
-pub fn current_pid() -> u32 {
-    // SAFETY: getpid has no preconditions.
-    unsafe { libc::getpid() }.cast_unsigned()
-}
-
-pub fn last_errno() -> c_int {
-    // SAFETY: the address of the calling thread's errno is always valid.
-    unsafe { *libc::__errno_location() }
-}
-
-/// Sets the calling thread's errno.
-pub fn set_errno(value: c_int) {
-    // SAFETY: as in `last_errno`.
-    unsafe { *libc::__errno_location() = value };
-}
-
-/// Runs `work` and leaves errno as it was: the hooked call's caller may rely on it.
-pub fn keeping_errno<T>(work: impl FnOnce() -> T) -> T {
-    let before = last_errno();
-    let result = work();
-    set_errno(before);
-    result
-}
-
-/// Stands in for `_exit`, with which forked children end: `atexit` would not see them.
-pub extern "C" fn exit_at_once(status: c_int) -> ! {
-    on_exit();
-    // SAFETY: ends the process, as the caller wanted.
-    unsafe { libc::_exit(status) }
 }

@@ -44,9 +44,9 @@ const PYPY: &str = "is PyPy, whose GIL does not use the C library";
 /// has neither dynamic symbols nor libraries.
 const PYTHON_TEXT: &[u8] = b"Fatal Python error";
 
-/// Says whether the GIL of the program in `executable` can be recorded and scheduled. A name without a slash
-/// is looked up in `PATH`, and the first line of a script is followed.
-pub fn hookable(executable: &Path) -> Hookable {
+/// Says whether the GIL of the program in `executable` can be recorded and scheduled. A name without
+/// a slash is looked up in `PATH`, and the first line of a script is followed.
+pub fn program(executable: &Path) -> Hookable {
     let verdict = locate(executable).and_then(|path| resolve_script(path, NESTED_SCRIPTS));
     match verdict.and_then(|path| read(&path).map(|image| (path, image))) {
         Ok((path, image)) => {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     fn why_not(file: &Path) -> String {
-        match hookable(file) {
+        match program(file) {
             Hookable::No(why) => why,
             other => panic!("{other:?}"),
         }
@@ -267,18 +267,18 @@ mod tests {
     #[test]
     fn a_python_is_known_by_its_symbols_or_by_its_library() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(hookable(&link(&folder, "other", OTHER, &[])), OTHER_PROGRAM);
-        assert_eq!(hookable(&link(&folder, "static", PYTHON, &["-rdynamic"])), Hookable::Yes);
+        assert_eq!(program(&link(&folder, "other", OTHER, &[])), OTHER_PROGRAM);
+        assert_eq!(program(&link(&folder, "static", PYTHON, &["-rdynamic"])), Hookable::Yes);
         let library = ["-shared", "-Wl,-soname,libpython3.13.so.1.0"];
         let library = link(&folder, "libpython3.13.so", PYTHON, &library);
         let options = ["-Wl,--no-as-needed", library.to_str().unwrap()];
-        assert_eq!(hookable(&link(&folder, "shared", OTHER, &options)), Hookable::Yes);
+        assert_eq!(program(&link(&folder, "shared", OTHER, &options)), Hookable::Yes);
     }
 
     #[test]
     fn a_python_whose_gil_cannot_be_scheduled_is_told() {
         let folder = tempfile::tempdir().unwrap();
-        let why = |file: &Path| match hookable(file) {
+        let why = |file: &Path| match program(file) {
             Hookable::NotScheduled(why) => why,
             other => panic!("{other:?}"),
         };
@@ -290,7 +290,7 @@ mod tests {
             let library = ["-shared", &format!("-Wl,-soname,{name}.1.0")];
             let library = link(&folder, &name, OTHER, &library);
             let options = ["-Wl,--no-as-needed", library.to_str().unwrap()];
-            hookable(&link(&folder, "shared", OTHER, &options))
+            program(&link(&folder, "shared", OTHER, &options))
         };
         for version in ["2.7", "3.6m", "3.2mu"] {
             assert!(matches!(shared(version), Hookable::NotScheduled(_)), "{version}");
@@ -299,7 +299,7 @@ mod tests {
             assert!(matches!(shared(version), Hookable::FreeThreaded(_)), "{version}");
         }
         let free = format!("{PYTHON} void {FREE_THREADED_SYMBOL}(void) {{}}");
-        let free = hookable(&link(&folder, "free", &free, &["-rdynamic"]));
+        let free = program(&link(&folder, "free", &free, &["-rdynamic"]));
         assert!(matches!(free, Hookable::FreeThreaded(_)), "{free:?}");
         for version in ["3.7m", "3.11", "3.13", "3.13d", "3"] {
             assert_eq!(shared(version), Hookable::Yes, "{version}");
@@ -331,7 +331,7 @@ mod tests {
         let python = link(&folder, "python", code, &["-static"]);
         assert!(why_not(&python).ends_with("is statically linked, so no loader preloads the hook"));
         let other = link(&folder, "other", OTHER, &["-static"]);
-        assert_eq!(hookable(&other), Hookable::NotPython { preloadable: false });
+        assert_eq!(program(&other), Hookable::NotPython { preloadable: false });
         let loader = ["-rdynamic", "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"];
         assert!(why_not(&link(&folder, "musl", PYTHON, &loader)).contains("is built for musl"));
         let setuid = link(&folder, "setuid", PYTHON, &["-rdynamic"]);
@@ -360,13 +360,13 @@ mod tests {
         let python = link(&folder, "python", PYTHON, &["-rdynamic"]);
         let python = python.to_str().unwrap();
         let direct = script(&folder, "direct", &format!("#! {python} -u\nprint()\n"), 0o755);
-        assert_eq!(hookable(&direct), Hookable::Yes);
+        assert_eq!(program(&direct), Hookable::Yes);
         let nested = script(&folder, "nested", &format!("#!{}\n", direct.display()), 0o755);
-        assert_eq!(hookable(&nested), Hookable::Yes);
+        assert_eq!(program(&nested), Hookable::Yes);
         let env = format!("#!/usr/bin/env -S A=b {python} -u\n");
-        assert_eq!(hookable(&script(&folder, "env", &env, 0o755)), Hookable::Yes);
+        assert_eq!(program(&script(&folder, "env", &env, 0o755)), Hookable::Yes);
         let shell = script(&folder, "shell", "#!/bin/sh\nexec python\n", 0o755);
-        assert_eq!(hookable(&shell), OTHER_PROGRAM);
+        assert_eq!(program(&shell), OTHER_PROGRAM);
         let lost = why_not(&script(&folder, "lost", "#!/no/such/python\n", 0o755));
         assert!(lost.ends_with("lost is a script, and /no/such/python is not there"));
         let lost = why_not(&script(&folder, "lost", "#!/usr/bin/env no-such-python\n", 0o755));
@@ -384,7 +384,7 @@ mod tests {
         assert!(why_not(folder.path()).ends_with("is not a file"));
         assert!(why_not(Path::new("")).ends_with("is empty"));
         assert!(why_not(Path::new("no-such-program")).ends_with("is in PATH"));
-        assert_eq!(hookable(Path::new("sh")), OTHER_PROGRAM);
+        assert_eq!(program(Path::new("sh")), OTHER_PROGRAM);
         let plain = script(&folder, "plain", "text", 0o644);
         assert!(why_not(&plain).ends_with("plain is not executable"));
         let text = script(&folder, "text", "text", 0o755);
