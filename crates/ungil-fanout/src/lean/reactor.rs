@@ -1,6 +1,6 @@
 //! Which descriptors are ready: a thin layer over epoll.
 //!
-//! Keys stand for what waits, as in [`Timers`](crate::timers::Timers). To be woken without need is
+//! Keys stand for what waits, as in [`Timers`](super::timers::Timers). To be woken without need is
 //! legal everywhere: whoever is woken tries, and waits again if that was in vain. So nothing has to
 //! be taken back when a descriptor is closed, and a number that comes back as another connection
 //! costs at most such a try.
@@ -8,12 +8,14 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
-use std::sync::Arc;
 
 use libc::{
     EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN,
     EPOLLONESHOT, EPOLLOUT, EPOLLRDHUP,
 };
+use thiserror::Error;
+
+use super::waker::Waker;
 
 /// How many events are taken at once.
 const EVENTS: usize = 1024;
@@ -30,21 +32,18 @@ pub enum Direction {
     Write,
 }
 
-/// Why one cannot wait for a descriptor.
-#[derive(Debug)]
+/// Why one cannot wait for something.
+#[derive(Debug, Error)]
 pub enum Refused {
     /// Somebody else waits for the same.
-    Busy,
+    #[error("another item waits for descriptor {0} already")]
+    Busy(RawFd),
     /// It was given to [`Reactor::keep`] and has to be waited for as such.
-    Kept,
+    #[error("descriptor {0} is a Connection's: use its read and write")]
+    Kept(RawFd),
     /// The system says no.
-    Io(io::Error),
-}
-
-impl From<io::Error> for Refused {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
+    #[error(transparent)]
+    Io(#[from] io::Error),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,36 +81,20 @@ pub struct Reactor {
     is_precise: bool,
 }
 
-/// Ends a [`Reactor::wait`] from another thread.
-#[derive(Clone)]
-pub struct Waker(Arc<OwnedFd>);
-
-impl Waker {
-    /// Ends the wait that is under way, or the next one.
-    pub fn wake(&self) {
-        let one = 1_u64;
-        // SAFETY: eight readable bytes and an open eventfd. It can only fail when it is already
-        // about to wake.
-        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
-    }
-}
-
 impl Reactor {
     /// # Errors
     /// `EMFILE` without two free descriptors.
     pub fn new() -> io::Result<Self> {
         // SAFETY: a flag is all that it takes.
         let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: a start value and flags.
-        let waker = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
         let reactor = Self {
             epoll,
             waiting: Vec::new(),
             events: vec![libc::epoll_event { events: 0, u64: 0 }; EVENTS],
-            waker: Waker(Arc::new(waker)),
+            waker: Waker::new()?,
             is_precise: true,
         };
-        let fd = reactor.waker.0.as_raw_fd();
+        let fd = reactor.waker.fd();
         reactor.control(EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLET, WOKEN)?;
         Ok(reactor)
     }
@@ -147,7 +130,7 @@ impl Reactor {
         key: u64,
     ) -> Result<(), Refused> {
         match self.entry(fd).of(direction) {
-            Some(_) => Err(Refused::Busy),
+            Some(_) => Err(Refused::Busy(fd)),
             free => {
                 *free = Some(key);
                 Ok(())
@@ -168,10 +151,10 @@ impl Reactor {
             Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {
                 wanted = *self.entry(fd);
                 if wanted.is_kept {
-                    return Err(Refused::Kept);
+                    return Err(Refused::Kept(fd));
                 }
                 if wanted.of(direction).replace(key).is_some() {
-                    return Err(Refused::Busy);
+                    return Err(Refused::Busy(fd));
                 }
                 self.control(EPOLL_CTL_MOD, fd, wanted.interest() | EPOLLONESHOT, token(fd))?;
             }
@@ -282,14 +265,6 @@ impl Reactor {
     }
 }
 
-impl Waker {
-    fn calm(&self) {
-        let mut count = 0_u64;
-        // SAFETY: eight writable bytes and an open eventfd that does not block.
-        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
-    }
-}
-
 /// A span of nanoseconds for system calls.
 pub fn timespec(nanoseconds: u64) -> libc::timespec {
     libc::timespec {
@@ -303,7 +278,8 @@ fn token(fd: RawFd) -> u64 {
     u64::from(fd.cast_unsigned())
 }
 
-fn owned(fd: i32) -> io::Result<OwnedFd> {
+/// The descriptor that a call has opened.
+pub(super) fn owned(fd: i32) -> io::Result<OwnedFd> {
     checked(fd)?;
     // SAFETY: just opened, and nobody else knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
@@ -413,7 +389,7 @@ mod tests {
         let (ours, theirs) = pair();
         let fd = ours.as_raw_fd();
         reactor.wait_for(fd, Direction::Read, 1).unwrap();
-        assert!(matches!(reactor.wait_for(fd, Direction::Read, 2), Err(Refused::Busy)));
+        assert!(matches!(reactor.wait_for(fd, Direction::Read, 2), Err(Refused::Busy(_))));
         reactor.forget(fd, Direction::Read, 2); // It never came to wait.
         drop(theirs);
         assert_eq!(ready(&mut reactor), [1]);
@@ -421,8 +397,8 @@ mod tests {
         let fd = ours.as_raw_fd();
         reactor.keep(fd).unwrap();
         reactor.wait_for_kept(fd, Direction::Read, 1).unwrap();
-        assert!(matches!(reactor.wait_for_kept(fd, Direction::Read, 2), Err(Refused::Busy)));
-        assert!(matches!(reactor.wait_for(fd, Direction::Write, 2), Err(Refused::Kept)));
+        assert!(matches!(reactor.wait_for_kept(fd, Direction::Read, 2), Err(Refused::Busy(_))));
+        assert!(matches!(reactor.wait_for(fd, Direction::Write, 2), Err(Refused::Kept(_))));
     }
 
     #[test]
@@ -434,7 +410,7 @@ mod tests {
         reactor.wait_for_kept(fd, Direction::Read, 1).unwrap();
         let (again, mut theirs) = pair();
         // SAFETY: both are open, and nobody else has the number of the first, which this closes.
-        let again = unsafe { OwnedFd::from_raw_fd(libc::dup2(again.as_raw_fd(), fd)) };
+        let again = owned(unsafe { libc::dup2(again.as_raw_fd(), fd) }).unwrap();
         reactor.wait_for(again.as_raw_fd(), Direction::Read, 2).unwrap();
         theirs.write_all(b"x").unwrap();
         assert_eq!(ready(&mut reactor), [2]);

@@ -2,17 +2,15 @@
 
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString};
+use std::fmt;
 use std::io;
 use std::mem;
 use std::ptr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
-use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyDict, PyTuple};
-use ungil_fanout::reactor::Waker;
-
 use super::socket::Address;
+use super::waker::Waker;
 
 /// How many lookups may be under way at once. A resolver mostly waits, for seconds where a name has
 /// no answer, so there are more than processors.
@@ -22,12 +20,20 @@ const THREADS: usize = 32;
 const STACK: usize = 1 << 20;
 
 /// Why a name has no address.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unresolved {
     /// A number of `getaddrinfo`.
     Name(i32),
     /// An errno.
     System(i32),
+}
+
+/// What the system says about a number of `getaddrinfo`.
+pub fn name_error(number: i32) -> String {
+    // SAFETY: it takes any integer, and gives a static string.
+    let text = unsafe { libc::gai_strerror(number) };
+    // SAFETY: a string that ends with a zero and is never changed.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
 /// One name, and in the end its addresses.
@@ -37,7 +43,14 @@ pub struct Lookup {
     found: OnceLock<Result<Vec<Address>, Unresolved>>,
 }
 
+impl fmt::Debug for Lookup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lookup({:?}, {})", self.host, self.port)
+    }
+}
+
 impl Lookup {
+    /// Nothing is known yet.
     pub fn new(host: CString, port: u16) -> Self {
         Self { host, port, found: OnceLock::new() }
     }
@@ -55,11 +68,18 @@ impl Lookup {
 
 fn resolve(host: &CStr, port: u16) -> Result<Vec<Address>, Unresolved> {
     let service = CString::new(port.to_string()).expect("a number has no zero bytes");
-    // SAFETY: numbers and null pointers, for which zeros are valid.
-    let mut hints: libc::addrinfo = unsafe { mem::zeroed() };
-    hints.ai_socktype = libc::SOCK_STREAM;
+    let hints = libc::addrinfo {
+        ai_flags: 0,
+        ai_family: libc::AF_UNSPEC,
+        ai_socktype: libc::SOCK_STREAM,
+        ai_protocol: 0,
+        ai_addrlen: 0,
+        ai_addr: ptr::null_mut(),
+        ai_canonname: ptr::null_mut(),
+        ai_next: ptr::null_mut(),
+    };
     let mut list: *mut libc::addrinfo = ptr::null_mut();
-    // SAFETY: strings that end with a zero, hints, and room for the list.
+    // SAFETY: both strings end with a zero, the hints have no pointers, and `list` is writable.
     let result = unsafe {
         libc::getaddrinfo(host.as_ptr(), service.as_ptr(), &raw const hints, &raw mut list)
     };
@@ -72,14 +92,13 @@ fn resolve(host: &CStr, port: u16) -> Result<Vec<Address>, Unresolved> {
     }
     let mut addresses = Vec::new();
     let mut at = list;
-    while !at.is_null() {
-        // SAFETY: an entry of the list, which holds an address of that length.
-        unsafe {
-            addresses.extend(Address::copied((*at).ai_addr, (*at).ai_addrlen));
-            at = (*at).ai_next;
-        }
+    // SAFETY: null, or an entry of the list, which lives until it is freed below.
+    while let Some(entry) = unsafe { at.as_ref() } {
+        // SAFETY: an entry points at an address of the length that it says.
+        addresses.extend(unsafe { Address::copied(entry.ai_addr, entry.ai_addrlen) });
+        at = entry.ai_next;
     }
-    // SAFETY: the list, which nobody uses any more.
+    // SAFETY: `getaddrinfo` has made the list, and nothing refers to it any more.
     unsafe { libc::freeaddrinfo(list) };
     Ok(addresses)
 }
@@ -191,18 +210,60 @@ impl Shared {
 
 /// Signals are for the threads that Python knows: they have to interrupt what those wait for.
 fn block_signals() {
-    // SAFETY: a set of signals that the first call fills and the second reads.
-    unsafe {
-        let mut all: libc::sigset_t = mem::zeroed();
-        libc::sigfillset(&raw mut all);
-        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, ptr::null_mut());
-    }
+    let mut all = mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `all` is writable, and is filled in here.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // SAFETY: the set is filled in, and nobody wants the one before.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), ptr::null_mut()) };
 }
 
-/// A lookup as a function of Python, for the threads of another event loop.
-pub fn function(py: Python<'_>, lookup: Arc<Lookup>) -> PyResult<Bound<'_, PyAny>> {
-    let run = move |arguments: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
-        arguments.py().detach(|| lookup.run());
-    };
-    Ok(PyCFunction::new_closure(py, None, None, run)?.into_any())
+#[cfg(test)]
+mod tests {
+    use super::super::reactor::Reactor;
+    use super::*;
+
+    fn lookup(host: &str) -> Lookup {
+        Lookup::new(CString::new(host).unwrap(), 80)
+    }
+
+    #[test]
+    fn a_numeric_name_is_found_without_asking_anybody() {
+        let lookup = lookup("127.0.0.1");
+        assert!(lookup.found().is_none());
+        lookup.run();
+        let addresses = lookup.found().unwrap().as_ref().unwrap();
+        assert_eq!(addresses.len(), 1);
+        assert!(addresses[0].is_internet());
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_to_be_one_says_why() {
+        let lookup = lookup(&"x".repeat(64));
+        lookup.run();
+        let Some(Err(Unresolved::Name(number))) = lookup.found() else {
+            panic!("{:?}", lookup.found().map(|found| found.as_ref().map(Vec::len)));
+        };
+        assert!(!name_error(*number).is_empty());
+    }
+
+    #[test]
+    fn whoever_waits_is_woken_for_each_lookup_and_told_its_key_once() {
+        let mut reactor = Reactor::new().unwrap();
+        let mut resolver = Resolver::new(reactor.waker());
+        let lookups: Vec<Arc<Lookup>> =
+            (0..THREADS + 8).map(|_| Arc::new(lookup("127.0.0.1"))).collect();
+        for (key, lookup) in lookups.iter().enumerate() {
+            resolver.start(lookup.clone(), key as u64).unwrap();
+        }
+        assert!(resolver.threads <= THREADS);
+        let mut done = Vec::new();
+        while done.len() < lookups.len() {
+            reactor.wait(None, |_| panic!("nobody waits for a descriptor")).unwrap();
+            done.extend(resolver.done());
+        }
+        done.sort_unstable();
+        assert!(done.into_iter().eq(0..lookups.len() as u64));
+        assert!(lookups.iter().all(|lookup| lookup.found().is_some()));
+        assert!(resolver.done().is_empty());
+    }
 }

@@ -1,29 +1,25 @@
-//! What coroutines wait for: time, descriptors, names.
+//! What tasks wait for: time, descriptors, names.
 
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::RawFd;
 use std::ptr;
 
-use pyo3::exceptions::PyRuntimeError;
-use pyo3::prelude::*;
-use ungil_fanout::reactor::{Direction, Reactor, Refused, timespec};
-use ungil_fanout::timers::Timers;
-
-use super::hand::{Belongs, Want};
+use super::reactor::{Direction, Reactor, Refused, timespec};
 use super::resolver::Resolver;
-use crate::fanout::clock;
-
-/// A signal that comes between the look for signals and the wait does not end the wait. So no wait
-/// is longer than this, and Ctrl-C later than that once in a blue moon.
-const LONGEST: u64 = 1_000_000_000;
+use super::timers::Timers;
+use super::want::{Belongs, Want};
 
 /// For what a task waits.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
     /// For nothing: it goes on in the next round.
     Nothing,
+    /// For time to pass.
     Timer,
+    /// For a descriptor.
     Ready(RawFd, Direction),
+    /// For the addresses of a name.
     Lookup,
 }
 
@@ -40,8 +36,8 @@ impl Waits {
     /// Lets `key` wait.
     ///
     /// # Errors
-    /// What the coroutine shall be told in the place of what it wanted.
-    pub fn begin(&mut self, want: Want, key: u64, now: u64) -> PyResult<Waiting> {
+    /// What the task shall be told in the place of what it wanted.
+    pub fn begin(&mut self, want: Want, key: u64, now: u64) -> Result<Waiting, Refused> {
         match want {
             Want::Sleep(0) => Ok(Waiting::Nothing),
             Want::Sleep(nanoseconds) => {
@@ -64,7 +60,7 @@ impl Waits {
                     Err(Refused::Io(error)) if error.raw_os_error() == Some(libc::EPERM) => {
                         Ok(Waiting::Nothing)
                     }
-                    Err(refused) => Err(raised(refused, fd)),
+                    Err(refused) => Err(refused),
                 }
             }
             Want::Lookup(lookup) => {
@@ -76,7 +72,7 @@ impl Waits {
         }
     }
 
-    fn reactor(&mut self) -> PyResult<&mut Reactor> {
+    fn reactor(&mut self) -> io::Result<&mut Reactor> {
         match &mut self.reactor {
             Some(reactor) => Ok(reactor),
             none => Ok(none.insert(Reactor::new()?)),
@@ -108,7 +104,7 @@ impl Waits {
     }
 
     /// Takes what is ready.
-    pub fn look(&mut self, ready: &mut VecDeque<u64>) -> PyResult<()> {
+    pub fn look(&mut self, ready: &mut VecDeque<u64>) -> io::Result<()> {
         if let Some(reactor) = &mut self.reactor {
             reactor.wait(Some(0), |key| ready.push_back(key))?;
             self.take_lookups(ready);
@@ -116,26 +112,12 @@ impl Waits {
         Ok(())
     }
 
-    /// Waits until something is ready, or until this time; at times for nothing. Others may have
-    /// the GIL meanwhile.
-    pub fn wait(
-        &mut self,
-        py: Python<'_>,
-        until: Option<u64>,
-        ready: &mut VecDeque<u64>,
-    ) -> PyResult<()> {
-        let now = clock::now();
-        let until = until.map_or(now + LONGEST, |until| until.min(now + LONGEST));
-        if until > now {
-            match &mut self.reactor {
-                Some(reactor) => {
-                    py.detach(|| reactor.wait(Some(until - now), |key| ready.push_back(key)))?;
-                }
-                None => py.detach(|| sleep_until(until)),
-            }
-            py.check_signals()?;
-        } else {
-            self.look(ready)?;
+    /// Waits until something is ready, or from `now` on until this time, which is on
+    /// `CLOCK_MONOTONIC`; at times for nothing.
+    pub fn wait(&mut self, until: u64, now: u64, ready: &mut VecDeque<u64>) -> io::Result<()> {
+        match &mut self.reactor {
+            Some(reactor) => reactor.wait(Some(until - now), |key| ready.push_back(key))?,
+            None => sleep_until(until),
         }
         self.take_lookups(ready);
         Ok(())
@@ -148,24 +130,62 @@ impl Waits {
     }
 }
 
-fn raised(refused: Refused, fd: RawFd) -> PyErr {
-    match refused {
-        Refused::Io(error) => error.into(),
-        Refused::Busy => {
-            PyRuntimeError::new_err(format!("another item waits for descriptor {fd} already"))
-        }
-        Refused::Kept => PyRuntimeError::new_err(format!(
-            "descriptor {fd} is a Connection's: use its read and write"
-        )),
-    }
-}
-
 /// Sleeps, unless a signal comes.
 fn sleep_until(time: u64) {
     let time = timespec(time);
-    let flags = libc::TIMER_ABSTIME;
-    // SAFETY: a time, and no interest in what is left of it.
-    unsafe {
-        libc::clock_nanosleep(libc::CLOCK_MONOTONIC, flags, &raw const time, ptr::null_mut());
+    let (clock, flags) = (libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME);
+    // SAFETY: the time is readable, and nobody is interested in what is left of it.
+    unsafe { libc::clock_nanosleep(clock, flags, &raw const time, ptr::null_mut()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CString;
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+    use std::sync::Arc;
+
+    use super::super::resolver::Lookup;
+    use super::*;
+
+    #[test]
+    fn who_only_sleeps_needs_no_descriptor() {
+        let (mut waits, mut ready) = (Waits::default(), VecDeque::new());
+        assert_eq!(waits.begin(Want::Sleep(0), 1, 10).unwrap(), Waiting::Nothing);
+        assert_eq!(waits.begin(Want::Sleep(5), 2, 10).unwrap(), Waiting::Timer);
+        assert_eq!(waits.begin(Want::Sleep(u64::MAX), 3, 10).unwrap(), Waiting::Timer);
+        // This time has long passed on every machine.
+        waits.wait(11, 10, &mut ready).unwrap();
+        assert_eq!((waits.next(), waits.due(14), waits.due(15)), (Some(15), None, Some(2)));
+        assert!(waits.reactor.is_none() && ready.is_empty());
+    }
+
+    #[test]
+    fn a_regular_file_is_always_ready() {
+        let file = File::open("/proc/self/exe").unwrap();
+        let (fd, direction) = (file.as_raw_fd(), Direction::Read);
+        let want = Want::Ready { fd, direction, belongs: Belongs::User };
+        assert_eq!(Waits::default().begin(want, 1, 0).unwrap(), Waiting::Nothing);
+    }
+
+    #[test]
+    fn a_descriptor_that_is_not_open_is_refused() {
+        let want = Want::Ready { fd: 1 << 20, direction: Direction::Read, belongs: Belongs::User };
+        let Err(Refused::Io(error)) = Waits::default().begin(want, 1, 0) else {
+            panic!("nobody has so many");
+        };
+        assert_eq!(error.raw_os_error(), Some(libc::EBADF));
+    }
+
+    #[test]
+    fn a_lookup_ends_a_wait() {
+        let (mut waits, mut ready) = (Waits::default(), VecDeque::new());
+        let lookup = Arc::new(Lookup::new(CString::new("127.0.0.1").unwrap(), 80));
+        assert_eq!(waits.begin(Want::Lookup(lookup.clone()), 7, 0).unwrap(), Waiting::Lookup);
+        while ready.is_empty() {
+            waits.wait(u64::MAX, 0, &mut ready).unwrap();
+        }
+        assert_eq!(ready, [7]);
+        assert!(lookup.found().is_some());
     }
 }
