@@ -6,15 +6,21 @@
 //! every time comes in as an argument, in nanoseconds of `CLOCK_MONOTONIC` or in ticks of the clock
 //! that a table's times are of ([`tick`]).
 
+#![warn(clippy::multiple_unsafe_ops_per_block)]
+
+pub mod atomic;
 #[cfg(not(loom))]
-pub mod control;
+pub mod control_page;
 pub mod event;
 pub mod ring;
 pub mod schedule;
-pub mod sync;
 #[cfg(not(loom))]
 pub mod table;
 #[cfg(not(loom))]
 pub mod tick;
 
 pub use event::{Entry, Event, Kind};
+
+/// Name of the hook library's file. Processes that have loaded it are known by this name, whichever
+/// installation of ungil it belongs to.
+pub const HOOK_FILE: &str = "libungil_hook.so";

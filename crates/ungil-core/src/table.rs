@@ -10,9 +10,9 @@
 //! writer; the reader treats all of it as untrusted. Times are in ticks of the table's own clock,
 //! lengths in nanoseconds.
 
+use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::event::Entry;
 use crate::ring::{Cell, Consumer, Positions, Producer};
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::tick::Tick;
 use std::marker::PhantomData;
 
@@ -268,7 +268,7 @@ pub struct Table<'a> {
 
 // SAFETY: a `Table` is an address; everything behind it is atomics.
 unsafe impl Send for Table<'_> {}
-// SAFETY: as above.
+// SAFETY: threads that share it share an address, and atomics behind it.
 unsafe impl Sync for Table<'_> {}
 
 #[expect(clippy::cast_ptr_alignment, reason = "every part begins at a multiple of its alignment")]
@@ -291,8 +291,9 @@ impl<'a> Table<'a> {
 
     /// All slots.
     pub fn slots(self) -> &'a [Slot; SLOTS] {
-        // SAFETY: as for `header`; the slots begin at a page inside the mapping.
-        unsafe { &*self.start.add(SLOTS_OFFSET).cast::<[Slot; SLOTS]>() }
+        // SAFETY: the slots begin at a page inside the mapping that `at` promised, and every bit
+        // pattern is a valid `Slot`.
+        unsafe { &*self.start.wrapping_add(SLOTS_OFFSET).cast::<[Slot; SLOTS]>() }
     }
 
     /// The cells of the ring of slot `index`.
@@ -301,8 +302,10 @@ impl<'a> Table<'a> {
     /// [`Slot::committed`] may be touched.
     fn cells(self, index: usize) -> &'a [Cell; RING_EVENTS] {
         assert!(index < SLOTS);
-        // SAFETY: as for `header`; the ring lies inside the mapping because `index < SLOTS`.
-        unsafe { &*self.start.add(RINGS_OFFSET + index * RING_BYTES).cast::<[Cell; RING_EVENTS]>() }
+        let ring = self.start.wrapping_add(RINGS_OFFSET + index * RING_BYTES);
+        // SAFETY: the ring lies inside the mapping that `at` promised, because `index < SLOTS`, and
+        // every bit pattern is a valid `Cell`.
+        unsafe { &*ring.cast::<[Cell; RING_EVENTS]>() }
     }
 
     /// Appends `entry` to the ring of slot `index`, or counts it as lost and returns `false`.

@@ -1,13 +1,19 @@
-//! The engine of a fan-out, without Python: what may start now, and what is handed out.
+//! A fan-out, without Python: what may start now, what is handed out, and what the loop of mode
+//! `lean` waits with.
 //!
 //! Nothing here reads a clock: times are nanoseconds that the caller gives, on one clock that never
-//! goes back.
+//! goes back. Only [`lean`] does I/O.
 
+#![warn(clippy::multiple_unsafe_ops_per_block)]
+
+pub mod attempt;
+pub mod auto_limit;
 pub mod backoff;
 pub mod bucket;
 pub mod dispatch;
+pub mod dispatcher;
 mod groups;
+pub mod lean;
 pub mod limit;
 mod order;
-pub mod reactor;
-pub mod timers;
+pub mod url;

@@ -4,7 +4,8 @@
 use crate::interpreter::Interpreter;
 use crate::session::{self, Session};
 use crate::{
-    clock, control, first_thread, gil, late, process, slice, starting, thread, unscheduled,
+    clock, first_thread, fork_and_exit, gil, late, settings, slice, starting, system, table,
+    thread, unscheduled,
 };
 use libc::c_int;
 use std::sync::OnceLock;
@@ -30,19 +31,19 @@ struct Asked {
 impl Asked {
     /// `None` if it asks for nothing. Only for the constructor: it allocates.
     fn from_environment() -> Option<Self> {
-        let (session, settings) = (Session::from_environment(), control::from_environment());
+        let (session, settings) = (Session::from_environment(), settings::from_environment());
         (session.is_some() || settings.is_some()).then(|| Self {
             session,
             settings,
             leave_children: session::leaves_children_alone(),
-            pid: process::current_pid(),
+            pid: system::current_pid(),
         })
     }
 }
 
 /// What is asked of this process, which may be a child of the one that was asked.
 fn asked() -> Option<&'static Asked> {
-    ASKED.get().filter(|asked| !asked.leave_children || asked.pid == process::current_pid())
+    ASKED.get().filter(|asked| !asked.leave_children || asked.pid == system::current_pid())
 }
 
 /// Runs when this library is loaded.
@@ -82,32 +83,32 @@ pub fn join(interpreter: &Interpreter) {
     }
     let status = interpreter.status();
     HOOKED.store(matches!(status, Status::Hooked | Status::FreeThreaded), Relaxed);
-    process::prepare();
+    fork_and_exit::prepare();
     if let Some(settings) = settings {
         schedule(settings, asked.leave_children);
     }
     if let Some(session) = &asked.session {
-        process::record(session, interpreter.version(), status);
+        table::record(session, interpreter.version(), status);
     }
 }
 
 fn schedule(settings: Settings, leave_children: bool) {
     SCHEDULED.store(true, Relaxed);
-    control::start(settings, leave_children);
+    settings::start(settings, leave_children);
     unscheduled::scheduled();
 }
 
 /// The process is about to end. An interpreter that is here now and was not noticed is told to the
 /// recorder, which would know nothing of it.
 pub fn on_exit() {
-    let is_missed = || !HOOKED.load(Relaxed) && process::table().is_none();
+    let is_missed = || !HOOKED.load(Relaxed) && table::own().is_none();
     // Also no child of vfork, which has its parent's memory.
     if let Some(Asked { session: Some(session), pid, .. }) = asked()
-        && *pid == process::current_pid()
+        && *pid == system::current_pid()
         && is_missed()
         && let Some(interpreter) = Interpreter::find()
     {
-        process::record(session, interpreter.version(), Status::NotSeen);
+        table::record(session, interpreter.version(), Status::NotSeen);
     }
     unscheduled::on_exit();
 }
@@ -122,14 +123,14 @@ pub fn install() -> c_int {
         _ => return 3,
     }
     let asked = asked();
-    process::prepare();
+    fork_and_exit::prepare();
     // A child after fork has inherited the redirection, but not the table.
-    let is_new = process::table_start().is_null();
+    let is_new = table::address().is_null();
     if is_new {
         if let Some(session) = asked.and_then(|asked| asked.session.as_ref()) {
-            process::record(session, interpreter.version(), Status::Hooked);
+            table::record(session, interpreter.version(), Status::Hooked);
         }
-        if process::table_start().is_null() && !process::count_only(interpreter.version()) {
+        if table::address().is_null() && !table::count_only(interpreter.version()) {
             return 5;
         }
         // The caller holds the GIL, which nobody else can take before its calls are redirected.

@@ -5,7 +5,7 @@
 //! holds the GIL's mutex in all three, so what is noted here is in the order of the GIL.
 
 use crate::gil::{self, Gil, Role};
-use crate::{clock, control, free_threaded, handoff, process, thread, turn};
+use crate::{clock, free_threaded, handoff, settings, system, table, thread, turn};
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
 use std::sync::atomic::Ordering::Relaxed;
 use ungil_core::schedule::Settings;
@@ -17,7 +17,7 @@ use ungil_core::schedule::Settings;
 pub unsafe extern "C" fn init(cond: *mut pthread_cond_t, how: *const pthread_condattr_t) -> c_int {
     gil::initialised(cond as usize);
     // A child after fork makes its GIL anew, which is when it takes its page.
-    control::settings();
+    settings::in_force();
     // SAFETY: the caller's own arguments, unchanged.
     unsafe { libc::pthread_cond_init(cond, how) }
 }
@@ -28,7 +28,7 @@ pub unsafe extern "C" fn init(cond: *mut pthread_cond_t, how: *const pthread_con
 /// As for the function itself.
 pub unsafe extern "C" fn destroy(cond: *mut pthread_cond_t) -> c_int {
     if let Some(Role::Free(gil)) = gil::role(cond as usize) {
-        process::keeping_errno(|| gil.abandon());
+        system::keeping_errno(|| gil.abandon());
     }
     // SAFETY: the caller's own argument, unchanged.
     unsafe { libc::pthread_cond_destroy(cond) }
@@ -83,12 +83,12 @@ fn begin_wait(gil: &'static Gil, deadline: *const timespec, policy: Option<Setti
     {
         thread.began_to_wait(gil, clock::now_ticks_after_others());
         if let Some(settings) = policy {
-            process::saw_settings(settings);
+            table::saw_settings(settings);
         } else {
             // SAFETY: a deadline that pthread_cond_timedwait is about to read.
             let deadline = unsafe { &*deadline };
             let deadline_ns = clock::timespec_ns(deadline);
-            process::saw_deadline(deadline_ns.saturating_sub(clock::monotonic_ns()));
+            table::saw_deadline(deadline_ns.saturating_sub(clock::monotonic_ns()));
         }
     }
     gil.switches.load(Relaxed)
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn nanosleep(
     // SAFETY: the caller's own arguments, unchanged.
     let result = unsafe { libc::clock_nanosleep(clock, flags, time, rest) };
     if result == libc::EINTR {
-        process::set_errno(result);
+        system::set_errno(result);
     }
     result
 }

@@ -72,8 +72,10 @@ pub unsafe extern "C" fn pthread_create(
     anticipate();
     slice::before_a_start();
     let Some(next) = NEXT.address() else { return libc::EAGAIN };
-    // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
-    unsafe { transmute::<*mut c_void, CreatePosix>(next)(thread, attributes, start, argument) }
+    // SAFETY: the next function of this name has its type.
+    let next = unsafe { transmute::<*mut c_void, CreatePosix>(next) };
+    // SAFETY: the caller's own arguments, unchanged.
+    unsafe { next(thread, attributes, start, argument) }
 }
 
 /// Stands in for C11's function of this name, which glibc does not build on the other one.
@@ -92,6 +94,8 @@ pub unsafe extern "C" fn thrd_create(
     anticipate();
     slice::before_a_start();
     let Some(next) = NEXT.address() else { return ERROR };
-    // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
-    unsafe { transmute::<*mut c_void, CreateC11>(next)(thread, start, argument) }
+    // SAFETY: the next function of this name has its type.
+    let next = unsafe { transmute::<*mut c_void, CreateC11>(next) };
+    // SAFETY: the caller's own arguments, unchanged.
+    unsafe { next(thread, start, argument) }
 }

@@ -80,7 +80,7 @@ fn became(state: GilState) {
         ON_TICKS.store(clock::now_ticks(), Relaxed);
     }
     STATE.store(state as u32, Release);
-    if let Some(table) = crate::process::table() {
+    if let Some(table) = crate::table::own() {
         tell(table.header());
     }
 }

@@ -9,7 +9,7 @@
 //! All fields but the addresses are guarded by the GIL's own mutex, which every caller of the
 //! hooked functions holds, or by the GIL itself; they are atomics only for the compiler's sake.
 
-use crate::{clock, free_threaded, process, thread};
+use crate::{clock, free_threaded, table, thread};
 use std::cell::Cell;
 use std::ops::Range;
 use std::ptr::null;
@@ -210,7 +210,7 @@ pub fn add(address: usize) {
     match ALL.get(index) {
         Some(gil) => {
             gil.address.store(address, Relaxed);
-            if let Some(table) = process::table() {
+            if let Some(table) = table::own() {
                 table.header().gils[index].store(address as u64, Relaxed);
             }
         }

@@ -15,7 +15,7 @@
 
 use crate::gil::{self, Gil, Role};
 use crate::image::Later;
-use crate::process::keeping_errno;
+use crate::system::keeping_errno;
 use crate::turn;
 use libc::{c_int, pthread_cond_t, pthread_mutex_t};
 use std::cell::Cell;

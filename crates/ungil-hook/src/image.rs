@@ -108,9 +108,11 @@ fn each(mut look: impl FnMut(&dl_phdr_info) -> ControlFlow<()>) {
         _: usize,
         look: *mut c_void,
     ) -> c_int {
-        // SAFETY: dl_iterate_phdr passes a valid info, and the pointer that it was given, which
-        // is that of an `F` nobody else refers to.
-        let (info, look) = unsafe { (&*info, &mut *look.cast::<F>()) };
+        // SAFETY: dl_iterate_phdr passes a valid info.
+        let info = unsafe { &*info };
+        // SAFETY: it passes the pointer that it was given, which is that of an `F` that nobody else
+        // refers to.
+        let look = unsafe { &mut *look.cast::<F>() };
         c_int::from(look(info).is_break())
     }
     fn with_type<F: FnMut(&dl_phdr_info) -> ControlFlow<()>>(look: &mut F) {
@@ -134,7 +136,8 @@ impl Image {
         let mut symbols = Symbols { entries: null(), names: null(), gnu: null(), sysv: null() };
         loop {
             // SAFETY: the dynamic section is an array that ends with DT_NULL.
-            let (tag, value) = unsafe { ((*entry).tag, (*entry).value as usize) };
+            let Dynamic { tag, value } = unsafe { entry.read() };
+            let value = value as usize;
             match tag {
                 DT_NULL => break,
                 DT_PLTRELSZ => jmprel_size = value,

@@ -2,7 +2,7 @@
 //! of its calls.
 
 use crate::image::{self, Image, Symbol};
-use crate::{cond, free_threaded, gil, handoff, lock, process, sem};
+use crate::{cond, fork_and_exit, free_threaded, gil, handoff, lock, sem};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
 use ungil_core::table::Status;
@@ -153,7 +153,7 @@ impl Interpreter {
     /// Both the interpreter and the program that loaded it may end the process so.
     fn redirect_exit(&self) {
         for image in [Some(self.image.clone()), image::program()].into_iter().flatten() {
-            image.redirect(c"_exit", process::exit_at_once as *const c_void);
+            image.redirect(c"_exit", fork_and_exit::exit_at_once as *const c_void);
         }
     }
 
@@ -167,13 +167,12 @@ impl Interpreter {
     /// in the interpreter's image.
     pub fn version(&self) -> &CStr {
         let Some(function) = self.image.symbol(c"Py_GetVersion") else { return c"" };
-        // SAFETY: the function of this name takes nothing and returns a static string in every
-        // CPython since 1.5; it only formats constants.
-        unsafe {
-            let get_version: extern "C" fn() -> *const c_char =
-                std::mem::transmute(function.address);
-            CStr::from_ptr(get_version())
-        }
+        // SAFETY: the function of this name takes nothing and returns a string in every CPython
+        // since 1.5; it only formats constants.
+        let get_version: extern "C" fn() -> *const c_char =
+            unsafe { std::mem::transmute(function.address) };
+        // SAFETY: the string is static, and NUL-terminated.
+        unsafe { CStr::from_ptr(get_version()) }
     }
 
     /// Whether it has made its GIL, and lets go of it from time to time.

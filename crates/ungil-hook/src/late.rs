@@ -13,7 +13,7 @@
 
 use crate::interpreter::Interpreter;
 use crate::next::Next;
-use crate::{asked, gil, handoff, image, process, sem};
+use crate::{asked, gil, handoff, image, sem, system};
 use libc::{c_int, c_uint, c_void, clockid_t, pthread_condattr_t, sem_t};
 use std::mem::transmute;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -49,7 +49,7 @@ fn look() {
     if LOOKED_AT.each_ref().map(|it| it.load(Acquire)) == [changes.added, changes.removed] {
         return;
     }
-    let pid = process::current_pid();
+    let pid = system::current_pid();
     while let Err(other) = LOOKING.compare_exchange(0, pid, AcqRel, Acquire) {
         if other != pid && LOOKING.compare_exchange(other, pid, AcqRel, Acquire).is_ok() {
             break;
@@ -57,7 +57,7 @@ fn look() {
         // SAFETY: sched_yield has no preconditions.
         unsafe { libc::sched_yield() };
     }
-    process::keeping_errno(meet_newcomers);
+    system::keeping_errno(meet_newcomers);
     looked_at(changes);
     LOOKING.store(0, Release);
 }
@@ -105,8 +105,10 @@ pub unsafe extern "C" fn pthread_condattr_setclock(
     let Some(next) = NEXT.address() else {
         return libc::ENOSYS;
     };
-    // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
-    unsafe { transmute::<*mut c_void, SetClock>(next)(attributes, clock) }
+    // SAFETY: the next function of this name has its type.
+    let next = unsafe { transmute::<*mut c_void, SetClock>(next) };
+    // SAFETY: the caller's own arguments, unchanged.
+    unsafe { next(attributes, clock) }
 }
 
 /// Stands in for the function of this name.
@@ -132,9 +134,11 @@ pub unsafe extern "C" fn sem_init(sem: *mut sem_t, shared: c_int, value: c_uint)
 pub unsafe fn libc_sem_init(sem: *mut sem_t, shared: c_int, value: c_uint) -> c_int {
     static NEXT: Next = Next::new(c"sem_init");
     let Some(next) = NEXT.address() else {
-        process::set_errno(libc::ENOSYS);
+        system::set_errno(libc::ENOSYS);
         return -1;
     };
-    // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
-    unsafe { transmute::<*mut c_void, SemInit>(next)(sem, shared, value) }
+    // SAFETY: the next function of this name has its type.
+    let next = unsafe { transmute::<*mut c_void, SemInit>(next) };
+    // SAFETY: the caller's own arguments, unchanged.
+    unsafe { next(sem, shared, value) }
 }

@@ -9,11 +9,13 @@
 //! Rules of everything that runs inside a hooked call: no allocation, no Python API, no lock, no
 //! panic, `errno` is kept.
 
+#![warn(clippy::multiple_unsafe_ops_per_block)]
+
 mod asked;
 mod clock;
 mod cond;
-mod control;
 mod first_thread;
+mod fork_and_exit;
 mod free_threaded;
 mod gil;
 mod handoff;
@@ -23,13 +25,15 @@ mod late;
 mod lock;
 mod next;
 mod own;
-mod process;
 mod ran;
 mod sem;
 mod session;
+mod settings;
 mod slice;
 mod starting;
 mod symbols;
+mod system;
+mod table;
 mod taken;
 mod thread;
 mod turn;
@@ -44,7 +48,7 @@ static ON_LOAD: extern "C" fn() = asked::on_load;
 
 #[used]
 #[unsafe(link_section = ".fini_array")]
-static ON_EXIT: extern "C" fn() = process::on_exit;
+static ON_EXIT: extern "C" fn() = fork_and_exit::on_exit;
 
 /// Hooks the interpreter of this running process, for its own counters and for the recording and
 /// the policy that the environment names.
@@ -60,7 +64,7 @@ pub extern "C" fn ungil_install_v1() -> c_int {
 /// The [`ungil_core::table::Table`] of this process, or null if the hook is not installed.
 #[unsafe(no_mangle)]
 pub extern "C" fn ungil_table_v1() -> *const u8 {
-    process::table_start()
+    table::address()
 }
 
 /// The slot of the calling thread in that table, or -1 if it has none.
@@ -86,7 +90,7 @@ pub extern "C" fn ungil_set_policy_v1(policy: u32, quantum_ns: u64) -> c_int {
         return 1;
     }
     let quantum_ns = if quantum_ns == 0 { policy.quantum_ns() } else { quantum_ns };
-    control::set_settings(Settings { policy, quantum_ns });
+    settings::change(Settings { policy, quantum_ns });
     0
 }
 
@@ -96,7 +100,7 @@ pub extern "C" fn ungil_set_policy_v1(policy: u32, quantum_ns: u64) -> c_int {
 /// `quantum_ns` is valid for writing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ungil_policy_v1(quantum_ns: *mut u64) -> u32 {
-    let settings = control::settings();
+    let settings = settings::in_force();
     // SAFETY: the caller's promise.
     unsafe { *quantum_ns = settings.quantum_ns };
     settings.policy as u32

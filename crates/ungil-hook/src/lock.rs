@@ -9,7 +9,7 @@
 
 use crate::next::Next;
 use crate::own::Own;
-use crate::process;
+use crate::system;
 use libc::{c_int, c_void, clockid_t, sem_t, timespec};
 use std::mem::transmute;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -145,11 +145,13 @@ pub unsafe extern "C" fn clock_wait(
     deadline: *const timespec,
 ) -> c_int {
     let Some(next) = CLOCK_WAIT.address() else {
-        process::set_errno(libc::ENOSYS);
+        system::set_errno(libc::ENOSYS);
         return -1;
     };
-    // SAFETY: the next function of this name has its type; the caller's own arguments, unchanged.
-    waiting(sem, || unsafe { transmute::<*mut c_void, ClockWait>(next)(sem, clock, deadline) })
+    // SAFETY: the next function of this name has its type.
+    let next = unsafe { transmute::<*mut c_void, ClockWait>(next) };
+    // SAFETY: the caller's own arguments, unchanged.
+    waiting(sem, || unsafe { next(sem, clock, deadline) })
 }
 
 /// Notes that the thread to which `own` belongs lets go of `sem`, for whoever waits for it.

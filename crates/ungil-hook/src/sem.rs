@@ -48,9 +48,10 @@ fn has_current_thread_state() -> bool {
 /// The evaluation loop refills the ticker right before it lets go of the GIL; any later
 /// instruction has taken at least one tick.
 fn ticks_ran_out() -> bool {
-    // SAFETY: null, or aligned variables of the interpreter, which has called this function.
-    let (ticker, interval) =
-        unsafe { (TICKER.load(Relaxed).as_ref(), CHECK_INTERVAL.load(Relaxed).as_ref()) };
+    // SAFETY: null, or an aligned variable of the interpreter, which has called this function.
+    let ticker = unsafe { TICKER.load(Relaxed).as_ref() };
+    // SAFETY: null, or another one of the same.
+    let interval = unsafe { CHECK_INTERVAL.load(Relaxed).as_ref() };
     matches!((ticker, interval), (Some(ticker), Some(interval))
         if ticker.load(Relaxed) == interval.load(Relaxed))
 }

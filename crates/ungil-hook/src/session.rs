@@ -1,8 +1,9 @@
 //! The recording that the environment asks this process to join.
 
-use crate::{control, slice};
+use crate::{settings, slice};
 use libc::c_int;
 use std::ffi::{CStr, CString};
+use ungil_core::HOOK_FILE;
 use ungil_core::tick::Tick;
 
 /// Environment variable that names the session directory.
@@ -69,27 +70,27 @@ pub fn leaves_children_alone() -> bool {
 /// this one are left alone. It allocates; `Py_Initialize` sets variables at the same moment.
 pub fn leave_environment() {
     let preload = variable(c"LD_PRELOAD").unwrap_or_default().to_bytes();
-    let is_ours = |path: &&[u8]| path.ends_with(b"/libungil_hook.so");
+    let is_ours = |path: &&[u8]| path.rsplit(|&it| it == b'/').next() == Some(HOOK_FILE.as_bytes());
     let others = preload
         .split(|&byte| byte == b':' || byte == b' ')
         .filter(|path| !path.is_empty() && !is_ours(path))
         .collect::<Vec<_>>()
         .join(&b':');
-    // SAFETY: every string is NUL-terminated. No other thread reads the environment: constructors run
-    // before there are any, and an interpreter that is initialised later changes it, too.
-    unsafe {
-        for name in [SESSION, CHILDREN, RUN, TICK, control::POLICY, control::QUANTUM, slice::SLICE]
-        {
-            libc::unsetenv(name.as_ptr());
+    // No other thread reads the environment: constructors run before there are any, and an
+    // interpreter that is initialised later changes it, too.
+    let unset = |name: &CStr| {
+        // SAFETY: the name is NUL-terminated, and no other thread reads the environment.
+        unsafe { libc::unsetenv(name.as_ptr()) };
+    };
+    for name in [SESSION, CHILDREN, RUN, TICK, settings::POLICY, settings::QUANTUM, slice::SLICE] {
+        unset(name);
+    }
+    match CString::new(others) {
+        Ok(others) if !others.is_empty() => {
+            // SAFETY: both are NUL-terminated, and no other thread reads the environment.
+            unsafe { libc::setenv(c"LD_PRELOAD".as_ptr(), others.as_ptr(), 1) };
         }
-        match CString::new(others) {
-            Ok(others) if !others.is_empty() => {
-                libc::setenv(c"LD_PRELOAD".as_ptr(), others.as_ptr(), 1);
-            }
-            _ => {
-                libc::unsetenv(c"LD_PRELOAD".as_ptr());
-            }
-        }
+        _ => unset(c"LD_PRELOAD"),
     }
 }
 

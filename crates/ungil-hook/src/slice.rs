@@ -8,9 +8,9 @@
 //! is set; where it refuses, nothing happens at all.
 
 use crate::clock;
-use crate::process::{keeping_errno, last_errno};
 use crate::session::variable;
 use crate::starting;
+use crate::system::{keeping_errno, last_errno};
 use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_long};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};

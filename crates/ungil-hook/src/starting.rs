@@ -1,5 +1,5 @@
 //! Starting processes and programs otherwise than by `fork`, of which libc tells
-//! ([`crate::process`]).
+//! ([`crate::fork_and_exit`]).
 //!
 //! Whoever is started inherits how the kernel runs the thread that starts it ([`crate::slice`]) and
 //! keeps it whatever it executes. Nobody in a child could change that: after `vfork` it has its
@@ -89,9 +89,10 @@ macro_rules! stand_in {
             type Function = unsafe extern "C" fn($($type),*) -> $result;
             slice::before_a_start();
             let Some(next) = $next.address() else { return $none };
-            // SAFETY: the next function of this name has its type; the caller's own arguments,
-            // unchanged.
-            unsafe { transmute::<*mut c_void, Function>(next)($($argument),*) }
+            // SAFETY: the next function of this name has its type.
+            let next = unsafe { transmute::<*mut c_void, Function>(next) };
+            // SAFETY: the caller's own arguments, unchanged.
+            unsafe { next($($argument),*) }
         }
     )*};
 }

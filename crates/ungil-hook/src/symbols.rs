@@ -29,17 +29,20 @@ impl Symbols {
         let index =
             if self.gnu.is_null() { self.by_sysv_hash(name) } else { self.by_gnu_hash(name) }?;
         // SAFETY: the hash tables hold indices of the symbol table.
-        let symbol = unsafe { &*self.entries.add(index) };
+        let symbol = unsafe { &*self.entries.wrapping_add(index) };
         (symbol.st_shndx != SHN_UNDEF && symbol.st_value != 0).then_some(symbol)
     }
 
     /// The name of the symbol with this index; `None` for 0, which stands for no symbol.
     pub fn name(&self, index: usize) -> Option<&CStr> {
-        // SAFETY: whoever has an index of the symbol table has it from the image, whose symbols'
-        // names are NUL-terminated and lie in its string table.
-        (index != 0).then(|| unsafe {
-            CStr::from_ptr(self.names.add((*self.entries.add(index)).st_name as usize))
-        })
+        if index == 0 {
+            return None;
+        }
+        // SAFETY: whoever has an index of the symbol table has it from the image.
+        let symbol = unsafe { &*self.entries.wrapping_add(index) };
+        let name = self.names.wrapping_add(symbol.st_name as usize);
+        // SAFETY: the names of symbols are NUL-terminated and lie in the image's string table.
+        Some(unsafe { CStr::from_ptr(name) })
     }
 
     /// `DT_GNU_HASH`: number of buckets, index of the first hashed symbol, words and shift of a
@@ -48,7 +51,7 @@ impl Symbols {
     fn by_gnu_hash(&self, name: &CStr) -> Option<usize> {
         // SAFETY: the table begins with four words, and `word` is used only for offsets that the
         // table's own numbers say are inside it.
-        let word = |offset: usize| unsafe { *self.gnu.add(offset) } as usize;
+        let word = |offset: usize| unsafe { *self.gnu.wrapping_add(offset) } as usize;
         let (buckets, first, filter_words) = (word(0), word(1), word(2));
         if buckets == 0 {
             return None;
@@ -77,8 +80,9 @@ impl Symbols {
         if self.sysv.is_null() {
             return None;
         }
-        // SAFETY: as for the other table.
-        let word = |offset: usize| unsafe { *self.sysv.add(offset) } as usize;
+        // SAFETY: the table begins with two words, and `word` is used only for offsets that these
+        // say are inside it.
+        let word = |offset: usize| unsafe { *self.sysv.wrapping_add(offset) } as usize;
         let (buckets, symbols) = (word(0), word(1));
         if buckets == 0 {
             return None;

@@ -2,8 +2,9 @@
 
 use crate::clock;
 use crate::gil::Gil;
-use crate::process::{self, keeping_errno};
 use crate::ran::{self, Usage};
+use crate::system::keeping_errno;
+use crate::table;
 use libc::{c_void, pthread_key_t};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -40,10 +41,10 @@ pub struct Thread {
 pub fn current() -> Option<Thread> {
     match SLOT.get() {
         UNRECORDED => None,
-        UNKNOWN if !process::is_recorded() => None,
+        UNKNOWN if !table::is_recorded() => None,
         UNKNOWN => keeping_errno(claim),
         known => {
-            let table = process::table()?;
+            let table = table::own()?;
             let index = (known - 1) as usize;
             Some(Thread { index, slot: &table.slots()[index], table })
         }
@@ -52,15 +53,17 @@ pub fn current() -> Option<Thread> {
 
 #[cold]
 fn claim() -> Option<Thread> {
-    let table = process::table_or_register()?;
-    let Some(index) = table.claim(process::commit) else {
+    let table = table::own_or_register()?;
+    let Some(index) = table.claim(table::commit) else {
         SLOT.set(UNRECORDED);
         table.header().unrecorded_threads.fetch_add(1, Relaxed);
         return None;
     };
     let slot = &table.slots()[index];
-    // SAFETY: neither call has preconditions.
-    let (tid, ident) = unsafe { (libc::syscall(libc::SYS_gettid), libc::pthread_self()) };
+    // SAFETY: gettid has no preconditions.
+    let tid = unsafe { libc::syscall(libc::SYS_gettid) };
+    // SAFETY: pthread_self has no preconditions.
+    let ident = unsafe { libc::pthread_self() };
     slot.tid.store(u32::try_from(tid).unwrap_or(0), Relaxed);
     slot.ident.store(ident, Relaxed);
     slot.started_ticks.store(clock::now_ticks(), Relaxed);
@@ -93,7 +96,7 @@ unsafe extern "C" fn on_end(_: *mut c_void) {
         thread.count(ran::usage());
         store_comm(thread.slot);
         thread.slot.ended_ticks.store(clock::now_ticks(), Relaxed);
-        process::slot_ended(thread.slot);
+        table::slot_ended(thread.slot);
     }
     SLOT.set(UNKNOWN);
 }
@@ -244,7 +247,7 @@ impl Thread {
         let last = gil.seq.load(Relaxed);
         let seq = if kind.changes_holder() { last.wrapping_add(1) } else { last };
         let entry = Entry { at_ticks, kind, gil: gil.number, seq };
-        if self.table.push(self.index, entry, process::commit) && kind.changes_holder() {
+        if self.table.push(self.index, entry, table::commit) && kind.changes_holder() {
             gil.seq.store(seq, Relaxed);
         }
     }

@@ -3,8 +3,8 @@
 use crate::gil::Gil;
 use crate::lock::Poster;
 use crate::own::Own;
-use crate::process::{keeping_errno, last_errno, set_errno};
-use crate::{clock, control, handoff, slice};
+use crate::system::{keeping_errno, last_errno, set_errno};
+use crate::{clock, handoff, settings, slice};
 use libc::{c_int, c_long, pthread_mutex_t, timespec};
 use std::cell::Cell;
 use std::ptr::null;
@@ -56,7 +56,7 @@ pub fn acquired(gil: &'static Gil) {
         gil.line.acquired(&Here::without_mutex(gil), &own.account);
     });
     // A thread that does not wait for it any more would keep what it has under another policy.
-    if slice::of_this_thread() != Slice::Own && control::settings().policy != Policy::Interactive {
+    if slice::of_this_thread() != Slice::Own && settings::in_force().policy != Policy::Interactive {
         slice::want(Slice::Own);
     }
 }
@@ -65,7 +65,7 @@ pub fn acquired(gil: &'static Gil) {
 #[inline]
 pub fn released(gil: &'static Gil) {
     forget_interruption();
-    let settings = control::settings();
+    let settings = settings::in_force();
     Own::with(|own| {
         own.waker.set(Poster::NOBODY);
         gil.line.released(&Here::without_mutex(gil), settings, &own.account);
@@ -112,8 +112,10 @@ fn forget_interruption() {
 fn is_main() -> bool {
     match IS_MAIN.get() {
         0 => {
-            // SAFETY: neither call has preconditions.
-            let main = unsafe { libc::syscall(libc::SYS_gettid) == c_long::from(libc::getpid()) };
+            // SAFETY: gettid has no preconditions.
+            let thread = unsafe { libc::syscall(libc::SYS_gettid) };
+            // SAFETY: getpid has no preconditions.
+            let main = thread == c_long::from(unsafe { libc::getpid() });
             IS_MAIN.set(1 + u8::from(main));
             main
         }
@@ -144,11 +146,11 @@ impl Host for Here {
             tv_nsec: (timeout % 1_000_000_000).cast_signed(),
         };
         let errno = last_errno();
-        // SAFETY: the caller of `wait` promised that this thread holds the mutex, and expects to
-        // hold it afterwards; `word` and `timeout` outlive the call.
-        let interrupted = unsafe {
-            libc::pthread_mutex_unlock(self.mutex);
-            let result = libc::syscall(
+        // SAFETY: the caller of `wait` promised that this thread holds the mutex.
+        unsafe { libc::pthread_mutex_unlock(self.mutex) };
+        // SAFETY: `word` and `timeout` outlive the call, and there is no second word.
+        let result = unsafe {
+            libc::syscall(
                 libc::SYS_futex,
                 word.as_ptr(),
                 libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
@@ -156,17 +158,17 @@ impl Host for Here {
                 &raw const timeout,
                 null::<u32>(),
                 0,
-            );
-            let interrupted = result == -1 && last_errno() == libc::EINTR && is_main();
-            handoff::lock_patiently(self.mutex);
-            interrupted
+            )
         };
+        let interrupted = result == -1 && last_errno() == libc::EINTR && is_main();
+        // SAFETY: the mutex that was let go above, and that the caller expects to hold.
+        unsafe { handoff::lock_patiently(self.mutex) };
         // An interruption is remembered in errno until the GIL is taken: take_gil calls `wait` as
         // often as it has to, and gives its caller back the errno that it was called with.
         set_errno(if interrupted { libc::EINTR } else { errno });
         // Whoever looks at the clock looks at the page too: nobody else tells a line whose GIL
         // is held for long.
-        self.gil.line.adopt(self, control::settings());
+        self.gil.line.adopt(self, settings::in_force());
         interrupted
     }
 
@@ -216,7 +218,7 @@ pub fn wake(word: *const AtomicU32) {
 /// The settings in force, if they are not CPython's own.
 #[inline]
 pub fn policy() -> Option<Settings> {
-    let settings = control::settings();
+    let settings = settings::in_force();
     let is_policy = settings.policy != Policy::Stock && (handoff::is_seen() || handoff::see());
     is_policy.then_some(settings)
 }

@@ -5,14 +5,14 @@
 //! every process that is scheduled under that `ungil run` writes a byte.
 
 use crate::interpreter::Interpreter;
-use crate::process::{self, current_pid};
 use crate::session::{RUN, variable};
-use crate::{control, image};
+use crate::system::current_pid;
+use crate::{fork_and_exit, image, settings};
 use libc::{c_char, c_int, c_void};
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use ungil_core::control::MARK_PREFIX;
+use ungil_core::control_page::MARK_PREFIX;
 use ungil_core::table::Status;
 
 /// The mark of the `ungil run` that this process descends from.
@@ -52,18 +52,19 @@ pub fn on_load() {
 pub fn await_python() {
     let Some(mark) = MARK.get().filter(|mark| is_own(mark)) else { return };
     let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    // SAFETY: the path is NUL-terminated; the descriptor is closed.
-    unsafe {
-        let file = libc::open(mark.as_ptr(), flags, 0o600);
-        if file < 0 {
-            return; // Then nobody could tell us.
-        }
-        // A server that root starts has workers of another user.
-        libc::fchmod(file, 0o622);
-        libc::close(file);
+    // SAFETY: the path is NUL-terminated.
+    let file = unsafe { libc::open(mark.as_ptr(), flags, 0o600) };
+    if file < 0 {
+        return; // Then nobody could tell us.
     }
+    // A server that root starts has workers of another user.
+    // SAFETY: takes integers.
+    unsafe { libc::fchmod(file, 0o622) };
+    // SAFETY: `file` was just opened here.
+    unsafe { libc::close(file) };
     // Some shells end so.
-    image::program().inspect(|it| it.redirect(c"_exit", process::exit_at_once as *const c_void));
+    image::program()
+        .inspect(|it| it.redirect(c"_exit", fork_and_exit::exit_at_once as *const c_void));
     // SAFETY: libc has set this variable to a C string before constructors run.
     let name = unsafe { CStr::from_ptr(program_invocation_short_name) }.to_owned();
     let _ = PROGRAM.set(Program {
@@ -77,18 +78,19 @@ pub fn await_python() {
 /// A GIL of this process is scheduled.
 pub fn scheduled() {
     let Some(mark) = MARK.get() else { return };
-    // SAFETY: the path is NUL-terminated; the descriptor is closed.
-    unsafe {
-        if is_own(mark) {
-            libc::unlink(mark.as_ptr());
-            return;
-        }
-        let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        let file = libc::open(mark.as_ptr(), flags);
-        if file >= 0 {
-            libc::write(file, c"1".as_ptr().cast(), 1);
-            libc::close(file);
-        }
+    if is_own(mark) {
+        // SAFETY: the path is NUL-terminated.
+        unsafe { libc::unlink(mark.as_ptr()) };
+        return;
+    }
+    let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    // SAFETY: the path is NUL-terminated.
+    let file = unsafe { libc::open(mark.as_ptr(), flags) };
+    if file >= 0 {
+        // SAFETY: one readable byte.
+        unsafe { libc::write(file, c"1".as_ptr().cast(), 1) };
+        // SAFETY: `file` was just opened here.
+        unsafe { libc::close(file) };
     }
 }
 
@@ -159,7 +161,7 @@ impl Program {
 
 /// Whether `mark` is that of this process.
 fn is_own(mark: &CStr) -> bool {
-    CStr::from_bytes_until_nul(&control::path(MARK_PREFIX)).is_ok_and(|own| own == mark)
+    CStr::from_bytes_until_nul(&settings::path(MARK_PREFIX)).is_ok_and(|own| own == mark)
 }
 
 fn file_of(descriptor: c_int) -> Option<File> {

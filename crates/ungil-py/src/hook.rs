@@ -3,17 +3,17 @@
 
 use std::ffi::{CStr, CString, OsStr, c_int, c_void};
 use std::io;
-use std::mem::{MaybeUninit, transmute_copy};
+use std::mem::MaybeUninit;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
+use ungil_core::HOOK_FILE;
 use ungil_core::schedule::{Level, Policy, Settings};
 use ungil_core::table::{ABI, Slot, Status, Table};
 
-/// Name of the hook library's file.
-const FILE: &str = "libungil_hook.so";
+use crate::loader;
 
 /// The functions that the hook library exports to this module.
 pub struct Hook {
@@ -36,20 +36,28 @@ impl Hook {
 
     fn load() -> Result<Self, String> {
         let library = library()?;
-        // SAFETY: the fields have the signatures with which the hook crate defines the functions;
-        // the number in a name changes when its signature does. The library is never unloaded.
-        unsafe {
-            Ok(Self {
-                install: function(library, c"ungil_install_v1")?,
-                table: function(library, c"ungil_table_v1")?,
-                slot: function(library, c"ungil_slot_v1")?,
-                now: function(library, c"ungil_now_v1")?,
-                policy: function(library, c"ungil_policy_v1")?,
-                set_policy: function(library, c"ungil_set_policy_v1")?,
-                level: function(library, c"ungil_level_v1")?,
-                set_level: function(library, c"ungil_set_level_v1")?,
-            })
+        macro_rules! function {
+            ($name:literal) => {{
+                // SAFETY: the field has the signature with which the hook crate defines the
+                // function; the number in the name changes when that does. The hook is never
+                // unloaded.
+                let found = unsafe { loader::function(library, $name) };
+                found.ok_or_else(|| {
+                    let name = $name.to_string_lossy();
+                    format!("the hook library is of another version: it has no {name}")
+                })
+            }};
         }
+        Ok(Self {
+            install: function!(c"ungil_install_v1")?,
+            table: function!(c"ungil_table_v1")?,
+            slot: function!(c"ungil_slot_v1")?,
+            now: function!(c"ungil_now_v1")?,
+            policy: function!(c"ungil_policy_v1")?,
+            set_policy: function!(c"ungil_set_policy_v1")?,
+            level: function!(c"ungil_level_v1")?,
+            set_level: function!(c"ungil_set_level_v1")?,
+        })
     }
 
     /// Hooks the interpreter of this process, if it is not hooked yet. The calling thread must
@@ -118,17 +126,17 @@ impl Hook {
     }
 }
 
-/// A handle of the hook library for [`symbol`]. One that was preloaded is in the default search
+/// A handle of the hook library for the loader. One that was preloaded is in the default search
 /// order, whichever installation of ungil it belongs to; there must not be a second.
 fn library() -> Result<*mut c_void, String> {
-    if symbol(libc::RTLD_DEFAULT, c"ungil_install_v1").is_ok() {
+    if loader::symbol(libc::RTLD_DEFAULT, c"ungil_install_v1").is_some() {
         return Ok(libc::RTLD_DEFAULT);
     }
     let path = path().map_err(|error| error.to_string())?;
     let name = CString::new(path.into_os_string().into_vec())
         .map_err(|_| "the path of the hook library contains a NUL".to_owned())?;
-    // SAFETY: `name` is a C string. Constructors of the library run; they are ours and do nothing
-    // in a running interpreter.
+    // SAFETY: the name ends with a zero. Constructors of the library run; they are ours and do
+    // nothing in a running interpreter.
     let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if library.is_null() {
         return Err(format!("the hook library cannot be loaded: {}", loader_error()));
@@ -151,28 +159,7 @@ pub fn path() -> io::Result<PathBuf> {
     let file = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(file) }.to_bytes()));
     let folder = std::path::absolute(file)?;
     let folder = folder.parent().ok_or_else(|| lost("ungil's extension module has no folder"))?;
-    Ok(folder.join(FILE))
-}
-
-/// The exported function `name`.
-///
-/// # Safety
-/// `F` is a function pointer of that function's type.
-unsafe fn function<F: Copy>(library: *mut c_void, name: &CStr) -> Result<F, String> {
-    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
-    let address = symbol(library, name)?;
-    // SAFETY: the caller's promise; dlsym gives a function's address as a data pointer.
-    Ok(unsafe { transmute_copy(&address) })
-}
-
-fn symbol(library: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
-    // SAFETY: `library` is the default order or from dlopen and not closed; `name` is a C string.
-    let address = unsafe { libc::dlsym(library, name.as_ptr()) };
-    if address.is_null() {
-        let name = name.to_string_lossy();
-        return Err(format!("the hook library is of another version: it has no {name}"));
-    }
-    Ok(address)
+    Ok(folder.join(HOOK_FILE))
 }
 
 /// What the loader says about the last failure.
@@ -183,6 +170,6 @@ fn loader_error() -> String {
     if message.is_null() {
         return "the loader does not say why".into();
     }
-    // SAFETY: as above.
+    // SAFETY: it is a C string, and no call into the loader comes between.
     unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned()
 }

@@ -10,11 +10,12 @@ use std::time::Duration;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use ungil_core::control::LONGEST_QUANTUM_NS;
+use ungil_core::control_page::LONGEST_QUANTUM_NS;
 use ungil_core::schedule::{Level, Policy, Settings};
 use ungil_core::table::{Slot, SlotState, Table};
 use ungil_core::tick::{Clock, Tick};
 
+use crate::clock;
 use crate::hook::Hook;
 
 /// Hooks the interpreter of this process. Does nothing if it is hooked already.
@@ -73,7 +74,7 @@ pub fn gil_thread_stats() -> PyResult<ThreadStats> {
     let now_ns = match Clock::from_number(table.header().clock.load(Ordering::Relaxed)) {
         // The same reading: a block that held the GIL all the time held it for as long as it took.
         Some(Clock::Monotonic) => now_ticks,
-        _ => clock_ns(libc::CLOCK_MONOTONIC),
+        _ => clock::now(),
     };
     Ok((
         it.waits,
@@ -84,7 +85,7 @@ pub fn gil_thread_stats() -> PyResult<ThreadStats> {
         it.forced,
         it.drop_requests,
         now_ns,
-        clock_ns(libc::CLOCK_THREAD_CPUTIME_ID),
+        clock::thread_processor(),
     ))
 }
 
@@ -196,11 +197,4 @@ fn own_slot(hook: &Hook, table: Table<'static>) -> PyResult<&'static Slot> {
 
 fn table(hook: &Hook) -> PyResult<Table<'static>> {
     hook.table().ok_or_else(|| PyRuntimeError::new_err("the hook is not installed in this process"))
-}
-
-fn clock_ns(clock: libc::clockid_t) -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a valid place for the result. The call cannot fail for the clocks above.
-    unsafe { libc::clock_gettime(clock, &raw mut now) };
-    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }

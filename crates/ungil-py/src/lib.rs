@@ -1,10 +1,14 @@
 //! `ungil._native`: conversions between Python and the Rust parts, and nothing else.
 
+#![warn(clippy::multiple_unsafe_ops_per_block)]
+
 mod child;
-mod control;
+mod clock;
 mod fanout;
 mod hook;
 mod in_process;
+mod loader;
+mod process_policy;
 mod recording;
 mod scheduled;
 mod share;
@@ -13,7 +17,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use ungil_trace::interpreter::{self, Hookable};
+use ungil_control::hookable::Hookable;
 
 /// Where the hook library is installed: beside this module.
 #[pyfunction]
@@ -27,7 +31,7 @@ fn hook_path() -> PyResult<OsString> {
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
 fn hookable(executable: PathBuf) -> Option<String> {
-    match interpreter::hookable(&executable) {
+    match ungil_control::hookable::program(&executable) {
         Hookable::Yes
         | Hookable::FreeThreaded(_)
         | Hookable::NotScheduled(_)
@@ -44,10 +48,6 @@ mod _native {
     #[pymodule_export]
     use super::child::{Child, die_by};
     #[pymodule_export]
-    use super::control::{
-        StillStarting, mark_path, process_policy, remove_stale_pages, set_process_policy,
-    };
-    #[pymodule_export]
     use super::fanout::{
         Connecting, Connection, Lean, Operation, connect, connect_unix, sleep, wait_readable,
         wait_writable,
@@ -58,6 +58,10 @@ mod _native {
     use super::in_process::{
         gil_install, gil_installed, gil_level, gil_policy, gil_set_level, gil_set_policy,
         gil_stats, gil_thread_stats,
+    };
+    #[pymodule_export]
+    use super::process_policy::{
+        StillStarting, mark_path, process_policy, remove_stale_pages, set_process_policy,
     };
     #[pymodule_export]
     use super::recording::{

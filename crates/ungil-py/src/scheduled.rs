@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use ungil_control::hookable::{self, Hookable};
+use ungil_control::preload::{lasting_links, preload};
+use ungil_control::signals;
 use ungil_core::schedule::{Level, Policy};
-use ungil_trace::child;
-use ungil_trace::interpreter::{self, Hookable};
-use ungil_trace::preload::{lasting_links, preload};
 
 use crate::hook;
 
@@ -40,7 +40,7 @@ pub fn preload_value(others: Option<OsString>) -> PyResult<OsString> {
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
 pub fn unscheduled(executable: PathBuf) -> Option<(String, bool, bool)> {
-    match interpreter::hookable(&executable) {
+    match hookable::program(&executable) {
         Hookable::Yes | Hookable::NotPython { .. } => None,
         Hookable::FreeThreaded(why) => Some((why, true, false)),
         Hookable::NotScheduled(why) => Some((why, true, true)),
@@ -52,5 +52,5 @@ pub fn unscheduled(executable: PathBuf) -> Option<(String, bool, bool)> {
 /// SIGXFSZ.
 #[pyfunction]
 pub fn restore_signals() {
-    child::undo_pythons();
+    signals::restore_signals();
 }

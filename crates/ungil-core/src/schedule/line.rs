@@ -22,7 +22,7 @@ use super::queue::{Queue, Waiter};
 use super::scheduler::Scheduler;
 use super::slice::Slice;
 use super::spared::Spared;
-use crate::sync::{AtomicU32, Ordering::Relaxed};
+use crate::atomic::{AtomicU32, Ordering::Relaxed};
 use std::cell::Cell;
 use std::ptr::null;
 

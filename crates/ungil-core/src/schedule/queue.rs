@@ -3,7 +3,7 @@
 //! memory of its own and has no limit. Equal ranks leave in the order in which they came.
 
 use super::account::Standing;
-use crate::sync::AtomicU32;
+use crate::atomic::AtomicU32;
 use std::cell::Cell;
 use std::ptr::null;
 
@@ -148,20 +148,22 @@ impl Queue {
         self.weight.set(self.weight.get() - waiter.standing().weight());
         let next = waiter.next.replace(null());
         let previous = waiter.previous.replace(null());
-        // SAFETY: the neighbours of a queued waiter are queued, so alive; only the root has no
-        // previous one. The children become a heap of their own.
-        unsafe {
-            if std::ptr::eq((*previous).child.get(), waiter) {
-                (*previous).child.set(next);
-            } else {
-                (*previous).next.set(next);
-            }
-            if let Some(next) = next.as_ref() {
-                next.previous.set(previous);
-            }
-            let children = meld_siblings(waiter.child.replace(null()));
-            self.root.set(meld(self.root.get(), children));
+        // SAFETY: only the root has no previous one, and the neighbours of a queued waiter are
+        // queued, so alive.
+        let before = unsafe { &*previous };
+        if std::ptr::eq(before.child.get(), waiter) {
+            before.child.set(next);
+        } else {
+            before.next.set(next);
         }
+        // SAFETY: null, or another neighbour.
+        if let Some(next) = unsafe { next.as_ref() } {
+            next.previous.set(previous);
+        }
+        // SAFETY: the children of a queued waiter are queued, and have no parent any more.
+        let children = unsafe { meld_siblings(waiter.child.replace(null())) };
+        // SAFETY: both are heaps of live waiters, now that they are apart.
+        self.root.set(unsafe { meld(self.root.get(), children) });
     }
 }
 
@@ -191,29 +193,29 @@ unsafe fn meld(one: *const Waiter, other: *const Waiter) -> *const Waiter {
 /// Null or a first child that has no parent any more, with its siblings, all alive.
 unsafe fn meld_siblings(mut first: *const Waiter) -> *const Waiter {
     let mut pairs: *const Waiter = null();
-    // SAFETY: the caller's promise covers every waiter that is reached here.
-    unsafe {
-        while let Some(a) = first.as_ref() {
-            let b = a.next.replace(null());
-            a.previous.set(null());
-            first = match b.as_ref() {
-                Some(b) => {
-                    b.previous.set(null());
-                    b.next.replace(null())
-                }
-                None => null(),
-            };
-            let pair = meld(a, b);
-            (*pair).next.set(pairs);
-            pairs = pair;
-        }
-        let mut heap: *const Waiter = null();
-        while let Some(pair) = pairs.as_ref() {
-            pairs = pair.next.replace(null());
-            heap = meld(heap, pair);
-        }
-        heap
+    // SAFETY: null, or a child or sibling of those that the caller says are alive.
+    while let Some(a) = unsafe { first.as_ref() } {
+        let b = a.next.replace(null());
+        a.previous.set(null());
+        // SAFETY: null, or the next sibling.
+        first = unsafe { b.as_ref() }.map_or(null(), |b| {
+            b.previous.set(null());
+            b.next.replace(null())
+        });
+        // SAFETY: both have been taken out of their row.
+        let pair = unsafe { meld(a, b) };
+        // SAFETY: it is one of the two, and `a` is there.
+        unsafe { &*pair }.next.set(pairs);
+        pairs = pair;
     }
+    let mut heap: *const Waiter = null();
+    // SAFETY: null, or a pair that was made above.
+    while let Some(pair) = unsafe { pairs.as_ref() } {
+        pairs = pair.next.replace(null());
+        // SAFETY: the pair has been taken out of the row of pairs, and so were all in the heap.
+        heap = unsafe { meld(heap, pair) };
+    }
+    heap
 }
 
 #[cfg(all(test, not(loom)))]

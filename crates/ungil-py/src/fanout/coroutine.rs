@@ -56,17 +56,16 @@ pub fn name(function: &Bound<'_, PyAny>) -> String {
 pub fn send(py: Python<'_>, iterator: &Py<PyAny>) -> Step {
     let mut result = ptr::null_mut();
     let none = py.None();
-    // SAFETY: an iterator, and room for a new reference, which both good results leave there.
-    unsafe {
-        match ffi::PyIter_Send(iterator.as_ptr(), none.as_ptr(), &raw mut result) {
-            ffi::PySendResult::PYGEN_NEXT => {
-                Step::Yielded(Bound::from_owned_ptr(py, result).unbind())
-            }
-            ffi::PySendResult::PYGEN_RETURN => {
-                Step::Returned(Bound::from_owned_ptr(py, result).unbind())
-            }
-            ffi::PySendResult::PYGEN_ERROR => Step::Raised(PyErr::fetch(py)),
-        }
+    // SAFETY: references to an iterator and to None, and a writable place.
+    let sent = unsafe { ffi::PyIter_Send(iterator.as_ptr(), none.as_ptr(), &raw mut result) };
+    if let ffi::PySendResult::PYGEN_ERROR = sent {
+        return Step::Raised(PyErr::fetch(py));
+    }
+    // SAFETY: both good results leave a new reference there.
+    let object = unsafe { Bound::from_owned_ptr(py, result) }.unbind();
+    match sent {
+        ffi::PySendResult::PYGEN_RETURN => Step::Returned(object),
+        _ => Step::Yielded(object),
     }
 }
 

@@ -25,8 +25,8 @@ pub fn watch<T>(outcome: &Bound<'_, T>, end: &Bound<'_, PyAny>) {
 }
 
 fn may_refer_back(object: &Bound<'_, PyAny>) -> bool {
-    // SAFETY: a type.
-    let flags = unsafe { ffi::PyType_GetFlags(ffi::Py_TYPE(object.as_ptr())) };
+    // SAFETY: the type of an object that is borrowed.
+    let flags = unsafe { ffi::PyType_GetFlags(object.get_type_ptr()) };
     // A dict may be left out now and be put in later; a tuple does not change.
     flags & ffi::Py_TPFLAGS_HAVE_GC != 0
         && (is_tracked(object) || !object.is_exact_instance_of::<PyTuple>())

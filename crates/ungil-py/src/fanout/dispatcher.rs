@@ -1,104 +1,29 @@
 //! `Dispatcher`: hands out what may run now, and what has finished.
 //!
-//! The decisions are `ungil_fanout::dispatch`'s; here are the input, the clock, and the question
-//! whether an exception is worth another attempt. The state is never locked while Python runs: the
-//! input, the groups and `retry_if` are the user's, and may come back to us.
+//! The decisions are [`ungil_fanout::dispatcher`]'s; here are the input and the clock. The state is
+//! never locked while Python runs: the input and the functions are the user's, and may come back to
+//! us.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use pyo3::exceptions::{PyBaseException, PyException};
+use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator};
 use pyo3::{PyTraverseError, PyVisit};
+use ungil_fanout::attempt::{After, Failure};
+use ungil_fanout::auto_limit::AutoLimit;
 use ungil_fanout::backoff::Backoff;
 use ungil_fanout::bucket::Bucket;
-use ungil_fanout::dispatch::{Dispatch, Membership, Next};
-use ungil_fanout::limit::{Driver, MOST_JITTER_NS, Opening, Outcome as Ended, Ticket};
+use ungil_fanout::dispatch::Next;
+use ungil_fanout::dispatcher::{self, Limit};
+use ungil_fanout::limit::{Driver, Opening};
 
-use super::clock::{nanoseconds, now, seconds};
+use super::callables::Callables;
 use super::cycles;
-use super::limiter::{Limiter, host_of, kind};
+use super::load::may_be_load;
 use super::outcome::Outcome;
-
-/// Timers are not finer than that, ns.
-const MOMENT: u64 = 500_000;
-
-struct State {
-    dispatch: Dispatch<Py<Outcome>>,
-    /// Of `limit="auto"`.
-    limiter: Option<Box<Limiter>>,
-    backoff: Backoff,
-    /// What the input raised: it is told when everything that ran before has been handed out.
-    input_error: Option<PyErr>,
-    failed: u64,
-    /// How many have failed in which way, by its name.
-    failures: Vec<(String, u64)>,
-    retried: u64,
-    resumed: u64,
-    most_running: usize,
-    /// When whoever has asked for the pause comes back, if nothing calls them before.
-    expected: Option<u64>,
-}
-
-impl State {
-    /// An attempt begins.
-    fn begin(&mut self, outcome: &Outcome, now: u64) {
-        let mut ticket = Ticket::default();
-        if let Some(limiter) = &mut self.limiter {
-            ticket = limiter.started(now, outcome.membership.map(|(group, _)| group));
-            self.dispatch.limit = limiter.limit();
-        }
-        outcome.begin(now, ticket);
-        self.most_running = self.most_running.max(self.dispatch.running());
-    }
-
-    /// An attempt has ended; whoever was asked wants to be asked again after so many nanoseconds.
-    fn end(&mut self, outcome: &Outcome, ended: Ended, asked: u64, now: u64) {
-        self.dispatch.ended(outcome.membership);
-        if let Some(limiter) = &mut self.limiter {
-            let group = outcome.membership.map(|(group, _)| group);
-            limiter.ended(outcome.ticket(), outcome.started_at(), now, group, (ended, asked));
-            self.dispatch.limit = limiter.limit();
-            if self.dispatch.most_jitter > 0 {
-                self.dispatch.most_jitter = limiter.most_jitter();
-            }
-        }
-    }
-
-    /// What may start now, where time may have raised the limit.
-    fn next(&mut self, now: u64) -> Next<Py<Outcome>> {
-        if let Some(limiter) = &mut self.limiter {
-            limiter.tick(now);
-            self.dispatch.limit = limiter.limit();
-        }
-        self.dispatch.next(now)
-    }
-
-    /// When time alone lets something start.
-    fn pauses_until(&mut self, now: u64) -> Option<u64> {
-        let raised = self.limiter.as_mut().and_then(|limiter| limiter.due());
-        self.expected = self.dispatch.pauses_until(now, raised);
-        self.expected
-    }
-
-    /// Whether something may start earlier by now than when somebody comes back for it.
-    fn is_due_earlier(&mut self, now: u64) -> bool {
-        let expected = self.expected;
-        let until = self.pauses_until(now);
-        self.expected = expected;
-        until.is_some_and(|until| {
-            expected.is_none_or(|expected| until.saturating_add(MOMENT) < expected)
-        })
-    }
-
-    fn count_failure(&mut self, name: String) {
-        self.failed += 1;
-        match self.failures.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, count)) => *count += 1,
-            None => self.failures.push((name, 1)),
-        }
-    }
-}
+use crate::clock::{now, processor, seconds};
 
 /// Which items run when. One for each fan-out; the modes ask it.
 ///
@@ -108,27 +33,28 @@ impl State {
 pub struct Dispatcher {
     input: Option<Py<PyIterator>>,
     retries: u32,
-    retry_if: Option<Py<PyAny>>,
-    /// Gives `(seconds, exactly)` to wait after an exception and the number of its attempt, or None:
-    /// as the backoff says. Where it is not exact, the backoff's wait is added.
-    wait: Option<Py<PyAny>>,
-    /// Gives `(group, most)` or None for an item.
-    group: Option<Py<PyAny>>,
-    /// Of `limit="auto"`, for which a URL is of the group of its host, if there is no `group`.
-    adapts: bool,
-    /// Gives the seconds after which whoever has caused an exception wants to be asked again, zero
-    /// if it does not tell, or None if it does not say that it is too much.
-    too_much: Option<Py<PyAny>>,
-    /// The number of each group, as groups are whatever is hashable.
-    groups: Py<PyDict>,
-    /// Gives `(value,)` for an item that an earlier run has done, else None.
-    resume: Option<Py<PyAny>>,
-    /// Is told each outcome, before it can be taken.
-    finished: Option<Py<PyAny>>,
-    /// Gives the name of the way in which an exception makes an item fail; without it, that is the
-    /// name of the exception.
-    name: Option<Py<PyAny>>,
+    asked: Callables,
     state: Mutex<State>,
+}
+
+struct State {
+    items: dispatcher::Dispatcher<Py<Outcome>>,
+    /// What the input raised: it is told when everything that ran before has been handed out.
+    input_error: Option<PyErr>,
+}
+
+impl State {
+    /// An attempt begins.
+    fn begin(&mut self, outcome: &Outcome, now: u64) {
+        let ticket = self.items.begin(outcome.membership, now);
+        outcome.begin(now, ticket);
+    }
+
+    /// The input has come to its end by an error, unless it has before.
+    fn ended_by(&mut self, error: PyErr) {
+        self.items.exhausted();
+        self.input_error.get_or_insert(error);
+    }
 }
 
 impl Dispatcher {
@@ -139,7 +65,7 @@ impl Dispatcher {
     /// What may run now, begun.
     pub fn start(&self, py: Python<'_>, now: u64) -> PyResult<Option<Py<Outcome>>> {
         loop {
-            let next = self.state().next(now);
+            let next = self.state().items.next(now);
             let started = match next {
                 Next::Run(outcome) => Some(outcome),
                 Next::Wait(_) | Next::Blocked => return Ok(None),
@@ -152,7 +78,7 @@ impl Dispatcher {
                             continue;
                         }
                         None => {
-                            self.state().dispatch.exhausted();
+                            self.state().items.exhausted();
                             continue;
                         }
                     },
@@ -167,99 +93,77 @@ impl Dispatcher {
 
     /// Whether something can be taken.
     pub fn is_ready(&self) -> bool {
-        self.state().dispatch.is_ready()
+        self.state().items.is_ready()
     }
 
     /// When time alone lets something start, if that does.
     pub fn pauses_until(&self, now: u64) -> Option<u64> {
-        self.state().pauses_until(now)
+        self.state().items.pauses_until(now)
     }
 
     /// Whether whoever waits for time has to be told that it is less by now: a limit may rise, or
     /// an item be tried again, earlier than was known when they asked.
     pub fn is_due_earlier(&self, now: u64) -> bool {
-        self.state().is_due_earlier(now)
+        self.state().items.is_due_earlier(now)
     }
 
-    /// The loop that drives the items has come late.
-    pub fn late(&self, lag: std::time::Duration) {
-        let mut state = self.state();
-        let State { limiter: Some(limiter), dispatch, .. } = &mut *state else { return };
-        limiter.lagged(now(), u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX));
-        dispatch.limit = limiter.limit();
+    /// The loop that drives the items has come so many nanoseconds late.
+    pub fn late(&self, lag: u64) {
+        self.state().items.lagged(now(), lag);
     }
 
     /// The input has come to its end by an error, which is raised after all outcomes.
     pub fn ended_by(&self, error: PyErr) {
-        let mut state = self.state();
-        state.dispatch.exhausted();
-        state.input_error.get_or_insert(error);
+        self.state().ended_by(error);
+    }
+
+    /// The answer of one of the user's functions. What it raises ends the input, and what runs is
+    /// not lost: it may be an interrupt, or a journal that cannot be written and keeps no promise.
+    fn answer<T: Default>(&self, answer: PyResult<T>) -> T {
+        answer.unwrap_or_else(|error| {
+            self.ended_by(error);
+            T::default()
+        })
     }
 
     fn enter(&self, item: Bound<'_, PyAny>, now: u64) -> PyResult<Option<Py<Outcome>>> {
         let py = item.py();
-        let (membership, value) = match self.look_at(&item) {
-            Ok(known) => known,
+        let resumed = match self.asked.resumed(&item) {
+            Ok(resumed) => resumed,
             Err(error) => {
-                // As if the input itself had raised: what runs is not lost.
                 self.ended_by(error);
                 return Ok(None);
             }
         };
-        let index = self.state().dispatch.pulled();
-        if let Some(value) = value {
+        if let Some(value) = resumed {
+            let index = self.state().items.next_index();
             let outcome = Outcome::of_earlier_run(item.unbind(), index, now, value);
             let outcome = Py::new(py, outcome)?;
-            let mut state = self.state();
-            state.resumed += 1;
-            state.dispatch.entered_finished(outcome);
+            self.state().items.entered_resumed(outcome);
             return Ok(None);
         }
+        let membership = match self.asked.membership(&item) {
+            Ok(membership) => membership,
+            Err(error) => {
+                self.ended_by(error);
+                return Ok(None);
+            }
+        };
+        let index = self.state().items.next_index();
         let outcome = Outcome::new(item.unbind(), index, now, membership);
         let outcome = Bound::new(py, outcome)?;
         cycles::leave_out(&outcome, outcome.get().item.bind(py));
         let outcome = outcome.unbind();
-        Ok(self.state().dispatch.entered(outcome, membership, now))
-    }
-
-    /// The group of an item, or its value if an earlier run has done it.
-    fn look_at(&self, item: &Bound<'_, PyAny>) -> PyResult<(Membership, Option<Py<PyAny>>)> {
-        if let Some(resume) = &self.resume
-            && let Some((value,)) = resume.bind(item.py()).call1((item,))?.extract()?
-        {
-            return Ok((None, Some(value)));
-        }
-        Ok((self.membership(item)?, None))
-    }
-
-    fn membership(&self, item: &Bound<'_, PyAny>) -> PyResult<Membership> {
-        let py = item.py();
-        let answer: Option<(Bound<'_, PyAny>, usize)> = match &self.group {
-            Some(group) => group.bind(py).call1((item,))?.extract()?,
-            None if self.adapts => host_of(item).map(|host| (host, usize::MAX)),
-            None => None,
-        };
-        let Some((name, most)) = answer else { return Ok(None) };
-        let groups = self.groups.bind(py);
-        let number = if let Some(number) = groups.get_item(&name)? {
-            number.extract()?
-        } else {
-            let number = groups.len() as u64;
-            groups.set_item(&name, number)?;
-            number
-        };
-        Ok(Some((number, most)))
+        Ok(self.state().items.entered(outcome, membership, now))
     }
 
     pub fn end_well(&self, py: Python<'_>, outcome: Py<Outcome>, value: Py<PyAny>, now: u64) {
         cycles::watch(outcome.bind(py), value.bind(py));
         let ended = outcome.get();
         ended.succeed(value, now);
-        self.tell(py, &outcome);
-        let index = ended.index;
-        let mut state = self.state();
-        state.end(ended, Ended::Completed, 0, now);
-        state.dispatch.finished(index, outcome);
+        self.answer(self.asked.tell(outcome.bind(py)));
+        let (index, attempt) = (ended.index, ended.attempt());
+        self.state().items.succeeded(index, outcome, attempt, now);
     }
 
     pub fn end_badly(
@@ -271,106 +175,30 @@ impl Dispatcher {
         now: u64,
     ) {
         let ended = outcome.get();
-        let (index, failures) = (ended.index, ended.attempts_so_far());
-        let too_much = self.says_too_much(py, exception);
-        let why = if too_much.is_some() { Ended::Overloaded } else { kind(exception.bind(py)) };
-        let may_again = failures <= self.retries && !self.state().dispatch.is_stopped();
-        let again = may_again.then(|| self.asks_for_another(py, exception, failures));
-        let again = again.transpose().unwrap_or_else(|error| {
-            // As with `group`: the item itself has come to its end all the same.
-            self.ended_by(error);
-            None
+        let exception = exception.bind(py);
+        let (index, attempts) = (ended.index, ended.attempts_so_far());
+        let too_much = self.answer(self.asked.says_too_much(exception));
+        let may_be_load = too_much.is_none() && may_be_load(exception);
+        let may_again = attempts <= self.retries && !self.state().items.is_stopped();
+        let again = may_again.then(|| self.answer(self.asked.another(exception, attempts)));
+        let next = again.flatten().unwrap_or_else(|| {
+            let name = self.name_of(exception);
+            cycles::watch(outcome.bind(py), exception.as_any());
+            ended.fail(exception.clone().unbind(), abandoned, now);
+            self.answer(self.asked.tell(outcome.bind(py)));
+            After::Never(name)
         });
-        let again = again.flatten();
-        let name = again.is_none().then(|| self.name_of(exception.bind(py)));
-        if again.is_none() {
-            cycles::watch(outcome.bind(py), exception.bind(py).as_any());
-            ended.fail(exception.clone_ref(py), abandoned, now);
-            self.tell(py, &outcome);
-        }
-        let mut state = self.state();
-        state.end(ended, why, too_much.unwrap_or(0), now);
-        if let Some(asked) = too_much {
-            state.dispatch.slow_down(asked, now);
-        }
-        if let Some((asked, exactly)) = again {
-            let wait = if exactly { 0 } else { state.backoff.wait(failures) };
-            let due = now.saturating_add(asked).saturating_add(wait);
-            state.retried += 1;
-            let membership = ended.membership;
-            state.dispatch.retry(index, outcome, membership, due);
-        } else {
-            state.count_failure(name.unwrap_or_default());
-            state.dispatch.finished(index, outcome);
-        }
+        let failure = Failure { attempts, may_be_load, too_much, next };
+        let attempt = ended.attempt();
+        self.state().items.failed(index, outcome, attempt, failure, now);
     }
 
     /// Under which name a failure is counted.
     fn name_of(&self, exception: &Bound<'_, PyBaseException>) -> String {
-        let own = self.name.as_ref().map(|name| {
-            let given = name.bind(exception.py()).call1((exception,))?;
-            given.extract::<String>()
-        });
-        own.transpose()
-            .unwrap_or_else(|error| {
-                // An interrupt, say, which must not be lost.
-                self.ended_by(error);
-                None
-            })
-            .unwrap_or_else(|| {
-                let kind = exception.get_type();
-                kind.name().map_or_else(|_| String::new(), |name| name.to_string())
-            })
-    }
-
-    /// What `finished` raises ends the input: a journal that cannot be written keeps no promise.
-    fn tell(&self, py: Python<'_>, outcome: &Py<Outcome>) {
-        if let Some(finished) = &self.finished
-            && let Err(error) = finished.bind(py).call1((outcome,))
-        {
-            self.ended_by(error);
-        }
-    }
-
-    /// After how many nanoseconds, at least one, whoever was asked wants to be asked again, if that
-    /// is what the exception says.
-    fn says_too_much(&self, py: Python<'_>, exception: &Py<PyBaseException>) -> Option<u64> {
-        let too_much = self.too_much.as_ref()?;
-        let seconds = too_much.bind(py).call1((exception,)).and_then(|it| it.extract());
-        let seconds: Option<f64> = seconds.unwrap_or_else(|error| {
-            // An interrupt, say, which must not be lost.
-            self.ended_by(error);
-            None
-        });
-        seconds.map(|seconds| nanoseconds(seconds).max(1))
-    }
-
-    /// How many nanoseconds an item is to wait before it is tried again, and whether it is exactly
-    /// that; `None` if it is not to be.
-    fn asks_for_another(
-        &self,
-        py: Python<'_>,
-        exception: &Py<PyBaseException>,
-        failures: u32,
-    ) -> PyResult<Option<(u64, bool)>> {
-        if !self.is_worth_another(py, exception)? {
-            return Ok(None);
-        }
-        let Some(wait) = &self.wait else { return Ok(Some((0, false))) };
-        let asked: Option<(f64, bool)> = wait.bind(py).call1((exception, failures))?.extract()?;
-        let asked = asked.map(|(seconds, exactly)| (nanoseconds(seconds), exactly));
-        Ok(Some(asked.unwrap_or((0, false))))
-    }
-
-    fn is_worth_another(&self, py: Python<'_>, exception: &Py<PyBaseException>) -> PyResult<bool> {
-        // SystemExit, KeyboardInterrupt and their like are no failures of a host.
-        if !exception.bind(py).is_instance_of::<PyException>() {
-            return Ok(false);
-        }
-        match &self.retry_if {
-            None => Ok(true),
-            Some(retry_if) => retry_if.bind(py).call1((exception,))?.is_truthy(),
-        }
+        self.answer(self.asked.name_of(exception)).unwrap_or_else(|| {
+            let kind = exception.get_type();
+            kind.name().map_or_else(|_| String::new(), |name| name.to_string())
+        })
     }
 }
 
@@ -399,52 +227,31 @@ impl Dispatcher {
         opening: Option<(&str, bool)>,
     ) -> Self {
         // With an opening, `limit` is the ceiling of one that adapts.
-        let adapts = opening.is_some();
-        let limiter = opening.map(|(opening, threads)| {
-            let opening = match opening {
-                "hosts" => Opening::Hosts,
-                "service" => Opening::Service,
-                _ => Opening::Unknown,
-            };
-            let driver = if threads { Driver::Threads } else { Driver::Loop };
-            Box::new(Limiter::new(limit, opening, driver, now()))
-        });
-        let limit = limiter.as_ref().map_or(limit, |limiter| limiter.limit());
+        let limit = match opening {
+            None => Limit::Fixed(limit),
+            Some((opening, threads)) => {
+                let opening = match opening {
+                    "hosts" => Opening::Hosts,
+                    "service" => Opening::Service,
+                    _ => Opening::Unknown,
+                };
+                let driver = if threads { Driver::Threads } else { Driver::Loop };
+                Limit::Auto(Box::new(AutoLimit::new(limit, opening, driver, processor, now())))
+            }
+        };
+        let adapts = matches!(limit, Limit::Auto(_));
         let bucket = rate.map(|(per_second, burst)| Bucket::new(per_second, burst, now()));
         let (first, factor, most, jitter) = backoff;
-        let mut dispatch = Dispatch::new(limit, window, in_order, bucket);
-        if limiter.is_some() && input.is_some() {
+        let backoff = Backoff::new(first * 1e9, factor, most * 1e9, jitter, seed);
+        let mut items = dispatcher::Dispatcher::new(limit, window, in_order, bucket, backoff);
+        if input.is_some() {
             // Nobody would come back for an item that was put in and is put off.
-            (dispatch.most_jitter, dispatch.seed) = (MOST_JITTER_NS, seed);
+            items.put_off_starts(seed);
         }
-        let state = State {
-            dispatch,
-            limiter,
-            backoff: Backoff::new(first * 1e9, factor, most * 1e9, jitter, seed),
-            input_error: None,
-            failed: 0,
-            failures: Vec::new(),
-            retried: 0,
-            resumed: 0,
-            most_running: 0,
-            expected: None,
-        };
         let groups = PyDict::new(py).unbind();
-        let state = Mutex::new(state);
-        Self {
-            input,
-            retries,
-            retry_if,
-            wait,
-            group,
-            adapts,
-            too_much,
-            groups,
-            resume,
-            finished,
-            name,
-            state,
-        }
+        let asked =
+            Callables { retry_if, wait, group, too_much, resume, finished, name, adapts, groups };
+        Self { input, retries, asked, state: Mutex::new(State { items, input_error: None }) }
     }
 
     /// The next to run, begun; `None` if none may start now.
@@ -481,9 +288,9 @@ impl Dispatcher {
     /// The next item that has finished, or `None`. Raises what the input raised, at the end.
     fn take(&self) -> PyResult<Option<Py<Outcome>>> {
         let mut state = self.state();
-        match state.dispatch.take() {
+        match state.items.take() {
             Some(outcome) => Ok(Some(outcome)),
-            None if state.dispatch.is_over() => state.input_error.take().map_or(Ok(None), Err),
+            None if state.items.is_over() => state.input_error.take().map_or(Ok(None), Err),
             None => Ok(None),
         }
     }
@@ -501,14 +308,14 @@ impl Dispatcher {
     /// Whether an item may come in now.
     #[getter]
     fn wants(&self) -> bool {
-        self.state().dispatch.look(now()) == Next::Pull
+        self.state().items.wants(now())
     }
 
     /// The input has come to its end, perhaps by an exception.
     #[pyo3(signature = (error=None))]
     fn close(&self, error: Option<Bound<'_, PyBaseException>>) {
         let mut state = self.state();
-        state.dispatch.exhausted();
+        state.items.exhausted();
         if let Some(error) = error {
             state.input_error = Some(PyErr::from_value(error.into_any()));
         }
@@ -517,42 +324,37 @@ impl Dispatcher {
     /// Starts nothing any more: what would still have run fails with `exception`.
     fn stop(&self, exception: &Bound<'_, PyBaseException>) {
         let (py, now) = (exception.py(), now());
-        let rest = self.state().dispatch.stop();
+        let rest = self.state().items.stop();
         let name = self.name_of(exception);
         for outcome in rest {
             cycles::watch(outcome.bind(py), exception.as_any());
             outcome.get().fail(exception.clone().unbind(), false, now);
             let index = outcome.get().index;
-            let mut state = self.state();
-            state.count_failure(name.clone());
-            state.dispatch.finished(index, outcome);
+            self.state().items.give_up(index, outcome, name.clone());
         }
     }
 
     /// How many run now.
     #[getter]
     pub fn running(&self) -> usize {
-        self.state().dispatch.running()
+        self.state().items.running()
     }
 
     /// How many may run at once.
     #[getter]
     fn limit(&self) -> usize {
-        self.state().dispatch.limit
+        self.state().items.limit()
     }
 
     /// No more than so many can run at once: the system gives no more.
     fn lower_limit(&self, limit: usize) {
-        let mut state = self.state();
-        state.limiter = None;
-        state.dispatch.limit = state.dispatch.limit.min(limit.max(1));
+        self.state().items.lower_limit(limit);
     }
 
     /// How many more may run now.
     #[getter]
     pub fn room(&self) -> usize {
-        let state = self.state();
-        state.dispatch.limit.saturating_sub(state.dispatch.running())
+        self.state().items.room()
     }
 
     /// Seconds until time alone lets something start (a rate, a backoff), or `None`.
@@ -566,80 +368,67 @@ impl Dispatcher {
     /// more may start: then somebody may look what they do.
     #[getter]
     pub fn in_the_dark(&self) -> bool {
-        self.state().limiter.as_ref().is_some_and(|limiter| limiter.is_in_the_dark())
+        self.state().items.is_in_the_dark()
     }
 
     /// Those that run do nothing but sleep.
     pub fn asleep(&self) {
-        let mut state = self.state();
-        let State { limiter: Some(limiter), dispatch, .. } = &mut *state else { return };
-        limiter.asleep(now());
-        dispatch.limit = limiter.limit();
+        self.state().items.asleep(now());
     }
 
     /// The event loop has come so many seconds late.
     fn lagged(&self, lag: f64) {
-        self.late(std::time::Duration::try_from_secs_f64(lag).unwrap_or_default());
+        let lag = Duration::try_from_secs_f64(lag).unwrap_or_default();
+        self.late(u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX));
     }
 
     /// What `limit="auto"` has found, in sentences; `None` for a limit that is a number.
     #[getter]
     fn found(&self) -> Option<String> {
-        self.state().limiter.as_ref().map(|limiter| limiter.report())
+        self.state().items.found()
     }
 
     /// Whether `pause` may ever be a time.
     #[getter]
     pub fn waits_for_time(&self) -> bool {
-        let state = self.state();
-        self.retries > 0 || state.dispatch.has_rate() || state.limiter.is_some()
+        self.retries > 0 || self.state().items.goes_by_time()
     }
 
     /// Whether an item has finished that can be taken.
     #[getter]
     fn ready(&self) -> bool {
-        self.state().dispatch.is_ready()
+        self.state().items.is_ready()
     }
 
     /// Whether everything that will ever run has ended.
     #[getter]
     fn ended(&self) -> bool {
-        self.state().dispatch.has_ended()
+        self.state().items.has_ended()
     }
 
     /// `(came in, failed, attempts repeated, most running at once)` so far.
     #[getter]
     fn counts(&self) -> (u64, u64, u64, usize) {
-        let state = self.state();
-        (state.dispatch.pulled(), state.failed, state.retried, state.most_running)
+        let it = self.state().items.progress();
+        (it.came_in, it.failed, it.retried, it.most_running)
     }
 
     /// `(came in, done, of these resumed, of these failed, attempts repeated, running, limit)`, all
     /// at one moment.
     #[getter]
     fn progress(&self) -> (u64, u64, u64, u64, u64, usize, usize) {
-        let state = self.state();
-        let dispatch = &state.dispatch;
-        let (came_in, done) = (dispatch.pulled(), dispatch.done());
-        let (running, limit) = (dispatch.running(), dispatch.limit);
-        (came_in, done, state.resumed, state.failed, state.retried, running, limit)
+        let it = self.state().items.progress();
+        (it.came_in, it.done, it.resumed, it.failed, it.retried, it.running, it.limit)
     }
 
     /// How many items have failed in which way, by its name, the first one first.
     #[getter]
     fn failures(&self) -> Vec<(String, u64)> {
-        self.state().failures.clone()
+        self.state().items.failures().to_vec()
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.input)?;
-        visit.call(&self.retry_if)?;
-        visit.call(&self.wait)?;
-        visit.call(&self.group)?;
-        visit.call(&self.resume)?;
-        visit.call(&self.finished)?;
-        visit.call(&self.too_much)?;
-        visit.call(&self.name)?;
-        visit.call(&self.groups)
+        self.asked.traverse(&visit)
     }
 }

@@ -1,12 +1,13 @@
 //! `ungil.fanout`: a function run for many items at once.
 
-mod clock;
+mod callables;
 mod coroutine;
 mod cycles;
 mod dispatcher;
+mod hosts;
 mod kept;
 mod lean;
-mod limiter;
+mod load;
 mod outcome;
 mod slot;
 

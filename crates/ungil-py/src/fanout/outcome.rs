@@ -6,10 +6,11 @@ use pyo3::exceptions::{PyBaseException, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use pyo3::{PyTraverseError, PyVisit};
+use ungil_fanout::attempt::Attempt;
 use ungil_fanout::dispatch::Membership;
 use ungil_fanout::limit::Ticket;
 
-use super::clock::{seconds, since_1970};
+use crate::clock::{seconds, since_1970};
 
 /// What is not there before an item has run to its end. Its times are of the clock that never goes
 /// back.
@@ -90,8 +91,10 @@ impl Outcome {
         self.end().started
     }
 
-    pub fn ticket(&self) -> Ticket {
-        self.end().ticket
+    /// The attempt that runs.
+    pub fn attempt(&self) -> Attempt {
+        let end = self.end();
+        Attempt { membership: self.membership, started: end.started, ticket: end.ticket }
     }
 
     pub fn succeed(&self, value: Py<PyAny>, now: u64) {

@@ -12,10 +12,10 @@ use pyo3::exceptions::{PyBaseException, PyException, PyRuntimeError, PyStopItera
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 
-use super::clock::now;
 use super::coroutine::{self, Step};
 use super::dispatcher::Dispatcher;
 use super::outcome::Outcome;
+use crate::clock::now;
 
 /// What the slots of one fan-out have in common.
 #[pyclass(frozen, subclass, module = "ungil._native")]

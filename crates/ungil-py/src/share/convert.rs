@@ -1,6 +1,7 @@
 //! Single Python values as the heap keeps them, and back.
 
 use std::borrow::Cow;
+use std::ffi::c_int;
 use std::slice;
 
 use pyo3::ffi;
@@ -21,15 +22,7 @@ const DEEPEST_PLAIN: usize = 8;
 #[inline]
 pub fn key_cell(given: &Bound<'_, PyAny>) -> Option<Cell> {
     if let Ok(text) = given.cast_exact::<PyString>() {
-        let mut length = 0;
-        // SAFETY: the object is a string; the result is checked.
-        let bytes = unsafe { ffi::PyUnicode_AsUTF8AndSize(text.as_ptr(), &raw mut length) };
-        if bytes.is_null() {
-            drop(PyErr::take(given.py()));
-            return None;
-        }
-        // SAFETY: the caller keeps the string, and that its UTF-8 form.
-        return Cell::short(unsafe { slice::from_raw_parts(bytes.cast(), length.unsigned_abs()) });
+        return Cell::short(text.to_str().ok()?.as_bytes());
     }
     number_cell(given).filter(|cell| cell.int().is_some())
 }
@@ -38,11 +31,7 @@ pub fn key_cell(given: &Bound<'_, PyAny>) -> Option<Cell> {
 #[inline]
 pub fn number_cell(given: &Bound<'_, PyAny>) -> Option<Cell> {
     if let Ok(number) = given.cast_exact::<PyInt>() {
-        let mut overflow = 0;
-        // SAFETY: the object is an integer, so this cannot fail but by overflow.
-        let number =
-            unsafe { ffi::PyLong_AsLongLongAndOverflow(number.as_ptr(), &raw mut overflow) };
-        return (overflow == 0).then(|| Cell::from(number));
+        return small(number).ok().map(Cell::from);
     }
     given.cast_exact::<PyFloat>().ok().map(|number| Cell::from(number.value()))
 }
@@ -101,27 +90,21 @@ fn plain_in<'a>(given: &Bound<'_, PyAny>, levels: usize) -> PyResult<Option<Valu
 
 #[inline]
 fn string<'a>(text: &Bound<'_, PyString>) -> PyResult<Value<'a>> {
-    let mut length = 0;
-    // SAFETY: the object is a string; the result is checked.
-    let bytes = unsafe { ffi::PyUnicode_AsUTF8AndSize(text.as_ptr(), &raw mut length) };
-    if bytes.is_null() {
+    let Ok(known) = text.to_str() else {
         // Surrogates that stand alone.
-        drop(PyErr::take(text.py()));
         let encoded = text.call_method1("encode", ("utf-8", "surrogatepass"))?;
         return Ok(Value::Str(encoded.cast::<PyBytes>()?.as_bytes().to_vec().into()));
-    }
+    };
     // SAFETY: the string keeps its UTF-8 form as long as it lives, and the caller keeps the string.
-    let bytes = unsafe { slice::from_raw_parts(bytes.cast(), length.unsigned_abs()) };
+    let bytes = unsafe { slice::from_raw_parts(known.as_ptr(), known.len()) };
     Ok(Value::Str(bytes.into()))
 }
 
 fn integer<'a>(number: &Bound<'_, PyInt>) -> PyResult<Value<'a>> {
-    let mut overflow = 0;
-    // SAFETY: the object is an integer, so this cannot fail but by overflow.
-    let small = unsafe { ffi::PyLong_AsLongLongAndOverflow(number.as_ptr(), &raw mut overflow) };
-    if overflow == 0 {
-        return Ok(Value::Int(small));
-    }
+    let overflow = match small(number) {
+        Ok(small) => return Ok(Value::Int(small)),
+        Err(overflow) => overflow,
+    };
     let absolute = number.call_method0("__abs__")?;
     let bits: usize = absolute.call_method0("bit_length")?.extract()?;
     let bytes = absolute.call_method1("to_bytes", (bits.div_ceil(8), "little"))?;
@@ -129,23 +112,32 @@ fn integer<'a>(number: &Bound<'_, PyInt>) -> PyResult<Value<'a>> {
     Ok(Value::BigInt { negative: overflow < 0, magnitude: Cow::Owned(magnitude) })
 }
 
+/// An integer of 64 bits; else whether it is too small (-1) or too large (1).
+#[inline]
+fn small(number: &Bound<'_, PyInt>) -> Result<i64, c_int> {
+    let mut overflow = 0;
+    // SAFETY: a reference to an integer, and a writable place. It cannot fail but by overflow.
+    let small = unsafe { ffi::PyLong_AsLongLongAndOverflow(number.as_ptr(), &raw mut overflow) };
+    if overflow == 0 { Ok(small) } else { Err(overflow) }
+}
+
+/// A new string of UTF-8 in which surrogates may stand alone; null with an exception if it is not
+/// that, or there is no memory.
+#[inline]
+pub fn decoded(_: Python<'_>, text: &[u8]) -> *mut ffi::PyObject {
+    let (bytes, length) = (text.as_ptr().cast(), text.len().cast_signed());
+    // SAFETY: the thread is attached, the bytes are readable for their length, and the name of the
+    // error handler ends with a zero.
+    unsafe { ffi::PyUnicode_DecodeUTF8(bytes, length, c"surrogatepass".as_ptr()) }
+}
+
 /// The Python object of a value that has no others in it.
 #[inline]
 pub fn object<'py>(py: Python<'py>, value: &Value<'_>) -> PyResult<Option<Bound<'py, PyAny>>> {
     Ok(Some(match value {
         Value::Int(number) => number.into_pyobject(py)?.into_any(),
-        Value::Str(text) => {
-            let length = text.len().cast_signed();
-            // SAFETY: the bytes live during the call; a new reference or an exception comes back.
-            unsafe {
-                let text = ffi::PyUnicode_DecodeUTF8(
-                    text.as_ptr().cast(),
-                    length,
-                    c"surrogatepass".as_ptr(),
-                );
-                Bound::from_owned_ptr_or_err(py, text)?
-            }
-        }
+        // SAFETY: `decoded` gives a new reference, or null with an exception.
+        Value::Str(text) => unsafe { Bound::from_owned_ptr_or_err(py, decoded(py, text))? },
         Value::None => py.None().into_bound(py),
         Value::Bool(flag) => PyBool::new(py, *flag).to_owned().into_any(),
         Value::Float(number) => PyFloat::new(py, *number).into_any(),

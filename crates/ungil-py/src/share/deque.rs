@@ -14,7 +14,7 @@ use ungil_heap::{Error, slice};
 use super::convert::plain;
 use super::draft::{Drafts, finished, put};
 use super::errors::raised;
-use super::list::Border;
+use super::index::Border;
 use super::proxy::{Held, Hold};
 
 /// The proxy of a shared deque.

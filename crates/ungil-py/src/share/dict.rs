@@ -2,7 +2,6 @@
 //! (`ungil.share`).
 
 use std::ffi::{c_int, c_void};
-use std::ptr;
 
 use pyo3::exceptions::{PyKeyError, PyReferenceError};
 use pyo3::ffi;
@@ -288,21 +287,12 @@ unsafe extern "C" fn get_item(
     object: *mut ffi::PyObject,
     key: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
-    let dict = unsafe { slots::instance::<Dict>(&object) };
-    let quick = |py: Python<'_>| {
-        // SAFETY: it keeps the key as well.
-        let key = unsafe { Borrowed::from_ptr(py, key) };
-        let seen = dict::glance(&dict.0.shared.heap, dict.0.at, convert::key_cell(&key)?)?;
-        dict.0.seen(py, seen)
+    let quick = |dict: &Dict, key: &Bound<'_, PyAny>| {
+        let seen = dict::glance(&dict.0.shared.heap, dict.0.at, convert::key_cell(key)?)?;
+        dict.0.seen(key.py(), seen)
     };
-    let slow = |py: Python<'_>| {
-        // SAFETY: as above.
-        let key = unsafe { Borrowed::from_ptr(py, key) };
-        dict.__getitem__(&key).map(Bound::into_ptr)
-    };
-    // SAFETY: this is a slot.
-    unsafe { slots::answer(ptr::null_mut(), quick, slow) }
+    // SAFETY: the interpreter calls this slot of the class with an instance of it.
+    unsafe { slots::get_item::<Dict>(object, key, quick, Dict::__getitem__) }
 }
 
 unsafe extern "C" fn set_item(
@@ -310,29 +300,16 @@ unsafe extern "C" fn set_item(
     key: *mut ffi::PyObject,
     value: *mut ffi::PyObject,
 ) -> c_int {
-    // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
-    let dict = unsafe { slots::instance::<Dict>(&object) };
-    let quick = |py: Python<'_>| {
-        // SAFETY: it keeps the key as well, and the value, if there is one.
-        let key = unsafe { Borrowed::from_ptr(py, key) };
-        // SAFETY: as above.
-        let value = unsafe { Borrowed::from_ptr_or_opt(py, value) };
-        let value = value.as_deref()?;
-        let (key, new) = (convert::key_cell(&key)?, convert::number_cell(value)?);
-        dict::replace_number(&dict.0.shared.heap, dict.0.at, key, new).then_some(0)
+    let quick = |dict: &Dict, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>| {
+        let (key, new) = (convert::key_cell(key)?, convert::number_cell(value)?);
+        Some(dict::replace_number(&dict.0.shared.heap, dict.0.at, key, new))
     };
-    let slow = |py: Python<'_>| {
-        // SAFETY: as above.
-        let key = unsafe { Borrowed::from_ptr(py, key) };
-        // SAFETY: as above.
-        match unsafe { Bound::from_borrowed_ptr_or_opt(py, value) } {
-            Some(value) => dict.__setitem__(&key, &value),
-            None => dict.__delitem__(&key),
-        }
-        .map(|()| 0)
+    let slow = |dict: &Dict, key: &Bound<'_, PyAny>, value: Option<&Bound<'_, PyAny>>| match value {
+        Some(value) => dict.__setitem__(key, value),
+        None => dict.__delitem__(key),
     };
-    // SAFETY: this is a slot.
-    unsafe { slots::answer(-1, quick, slow) }
+    // SAFETY: the interpreter calls this slot of the class with an instance of it.
+    unsafe { slots::set_item::<Dict>(object, key, value, quick, slow) }
 }
 
 fn missing(key: &Bound<'_, PyAny>) -> PyErr {

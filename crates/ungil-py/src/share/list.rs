@@ -2,9 +2,8 @@
 //! (`ungil.share`).
 
 use std::ffi::{c_int, c_void};
-use std::ptr;
 
-use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PySlice, PyType};
@@ -16,6 +15,7 @@ use ungil_heap::{Error, list};
 use super::convert::{self, plain};
 use super::draft::{Drafts, finished, put};
 use super::errors::raised;
+use super::index::{Border, Index, index, quick_index, unpacked};
 use super::list_iterator::ListIterator;
 use super::parked::{self, Park, Parked};
 use super::proxy::{Held, Hold};
@@ -195,7 +195,7 @@ impl List {
         by: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, by) = (index.py(), convert::summand(by)?);
-        let index = self::index(index)?;
+        let index = super::index::index(index)?;
         match list::increment(&self.0.shared.heap, self.0.at, index, &by).map_err(raised)? {
             Some(sum) => self.0.value(py, &sum),
             None => Err(PyIndexError::new_err("list index out of range")),
@@ -210,7 +210,7 @@ impl List {
         old: &Bound<'py, PyAny>,
         new: &Bound<'py, PyAny>,
     ) -> PyResult<bool> {
-        let index = self::index(index)?;
+        let index = super::index::index(index)?;
         let mut drafts = Drafts::new(&self.0.shared);
         let (old, new) = (drafts.draft_old(old)?, drafts.draft(new)?);
         let old = finished(&old, &[]);
@@ -278,7 +278,7 @@ impl List {
         let mut items = Vec::with_capacity(cells.len());
         for cell in cells {
             let Some(item) = recent::object(py, cell) else { return self.values(py, slice) };
-            // SAFETY: it is a new reference, or null with an exception set.
+            // SAFETY: `recent::object` gives a new reference, or null with an exception.
             items.push(unsafe { Bound::from_owned_ptr_or_err(py, item) }?);
         }
         Ok(items)
@@ -368,18 +368,6 @@ impl List {
     }
 }
 
-/// An index that is an exact integer.
-#[inline]
-fn quick_index(given: &Bound<'_, PyAny>) -> Option<isize> {
-    if !given.is_exact_instance_of::<PyInt>() {
-        return None;
-    }
-    // SAFETY: an integer.
-    let index = unsafe { ffi::PyLong_AsSsize_t(given.as_ptr()) };
-    // It is -1, or too large.
-    (index != -1 || PyErr::take(given.py()).is_none()).then_some(index)
-}
-
 static PARKED: Parked = Parked::new();
 
 impl Park for List {
@@ -421,21 +409,12 @@ unsafe extern "C" fn get_item(
     object: *mut ffi::PyObject,
     key: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
-    let list = unsafe { slots::instance::<List>(&object) };
-    let quick = |py: Python<'_>| {
-        // SAFETY: it keeps the key as well.
-        let key = unsafe { Borrowed::from_ptr(py, key) };
-        let seen = list::glance(&list.0.shared.heap, list.0.at, quick_index(&key)?)?;
-        list.0.seen(py, seen)
+    let quick = |list: &List, key: &Bound<'_, PyAny>| {
+        let seen = list::glance(&list.0.shared.heap, list.0.at, quick_index(key)?)?;
+        list.0.seen(key.py(), seen)
     };
-    let slow = |py: Python<'_>| {
-        // SAFETY: as above.
-        let key = unsafe { Borrowed::from_ptr(py, key) };
-        list.__getitem__(&key).map(Bound::into_ptr)
-    };
-    // SAFETY: this is a slot.
-    unsafe { slots::answer(ptr::null_mut(), quick, slow) }
+    // SAFETY: the interpreter calls this slot of the class with an instance of it.
+    unsafe { slots::get_item::<List>(object, key, quick, List::__getitem__) }
 }
 
 unsafe extern "C" fn set_item(
@@ -443,29 +422,16 @@ unsafe extern "C" fn set_item(
     key: *mut ffi::PyObject,
     value: *mut ffi::PyObject,
 ) -> c_int {
-    // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
-    let list = unsafe { slots::instance::<List>(&object) };
-    let quick = |py: Python<'_>| {
-        // SAFETY: it keeps the key as well, and the value, if there is one.
-        let key = unsafe { Borrowed::from_ptr(py, key) };
-        // SAFETY: as above.
-        let value = unsafe { Borrowed::from_ptr_or_opt(py, value) };
-        let value = value.as_deref()?;
-        let (index, new) = (quick_index(&key)?, convert::number_cell(value)?);
-        list::replace_number(&list.0.shared.heap, list.0.at, index, new).then_some(0)
+    let quick = |list: &List, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>| {
+        let (index, new) = (quick_index(key)?, convert::number_cell(value)?);
+        Some(list::replace_number(&list.0.shared.heap, list.0.at, index, new))
     };
-    let slow = |py: Python<'_>| {
-        // SAFETY: as above.
-        let key = unsafe { Borrowed::from_ptr(py, key) };
-        // SAFETY: as above.
-        match unsafe { Bound::from_borrowed_ptr_or_opt(py, value) } {
-            Some(value) => list.__setitem__(&key, &value),
-            None => list.__delitem__(&key),
-        }
-        .map(|()| 0)
+    let slow = |list: &List, key: &Bound<'_, PyAny>, value: Option<&Bound<'_, PyAny>>| match value {
+        Some(value) => list.__setitem__(key, value),
+        None => list.__delitem__(key),
     };
-    // SAFETY: this is a slot.
-    unsafe { slots::answer(-1, quick, slow) }
+    // SAFETY: the interpreter calls this slot of the class with an instance of it.
+    unsafe { slots::set_item::<List>(object, key, value, quick, slow) }
 }
 
 /// Whether Python finds one to be the other in a list.
@@ -484,66 +450,4 @@ fn ordinary<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
     }
     // Not by the class: it would believe a length that the iterable only claims.
     PyList::new(py, given.try_iter()?.collect::<PyResult<Vec<_>>>()?)
-}
-
-/// An index as Python's own lists take it.
-#[inline]
-fn index(given: &Bound<'_, PyAny>) -> PyResult<isize> {
-    if given.is_exact_instance_of::<PyInt>() {
-        // SAFETY: an integer.
-        let index = unsafe { ffi::PyLong_AsSsize_t(given.as_ptr()) };
-        if index != -1 {
-            return Ok(index);
-        }
-        // It is -1, or too large.
-        drop(PyErr::take(given.py()));
-    }
-    // SAFETY: an object.
-    if unsafe { ffi::PyIndex_Check(given.as_ptr()) } == 0 {
-        let name = given.get_type().name()?;
-        let why = format!("list indices must be integers or slices, not {name}");
-        return Err(PyTypeError::new_err(why));
-    }
-    // SAFETY: an object, and an exception class for what is too large.
-    let index = unsafe { ffi::PyNumber_AsSsize_t(given.as_ptr(), ffi::PyExc_IndexError) };
-    unless_raised(given.py(), index)
-}
-
-/// An index of an item, as an argument.
-#[derive(Clone, Copy)]
-struct Index(isize);
-
-impl<'a, 'py> FromPyObject<'a, 'py> for Index {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        index(&given).map(Self)
-    }
-}
-
-/// An index as a border between items: beyond the ends of any list it means an end.
-#[derive(Clone, Copy)]
-pub struct Border(pub isize);
-
-impl<'a, 'py> FromPyObject<'a, 'py> for Border {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        // SAFETY: an object; no exception class means that what is too large is clamped.
-        let index = unsafe { ffi::PyNumber_AsSsize_t(given.as_ptr(), std::ptr::null_mut()) };
-        unless_raised(given.py(), index).map(Self)
-    }
-}
-
-#[inline]
-fn unless_raised(py: Python<'_>, index: isize) -> PyResult<isize> {
-    if index == -1 { PyErr::take(py).map_or(Ok(index), Err) } else { Ok(index) }
-}
-
-fn unpacked(slice: &Bound<'_, PySlice>) -> PyResult<Slice> {
-    let [mut start, mut end, mut step] = [0; 3];
-    // SAFETY: a slice, and three places for numbers; a failure is an exception.
-    let done =
-        unsafe { ffi::PySlice_Unpack(slice.as_ptr(), &raw mut start, &raw mut end, &raw mut step) };
-    if done < 0 { Err(PyErr::fetch(slice.py())) } else { Ok(Slice { start, stop: end, step }) }
 }

@@ -14,6 +14,7 @@ mod fork;
 mod guarded;
 mod handle;
 mod heap;
+mod index;
 mod lately;
 mod list;
 mod list_iterator;

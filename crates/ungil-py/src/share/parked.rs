@@ -71,16 +71,16 @@ pub fn revive<T: Park>(py: Python<'_>, hold: Hold) -> Result<Bound<'_, PyAny>, H
 /// # Safety
 /// The interpreter calls it, with an instance of `T` that nobody has a reference to.
 pub unsafe extern "C" fn end<T: Park>(object: *mut ffi::PyObject) {
-    // SAFETY: the interpreter calls this.
+    // SAFETY: the interpreter calls this slot, in an attached thread.
     let py = unsafe { Python::assume_attached() };
-    // SAFETY: as above.
+    // SAFETY: it is an object until this function has given it up.
     let class = unsafe { ffi::Py_TYPE(object) };
     // Those of classes derived by others may have more in them.
     let is_usual = guarded::has_gil()
         && proxy::class_of(py, T::KIND).is_some_and(|usual| usual.as_type_ptr() == class)
         && T::parked().0.with(py, |parked| parked.len() < MOST);
     if !is_usual {
-        // SAFETY: as the caller says.
+        // SAFETY: it is an instance of `T` still, that nobody has a reference to.
         unsafe { free::<T>(py, object) };
         return;
     }
@@ -88,15 +88,16 @@ pub unsafe extern "C" fn end<T: Park>(object: *mut ffi::PyObject) {
     unsafe { ffi::PyObject_GC_UnTrack(object.cast()) };
     // SAFETY: it has no references, and its class supports weak ones.
     unsafe { ffi::PyObject_ClearWeakRefs(object) };
-    // SAFETY: as the caller says; only the address is taken of what is borrowed.
+    // SAFETY: the interpreter calls this with an instance of `T`; only the address is taken of what
+    // is borrowed.
     let inside = ptr::from_ref(unsafe { slots::instance::<T>(&object) }).addr() - object.addr();
     // SAFETY: so far from the object's beginning are its contents.
     let contents = unsafe { object.byte_add(inside) }.cast::<T>();
     // What it let go of could panic only in a damaged heap.
     drop(catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: nobody else has them.
+        // SAFETY: the contents are there, and nobody else has a reference to the object.
         unsafe { &mut *contents }.hold().let_go(py);
-        // SAFETY: as above, and they are not used again.
+        // SAFETY: the contents are there, and are not used again.
         unsafe { ptr::drop_in_place(contents) };
     })));
     if let (Some(object), Some(contents)) = (NonNull::new(object), NonNull::new(contents.cast())) {
@@ -117,7 +118,7 @@ unsafe fn free<T: Park>(py: Python<'_>, object: *mut ffi::PyObject) {
     // SAFETY: in this slot is such a function.
     let end: Option<ffi::destructor> = unsafe { std::mem::transmute(slot) };
     if let Some(end) = end {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller has promised what the interpreter promises to this slot.
         unsafe { end(object) };
     }
 }

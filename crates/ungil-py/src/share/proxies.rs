@@ -63,7 +63,7 @@ impl Known {
     fn living<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         match self {
             Self::Plain(object) => {
-                // SAFETY: its memory is that of a proxy still, as said above.
+                // SAFETY: a proxy is forgotten before its memory is given back, so this is an object.
                 let references = unsafe { ffi::Py_REFCNT(object.as_ptr()) };
                 // CPython 3.14 has flags in the other half.
                 let is_alive = references & 0xffff_ffff != 0;

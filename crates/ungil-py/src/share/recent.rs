@@ -10,9 +10,10 @@ use std::ptr;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat};
 use ungil_heap::value::{Cell, Value};
 
-use super::guarded;
+use super::{convert, guarded};
 
 /// How many there are, a power of two. Each costs up to 80 bytes of a process with its object.
 const PLACES: usize = 256;
@@ -39,12 +40,13 @@ impl Place {
 #[inline]
 pub fn object(py: Python<'_>, cell: Cell) -> Option<*mut ffi::PyObject> {
     let place = place(py, cell);
-    // SAFETY: as `place` says; until this function returns nobody else has the GIL.
+    // SAFETY: `place` gives a place of the array, and until this function returns nobody else has the
+    // GIL.
     let known = unsafe { &*place };
     if known.cell != cell || known.object.is_null() {
-        return make(cell, place);
+        return make(py, cell, place);
     }
-    // SAFETY: a place owns its object, and the thread is attached.
+    // SAFETY: a place owns a reference to its object, and the thread is attached.
     unsafe { ffi::Py_INCREF(known.object) };
     Some(known.object)
 }
@@ -55,29 +57,21 @@ fn place(_: Python<'_>, cell: Cell) -> *mut Place {
     // Multiplied by the golden ratio, numbers in a row come to different places.
     let word = (cell.0 ^ cell.1.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let number = usize::try_from(word >> (u64::BITS - PLACES.ilog2())).unwrap_or(0);
-    // SAFETY: so many bits say the number of one of the array's places.
+    // SAFETY: so many bits are the number of one of the array's places.
     unsafe { RECENT.0.get().cast::<Place>().add(number) }
 }
 
 #[inline(never)]
-fn make(cell: Cell, place: *mut Place) -> Option<*mut ffi::PyObject> {
+fn make(py: Python<'_>, cell: Cell, place: *mut Place) -> Option<*mut ffi::PyObject> {
     // Integers first, and past what goes through memory: most are read once only.
     let object = match cell.int() {
-        // SAFETY: here and below, the caller is attached, and a null pointer with an exception is
-        // what it may get.
+        // SAFETY: the thread is attached; whoever asks may get null with an exception.
         Some(number) => unsafe { ffi::PyLong_FromLongLong(number) },
         None => match cell.whole()? {
-            Value::Str(text) => {
-                let (bytes, length) = (text.as_ptr().cast(), text.len().cast_signed());
-                // SAFETY: as above, and the bytes live during the call.
-                unsafe { ffi::PyUnicode_DecodeUTF8(bytes, length, c"surrogatepass".as_ptr()) }
-            }
-            // SAFETY: as above.
-            Value::Float(number) => return Some(unsafe { ffi::PyFloat_FromDouble(number) }),
-            // SAFETY: as above.
-            Value::Bool(flag) => return Some(unsafe { ffi::PyBool_FromLong(flag.into()) }),
-            // SAFETY: as above.
-            Value::None => return Some(unsafe { ffi::Py_NewRef(ffi::Py_None()) }),
+            Value::Str(text) => convert::decoded(py, &text),
+            Value::Float(number) => return Some(PyFloat::new(py, number).into_ptr()),
+            Value::Bool(flag) => return Some(PyBool::new(py, flag).to_owned().into_ptr()),
+            Value::None => return Some(py.None().into_ptr()),
             _ => return None,
         },
     };
@@ -85,19 +79,19 @@ fn make(cell: Cell, place: *mut Place) -> Option<*mut ffi::PyObject> {
     if object.is_null() || !guarded::has_gil() {
         return Some(object);
     }
-    // SAFETY: as `place` says. Neither integers nor strings run code when they are deleted, so that
-    // nothing comes between.
+    // SAFETY: `place` has given a place of the array, and this thread has the GIL until it returns:
+    // neither integers nor strings run code when they are deleted.
     let place = unsafe { &mut *place };
     let old = place.object;
     if place.cell == cell {
         place.object = object;
-        // SAFETY: the thread is attached, and this is an object.
+        // SAFETY: the thread is attached, and has a reference to this object.
         unsafe { ffi::Py_INCREF(object) };
     } else {
         *place = Place { cell, object: ptr::null_mut() };
     }
     if !old.is_null() {
-        // SAFETY: the place owned it.
+        // SAFETY: the place owned a reference to it, which nobody has any more.
         unsafe { ffi::Py_DECREF(old) };
     }
     Some(object)

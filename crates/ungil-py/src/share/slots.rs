@@ -6,8 +6,9 @@
 //! they are derived.
 
 use std::any::Any;
-use std::ffi::{CStr, c_uint};
+use std::ffi::{CStr, c_int, c_uint};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
 
 use pyo3::PyClass;
 use pyo3::ffi;
@@ -33,10 +34,10 @@ pub fn class<'py, T: PyClass>(
         flags,
         slots: slots.as_mut_ptr(),
     };
-    // SAFETY: the name is there for ever, the rest during the call; what the slots do is what their
-    // numbers say.
+    // SAFETY: the name is there for ever, the specification, its slots and the tuple of bases during
+    // the call; each slot has a function of the type that its number asks for.
     let class = unsafe { ffi::PyType_FromSpecWithBases(&raw mut specification, bases.as_ptr()) };
-    // SAFETY: a new reference, or an exception.
+    // SAFETY: the call has returned a new reference, or null with an exception.
     let class = unsafe { Bound::from_owned_ptr_or_err(py, class)? };
     Ok(class.cast_into()?)
 }
@@ -49,12 +50,12 @@ pub fn class<'py, T: PyClass>(
 /// # Safety
 /// The interpreter called the slot, so that the thread is attached.
 #[inline]
-pub unsafe fn answer<T: Copy>(
+unsafe fn answer<T: Copy>(
     failed: T,
     quick: impl FnOnce(Python<'_>) -> Option<T>,
     slow: impl FnOnce(Python<'_>) -> PyResult<T>,
 ) -> T {
-    // SAFETY: as the caller says.
+    // SAFETY: the interpreter calls slots in attached threads.
     let py = unsafe { Python::assume_attached() };
     match catch_unwind(AssertUnwindSafe(|| quick(py))) {
         Ok(Some(done)) => done,
@@ -96,13 +97,87 @@ fn panicked(panic: &(dyn Any + Send)) -> PyErr {
 /// It is an instance of `T`, to which the caller has a reference, and the thread is attached.
 #[inline]
 pub unsafe fn instance<T: PyClass<Frozen = True> + Sync>(object: &*mut ffi::PyObject) -> &T {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller promises an attached thread.
     let py = unsafe { Python::assume_attached() };
-    // SAFETY: as the caller says.
+    // SAFETY: the caller has a reference, for as long as `object` is borrowed.
     let object = unsafe { Borrowed::from_ptr(py, *object) };
-    // SAFETY: as the caller says, and what is borrowed of it lives as long.
+    // SAFETY: the caller promises an instance of `T`.
     let object = unsafe { object.cast_unchecked::<T>() };
     let object: *const T = object.get();
-    // SAFETY: it was a reference.
+    // SAFETY: a reference to the contents of the object, which live as long as the object, and not
+    // only as long as `Borrowed` says.
     unsafe { &*object }
+}
+
+/// What a slot of `T` returns, as of [`answer`].
+///
+/// # Safety
+/// The interpreter called the slot with this instance of `T`.
+#[inline]
+pub unsafe fn call<T: PyClass<Frozen = True> + Sync, R: Copy>(
+    object: *mut ffi::PyObject,
+    failed: R,
+    quick: impl FnOnce(Python<'_>, &T) -> Option<R>,
+    slow: impl FnOnce(Python<'_>, &T) -> PyResult<R>,
+) -> R {
+    // SAFETY: the interpreter keeps the instance during the call, in an attached thread.
+    let object = unsafe { instance::<T>(&object) };
+    // SAFETY: the interpreter called the slot.
+    unsafe { answer(failed, |py| quick(py, object), |py| slow(py, object)) }
+}
+
+/// What the slot of a subscript that is read does. `quick` gives a new reference.
+///
+/// # Safety
+/// The interpreter called the slot with these: an instance of `T`, and a key.
+#[inline]
+pub unsafe fn get_item<T: PyClass<Frozen = True> + Sync>(
+    object: *mut ffi::PyObject,
+    key: *mut ffi::PyObject,
+    quick: impl for<'py> FnOnce(&T, &Bound<'py, PyAny>) -> Option<*mut ffi::PyObject>,
+    slow: impl for<'py> FnOnce(&T, &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
+) -> *mut ffi::PyObject {
+    let quick = |py: Python<'_>, container: &T| {
+        // SAFETY: the interpreter keeps the key during the call.
+        let key = unsafe { Borrowed::from_ptr(py, key) };
+        quick(container, &key)
+    };
+    let slow = |py: Python<'_>, container: &T| {
+        // SAFETY: the interpreter keeps the key during the call.
+        let key = unsafe { Borrowed::from_ptr(py, key) };
+        slow(container, &key).map(Bound::into_ptr)
+    };
+    // SAFETY: the interpreter called the slot with this instance.
+    unsafe { call(object, ptr::null_mut(), quick, slow) }
+}
+
+/// What the slot of a subscript that is set does. `quick` says whether it has set it; `slow` gets no
+/// value if the item is to be deleted.
+///
+/// # Safety
+/// The interpreter called the slot with these: an instance of `T`, a key, and a value or null.
+#[inline]
+pub unsafe fn set_item<T: PyClass<Frozen = True> + Sync>(
+    object: *mut ffi::PyObject,
+    key: *mut ffi::PyObject,
+    value: *mut ffi::PyObject,
+    quick: impl for<'py> FnOnce(&T, &Bound<'py, PyAny>, &Bound<'py, PyAny>) -> Option<bool>,
+    slow: impl for<'py> FnOnce(&T, &Bound<'py, PyAny>, Option<&Bound<'py, PyAny>>) -> PyResult<()>,
+) -> c_int {
+    let quick = |py: Python<'_>, container: &T| {
+        // SAFETY: the interpreter keeps the key during the call.
+        let key = unsafe { Borrowed::from_ptr(py, key) };
+        // SAFETY: null, or a value that the interpreter keeps during the call.
+        let value = unsafe { Borrowed::from_ptr_or_opt(py, value) };
+        quick(container, &key, value.as_deref()?)?.then_some(0)
+    };
+    let slow = |py: Python<'_>, container: &T| {
+        // SAFETY: the interpreter keeps the key during the call.
+        let key = unsafe { Borrowed::from_ptr(py, key) };
+        // SAFETY: null, or a value that the interpreter keeps during the call.
+        let value = unsafe { Borrowed::from_ptr_or_opt(py, value) };
+        slow(container, &key, value.as_deref()).map(|()| 0)
+    };
+    // SAFETY: the interpreter called the slot with this instance.
+    unsafe { call(object, -1, quick, slow) }
 }

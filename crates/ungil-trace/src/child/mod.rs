@@ -24,7 +24,7 @@ use std::thread;
 
 use libc::{c_int, pid_t, siginfo_t};
 
-pub use signals::{block_all, die_by, undo_pythons};
+pub use signals::{block_all, die_by};
 pub use spawn::Command;
 
 use signals::{Arrivals, Disposition, Mask};

@@ -235,15 +235,6 @@ fn act(number: c_int, action: &Action, before: &mut Action) {
     };
 }
 
-/// Undoes what Python does to signals when it starts and exec would pass on: ignoring SIGPIPE and
-/// SIGXFSZ. Safe after fork.
-pub fn undo_pythons() {
-    for number in [libc::SIGPIPE, libc::SIGXFSZ] {
-        // SAFETY: the default disposition runs no code of this process.
-        unsafe { libc::signal(number, libc::SIG_DFL) };
-    }
-}
-
 /// Stops this process by a signal that stops, whatever it does otherwise. Returns when the process
 /// goes on, or at once where the kernel does not stop it (its process group is an orphan).
 pub fn stop_by(number: c_int) {

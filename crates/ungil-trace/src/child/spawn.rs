@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 
 use libc::{c_int, pid_t};
+use ungil_control::signals::restore_signals;
 
 use super::signals::{self, Mask};
 
@@ -95,7 +96,7 @@ fn become_program(
     environment: &[*const c_char],
     start: Start,
 ) -> c_int {
-    signals::undo_pythons();
+    restore_signals();
     if start.ignores_children {
         // SAFETY: ignoring runs no code of this process.
         unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };

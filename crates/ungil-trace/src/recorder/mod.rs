@@ -19,7 +19,6 @@ mod watch;
 use crate::analysis::Analysis;
 use crate::child::block_all;
 use crate::clock::{self, Reading, now_ns};
-use crate::interpreter::{self, Hookable};
 use crate::perfetto::{Incomplete, Overwrite, Writer};
 use crate::record::{NOTHING_RECORDED, ProcessId, Record, ThreadId};
 use crate::report::Report;
@@ -39,6 +38,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use times::Times;
+use ungil_control::hookable::{self, Hookable};
 use watch::Watch;
 
 /// Between two rounds, as long as no ring fills up.
@@ -409,7 +409,7 @@ impl Recording {
 
     fn why_nothing(&self) -> String {
         let program = self.executable.display();
-        match interpreter::hookable(&self.executable) {
+        match hookable::program(&self.executable) {
             Hookable::No(why) => why,
             Hookable::NotPython { preloadable: true } => {
                 format!(

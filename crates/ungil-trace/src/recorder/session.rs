@@ -4,7 +4,6 @@
 //! recorder that was killed ([`super::leftover`]).
 
 use crate::lock::try_lock;
-use crate::preload;
 use std::env;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{self, File};
@@ -12,6 +11,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use ungil_control::preload;
 use ungil_core::tick::Tick;
 
 /// Free space below which a place is not used: a container's default is 64 MiB.

@@ -10,8 +10,8 @@
 
 use super::queues::{Locks, Posted, Queue};
 use super::workload::{Act, Hold, Outcome, Sliced, Step, Then, Thread, Wait, Workload};
+use crate::atomic::AtomicU32;
 use crate::schedule::{Account, Answer, Host, Line, Settings, Slice, Waker};
-use crate::sync::AtomicU32;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::cell::{Cell, RefCell};
 use std::ptr::null;

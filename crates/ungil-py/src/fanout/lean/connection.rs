@@ -1,119 +1,34 @@
 //! `Connection`: a stream socket, read and written by coroutines.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
-use ungil_fanout::reactor::Direction;
+use ungil_fanout::lean::stream::Stream;
+use ungil_fanout::lean::until::Until;
 
-use super::connecting::{Place, belongs, os_error};
-use super::hand::Want;
+use super::connecting::{Place, os_error};
 use super::operation::{Kind, Operation};
-use super::socket;
-use super::transfer::{Read, Until, Write};
-use super::unread::Unread;
-
-/// Whether the system lets what is written wait for the answer to what was written before.
-enum Nagle {
-    /// There is nothing before. Most connections are written to once, and need no system call.
-    Idle,
-    On,
-    Off,
-}
+use super::transfer::{Read, Write};
 
 /// A stream to another program. One item reads it at a time, and one writes it.
 #[pyclass(weakref, module = "ungil.fanout")]
 pub struct Connection {
-    socket: Option<OwnedFd>,
+    pub stream: Stream,
     pub place: Place,
-    pub unread: Unread,
-    /// The loop that has it in its reactor, or 0.
-    kept_by: u64,
-    /// Somebody waits to read, or to write.
-    is_read: bool,
-    is_written: bool,
-    /// Closed by the user; the socket stays until nobody waits for it.
-    is_closed: bool,
-    nagle: Nagle,
 }
 
 impl Connection {
-    pub fn new(socket: OwnedFd, kept_by: u64, is_internet: bool, place: Place) -> Self {
-        Self {
-            socket: Some(socket),
-            place,
-            unread: Unread::default(),
-            kept_by,
-            is_read: false,
-            is_written: false,
-            is_closed: false,
-            nagle: if is_internet { Nagle::Idle } else { Nagle::Off },
-        }
-    }
-
-    /// The descriptor, as long as the user has not closed it.
-    pub fn fd(&self) -> PyResult<RawFd> {
-        match &self.socket {
-            Some(socket) if !self.is_closed => Ok(socket.as_raw_fd()),
-            _ => Err(os_error(libc::EBADF, &self.place)),
-        }
+    pub fn new(stream: Stream, place: Place) -> Self {
+        Self { stream, place }
     }
 
     /// The exception for what the system says.
     pub fn error(&self, error: &io::Error) -> PyErr {
         os_error(error.raw_os_error().unwrap_or(libc::EIO), &self.place)
-    }
-
-    /// Whether somebody waits for it.
-    pub fn is_waited_for(&mut self, direction: Direction) -> &mut bool {
-        match direction {
-            Direction::Read => &mut self.is_read,
-            Direction::Write => &mut self.is_written,
-        }
-    }
-
-    /// Whoever waited for it does so no more.
-    pub fn is_left(&mut self, direction: Direction) {
-        *self.is_waited_for(direction) = false;
-        if self.is_closed {
-            self.release();
-        }
-    }
-
-    /// Whether no loop has it in its reactor.
-    pub fn is_new(&self) -> bool {
-        self.kept_by == 0
-    }
-
-    /// To wait until it is ready.
-    pub fn want(&mut self, direction: Direction) -> PyResult<Want> {
-        Ok(Want::Ready { fd: self.fd()?, direction, belongs: belongs(&mut self.kept_by) })
-    }
-
-    /// Sends what goes now; says how much of `bytes` that was.
-    pub fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Ok(fd) = self.fd() else { return Err(io::Error::from_raw_os_error(libc::EBADF)) };
-        match self.nagle {
-            Nagle::Idle => self.nagle = Nagle::On,
-            Nagle::On => {
-                socket::without_delay(fd);
-                self.nagle = Nagle::Off;
-            }
-            Nagle::Off => {}
-        }
-        socket::send(fd, bytes)
-    }
-
-    /// Closes the socket if nobody waits for it, and else wakes those who do.
-    fn release(&mut self) {
-        if !self.is_read && !self.is_written {
-            self.socket = None;
-        } else if let Some(socket) = &self.socket {
-            socket::shut_down(socket.as_raw_fd());
-        }
     }
 }
 
@@ -168,19 +83,18 @@ impl Connection {
 
     /// Closes the connection. Whoever waits for it gets an OSError.
     pub fn close(&mut self) {
-        self.is_closed = true;
-        self.release();
+        self.stream.close();
     }
 
     /// Whether it was closed on this side.
     #[getter]
     fn closed(&self) -> bool {
-        self.is_closed
+        self.stream.is_closed()
     }
 
     /// The number of its descriptor.
     fn fileno(&self) -> PyResult<RawFd> {
-        self.fd()
+        self.stream.fd().map_err(|error| self.error(&error))
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -203,7 +117,7 @@ impl Connection {
     }
 
     fn __repr__(&self) -> String {
-        let state = if self.is_closed { "closed connection" } else { "connection" };
+        let state = if self.stream.is_closed() { "closed connection" } else { "connection" };
         format!("<{state} to {}>", self.place)
     }
 }

@@ -5,12 +5,14 @@
 //! so they are looked up by name, and a Python without them is refused in a sentence. The
 //! alternative, `contextvars.Context.run`, costs a call of Python for each step.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::c_int;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+
+use crate::loader;
 
 struct Functions {
     copy_current: unsafe extern "C" fn() -> *mut PyObject,
@@ -22,41 +24,26 @@ struct Functions {
 static FUNCTIONS: PyOnceLock<Functions> = PyOnceLock::new();
 
 fn functions(py: Python<'_>) -> PyResult<&'static Functions> {
-    FUNCTIONS.get_or_try_init(py, || {
-        // SAFETY: CPython has declared them so since 3.7.
-        unsafe {
-            Ok(Functions {
-                copy_current: std::mem::transmute::<
-                    *mut c_void,
-                    unsafe extern "C" fn() -> *mut PyObject,
-                >(symbol(c"PyContext_CopyCurrent")?),
-                copy: std::mem::transmute::<
-                    *mut c_void,
-                    unsafe extern "C" fn(*mut PyObject) -> *mut PyObject,
-                >(symbol(c"PyContext_Copy")?),
-                enter: std::mem::transmute::<
-                    *mut c_void,
-                    unsafe extern "C" fn(*mut PyObject) -> c_int,
-                >(symbol(c"PyContext_Enter")?),
-                exit: std::mem::transmute::<
-                    *mut c_void,
-                    unsafe extern "C" fn(*mut PyObject) -> c_int,
-                >(symbol(c"PyContext_Exit")?),
+    macro_rules! function {
+        ($name:literal) => {{
+            // SAFETY: CPython has declared it so since 3.7, and is never unloaded.
+            let found = unsafe { loader::function(libc::RTLD_DEFAULT, $name) };
+            found.ok_or_else(|| {
+                let name = $name.to_string_lossy();
+                PyImportError::new_err(format!(
+                    "this Python has no {name}, which mode=\"lean\" needs: use mode=\"asyncio\""
+                ))
             })
-        }
-    })
-}
-
-fn symbol(name: &CStr) -> PyResult<*mut c_void> {
-    // SAFETY: a name that ends with a zero.
-    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-    if found.is_null() {
-        let name = name.to_string_lossy();
-        return Err(PyImportError::new_err(format!(
-            "this Python has no {name}, which mode=\"lean\" needs: use mode=\"asyncio\""
-        )));
+        }};
     }
-    Ok(found)
+    FUNCTIONS.get_or_try_init(py, || {
+        Ok(Functions {
+            copy_current: function!(c"PyContext_CopyCurrent")?,
+            copy: function!(c"PyContext_Copy")?,
+            enter: function!(c"PyContext_Enter")?,
+            exit: function!(c"PyContext_Exit")?,
+        })
+    })
 }
 
 /// The context variables that items start with.
@@ -69,19 +56,19 @@ impl Contexts {
     /// Those of the caller, as they are now.
     pub fn of_caller(py: Python<'_>) -> PyResult<Self> {
         let functions = functions(py)?;
-        // SAFETY: gives a new reference or null with an exception.
-        let first =
-            unsafe { Bound::from_owned_ptr_or_err(py, (functions.copy_current)())?.unbind() };
-        Ok(Self { functions, first })
+        // SAFETY: the thread is attached.
+        let first = unsafe { (functions.copy_current)() };
+        // SAFETY: a new reference, or null with an exception.
+        let first = unsafe { Bound::from_owned_ptr_or_err(py, first)? };
+        Ok(Self { functions, first: first.unbind() })
     }
 
     /// A copy for one item.
     pub fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        // SAFETY: a context; gives a new reference or null with an exception.
-        unsafe {
-            let copy = (self.functions.copy)(self.first.as_ptr());
-            Ok(Bound::from_owned_ptr_or_err(py, copy)?.unbind())
-        }
+        // SAFETY: a reference to a context.
+        let copy = unsafe { (self.functions.copy)(self.first.as_ptr()) };
+        // SAFETY: a new reference, or null with an exception.
+        Ok(unsafe { Bound::from_owned_ptr_or_err(py, copy)? }.unbind())
     }
 
     /// Does something with the variables of this context.

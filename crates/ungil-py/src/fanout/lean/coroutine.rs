@@ -2,8 +2,9 @@
 
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
+use ungil_fanout::lean::{Want, hand};
 
-use super::hand::{self, Want};
+use super::asked::is_asked;
 use crate::fanout::coroutine;
 pub use crate::fanout::coroutine::{iterator, name};
 
@@ -36,7 +37,7 @@ fn understood(py: Python<'_>, step: coroutine::Step) -> Step {
         coroutine::Step::Returned(value) => Step::Returned(value),
         coroutine::Step::Raised(error) => Step::Raised(error),
         coroutine::Step::Yielded(object) => match hand::take() {
-            Some(want) if hand::is_asked(object.bind(py)) => Step::Asked(want),
+            Some(want) if is_asked(object.bind(py)) => Step::Asked(want),
             _ if object.is_none(py) => Step::Passed,
             _ => Step::Foreign(object),
         },

@@ -1,23 +1,21 @@
 //! `Operation`: what a primitive returns, and `await` takes.
 
+use std::sync::Arc;
+
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use ungil_fanout::reactor::Direction;
+use pyo3::types::{PyCFunction, PyDict, PyTuple};
+use ungil_fanout::lean::resolver::Lookup;
+use ungil_fanout::lean::{Direction, Want, hand};
 
+use super::asked::ask;
 use super::connecting::Connect;
-use super::hand::{self, Want};
-use super::resolver;
 use super::transfer::{Read, Write};
-use crate::fanout::clock::seconds;
+use crate::clock::seconds;
 
-/// How far an operation has come.
-pub enum Progress {
-    /// To its end, with this value.
-    Done(Py<PyAny>),
-    /// It goes on when this has happened. To be asked earlier is legal.
-    Wait(Want),
-}
+/// How far an operation has come, whose values are Python's.
+pub type Progress = ungil_fanout::lean::Progress<Py<PyAny>>;
 
 /// What an operation does.
 pub enum Kind {
@@ -124,7 +122,7 @@ impl Operation {
 
     fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         match self.advance_in_turn(py)? {
-            Progress::Wait(want) => hand::ask(py, want).map(Some),
+            Progress::Wait(want) => ask(py, want).map(Some),
             Progress::Done(value) if value.is_none(py) => Ok(None),
             Progress::Done(value) => Err(PyStopIteration::new_err((value,))),
         }
@@ -166,7 +164,15 @@ impl Operation {
                 };
                 (Some(name), fd.into_pyobject(py)?.into_any())
             }
-            Progress::Wait(Want::Lookup(lookup)) => (Some("call"), resolver::function(py, lookup)?),
+            Progress::Wait(Want::Lookup(lookup)) => (Some("call"), function(py, lookup)?),
         })
     }
+}
+
+/// A lookup as a function of Python, for the threads of another event loop.
+fn function(py: Python<'_>, lookup: Arc<Lookup>) -> PyResult<Bound<'_, PyAny>> {
+    let run = move |arguments: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
+        arguments.py().detach(|| lookup.run());
+    };
+    Ok(PyCFunction::new_closure(py, None, None, run)?.into_any())
 }

@@ -1,6 +1,5 @@
 //! `Lean`: the loop.
 
-use std::collections::VecDeque;
 use std::mem;
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,17 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
-use ungil_fanout::timers::Timers;
+use ungil_fanout::lean::EventLoop;
+use ungil_fanout::lean::hand::{self, Driving};
+use ungil_fanout::lean::lag::Lag;
 
 use super::asyncgens::Generators;
 use super::context::Contexts;
 use super::ending::Why;
-use super::hand::{self, Driving};
-use super::lag::Lag;
 use super::steps::GRACE;
-use super::tasks::Tasks;
-use super::waits::Waits;
-use crate::fanout::clock::now;
+use super::task::Task;
+use crate::clock::{nanoseconds, now};
 use crate::fanout::dispatcher::Dispatcher;
 
 /// How long items begin before those that run have a turn.
@@ -40,20 +38,12 @@ pub struct Lean {
     pub(super) timeout: Option<u64>,
     pub(super) contexts: Contexts,
     pub(super) generators: Generators,
-    pub(super) tasks: Tasks,
-    /// Those that go on in the next round.
-    pub(super) ready: VecDeque<u64>,
-    pub(super) waits: Waits,
-    /// When tasks have to end, by the key that they began with. All have equally long, so this is a
-    /// queue.
-    pub(super) timeouts: Timers,
-    /// When it was last looked which descriptors are ready.
-    looked: u64,
+    pub(super) tasks: EventLoop<Task>,
     /// What ends the fan-out.
     pub(super) raised: Option<PyErr>,
     /// How many have ended since the caller last had a look.
     pub(super) ended: usize,
-    pub(super) lag: Lag,
+    lag: Lag,
 }
 
 impl Lean {
@@ -74,24 +64,25 @@ impl Lean {
             let may_start_more = self.start(py)?;
             self.go_on(py)?;
             // What happened at the beginning of the round is seen now.
-            self.lag.note(self.dispatcher.get(), begun, now());
             let dispatcher = self.dispatcher.get();
+            if let Some(lag) = self.lag.note(begun, now()) {
+                dispatcher.late(lag);
+            }
             if !may_start_more && dispatcher.in_the_dark() && self.tasks.all_sleep() {
                 dispatcher.asleep();
                 continue;
             }
-            let is_busy = may_start_more || !self.ready.is_empty();
+            let is_busy = may_start_more || self.tasks.ready() > 0;
             if self.ended >= MANY || (!is_busy && dispatcher.is_ready()) {
                 return Ok(());
             }
             if is_busy {
                 begun = now();
-                self.waits.look(&mut self.ready)?;
-                self.looked = now();
+                self.look()?;
                 continue;
             }
             let until = dispatcher.pauses_until(now());
-            if until.is_none() && self.tasks.len() == 0 {
+            if until.is_none() && self.tasks.is_empty() {
                 return Ok(());
             }
             self.wait(py, until)?;
@@ -124,20 +115,19 @@ impl Lean {
     /// Lets those go on whose wait is over.
     fn go_on(&mut self, py: Python<'_>) -> PyResult<()> {
         let time = now();
-        while let Some(key) = self.waits.due(time) {
+        while let Some(key) = self.tasks.due(time) {
             self.resume(py, key)?;
         }
         for generator in self.generators.take() {
             self.close_generator(py, &generator)?;
         }
         // Those that get ready meanwhile have their turn in the next round.
-        for _ in 0..self.ready.len() {
-            let Some(key) = self.ready.pop_front() else { break };
+        for _ in 0..self.tasks.ready() {
+            let Some(key) = self.tasks.next_ready() else { break };
             self.resume(py, key)?;
         }
-        // After those, and no later than descriptors were looked at: a loop that comes late ends
-        // nobody who has only waited for it.
-        while let Some(birth) = self.timeouts.pop(self.looked) {
+        // After those: who has come to its end in this round has done so in time.
+        while let Some(birth) = self.tasks.over_time() {
             self.is_over_time(py, birth, time);
         }
         match self.raised.take() {
@@ -146,10 +136,25 @@ impl Lean {
         }
     }
 
+    /// Looks who has become ready.
+    fn look(&mut self) -> PyResult<()> {
+        self.tasks.look()?;
+        self.tasks.looked(now());
+        Ok(())
+    }
+
+    /// Waits until somebody is ready, or until this time; at times for nothing. Others may have the
+    /// GIL meanwhile.
     fn wait(&mut self, py: Python<'_>, until: Option<u64>) -> PyResult<()> {
-        let until = [until, self.waits.next(), self.timeouts.next()].into_iter().flatten().min();
-        self.waits.wait(py, until, &mut self.ready)?;
-        self.looked = now();
+        let time = now();
+        let until = self.tasks.rest(until, time);
+        if until > time {
+            py.detach(|| self.tasks.wait(until, time))?;
+            py.check_signals()?;
+        } else {
+            self.tasks.look()?;
+        }
+        self.tasks.looked(now());
         self.check_process()
     }
 
@@ -159,18 +164,17 @@ impl Lean {
         let _watched = generators.watch(py)?;
         for birth in self.tasks.births() {
             // What closes a generator is cleaning up already.
-            if self.tasks.born(birth).is_some_and(|(_, task)| !task.is_closing) {
+            if self.tasks.born(birth).is_some_and(|task| !task.is_closing) {
                 self.cancel(py, birth, Why::Closed);
             }
         }
         let end = now() + GRACE;
-        while !(self.tasks.len() == 0 && self.generators.is_empty()) && now() < end {
+        while !(self.tasks.is_empty() && self.generators.is_empty()) && now() < end {
             self.go_on(py)?;
-            if self.ready.is_empty() && self.tasks.len() > 0 {
+            if self.tasks.ready() == 0 && !self.tasks.is_empty() {
                 self.wait(py, Some(end))?;
             } else {
-                self.waits.look(&mut self.ready)?;
-                self.looked = now();
+                self.look()?;
             }
         }
         Ok(())
@@ -191,25 +195,15 @@ impl Lean {
         dispatcher: Py<Dispatcher>,
         timeout: Option<f64>,
     ) -> PyResult<Self> {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "they saturate"
-        )]
-        let timeout = timeout.map(|seconds| (seconds * 1e9) as u64);
         Ok(Self {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             process: process::id(),
             function,
             dispatcher,
-            timeout,
+            timeout: timeout.map(nanoseconds),
             contexts: Contexts::of_caller(py)?,
             generators: Generators::default(),
-            tasks: Tasks::default(),
-            ready: VecDeque::new(),
-            waits: Waits::default(),
-            timeouts: Timers::new(),
-            looked: 0,
+            tasks: EventLoop::default(),
             raised: None,
             ended: 0,
             lag: Lag::default(),
@@ -228,16 +222,12 @@ impl Lean {
         if this.check_process().is_err() {
             // To end them would say goodbye to peers in the name of the parent, whose threads may
             // have held locks when it forked.
-            mem::forget(this.tasks.drain());
-            mem::forget(mem::take(&mut this.waits));
+            mem::forget(mem::take(&mut this.tasks));
             return Ok(());
         }
-        let nothing_is_left = this.tasks.len() == 0 && this.generators.is_empty();
+        let nothing_is_left = this.tasks.is_empty() && this.generators.is_empty();
         let cancelled = if nothing_is_left { Ok(()) } else { this.cancel_all(py) };
-        let left = this.tasks.drain();
-        this.ready.clear();
-        this.timeouts = Timers::new();
-        this.waits = Waits::default();
+        let left = this.tasks.close();
         // What ends with them may come here.
         drop(this);
         drop(left);
@@ -248,11 +238,11 @@ impl Lean {
         visit.call(&self.function)?;
         visit.call(&self.dispatcher)?;
         visit.call(self.contexts.first())?;
-        self.tasks.traverse(&visit)
+        self.tasks.tasks().try_for_each(|task| task.traverse(&visit))
     }
 
     fn __clear__(&mut self) {
-        let tasks = self.tasks.drain();
+        let tasks = self.tasks.close();
         drop(tasks);
     }
 }

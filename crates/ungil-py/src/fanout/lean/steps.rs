@@ -1,16 +1,14 @@
 //! The steps of one item: it begins, goes on, ends or is ended.
 
-use std::mem;
-
-use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
+use ungil_fanout::lean::{Refused, Waiting};
 
 use super::coroutine::{self, Step};
 use super::ending::{self, Cancelled, End, Why};
 use super::run::Lean;
-use super::tasks::Task;
-use super::waits::Waiting;
-use crate::fanout::clock::{now, seconds};
+use super::task::Task;
+use crate::clock::{now, seconds};
 use crate::fanout::outcome::Outcome;
 
 /// How long a coroutine that was cancelled may take to end, before it is left to itself.
@@ -33,17 +31,16 @@ impl Lean {
             Ok((iterator, step)) => {
                 let birth = self.tasks.place();
                 if let Some(timeout) = self.timeout {
-                    self.timeouts.add(outcome.get().started_at().saturating_add(timeout), birth);
+                    let deadline = outcome.get().started_at().saturating_add(timeout);
+                    self.tasks.limit_time(birth, deadline);
                 }
                 let task = Task {
                     iterator,
                     context,
                     outcome: Some(outcome),
-                    waiting: Waiting::Nothing,
                     pending: None,
                     cancelled: None,
                     is_closing: false,
-                    birth,
                 };
                 self.stepped(py, birth, task, step, time);
             }
@@ -72,15 +69,11 @@ impl Lean {
         step: Step,
         time: u64,
     ) {
-        let next = self.tasks.next_key(key);
-        task.waiting = match step {
-            Step::Asked(want) => match self.waits.begin(want, next, time) {
-                Ok(waiting) => waiting,
-                Err(error) => {
-                    task.pending = Some(error.into_value(py));
-                    Waiting::Nothing
-                }
-            },
+        let waiting = match step {
+            Step::Asked(want) => self.tasks.wait_for(want, key, time).unwrap_or_else(|refused| {
+                task.pending = Some(raised(refused).into_value(py));
+                Waiting::Nothing
+            }),
             Step::Passed => Waiting::Nothing,
             Step::Foreign(yielded) => {
                 let name = coroutine::name(self.function.bind(py));
@@ -90,18 +83,11 @@ impl Lean {
             Step::Returned(value) => return self.end(py, key, task, Ok(value), time),
             Step::Raised(error) => return self.end(py, key, task, Err(error), time),
         };
-        if let Waiting::Nothing = task.waiting {
-            self.ready.push_back(next);
-        }
-        self.tasks.put(key, task);
+        self.tasks.pause(key, task, waiting);
     }
 
     pub(super) fn end(&mut self, py: Python<'_>, key: u64, task: Task, end: End, time: u64) {
-        self.tasks.release(key);
-        if self.timeout.is_some() {
-            let tasks = &self.tasks;
-            self.timeouts.forget(|birth| tasks.is_running(birth));
-        }
+        self.tasks.end(key);
         match (task.outcome, end) {
             (Some(outcome), end) => self.finish(py, outcome, task.cancelled, end, time),
             // It goes on unwatched, or closes a generator.
@@ -145,10 +131,10 @@ impl Lean {
 
     /// A task has taken too long: the first time it is cancelled, the second time given up.
     pub(super) fn is_over_time(&mut self, py: Python<'_>, birth: u64, time: u64) {
-        let Some((_, task)) = self.tasks.born(birth) else { return };
+        let Some(task) = self.tasks.born(birth) else { return };
         match task.cancelled {
             None => {
-                self.timeouts.add(time + GRACE, birth);
+                self.tasks.limit_time(birth, time + GRACE);
                 self.cancel(py, birth, Why::TimedOut);
                 return;
             }
@@ -163,13 +149,9 @@ impl Lean {
 
     /// Raises [`Cancelled`] where a task waits.
     pub(super) fn cancel(&mut self, py: Python<'_>, birth: u64, why: Why) {
-        let Some((key, task)) = self.tasks.born(birth) else { return };
+        let Some(task) = self.tasks.interrupt(birth) else { return };
         task.cancelled = Some(why);
         task.pending = Some(ending::cancellation(py));
-        let waiting = mem::replace(&mut task.waiting, Waiting::Nothing);
-        let tasks = &self.tasks;
-        self.waits.end(waiting, key, |key| tasks.is_current(key));
-        self.ready.push_back(key);
     }
 
     pub(super) fn close_generator(
@@ -178,19 +160,24 @@ impl Lean {
         generator: &Py<PyAny>,
     ) -> PyResult<()> {
         let closing = generator.call_method0(py, "aclose")?;
-        let birth = self.tasks.place();
         let task = Task {
             iterator: closing,
             context: self.contexts.copy(py)?,
             outcome: None,
-            waiting: Waiting::Nothing,
             pending: None,
             cancelled: None,
             is_closing: true,
-            birth,
         };
-        self.ready.push_back(self.tasks.next_key(birth));
-        self.tasks.put(birth, task);
+        let birth = self.tasks.place();
+        self.tasks.pause(birth, task, Waiting::Nothing);
         Ok(())
+    }
+}
+
+/// What is raised in a coroutine that cannot wait for what it wants.
+fn raised(refused: Refused) -> PyErr {
+    match refused {
+        Refused::Io(error) => error.into(),
+        busy => PyRuntimeError::new_err(busy.to_string()),
     }
 }

@@ -4,10 +4,10 @@ use std::os::fd::RawFd;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use ungil_fanout::reactor::Direction;
+use ungil_fanout::lean::{Belongs, Direction, Want};
 
-use super::hand::{Belongs, Want};
 use super::operation::Operation;
+use crate::clock::nanoseconds;
 
 /// Comes back after so many seconds; at once, but after others had their turn, if that is not more
 /// than 0.
@@ -19,9 +19,7 @@ pub fn sleep(seconds: f64) -> PyResult<Operation> {
         return Err(PyValueError::new_err("sleep(nan): not a number of seconds"));
     }
     // The conversion gives 0 for what is below it, and the greatest number for infinity.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they saturate")]
-    let nanoseconds = (seconds * 1e9) as u64;
-    Ok(Operation::wait(Want::Sleep(nanoseconds)))
+    Ok(Operation::wait(Want::Sleep(nanoseconds(seconds))))
 }
 
 /// Comes back when `file`, a descriptor or an object with `fileno()`, can be read without waiting.

@@ -156,38 +156,33 @@ fn local<T>(
     with(&mut values.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// What an attribute of a class calls: the class is one of structs, and `index` that of a field.
-///
+/// What reads an attribute of a class of structs: field `index`.
 unsafe extern "C" fn get(object: *mut ffi::PyObject, index: *mut c_void) -> *mut ffi::PyObject {
-    // SAFETY: the interpreter calls this with an instance of the class, which it keeps.
-    let object = unsafe { slots::instance::<Struct>(&object) };
-    let quick = |py: Python<'_>| {
+    let quick = |py: Python<'_>, object: &Struct| {
         let hold = object.hold()?;
         let cell = structs::glance(&hold.shared.heap, hold.at, object.hash, index.addr() + 1)?;
         recent::object(py, cell)
     };
-    let slow = |py: Python<'_>| object.get(py, index.addr()).map(Bound::into_ptr);
-    // SAFETY: this is called by the interpreter.
-    unsafe { slots::answer(ptr::null_mut(), quick, slow) }
+    let slow = |py: Python<'_>, object: &Struct| object.get(py, index.addr()).map(Bound::into_ptr);
+    // SAFETY: the interpreter calls this with an instance of the class.
+    unsafe { slots::call(object, ptr::null_mut(), quick, slow) }
 }
 
-/// As above; without a value, the attribute is to be deleted.
+/// What sets an attribute of a class of structs; without a value, it is to be deleted.
 unsafe extern "C" fn set(
     object: *mut ffi::PyObject,
     value: *mut ffi::PyObject,
     index: *mut c_void,
 ) -> c_int {
-    // SAFETY: the interpreter calls this with an instance of the class, which it keeps.
-    let object = unsafe { slots::instance::<Struct>(&object) };
-    let slow = |py: Python<'_>| {
-        // SAFETY: it keeps the value as well, if there is one.
+    let slow = |py: Python<'_>, object: &Struct| {
+        // SAFETY: null, or a value that the interpreter keeps during the call.
         match unsafe { Bound::from_borrowed_ptr_or_opt(py, value) } {
             Some(value) => object.set(index.addr(), &value).map(|()| 0),
             None => Err(object.schema.get().lasting(py, index.addr())),
         }
     };
-    // SAFETY: this is called by the interpreter.
-    unsafe { slots::answer(-1, |_| None, slow) }
+    // SAFETY: the interpreter calls this with an instance of the class.
+    unsafe { slots::call(object, -1, |_, _| None, slow) }
 }
 
 /// Adds `by` to the number in a field, in one step; the sum.

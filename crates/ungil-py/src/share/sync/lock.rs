@@ -7,7 +7,7 @@ use std::time::Instant;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyDict, PyString, PyTuple, PyType};
 use ungil_heap::monitor;
 use ungil_heap::sync::Sort;
 
@@ -134,24 +134,25 @@ unsafe extern "C" fn acquire(
     count: ffi::Py_ssize_t,
     keywords: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
-    let lock = unsafe { slots::instance::<Lock>(&object) };
-    let quick = |_: Python<'_>| {
+    let quick = |py: Python<'_>, lock: &Lock| {
         let hold = lock.place.hold().filter(|_| count == 0 && keywords.is_null())?;
-        // SAFETY: `True` is there for ever.
         monitor::acquire_at_once(&hold.shared.heap, hold.at)
-            .then(|| unsafe { ffi::Py_NewRef(ffi::Py_True()) })
+            .then(|| PyBool::new(py, true).to_owned().into_ptr())
     };
-    let slow = |py: Python<'_>| {
-        // SAFETY: as above.
+    let slow = |py: Python<'_>, _: &Lock| {
+        // SAFETY: the interpreter keeps the instance during the call.
         let lock = unsafe { Bound::from_borrowed_ptr(py, object) };
-        // SAFETY: the interpreter keeps their names during the call, if there are any.
+        // SAFETY: null, or a tuple that the interpreter keeps during the call.
         let keywords = unsafe { Bound::from_borrowed_ptr_or_opt(py, keywords) };
         let keywords = keywords.map_or_else(|| Ok(PyTuple::empty(py)), Bound::cast_into)?;
         let count = count.unsigned_abs();
         let given = |number: usize| {
-            // SAFETY: it keeps so many arguments, and behind them those with names.
-            unsafe { Bound::from_borrowed_ptr(py, *arguments.add(number)) }
+            // SAFETY: there are so many arguments, and behind them those with names.
+            let argument = unsafe { arguments.add(number) };
+            // SAFETY: the interpreter keeps the array during the call.
+            let argument = unsafe { *argument };
+            // SAFETY: it keeps the arguments as well.
+            unsafe { Bound::from_borrowed_ptr(py, argument) }
         };
         let plain: Vec<_> = once(lock).chain((0..count).map(given)).collect();
         let by_name = PyDict::new(py);
@@ -161,23 +162,19 @@ unsafe extern "C" fn acquire(
         let method = py.get_type::<Lock>().getattr(pyo3::intern!(py, "acquire"))?;
         method.call(PyTuple::new(py, plain)?, Some(&by_name)).map(Bound::into_ptr)
     };
-    // SAFETY: this is called by the interpreter.
-    unsafe { slots::answer(ptr::null_mut(), quick, slow) }
+    // SAFETY: the interpreter calls this with an instance of the class.
+    unsafe { slots::call(object, ptr::null_mut(), quick, slow) }
 }
 
 unsafe extern "C" fn release(
     object: *mut ffi::PyObject,
     _: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the interpreter calls this with an instance of the class, and keeps it.
-    let lock = unsafe { slots::instance::<Lock>(&object) };
-    let quick = |_: Python<'_>| {
+    let quick = |py: Python<'_>, lock: &Lock| {
         let hold = lock.place.hold()?;
-        // SAFETY: `None` is there for ever.
-        monitor::release_at_once(&hold.shared.heap, hold.at)
-            .then(|| unsafe { ffi::Py_NewRef(ffi::Py_None()) })
+        monitor::release_at_once(&hold.shared.heap, hold.at).then(|| py.None().into_ptr())
     };
-    let slow = |py: Python<'_>| lock.release().map(|()| py.None().into_ptr());
-    // SAFETY: this is called by the interpreter.
-    unsafe { slots::answer(ptr::null_mut(), quick, slow) }
+    let slow = |py: Python<'_>, lock: &Lock| lock.release().map(|()| py.None().into_ptr());
+    // SAFETY: the interpreter calls this with an instance of the class.
+    unsafe { slots::call(object, ptr::null_mut(), quick, slow) }
 }

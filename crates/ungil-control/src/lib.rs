@@ -1,0 +1,16 @@
+//! How a program gets a policy for its GIL: what is preloaded into one that starts, whether that
+//! can work, and the control page of one that runs. Knows no Python, and nothing of recordings.
+
+#![warn(clippy::multiple_unsafe_ops_per_block)]
+
+pub mod files;
+pub mod hookable;
+mod mapping;
+mod no_page;
+mod page;
+pub mod preload;
+pub mod signals;
+mod started;
+
+pub use no_page::NoPage;
+pub use page::Page;

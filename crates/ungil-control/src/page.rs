@@ -1,0 +1,186 @@
+//! The control page of another process: found among its mappings, checked, read and written.
+//!
+//! Nothing about the other process is trusted: not the name of the mapped file, which is opened
+//! without waiting for anything and without following a link, nor what the file contains.
+
+use std::ffi::c_void;
+use std::fs;
+use std::io;
+use std::num::ParseIntError;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
+
+use ungil_core::control_page::{CONTROL_ABI, CONTROL_BYTES, CONTROL_MAGIC, Control};
+
+use crate::mapping::Mapping;
+use crate::no_page::{self, NoPage};
+
+/// The control page of another process, mapped.
+pub struct Page {
+    start: *mut c_void,
+}
+
+impl Page {
+    /// The page of process `pid`.
+    ///
+    /// # Errors
+    /// [`NoPage::Unknown`] if there is no such process, or it is not ours to look into.
+    pub fn of(pid: u32) -> Result<Self, NoPage> {
+        let process = PathBuf::from(format!("/proc/{pid}"));
+        let maps = fs::read(process.join("maps"))?;
+        let number = number_in_its_own_namespace(&process)?;
+        let mappings: Vec<Mapping> =
+            maps.split(|&byte| byte == b'\n').filter_map(Mapping::parse).collect();
+        let mut refusal = None;
+        for mapping in mappings.iter().filter(|mapping| mapping.is_control_page()) {
+            match Self::open(&process, mapping) {
+                Ok(page) => match page.objection(number) {
+                    None => return Ok(page),
+                    Some(why) => refusal = Some(why),
+                },
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    refusal = Some(NoPage::Never(
+                        "its control page was removed, so that only root can change its policy"
+                            .into(),
+                    ));
+                }
+                Err(error) => refusal = Some(error.into()),
+            }
+        }
+        Err(refusal.unwrap_or_else(|| no_page::why(&process, &mappings)))
+    }
+
+    /// Maps what process `process` has mapped.
+    fn open(process: &Path, mapping: &Mapping<'_>) -> io::Result<Self> {
+        let file = mapping.open(process)?;
+        let facts = file.metadata()?;
+        if !facts.is_file() || facts.ino() != mapping.inode || facts.len() != CONTROL_BYTES as u64 {
+            return Err(io::Error::other("its control page is not where it should be"));
+        }
+        // SAFETY: a new mapping of a file of that size, at an address of the kernel's choice. The
+        // descriptor may be closed afterwards.
+        let start = unsafe {
+            libc::mmap(
+                null_mut(),
+                CONTROL_BYTES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self { start }) }
+    }
+
+    /// What it contains.
+    pub fn control(&self) -> &Control {
+        // SAFETY: the mapping is longer than a `Control` and aligned for everything, lives as long
+        // as `self`, and every content is a valid one, because all fields are atomic integers.
+        unsafe { &*self.start.cast() }
+    }
+
+    /// Why this is not the page of process `number`, if it is not.
+    fn objection(&self, number: u32) -> Option<NoPage> {
+        let control = self.control();
+        Some(NoPage::Never(match control.magic.load(Ordering::Acquire) {
+            0 => return Some(NoPage::NotYet("its control page is empty".into())),
+            magic if magic != CONTROL_MAGIC => "its control page is damaged".into(),
+            _ if control.abi.load(Ordering::Relaxed) != CONTROL_ABI => {
+                "it runs under another version of ungil".into()
+            }
+            _ if control.pid.load(Ordering::Relaxed) != number => {
+                "its control page is that of another process".into()
+            }
+            _ => return None,
+        }))
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `open`; no reference into it outlives `self`.
+        unsafe { libc::munmap(self.start, CONTROL_BYTES) };
+    }
+}
+
+/// How a process, maybe of a container, calls itself: the last number of `NSpid`.
+fn number_in_its_own_namespace(process: &Path) -> io::Result<u32> {
+    let status = fs::read_to_string(process.join("status"))?;
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("NSpid:"))
+        .and_then(|numbers| numbers.split_ascii_whitespace().last())
+        .ok_or_else(|| io::Error::other("the kernel does not tell its number"))?
+        .parse()
+        .map_err(|error: ParseIntError| io::Error::other(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use ungil_core::schedule::{Policy, Settings};
+
+    use super::*;
+
+    /// A page of this process as the hook makes it, under its name and mapped.
+    fn own_page(path: &Path) -> Page {
+        let file = File::options().read(true).write(true).create_new(true).open(path).unwrap();
+        file.set_len(CONTROL_BYTES as u64).unwrap();
+        // SAFETY: a new mapping of the whole file; `Page` unmaps it.
+        let start = unsafe {
+            libc::mmap(
+                null_mut(),
+                CONTROL_BYTES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        assert_ne!(start, libc::MAP_FAILED);
+        Page { start }
+    }
+
+    fn why_not(pid: u32) -> String {
+        match Page::of(pid) {
+            Ok(_) => panic!("there is a page"),
+            Err(NoPage::Never(why) | NoPage::NotYet(why)) => why,
+            Err(NoPage::Unknown(error)) => error.to_string(),
+        }
+    }
+
+    /// One test, because all threads of this process have the same mappings.
+    #[test]
+    fn a_page_is_obeyed_if_it_is_whole_and_of_this_process() {
+        let pid = std::process::id();
+        assert!(why_not(pid).contains("does not run under ungil"));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ungil-policy-test");
+        let theirs = own_page(&path);
+        assert_eq!(why_not(pid), "its control page is empty");
+        theirs.control().abi.store(CONTROL_ABI, Ordering::Relaxed);
+        theirs.control().pid.store(pid, Ordering::Relaxed);
+        theirs.control().magic.store(CONTROL_MAGIC, Ordering::Release);
+        let settings = Settings { policy: Policy::Batch, quantum_ns: 7_000_000 };
+        Page::of(pid).expect("a whole page").control().set_settings(settings);
+        assert_eq!(theirs.control().settings(), settings);
+
+        theirs.control().pid.store(pid + 1, Ordering::Relaxed);
+        assert_eq!(why_not(pid), "its control page is that of another process");
+        theirs.control().abi.store(CONTROL_ABI + 1, Ordering::Relaxed);
+        assert_eq!(why_not(pid), "it runs under another version of ungil");
+        theirs.control().magic.store(1, Ordering::Relaxed);
+        assert_eq!(why_not(pid), "its control page is damaged");
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_is_an_error_of_the_system() {
+        // No process has a number that large (PID_MAX_LIMIT is 2^22).
+        let Err(NoPage::Unknown(error)) = Page::of(1 << 23) else { panic!("nobody is there") };
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+}

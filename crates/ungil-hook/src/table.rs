@@ -1,0 +1,279 @@
+//! The table of this process: made, filled in, and given up in the child of a fork.
+
+use crate::session::Session;
+use crate::system::{current_pid, keeping_errno, last_errno, may_grow_to};
+use crate::{clock, free_threaded, gil};
+use libc::{c_int, c_void};
+use std::ffi::{CStr, CString};
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32};
+use ungil_core::schedule::{Policy, Settings};
+use ungil_core::table::{
+    ABI, Header, MAGIC, SLOTS_OFFSET, Slot, SlotState, Status, TABLE_BYTES, Table, store_bytes,
+    store_text,
+};
+
+/// Start of the table, or null.
+static TABLE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+/// Whether this process, a child after fork, has still to create its table.
+static STATE: AtomicU8 = AtomicU8::new(NOTHING);
+const NOTHING: u8 = 0;
+const FORKED: u8 = 1;
+const REGISTERING: u8 = 2;
+
+/// What this process was asked to join, for its children to join too. Read in hooked calls, which
+/// `OnceLock::get` allows: it is a load.
+static JOINED: OnceLock<Joined> = OnceLock::new();
+
+struct Joined {
+    session: &'static Session,
+    /// A copy: the interpreter's own text may be unloaded with it.
+    python: CString,
+    status: Status,
+}
+
+/// Joins `session`: creates the table of this process, and of every child it forks.
+///
+/// It allocates, and is called once: not in a hooked call.
+pub fn record(session: &'static Session, python: &CStr, status: Status) {
+    if JOINED.set(Joined { session, python: python.to_owned(), status }).is_ok() {
+        if let Some(tick) = session.tick {
+            clock::use_counter(tick);
+        }
+        register();
+    }
+}
+
+/// Keeps the same table in anonymous memory, for this process's own counters. `false` without
+/// memory. A child after fork has to ask again.
+pub fn count_only(python: &CStr) -> bool {
+    let Some(start) = map(-1, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) else { return false };
+    publish(start, python, Status::Hooked, false);
+    true
+}
+
+/// The table, if there is one.
+#[inline]
+pub fn own() -> Option<Table<'static>> {
+    let start = TABLE.load(Acquire);
+    // SAFETY: a published table stays mapped until a fork's child drops it, when no thread but
+    // the calling one exists there, and that one forgets it.
+    (!start.is_null()).then(|| unsafe { Table::at(start) })
+}
+
+/// Start of the table, or null.
+pub fn address() -> *const u8 {
+    TABLE.load(Acquire)
+}
+
+/// Whether this process has a table, or is about to get one.
+#[inline]
+pub fn is_recorded() -> bool {
+    !TABLE.load(Relaxed).is_null() || STATE.load(Relaxed) != NOTHING
+}
+
+/// The table, which a child creates at its first use of the GIL.
+pub fn own_or_register() -> Option<Table<'static>> {
+    if STATE.compare_exchange(FORKED, REGISTERING, AcqRel, Relaxed).is_ok() {
+        register();
+        STATE.store(NOTHING, Release);
+    }
+    own()
+}
+
+/// Puts memory behind a part of the table, so that touching it cannot raise SIGBUS when the file
+/// system is full.
+pub fn commit(address: *const u8, bytes: usize) -> bool {
+    let page = 4096;
+    let start = address as usize & !(page - 1);
+    let end = (address as usize + bytes).next_multiple_of(page);
+    let populate = || {
+        // SAFETY: the range lies inside the table's mapping, which is writable.
+        unsafe { libc::madvise(start as *mut c_void, end - start, libc::MADV_POPULATE_WRITE) }
+    };
+    keeping_errno(|| populate() == 0 || (last_errno() == libc::EINVAL && allocate(start, end)))
+}
+
+/// Before Linux 5.14: allocates the part of the file itself.
+#[cold]
+fn allocate(start: usize, end: usize) -> bool {
+    let Some(joined) = JOINED.get() else {
+        return true; // Anonymous memory needs no promise.
+    };
+    let number = FILE_NUMBER.load(Relaxed);
+    let Some(file) = joined.session.open_table(current_pid(), number, libc::O_RDWR) else {
+        return false;
+    };
+    let offset = start - address() as usize;
+    // SAFETY: takes integers.
+    let done = unsafe { libc::fallocate(file, 0, offset_of(offset), offset_of(end - start)) } == 0;
+    // SAFETY: `file` was just opened here.
+    let closed = unsafe { libc::close(file) } == 0;
+    done && closed
+}
+
+/// Keeps the policy and the quantum that a thread waits under.
+pub fn saw_settings(settings: Settings) {
+    if let Some(table) = own() {
+        table.header().policy.store(settings.policy as u32, Relaxed);
+        table.header().switch_interval_ns.store(settings.quantum_ns, Relaxed);
+    }
+}
+
+/// Keeps the time from the beginning of a wait to the deadline that the waiter gave: the switch
+/// interval. Up to 3.7 deadlines are times of day and say nothing here.
+pub fn saw_deadline(ns: u64) {
+    const LONGEST_NS: u64 = 3_600_000_000_000;
+    if ns < LONGEST_NS
+        && let Some(table) = own()
+    {
+        table.header().policy.store(Policy::Stock as u32, Relaxed);
+        table.header().switch_interval_ns.store(ns, Relaxed);
+    }
+}
+
+/// A thread has ended: its slot goes to the recorder, or its counters to the sum.
+pub fn slot_ended(slot: &Slot) {
+    let Some(table) = own() else { return };
+    if table.header().recording.load(Relaxed) != 0 {
+        slot.end();
+        return;
+    }
+    for (sum, own) in table.header().ended.fields().into_iter().zip(slot.counters.fields()) {
+        sum.fetch_add(own.load(Relaxed), Relaxed);
+    }
+    slot.free();
+}
+
+/// Notes the last CPU times of the threads that are still there, and that the process ends.
+pub fn end() {
+    // A child of vfork whose exec failed ends with the memory, and the table, of its parent.
+    let is_ours = |table: &Table| table.header().pid.load(Relaxed) == current_pid();
+    let Some(table) = own().filter(is_ours) else { return };
+    for slot in table.used_slots().iter().filter(|slot| slot.state() == Some(SlotState::Live)) {
+        // The clock of another thread of this process, as pthread_getcpuclockid computes it.
+        let tid = slot.tid.load(Relaxed).cast_signed();
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `time` is valid for writing; a thread that is gone is reported as an error.
+        if unsafe { libc::clock_gettime((!tid << 3) | 6, &raw mut time) } == 0 {
+            slot.counters.cpu_ns.store(clock::timespec_ns(&time), Relaxed);
+        }
+    }
+    table.header().ended_ticks.store(clock::now_ticks(), Release);
+}
+
+/// Gives up the parent's table, in the child of a fork, which has one thread. That one forgets its
+/// slot next.
+pub fn leave_to_parent() {
+    let parents = TABLE.swap(null_mut(), AcqRel);
+    if !parents.is_null() {
+        // SAFETY: the mapping is TABLE_BYTES long, and nothing in the child refers to it any
+        // more: the only thread forgets its slot next.
+        unsafe { libc::munmap(parents.cast(), TABLE_BYTES) };
+    }
+}
+
+/// From now on the child of a fork makes a table of its own, if children are recorded.
+pub fn begin_anew() {
+    let follow = JOINED.get().is_some_and(|joined| joined.session.follow_children);
+    STATE.store(if follow { FORKED } else { NOTHING }, Release);
+}
+
+/// How many images this process id has had, this one included, less one.
+static FILE_NUMBER: AtomicU32 = AtomicU32::new(0);
+
+/// Creates this process's table in the session directory. Without one nothing is recorded.
+fn register() {
+    let Some(Joined { session, python, status }) = JOINED.get() else { return };
+    let pid = current_pid();
+    let create =
+        |number| session.open_table(pid, number, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL);
+    // exec keeps the process id, so a number tells the images apart.
+    let mut number = 0;
+    let file = loop {
+        match create(number) {
+            Some(file) => break file,
+            None if last_errno() == libc::EEXIST => number += 1,
+            None => return,
+        }
+    };
+    FILE_NUMBER.store(number, Relaxed);
+    if may_grow_to(TABLE_BYTES)
+        // SAFETY: `file` was just created here.
+        && unsafe { libc::ftruncate(file, offset_of(TABLE_BYTES)) } == 0
+        // SAFETY: as above.
+        && unsafe { libc::fallocate(file, 0, 0, offset_of(SLOTS_OFFSET)) } == 0
+        && let Some(start) = map(file, libc::MAP_SHARED)
+    {
+        publish(start, python, *status, true);
+    }
+    // SAFETY: the mapping keeps the file; the program must not find a descriptor it never opened.
+    unsafe { libc::close(file) };
+}
+
+/// An offset in a table, as the system calls want it.
+fn offset_of(bytes: usize) -> libc::off_t {
+    bytes.cast_signed() as libc::off_t
+}
+
+fn map(file: c_int, kind: c_int) -> Option<*mut u8> {
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let start = unsafe {
+        libc::mmap(
+            null_mut(),
+            TABLE_BYTES,
+            libc::PROT_READ | libc::PROT_WRITE,
+            kind | libc::MAP_NORESERVE,
+            file,
+            0,
+        )
+    };
+    if start == libc::MAP_FAILED {
+        return None;
+    }
+    // SAFETY: the mapping that was just made. A core dump of the program need not hold it.
+    unsafe { libc::madvise(start, TABLE_BYTES, libc::MADV_DONTDUMP) };
+    Some(start.cast())
+}
+
+/// Fills in the header of a fresh table and makes it this process's.
+fn publish(start: *mut u8, python: &CStr, status: Status, recording: bool) {
+    // SAFETY: `map` made the mapping, page-aligned, of TABLE_BYTES, full of zeroes.
+    let table = unsafe { Table::at(start) };
+    let header = table.header();
+    header.abi.store(ABI, Relaxed);
+    header.pid.store(current_pid(), Relaxed);
+    // SAFETY: getppid has no preconditions.
+    header.parent_pid.store(unsafe { libc::getppid() }.cast_unsigned(), Relaxed);
+    header.status.store(status as u32, Relaxed);
+    header.recording.store(u32::from(recording), Relaxed);
+    header.clock.store(clock::clock() as u32, Relaxed);
+    header.set_tick(clock::tick());
+    header.started_ticks.store(clock::now_ticks(), Relaxed);
+    store_text(&header.python, python.to_bytes());
+    store_command(header);
+    gil::tell(header);
+    free_threaded::tell(header);
+    header.magic.store(MAGIC, Release);
+    TABLE.store(start, Release);
+}
+
+/// Notes the beginning of this process's command line.
+fn store_command(header: &Header) {
+    let mut command = [0u8; 2048];
+    // SAFETY: the name is NUL-terminated.
+    let file =
+        unsafe { libc::open(c"/proc/self/cmdline".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if file < 0 {
+        return;
+    }
+    // SAFETY: `command` is valid for writing that many bytes.
+    let length = unsafe { libc::read(file, command.as_mut_ptr().cast(), command.len()) };
+    // SAFETY: `file` was just opened here.
+    unsafe { libc::close(file) };
+    let length = usize::try_from(length).unwrap_or(0);
+    store_bytes(&header.command, &command[..length]);
+    header.command_bytes.store(u32::try_from(length).unwrap_or(0), Relaxed);
+}
