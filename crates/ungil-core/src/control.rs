@@ -3,8 +3,8 @@
 //! The hook creates it as a file, `ungil policy PID` finds the file among the mappings of the
 //! process and writes to it.
 
+use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::schedule::{Policy, Settings};
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Size of the file.
 pub const CONTROL_BYTES: usize = 4096;

@@ -6,15 +6,15 @@
 //! every time comes in as an argument, in nanoseconds of `CLOCK_MONOTONIC` or in ticks of the clock
 //! that a table's times are of ([`tick`]).
 
-#[cfg(not(loom))]
-pub mod control;
+pub mod atomic;
 pub mod event;
 pub mod ring;
-pub mod schedule;
-pub mod sync;
-#[cfg(not(loom))]
-pub mod table;
 #[cfg(not(loom))]
 pub mod tick;
+#[cfg(not(loom))]
+pub mod table;
+pub mod schedule;
+#[cfg(not(loom))]
+pub mod control;
 
 pub use event::{Entry, Event, Kind};

@@ -8,8 +8,8 @@
 //! `(p - base) % capacity`. Whenever the producer finds the ring empty it moves `base` up to
 //! `head`, so a thread whose events are drained in time touches only the first few pages.
 
+use crate::atomic::{AtomicU64, Ordering};
 use crate::event::Entry;
-use crate::sync::{AtomicU64, Ordering};
 
 /// One event in memory: the two words of [`Entry::to_words`].
 pub type Cell = [AtomicU64; 2];

@@ -3,7 +3,7 @@
 //! memory of its own and has no limit. Equal ranks leave in the order in which they came.
 
 use super::account::Standing;
-use crate::sync::AtomicU32;
+use crate::atomic::AtomicU32;
 use std::cell::Cell;
 use std::ptr::null;
 

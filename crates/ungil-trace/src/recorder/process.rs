@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::ptr;
-use ungil_core::sync::Ordering::{Acquire, Relaxed};
+use ungil_core::atomic::Ordering::{Acquire, Relaxed};
 use ungil_core::table::{
     ABI, Header, MAGIC, RING_EVENTS, Slot, SlotState, Status, TABLE_BYTES, Table, load_bytes,
     load_text,

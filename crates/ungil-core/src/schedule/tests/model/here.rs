@@ -1,222 +1,12 @@
-//! `take_gil` and `drop_gil` (`Python/ceval_gil.c`, 3.8 to 3.13) and the hook's stand-ins for what
-//! they call, around the real [`Line`], on the locks of a model checker.
-//!
-//! The kernel is modelled where it matters: a futex compares and sleeps in one step, and a timer
-//! fires at a time of its own choosing, which is when [`Gil::alarm`] happens to run, or when
-//! nothing else can. There is no other safety net, so a lost wake-up is a thread that sleeps for
-//! ever, which panics. A thread that was woken finds that no time has passed, one whose timer fired
-//! that it has passed entirely.
+//! A thread, seen from inside: what it does of `take_gil` and `drop_gil`, and the hook's stand-ins.
 
-use crate::schedule::{Account, Answer, Host, Line, Policy, Settings, Waker};
-use crate::sync::{AtomicU32, Ordering::Relaxed};
+use super::gil::{Gil, State};
+use super::kernel::{Place, Woken};
+use super::{MutexGuard, QUANTUM_NS};
+use crate::atomic::{AtomicU32, Ordering::Relaxed};
+use crate::schedule::{Account, Answer, Host, Policy, Settings, Waker};
 use std::cell::{Cell, RefCell};
 
-#[cfg(loom)]
-pub use loom::{
-    sync::{Arc, Condvar, Mutex, MutexGuard},
-    thread,
-};
-#[cfg(not(loom))]
-pub use shuttle::{
-    sync::{Arc, Condvar, Mutex, MutexGuard},
-    thread,
-};
-
-pub const QUANTUM_NS: u64 = 5_000_000;
-
-/// What CPython and the hook guard with the GIL's mutex.
-struct State {
-    now_ns: u64,
-    locked: bool,
-    switches: u32,
-    /// The hook's copy, which nobody resets but the thread that acquires.
-    drop_requested: bool,
-    /// The word of the thread to wake once the mutex has been let go.
-    to_wake: Option<*const AtomicU32>,
-}
-
-/// What CPython guards with `switch_mutex`; the request is an atomic there.
-struct Switch {
-    last_holder: usize,
-    drop_requested: bool,
-    /// Whether a thread waits on `switch_cond`.
-    is_awaited: bool,
-}
-
-/// What a thread waits for without being able to run.
-#[derive(Clone, Copy, PartialEq)]
-enum Place {
-    Word(*const AtomicU32),
-    /// The condition variable `cond` of the GIL.
-    Cond,
-    /// It computes with the GIL until it is asked to let go, or until it is the only one left.
-    Request,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Woken {
-    Name,
-    Timer,
-    Signal,
-}
-
-#[derive(Clone, Copy)]
-struct Sleeper {
-    place: Place,
-    deadline_ns: u64,
-    woken: Option<Woken>,
-}
-
-/// The kernel's side.
-struct Kernel {
-    /// How many threads could run.
-    runnable: usize,
-    sleepers: Vec<Option<Sleeper>>,
-}
-
-pub struct Gil {
-    pub line: Line,
-    mutex: Mutex<State>,
-    /// How many sleep on `cond`, as the hook counts them.
-    stock_waiters: AtomicU32,
-    switch_mutex: Mutex<Switch>,
-    switch_cond: Condvar,
-    kernel: Mutex<Kernel>,
-    wakes: Vec<Condvar>,
-    /// The settings that anybody may change.
-    pub page: Mutex<Settings>,
-    /// What the GIL protects.
-    pub object: Mutex<u32>,
-    /// Whether the main thread finalizes the interpreter while others use it.
-    pub finalizes: bool,
-    /// Whether a thread has a lock in the first half of its use.
-    pub has_locks: bool,
-    pub finalizing: Mutex<bool>,
-}
-
-// SAFETY: the line is used with `mutex` held, and the pointers in `kernel` are only compared.
-unsafe impl Send for Gil {}
-// SAFETY: as above.
-unsafe impl Sync for Gil {}
-
-impl Gil {
-    /// For `threads`, of which all are started.
-    pub fn new(threads: usize, settings: Settings) -> Self {
-        let state =
-            State { now_ns: 1, locked: false, switches: 0, drop_requested: false, to_wake: None };
-        let switch = Switch { last_holder: usize::MAX, drop_requested: false, is_awaited: false };
-        Self {
-            line: Line::new(0),
-            mutex: Mutex::new(state),
-            stock_waiters: AtomicU32::new(0),
-            switch_mutex: Mutex::new(switch),
-            switch_cond: Condvar::new(),
-            kernel: Mutex::new(Kernel { runnable: threads, sleepers: vec![None; threads] }),
-            wakes: (0..threads).map(|_| Condvar::new()).collect(),
-            page: Mutex::new(settings),
-            object: Mutex::new(0),
-            finalizes: false,
-            has_locks: false,
-            finalizing: Mutex::new(false),
-        }
-    }
-
-    fn has_stock_waiters(&self) -> bool {
-        self.stock_waiters.load(Relaxed) > 0
-    }
-
-    fn settings(&self) -> Settings {
-        *self.page.lock().unwrap()
-    }
-
-    /// Time passes: the timer that is due first fires.
-    pub fn alarm(&self) {
-        self.fire(&mut self.kernel.lock().unwrap());
-    }
-
-    fn fire(&self, kernel: &mut Kernel) -> bool {
-        let timed = |(number, sleeper): (usize, &Option<Sleeper>)| {
-            let sleeper = sleeper.filter(|sleeper| sleeper.woken.is_none())?;
-            (sleeper.deadline_ns != u64::MAX).then_some((sleeper.deadline_ns, number))
-        };
-        let first = kernel.sleepers.iter().enumerate().filter_map(timed).min();
-        if let Some((_, number)) = first {
-            self.rouse(kernel, number, Woken::Timer);
-        }
-        first.is_some()
-    }
-
-    fn rouse(&self, kernel: &mut Kernel, number: usize, woken: Woken) {
-        if let Some(sleeper) = &mut kernel.sleepers[number]
-            && sleeper.woken.is_none()
-        {
-            sleeper.woken = Some(woken);
-            kernel.runnable += 1;
-            self.wakes[number].notify_one();
-        }
-    }
-
-    fn wake_one(&self, place: Place) {
-        self.wake_in(&mut self.kernel.lock().unwrap(), place);
-    }
-
-    fn wake_in(&self, kernel: &mut Kernel, place: Place) {
-        let sleeps_here = |sleeper: &Option<Sleeper>| {
-            sleeper.is_some_and(|sleeper| sleeper.place == place && sleeper.woken.is_none())
-        };
-        if let Some(number) = kernel.sleepers.iter().position(sleeps_here) {
-            self.rouse(kernel, number, Woken::Name);
-        }
-    }
-
-    /// The thread `number` cannot run until it is woken.
-    fn rest<'a>(
-        &'a self,
-        mut kernel: MutexGuard<'a, Kernel>,
-        number: usize,
-        place: Place,
-        deadline_ns: u64,
-    ) -> Woken {
-        kernel.sleepers[number] = Some(Sleeper { place, deadline_ns, woken: None });
-        self.rests(&mut kernel);
-        loop {
-            if let Some(woken) = kernel.sleepers[number].and_then(|sleeper| sleeper.woken) {
-                kernel.sleepers[number] = None;
-                return woken;
-            }
-            kernel = self.wakes[number].wait(kernel).unwrap();
-        }
-    }
-
-    /// A signal that thread 0 has a handler for.
-    pub fn interrupt(&self) {
-        self.rouse(&mut self.kernel.lock().unwrap(), 0, Woken::Signal);
-    }
-
-    /// The calling thread has ended.
-    pub fn ended(&self) {
-        self.rests(&mut self.kernel.lock().unwrap());
-    }
-
-    /// One thread fewer can run.
-    fn rests(&self, kernel: &mut Kernel) {
-        kernel.runnable -= 1;
-        if kernel.runnable > 0 || self.fire(kernel) {
-            return;
-        }
-        let mut left = kernel.sleepers.iter().flatten().map(|sleeper| sleeper.place);
-        let first = left.next();
-        let is_alone = left.next().is_none();
-        let somebody_switches = self.switch_mutex.try_lock().is_ok_and(|it| it.is_awaited);
-        assert!(!somebody_switches, "nobody takes the GIL that a thread was asked for");
-        assert!(matches!(first, None | Some(Place::Request)) && is_alone, "a wake-up was lost");
-        if let Some(place) = first {
-            self.wake_in(kernel, place);
-        }
-    }
-}
-
-/// A thread, seen from inside.
 pub struct Here<'a> {
     gil: &'a Gil,
     number: usize,
@@ -316,9 +106,9 @@ impl<'a> Here<'a> {
     fn compute(&self) {
         let switch = self.gil.switch_mutex.lock().unwrap();
         if !switch.drop_requested {
-            let kernel = self.gil.kernel.lock().unwrap();
+            let threads = self.gil.kernel.lock();
             drop(switch);
-            self.gil.rest(kernel, self.number, Place::Request, u64::MAX);
+            self.gil.rest(threads, self.number, Place::Request, u64::MAX);
         }
     }
 
@@ -354,7 +144,7 @@ impl<'a> Here<'a> {
             self.takes_back.set(false);
             self.gil.line.acquired(self, &self.account);
             if std::mem::replace(&mut switch.is_awaited, false) {
-                self.gil.kernel.lock().unwrap().runnable += 1;
+                self.gil.kernel.lock().runnable += 1;
             }
             self.gil.switch_cond.notify_one();
             switch.drop_requested = false;
@@ -385,7 +175,7 @@ impl<'a> Here<'a> {
             }
             switch.is_awaited = true;
             drop(switch);
-            self.gil.rests(&mut self.gil.kernel.lock().unwrap());
+            self.gil.rests(&mut self.gil.kernel.lock());
             switch = self.gil.switch_mutex.lock().unwrap();
             while switch.is_awaited {
                 switch = self.gil.switch_cond.wait(switch).unwrap();
@@ -435,10 +225,10 @@ impl<'a> Here<'a> {
         if place != Place::Cond {
             self.unlock();
         }
-        let kernel = self.gil.kernel.lock().unwrap();
+        let threads = self.gil.kernel.lock();
         self.unlock();
         let woken = (!matches!(place, Place::Word(word) if has_changed(word)))
-            .then(|| self.gil.rest(kernel, self.number, place, deadline_ns));
+            .then(|| self.gil.rest(threads, self.number, place, deadline_ns));
         self.lock();
         if woken == Some(Woken::Timer) {
             self.state(|state| state.now_ns = state.now_ns.max(deadline_ns));
