@@ -1,7 +1,7 @@
 //! Stands in for the watch where the feature `stacks` is off: nothing is looked at from outside.
 
-use super::process::Traced;
 use super::times::Times;
+use super::traced::Traced;
 use crate::record::Record;
 
 /// Looks at nothing.
