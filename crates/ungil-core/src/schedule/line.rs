@@ -23,7 +23,7 @@ use super::queue::{Queue, Waiter};
 use super::scheduler::Scheduler;
 use super::slice::Slice;
 use super::spared::Spared;
-use crate::atomic::{AtomicU32, Ordering::Relaxed};
+use crate::atomic::Ordering::Relaxed;
 use std::cell::Cell;
 use std::ptr::null;
 
@@ -319,7 +319,7 @@ impl Line {
 
     /// Whether anything here points to the waiter that sleeps on `word`.
     #[cfg(test)]
-    pub(super) fn remembers(&self, word: *const AtomicU32) -> bool {
+    pub(super) fn remembers(&self, word: *const crate::atomic::AtomicU32) -> bool {
         let is_meant = |waiter: *const Waiter| {
             // SAFETY: it is only compared, and the address of a field is not a use of it.
             !waiter.is_null() && std::ptr::eq(unsafe { &raw const (*waiter).word }, word)
