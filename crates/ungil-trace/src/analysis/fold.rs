@@ -1,6 +1,7 @@
 //! Forgetting: of threads and processes that have ended, only those that mattered keep details.
 
-use super::gil::{Gil, OTHERS, seconds};
+use super::gil::{Gil, OTHERS};
+use super::length::seconds;
 use super::{Analysis, process::Thread};
 use crate::record::{ProcessId, ProcessTotals, ThreadId, ThreadTotals};
 use std::collections::BTreeMap;

@@ -22,21 +22,24 @@
 //! (those that held and waited most), the others are summed, and so are processes; percentiles
 //! are sketches; past holds are kept only while a running wait needs them (`history.rs`).
 
-mod findings;
-mod fold;
-mod gil;
-mod history;
-mod kernel;
-mod late;
 mod length;
-mod long_holds;
-mod part;
-mod process;
+mod late_waits;
+mod kernel_counts;
+mod run_time;
 mod samples;
+mod long_holds;
+mod history;
 mod seat;
+mod hold;
+mod charges;
+mod gil;
+mod process;
+mod fold;
+mod findings;
 mod summary;
 mod verdict;
 mod windows;
+mod part;
 
 #[cfg(test)]
 mod tests;
@@ -45,7 +48,7 @@ use crate::dense::Dense;
 use crate::record::{ProcessId, Record, ThreadId, ThreadTotals};
 use crate::report::OtherProcesses;
 use crate::wall_clock::WallClock;
-use kernel::Counted;
+use kernel_counts::Counted;
 pub use part::{Part, Span};
 use process::{Process, Thread};
 use samples::Samples;

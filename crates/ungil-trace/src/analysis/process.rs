@@ -1,7 +1,7 @@
 //! A process and a thread, as far as they have been told of.
 
 use super::gil::Gil;
-use super::kernel::Counts;
+use super::kernel_counts::Counts;
 use super::seat::Detail;
 use crate::record::{self, ProcessTotals, ThreadId, ThreadTotals};
 use std::collections::BTreeSet;

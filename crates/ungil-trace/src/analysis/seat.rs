@@ -1,9 +1,8 @@
 //! One thread at one GIL: what it did there, and where it stands.
 
-use super::gil::seconds;
-use super::kernel::Counts;
-use super::late::Waits;
-use super::length::{Lengths, Sum};
+use super::kernel_counts::Counts;
+use super::late_waits::Waits;
+use super::length::{Lengths, Sum, seconds};
 use crate::record::{ThreadId, ThreadTotals};
 use crate::report;
 
@@ -109,6 +108,13 @@ impl Unanswered {
         }
     }
 
+    pub(super) fn add(&mut self, ns: u64, waited_ns: u64) {
+        self.sum.add(ns);
+        self.waited_ns = self.waited_ns.saturating_add(waited_ns);
+    }
+}
+
+impl Descheduled {
     pub(super) fn add(&mut self, ns: u64, waited_ns: u64) {
         self.sum.add(ns);
         self.waited_ns = self.waited_ns.saturating_add(waited_ns);

@@ -1,7 +1,9 @@
 //! The report of what is known so far.
 
 use super::Analysis;
-use super::gil::{Gil, OTHERS, seconds};
+use super::gil::{Gil, OTHERS};
+use super::late_waits::LATE;
+use super::length::seconds;
 use super::process::{Process, Startup, Thread};
 use super::seat::Seat;
 use crate::record::{NOTHING_RECORDED, ProcessTotals, ThreadId};
@@ -18,11 +20,6 @@ use ungil_core::table::GilState;
 const BLAME_ROWS: usize = 4_096;
 /// The interpreter's default, for a process that did not tell its own.
 const SWITCH_INTERVAL_NS: u64 = 5_000_000;
-/// A wait counts as late from this part of the switch interval: waiting threads time out a little
-/// early or late, and one that began to wait while another thread's interval was running gets
-/// its turn sooner.
-pub(super) const LATE: f64 = 0.8;
-
 /// What a report of one process is made with.
 struct View<'a> {
     analysis: &'a Analysis,
@@ -345,8 +342,8 @@ impl View<'_> {
                     waited_s: seconds(hold.waited_ns),
                     forced: hold.forced,
                     drop_request_unanswered_ms: hold.unanswered_ns.map(milliseconds),
-                    cpu_ms: hold.share.cpu_ns.map(milliseconds),
-                    not_run_ms: hold.share.not_run_ns.map(milliseconds),
+                    cpu_ms: hold.run_time.cpu_ns.map(milliseconds),
+                    not_run_ms: hold.run_time.not_run_ns.map(milliseconds),
                     stack: stack.map_or_else(Vec::new, |stack| stack.lines.clone()),
                     user_frame: stack.and_then(|stack| stack.user_line.clone()),
                     samples: hold.samples.count(),
