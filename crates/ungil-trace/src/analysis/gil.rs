@@ -14,13 +14,12 @@
 use super::charges::Charges;
 use super::history::History;
 use super::hold::{End, Hold};
-use super::kernel_counts::Counted;
 use super::length::part;
 use super::long_holds::{LongHold, LongHolds};
 use super::run_time::RunTime;
 use super::samples::Samples;
 use super::seat::{Detail, Released, Seat, Wait};
-use crate::record::ThreadId;
+use crate::record::{KernelCount, ThreadId};
 use crate::report::OtherThreads;
 use ungil_core::{Event, Kind};
 
@@ -258,10 +257,10 @@ impl Gil {
     }
 
     /// Keeps what the kernel had counted for the thread.
-    pub(super) fn count(&mut self, index: u32, counted: Counted) {
+    pub(super) fn count(&mut self, index: u32, count: KernelCount) {
         match &mut self.holder {
-            Some(hold) if hold.seat == index => hold.counts.add(counted),
-            _ => self.seats[index as usize].counts.add(counted),
+            Some(hold) if hold.seat == index => hold.counts.add(count),
+            _ => self.seats[index as usize].counts.add(count),
         }
     }
 

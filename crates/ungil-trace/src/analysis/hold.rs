@@ -1,7 +1,7 @@
 //! The hold of a GIL that has not ended.
 
 use super::history::Past;
-use super::kernel_counts::Counts;
+use super::kernel_counts::KernelCounts;
 use super::run_time::{Ran, RunTime, run_time};
 use super::samples::Samples;
 use super::seat::Wait;
@@ -22,7 +22,7 @@ pub(super) struct Hold {
     pub(super) gone: Gone,
     ran: Option<Ran>,
     /// What the kernel has counted for the holder since it began.
-    pub(super) counts: Counts,
+    pub(super) counts: KernelCounts,
     pub(super) samples: Samples,
 }
 
@@ -48,7 +48,7 @@ pub(super) enum End {
 
 impl Hold {
     /// Begins at `since_ns`, when somebody waits already or nobody does.
-    pub(super) fn new(seat: u32, since_ns: u64, is_waited_for: bool, counts: Counts) -> Self {
+    pub(super) fn new(seat: u32, since_ns: u64, is_waited_for: bool, counts: KernelCounts) -> Self {
         Self {
             seat,
             began_ns: since_ns,
@@ -112,7 +112,7 @@ impl Hold {
 
     /// What is known of how the kernel ran the holder until `end_ns`. `before` is what it had counted
     /// before the hold, and gets what it has counted since.
-    pub(super) fn run_time(&mut self, before: &mut Counts, end_ns: u64) -> RunTime {
+    pub(super) fn run_time(&mut self, before: &mut KernelCounts, end_ns: u64) -> RunTime {
         if self.ran.is_none() && self.counts.is_empty() {
             return RunTime::default();
         }

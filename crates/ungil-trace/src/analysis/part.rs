@@ -8,7 +8,7 @@
 use super::Analysis;
 use super::seat::Detail;
 use super::tally::Tally;
-use crate::record::Record;
+use crate::record::{KernelCount, Record};
 use crate::report::{PartReport, Report};
 use crate::wall_clock::WallClock;
 
@@ -102,7 +102,7 @@ impl Part {
             _ if is_after => {}
             Record::Stack { at_ns, .. }
             | Record::NoStack { at_ns, .. }
-            | Record::Scheduled { at_ns, .. }
+            | Record::KernelCount { count: KernelCount { at_ns, .. }, .. }
             | Record::Throttled { at_ns, .. }
                 if *at_ns >= self.to_ns => {}
             _ => _ = self.analysis.push(record),

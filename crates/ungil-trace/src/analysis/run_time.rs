@@ -6,7 +6,8 @@
 //! If there was, the kernel's own counts of the third, read from outside at a few moments, tell
 //! the two apart as far as those moments allow.
 
-use super::kernel_counts::{Counted, Counts};
+use super::kernel_counts::KernelCounts;
+use crate::record::KernelCount;
 
 /// A figure is told if it is known to within this part of its hold.
 const KNOWN_PART: u64 = 4;
@@ -21,17 +22,17 @@ pub(super) struct Ran {
     pub(super) blocked: bool,
 }
 
-/// Counts by when they were made.
+/// KernelCounts by when they were made.
 #[derive(Clone, Copy)]
 struct Around {
     /// The last one before the hold.
-    before: Option<Counted>,
+    before: Option<KernelCount>,
     /// The first and the last one in it.
-    inside: Option<[Counted; 2]>,
+    inside: Option<[KernelCount; 2]>,
     /// The last one in it that found the thread asleep.
-    asleep: Option<Counted>,
+    asleep: Option<KernelCount>,
     /// One of after its end.
-    after: Option<Counted>,
+    after: Option<KernelCount>,
 }
 
 /// What is known of one hold, in ns.
@@ -67,8 +68,8 @@ impl RunTime {
 pub(super) fn run_time(
     [start_ns, end_ns]: [u64; 2],
     ran: Option<Ran>,
-    before: &Counts,
-    since: &Counts,
+    before: &KernelCounts,
+    since: &KernelCounts,
 ) -> RunTime {
     let length_ns = end_ns.saturating_sub(start_ns);
     if let Some(Ran { cpu_ns, blocked: false }) = ran {
@@ -101,13 +102,18 @@ pub(super) fn run_time(
     }
 }
 
+/// For how long the kernel did not run the thread between two moments.
+const fn delayed_between(earlier: &KernelCount, later: &KernelCount) -> u64 {
+    later.delayed_ns.saturating_sub(earlier.delayed_ns)
+}
+
 impl Around {
     /// Those before a hold and those since its beginning, seen from its end.
-    fn new(before: &Counts, since: &Counts, end_ns: u64) -> Self {
+    fn new(before: &KernelCounts, since: &KernelCounts, end_ns: u64) -> Self {
         let inside = || since.iter().filter(|counted| counted.at_ns <= end_ns).copied();
         Self {
             before: before.iter().next_back().copied(),
-            inside: inside().next().zip(inside().next_back()).map(<[Counted; 2]>::from),
+            inside: inside().next().zip(inside().next_back()).map(<[KernelCount; 2]>::from),
             asleep: inside().rfind(|counted| !counted.runnable),
             after: since.iter().find(|counted| counted.at_ns > end_ns).copied(),
         }
@@ -118,24 +124,23 @@ impl Around {
         let Some([first, last]) = self.inside else { return 0 };
         let until_after = self.after.map_or(0, |after| {
             // All that it was delayed since the end may have been after the end.
-            after.delayed_since(&first).saturating_sub(after.at_ns.saturating_sub(end_ns))
+            delayed_between(&first, &after).saturating_sub(after.at_ns.saturating_sub(end_ns))
         });
-        last.delayed_since(&first).max(until_after)
+        delayed_between(&first, &last).max(until_after)
     }
 
     /// And at most: all delays between two counts, and all time of the hold that is not between
     /// them. A thread that sleeps or has just let go is in no delay that would not be counted yet.
     fn most(&self, start_ns: u64, end_ns: u64) -> u64 {
         let first = self.inside.map(|[first, _]| first);
-        let never = Counted { at_ns: start_ns, ran_ns: 0, delayed_ns: 0, runnable: true };
+        let never = KernelCount { at_ns: start_ns, ran_ns: 0, delayed_ns: 0, runnable: true };
         let openings = [Some(self.before.unwrap_or(never)), first];
         // The last one of all may have seen it on its way to its death, which is a delay, too.
         let closings = [self.after, self.asleep];
         let pairs = openings.iter().flatten().flat_map(|opening| {
             closings.iter().flatten().map(move |closing| {
                 let unseen_ns = opening.at_ns.saturating_sub(start_ns);
-                closing
-                    .delayed_since(opening)
+                delayed_between(opening, closing)
                     .saturating_add(unseen_ns)
                     .saturating_add(end_ns.saturating_sub(closing.at_ns))
             })
@@ -192,7 +197,7 @@ mod tests {
         }
 
         /// As the kernel counts: a delay once it is over, and time on a processor with some lag.
-        fn counted(&self, at: usize, lag: u64) -> Counted {
+        fn counted(&self, at: usize, lag: u64) -> KernelCount {
             let now = self.doing[at];
             let over = match now {
                 Delayed => {
@@ -200,7 +205,7 @@ mod tests {
                 }
                 _ => at,
             };
-            Counted {
+            KernelCount {
                 at_ns: at as u64 * UNIT,
                 ran_ns: self.time(0, at, Running).saturating_sub(lag),
                 delayed_ns: self.time(0, over, Delayed),
@@ -209,7 +214,7 @@ mod tests {
         }
 
         fn run_time(&self, moments: &[(usize, u64)], ran: Option<Ran>, end: usize) -> RunTime {
-            let (mut before, mut since) = (Counts::default(), Counts::default());
+            let (mut before, mut since) = (KernelCounts::default(), KernelCounts::default());
             let mut moments = moments.to_vec();
             moments.sort_by_key(|moment| moment.0);
             for (at, lag) in moments {
@@ -277,12 +282,12 @@ mod tests {
         }
     }
 
-    fn counted(at_ns: u64, ran_ns: u64, delayed_ns: u64, runnable: bool) -> Counted {
-        Counted { at_ns, ran_ns, delayed_ns, runnable }
+    fn counted(at_ns: u64, ran_ns: u64, delayed_ns: u64, runnable: bool) -> KernelCount {
+        KernelCount { at_ns, ran_ns, delayed_ns, runnable }
     }
 
-    fn counts(all: impl IntoIterator<Item = Counted>) -> Counts {
-        let mut counts = Counts::default();
+    fn counts(all: impl IntoIterator<Item = KernelCount>) -> KernelCounts {
+        let mut counts = KernelCounts::default();
         all.into_iter().for_each(|counted| counts.add(counted));
         counts
     }
@@ -302,14 +307,14 @@ mod tests {
     #[test]
     fn a_thread_that_computes_until_it_is_killed_was_run() {
         let since = counts(AGES.map(|age| counted(1_000 + age, age, 7, true)));
-        let said = run_time([1_000, 1_000 + 85 * MS], None, &Counts::default(), &since);
+        let said = run_time([1_000, 1_000 + 85 * MS], None, &KernelCounts::default(), &since);
         assert_eq!((said.cpu_ns, said.not_run_ns), (Some(65 * MS), Some(0)));
     }
 
     #[test]
     fn nothing_is_said_of_a_hold_that_nobody_saw() {
         let before = counts([counted(500, 40, 7, false)]);
-        let said = run_time([1_000, 2_000], None, &before, &Counts::default());
+        let said = run_time([1_000, 2_000], None, &before, &KernelCounts::default());
         assert_eq!(said, RunTime::default());
     }
 

@@ -1,6 +1,6 @@
 //! One thread at one GIL: what it did there, and where it stands.
 
-use super::kernel_counts::Counts;
+use super::kernel_counts::KernelCounts;
 use super::late_waits::Waits;
 use super::length::{Lengths, Sum, seconds};
 use crate::record::{ThreadId, ThreadTotals};
@@ -38,7 +38,7 @@ pub(super) struct Seat {
     pub(super) kept: Unanswered,
     pub(super) descheduled: Descheduled,
     /// What the kernel had counted for the thread outside of its holds.
-    pub(super) counts: Counts,
+    pub(super) counts: KernelCounts,
     pub(super) blame: Blame,
     /// Parts of `holds` and `waits` that did not end by themselves, but with the thread: the
     /// thread's own totals do not know them.

@@ -1,11 +1,10 @@
 //! What is counted of a trace, record by record: its processes, threads and GILs.
 
-use super::kernel_counts::Counted;
 use super::process::{Process, Thread};
 use super::samples::Samples;
 use super::seat::Detail;
 use crate::dense::Dense;
-use crate::record::{ProcessId, Record, ThreadId, ThreadTotals};
+use crate::record::{KernelCount, ProcessId, Record, ThreadId, ThreadTotals};
 use crate::report::OtherProcesses;
 use crate::wall_clock::WallClock;
 use ungil_core::Event;
@@ -75,7 +74,7 @@ impl Tally {
     pub(super) fn push(&mut self, record: &Record) -> Option<ThreadId> {
         match record {
             Record::Gil { thread, event, .. } => return self.gil_event(*thread, *event),
-            Record::Scheduled { thread, .. } => self.scheduled(*thread, Counted::of(record)),
+            &Record::KernelCount { thread, count } => self.kernel_counted(thread, count),
             Record::Throttled { process, times, stopped_ns, .. } => {
                 if let Some(process) = self.processes.get_mut(process.0) {
                     process.throttled = Some((*times, *stopped_ns));
@@ -150,14 +149,14 @@ impl Tally {
         }
     }
 
-    fn scheduled(&mut self, id: ThreadId, counted: Option<Counted>) {
-        let Some((thread, counted)) = self.threads.get_mut(id.0).zip(counted) else { return };
+    fn kernel_counted(&mut self, id: ThreadId, count: KernelCount) {
+        let Some(thread) = self.threads.get_mut(id.0) else { return };
         let Some(process) = self.processes.get_mut(thread.process.0) else { return };
         if thread.chairs.is_empty() {
-            thread.counts.add(counted);
+            thread.counts.add(count);
         }
         for chair in &thread.chairs {
-            process.gils[chair.place].count(chair.seat, counted);
+            process.gils[chair.place].count(chair.seat, count);
         }
     }
 

@@ -65,10 +65,9 @@ fn wrong(
             key == incident.key || key.is_same_gil(&incident.key) && worst_s >= incident.cost_s
         })
     };
-    let (of_the_run, mut others): (Vec<_>, Vec<_>) =
-        worst.into_iter().partition(|(_, incident)| {
-            of_a_window.iter().any(|finding| is_most_of(incident, finding))
-        });
+    let (of_the_run, mut others): (Vec<_>, Vec<_>) = worst
+        .into_iter()
+        .partition(|(_, incident)| of_a_window.iter().any(|finding| is_most_of(incident, finding)));
     others.retain(|(_, incident)| !is_told(incident));
     others.sort_by(|(_, a), (_, b)| b.cost_s.total_cmp(&a.cost_s));
     others.truncate(TOLD);
@@ -86,8 +85,7 @@ pub(super) fn worst_windows(
 ) -> Vec<(Window, Incident)> {
     let mut worst: Vec<(Window, Incident)> = Vec::new();
     let lived_long = |incident: &Incident| {
-        let mut images =
-            processes.iter().filter(|process| Some(process.pid) == incident.key.pid);
+        let mut images = processes.iter().filter(|process| Some(process.pid) == incident.key.pid);
         images.any(|process| process.duration_s > WINDOW_S)
     };
     if !processes.iter().any(|process| process.duration_s > WINDOW_S) {
@@ -119,8 +117,6 @@ fn place(
     finding.window = of.map(|process| tally.life_of(process));
     let key = Key::of(finding);
     let worst = worst.iter().find(|(_, incident)| incident.key == key);
-    finding.worst = worst.map(|(window, incident)| WorstWindow {
-        window: window.clone(),
-        cost_s: incident.cost_s,
-    });
+    finding.worst = worst
+        .map(|(window, incident)| WorstWindow { window: window.clone(), cost_s: incident.cost_s });
 }

@@ -7,7 +7,8 @@ mod sink;
 mod order;
 mod calibration;
 mod times;
-mod scheduled;
+mod kernel_counts;
+mod follower;
 mod throttling;
 mod table_file;
 #[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]

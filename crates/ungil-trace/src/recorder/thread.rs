@@ -1,6 +1,7 @@
 //! One thread of a traced process, seen from outside.
 
-use super::scheduled::{Follower, Scheduled, switches};
+use super::follower::Follower;
+use super::kernel_counts::{kernel_count, switches};
 use super::times::Times;
 use crate::record::{ProcessId, Record, ThreadId, ThreadTotals};
 use std::fs;
@@ -73,12 +74,12 @@ impl Thread {
     /// Asks the kernel for its CPU time and context switches: a thread that holds the GIL for long
     /// does not tell its own.
     pub fn sample_outside(&mut self, pid: u32) {
-        let scheduled = Scheduled::of(pid, self.tid);
-        if let Some(answer) = scheduled {
-            self.follower.keep(answer);
+        let count = kernel_count(pid, self.tid);
+        if let Some(count) = count {
+            self.follower.keep(count);
         }
         let [voluntary, involuntary] = switches(pid, self.tid);
-        let now = [scheduled.map_or(0, |answer| answer.ran_ns), voluntary, involuntary];
+        let now = [count.map_or(0, |count| count.ran_ns), voluntary, involuntary];
         for (known, now) in self.outside.iter_mut().zip(now) {
             *known = now.max(*known);
         }

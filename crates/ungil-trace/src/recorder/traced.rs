@@ -1,11 +1,11 @@
 //! One traced process, seen from outside: its table, its threads, its life.
 
+use super::kernel_counts::kernel_count;
 use super::moment::Moment;
 use super::order::Order;
-use super::scheduled::Scheduled;
 use super::table_file::TableFile;
 use super::thread::Thread;
-use super::throttling::{Limits, Throttling};
+use super::throttling::{CpuLimits, Throttling};
 use super::times::Times;
 use crate::clock::now_ns;
 use crate::record::{Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals};
@@ -41,7 +41,7 @@ pub struct Traced {
     ended: Vec<(ThreadId, u64, ThreadTotals)>,
     /// Slot whose kernel counters are asked for next.
     next_outside: usize,
-    limits: Option<Limits>,
+    limits: Option<CpuLimits>,
 }
 
 /// What one round of reading found.
@@ -77,7 +77,7 @@ impl Traced {
             latest_ns: 0,
             ended: Vec::new(),
             next_outside: 0,
-            limits: Limits::of(pid),
+            limits: CpuLimits::of(pid),
         };
         Some((traced, process))
     }
@@ -172,14 +172,15 @@ impl Traced {
         }
         for (thread, slot) in self.threads.iter_mut().zip(table.slots()) {
             if let Some(thread) = thread {
-                for answer in thread.follower.last_of_a_hold() {
-                    give(answer.record(thread.id));
+                let id = thread.id;
+                for count in thread.follower.last_of_a_hold() {
+                    give(Record::KernelCount { thread: id, count });
                 }
                 let totals = thread.totals(slot);
                 give(Record::ThreadEnded { thread: thread.id, at_ns, totals });
             }
         }
-        if let Some(done) = self.limits.as_ref().and_then(Limits::since) {
+        if let Some(done) = self.limits.as_ref().and_then(CpuLimits::since) {
             let Throttling { times, stopped_ns } = done;
             give(Record::Throttled { process, at_ns, times, stopped_ns });
         }
@@ -223,8 +224,11 @@ impl Traced {
             let Some(thread) = thread else { continue };
             let since_ns = thread.holding_since_ns(slot, times, self.clock);
             let Thread { id, tid, follower, .. } = thread;
-            let ask = || Scheduled::of(pid, *tid);
-            follower.look(since_ns, now, after_ns, ask, |answer| give(answer.record(*id)));
+            let ask = || kernel_count(pid, *tid);
+            let thread = *id;
+            follower.look(since_ns, now, after_ns, ask, |count| {
+                give(Record::KernelCount { thread, count });
+            });
         }
     }
 

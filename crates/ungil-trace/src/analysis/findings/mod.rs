@@ -45,4 +45,3 @@ fn find_in(scene: Scene) -> Vec<Finding> {
     findings.extend(descheduled::find(scene));
     findings
 }
-

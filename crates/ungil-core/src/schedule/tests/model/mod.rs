@@ -26,4 +26,3 @@ pub use shuttle::{
 };
 
 pub const QUANTUM_NS: u64 = 5_000_000;
-
