@@ -15,8 +15,8 @@ pub(super) struct Charges {
 }
 
 impl Charges {
-    /// Charges the wait of the seat `victim` up to `at_ns`, and returns it with the thread that held
-    /// longest during it.
+    /// Charges the wait of the seat `victim` up to `at_ns`, and returns it with the thread that
+    /// held longest during it.
     pub(super) fn settle(
         &mut self,
         seats: &mut [Seat],

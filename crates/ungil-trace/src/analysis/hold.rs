@@ -91,8 +91,8 @@ impl Hold {
         }
     }
 
-    /// The holder tells, at the end, for how long it ran: from the beginning of the hold to `until_ns`
-    /// if it had not been interrupted.
+    /// The holder tells, at the end, for how long it ran: from the beginning of the hold to
+    /// `until_ns` if it had not been interrupted.
     pub(super) fn told(&mut self, until_ns: u64, blocked: bool) {
         let cpu_ns = until_ns.saturating_sub(self.began_ns);
         self.ran = Some(Ran { cpu_ns, blocked });
@@ -110,8 +110,8 @@ impl Hold {
         Past { start_ns: self.since_ns, end_ns, contended_ns, seat: self.seat }
     }
 
-    /// What is known of how the kernel ran the holder until `end_ns`. `before` is what it had counted
-    /// before the hold, and gets what it has counted since.
+    /// What is known of how the kernel ran the holder until `end_ns`. `before` is what it had
+    /// counted before the hold, and gets what it has counted since.
     pub(super) fn run_time(&mut self, before: &mut KernelCounts, end_ns: u64) -> RunTime {
         if self.ran.is_none() && self.counts.is_empty() {
             return RunTime::default();

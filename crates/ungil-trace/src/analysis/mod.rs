@@ -15,8 +15,9 @@
 //!   nothing when events are lost. A thread that used several GILs keeps its events' totals: its
 //!   own do not tell the GILs apart.
 //!
-//! What is said of it is judged in windows of ten seconds (`windows.rs`), so that idle time does
-//! not hide an incident. A part of a trace is counted by itself (`part.rs`).
+//! All this is counted in a tally (`tally.rs`). What is said of it is judged in windows of ten
+//! seconds (`windows.rs`), each a tally of its own, so that idle time does not hide an incident. A
+//! part of a trace is counted by itself (`part.rs`).
 //!
 //! What bounds the memory: of the threads that have ended about a thousand keep their details
 //! (those that held and waited most), the others are summed, and so are processes; percentiles

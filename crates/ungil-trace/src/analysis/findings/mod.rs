@@ -1,7 +1,8 @@
 //! What is worth telling about a finished report: pure functions over the numbers of one GIL.
 //!
-//! A program in which nobody waits long gets [`Evidence::None`], however busy it is: every
-//! finding is about wait time, and must have cost a relevant part of the run.
+//! A program in which nobody waits long gets [`Evidence::None`](crate::report::Evidence::None),
+//! however busy it is: every finding is about wait time, and must have cost a relevant part of the
+//! run.
 
 mod words;
 mod place;

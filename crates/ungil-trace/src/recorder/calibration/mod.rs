@@ -6,8 +6,8 @@
 //! recording, which is continuous and never decreases: what was first by the counter is first by
 //! the clock, whichever thread read it and whenever the recorder saw it.
 //!
-//! How far it can be from the truth: at a knot, half the time that reading both clocks took; between
-//! two knots, what the clock bends there ([`Pace::bend_ns`]).
+//! How far it can be from the truth: at a knot, half the time that reading both clocks took;
+//! between two knots, what the clock bends there ([`Pace::bend_ns`]).
 
 mod pace;
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! How fast the clock goes, seen from the counter, and how far it bends between two knots.
 //!
-//! The kernel changes its pace once a second at most (`second_overflow` in `kernel/time/ntp.c`), and
-//! here slopes are compared over stretches of 10 ms or somewhat more. If it changed in one stretch but
-//! not in its neighbour, the difference of their slopes is at least the part of the change that came
-//! after it, so the clock was off by no more than that difference times the stretch. Where there is no
-//! such neighbour, because the recorder did not run for long or has just begun, the pace may have
-//! changed by as much as NTP may ask for.
+//! The kernel changes its pace once a second at most (`second_overflow` in `kernel/time/ntp.c`),
+//! and here slopes are compared over stretches of 10 ms or somewhat more. If it changed in one
+//! stretch but not in its neighbour, the difference of their slopes is at least the part of the
+//! change that came after it, so the clock was off by no more than that difference times the
+//! stretch. Where there is no such neighbour, because the recorder did not run for long or has just
+//! begun, the pace may have changed by as much as NTP may ask for.
 
 use ungil_core::tick::Tick;
 
@@ -92,8 +92,8 @@ impl Pace {
         self.tick_ns.map(|ns| Tick::from_fraction((ns * 2f64.powi(32)).round() as u64))
     }
 
-    /// How far the clock may have been from a straight line between two knots, of which `last` is the
-    /// last one so far.
+    /// How far the clock may have been from a straight line between two knots, of which `last` is
+    /// the last one so far.
     pub fn bend_ns(&self, last: Knot) -> u64 {
         let unfinished = Stretch::between(self.stretch_from, last);
         unfinished.bend_ns(self.stretch).max(self.lonely_bend_ns).max(self.bend_ns)

@@ -1,13 +1,13 @@
 //! An interpreter in virtual time: threads that compute, block, come and go, around the real
 //! [`Line`](crate::schedule::Line).
 //!
-//! Each thread is a coroutine that does what `take_gil` and `drop_gil` do when the hook stands in for
-//! their calls, so the code under test runs unchanged: a wait really sleeps in
+//! Each thread is a coroutine that does what `take_gil` and `drop_gil` do when the hook stands in
+//! for their calls, so the code under test runs unchanged: a wait really sleeps in
 //! [`Line::wait`](crate::schedule::Line::wait), and sleeping hands over to the thread whose time is
-//! next. Processors are as many as threads. What costs time is what the workload says, and besides: a
-//! thread that is woken runs [`Workload::wake_ns`] later, in which another may take the free GIL
-//! before it, and a holder looks at a request [`Workload::drop_ns`] after it was made. Everything else
-//! is immediate, so one workload has one schedule.
+//! next. Processors are as many as threads. What costs time is what the workload says, and besides:
+//! a thread that is woken runs [`Workload::wake_ns`] later, in which another may take the free GIL
+//! before it, and a holder looks at a request [`Workload::drop_ns`] after it was made. Everything
+//! else is immediate, so one workload has one schedule.
 
 mod world;
 mod here;
