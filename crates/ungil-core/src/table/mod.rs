@@ -58,7 +58,7 @@ pub struct Table<'a> {
 
 // SAFETY: a `Table` is an address; everything behind it is atomics.
 unsafe impl Send for Table<'_> {}
-// SAFETY: as above.
+// SAFETY: threads that share it share an address, and atomics behind it.
 unsafe impl Sync for Table<'_> {}
 
 #[expect(clippy::cast_ptr_alignment, reason = "every part begins at a multiple of its alignment")]
@@ -81,8 +81,9 @@ impl<'a> Table<'a> {
 
     /// All slots.
     pub fn slots(self) -> &'a [Slot; SLOTS] {
-        // SAFETY: as for `header`; the slots begin at a page inside the mapping.
-        unsafe { &*self.start.add(SLOTS_OFFSET).cast::<[Slot; SLOTS]>() }
+        // SAFETY: the slots begin at a page inside the mapping that `at` promised, and every bit
+        // pattern is a valid `Slot`.
+        unsafe { &*self.start.wrapping_add(SLOTS_OFFSET).cast::<[Slot; SLOTS]>() }
     }
 
     /// The cells of the ring of slot `index`.
@@ -91,8 +92,10 @@ impl<'a> Table<'a> {
     /// [`Slot::committed`] may be touched.
     fn cells(self, index: usize) -> &'a [Cell; RING_EVENTS] {
         assert!(index < SLOTS);
-        // SAFETY: as for `header`; the ring lies inside the mapping because `index < SLOTS`.
-        unsafe { &*self.start.add(RINGS_OFFSET + index * RING_BYTES).cast::<[Cell; RING_EVENTS]>() }
+        let ring = self.start.wrapping_add(RINGS_OFFSET + index * RING_BYTES);
+        // SAFETY: the ring lies inside the mapping that `at` promised, because `index < SLOTS`, and
+        // every bit pattern is a valid `Cell`.
+        unsafe { &*ring.cast::<[Cell; RING_EVENTS]>() }
     }
 
     /// Appends `entry` to the ring of slot `index`, or counts it as lost and returns `false`.

@@ -45,7 +45,7 @@ pub struct Gil {
 
 // SAFETY: the line is used with `mutex` held, and the pointers in `kernel` are only compared.
 unsafe impl Send for Gil {}
-// SAFETY: as above.
+// SAFETY: threads that share it use the line one at a time, under `mutex`.
 unsafe impl Sync for Gil {}
 
 impl Gil {
