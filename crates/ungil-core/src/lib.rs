@@ -9,15 +9,15 @@
 #![warn(clippy::multiple_unsafe_ops_per_block)]
 
 pub mod atomic;
-#[cfg(not(loom))]
-pub mod control_page;
 pub mod event;
 pub mod ring;
-pub mod schedule;
-#[cfg(not(loom))]
-pub mod table;
 #[cfg(not(loom))]
 pub mod tick;
+#[cfg(not(loom))]
+pub mod table;
+pub mod schedule;
+#[cfg(not(loom))]
+pub mod control_page;
 
 pub use event::{Entry, Event, Kind};
 

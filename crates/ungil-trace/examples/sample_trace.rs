@@ -9,7 +9,9 @@ use std::{env, io};
 use ungil_core::{Event, Kind};
 use ungil_trace::Record;
 use ungil_trace::perfetto::{Overwrite, Writer};
-use ungil_trace::record::{Frame, Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals};
+use ungil_trace::record::{
+    Frame, KernelCount, Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals,
+};
 
 const SERVER: ProcessId = ProcessId(0);
 const EXECED: ProcessId = ProcessId(1);
@@ -44,12 +46,14 @@ fn records() -> Vec<Record> {
                 Frame { function: "<module>".into(), file: "server.py".into(), line: 12 },
             ],
         },
-        Record::Scheduled {
+        Record::KernelCount {
             thread: MAIN,
-            at_ns: 5_000_350,
-            ran_ns: 2_000_000,
-            delayed_ns: 3_000_000,
-            runnable: true,
+            count: KernelCount {
+                at_ns: 5_000_350,
+                ran_ns: 2_000_000,
+                delayed_ns: 3_000_000,
+                runnable: true,
+            },
         },
         gil(MAIN, 2_000_120, Kind::RanAndBlocked, 0),
         gil(MAIN, 5_000_400, Kind::ReleaseForced, 0),

@@ -86,14 +86,14 @@ mod counter {
 
     /// As the kernel reads it: not before what comes before, nor after what comes after.
     pub fn read() -> u64 {
-        // SAFETY: SSE2, which every x86-64 has; `rdtsc` is forbidden by `PR_SET_TSC` only, which
-        // forbids the kernel's own clock as well.
-        unsafe {
-            _mm_lfence();
-            let ticks = _rdtsc();
-            _mm_lfence();
-            ticks
-        }
+        // SAFETY: SSE2, which every x86-64 has.
+        unsafe { _mm_lfence() };
+        // SAFETY: `rdtsc` is forbidden by `PR_SET_TSC` only, which forbids the kernel's own clock as
+        // well.
+        let ticks = unsafe { _rdtsc() };
+        // SAFETY: the instruction is there, and touches no memory.
+        unsafe { _mm_lfence() };
+        ticks
     }
 
     /// Whether it runs at one pace whatever the processor does (AMD's and Intel's manuals, CPUID

@@ -1,19 +1,21 @@
 //! From rings to report: the recorder that drains traced processes, the trace file (a Perfetto
 //! trace), and the analysis that says who waited for whom. Knows no Python.
 
-pub mod analysis;
-pub mod child;
+#![warn(clippy::multiple_unsafe_ops_per_block)]
+
+mod flock;
 mod clock;
+pub mod wall_clock;
 mod dense;
-mod lock;
 mod origin;
-pub mod perfetto;
 pub mod record;
-pub mod recorder;
 pub mod report;
+pub mod analysis;
+pub mod timeline;
+pub mod perfetto;
+pub mod child;
 #[cfg(feature = "stacks")]
 pub mod stacks;
-pub mod timeline;
-pub mod wall_clock;
+pub mod recorder;
 
 pub use record::Record;

@@ -71,18 +71,11 @@ pub enum Record {
     },
     /// What the kernel had counted for a thread that holds a GIL for long: some time before that
     /// hold, during it, or once it had ended.
-    Scheduled {
+    KernelCount {
         /// The holder.
         thread: ThreadId,
-        /// When the kernel was asked.
-        at_ns: u64,
-        /// The thread's time on a processor until then. It may lack what the thread ran since the
-        /// last tick of the kernel.
-        ran_ns: u64,
-        /// Time until then in which it wanted to run and did not. It lacks a delay that goes on.
-        delayed_ns: u64,
-        /// Whether it ran then or wanted to, and did not sleep: a delay may be going on.
-        runnable: bool,
+        /// What, and when.
+        count: KernelCount,
     },
     /// How often a CPU limit stopped a process, while it was recorded; told before its end, if it
     /// is known.
@@ -145,7 +138,7 @@ impl Record {
             | Self::ThreadEnded { at_ns, .. } => Some(*at_ns),
             Self::Stack { .. }
             | Self::NoStack { .. }
-            | Self::Scheduled { .. }
+            | Self::KernelCount { .. }
             | Self::Throttled { .. }
             | Self::Libraries { .. }
             | Self::ThreadNamed { .. }
@@ -153,8 +146,23 @@ impl Record {
         }
     }
 }
+
 /// How the note begins that says why a trace has no process.
 pub const NOTHING_RECORDED: &str = "nothing was recorded: ";
+
+/// What the kernel had counted for a thread at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelCount {
+    /// When it was asked.
+    pub at_ns: u64,
+    /// The thread's time on a processor until then. It may lack what the thread ran since the last
+    /// tick of the kernel.
+    pub ran_ns: u64,
+    /// Time until then in which it wanted to run and did not. It lacks a delay that goes on.
+    pub delayed_ns: u64,
+    /// Whether it ran then or wanted to, and did not sleep: a delay may be going on.
+    pub runnable: bool,
+}
 
 /// What is known of a process image when it is first seen.
 #[derive(Clone, Debug, PartialEq, Eq)]

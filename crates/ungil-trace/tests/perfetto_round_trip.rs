@@ -8,7 +8,9 @@ use proptest::prelude::*;
 use ungil_core::{Event, Kind};
 use ungil_trace::Record;
 use ungil_trace::perfetto::{Overwrite, Writer, read};
-use ungil_trace::record::{Frame, Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals};
+use ungil_trace::record::{
+    Frame, KernelCount, Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals,
+};
 
 const PROCESSES: u32 = 2;
 const THREADS: u32 = 4;
@@ -67,7 +69,8 @@ fn other() -> impl Strategy<Value = Record> {
             .prop_map(|(thread, at_ns, frames)| Record::Stack { thread, at_ns, frames }),
         (thread(), any::<[u64; 3]>(), any::<bool>()).prop_map(
             |(thread, [at_ns, ran_ns, delayed_ns], runnable)| {
-                Record::Scheduled { thread, at_ns, ran_ns, delayed_ns, runnable }
+                let count = KernelCount { at_ns, ran_ns, delayed_ns, runnable };
+                Record::KernelCount { thread, count }
             }
         ),
         (0..PROCESSES, any::<[u64; 3]>()).prop_map(|(process, [at_ns, times, stopped_ns])| {

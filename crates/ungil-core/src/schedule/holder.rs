@@ -1,7 +1,7 @@
 //! The thread that has a GIL, and what it is charged with for that.
 
 use super::account::{Account, Hold, Standing};
-use super::line::Host;
+use super::host::Host;
 use super::modify;
 use super::scheduler::Scheduler;
 use std::cell::Cell;

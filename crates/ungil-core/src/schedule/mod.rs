@@ -5,19 +5,21 @@
 //! in which threads wait for their turn; it is generic over its [`Host`], so that the same code
 //! runs inside an interpreter, in a model checker, and in a simulation.
 
-mod account;
-mod holder;
-mod line;
 mod policy;
-mod queue;
-mod scheduler;
 mod slice;
+mod account;
+mod scheduler;
+mod queue;
+mod host;
+mod holder;
 mod spared;
+mod line;
 #[cfg(test)]
 mod tests;
 
 pub use account::{Account, Hold, Standing, Waker};
-pub use line::{Answer, Host, Line};
+pub use host::Host;
+pub use line::{Answer, Line};
 pub use policy::{Level, Policy, Settings, UnknownName};
 pub use queue::{Queue, Waiter};
 pub use scheduler::Scheduler;

@@ -6,7 +6,7 @@
 //! at once and is asked again, until it is asked when it holds none. (Solaris spared the holder of a
 //! lock in the same way when it scheduled processors: `schedctl_start`.)
 
-use super::line::Host;
+use super::host::Host;
 use super::policy::Policy;
 use std::cell::Cell;
 

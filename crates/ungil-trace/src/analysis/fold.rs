@@ -1,7 +1,9 @@
 //! Forgetting: of threads and processes that have ended, only those that mattered keep details.
 
-use super::gil::{Gil, OTHERS, seconds};
-use super::{Analysis, process::Thread};
+use super::gil::{Gil, OTHERS};
+use super::length::seconds;
+use super::process::{Process, Thread};
+use super::tally::Tally;
 use crate::record::{ProcessId, ProcessTotals, ThreadId, ThreadTotals};
 use std::collections::BTreeMap;
 
@@ -25,7 +27,7 @@ fn lightest<T>(ended: &mut Vec<T>, weight: impl Fn(&T) -> u64) -> Vec<T> {
     ended.split_off(KEPT.min(ended.len()))
 }
 
-impl Analysis {
+impl Tally {
     /// Folds ended threads if too many have piled up.
     pub(super) fn fold_threads(&mut self) {
         if self.ended_threads.len() <= KEPT + PILE {
@@ -83,7 +85,7 @@ impl Analysis {
     fn fold_processes(&mut self) {
         let processes = &self.processes;
         let folded = lightest(&mut self.ended_processes, |id: &ProcessId| {
-            processes.get(id.0).map_or(0, super::process::Process::weight_ns)
+            processes.get(id.0).map_or(0, Process::weight_ns)
         });
         for process in folded.iter().filter_map(|id| self.processes.remove(id.0)) {
             let others = &mut self.other_processes;

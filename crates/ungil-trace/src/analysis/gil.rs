@@ -11,12 +11,15 @@
 //! | wait                        | the thread waits       | the acquire was lost: a new wait      |
 //! | the thread ends             | it holds or waits      | that ends here, and is counted        |
 
-use super::history::{History, Past};
-use super::kernel::{Counted, Counts, Ran, Share, share};
+use super::charges::Charges;
+use super::history::History;
+use super::hold::{End, Hold};
+use super::length::part;
 use super::long_holds::{LongHold, LongHolds};
+use super::run_time::RunTime;
 use super::samples::Samples;
 use super::seat::{Detail, Released, Seat, Wait};
-use crate::record::ThreadId;
+use crate::record::{KernelCount, ThreadId};
 use crate::report::OtherThreads;
 use ungil_core::{Event, Kind};
 
@@ -48,56 +51,7 @@ pub(super) struct Gil {
     pub(super) long_holds: LongHolds,
     /// The folded threads, summed.
     pub(super) others: OtherThreads,
-    /// Scratch for one charge: time by seat, all zero between charges, and the seats in use.
-    charges: Vec<u64>,
-    charged: Vec<u32>,
-}
-
-/// The hold that has not ended.
-#[derive(Clone, Debug)]
-struct Hold {
-    seat: u32,
-    /// When the thread got it,
-    began_ns: u64,
-    /// and from when on it counts: later in a part of a trace that begins in a hold.
-    since_ns: u64,
-    /// From when on somebody waited during it.
-    waited_since_ns: Option<u64>,
-    /// The first drop request during it.
-    asked_ns: Option<u64>,
-    gone: Gone,
-    ran: Option<Ran>,
-    counts: Counts,
-    samples: Samples,
-}
-
-/// Threads that ended while they waited during a hold.
-#[derive(Clone, Copy, Debug, Default)]
-struct Gone {
-    waiters: u64,
-    waited_ns: u64,
-    /// The part of `waited_ns` after the first drop request.
-    unanswered_ns: u64,
-}
-
-/// How a hold came to its end.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    Voluntary,
-    Forced,
-    /// The release was lost.
-    Unseen,
-    /// The thread ended.
-    Cut,
-}
-
-impl Gone {
-    fn add(&mut self, wait: Wait, at_ns: u64, hold_ns: u64, asked_ns: Option<u64>) {
-        let waited = |from_ns: u64| at_ns.saturating_sub(wait.since_ns.max(from_ns));
-        self.waiters += 1;
-        self.waited_ns = self.waited_ns.saturating_add(waited(hold_ns));
-        self.unanswered_ns = self.unanswered_ns.saturating_add(asked_ns.map_or(0, waited));
-    }
+    charges: Charges,
 }
 
 impl Gil {
@@ -117,8 +71,7 @@ impl Gil {
             handoffs: 0,
             long_holds: LongHolds::default(),
             others: OtherThreads::default(),
-            charges: vec![0],
-            charged: Vec::new(),
+            charges: Charges::default(),
         }
     }
 
@@ -126,7 +79,6 @@ impl Gil {
     pub(super) fn sit_down(&mut self, thread: ThreadId) -> u32 {
         let seat = self.free_seats.pop().unwrap_or_else(|| {
             self.seats.push(Seat::default());
-            self.charges.push(0);
             u32::try_from(self.seats.len() - 1).expect("seats are in memory, far fewer than 2^32")
         });
         self.seats[seat as usize] =
@@ -149,7 +101,6 @@ impl Gil {
             ..Self::new(self.number)
         };
         gil.history.end_ns = at_ns;
-        gil.charges = vec![0; self.seats.len()];
         for (index, seat) in self.seats.iter().enumerate().skip(1) {
             let keeps = seat.thread.is_some_and(&live);
             gil.seats.push(if keeps { seat.reopened(at_ns, detail) } else { Seat::default() });
@@ -158,17 +109,7 @@ impl Gil {
             }
         }
         gil.waiting.clone_from(&self.waiting);
-        gil.holder = self.holder.as_ref().map(|hold| Hold {
-            seat: hold.seat,
-            began_ns: hold.began_ns,
-            since_ns: hold.since_ns.max(at_ns),
-            waited_since_ns: hold.waited_since_ns.map(|ns| ns.max(at_ns)),
-            asked_ns: hold.asked_ns.map(|ns| ns.max(at_ns)),
-            gone: Gone::default(),
-            ran: hold.ran,
-            counts: hold.counts.clone(),
-            samples: hold.samples.clone(),
-        });
+        gil.holder = self.holder.as_ref().map(|hold| hold.reopened(at_ns));
         gil
     }
 
@@ -208,9 +149,8 @@ impl Gil {
                 seat.drop_requests += 1;
                 if let Some(hold) = &mut self.holder
                     && hold.seat != index
-                    && hold.since_ns <= at_ns
                 {
-                    hold.asked_ns.get_or_insert(at_ns);
+                    hold.is_asked(at_ns);
                 }
             }
             Kind::ReleaseVoluntary => {
@@ -223,9 +163,7 @@ impl Gil {
             }
             Kind::Ran | Kind::RanAndBlocked => {
                 if let Some(hold) = self.holder.as_mut().filter(|hold| hold.seat == index) {
-                    let cpu_ns = event.at_ns.saturating_sub(hold.began_ns);
-                    let blocked = event.kind == Kind::RanAndBlocked;
-                    hold.ran = Some(Ran { cpu_ns, blocked });
+                    hold.told(event.at_ns, event.kind == Kind::RanAndBlocked);
                 }
             }
         }
@@ -240,9 +178,7 @@ impl Gil {
         let late_ns = self.history.contend(at_ns);
         self.add_contended(late_ns);
         if let Some(hold) = &mut self.holder {
-            let since_ns = at_ns.max(hold.since_ns);
-            hold.waited_since_ns =
-                Some(hold.waited_since_ns.map_or(since_ns, |ns| ns.min(since_ns)));
+            hold.begins_to_be_waited_for(at_ns);
         }
         self.waiting.push(index);
         self.seats[index as usize].wait =
@@ -276,17 +212,8 @@ impl Gil {
         }
         self.last_holder = seat.thread;
         let since_ns = at_ns.max(self.history.end_ns);
-        self.holder = Some(Hold {
-            seat: index,
-            began_ns: since_ns,
-            since_ns,
-            waited_since_ns: Some(since_ns).filter(|_| !self.waiting.is_empty()),
-            asked_ns: None,
-            gone: Gone::default(),
-            ran: None,
-            counts: self.seats[index as usize].counts.split_off(since_ns),
-            samples: Samples::default(),
-        });
+        let counts = seat.counts.split_off(since_ns);
+        self.holder = Some(Hold::new(index, since_ns, !self.waiting.is_empty(), counts));
         waited.and_then(|(_, worst)| worst)
     }
 
@@ -312,7 +239,7 @@ impl Gil {
             self.seats[index as usize].waits.add(ns);
             self.seats[index as usize].cut_waits.add(ns);
             if let Some(hold) = &mut self.holder {
-                hold.gone.add(wait, at_ns, hold.since_ns, hold.asked_ns);
+                hold.lost_waiter(wait, at_ns);
             }
             self.end_wait(index, at_ns);
         }
@@ -330,66 +257,56 @@ impl Gil {
     }
 
     /// Keeps what the kernel had counted for the thread.
-    pub(super) fn count(&mut self, index: u32, counted: Counted) {
+    pub(super) fn count(&mut self, index: u32, count: KernelCount) {
         match &mut self.holder {
-            Some(hold) if hold.seat == index => hold.counts.add(counted),
-            _ => self.seats[index as usize].counts.add(counted),
+            Some(hold) if hold.seat == index => hold.counts.add(count),
+            _ => self.seats[index as usize].counts.add(count),
         }
     }
 
     fn end_hold(&mut self, at_ns: u64, end: End, blame_ns: u64) {
         let Some(mut hold) = self.holder.take() else { return };
-        let end_ns = at_ns.max(hold.since_ns);
-        let length_ns = end_ns - hold.since_ns;
-        let contended_ns = hold.waited_since_ns.map_or(end_ns, |ns| ns.min(end_ns));
-        self.add_contended(end_ns - contended_ns);
-        self.history.push(Past { start_ns: hold.since_ns, end_ns, contended_ns, seat: hold.seat });
+        let past = hold.past(at_ns);
+        let (end_ns, length_ns) = (past.end_ns, past.end_ns - past.start_ns);
+        self.add_contended(end_ns - past.contended_ns);
+        self.history.push(past);
         let seat = &mut self.seats[hold.seat as usize];
         seat.holds.add(length_ns);
         if end == End::Cut {
             seat.cut_holds.add(length_ns);
         }
-        let share = self.share(&mut hold, end_ns);
+        let run_time = hold.run_time(&mut seat.counts, end_ns);
+        if run_time.not_run_least_ns > 0 {
+            let ns = run_time.not_run_least_ns;
+            let waited_ns = self.waited_in(&hold, end_ns);
+            let descheduled = &mut self.seats[hold.seat as usize].descheduled;
+            descheduled.add(ns, part(waited_ns, ns, length_ns));
+        }
         if length_ns >= blame_ns {
-            self.keep_long_hold(hold, end_ns, end, share, blame_ns);
+            self.keep_long_hold(hold, end_ns, end, run_time, blame_ns);
         }
         if self.history.is_full() {
             self.trim_history();
         }
     }
 
-    /// What is known of how the kernel ran the holder, which is counted.
-    fn share(&mut self, hold: &mut Hold, end_ns: u64) -> Share {
-        if hold.ran.is_none() && hold.counts.is_empty() {
-            return Share::default();
-        }
-        let counts = &mut self.seats[hold.seat as usize].counts;
-        let share = share([hold.began_ns, end_ns], hold.ran, counts, &hold.counts)
-            .after(hold.since_ns - hold.began_ns, end_ns - hold.since_ns);
-        counts.append(std::mem::take(&mut hold.counts));
-        if share.not_run_least_ns > 0 {
-            let waited_ns =
-                self.waited_between(hold.since_ns, end_ns).saturating_add(hold.gone.waited_ns);
-            let length_ns = end_ns - hold.since_ns;
-            let descheduled = &mut self.seats[hold.seat as usize].descheduled;
-            descheduled.sum.add(share.not_run_least_ns);
-            let waited_ns = part(waited_ns, share.not_run_least_ns, length_ns);
-            descheduled.waited_ns = descheduled.waited_ns.saturating_add(waited_ns);
-        }
-        share
-    }
-
-    fn keep_long_hold(&mut self, hold: Hold, end_ns: u64, end: End, share: Share, blame_ns: u64) {
-        let gone = hold.gone;
+    fn keep_long_hold(
+        &mut self,
+        hold: Hold,
+        end_ns: u64,
+        end: End,
+        run_time: RunTime,
+        blame_ns: u64,
+    ) {
         let unanswered_ns = hold.asked_ns.map(|asked_ns| end_ns.saturating_sub(asked_ns));
         if let Some((asked_ns, ns)) = hold.asked_ns.zip(unanswered_ns)
             && ns >= blame_ns
         {
             let waited_ns =
-                self.waited_between(asked_ns, end_ns).saturating_add(gone.unanswered_ns);
+                self.waited_between(asked_ns, end_ns).saturating_add(hold.gone.unanswered_ns);
             let seat = &mut self.seats[hold.seat as usize];
             seat.unanswered.add(ns, waited_ns);
-            let kept_ns = ns.saturating_sub(share.not_run_most_ns);
+            let kept_ns = ns.saturating_sub(run_time.not_run_most_ns);
             if kept_ns >= blame_ns {
                 seat.kept.add(kept_ns, part(waited_ns, kept_ns, ns));
             }
@@ -404,13 +321,18 @@ impl Gil {
             start_ns: hold.since_ns,
             end_ns,
             // Nobody but a thread that ends stops waiting while somebody else holds.
-            waiters_max: gone.waiters + self.waiting.iter().filter(waits_in_it).count() as u64,
-            waited_ns: self.waited_between(hold.since_ns, end_ns).saturating_add(gone.waited_ns),
+            waiters_max: hold.gone.waiters + self.waiting.iter().filter(waits_in_it).count() as u64,
+            waited_ns: self.waited_in(&hold, end_ns),
             forced: end == End::Forced,
             unanswered_ns,
-            share,
+            run_time,
             samples: hold.samples,
         });
+    }
+
+    /// What threads have waited during a hold that ends at `end_ns`, summed.
+    fn waited_in(&self, hold: &Hold, end_ns: u64) -> u64 {
+        self.waited_between(hold.since_ns, end_ns).saturating_add(hold.gone.waited_ns)
     }
 
     /// What the threads that wait now have waited in this time, summed.
@@ -433,7 +355,7 @@ impl Gil {
         }
         if self.waiting.is_empty()
             && let Some(hold) = &mut self.holder
-            && let Some(since_ns) = hold.waited_since_ns.take()
+            && let Some(since_ns) = hold.ends_to_be_waited_for()
         {
             self.add_contended(at_ns.saturating_sub(since_ns));
         }
@@ -453,45 +375,8 @@ impl Gil {
     /// Charges the wait of this seat up to `at_ns`, and returns it with the thread that held
     /// longest during it.
     fn settle(&mut self, index: u32, at_ns: u64) -> Option<(Wait, Option<ThreadId>)> {
-        let wait = self.seats[index as usize].wait?;
-        let newly = self.charge(index, wait.charged_ns, at_ns);
-        let worst = wait.worst.into_iter().chain(newly).max_by_key(|&(_, ns)| ns);
-        let wait = Wait { charged_ns: wait.charged_ns.max(at_ns), worst, ..wait };
-        self.seats[index as usize].wait = Some(wait);
-        Some((wait, worst.map(|(thread, _)| thread)))
-    }
-
-    /// Charges the time between to whoever held in it; the rest to nobody. Returns who held
-    /// longest, and for how long.
-    fn charge(&mut self, victim: u32, from_ns: u64, to_ns: u64) -> Option<(ThreadId, u64)> {
-        let Self { seats, history, holder, charges, charged, .. } = self;
-        let current = holder.as_ref().map(|hold| Past {
-            start_ns: hold.since_ns,
-            end_ns: to_ns.max(hold.since_ns),
-            contended_ns: to_ns.max(hold.since_ns),
-            seat: hold.seat,
-        });
-        for past in current.iter().chain(history.since(from_ns)) {
-            let ns = past.end_ns.min(to_ns).saturating_sub(past.start_ns.max(from_ns));
-            let sum = &mut charges[past.seat as usize];
-            if *sum == 0 && ns > 0 {
-                charged.push(past.seat);
-            }
-            *sum += ns;
-        }
-        let mut nobody_ns = to_ns.saturating_sub(from_ns);
-        let mut worst = None;
-        for culprit in charged.drain(..) {
-            let ns = std::mem::take(&mut charges[culprit as usize]);
-            nobody_ns = nobody_ns.saturating_sub(ns);
-            seats[victim as usize].blame.charge(culprit as usize, ns);
-            if worst.is_none_or(|(_, most_ns)| ns > most_ns) {
-                worst = seats[culprit as usize].thread.map(|thread| (thread, ns)).or(worst);
-            }
-        }
-        let nobody = &mut seats[victim as usize].blame.nobody_ns;
-        *nobody = nobody.saturating_add(nobody_ns);
-        worst
+        let Self { charges, seats, history, holder, .. } = self;
+        charges.settle(seats, history, holder.as_ref(), index, at_ns)
     }
 
     fn trim_history(&mut self) {
@@ -509,15 +394,4 @@ impl Gil {
         }
         self.history.clear();
     }
-}
-
-/// The part of `ns` that `some` is of `all`.
-fn part(ns: u64, some: u64, all: u64) -> u64 {
-    let scaled = u128::from(ns) * u128::from(some) / u128::from(all.max(1));
-    u64::try_from(scaled).unwrap_or(ns)
-}
-
-/// Nanoseconds in seconds.
-pub(super) fn seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
 }

@@ -85,6 +85,17 @@ impl Lengths {
     }
 }
 
+/// The part of `ns` that `some` is of `all`.
+pub(super) fn part(ns: u64, some: u64, all: u64) -> u64 {
+    let scaled = u128::from(ns) * u128::from(some) / u128::from(all.max(1));
+    u64::try_from(scaled).unwrap_or(ns)
+}
+
+/// Nanoseconds in seconds.
+pub(super) fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

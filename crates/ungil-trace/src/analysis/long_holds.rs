@@ -1,6 +1,6 @@
 //! The longest holds of one GIL.
 
-use super::kernel::Share;
+use super::run_time::RunTime;
 use super::samples::Samples;
 use crate::record::ThreadId;
 
@@ -19,7 +19,7 @@ pub(super) struct LongHold {
     pub(super) waited_ns: u64,
     pub(super) forced: bool,
     pub(super) unanswered_ns: Option<u64>,
-    pub(super) share: Share,
+    pub(super) run_time: RunTime,
     pub(super) samples: Samples,
 }
 

@@ -15,69 +15,52 @@
 //!   nothing when events are lost. A thread that used several GILs keeps its events' totals: its
 //!   own do not tell the GILs apart.
 //!
-//! What is said of it is judged in windows of ten seconds (`windows.rs`), so that idle time does
-//! not hide an incident. A part of a trace is counted by itself (`part.rs`).
+//! All this is counted in a tally (`tally.rs`). What is said of it is judged in windows of ten
+//! seconds (`windows.rs`), each a tally of its own, so that idle time does not hide an incident. A
+//! part of a trace is counted by itself (`part.rs`).
 //!
 //! What bounds the memory: of the threads that have ended about a thousand keep their details
 //! (those that held and waited most), the others are summed, and so are processes; percentiles
 //! are sketches; past holds are kept only while a running wait needs them (`history.rs`).
 
-mod findings;
-mod fold;
-mod gil;
-mod history;
-mod kernel;
-mod late;
 mod length;
-mod long_holds;
-mod part;
-mod process;
+mod late_waits;
+mod kernel_counts;
+mod run_time;
 mod samples;
+mod long_holds;
+mod history;
 mod seat;
+mod hold;
+mod charges;
+mod gil;
+mod process;
+mod tally;
+mod fold;
 mod summary;
-mod verdict;
+mod findings;
+mod incidents;
 mod windows;
+mod verdict;
+mod part;
 
 #[cfg(test)]
 mod tests;
 
-use crate::dense::Dense;
-use crate::record::{ProcessId, Record, ThreadId, ThreadTotals};
-use crate::report::OtherProcesses;
-use crate::wall_clock::WallClock;
-use kernel::Counted;
 pub use part::{Part, Span};
-use process::{Process, Thread};
-use samples::Samples;
-use seat::Detail;
-use ungil_core::Event;
-use windows::Windows;
 
-/// Notes kept at most.
-const NOTES: usize = 100;
+use crate::record::{Record, ThreadId};
+use crate::report::Report;
+use crate::wall_clock::WallClock;
+use tally::Tally;
+use verdict::verdict;
+use windows::{Passed, Windows};
 
 /// What is known of a trace so far.
 #[derive(Debug)]
 pub struct Analysis {
-    blame_after_ns: u64,
-    processes: Dense<Process>,
-    threads: Dense<Thread>,
-    /// Ended ones whose details are still kept.
-    ended_threads: Vec<ThreadId>,
-    ended_processes: Vec<ProcessId>,
-    other_processes: OtherProcesses,
-    lost_events: u64,
-    notes: Vec<String>,
-    /// Start of the first process, and the latest time any record told.
-    started_ns: Option<u64>,
-    now_ns: u64,
-    /// Before it nothing is counted, if it is not the start of the trace.
-    floor_ns: Option<u64>,
-    /// How many threads wait, over all GILs.
-    waiting: usize,
-    /// What day it is.
-    wall_clock: Option<WallClock>,
-    /// The worst of it by when it happened; `None` in a window.
+    tally: Tally,
+    /// The worst of it by when it happened; `None` if nobody will ask.
     windows: Option<Box<Windows>>,
 }
 
@@ -85,43 +68,14 @@ impl Analysis {
     /// Knows nothing yet. Holds of at least `blame_after_ns` nanoseconds are listed one by one,
     /// and a drop request that stays unanswered for so long means native code.
     pub fn new(blame_after_ns: u64) -> Self {
-        Self {
-            blame_after_ns,
-            processes: Dense::new(),
-            threads: Dense::new(),
-            ended_threads: Vec::new(),
-            ended_processes: Vec::new(),
-            other_processes: OtherProcesses::default(),
-            lost_events: 0,
-            notes: Vec::new(),
-            started_ns: None,
-            now_ns: 0,
-            floor_ns: None,
-            waiting: 0,
-            wall_clock: None,
-            windows: Some(Box::default()),
-        }
+        Self { tally: Tally::new(blame_after_ns), windows: Some(Box::default()) }
     }
 
     /// Lets the report say at what time of day things happened.
     #[must_use]
-    pub fn with_wall_clock(self, wall_clock: Option<WallClock>) -> Self {
-        Self { wall_clock, ..self }
-    }
-
-    /// What is known of what lives, with nothing counted yet: from `at_ns` on. It has no windows.
-    fn reopened(&self, at_ns: u64, detail: Detail) -> Self {
-        Self {
-            processes: self.processes.filter_map(|process| process.reopened(at_ns, detail)),
-            threads: self.threads.filter_map(|thread| thread.reopened(at_ns)),
-            started_ns: self.started_ns,
-            now_ns: self.now_ns.max(at_ns),
-            floor_ns: Some(at_ns),
-            waiting: self.waiting,
-            wall_clock: self.wall_clock,
-            windows: None,
-            ..Self::new(self.blame_after_ns)
-        }
+    pub fn with_wall_clock(mut self, wall_clock: Option<WallClock>) -> Self {
+        self.tally.wall_clock = wall_clock;
+        self
     }
 
     /// Takes in one record. For an acquire that ended a wait: the thread that held longest
@@ -130,136 +84,26 @@ impl Analysis {
     /// A record that names an unknown process or thread, or one that has ended, is ignored.
     #[inline]
     pub fn push(&mut self, record: &Record) -> Option<ThreadId> {
-        let Some(mut windows) = self.windows.take() else { return self.count(record) };
-        windows.before(self, record);
-        let culprit = self.count(record);
-        windows.after(self);
-        self.windows = Some(windows);
+        let Self { tally, windows } = self;
+        let Some(windows) = windows else { return tally.push(record) };
+        windows.before(tally, record);
+        let culprit = tally.push(record);
+        windows.after(tally);
         culprit
     }
 
-    #[inline]
-    fn count(&mut self, record: &Record) -> Option<ThreadId> {
-        match record {
-            Record::Gil { thread, event, .. } => return self.gil_event(*thread, *event),
-            Record::Scheduled { thread, .. } => self.scheduled(*thread, Counted::of(record)),
-            Record::Throttled { process, times, stopped_ns, .. } => {
-                if let Some(process) = self.processes.get_mut(process.0) {
-                    process.throttled = Some((*times, *stopped_ns));
-                }
-            }
-            Record::Stack { thread, at_ns, frames } => {
-                self.sampled(*thread, *at_ns, |samples| samples.add(frames));
-            }
-            Record::NoStack { thread, at_ns, why } => {
-                self.sampled(*thread, *at_ns, |samples| samples.miss(why));
-            }
-            Record::Libraries { process, files, .. } => {
-                if let Some(process) = self.processes.get_mut(process.0) {
-                    process.libraries.clone_from(files);
-                }
-            }
-            Record::ProcessStarted(process) => {
-                if self.processes.insert(process.process.0, Process::new(process.clone())) {
-                    self.saw(process.at_ns);
-                    let started_ns = self.started_ns.unwrap_or(u64::MAX);
-                    self.started_ns = Some(started_ns.min(process.at_ns));
-                }
-            }
-            Record::ProcessEnded { process, at_ns, totals } => {
-                self.end_process(*process, *at_ns, *totals);
-            }
-            Record::ThreadStarted { thread, process, tid, at_ns, name } => {
-                self.start_thread(*thread, Thread::new(*process, *tid, *at_ns, name.clone()));
-            }
-            Record::ThreadNamed { thread, name } => {
-                if let Some(thread) = self.threads.get_mut(thread.0) {
-                    thread.name.clone_from(name);
-                }
-            }
-            Record::ThreadEnded { thread, at_ns, totals } => {
-                self.end_thread(*thread, *at_ns, Some(totals));
-            }
-            Record::Note { text } => {
-                if self.notes.len() < NOTES && !self.notes.contains(text) {
-                    self.notes.push(text.clone());
-                }
-            }
-        }
-        None
+    /// The report of all so far; holds and waits that have not ended are counted up to the
+    /// latest time any record told. Costs time in proportion to the number of threads, so it can
+    /// be called while the program runs.
+    pub fn report(&self) -> Report {
+        let Self { tally, .. } = self;
+        let processes = tally.processes_until(tally.now_ns, tally);
+        let findings = verdict(tally, &self.passed(), &processes);
+        tally.report(processes, findings)
     }
 
-    fn saw(&mut self, at_ns: u64) {
-        self.now_ns = self.now_ns.max(at_ns);
-    }
-
-    #[inline]
-    fn gil_event(&mut self, id: ThreadId, event: Event) -> Option<ThreadId> {
-        let thread = self.threads.get_mut(id.0).filter(|thread| thread.ended_ns.is_none())?;
-        let process = self.processes.get_mut(thread.process.0)?;
-        let chair = thread.chair(event.gil).unwrap_or_else(|| process.seat(id, thread, event.gil));
-        self.now_ns = self.now_ns.max(event.at_ns);
-        let gil = &mut process.gils[chair.place];
-        let waiting = gil.waiting();
-        let culprit = gil.apply(chair.seat, event, self.blame_after_ns);
-        self.waiting = self.waiting + gil.waiting() - waiting;
-        culprit
-    }
-
-    /// Changes what was sampled of the hold that a thread had at `at_ns`.
-    fn sampled(&mut self, id: ThreadId, at_ns: u64, change: impl Fn(&mut Samples)) {
-        let Some(thread) = self.threads.get(id.0) else { return };
-        let Some(process) = self.processes.get_mut(thread.process.0) else { return };
-        for chair in &thread.chairs {
-            if let Some(samples) = process.gils[chair.place].samples_at(chair.seat, at_ns) {
-                change(samples);
-            }
-        }
-    }
-
-    fn scheduled(&mut self, id: ThreadId, counted: Option<Counted>) {
-        let Some((thread, counted)) = self.threads.get_mut(id.0).zip(counted) else { return };
-        let Some(process) = self.processes.get_mut(thread.process.0) else { return };
-        if thread.chairs.is_empty() {
-            thread.counts.add(counted);
-        }
-        for chair in &thread.chairs {
-            process.gils[chair.place].count(chair.seat, counted);
-        }
-    }
-
-    fn start_thread(&mut self, id: ThreadId, thread: Thread) {
-        let started_ns = thread.started_ns;
-        let Some(process) = self.processes.get_mut(thread.process.0) else { return };
-        if process.ended_ns.is_none() && self.threads.insert(id.0, thread) {
-            process.begin_thread(id, started_ns);
-            self.saw(started_ns);
-        }
-    }
-
-    /// Ends a thread, or completes one that has ended with its process, by its own totals.
-    fn end_thread(&mut self, id: ThreadId, at_ns: u64, totals: Option<&ThreadTotals>) {
-        let Some(thread) = self.threads.get_mut(id.0) else { return };
-        let Some(process) = self.processes.get_mut(thread.process.0) else { return };
-        let newly_ended = thread.ended_ns.is_none();
-        if newly_ended {
-            thread.ended_ns = Some(at_ns.max(thread.started_ns));
-            process.live.remove(&id);
-            for chair in &thread.chairs {
-                let gil = &mut process.gils[chair.place];
-                let waiting = gil.waiting();
-                gil.leave(chair.seat, at_ns, self.blame_after_ns);
-                self.waiting = self.waiting + gil.waiting() - waiting;
-            }
-        }
-        if let Some(totals) = totals.filter(|_| thread.totals.is_none()) {
-            self.lost_events = self.lost_events.saturating_add(totals.lost_events);
-            process.adopt(id, thread, totals);
-        }
-        if newly_ended {
-            self.saw(at_ns);
-            self.ended_threads.push(id);
-            self.fold_threads();
-        }
+    /// The windows that may be the worst.
+    fn passed(&self) -> Vec<Passed<'_>> {
+        self.windows.as_ref().map_or_else(Vec::new, |windows| windows.all(&self.tally))
     }
 }

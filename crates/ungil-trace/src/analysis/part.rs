@@ -7,7 +7,8 @@
 
 use super::Analysis;
 use super::seat::Detail;
-use crate::record::Record;
+use super::tally::Tally;
+use crate::record::{KernelCount, Record};
 use crate::report::{PartReport, Report};
 use crate::wall_clock::WallClock;
 
@@ -81,18 +82,18 @@ impl Part {
         let is_after = at_ns.is_some_and(|at_ns| at_ns >= self.to_ns);
         match record {
             Record::ProcessEnded { process, totals, .. } if is_after => {
-                if let Some(process) = self.analysis.processes.get_mut(process.0) {
+                if let Some(process) = self.analysis.tally.processes.get_mut(process.0) {
                     process.totals = *totals;
                 }
             }
             Record::ThreadEnded { thread, totals, at_ns } => {
-                let known = self.analysis.threads.get(thread.0);
+                let known = self.analysis.tally.threads.get(thread.0);
                 let within = known.is_some_and(|known| known.started_ns > self.from_ns);
                 if is_after || (self.is_open && !within) {
                     // Its totals are those of its whole life.
                     self.lost_outside = self.lost_outside.saturating_add(totals.lost_events);
                     if !is_after {
-                        self.analysis.end_thread(*thread, *at_ns, None);
+                        self.analysis.tally.end_thread(*thread, *at_ns, None);
                     }
                 } else {
                     self.analysis.push(record);
@@ -101,7 +102,7 @@ impl Part {
             _ if is_after => {}
             Record::Stack { at_ns, .. }
             | Record::NoStack { at_ns, .. }
-            | Record::Scheduled { at_ns, .. }
+            | Record::KernelCount { count: KernelCount { at_ns, .. }, .. }
             | Record::Throttled { at_ns, .. }
                 if *at_ns >= self.to_ns => {}
             _ => _ = self.analysis.push(record),
@@ -110,17 +111,15 @@ impl Part {
 
     fn open(&mut self) {
         self.is_open = true;
-        self.analysis = Analysis {
-            windows: Some(Box::default()),
-            notes: std::mem::take(&mut self.analysis.notes),
-            ..self.analysis.reopened(self.from_ns, Detail::All)
-        };
+        let notes = std::mem::take(&mut self.analysis.tally.notes);
+        let tally = Tally { notes, ..self.analysis.tally.reopened(self.from_ns, Detail::All) };
+        self.analysis = Analysis { tally, windows: Some(Box::default()) };
         (self.cut_holds, self.cut_waits) = self.running();
     }
 
     /// How many holds and waits have not ended.
     fn running(&self) -> (u64, u64) {
-        let gils = self.analysis.processes.iter().flat_map(|process| &process.gils);
+        let gils = self.analysis.tally.processes.iter().flat_map(|process| &process.gils);
         gils.fold((0, 0), |(holds, waits), gil| {
             (holds + u64::from(gil.is_held()), waits + gil.waiting() as u64)
         })
@@ -132,7 +131,7 @@ impl Part {
             self.open();
         }
         let (held, waiting) = self.running();
-        self.analysis.now_ns = self.to_ns;
+        self.analysis.tally.now_ns = self.to_ns;
         let mut report = self.analysis.report();
         if self.lost_outside > 0 {
             report.notes.push(format!(
@@ -142,7 +141,7 @@ impl Part {
             ));
         }
         report.part = Some(PartReport {
-            window: self.analysis.window(self.from_ns, self.to_ns),
+            window: self.analysis.tally.window(self.from_ns, self.to_ns),
             cut_holds: self.cut_holds + held,
             cut_waits: self.cut_waits + waiting,
         });

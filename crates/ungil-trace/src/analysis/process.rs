@@ -1,7 +1,7 @@
 //! A process and a thread, as far as they have been told of.
 
 use super::gil::Gil;
-use super::kernel::Counts;
+use super::kernel_counts::KernelCounts;
 use super::seat::Detail;
 use crate::record::{self, ProcessTotals, ThreadId, ThreadTotals};
 use std::collections::BTreeSet;
@@ -48,7 +48,7 @@ pub(super) struct Thread {
     /// One for each GIL it touched, nearly always a single one.
     pub(super) chairs: Vec<Chair>,
     /// What the kernel had counted for it before it was seen to touch one.
-    pub(super) counts: Counts,
+    pub(super) counts: KernelCounts,
 }
 
 /// Where a thread sits at one GIL.
@@ -77,7 +77,7 @@ impl Thread {
             ended_ns: None,
             totals: None,
             chairs: Vec::new(),
-            counts: Counts::new(),
+            counts: KernelCounts::new(),
         }
     }
 

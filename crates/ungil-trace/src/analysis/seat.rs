@@ -1,9 +1,8 @@
 //! One thread at one GIL: what it did there, and where it stands.
 
-use super::gil::seconds;
-use super::kernel::Counts;
-use super::late::Waits;
-use super::length::{Lengths, Sum};
+use super::kernel_counts::KernelCounts;
+use super::late_waits::Waits;
+use super::length::{Lengths, Sum, seconds};
 use crate::record::{ThreadId, ThreadTotals};
 use crate::report;
 
@@ -39,7 +38,7 @@ pub(super) struct Seat {
     pub(super) kept: Unanswered,
     pub(super) descheduled: Descheduled,
     /// What the kernel had counted for the thread outside of its holds.
-    pub(super) counts: Counts,
+    pub(super) counts: KernelCounts,
     pub(super) blame: Blame,
     /// Parts of `holds` and `waits` that did not end by themselves, but with the thread: the
     /// thread's own totals do not know them.
@@ -109,6 +108,13 @@ impl Unanswered {
         }
     }
 
+    pub(super) fn add(&mut self, ns: u64, waited_ns: u64) {
+        self.sum.add(ns);
+        self.waited_ns = self.waited_ns.saturating_add(waited_ns);
+    }
+}
+
+impl Descheduled {
     pub(super) fn add(&mut self, ns: u64, waited_ns: u64) {
         self.sum.add(ns);
         self.waited_ns = self.waited_ns.saturating_add(waited_ns);

@@ -1,12 +1,14 @@
 //! The report of what is known so far.
 
-use super::Analysis;
-use super::gil::{Gil, OTHERS, seconds};
+use super::gil::{Gil, OTHERS};
+use super::late_waits::LATE;
+use super::length::seconds;
 use super::process::{Process, Startup, Thread};
 use super::seat::Seat;
+use super::tally::Tally;
 use crate::record::{NOTHING_RECORDED, ProcessTotals, ThreadId};
 use crate::report::{
-    BlameReport, Blocking, ContextSwitches, Descheduled, FreeThreaded, Gaps, GilReport,
+    BlameReport, Blocking, ContextSwitches, Descheduled, Finding, FreeThreaded, Gaps, GilReport,
     LongHoldReport, ProcessReport, Report, SCHEMA, ThreadReport, Throttled, Who, Window,
 };
 use std::borrow::Cow;
@@ -18,27 +20,19 @@ use ungil_core::table::GilState;
 const BLAME_ROWS: usize = 4_096;
 /// The interpreter's default, for a process that did not tell its own.
 const SWITCH_INTERVAL_NS: u64 = 5_000_000;
-/// A wait counts as late from this part of the switch interval: waiting threads time out a little
-/// early or late, and one that began to wait while another thread's interval was running gets
-/// its turn sooner.
-pub(super) const LATE: f64 = 0.8;
-
 /// What a report of one process is made with.
 struct View<'a> {
-    analysis: &'a Analysis,
+    tally: &'a Tally,
     /// Where names, policies and switch intervals come from: they may have become known later.
-    known: &'a Analysis,
+    known: &'a Tally,
     process: &'a Process,
     started_ns: u64,
     end_ns: u64,
 }
 
-impl Analysis {
-    /// The report of all so far; holds and waits that have not ended are counted up to the
-    /// latest time any record told. Costs time in proportion to the number of threads, so it can
-    /// be called while the program runs.
-    pub fn report(&self) -> Report {
-        let processes = self.processes_until(self.now_ns, self);
+impl Tally {
+    /// The report, of what these processes and findings say.
+    pub(super) fn report(&self, processes: Vec<ProcessReport>, findings: Vec<Finding>) -> Report {
         let mut pythons = processes
             .iter()
             .map(|process| process.python.as_str())
@@ -51,7 +45,7 @@ impl Analysis {
             duration_s: seconds(self.now_ns.saturating_sub(begin_ns)),
             lost_events: self.lost_events,
             other_processes: Some(self.other_processes).filter(|others| others.processes > 0),
-            findings: self.verdict(&processes),
+            findings,
             processes,
             notes: self.notes.iter().filter(|note| !is_reason(note)).cloned().collect(),
             started_at: self.wall_clock.and_then(|clock| clock.iso(self.started_ns())),
@@ -65,7 +59,7 @@ impl Analysis {
         let report = |process: &Process| {
             let end_ns = process.ended_ns.unwrap_or(now_ns).min(now_ns).max(process.known.at_ns);
             let started_ns = self.started_ns();
-            View { analysis: self, known, process, started_ns, end_ns }.process()
+            View { tally: self, known, process, started_ns, end_ns }.process()
         };
         let mut processes: Vec<_> = self.processes.iter().map(report).collect();
         let weight = |process: &ProcessReport| -> f64 {
@@ -211,14 +205,14 @@ impl View<'_> {
         for index in 0..gil.seats.len() {
             if self.thread_of(&gil.seats[index]).is_some_and(|thread| thread.ended_ns.is_none()) {
                 let index = u32::try_from(index).expect("seats are numbered in 32 bits");
-                gil.leave(index, self.end_ns, self.analysis.blame_after_ns);
+                gil.leave(index, self.end_ns, self.tally.blame_after_ns);
             }
         }
         Cow::Owned(gil)
     }
 
     fn thread_of(&self, seat: &Seat) -> Option<&Thread> {
-        self.analysis.threads.get(seat.thread?.0)
+        self.tally.threads.get(seat.thread?.0)
     }
 
     /// The latest name of a thread.
@@ -325,7 +319,7 @@ impl View<'_> {
         let mut holds: Vec<_> = gil.long_holds.kept.iter().collect();
         holds.sort_by_key(|hold| std::cmp::Reverse(hold.rank()));
         let identity = |thread_id: ThreadId| {
-            let thread = self.analysis.threads.get(thread_id.0);
+            let thread = self.tally.threads.get(thread_id.0);
             thread.map(|it| (it.tid, self.name(Some(thread_id), it)))
         };
         holds
@@ -345,8 +339,8 @@ impl View<'_> {
                     waited_s: seconds(hold.waited_ns),
                     forced: hold.forced,
                     drop_request_unanswered_ms: hold.unanswered_ns.map(milliseconds),
-                    cpu_ms: hold.share.cpu_ns.map(milliseconds),
-                    not_run_ms: hold.share.not_run_ns.map(milliseconds),
+                    cpu_ms: hold.run_time.cpu_ns.map(milliseconds),
+                    not_run_ms: hold.run_time.not_run_ns.map(milliseconds),
                     stack: stack.map_or_else(Vec::new, |stack| stack.lines.clone()),
                     user_frame: stack.and_then(|stack| stack.user_line.clone()),
                     samples: hold.samples.count(),

@@ -6,13 +6,13 @@
 //! * *Windows* open at the beginning of a burst and every five seconds later, and last up to the
 //!   last moment of the next ten seconds in which a thread waits. So two are open at a time, and
 //!   of ten seconds that begin anywhere three quarters at least lie in one window.
-//! * A window is an [`Analysis`] that is opened with what lives at that moment.
+//! * A window is a [`Tally`] that is opened with what lives at that moment.
 //! * Of the windows that have passed, those are kept that are the worst for one finding at least,
 //!   eight at most.
 
-use super::Analysis;
+use super::incidents::{Key, incidents};
 use super::seat::Detail;
-use super::verdict::{Key, incidents};
+use super::tally::Tally;
 use crate::record::{ProcessId, Record, ThreadId};
 use std::collections::VecDeque;
 use ungil_core::{Event, Kind};
@@ -61,7 +61,7 @@ enum HeldBack {
 #[derive(Debug)]
 struct Open {
     start_ns: u64,
-    analysis: Box<Analysis>,
+    tally: Box<Tally>,
     /// How many of the records that are held back were there before it opened.
     seen: usize,
 }
@@ -71,14 +71,14 @@ struct Open {
 struct Kept {
     start_ns: u64,
     end_ns: u64,
-    analysis: Box<Analysis>,
+    tally: Box<Tally>,
     costs: Vec<(Key, f64)>,
 }
 
 /// A window, open or past, for whoever asks what was wrong in it.
 #[derive(Clone, Copy)]
 pub(super) struct Passed<'a> {
-    pub(super) analysis: &'a Analysis,
+    pub(super) tally: &'a Tally,
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
 }
@@ -86,7 +86,7 @@ pub(super) struct Passed<'a> {
 impl Windows {
     /// `whole` is about to count `record`.
     #[inline]
-    pub(super) fn before(&mut self, whole: &Analysis, record: &Record) {
+    pub(super) fn before(&mut self, whole: &Tally, record: &Record) {
         let is_wait =
             matches!(record, Record::Gil { event, .. } if matches!(event.kind, Kind::Wait));
         if self.burst.is_some() || is_wait || whole.waiting > 0 {
@@ -94,7 +94,7 @@ impl Windows {
         }
     }
 
-    fn take(&mut self, whole: &Analysis, record: &Record, is_wait: bool) {
+    fn take(&mut self, whole: &Tally, record: &Record, is_wait: bool) {
         let now_ns = record.at_ns().unwrap_or(0).max(whole.now_ns);
         let is_over = |burst: &mut Burst| {
             burst.quiet_since_ns.is_some_and(|ns| now_ns.saturating_sub(ns) > QUIET_NS)
@@ -114,7 +114,7 @@ impl Windows {
     }
 
     /// Opens and closes windows up to now.
-    fn advance(&mut self, whole: &Analysis, burst: &mut Burst, now_ns: u64) {
+    fn advance(&mut self, whole: &Tally, burst: &mut Burst, now_ns: u64) {
         loop {
             let until_ns = burst.next_ns.min(now_ns);
             let ends = |open: &Open| open.start_ns.saturating_add(LENGTH_NS) <= until_ns;
@@ -131,7 +131,7 @@ impl Windows {
             let start_ns = burst.next_ns;
             burst.open.push_back(Open {
                 start_ns,
-                analysis: Box::new(whole.reopened(start_ns, Detail::Verdict)),
+                tally: Box::new(whole.reopened(start_ns, Detail::Verdict)),
                 seen: burst.held_back.len(),
             });
             // Windows are all alike in a long time in which nothing happened but waiting.
@@ -142,7 +142,7 @@ impl Windows {
 
     /// `whole` has counted the record.
     #[inline]
-    pub(super) fn after(&mut self, whole: &Analysis) {
+    pub(super) fn after(&mut self, whole: &Tally) {
         if let Some(burst) = &mut self.burst {
             if whole.waiting > 0 {
                 burst.quiet_since_ns = None;
@@ -154,12 +154,12 @@ impl Windows {
     }
 
     /// Keeps a window that has passed if it is the worst for anything.
-    fn keep(&mut self, whole: &Analysis, open: Open, end_ns: u64) {
-        let Open { start_ns, analysis, .. } = open;
+    fn keep(&mut self, whole: &Tally, open: Open, end_ns: u64) {
+        let Open { start_ns, tally, .. } = open;
         if end_ns <= start_ns {
             return;
         }
-        let found = incidents(&analysis.processes_until(end_ns, whole));
+        let found = incidents(&tally.processes_until(end_ns, whole));
         let mut costs: Vec<_> =
             found.into_iter().map(|incident| (incident.key, incident.cost_s)).collect();
         costs.retain(|(key, cost_s)| {
@@ -174,7 +174,7 @@ impl Windows {
             kept.costs.retain(|(key, _)| costs.iter().all(|(new, _)| new != key));
         }
         self.kept.retain(|kept| !kept.costs.is_empty());
-        self.kept.push(Kept { start_ns, end_ns, analysis, costs });
+        self.kept.push(Kept { start_ns, end_ns, tally, costs });
         if self.kept.len() > KEPT {
             let worst_s = |kept: &Kept| kept.costs.iter().map(|cost| cost.1).fold(0.0, f64::max);
             let least = (0..self.kept.len())
@@ -184,16 +184,16 @@ impl Windows {
     }
 
     /// All windows that may be the worst.
-    pub(super) fn all(&self, whole: &Analysis) -> Vec<Passed<'_>> {
+    pub(super) fn all(&self, whole: &Tally) -> Vec<Passed<'_>> {
         let kept = self.kept.iter().map(|kept| Passed {
-            analysis: &kept.analysis,
+            tally: &kept.tally,
             start_ns: kept.start_ns,
             end_ns: kept.end_ns,
         });
         let open = self.burst.iter().flat_map(|burst| {
             let end_ns = burst.end_ns(whole.now_ns);
             burst.open.iter().map(move |open| Passed {
-                analysis: &open.analysis,
+                tally: &open.tally,
                 start_ns: open.start_ns,
                 end_ns: end_ns.min(open.start_ns.saturating_add(LENGTH_NS)),
             })
@@ -235,7 +235,7 @@ impl Burst {
             self.catch_up();
         }
         for open in &mut self.open {
-            open.analysis.push(record);
+            open.tally.push(record);
         }
     }
 
@@ -244,9 +244,9 @@ impl Burst {
             for record in &self.held_back[std::mem::take(&mut open.seen)..] {
                 match record {
                     &HeldBack::Gil(process, thread, event) => {
-                        open.analysis.push(&Record::Gil { process, thread, event })
+                        open.tally.push(&Record::Gil { process, thread, event })
                     }
-                    HeldBack::Other(record) => open.analysis.push(record),
+                    HeldBack::Other(record) => open.tally.push(record),
                 };
             }
         }

@@ -153,8 +153,10 @@ impl Child {
         {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: waitid has filled in these fields, or left all of them zero.
-        let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
+        // SAFETY: waitid has filled it in, or left it zero.
+        let pid = unsafe { info.si_pid() };
+        // SAFETY: waitid fills it in with the id, or leaves it zero.
+        let status = unsafe { info.si_status() };
         Ok(match info.si_code {
             _ if pid == 0 => State::Unchanged,
             libc::CLD_EXITED => State::Ended(status),

@@ -147,9 +147,13 @@ pub struct Origin {
 impl Origin {
     /// That of a signal.
     pub fn of(info: &siginfo_t) -> Self {
-        // SAFETY: the kernel fills in what a code has, and what it has not is zero: every field can
-        // be read.
-        let (pid, user, value) = unsafe { (info.si_pid(), info.si_uid(), info.si_value()) };
+        // What a code has not is zero.
+        // SAFETY: the kernel has filled it in, or it is zero: any number is an id of a process.
+        let pid = unsafe { info.si_pid() };
+        // SAFETY: the kernel has filled it in, or it is zero: any number is an id of a user.
+        let user = unsafe { info.si_uid() };
+        // SAFETY: the kernel has filled it in, or it is zero; the pointer in it is not followed.
+        let value = unsafe { info.si_value() };
         Self { code: info.si_code, pid, user, value: value.sival_ptr.addr() }
     }
 
@@ -239,8 +243,7 @@ fn act(number: c_int, action: &Action, before: &mut Action) {
 /// goes on, or at once where the kernel does not stop it (its process group is an orphan).
 pub fn stop_by(number: c_int) {
     if number == libc::SIGSTOP {
-        // SAFETY: takes integers.
-        unsafe { libc::kill(libc::getpid(), number) };
+        send_to_this_process(number);
         return;
     }
     let disposition = Disposition::default_of(number);
@@ -260,11 +263,15 @@ pub fn die_by(number: c_int) {
 }
 
 fn raise_unblocked(number: c_int) {
-    // SAFETY: takes integers.
-    unsafe { libc::kill(libc::getpid(), number) };
+    send_to_this_process(number);
     let before = set_mask(Mask::ALL);
     set_mask(before.without(number));
     set_mask(before);
+}
+
+fn send_to_this_process(number: c_int) {
+    // SAFETY: takes integers.
+    unsafe { libc::kill(std::process::id().cast_signed(), number) };
 }
 
 #[cfg(test)]
@@ -282,8 +289,10 @@ mod tests {
     }
 
     fn send_to_this_thread(number: c_int) {
+        // SAFETY: takes nothing.
+        let this = unsafe { libc::gettid() };
         // SAFETY: takes integers; the signal is blocked.
-        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::gettid(), number) };
+        unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), this, number) };
     }
 
     #[test]

@@ -104,8 +104,7 @@ fn become_program(
     signals::set_mask(start.mask);
     // SAFETY: NUL-terminated strings, in arrays that end with a null pointer.
     unsafe { libc::execve(executable.as_ptr(), words.as_ptr(), environment.as_ptr()) };
-    // SAFETY: the address of the calling thread's errno.
-    unsafe { *libc::__errno_location() }
+    io::Error::last_os_error().raw_os_error().unwrap_or_default()
 }
 
 /// Pointers to strings, and a null pointer behind them.

@@ -116,10 +116,9 @@ impl Drop for Witness {
     fn drop(&mut self) {
         // Killed, because one that is stopped would not notice the end of its socket.
         // SAFETY: takes integers; a child of ours that has not been waited for.
-        unsafe {
-            libc::kill(self.pid, libc::SIGKILL);
-            libc::waitpid(self.pid, ptr::null_mut(), 0);
-        }
+        unsafe { libc::kill(self.pid, libc::SIGKILL) };
+        // SAFETY: the address for its status may be null.
+        unsafe { libc::waitpid(self.pid, ptr::null_mut(), 0) };
     }
 }
 
@@ -205,8 +204,7 @@ fn collected(number: c_int, parent: pid_t) -> Option<siginfo_t> {
 }
 
 fn interrupted() -> bool {
-    // SAFETY: the address of the calling thread's errno.
-    unsafe { *libc::__errno_location() == libc::EINTR }
+    io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
 }
 
 /// Where this process's command line is in its memory; empty if that cannot be found out.
@@ -244,7 +242,7 @@ fn close_all_but(kept: RawFd) {
         if unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } != 0 {
             // Before Linux 5.9. More descriptors than these are rarely allowed.
             for file in first..=last.min(1 << 16) {
-                // SAFETY: as above.
+                // SAFETY: takes an integer; nothing of this process uses the file any more.
                 unsafe { libc::close(file.cast_signed()) };
             }
         }

@@ -13,7 +13,9 @@ use super::schema::{
     packet, process_totals, thread_totals, track_event,
 };
 use super::wire::{Fields, Malformed, Value};
-use crate::record::{Frame, Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals};
+use crate::record::{
+    Frame, KernelCount, Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals,
+};
 
 /// Why a packet is no part of a trace that this version can read.
 pub enum Problem {
@@ -220,12 +222,14 @@ impl Decoder {
                     }
                     Record::ThreadEnded { thread, at_ns, totals }
                 }
-                b"scheduled" => Record::Scheduled {
+                b"scheduled" => Record::KernelCount {
                     thread,
-                    at_ns,
-                    ran_ns: event.uint("ran_ns")?,
-                    delayed_ns: event.uint("delayed_ns")?,
-                    runnable: event.uint("runnable")? != 0,
+                    count: KernelCount {
+                        at_ns,
+                        ran_ns: event.uint("ran_ns")?,
+                        delayed_ns: event.uint("delayed_ns")?,
+                        runnable: event.uint("runnable")? != 0,
+                    },
                 },
                 b"stack" => Record::Stack { thread, at_ns, frames: event.frames()? },
                 b"no stack" => Record::NoStack { thread, at_ns, why: event.text("why")? },

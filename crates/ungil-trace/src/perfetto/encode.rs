@@ -22,7 +22,7 @@ use super::schema::{
 use super::slices::ThreadTrack;
 use super::wire::Message;
 use crate::dense::Dense;
-use crate::record::{Process, ProcessId, Record, ThreadId};
+use crate::record::{KernelCount, Process, ProcessId, Record, ThreadId};
 
 /// The most text that one record may bring. The largest thing that occurs is a command line, which
 /// Linux limits to 6 MiB.
@@ -142,8 +142,9 @@ impl Encoder {
                     annotate_texts(event, "stack", frames.iter().map(frame::to_text));
                 });
             }
-            &Record::Scheduled { thread, at_ns, ran_ns, delayed_ns, runnable } => {
+            &Record::KernelCount { thread, count } => {
                 known(&mut self.threads, thread)?;
+                let KernelCount { at_ns, ran_ns, delayed_ns, runnable } = count;
                 self.instant(Track::Thread(thread), at_ns, "scheduled", |event| {
                     annotate_uint(event, "ran_ns", ran_ns);
                     annotate_uint(event, "delayed_ns", delayed_ns);
@@ -355,7 +356,7 @@ fn text_bytes(record: &Record) -> usize {
             frames.iter().map(|frame| 2 * piece(&frame.function) + piece(&frame.file)).sum()
         }
         Record::Gil { .. }
-        | Record::Scheduled { .. }
+        | Record::KernelCount { .. }
         | Record::Throttled { .. }
         | Record::ProcessEnded { .. }
         | Record::ThreadEnded { .. } => 0,

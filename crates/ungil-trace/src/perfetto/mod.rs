@@ -20,17 +20,17 @@
 //! and `decode` turns it back. `ungil` writes and reads this small part of the format itself: an event costs
 //! tens of nanoseconds, and a hostile file cannot make the reader allocate more than it holds.
 
-mod anchor;
-mod decode;
-mod encode;
-mod frame;
-mod packet;
-mod reader;
-mod schema;
-mod slices;
-mod unfinished;
 mod wire;
+mod frame;
+mod schema;
+mod packet;
+mod anchor;
+mod slices;
+mod encode;
+mod decode;
+mod unfinished;
 mod writer;
+mod reader;
 
 pub use anchor::wall_clock;
 pub use reader::{Ending, ReadError, read};

@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::{ffi::OsString, process};
 
-use crate::lock::is_locked;
+use crate::flock::is_locked;
 
 /// A name may have 255 bytes, of which this much is left to what is put around it.
 const NAME_BYTES: usize = 200;

@@ -12,7 +12,7 @@ use super::schema::{TRACE_PACKET, clock, packet};
 use super::unfinished::temporary_name;
 use super::wire::Message;
 use crate::clock::read_ns;
-use crate::lock::try_lock;
+use crate::flock::try_lock;
 use crate::record::{Record, ThreadId};
 use crate::wall_clock::WallClock;
 

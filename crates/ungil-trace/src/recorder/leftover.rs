@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::session::{PREFIX, places};
-use crate::lock::try_lock;
+use crate::flock::try_lock;
 
 /// A session that was removed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,12 +1,13 @@
 //! Stands in for the watch where the feature `stacks` is off: nothing is looked at from outside.
 
-use super::process::Traced;
 use super::times::Times;
+use super::traced::Traced;
 use crate::record::Record;
 
 /// Looks at nothing.
 pub struct Watch;
 
+#[expect(clippy::unused_self, reason = "the real one uses it")]
 impl Watch {
     /// As the real one.
     pub fn new(_blame_after_ns: u64) -> Self {

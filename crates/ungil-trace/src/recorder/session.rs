@@ -1,9 +1,9 @@
 //! The directory through which traced processes and the recorder find each other.
 //!
-//! It is locked as long as its recorder lives ([`crate::lock`]); one that is not was left by a
+//! It is locked as long as its recorder lives ([`crate::flock`]); one that is not was left by a
 //! recorder that was killed ([`super::leftover`]).
 
-use crate::lock::try_lock;
+use crate::flock::try_lock;
 use std::env;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{self, File};

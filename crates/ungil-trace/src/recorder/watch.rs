@@ -1,8 +1,10 @@
 //! Decides when a process is looked at from outside: for the stack of a thread that keeps the
 //! GIL while another one waits, and for the names of new threads.
 
-use super::process::{Running, Thread, Traced};
+use super::moment::Running;
+use super::thread::Thread;
 use super::times::Times;
+use super::traced::Traced;
 use crate::record::{Record, ThreadId};
 use crate::stacks::{Answer, Holder, Sample, StackError, StackSampler};
 use std::collections::HashMap;

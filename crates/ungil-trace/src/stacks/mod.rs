@@ -14,8 +14,8 @@
 //! Not known: sub-interpreters before Python 3.7, thread names of Python 2.
 
 mod forbidden;
-mod interpreters;
 mod libraries;
+mod interpreter_states;
 mod reader;
 mod sampler;
 

@@ -14,7 +14,7 @@ use py_spy::python_process_info::PythonProcessLayout;
 use py_spy::{PythonSpy, StackTrace};
 
 use super::forbidden::why_forbidden;
-use super::interpreters::Interpreters;
+use super::interpreter_states::InterpreterStates;
 use super::libraries::users_libraries;
 use super::{Holder, Sample, StackError, ThreadName};
 use crate::clock::now_ns;
@@ -36,7 +36,7 @@ pub struct StackReader {
     pid: u32,
     spy: PythonSpy,
     /// Where the interpreters are listed, if that is known.
-    interpreters: Option<Interpreters>,
+    interpreters: Option<InterpreterStates>,
     /// The one that py-spy found.
     first: PythonProcessLayout,
     libraries: Vec<String>,
@@ -56,7 +56,7 @@ impl StackReader {
         };
         guarded(pid, || {
             let spy = PythonSpy::new(py_spy_pid, &config)?;
-            let (interpreters, first) = (Interpreters::find(&spy), spy.addresses.clone());
+            let (interpreters, first) = (InterpreterStates::find(&spy), spy.addresses.clone());
             let (libraries, libraries_at) = (Vec::new(), None);
             Ok::<_, anyhow::Error>(Self { pid, spy, interpreters, first, libraries, libraries_at })
         })

@@ -1,7 +1,8 @@
 //! Convoy: threads that lose a switch interval or more whenever they come back from a blocking
 //! call, because whoever took the GIL meanwhile keeps it until it is asked to let go.
 
-use super::{RELEVANT_SHARE, Scene, words};
+use super::scene::{RELEVANT_SHARE, Scene};
+use super::words;
 use crate::report::{Evidence, Finding, ThreadReport};
 
 /// Fewer late returns than this, over all victims, are chance.

@@ -3,7 +3,8 @@
 //! The processor was busy with something else, or a CPU limit had stopped the whole process. No
 //! policy of the GIL helps: nobody can take it from a thread that does not run.
 
-use super::{Scene, words};
+use super::scene::Scene;
+use super::words;
 use crate::report::{Evidence, Finding, ThreadReport, Throttled};
 
 /// The threads that are told of make up this part of the cost.

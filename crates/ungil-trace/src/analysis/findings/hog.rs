@@ -3,7 +3,8 @@
 //! The most general of the findings, so it is made only for wait time that no other one explains:
 //! the hog of a convoy is the culprit named there.
 
-use super::{Scene, words};
+use super::scene::Scene;
+use super::words;
 use crate::report::{Evidence, Finding, ThreadReport, Who};
 
 /// The part of all held time that makes a hog.

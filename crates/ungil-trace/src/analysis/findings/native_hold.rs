@@ -5,7 +5,8 @@
 //! blame time means that one single operation kept the GIL: a C extension, or a long built-in.
 
 use super::place::Place;
-use super::{Scene, advice, words};
+use super::scene::Scene;
+use super::{advice, words};
 use crate::report::{Evidence, Finding, LongHoldReport, ThreadReport};
 
 /// The part of the run that such holds must make others wait for to be told,

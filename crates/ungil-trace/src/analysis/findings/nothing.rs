@@ -1,6 +1,7 @@
 //! Nothing wrong, or nothing but that there is one GIL for all, with the numbers that say so; or
 //! nothing known.
 
+use super::scene::recorded;
 use super::{whose, words};
 use crate::record::NOTHING_RECORDED;
 use crate::report::{Evidence, Finding, ProcessReport, Scope};
@@ -18,8 +19,8 @@ pub(in crate::analysis) fn is_limit(finding: &Finding) -> bool {
 
 /// The finding of a trace without other findings, about its busiest GIL.
 pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -> Finding {
-    let gils = super::recorded(processes)
-        .flat_map(|process| process.gils.iter().map(move |gil| (process, gil)));
+    let gils =
+        recorded(processes).flat_map(|process| process.gils.iter().map(move |gil| (process, gil)));
     let busiest = gils.max_by(|(_, a), (_, b)| a.held_s.total_cmp(&b.held_s));
     let Some((process, gil)) = busiest else { return not_recorded(processes, notes) };
     let startup_s = process.startup_s.unwrap_or(0.0);

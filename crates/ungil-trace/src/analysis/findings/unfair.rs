@@ -1,6 +1,7 @@
 //! Unfair: threads that want the GIL nearly all the time get very different shares of it.
 
-use super::{SWITCH_INTERVAL_MS, Scene, words};
+use super::scene::{SWITCH_INTERVAL_MS, Scene};
+use super::words;
 use crate::report::{Evidence, Finding, ThreadReport};
 
 /// A thread wants the GIL all the time if, waits left out, it is without it for at most this part

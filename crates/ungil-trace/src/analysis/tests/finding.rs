@@ -297,8 +297,8 @@ fn a_holder_that_runs_is_in_native_code_and_not_descheduled() {
 #[test]
 fn a_holder_that_sleeps_is_in_native_code_if_the_kernel_did_not_delay_it() {
     let slept = |scenario: &mut Scenario, at| {
-        scenario.scheduled(at + 10 * MS, 0, 3 * MS);
-        scenario.scheduled(at + 105 * MS, 0, 3 * MS);
+        scenario.kernel_counted(at + 10 * MS, 0, 3 * MS);
+        scenario.kernel_counted(at + 105 * MS, 0, 3 * MS);
     };
     let report = long_turns(MS, true, slept).end(2_000 * MS);
     assert_eq!(kinds(&report), ["native-hold"]);

@@ -2,7 +2,9 @@
 
 use super::scenario::*;
 use crate::analysis::Analysis;
-use crate::record::{Frame, Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals};
+use crate::record::{
+    Frame, KernelCount, Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals,
+};
 use crate::report::{Report, Who};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -71,7 +73,8 @@ fn record() -> impl Strategy<Value = Record> {
         }),
         3 => (id(), time(), time(), any::<bool>()).prop_map(|(id, at_ns, counted_ns, runnable)| {
             let (thread, ran_ns, delayed_ns) = (ThreadId(id), counted_ns, at_ns);
-            Record::Scheduled { thread, at_ns: counted_ns, ran_ns, delayed_ns, runnable }
+            let count = KernelCount { at_ns: counted_ns, ran_ns, delayed_ns, runnable };
+            Record::KernelCount { thread, count }
         }),
         1 => (id(), time(), any::<u64>()).prop_map(|(id, at_ns, times)| {
             Record::Throttled { process: ProcessId(id), at_ns, times, stopped_ns: times }

@@ -1,7 +1,9 @@
 //! A small language in which tests tell what happened to the GILs of a process.
 
 use crate::analysis::Analysis;
-use crate::record::{Frame, Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals};
+use crate::record::{
+    Frame, KernelCount, Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals,
+};
 use crate::report::{GilReport, Report, ThreadReport, Who};
 use ungil_core::{Event, Kind};
 
@@ -91,10 +93,10 @@ impl Scenario {
     }
 
     /// What the kernel has counted for a thread.
-    pub fn scheduled(&mut self, at_ns: u64, thread: u32, delayed_ns: u64) {
+    pub fn kernel_counted(&mut self, at_ns: u64, thread: u32, delayed_ns: u64) {
         let (thread, at_ns) = (ThreadId(thread), START + at_ns);
-        let record = Record::Scheduled { thread, at_ns, ran_ns: 0, delayed_ns, runnable: false };
-        self.analysis.push(&record);
+        let count = KernelCount { at_ns, ran_ns: 0, delayed_ns, runnable: false };
+        self.analysis.push(&Record::KernelCount { thread, count });
     }
 
     /// How often a CPU limit stopped the process, and for how long.

@@ -3,7 +3,8 @@
 use super::naive::{Schedule, schedule, steps};
 use super::scenario::*;
 use crate::analysis::Part;
-use crate::analysis::verdict::{Key, incidents};
+use crate::analysis::incidents::{Key, incidents};
+use crate::analysis::verdict::worst_windows;
 use crate::analysis::windows::LENGTH_NS;
 use crate::record::Record;
 use crate::report::{Evidence, Finding, Report, Scope};
@@ -296,8 +297,9 @@ fn streamed(records: &[Record]) -> Vec<(Key, f64)> {
     for record in records {
         analysis.push(record);
     }
-    let processes = analysis.processes_until(analysis.now_ns, &analysis);
-    let worst = analysis.worst_windows(&processes).into_iter();
+    let tally = &analysis.tally;
+    let processes = tally.processes_until(tally.now_ns, tally);
+    let worst = worst_windows(tally, &analysis.passed(), &processes).into_iter();
     worst.map(|(_, incident)| (incident.key, incident.cost_s)).collect()
 }
 

@@ -13,9 +13,9 @@ fn not_run(report: &Report) -> Vec<Option<f64>> {
 #[test]
 fn what_was_counted_in_a_hold_may_be_told_of_before_its_acquire() {
     let mut scenario = Scenario::new(1);
-    scenario.scheduled(10 * MS, 0, 50 * MS);
+    scenario.kernel_counted(10 * MS, 0, 50 * MS);
     scenario.acquire(0, 0);
-    scenario.scheduled(105 * MS, 0, 50 * MS);
+    scenario.kernel_counted(105 * MS, 0, 50 * MS);
     scenario.ran(0, 0, MS, true);
     scenario.release(100 * MS, 0);
     assert_eq!(not_run(&scenario.end(200 * MS)), [Some(0.0)]);
@@ -25,11 +25,11 @@ fn what_was_counted_in_a_hold_may_be_told_of_before_its_acquire() {
 fn what_was_counted_after_a_hold_was_counted_before_the_next_one() {
     let mut scenario = Scenario::new(1);
     scenario.acquire(0, 0);
-    scenario.scheduled(105 * MS, 0, 50 * MS);
+    scenario.kernel_counted(105 * MS, 0, 50 * MS);
     scenario.ran(0, 0, MS, true);
     scenario.release(100 * MS, 0);
     scenario.acquire(200 * MS, 0);
-    scenario.scheduled(305 * MS, 0, 52 * MS);
+    scenario.kernel_counted(305 * MS, 0, 52 * MS);
     scenario.ran(200 * MS, 0, MS, true);
     scenario.release(300 * MS, 0);
     // Of the first one it is not known when the 50 ms were.
@@ -40,8 +40,8 @@ fn what_was_counted_after_a_hold_was_counted_before_the_next_one() {
 fn what_was_counted_for_one_thread_says_nothing_of_another() {
     let mut scenario = Scenario::new(2);
     scenario.acquire(0, 0);
-    scenario.scheduled(10 * MS, 1, 0);
-    scenario.scheduled(105 * MS, 1, 0);
+    scenario.kernel_counted(10 * MS, 1, 0);
+    scenario.kernel_counted(105 * MS, 1, 0);
     scenario.ran(0, 0, MS, true);
     scenario.ran(0, 1, 99 * MS, false);
     scenario.release(100 * MS, 0);

@@ -4,6 +4,10 @@
 use super::length::Sum;
 use std::collections::BTreeMap;
 
+/// A wait counts as late from this part of the switch interval: waiting threads time out a little
+/// early or late, and one that began to wait while another thread's interval was running gets
+/// its turn sooner.
+pub(super) const LATE: f64 = 0.8;
 /// From the shortest to the longest length of a class. What is within 1 % of the middle of one is
 /// in it.
 const WIDTH: f64 = 1.02;

@@ -1,109 +1,12 @@
-//! `take_gil` and `drop_gil` (`Python/ceval_gil.c`, 3.8 to 3.13) and the hook's stand-ins for what
-//! they call, around the real [`Line`], on the locks of a model checker.
-//!
-//! The kernel is modelled where it matters: a futex compares and sleeps in one step, and a timer
-//! fires at a time of its own choosing, which is when [`Gil::alarm`] happens to run, or when
-//! nothing else can. There is no other safety net, so a lost wake-up is a thread that sleeps for
-//! ever, which panics. A thread that was woken finds that no time has passed, one whose timer fired
-//! that it has passed entirely.
+//! A thread, seen from inside: what it does of `take_gil` and `drop_gil`, and the hook's stand-ins.
 
-mod kernel;
-
+use super::gil::{Gil, State};
+use super::kernel::{Place, Woken};
+use super::{MutexGuard, QUANTUM_NS};
 use crate::atomic::{AtomicU32, Ordering::Relaxed};
-use crate::schedule::{Account, Answer, Host, Line, Policy, Settings, Waker};
+use crate::schedule::{Account, Answer, Host, Policy, Settings, Waker};
 use std::cell::{Cell, RefCell};
 
-use kernel::{Kernel, Place, Woken};
-
-#[cfg(loom)]
-pub use loom::{
-    sync::{Arc, Condvar, Mutex, MutexGuard},
-    thread,
-};
-#[cfg(not(loom))]
-pub use shuttle::{
-    sync::{Arc, Condvar, Mutex, MutexGuard},
-    thread,
-};
-
-pub const QUANTUM_NS: u64 = 5_000_000;
-
-/// What CPython and the hook guard with the GIL's mutex.
-struct State {
-    now_ns: u64,
-    locked: bool,
-    switches: u32,
-    /// The hook's copy, which nobody resets but the thread that acquires.
-    drop_requested: bool,
-    /// The word of the thread to wake once the mutex has been let go.
-    to_wake: Option<*const AtomicU32>,
-}
-
-/// What CPython guards with `switch_mutex`; the request is an atomic there.
-struct Switch {
-    last_holder: usize,
-    drop_requested: bool,
-    /// Whether a thread waits on `switch_cond`.
-    is_awaited: bool,
-}
-
-pub struct Gil {
-    pub line: Line,
-    mutex: Mutex<State>,
-    /// How many sleep on `cond`, as the hook counts them.
-    stock_waiters: AtomicU32,
-    switch_mutex: Mutex<Switch>,
-    switch_cond: Condvar,
-    kernel: Mutex<Kernel>,
-    wakes: Vec<Condvar>,
-    /// The settings that anybody may change.
-    pub page: Mutex<Settings>,
-    /// What the GIL protects.
-    pub object: Mutex<u32>,
-    /// Whether the main thread finalizes the interpreter while others use it.
-    pub finalizes: bool,
-    /// Whether a thread has a lock in the first half of its use.
-    pub has_locks: bool,
-    pub finalizing: Mutex<bool>,
-}
-
-// SAFETY: the line is used with `mutex` held, and the pointers in `kernel` are only compared.
-unsafe impl Send for Gil {}
-// SAFETY: as above.
-unsafe impl Sync for Gil {}
-
-impl Gil {
-    /// For `threads`, of which all are started.
-    pub fn new(threads: usize, settings: Settings) -> Self {
-        let state =
-            State { now_ns: 1, locked: false, switches: 0, drop_requested: false, to_wake: None };
-        let switch = Switch { last_holder: usize::MAX, drop_requested: false, is_awaited: false };
-        Self {
-            line: Line::new(0),
-            mutex: Mutex::new(state),
-            stock_waiters: AtomicU32::new(0),
-            switch_mutex: Mutex::new(switch),
-            switch_cond: Condvar::new(),
-            kernel: Mutex::new(Kernel::new(threads)),
-            wakes: (0..threads).map(|_| Condvar::new()).collect(),
-            page: Mutex::new(settings),
-            object: Mutex::new(0),
-            finalizes: false,
-            has_locks: false,
-            finalizing: Mutex::new(false),
-        }
-    }
-
-    fn has_stock_waiters(&self) -> bool {
-        self.stock_waiters.load(Relaxed) > 0
-    }
-
-    fn settings(&self) -> Settings {
-        *self.page.lock().unwrap()
-    }
-}
-
-/// A thread, seen from inside.
 pub struct Here<'a> {
     gil: &'a Gil,
     number: usize,
@@ -203,9 +106,9 @@ impl<'a> Here<'a> {
     fn compute(&self) {
         let switch = self.gil.switch_mutex.lock().unwrap();
         if !switch.drop_requested {
-            let kernel = self.gil.kernel.lock().unwrap();
+            let threads = self.gil.kernel.lock();
             drop(switch);
-            self.gil.rest(kernel, self.number, Place::Request, u64::MAX);
+            self.gil.rest(threads, self.number, Place::Request, u64::MAX);
         }
     }
 
@@ -241,7 +144,7 @@ impl<'a> Here<'a> {
             self.takes_back.set(false);
             self.gil.line.acquired(self, &self.account);
             if std::mem::replace(&mut switch.is_awaited, false) {
-                self.gil.kernel.lock().unwrap().runnable += 1;
+                self.gil.kernel.lock().runnable += 1;
             }
             self.gil.switch_cond.notify_one();
             switch.drop_requested = false;
@@ -272,7 +175,7 @@ impl<'a> Here<'a> {
             }
             switch.is_awaited = true;
             drop(switch);
-            self.gil.rests(&mut self.gil.kernel.lock().unwrap());
+            self.gil.rests(&mut self.gil.kernel.lock());
             switch = self.gil.switch_mutex.lock().unwrap();
             while switch.is_awaited {
                 switch = self.gil.switch_cond.wait(switch).unwrap();
@@ -322,10 +225,10 @@ impl<'a> Here<'a> {
         if place != Place::Cond {
             self.unlock();
         }
-        let kernel = self.gil.kernel.lock().unwrap();
+        let threads = self.gil.kernel.lock();
         self.unlock();
         let woken = (!matches!(place, Place::Word(word) if has_changed(word)))
-            .then(|| self.gil.rest(kernel, self.number, place, deadline_ns));
+            .then(|| self.gil.rest(threads, self.number, place, deadline_ns));
         self.lock();
         if woken == Some(Woken::Timer) {
             self.state(|state| state.now_ns = state.now_ns.max(deadline_ns));

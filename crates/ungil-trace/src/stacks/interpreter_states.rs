@@ -1,4 +1,4 @@
-//! The interpreters of a process: the main one and its sub-interpreters.
+//! The interpreter states of a process: of the main interpreter, and of its sub-interpreters.
 //!
 //! py-spy reads one interpreter, the first of the list in `_PyRuntime`, which is the one that was
 //! made last. Its layout of that one is enough to read any of them: what differs between two
@@ -10,7 +10,7 @@ use py_spy::PythonSpy;
 use py_spy::python_process_info::{PythonProcessInfo, PythonProcessLayout};
 use remoteprocess::{Process, ProcessMemory};
 
-/// Interpreters read at most. A list that is longer changed while it was read, or is none.
+/// InterpreterStates read at most. A list that is longer changed while it was read, or is none.
 const MOST: usize = 256;
 /// `PyThreadState.interp`, behind `prev` and `next`, in 3.7 to 3.15
 /// (`Include/internal/pycore_pystate.h`, `Include/cpython/pystate.h`).
@@ -23,7 +23,7 @@ const GIL_SIZE: u64 = 64;
 
 /// Where the interpreters of one process are listed, and where in one of them its parts are.
 #[derive(Debug)]
-pub struct Interpreters {
+pub struct InterpreterStates {
     /// Address of `_PyRuntime.interpreters.head`, the newest interpreter.
     head: usize,
     /// Offset of `PyInterpreterState.next`, the next older one.
@@ -42,7 +42,7 @@ enum Gil {
     HolderAt(usize),
 }
 
-impl Interpreters {
+impl InterpreterStates {
     /// Finds the list. `None` before Python 3.7, and where no symbol tells where `_PyRuntime` is;
     /// then py-spy's own interpreter is the only one that can be read.
     ///

@@ -6,15 +6,13 @@
 //! If there was, the kernel's own counts of the third, read from outside at a few moments, tell
 //! the two apart as far as those moments allow.
 
-use crate::record::Record;
+use super::kernel_counts::KernelCounts;
+use crate::record::KernelCount;
 
 /// A figure is told if it is known to within this part of its hold.
 const KNOWN_PART: u64 = 4;
 /// The longest tick of a kernel: by so much a count of time on a processor may lag behind.
 const LAG_NS: u64 = 10_000_000;
-
-/// As many counts of a thread are kept, at most.
-const MOST_COUNTS: usize = 4;
 
 /// What the holder told at the end of its hold.
 #[derive(Clone, Copy, Debug)]
@@ -24,36 +22,22 @@ pub(super) struct Ran {
     pub(super) blocked: bool,
 }
 
-/// What the kernel had counted for a thread at one moment, as in [`Record::Scheduled`].
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Counted {
-    pub(super) at_ns: u64,
-    pub(super) ran_ns: u64,
-    pub(super) delayed_ns: u64,
-    pub(super) runnable: bool,
-}
-
-/// Some of the counts of one thread, in their order: the first one, the last two, and the last one
-/// of before these that found the thread asleep, if neither of them did.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Counts(Vec<Counted>);
-
-/// Counts by when they were made.
+/// KernelCounts by when they were made.
 #[derive(Clone, Copy)]
 struct Around {
     /// The last one before the hold.
-    before: Option<Counted>,
+    before: Option<KernelCount>,
     /// The first and the last one in it.
-    inside: Option<[Counted; 2]>,
+    inside: Option<[KernelCount; 2]>,
     /// The last one in it that found the thread asleep.
-    asleep: Option<Counted>,
+    asleep: Option<KernelCount>,
     /// One of after its end.
-    after: Option<Counted>,
+    after: Option<KernelCount>,
 }
 
 /// What is known of one hold, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Share {
+pub(super) struct RunTime {
     /// For how long the thread ran.
     pub(super) cpu_ns: Option<u64>,
     /// For how long the kernel did not run it, if that is known well enough to be told.
@@ -64,7 +48,7 @@ pub(super) struct Share {
     pub(super) not_run_most_ns: u64,
 }
 
-impl Share {
+impl RunTime {
     /// What is known of the rest of the hold, `rest_ns` long, after its first `cut_ns`.
     pub(super) fn after(self, cut_ns: u64, rest_ns: u64) -> Self {
         if cut_ns == 0 {
@@ -79,85 +63,27 @@ impl Share {
     }
 }
 
-impl Counted {
-    /// From the record of that kind.
-    pub(super) const fn of(record: &Record) -> Option<Self> {
-        match *record {
-            Record::Scheduled { at_ns, ran_ns, delayed_ns, runnable, .. } => {
-                Some(Self { at_ns, ran_ns, delayed_ns, runnable })
-            }
-            _ => None,
-        }
-    }
-
-    const fn delayed_since(&self, earlier: &Self) -> u64 {
-        self.delayed_ns.saturating_sub(earlier.delayed_ns)
-    }
-}
-
-impl Counts {
-    pub(super) const fn new() -> Self {
-        Self(Vec::new())
-    }
-
-    pub(super) fn add(&mut self, counted: Counted) {
-        self.0.push(counted);
-        if let [_, earlier, later, ..] = self.0[..]
-            && self.0.len() > MOST_COUNTS
-        {
-            let keeps_earlier = !earlier.runnable && later.runnable;
-            self.0.remove(if keeps_earlier { 2 } else { 1 });
-        }
-    }
-
-    pub(super) const fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(super) fn append(&mut self, later: Self) {
-        later.0.into_iter().for_each(|counted| self.add(counted));
-    }
-
-    /// Takes out those that were made after `at_ns`: they may be told of before the event that
-    /// happened then.
-    pub(super) fn split_off(&mut self, at_ns: u64) -> Self {
-        let later = self.0.iter().take_while(|counted| counted.at_ns <= at_ns).count();
-        if later == self.0.len() { Self::default() } else { Self(self.0.split_off(later)) }
-    }
-
-    /// Those before a hold and those since its beginning, seen from its end.
-    fn around(before: &Self, since: &Self, end_ns: u64) -> Around {
-        let inside = || since.0.iter().filter(|counted| counted.at_ns <= end_ns).copied();
-        Around {
-            before: before.0.last().copied(),
-            inside: inside().next().zip(inside().next_back()).map(<[Counted; 2]>::from),
-            asleep: inside().rfind(|counted| !counted.runnable),
-            after: since.0.iter().find(|counted| counted.at_ns > end_ns).copied(),
-        }
-    }
-}
-
 /// What is known of the hold from `start_ns` to `end_ns`: by what the thread told at its end, and
 /// by what was counted before the hold and since its beginning.
-pub(super) fn share(
+pub(super) fn run_time(
     [start_ns, end_ns]: [u64; 2],
     ran: Option<Ran>,
-    before: &Counts,
-    since: &Counts,
-) -> Share {
+    before: &KernelCounts,
+    since: &KernelCounts,
+) -> RunTime {
     let length_ns = end_ns.saturating_sub(start_ns);
     if let Some(Ran { cpu_ns, blocked: false }) = ran {
         let off_ns = length_ns.saturating_sub(cpu_ns);
-        return Share {
+        return RunTime {
             cpu_ns: Some(cpu_ns),
             not_run_ns: Some(off_ns),
             not_run_least_ns: off_ns,
             not_run_most_ns: off_ns,
         };
     }
-    let around = Counts::around(before, since, end_ns);
+    let around = Around::new(before, since, end_ns);
     if ran.is_none() && around.inside.is_none() && around.after.is_none() {
-        return Share::default();
+        return RunTime::default();
     }
     let [counted_ns, seen_ns] = around.inside.map_or([0, 0], |[first, last]| {
         let ran_ns = last.ran_ns.saturating_sub(first.ran_ns);
@@ -168,7 +94,7 @@ pub(super) fn share(
     let ran_ns = ran.map_or(counted_ns, |ran| ran.cpu_ns).min(length_ns);
     let most_ns = around.most(start_ns, end_ns).min(length_ns - ran_ns);
     let least_ns = around.least(end_ns).min(most_ns);
-    Share {
+    RunTime {
         cpu_ns: Some(ran_ns).filter(|_| ran.is_some() || is_seen),
         not_run_ns: Some(least_ns).filter(|_| most_ns - least_ns <= length_ns / KNOWN_PART),
         not_run_least_ns: least_ns,
@@ -176,30 +102,45 @@ pub(super) fn share(
     }
 }
 
+/// For how long the kernel did not run the thread between two moments.
+const fn delayed_between(earlier: &KernelCount, later: &KernelCount) -> u64 {
+    later.delayed_ns.saturating_sub(earlier.delayed_ns)
+}
+
 impl Around {
+    /// Those before a hold and those since its beginning, seen from its end.
+    fn new(before: &KernelCounts, since: &KernelCounts, end_ns: u64) -> Self {
+        let inside = || since.iter().filter(|counted| counted.at_ns <= end_ns).copied();
+        Self {
+            before: before.iter().next_back().copied(),
+            inside: inside().next().zip(inside().next_back()).map(<[KernelCount; 2]>::from),
+            asleep: inside().rfind(|counted| !counted.runnable),
+            after: since.iter().find(|counted| counted.at_ns > end_ns).copied(),
+        }
+    }
+
     /// For how long the kernel did not run the thread in the hold, at least.
     fn least(&self, end_ns: u64) -> u64 {
         let Some([first, last]) = self.inside else { return 0 };
         let until_after = self.after.map_or(0, |after| {
             // All that it was delayed since the end may have been after the end.
-            after.delayed_since(&first).saturating_sub(after.at_ns.saturating_sub(end_ns))
+            delayed_between(&first, &after).saturating_sub(after.at_ns.saturating_sub(end_ns))
         });
-        last.delayed_since(&first).max(until_after)
+        delayed_between(&first, &last).max(until_after)
     }
 
     /// And at most: all delays between two counts, and all time of the hold that is not between
     /// them. A thread that sleeps or has just let go is in no delay that would not be counted yet.
     fn most(&self, start_ns: u64, end_ns: u64) -> u64 {
         let first = self.inside.map(|[first, _]| first);
-        let never = Counted { at_ns: start_ns, ran_ns: 0, delayed_ns: 0, runnable: true };
+        let never = KernelCount { at_ns: start_ns, ran_ns: 0, delayed_ns: 0, runnable: true };
         let openings = [Some(self.before.unwrap_or(never)), first];
         // The last one of all may have seen it on its way to its death, which is a delay, too.
         let closings = [self.after, self.asleep];
         let pairs = openings.iter().flatten().flat_map(|opening| {
             closings.iter().flatten().map(move |closing| {
                 let unseen_ns = opening.at_ns.saturating_sub(start_ns);
-                closing
-                    .delayed_since(opening)
+                delayed_between(opening, closing)
                     .saturating_add(unseen_ns)
                     .saturating_add(end_ns.saturating_sub(closing.at_ns))
             })
@@ -256,7 +197,7 @@ mod tests {
         }
 
         /// As the kernel counts: a delay once it is over, and time on a processor with some lag.
-        fn counted(&self, at: usize, lag: u64) -> Counted {
+        fn counted(&self, at: usize, lag: u64) -> KernelCount {
             let now = self.doing[at];
             let over = match now {
                 Delayed => {
@@ -264,7 +205,7 @@ mod tests {
                 }
                 _ => at,
             };
-            Counted {
+            KernelCount {
                 at_ns: at as u64 * UNIT,
                 ran_ns: self.time(0, at, Running).saturating_sub(lag),
                 delayed_ns: self.time(0, over, Delayed),
@@ -272,15 +213,15 @@ mod tests {
             }
         }
 
-        fn share(&self, moments: &[(usize, u64)], ran: Option<Ran>, end: usize) -> Share {
-            let (mut before, mut since) = (Counts::default(), Counts::default());
+        fn run_time(&self, moments: &[(usize, u64)], ran: Option<Ran>, end: usize) -> RunTime {
+            let (mut before, mut since) = (KernelCounts::default(), KernelCounts::default());
             let mut moments = moments.to_vec();
             moments.sort_by_key(|moment| moment.0);
             for (at, lag) in moments {
                 let to = if at <= self.start { &mut before } else { &mut since };
                 to.add(self.counted(at, lag));
             }
-            share([self.start, end].map(|at| at as u64 * UNIT), ran, &before, &since)
+            run_time([self.start, end].map(|at| at as u64 * UNIT), ran, &before, &since)
         }
     }
 
@@ -302,12 +243,12 @@ mod tests {
             let [cpu, not_run] = [Running, Delayed].map(|doing| life.time(start, end, doing));
             let blocked = blocked_before || life.time(start, end, Sleeping) > 0;
             let ran = tells.then_some(Ran { cpu_ns: cpu, blocked });
-            let said = life.share(&moments, ran, end);
+            let said = life.run_time(&moments, ran, end);
             if tells {
                 prop_assert_eq!(said.cpu_ns, Some(cpu));
             }
             prop_assert!(said.not_run_least_ns <= not_run, "{:?}, not {}", said, not_run);
-            if said != Share::default() {
+            if said != RunTime::default() {
                 prop_assert!(said.not_run_most_ns >= not_run, "{:?}, not {}", said, not_run);
             }
             if let Some(told) = said.not_run_ns {
@@ -333,20 +274,20 @@ mod tests {
                 choices.iter().map(|(index, lag)| (index.index(end), *lag)).collect();
             moments.dedup_by_key(|it| it.0);
             let not_run = life.time(life.start, end, Delayed);
-            let said = life.share(&moments, None, end);
+            let said = life.run_time(&moments, None, end);
             prop_assert!(said.not_run_least_ns <= not_run, "{:?}, not {}", said, not_run);
-            if said != Share::default() {
+            if said != RunTime::default() {
                 prop_assert!(said.not_run_most_ns >= not_run, "{:?}, not {}", said, not_run);
             }
         }
     }
 
-    fn counted(at_ns: u64, ran_ns: u64, delayed_ns: u64, runnable: bool) -> Counted {
-        Counted { at_ns, ran_ns, delayed_ns, runnable }
+    fn counted(at_ns: u64, ran_ns: u64, delayed_ns: u64, runnable: bool) -> KernelCount {
+        KernelCount { at_ns, ran_ns, delayed_ns, runnable }
     }
 
-    fn counts(all: impl IntoIterator<Item = Counted>) -> Counts {
-        let mut counts = Counts::default();
+    fn counts(all: impl IntoIterator<Item = KernelCount>) -> KernelCounts {
+        let mut counts = KernelCounts::default();
         all.into_iter().for_each(|counted| counts.add(counted));
         counts
     }
@@ -358,7 +299,7 @@ mod tests {
     fn a_thread_that_sleeps_until_it_is_killed_was_not_delayed() {
         let before = counts([counted(500, 40, 7, false)]);
         let since = counts(AGES.map(|age| counted(1_000 + age, 40, 7, false)));
-        let said = share([1_000, 1_000 + 90 * MS], None, &before, &since);
+        let said = run_time([1_000, 1_000 + 90 * MS], None, &before, &since);
         assert_eq!((said.not_run_least_ns, said.not_run_most_ns), (0, 10 * MS));
         assert_eq!((said.cpu_ns, said.not_run_ns), (Some(0), Some(0)));
     }
@@ -366,29 +307,20 @@ mod tests {
     #[test]
     fn a_thread_that_computes_until_it_is_killed_was_run() {
         let since = counts(AGES.map(|age| counted(1_000 + age, age, 7, true)));
-        let said = share([1_000, 1_000 + 85 * MS], None, &Counts::default(), &since);
+        let said = run_time([1_000, 1_000 + 85 * MS], None, &KernelCounts::default(), &since);
         assert_eq!((said.cpu_ns, said.not_run_ns), (Some(65 * MS), Some(0)));
     }
 
     #[test]
     fn nothing_is_said_of_a_hold_that_nobody_saw() {
         let before = counts([counted(500, 40, 7, false)]);
-        let said = share([1_000, 2_000], None, &before, &Counts::default());
-        assert_eq!(said, Share::default());
-    }
-
-    #[test]
-    fn counts_that_are_told_of_early_belong_to_the_hold_that_they_fall_into() {
-        let mut early = counts([100, 200, 300].map(|at_ns| counted(at_ns, 0, 0, true)));
-        let later = early.split_off(200);
-        assert_eq!(early.0.iter().map(|it| it.at_ns).collect::<Vec<_>>(), [100, 200]);
-        assert_eq!(later.0.iter().map(|it| it.at_ns).collect::<Vec<_>>(), [300]);
-        assert!(early.split_off(200).is_empty());
+        let said = run_time([1_000, 2_000], None, &before, &KernelCounts::default());
+        assert_eq!(said, RunTime::default());
     }
 
     #[test]
     fn of_the_rest_of_a_hold_only_bounds_are_known() {
-        let whole = Share {
+        let whole = RunTime {
             cpu_ns: Some(30),
             not_run_ns: Some(70),
             not_run_least_ns: 70,
@@ -396,7 +328,7 @@ mod tests {
         };
         assert_eq!(whole.after(0, 100), whole);
         let rest =
-            Share { cpu_ns: None, not_run_ns: None, not_run_least_ns: 10, not_run_most_ns: 40 };
+            RunTime { cpu_ns: None, not_run_ns: None, not_run_least_ns: 10, not_run_most_ns: 40 };
         assert_eq!(whole.after(60, 40), rest);
     }
 }

@@ -1,216 +1,18 @@
-//! An interpreter in virtual time: threads that compute, block, come and go, around the real
-//! [`Line`].
-//!
-//! Each thread is a coroutine that does what `take_gil` and `drop_gil` do when the hook stands in for
-//! their calls, so the code under test runs unchanged: a wait really sleeps in [`Line::wait`], and sleeping hands over to the thread
-//! whose time is next. Processors are as many as threads. What costs time is what the workload says,
-//! and besides: a thread that is woken runs [`Workload::wake_ns`] later, in which another may take
-//! the free GIL before it, and a holder looks at a request [`Workload::drop_ns`] after it was made.
-//! Everything else is immediate, so one workload has one schedule.
+//! A thread, seen from inside.
 
-use super::queues::{Locks, Posted, Queue};
-use super::workload::{Act, Hold, Outcome, Sliced, Step, Then, Thread, Wait, Workload};
+use super::world::{Task, World};
 use crate::atomic::AtomicU32;
-use crate::schedule::{Account, Answer, Host, Line, Settings, Slice, Waker};
-use corosensei::{Coroutine, CoroutineResult, Yielder};
+use crate::schedule::tests::queues::Posted;
+use crate::schedule::tests::workload::{Act, Hold, Sliced, Step, Then, Thread, Wait};
+use crate::schedule::{Account, Answer, Host, Slice, Waker};
+use corosensei::Yielder;
 use std::cell::{Cell, RefCell};
 use std::ptr::null;
-use std::rc::Rc;
 
 /// What the clock shows at the beginning.
 const UPTIME_NS: u64 = 1_000_000_000;
 
-/// A thread as the kernel sees it.
-#[derive(Debug)]
-struct Task {
-    /// When it runs again; `None` while only another thread can wake it.
-    due_ns: Option<u64>,
-    /// Among those that are due at one time, the one that was so earlier goes first.
-    order: u64,
-    /// What it sleeps on.
-    word: *const AtomicU32,
-    /// Whether it looks at requests to let go.
-    heeds: bool,
-    cpu_ns: u64,
-    /// Since when it waits in `take_gil`.
-    wait: Option<Wait>,
-    interrupted: bool,
-}
-
-#[derive(Debug)]
-pub(super) struct World {
-    line: Line,
-    pub locks: Locks,
-    mutex: usize,
-    pub queues: Vec<Queue>,
-    settings: Vec<(u64, Settings)>,
-    signal_ns: Cell<Option<u64>>,
-    pub wake_ns: u64,
-    drop_ns: u64,
-    now_ns: Cell<u64>,
-    order: Cell<u64>,
-    tasks: RefCell<Vec<Task>>,
-    running: Cell<usize>,
-    // CPython's `struct _gil_runtime_state`.
-    locked: Cell<bool>,
-    last_holder: Cell<usize>,
-    switches: Cell<u32>,
-    drop_requested: Cell<bool>,
-    freed_ns: Cell<u64>,
-    /// How often a thread had to sleep for a mutex.
-    pub lined_up: Cell<usize>,
-    /// How many wait in `take_gil`.
-    waiting: Cell<usize>,
-    outcome: RefCell<Outcome>,
-}
-
-/// Runs `workload` to its end.
-///
-/// # Panics
-/// If threads are left that nobody will ever wake.
-pub fn simulate(workload: &Workload) -> Outcome {
-    let world = Rc::new(World::new(workload));
-    let mut threads: Vec<_> = workload
-        .threads
-        .iter()
-        .enumerate()
-        .map(|(number, thread)| {
-            let (world, thread) = (world.clone(), thread.clone());
-            let body = move |yielder: &Yielder<(), ()>, ()| {
-                let here = Here {
-                    world: &world,
-                    number,
-                    yielder,
-                    account: Cell::new(Account::new()),
-                    was_forced: Cell::new(false),
-                    woken_by: Cell::new(None),
-                    slice: Cell::new(Slice::Own),
-                    mutexes: RefCell::default(),
-                    mutexes_taken: Cell::new(0),
-                };
-                here.live(&thread);
-            };
-            Some(Coroutine::new(body))
-        })
-        .collect();
-    while let Some((number, due_ns)) = world.next()
-        && due_ns <= workload.lasts_ns
-    {
-        if let Some(signal_ns) = world.signal_ns.get()
-            && signal_ns <= due_ns
-        {
-            world.interrupt(signal_ns);
-            continue;
-        }
-        world.now_ns.set(due_ns);
-        world.running.set(number);
-        let thread = &mut threads[number];
-        world.tasks.borrow_mut()[number].due_ns = None;
-        let coroutine = thread.as_mut().expect("a thread that has ended is never due");
-        if let CoroutineResult::Return(()) = coroutine.resume(()) {
-            *thread = None;
-        }
-    }
-    let lasts_for_ever = threads.iter().any(Option::is_some);
-    assert!(!lasts_for_ever || world.next().is_some(), "waits for ever: {:?}", world.tasks);
-    world.end(workload.lasts_ns)
-}
-
-impl World {
-    fn new(workload: &Workload) -> Self {
-        let tasks = workload.threads.iter().zip(0..).map(|(thread, order)| Task {
-            due_ns: Some(thread.begins_ns),
-            order,
-            word: null(),
-            heeds: false,
-            cpu_ns: 0,
-            wait: None,
-            interrupted: false,
-        });
-        let locks = Locks::default();
-        let mutex = locks.add(true);
-        let queues = workload.queues.iter().map(|&room| Queue::new(&locks, room)).collect();
-        Self {
-            line: Line::new(0),
-            locks,
-            mutex,
-            queues,
-            settings: workload.settings.clone(),
-            signal_ns: Cell::new(workload.signal_ns),
-            wake_ns: workload.wake_ns,
-            drop_ns: workload.drop_ns,
-            now_ns: Cell::new(0),
-            order: Cell::new(workload.threads.len() as u64),
-            tasks: RefCell::new(tasks.collect()),
-            running: Cell::new(0),
-            locked: Cell::new(false),
-            last_holder: Cell::new(usize::MAX),
-            switches: Cell::new(0),
-            drop_requested: Cell::new(false),
-            freed_ns: Cell::new(0),
-            lined_up: Cell::new(0),
-            waiting: Cell::new(0),
-            outcome: RefCell::default(),
-        }
-    }
-
-    /// Who runs next, and when.
-    fn next(&self) -> Option<(usize, u64)> {
-        let tasks = self.tasks.borrow();
-        let due = tasks
-            .iter()
-            .enumerate()
-            .filter_map(|(number, task)| task.due_ns.map(|due_ns| (due_ns, task.order, number)));
-        due.min().map(|(due_ns, _, number)| (number, due_ns))
-    }
-
-    /// `number` runs in `delay_ns` unless it runs before.
-    pub fn schedule(&self, number: usize, delay_ns: u64) {
-        let at_ns = self.now_ns.get() + delay_ns;
-        let task = &mut self.tasks.borrow_mut()[number];
-        if task.due_ns.is_none_or(|due_ns| due_ns > at_ns) {
-            task.due_ns = Some(at_ns);
-            task.order = self.order.replace(self.order.get() + 1);
-        }
-    }
-
-    /// Thread 0 is woken if it sleeps on a word.
-    fn interrupt(&self, now_ns: u64) {
-        self.signal_ns.set(None);
-        self.now_ns.set(now_ns);
-        let sleeps = {
-            let task = &mut self.tasks.borrow_mut()[0];
-            task.interrupted = !task.word.is_null();
-            task.interrupted
-        };
-        if sleeps {
-            self.schedule(0, self.wake_ns);
-        }
-    }
-
-    fn settings(&self) -> Settings {
-        let begun = self.settings.iter().rev().find(|(from_ns, _)| *from_ns <= self.now_ns.get());
-        begun.expect("the first are in force from the beginning").1
-    }
-
-    /// Those who still wait and hold do so until the end.
-    fn end(&self, lasts_ns: u64) -> Outcome {
-        let mut outcome = self.outcome.take();
-        outcome.lined_up = self.lined_up.get();
-        for task in self.tasks.borrow().iter() {
-            outcome.waits.extend(task.wait.map(|wait| Wait { to_ns: lasts_ns, ..wait }));
-        }
-        if let Some(hold) = outcome.holds.last_mut()
-            && self.locked.get()
-        {
-            hold.to_ns = lasts_ns;
-        }
-        outcome
-    }
-}
-
-/// A thread of the simulation, seen from inside.
-pub(super) struct Here<'a> {
+pub struct Here<'a> {
     pub world: &'a World,
     pub number: usize,
     yielder: &'a Yielder<(), ()>,
@@ -225,8 +27,23 @@ pub(super) struct Here<'a> {
     pub mutexes_taken: Cell<u32>,
 }
 
-impl Here<'_> {
-    fn live(&self, thread: &Thread) {
+impl<'a> Here<'a> {
+    pub fn new(world: &'a World, number: usize, yielder: &'a Yielder<(), ()>) -> Self {
+        Self {
+            world,
+            number,
+            yielder,
+            account: Cell::new(Account::new()),
+            was_forced: Cell::new(false),
+            woken_by: Cell::new(None),
+            slice: Cell::new(Slice::Own),
+            mutexes: RefCell::default(),
+            mutexes_taken: Cell::new(0),
+        }
+    }
+
+    /// Does what the thread does.
+    pub fn live(&self, thread: &Thread) {
         loop {
             let mut account = Account::new();
             account.level = thread.level;

@@ -18,11 +18,11 @@ pub struct Throttling {
 
 /// The limits that a process is under, as they stood when it was first seen.
 #[derive(Debug)]
-pub struct Limits {
+pub struct CpuLimits {
     groups: Vec<(PathBuf, Throttling)>,
 }
 
-impl Limits {
+impl CpuLimits {
     /// Those of the process `pid`. `None` if it is gone, or nothing is counted.
     pub fn of(pid: u32) -> Option<Self> {
         let memberships = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
@@ -203,7 +203,7 @@ mod tests {
         // The root of version 2 counts no throttling.
         fs::write(root.path().join("cpu.stat"), "usage_usec 7\nuser_usec 5\n").unwrap();
         let groups = own.ancestors().take(3).map(Path::to_owned).collect();
-        let limits = Limits::of_groups(groups).unwrap();
+        let limits = CpuLimits::of_groups(groups).unwrap();
         assert_eq!(limits.since(), Some(Throttling::default()));
         write(&own, 6, 600);
         write(&root.path().join("pod"), 14, 11_000);
@@ -223,6 +223,6 @@ mod tests {
             fs::write(path.join("cpu.stat"), text).unwrap();
             assert_eq!(count(path), None, "{text:?}");
         }
-        assert!(Limits::of_groups(vec![path.to_owned()]).is_none(), "nothing is counted there");
+        assert!(CpuLimits::of_groups(vec![path.to_owned()]).is_none(), "nothing is counted there");
     }
 }

@@ -1,0 +1,133 @@
+//! The hold of a GIL that has not ended.
+
+use super::history::Past;
+use super::kernel_counts::KernelCounts;
+use super::run_time::{Ran, RunTime, run_time};
+use super::samples::Samples;
+use super::seat::Wait;
+
+/// A hold that has not ended.
+#[derive(Clone, Debug)]
+pub(super) struct Hold {
+    /// The holder's.
+    pub(super) seat: u32,
+    /// When the thread got it,
+    began_ns: u64,
+    /// and from when on it counts: later in a part of a trace that begins in a hold.
+    pub(super) since_ns: u64,
+    /// From when on somebody waited during it.
+    waited_since_ns: Option<u64>,
+    /// The first drop request during it.
+    pub(super) asked_ns: Option<u64>,
+    pub(super) gone: Gone,
+    ran: Option<Ran>,
+    /// What the kernel has counted for the holder since it began.
+    pub(super) counts: KernelCounts,
+    pub(super) samples: Samples,
+}
+
+/// Threads that ended while they waited during a hold.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Gone {
+    pub(super) waiters: u64,
+    pub(super) waited_ns: u64,
+    /// The part of `waited_ns` after the first drop request.
+    pub(super) unanswered_ns: u64,
+}
+
+/// How a hold came to its end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Voluntary,
+    Forced,
+    /// The release was lost.
+    Unseen,
+    /// The thread ended.
+    Cut,
+}
+
+impl Hold {
+    /// Begins at `since_ns`, when somebody waits already or nobody does.
+    pub(super) fn new(seat: u32, since_ns: u64, is_waited_for: bool, counts: KernelCounts) -> Self {
+        Self {
+            seat,
+            began_ns: since_ns,
+            since_ns,
+            waited_since_ns: is_waited_for.then_some(since_ns),
+            asked_ns: None,
+            gone: Gone::default(),
+            ran: None,
+            counts,
+            samples: Samples::default(),
+        }
+    }
+
+    /// The same hold with nothing counted yet, from `at_ns` on.
+    pub(super) fn reopened(&self, at_ns: u64) -> Self {
+        Self {
+            since_ns: self.since_ns.max(at_ns),
+            waited_since_ns: self.waited_since_ns.map(|ns| ns.max(at_ns)),
+            asked_ns: self.asked_ns.map(|ns| ns.max(at_ns)),
+            gone: Gone::default(),
+            ..self.clone()
+        }
+    }
+
+    /// Somebody waits from `at_ns` on.
+    pub(super) fn begins_to_be_waited_for(&mut self, at_ns: u64) {
+        let since_ns = at_ns.max(self.since_ns);
+        self.waited_since_ns = Some(self.waited_since_ns.map_or(since_ns, |ns| ns.min(since_ns)));
+    }
+
+    /// Nobody waits any more. Since when somebody has.
+    pub(super) const fn ends_to_be_waited_for(&mut self) -> Option<u64> {
+        self.waited_since_ns.take()
+    }
+
+    /// Somebody asks the holder to let go.
+    pub(super) fn is_asked(&mut self, at_ns: u64) {
+        if self.since_ns <= at_ns {
+            self.asked_ns.get_or_insert(at_ns);
+        }
+    }
+
+    /// The holder tells, at the end, for how long it ran: from the beginning of the hold to
+    /// `until_ns` if it had not been interrupted.
+    pub(super) fn told(&mut self, until_ns: u64, blocked: bool) {
+        let cpu_ns = until_ns.saturating_sub(self.began_ns);
+        self.ran = Some(Ran { cpu_ns, blocked });
+    }
+
+    /// A thread that ends has waited for it.
+    pub(super) fn lost_waiter(&mut self, wait: Wait, at_ns: u64) {
+        self.gone.add(wait, at_ns, self.since_ns, self.asked_ns);
+    }
+
+    /// As one that ends at `end_ns`, or when it began if that is later.
+    pub(super) fn past(&self, end_ns: u64) -> Past {
+        let end_ns = end_ns.max(self.since_ns);
+        let contended_ns = self.waited_since_ns.map_or(end_ns, |ns| ns.min(end_ns));
+        Past { start_ns: self.since_ns, end_ns, contended_ns, seat: self.seat }
+    }
+
+    /// What is known of how the kernel ran the holder until `end_ns`. `before` is what it had
+    /// counted before the hold, and gets what it has counted since.
+    pub(super) fn run_time(&mut self, before: &mut KernelCounts, end_ns: u64) -> RunTime {
+        if self.ran.is_none() && self.counts.is_empty() {
+            return RunTime::default();
+        }
+        let known = run_time([self.began_ns, end_ns], self.ran, before, &self.counts)
+            .after(self.since_ns - self.began_ns, end_ns - self.since_ns);
+        before.append(std::mem::take(&mut self.counts));
+        known
+    }
+}
+
+impl Gone {
+    fn add(&mut self, wait: Wait, at_ns: u64, hold_ns: u64, asked_ns: Option<u64>) {
+        let waited = |from_ns: u64| at_ns.saturating_sub(wait.since_ns.max(from_ns));
+        self.waiters += 1;
+        self.waited_ns = self.waited_ns.saturating_add(waited(hold_ns));
+        self.unanswered_ns = self.unanswered_ns.saturating_add(asked_ns.map_or(0, waited));
+    }
+}

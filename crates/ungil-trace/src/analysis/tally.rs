@@ -1,0 +1,197 @@
+//! What is counted of a trace, record by record: its processes, threads and GILs.
+
+use super::process::{Process, Thread};
+use super::samples::Samples;
+use super::seat::Detail;
+use crate::dense::Dense;
+use crate::record::{KernelCount, ProcessId, Record, ThreadId, ThreadTotals};
+use crate::report::OtherProcesses;
+use crate::wall_clock::WallClock;
+use ungil_core::Event;
+
+/// Notes kept at most.
+const NOTES: usize = 100;
+
+/// What has been counted of a trace so far.
+#[derive(Debug)]
+pub(super) struct Tally {
+    pub(super) blame_after_ns: u64,
+    pub(super) processes: Dense<Process>,
+    pub(super) threads: Dense<Thread>,
+    /// Ended ones whose details are still kept.
+    pub(super) ended_threads: Vec<ThreadId>,
+    pub(super) ended_processes: Vec<ProcessId>,
+    pub(super) other_processes: OtherProcesses,
+    pub(super) lost_events: u64,
+    pub(super) notes: Vec<String>,
+    /// Start of the first process, and the latest time any record told.
+    pub(super) started_ns: Option<u64>,
+    pub(super) now_ns: u64,
+    /// Before it nothing is counted, if it is not the start of the trace.
+    pub(super) floor_ns: Option<u64>,
+    /// How many threads wait, over all GILs.
+    pub(super) waiting: usize,
+    /// What day it is.
+    pub(super) wall_clock: Option<WallClock>,
+}
+
+impl Tally {
+    /// Has counted nothing yet; see [`super::Analysis::new`].
+    pub(super) fn new(blame_after_ns: u64) -> Self {
+        Self {
+            blame_after_ns,
+            processes: Dense::new(),
+            threads: Dense::new(),
+            ended_threads: Vec::new(),
+            ended_processes: Vec::new(),
+            other_processes: OtherProcesses::default(),
+            lost_events: 0,
+            notes: Vec::new(),
+            started_ns: None,
+            now_ns: 0,
+            floor_ns: None,
+            waiting: 0,
+            wall_clock: None,
+        }
+    }
+
+    /// What is known of what lives, with nothing counted yet: from `at_ns` on.
+    pub(super) fn reopened(&self, at_ns: u64, detail: Detail) -> Self {
+        Self {
+            processes: self.processes.filter_map(|process| process.reopened(at_ns, detail)),
+            threads: self.threads.filter_map(|thread| thread.reopened(at_ns)),
+            started_ns: self.started_ns,
+            now_ns: self.now_ns.max(at_ns),
+            floor_ns: Some(at_ns),
+            waiting: self.waiting,
+            wall_clock: self.wall_clock,
+            ..Self::new(self.blame_after_ns)
+        }
+    }
+
+    /// Takes in one record; see [`super::Analysis::push`].
+    #[inline]
+    pub(super) fn push(&mut self, record: &Record) -> Option<ThreadId> {
+        match record {
+            Record::Gil { thread, event, .. } => return self.gil_event(*thread, *event),
+            &Record::KernelCount { thread, count } => self.kernel_counted(thread, count),
+            Record::Throttled { process, times, stopped_ns, .. } => {
+                if let Some(process) = self.processes.get_mut(process.0) {
+                    process.throttled = Some((*times, *stopped_ns));
+                }
+            }
+            Record::Stack { thread, at_ns, frames } => {
+                self.sampled(*thread, *at_ns, |samples| samples.add(frames));
+            }
+            Record::NoStack { thread, at_ns, why } => {
+                self.sampled(*thread, *at_ns, |samples| samples.miss(why));
+            }
+            Record::Libraries { process, files, .. } => {
+                if let Some(process) = self.processes.get_mut(process.0) {
+                    process.libraries.clone_from(files);
+                }
+            }
+            Record::ProcessStarted(process) => {
+                if self.processes.insert(process.process.0, Process::new(process.clone())) {
+                    self.saw(process.at_ns);
+                    let started_ns = self.started_ns.unwrap_or(u64::MAX);
+                    self.started_ns = Some(started_ns.min(process.at_ns));
+                }
+            }
+            Record::ProcessEnded { process, at_ns, totals } => {
+                self.end_process(*process, *at_ns, *totals);
+            }
+            Record::ThreadStarted { thread, process, tid, at_ns, name } => {
+                self.start_thread(*thread, Thread::new(*process, *tid, *at_ns, name.clone()));
+            }
+            Record::ThreadNamed { thread, name } => {
+                if let Some(thread) = self.threads.get_mut(thread.0) {
+                    thread.name.clone_from(name);
+                }
+            }
+            Record::ThreadEnded { thread, at_ns, totals } => {
+                self.end_thread(*thread, *at_ns, Some(totals));
+            }
+            Record::Note { text } => {
+                if self.notes.len() < NOTES && !self.notes.contains(text) {
+                    self.notes.push(text.clone());
+                }
+            }
+        }
+        None
+    }
+
+    pub(super) fn saw(&mut self, at_ns: u64) {
+        self.now_ns = self.now_ns.max(at_ns);
+    }
+
+    #[inline]
+    fn gil_event(&mut self, id: ThreadId, event: Event) -> Option<ThreadId> {
+        let thread = self.threads.get_mut(id.0).filter(|thread| thread.ended_ns.is_none())?;
+        let process = self.processes.get_mut(thread.process.0)?;
+        let chair = thread.chair(event.gil).unwrap_or_else(|| process.seat(id, thread, event.gil));
+        self.now_ns = self.now_ns.max(event.at_ns);
+        let gil = &mut process.gils[chair.place];
+        let waiting = gil.waiting();
+        let culprit = gil.apply(chair.seat, event, self.blame_after_ns);
+        self.waiting = self.waiting + gil.waiting() - waiting;
+        culprit
+    }
+
+    /// Changes what was sampled of the hold that a thread had at `at_ns`.
+    fn sampled(&mut self, id: ThreadId, at_ns: u64, change: impl Fn(&mut Samples)) {
+        let Some(thread) = self.threads.get(id.0) else { return };
+        let Some(process) = self.processes.get_mut(thread.process.0) else { return };
+        for chair in &thread.chairs {
+            if let Some(samples) = process.gils[chair.place].samples_at(chair.seat, at_ns) {
+                change(samples);
+            }
+        }
+    }
+
+    fn kernel_counted(&mut self, id: ThreadId, count: KernelCount) {
+        let Some(thread) = self.threads.get_mut(id.0) else { return };
+        let Some(process) = self.processes.get_mut(thread.process.0) else { return };
+        if thread.chairs.is_empty() {
+            thread.counts.add(count);
+        }
+        for chair in &thread.chairs {
+            process.gils[chair.place].count(chair.seat, count);
+        }
+    }
+
+    fn start_thread(&mut self, id: ThreadId, thread: Thread) {
+        let started_ns = thread.started_ns;
+        let Some(process) = self.processes.get_mut(thread.process.0) else { return };
+        if process.ended_ns.is_none() && self.threads.insert(id.0, thread) {
+            process.begin_thread(id, started_ns);
+            self.saw(started_ns);
+        }
+    }
+
+    /// Ends a thread, or completes one that has ended with its process, by its own totals.
+    pub(super) fn end_thread(&mut self, id: ThreadId, at_ns: u64, totals: Option<&ThreadTotals>) {
+        let Some(thread) = self.threads.get_mut(id.0) else { return };
+        let Some(process) = self.processes.get_mut(thread.process.0) else { return };
+        let newly_ended = thread.ended_ns.is_none();
+        if newly_ended {
+            thread.ended_ns = Some(at_ns.max(thread.started_ns));
+            process.live.remove(&id);
+            for chair in &thread.chairs {
+                let gil = &mut process.gils[chair.place];
+                let waiting = gil.waiting();
+                gil.leave(chair.seat, at_ns, self.blame_after_ns);
+                self.waiting = self.waiting + gil.waiting() - waiting;
+            }
+        }
+        if let Some(totals) = totals.filter(|_| thread.totals.is_none()) {
+            self.lost_events = self.lost_events.saturating_add(totals.lost_events);
+            process.adopt(id, thread, totals);
+        }
+        if newly_ended {
+            self.saw(at_ns);
+            self.ended_threads.push(id);
+            self.fold_threads();
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What the kernel does with a thread, by its own account in `/proc/PID/task/TID`.
+//!
+//! The holder itself tells for how long it ran in a long hold, but not whether it slept or was not
+//! run for the rest, and nothing at all if it is killed. The kernel's count of how long a thread
+//! wanted to run and did not (its run delay) tells these apart, if it is read before the hold,
+//! during it, and after it.
+
+use crate::clock::now_ns;
+use crate::record::KernelCount;
+use std::fs;
+
+/// Asks. `None` if the thread is gone, or if the kernel does not count.
+pub fn kernel_count(pid: u32, tid: u32) -> Option<KernelCount> {
+    let runnable = is_runnable(&read(pid, tid, "stat"));
+    let [ran_ns, delayed_ns] = times(&read(pid, tid, "schedstat"))?;
+    Some(KernelCount { at_ns: now_ns(), ran_ns, delayed_ns, runnable })
+}
+
+/// Voluntary and involuntary context switches of a thread; zeroes if it is gone.
+pub fn switches(pid: u32, tid: u32) -> [u64; 2] {
+    let status = read(pid, tid, "status");
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse().ok()
+    };
+    ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"].map(|it| field(it).unwrap_or(0))
+}
+
+/// A file of the thread; empty if it cannot be read.
+fn read(pid: u32, tid: u32, file: &str) -> String {
+    // The name of a thread, which is in `stat`, may be any bytes.
+    let bytes = fs::read(format!("/proc/{pid}/task/{tid}/{file}")).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// `proc_pid_schedstat` in Linux's `fs/proc/base.c`: time on a processor, run delay, and how often
+/// the thread was put on a processor, which is 0 where nothing is counted.
+fn times(schedstat: &str) -> Option<[u64; 2]> {
+    let mut numbers = schedstat.split_whitespace().map(|word| word.parse::<u64>().ok());
+    let mut next = || numbers.next().flatten();
+    let (ran_ns, delayed_ns, times) = (next()?, next()?, next()?);
+    (times > 0).then_some([ran_ns, delayed_ns])
+}
+
+/// `proc_pid_stat`: id, name in parentheses, state. What is not known may be runnable.
+fn is_runnable(stat: &str) -> bool {
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    state.is_none_or(|state| state == 'R')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_does_not_count_has_no_answer() {
+        assert_eq!(times("4373795 12 7\n"), Some([4_373_795, 12]));
+        for text in ["0 0 0\n", "", "1 2", "-1 2 3", "a b c"] {
+            assert_eq!(times(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_thread_may_have_any_name() {
+        assert!(is_runnable("22914 (cat) R 22899 22899"));
+        assert!(!is_runnable("22914 (a) R (b) S 22899 22899"));
+        assert!(!is_runnable("22914 (a) D 1"));
+        assert!(is_runnable(""), "what is not known may be runnable");
+    }
+
+    #[test]
+    fn this_very_thread_has_run() {
+        // SAFETY: gettid has no preconditions.
+        let tid = u32::try_from(unsafe { libc::syscall(libc::SYS_gettid) }).unwrap();
+        let answer = kernel_count(std::process::id(), tid);
+        assert_eq!(answer.is_some(), fs::metadata("/proc/self/schedstat").is_ok());
+        assert!(kernel_count(u32::MAX, 1).is_none());
+    }
+}

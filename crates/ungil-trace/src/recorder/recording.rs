@@ -1,0 +1,252 @@
+//! The thread that records: what it does in one round, and how long it pauses then.
+
+use super::session::Session;
+use super::sink::{Outcome, Sink};
+use super::times::Times;
+use super::traced::Traced;
+use super::watch::Watch;
+use crate::child::block_all;
+use crate::clock::now_ns;
+use crate::perfetto::Writer;
+use crate::record::{NOTHING_RECORDED, ProcessId, Record, ThreadId};
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+use ungil_control::hookable::{self, Hookable};
+
+/// Between two rounds, as long as no ring fills up.
+const PERIOD: Duration = Duration::from_millis(5);
+/// Between two rounds while a long hold may be about to make a thread wait.
+const WATCH_PERIOD: Duration = Duration::from_millis(1);
+/// Between two rounds while a ring was found more than an eighth full.
+const BUSY_PERIOD: Duration = Duration::from_micros(500);
+/// Between two looks for new processes: their rings hold what they do meanwhile.
+const DISCOVER_NS: u64 = 20_000_000;
+/// Between two flushes of the file.
+const FLUSH_NS: u64 = 250_000_000;
+/// How long processes that end right after the program are waited for (multiprocessing's resource
+/// tracker does).
+const GRACE: Duration = Duration::from_millis(100);
+/// Kernel counters are read with every flush, of this many threads a process at most.
+const OUTSIDE_THREADS: usize = 64;
+
+/// What the recording thread tells, and is told, while it runs.
+#[derive(Debug, Default)]
+pub struct Shared {
+    /// To stop.
+    pub stop: AtomicBool,
+    /// Events recorded.
+    pub events: AtomicU64,
+    /// Processes seen.
+    pub processes: AtomicU64,
+    /// Threads seen.
+    pub threads: AtomicU64,
+}
+
+/// The recording thread's own state.
+pub struct Recording {
+    session: Arc<Session>,
+    shared: Arc<Shared>,
+    executable: PathBuf,
+    sink: Sink,
+    watch: Watch,
+    /// Holds longer than this are followed.
+    follow_after_ns: u64,
+    times: Times,
+    processes: Vec<Traced>,
+    /// Table files that were opened, or are not worth opening.
+    known: HashSet<OsString>,
+    next_process: ProcessId,
+    next_thread: ThreadId,
+    discovered_ns: u64,
+    flushed_ns: u64,
+}
+
+impl Recording {
+    /// Records into `writer` what the programs of `session` do, of which `executable` is the first.
+    pub fn new(
+        writer: Writer,
+        executable: PathBuf,
+        blame_after_ns: u64,
+        times: Times,
+        session: Arc<Session>,
+        shared: Arc<Shared>,
+    ) -> Self {
+        Self {
+            session,
+            shared,
+            executable,
+            sink: Sink::new(writer, blame_after_ns),
+            watch: Watch::new(blame_after_ns),
+            // Early enough that little of a hold that gets a row of its own is missed.
+            follow_after_ns: blame_after_ns / 4,
+            times,
+            processes: Vec::new(),
+            known: HashSet::new(),
+            next_process: ProcessId(0),
+            next_thread: ThreadId(0),
+            discovered_ns: 0,
+            flushed_ns: 0,
+        }
+    }
+
+    /// Until it is told to stop, and a little longer if processes are about to end.
+    pub fn run(mut self) -> Outcome {
+        block_all();
+        while !self.shared.stop.load(Relaxed) {
+            let pause = self.work();
+            thread::park_timeout(pause);
+        }
+        let end = Instant::now() + GRACE;
+        self.discovered_ns = 0;
+        self.work();
+        while !self.processes.is_empty() && Instant::now() < end {
+            thread::park_timeout(self.work());
+        }
+        self.finish()
+    }
+
+    /// Does all that is to be done at this moment and says how long to pause after it.
+    fn work(&mut self) -> Duration {
+        let now = now_ns();
+        if now.saturating_sub(self.discovered_ns) >= DISCOVER_NS {
+            self.discovered_ns = now;
+            self.discover();
+        }
+        // Stacks first: they were taken before the events that this round gives out.
+        let (watch, sink) = (&mut self.watch, &mut self.sink);
+        watch.collect(&mut self.processes, |record| sink.put(&record));
+        let fullest = self.round();
+        self.times.read();
+        let soon = self.watch.look(&mut self.processes, &mut self.times, now);
+        // What this tells of a hold that has ended comes before its release, which is given out in
+        // the next round at the earliest.
+        for traced in &mut self.processes {
+            let (times, sink) = (&mut self.times, &mut self.sink);
+            traced.follow_holders(times, now, self.follow_after_ns, |record| sink.put(&record));
+        }
+        if now.saturating_sub(self.flushed_ns) >= FLUSH_NS {
+            self.flushed_ns = now;
+            self.sink.flush();
+            let tick = self.times.tick();
+            for traced in &mut self.processes {
+                traced.sample_outside(OUTSIDE_THREADS);
+                if let Some(tick) = tick {
+                    traced.tell_tick(tick);
+                }
+            }
+        }
+        match fullest {
+            fullest if fullest > 0.125 => BUSY_PERIOD,
+            _ if soon => WATCH_PERIOD,
+            _ => PERIOD,
+        }
+    }
+
+    /// Opens the tables that have appeared in the session directory.
+    fn discover(&mut self) {
+        for path in new_files(self.session.directory(), &self.known) {
+            let opened = Traced::open(path.clone(), self.next_process, &mut self.times);
+            let Some((traced, process)) = opened else { continue };
+            self.known.extend(path.file_name().map(OsStr::to_owned));
+            self.next_process.0 += 1;
+            self.shared.processes.fetch_add(1, Relaxed);
+            self.sink.put(&Record::ProcessStarted(process));
+            self.processes.push(traced);
+        }
+    }
+
+    /// Reads every ring once, says goodbye to processes that are gone, and returns how full the
+    /// fullest ring was, from 0 to 1.
+    fn round(&mut self) -> f64 {
+        let mut fullest: f64 = 0.0;
+        let mut gone = Vec::new();
+        for (index, traced) in self.processes.iter_mut().enumerate() {
+            let sink = &mut self.sink;
+            let round =
+                traced.round(&mut self.times, &mut self.next_thread, |record| sink.put(&record));
+            self.shared.events.fetch_add(round.events, Relaxed);
+            fullest = fullest.max(round.fullest);
+            if round.events == 0 && traced.is_gone() {
+                gone.push(index);
+            }
+        }
+        self.shared.threads.store(u64::from(self.next_thread.0), Relaxed);
+        let gone = gone.into_iter().rev().map(|index| self.processes.swap_remove(index)).collect();
+        self.finish_processes(gone);
+        fullest
+    }
+
+    fn finish_processes(&mut self, processes: Vec<Traced>) {
+        for traced in processes {
+            let sink = &mut self.sink;
+            self.watch.forget(traced.pid);
+            // A later process with this id may use the name again.
+            self.known.remove(traced.path.file_name().unwrap_or_default());
+            traced.finish(&mut self.times, &mut self.next_thread, |record| sink.put(&record));
+        }
+    }
+
+    fn finish(mut self) -> Outcome {
+        let processes = std::mem::take(&mut self.processes);
+        // One that is gone may still be here, if there was too much left to read.
+        let running = processes.iter().filter(|traced| !traced.is_gone()).count();
+        if running > 0 {
+            let text = format!(
+                "{running} of the processes it started outlived the program; \
+                 they were recorded until it ended"
+            );
+            self.sink.put(&Record::Note { text });
+        }
+        if self.next_process.0 == 0 {
+            let text = format!("{NOTHING_RECORDED}{}", self.why_nothing());
+            self.sink.put(&Record::Note { text });
+        }
+        self.finish_processes(processes);
+        if let Some(text) = self.times.complaint() {
+            self.sink.put(&Record::Note { text });
+        }
+        self.sink.finish()
+    }
+
+    fn why_nothing(&self) -> String {
+        let program = self.executable.display();
+        match hookable::program(&self.executable) {
+            Hookable::No(why) => why,
+            Hookable::NotPython { preloadable: true } => {
+                format!(
+                    "{program} is no Python and loaded none, and no program that it started \
+                         was one with the hook in it"
+                )
+            }
+            Hookable::NotPython { preloadable: false } => {
+                format!(
+                    "{program} is statically linked, so the hook was not in it, and no program \
+                         that it started was a Python with the hook in it"
+                )
+            }
+            Hookable::Yes | Hookable::FreeThreaded(_) | Hookable::NotScheduled(_) => {
+                format!(
+                    "the hook did not answer from {program}; `ungil doctor` tells whether it \
+                         can, and a limit on file size or memory (ulimit) may keep it from it"
+                )
+            }
+        }
+    }
+}
+
+/// Files in `directory` whose names are not in `known`.
+fn new_files(directory: &Path, known: &HashSet<OsString>) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    entries
+        .filter_map(Result::ok)
+        .filter(|entry| !known.contains(&entry.file_name()))
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
+        .map(|entry| entry.path())
+        .collect()
+}
