@@ -38,7 +38,7 @@ CASES = [
     for what in OUTPUTS
     if python.version != (3, 10) or what not in FINALISED
 ]
-# Offset in the page, and how a policy and a quantum are written there (ungil-core, control_page.rs).
+# Offset in the page, and how a policy and a quantum are written there (control_page.rs).
 SETTINGS_OFFSET = 16
 
 

@@ -80,6 +80,7 @@ __all__ = [
     "hook_path",
     "hookable",
     "is_shared",
+    "kept_waiting",
     "leave_transaction",
     "mark_path",
     "owner_died",

@@ -5,10 +5,11 @@ use std::sync::LazyLock;
 
 use pyo3::prelude::*;
 
+use crate::loader::symbol;
+
 /// Where the interpreter has its GIL: `_PyRuntime`, and what follows it in the same segment.
 static RUNTIME: LazyLock<Option<Range<u64>>> = LazyLock::new(|| {
-    // SAFETY: The name ends with a zero byte, and looking it up calls nothing of ours.
-    let start = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_PyRuntime".as_ptr()) } as u64;
+    let start = symbol(libc::RTLD_DEFAULT, c"_PyRuntime")? as u64;
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     maps.lines().find_map(|line| {
         let (from, to) = line.split_whitespace().next()?.split_once('-')?;
