@@ -4,6 +4,13 @@
 /// after that is new.
 const PLACES: usize = 4096;
 
+/// The share of the way that what is usual goes, once a round, to a visit that took longer. A
+/// service that becomes slow must not become usual as fast.
+const UP: f32 = 0.03;
+
+/// The same for a visit that was quicker: the first one may have been in a crowd.
+const DOWN: f32 = 0.25;
+
 #[derive(Clone, Copy, Debug)]
 struct Host {
     group: u64,
@@ -35,10 +42,9 @@ impl Hosts {
             Some(host) if host.group == group => {
                 let times = latency / host.usual;
                 // Once a round, or one service would become usual as fast as it becomes slow.
-                // Quicker down than up: a first visit may have been in a crowd.
                 if host.round != round {
                     host.round = round;
-                    let weight = if times < 1.0 { 0.25 } else { 0.03 };
+                    let weight = if times < 1.0 { DOWN } else { UP };
                     host.usual += weight * (latency - host.usual);
                 }
                 Some(times)

@@ -1,18 +1,32 @@
 //! What this process itself can do: processor time per item, and Little's law.
 
-use super::round::MOMENT_NS;
+use super::round::LOOP_DELAY_NS;
+
+/// Coroutines, as a multiple of those that keep a processor busy: their waits differ, and the loop
+/// does not look all the time for those that can go on.
+const OF_LOOP: f32 = 2.0;
+
+/// Threads, as a multiple of those that keep a processor busy: their waits differ. Fewer, because the
+/// kernel lets the next one go on at once, and each more wants the GIL.
+const OF_THREADS: f32 = 1.6;
 
 /// Threads that wait for the processor at least, lest it be idle by chance.
 const AT_HAND: f32 = 4.0;
 
-/// By how much what is needed may grow in a round.
+/// The factor by which what is needed may grow in a round.
 const MORE: f32 = 1.5;
+
+/// The share of the way that the processor time of an item goes to that of the latest round.
+const LATEST: f32 = 0.3;
 
 /// How many items go on together, about, where they do not come one by one.
 const BURST: f32 = 8.0;
 
-/// Below this it is not in sight.
+/// While a smaller share of the processor is in use nobody waits for it.
 const IDLE: f32 = 0.7;
+
+/// Nor is its limit in sight below this share of the level that it allows.
+const IN_SIGHT: f32 = 0.5;
 
 /// Who lets items go on that have got what they waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,7 +122,7 @@ impl Processor {
             let latest = used / items;
             self.latest_ns = Some(latest);
             let usual = self.per_item_ns.filter(|_| !opening).unwrap_or(latest);
-            self.per_item_ns = Some(usual + 0.3 * (latest - usual));
+            self.per_item_ns = Some(usual + LATEST * (latest - usual));
         }
         // Little's law, which does not mind that those who are slow have not ended.
         let wait = (self.now.running_ns - then.running_ns) as f32 / finished;
@@ -130,11 +144,9 @@ impl Processor {
     pub fn little(&self) -> Option<f32> {
         let needed = self.needed?;
         Some(match self.driver {
-            // The kernel lets the next one go on at once; and each more wants the GIL.
             Driver::Threads if self.sleep => needed + AT_HAND,
-            Driver::Threads => 1.6 * needed + AT_HAND,
-            // The loop does not look all the time for those that can go on.
-            Driver::Loop => 2.0 * (needed + MOMENT_NS / self.per_item_ns?),
+            Driver::Threads => OF_THREADS * needed + AT_HAND,
+            Driver::Loop => OF_LOOP * (needed + LOOP_DELAY_NS / self.per_item_ns?),
         })
     }
 
@@ -150,7 +162,7 @@ impl Processor {
     /// The level that the processor allows, if `level` brings that in sight.
     pub fn cap(&self, level: f32) -> f32 {
         match self.little() {
-            Some(little) if self.busy > IDLE || level > 0.5 * little => little,
+            Some(little) if self.busy > IDLE || level > IN_SIGHT * little => little,
             _ => f32::INFINITY,
         }
     }

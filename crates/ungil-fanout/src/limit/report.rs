@@ -2,6 +2,11 @@
 
 use std::fmt;
 
+use super::{Adaptive, whole};
+
+/// A level from this share of a bound on is held by it: the limit stays a little below.
+const NEAR: f32 = 0.9;
+
 /// Why the limit was lowered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -88,6 +93,43 @@ pub struct Report {
 impl Report {
     /// Of how many back-offs there are details.
     pub const KEPT: usize = 16;
+}
+
+impl Adaptive {
+    /// What it has found so far.
+    pub fn report(&self) -> Report {
+        let level = self.search.doubted_level().unwrap_or(self.slots.wanted as f32);
+        let limit = whole(level + self.overtaken.hanging() as f32, self.ceiling);
+        let (back_offs, back_offs_in_all) = self.story.back_offs();
+        let count = |value: f32| whole(value, usize::MAX);
+        let hold = if limit >= self.ceiling {
+            Hold::Ceiling
+        } else if level >= self.trouble.fence() * NEAR {
+            Hold::Failures
+        } else if level >= self.processor_cap() * NEAR {
+            Hold::Processor
+        } else if self.search.knee().is_some() {
+            Hold::Knee
+        } else {
+            Hold::Growing
+        };
+        Report {
+            limit,
+            hold,
+            highest: self.story.highest,
+            ceiling: self.ceiling,
+            finished: self.story.finished,
+            cpu_per_item_ns: self.processor.per_item_ns.map(f64::from),
+            wait_ns: self.processor.wait_ns.map(f64::from),
+            little: self.little().map(count),
+            knee: self.search.knee().map(count),
+            hanging: self.overtaken.hanging(),
+            usual_failures: f64::from(self.trouble.usual()),
+            levels: self.story.levels(),
+            back_offs,
+            back_offs_in_all,
+        }
+    }
 }
 
 impl fmt::Display for Report {

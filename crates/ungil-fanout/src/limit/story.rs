@@ -10,6 +10,9 @@ const APART: f32 = 0.2;
 /// Up to e to the 13th, 400,000 in flight; the last is for what is more.
 const LEVELS: usize = 64;
 
+/// Of how many rounds the mean at a level is. The latest count most: services change.
+const ROUNDS: f32 = 4.0;
+
 /// A level, how often it was looked at, and the mean latency there.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
@@ -48,8 +51,7 @@ impl Story {
         )]
         let place = (level.max(1.0).ln() / APART).round() as usize;
         let seen = &mut self.levels[place.min(LEVELS - 1)];
-        // The latest rounds count most: services change.
-        seen.rounds = (seen.rounds + 1.0).min(4.0);
+        seen.rounds = (seen.rounds + 1.0).min(ROUNDS);
         seen.level += (level - seen.level) / seen.rounds;
         seen.latency_ns += (latency_ns - seen.latency_ns) / seen.rounds;
     }

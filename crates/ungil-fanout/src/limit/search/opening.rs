@@ -1,0 +1,39 @@
+//! The rounds of an opening at which all is started at once, one for each step of the ramp.
+
+use super::{Found, MEMORY, Place, Search};
+
+/// A rung is slower than another if its latencies are above those by this, as a logarithm. They rise
+/// by 0.59 from one to the next where the knee is below both.
+const SLOWER: f32 = 0.25;
+
+/// Nor is it slower within so many standard errors. To go back is expensive: all that run have been
+/// started.
+const CHANCE: f32 = 2.5;
+
+impl Search {
+    /// A round of the opening has found `place` when `level` had been started. Says where to go back
+    /// to if two in a row were slower than all before, and the second slower than the first.
+    pub fn rung(&mut self, place: Place, level: f32) -> Option<f32> {
+        let Some(reference) = self.reference else {
+            self.reference = Some(place);
+            self.safe = level;
+            return None;
+        };
+        let gap = place.since(&reference);
+        if gap.rise <= (CHANCE * gap.error).max(SLOWER) {
+            self.reference = Some(reference.pooled(&place, MEMORY));
+            self.safe = level;
+            self.slower = None;
+            return None;
+        }
+        let first = self.slower.replace(Found { place, level });
+        let first = first.filter(|first| place.since(&first.place).rise > SLOWER)?;
+        self.lowered();
+        self.backed_off = true;
+        self.slow = first.level;
+        let rise = first.place.since(&reference).rise;
+        let knee = (first.level * (-rise).exp()).max(self.safe);
+        self.knee = Some(knee);
+        Some(knee)
+    }
+}
