@@ -95,4 +95,15 @@ mod tests {
         }
         assert_eq!(hosts.visit(0, 10.0, 1), None);
     }
+
+    #[test]
+    fn what_is_usual_follows_slower_visits_by_3_percent_and_quicker_ones_by_25() {
+        for (visit, usual) in [(20.0, 10.3), (5.0, 8.75)] {
+            let mut hosts = Hosts::default();
+            hosts.visit(1, 10.0, 1);
+            hosts.visit(1, visit, 2);
+            let times = hosts.visit(1, usual, 3).expect("it is known");
+            assert!((times - 1.0).abs() < 1e-5, "{times}");
+        }
+    }
 }

@@ -25,3 +25,14 @@ pub fn jitter(seed: u64, group: u64, running: usize, most: u64) -> u64 {
     mixed ^= mixed >> 31;
     mixed.checked_rem(width).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_are_spread_over_a_millisecond_for_each_that_runs() {
+        let longest = (0..1_000).map(|seed| jitter(seed, 7, 10, u64::MAX)).max();
+        assert!(longest.is_some_and(|longest| 9_900_000 < longest && longest < 10_000_000));
+    }
+}

@@ -12,9 +12,8 @@ const IN_A_ROW: u32 = 2;
 /// as well.
 const MORE: f32 = 1.2;
 
-/// The limit is lowered to a share between these, as one that is lower teaches nothing and one that
-/// is higher changes nothing.
-const STEP: (f32, f32) = (0.5, 0.9);
+/// The limit is lowered to this share at least: what one stall was about may be over.
+const MOST_STEP: f32 = 0.5;
 
 /// It is not lowered below this share of those that keep the processor busy: the processor would be
 /// idle with fewer, so something else makes the loop late.
@@ -48,7 +47,7 @@ impl Adaptive {
         } else if self.late.in_a_row < IN_A_ROW || now < self.late.no_news_until {
             return;
         } else {
-            limit * (MORE * wait / (wait + lag as f32)).clamp(STEP.0, STEP.1)
+            limit * (MORE * wait / (wait + lag as f32)).max(MOST_STEP)
         };
         if let Some(little) = self.little() {
             lower = lower.max(BUSY * little);

@@ -167,3 +167,73 @@ impl Processor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: f32 = 1e6;
+
+    fn of(driver: Driver) -> Processor {
+        let (per_item_ns, needed) = (Some(MS), Some(100.0));
+        Processor { per_item_ns, needed, ..Processor::new(0, 0, driver) }
+    }
+
+    /// A round of ten milliseconds in which `running` run, and ten end after `cpu` of processor each.
+    fn round(processor: &mut Processor, running: usize, cpu: u64) {
+        let begun = processor.now;
+        processor.runs(running, begun.time);
+        for number in 1..=10 {
+            processor.started();
+            processor.finished(begun.cpu + number * cpu);
+        }
+        processor.runs(running, begun.time + 10_000_000);
+        processor.round(false);
+    }
+
+    #[test]
+    fn twice_as_many_coroutines_as_keep_it_busy_are_enough_and_those_of_two_milliseconds() {
+        assert_eq!(of(Driver::Loop).little(), Some(204.0));
+    }
+
+    #[test]
+    fn of_threads_a_little_more_than_those_that_keep_it_busy_are_enough() {
+        assert_eq!(of(Driver::Threads).little(), Some(164.0));
+        let asleep = Processor { sleep: true, ..of(Driver::Threads) };
+        assert_eq!(asleep.little(), Some(104.0));
+    }
+
+    #[test]
+    fn an_item_waits_for_a_line_that_is_the_longer_the_busier_the_processor_is() {
+        let processor = |busy| Processor { busy, ..of(Driver::Loop) };
+        assert!((processor(0.5).own_ns(100.0) - 8.0 * MS).abs() < 1.0);
+        assert!((processor(0.5).own_ns(3.0) - 3.0 * MS).abs() < 1.0);
+        assert!((processor(1.0).own_ns(100.0) - 100.0 * MS).abs() < 1.0);
+        assert!(processor(0.0).own_ns(100.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn its_limit_is_in_sight_while_it_is_busy_and_from_half_of_it_on() {
+        let cap = |busy: f32, share: f32| Processor { busy, ..of(Driver::Loop) }.cap(share * 204.0);
+        assert_eq!(cap(0.65, 0.4), f32::INFINITY);
+        assert_eq!(cap(0.65, 0.6), 204.0);
+        assert_eq!(cap(0.75, 0.4), 204.0);
+    }
+
+    #[test]
+    fn what_an_item_takes_of_it_follows_the_latest_round() {
+        let mut processor = of(Driver::Loop);
+        round(&mut processor, 10, 2_000_000);
+        assert!((processor.per_item_ns.expect("it was told") - 1.3 * MS).abs() < 1.0);
+    }
+
+    #[test]
+    fn how_many_are_needed_grows_by_half_a_round_while_it_is_idle_and_not_while_it_is_busy() {
+        // A thousand that run for as long as the round, and a hundredth of whom end.
+        let mut processor = of(Driver::Loop);
+        round(&mut processor, 1_000, 650_000);
+        assert_eq!(processor.needed, Some(150.0));
+        round(&mut processor, 1_000, 750_000);
+        assert_eq!(processor.needed, Some(150.0));
+    }
+}

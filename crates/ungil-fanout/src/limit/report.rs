@@ -195,3 +195,37 @@ impl fmt::Display for Duration {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::release::Release;
+    use super::super::{Opening, Outcome, Sample, Settings};
+    use super::*;
+
+    #[test]
+    fn failures_hold_a_limit_that_is_a_tenth_below_the_level_at_which_they_were() {
+        let mut limit =
+            Adaptive::new(Settings { first: 100, ..Settings::new(1_000, Opening::Service) }, 0);
+        let mut sample = Sample {
+            ticket: limit.started(1, None),
+            started: 1,
+            finished: 2,
+            cpu_so_far: 0,
+            outcome: Outcome::Overloaded,
+            asked: 0,
+            group: None,
+        };
+        for _ in 0..100 {
+            sample.ticket = limit.started(1, None);
+            limit.finished(sample);
+        }
+        let fence = limit.trouble.fence();
+        assert!(fence.is_finite());
+        let mut hold = |share: f32| {
+            limit.slots = Release::at(whole(share * fence, 1_000));
+            limit.report().hold
+        };
+        assert_eq!(hold(0.93), Hold::Failures);
+        assert_eq!(hold(0.87), Hold::Growing);
+    }
+}

@@ -273,4 +273,37 @@ mod tests {
         let gap = place(1.1).since(&place(1.0));
         assert!((gap.rise - 2.0 * 1.1_f32.ln()).abs() < 0.01 && gap.error < 0.05, "{gap:?}");
     }
+
+    #[test]
+    fn nothing_is_said_before_a_quarter_has_come_back() {
+        let mut round = round(ALL, 10);
+        (0..2).for_each(|_| round.returns(1_000, Some(30.0), None));
+        assert!(!round.ready(u64::MAX));
+    }
+
+    #[test]
+    fn a_round_that_is_wanted_early_is_judged_by_the_quickest_30_percent() {
+        let mut round = round(Sampling { early: true, ..ALL }, 10);
+        (0..2).for_each(|_| round.returns(900, Some(30.0), None));
+        assert!(!round.ready(901));
+        round.returns(900, Some(30.0), None);
+        assert!(round.ready(901));
+    }
+
+    #[test]
+    fn hosts_are_compared_with_themselves_if_nine_of_ten_are_known() {
+        for (known, compared) in [(17, false), (18, true)] {
+            let mut round = round(Sampling { members: 20, ..ALL }, 20);
+            for number in 0..20 {
+                round.returns(900, Some(30.0), (number < known).then_some(1.0));
+            }
+            let place = round.place(|_| 0.0).expect("all have come back");
+            assert_eq!(place.own.iter().any(Option::is_some), compared, "{known}");
+        }
+    }
+
+    #[test]
+    fn a_round_has_256_members_at_most() {
+        assert_eq!(round(Sampling { members: 1_000, ..ALL }, 1_000).entered, 256);
+    }
 }

@@ -16,9 +16,11 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use ungil_fanout::limit::{Adaptive, Outcome, Sample, Ticket};
 
+mod scenarios;
 mod sweep;
 mod world;
 
+pub use scenarios::{SCENARIOS, Scenario};
 pub use sweep::{Sweep, best_fixed, sweep};
 use world::Random;
 pub use world::{Discipline, Groups, Latency, World};

@@ -155,3 +155,51 @@ pub(super) fn spots(values: &mut [f32], members: u32) -> Spots {
         Some(Spot { mean: 2.0 * mean.ln(), error })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: f32 = 1e6;
+
+    /// Of so many members that all took as long.
+    fn of(members: u32, latency_ns: f32) -> Place {
+        let mut all = vec![latency_ns.sqrt(); members as usize];
+        let all = spots(&mut all, members);
+        Place { level: 10.0, weight: members as f32, own_ns: 0.0, all, own: [None; 3] }
+    }
+
+    fn spot(mean: f32, error: f32) -> Spots {
+        [Some(Spot { mean, error }); 3]
+    }
+
+    #[test]
+    fn nothing_is_known_to_better_than_a_percent_and_hardly_anything_from_three() {
+        let error = |members| of(members, MS).all[0].expect("all have come back").error;
+        assert!((error(3) - 0.51).abs() < 1e-4);
+        assert!((error(4) - 0.01).abs() < 1e-4);
+    }
+
+    #[test]
+    fn two_milliseconds_more_are_no_rise() {
+        let rise = |after, before| of(10, after * MS).since(&of(10, before * MS)).rise;
+        assert_eq!(rise(11.9, 10.0), 0.0);
+        assert_eq!(rise(10.0, 11.9), 0.0);
+        assert!((rise(12.4, 10.0) - (1.24_f32 / 1.2).ln()).abs() < 1e-4);
+    }
+
+    #[test]
+    fn hosts_are_compared_with_themselves_if_that_says_much_more() {
+        let place =
+            |mean, error| Place { own: spot(mean, error), all: spot(17.0, 0.1), ..of(10, MS) };
+        let rise = |error: f32| place(3.0, error).since(&place(1.0, error)).rise;
+        assert!(rise(0.055) > 1.0);
+        assert_eq!(rise(0.065), 0.0);
+    }
+
+    #[test]
+    fn items_are_taken_to_differ_by_a_factor_of_e_as_long_as_nothing_is_known() {
+        let unknown = Place { all: [None; 3], ..of(10, MS) };
+        assert_eq!(unknown.noise(), 1.0);
+    }
+}
