@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use ungil_fanout::limit::{Adaptive, Driver, Opening, Outcome, Sample, Settings};
+use ungil_fanout::limit::{Adaptive, Driver, Opening, Outcome, Sample, Settings, Ticket};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
@@ -111,22 +111,54 @@ fn a_loop_that_is_late_before_anything_came_back_is_started_no_more_in() {
     assert_eq!(limit.limit(), 300);
 }
 
-/// When the limit grows although nothing ends, and to how many.
-fn grows(limit: &mut Adaptive, now: u64) -> (u64, usize) {
-    let mut running = 0;
-    while running < limit.limit() {
-        limit.started(now, None);
-        running += 1;
+/// When the limit grows although nothing ends, after the last end, and to how many: the first times,
+/// of a service of which 16 items have ended after `latency`.
+fn stalls(latency: u64, times: usize) -> Vec<(u64, usize)> {
+    let mut limit = Adaptive::new(Settings::new(10_000, Opening::Service), 0);
+    let tickets: Vec<Ticket> = (0..16).map(|_| limit.started(0, None)).collect();
+    for ticket in tickets {
+        let (started, finished, outcome) = (0, latency, Outcome::Completed);
+        let (cpu_so_far, asked, group) = (0, 0, None);
+        limit.finished(Sample { ticket, started, finished, cpu_so_far, outcome, asked, group });
     }
-    let due = limit.due().expect("it will be higher some time");
-    limit.tick(due);
-    (due - now, limit.limit())
+    let (mut now, mut running, mut grown) = (latency, 0, Vec::new());
+    while grown.len() < times {
+        while running < limit.limit() {
+            limit.started(now, None);
+            running += 1;
+        }
+        now = limit.due().expect("it will be higher some time");
+        limit.tick(now);
+        // Before that slots are opened one after the other.
+        if limit.limit() > running && now - latency >= S {
+            grown.push((now - latency, limit.limit()));
+        }
+    }
+    grown
 }
 
 #[test]
-fn twice_as_many_are_started_when_nothing_at_all_has_ended_for_two_seconds() {
+fn a_quarter_more_are_started_when_nothing_has_ended_for_two_seconds_or_eight_latencies() {
+    assert_eq!(stalls(MS, 2), [(2 * S, 36), (4 * S, 45)]);
+    let at = stalls(500 * MS, 1)[0].0;
+    assert!(at.abs_diff(4 * S) < MS, "{at}");
+}
+
+#[test]
+fn the_patience_doubles_until_it_is_some_weeks() {
+    let grown = stalls(MS, 22);
+    assert_eq!(grown[20].0, (2 * S) << 20);
+    assert_eq!(grown[21].0, grown[20].0);
+}
+
+#[test]
+fn twice_as_many_are_started_when_nothing_at_all_has_ended() {
     let mut limit = Adaptive::new(Settings::new(1_000, Opening::Service), 0);
-    assert_eq!(grows(&mut limit, 0), (2 * S, 32));
-    limit.tick(4 * S - 1);
-    assert_eq!(limit.limit(), 32, "then it waits for twice as long");
+    for _ in 0..16 {
+        limit.started(0, None);
+    }
+    limit.tick(2 * S - 1);
+    assert_eq!(limit.limit(), 16);
+    limit.tick(2 * S);
+    assert_eq!(limit.limit(), 32);
 }

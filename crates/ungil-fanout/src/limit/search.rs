@@ -73,9 +73,9 @@ const FORGOTTEN: f32 = 1.03;
 /// was measured is uncertain, too.
 const STEER: f32 = 0.7;
 
-/// How far the search may be from [`TARGET`] for a step to be in proportion: what is slower by more
-/// is doubted, and no rise at all is no reason to go further.
-const STEERED: (f32, f32) = (-2.0 * TARGET, TARGET);
+/// How far above [`TARGET`] latencies may be for a step to be in proportion. If they are higher, one
+/// round says too little for a larger step.
+const STEERED: f32 = 0.3;
 
 /// The reference is made of about as many of the latest members.
 const MEMORY: f32 = 512.0;
@@ -233,7 +233,7 @@ impl Search {
         if self.knee.is_some() {
             self.knee = Some(level * (-gap.rise.max(0.0)).exp());
         }
-        level * (STEER * (TARGET - gap.rise).clamp(STEERED.0, STEERED.1)).exp()
+        level * (STEER * (TARGET - gap.rise).max(-STEERED)).exp()
     }
 
     /// Goes lower, to see whether it is the level.
@@ -253,5 +253,40 @@ impl Search {
     pub fn restored(&mut self) {
         (self.doubted, self.here) = (None, None);
         self.growth = RAMP;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: f32 = 1e9;
+
+    /// A round in which an item took so long.
+    fn place(level: f32, latency_ns: f32) -> Place {
+        Place::known(level, latency_ns, 0.01)
+    }
+
+    #[test]
+    fn a_level_is_no_longer_safe_if_it_is_slow_nor_is_one_just_below() {
+        let mut search = Search::new();
+        search.judged(place(100.0, 10.0 * S), 100.0, 1e6);
+        assert!((search.safe - 100.0).abs() < 0.1);
+        // It is doubted, and that is right: the lower level is quicker, but slow as well.
+        let lower = search.judged(place(180.0, 22.0 * S), 180.0, 1e6);
+        search.judged(place(lower, 15.0 * S), lower, 1e6);
+        assert!((search.safe - 95.0).abs() < 0.1, "{}", search.safe);
+    }
+
+    #[test]
+    fn two_percent_above_a_safe_level_is_as_good() {
+        let reference = |level| {
+            let mut search = Search::new();
+            search.judged(place(100.0, 10.0 * S), 100.0, 1e6);
+            search.lowered();
+            search.judged(place(level, 10.0 * S), level, 1e6);
+            search.reference.expect("there is one").weight
+        };
+        assert!(reference(101.5) > reference(103.0));
     }
 }

@@ -14,7 +14,7 @@ const GROWTH: f32 = 1.25;
 /// The same as long as nothing has ended at all, and so nothing is known that speaks against it.
 const GROWTH_IN_THE_DARK: f32 = 2.0;
 
-/// The patience doubles each time, but not more often than this: it would be days.
+/// The patience doubles each time, but not more often than this: by then it is weeks.
 const MOST_DOUBLED: u32 = 20;
 
 /// How long nothing has ended.

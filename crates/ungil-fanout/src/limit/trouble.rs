@@ -362,4 +362,14 @@ mod tests {
         trouble.hang(100, 60);
         assert!(matches!(trouble.hung(true, 100), Some(Answer::Lower(_))));
     }
+
+    #[test]
+    fn eight_that_hung_say_whether_those_who_hang_fail_in_the_end() {
+        let mut trouble = Trouble::new(100.0, 0);
+        for now in 0..8 {
+            trouble.hung(true, now);
+        }
+        // All but 1/e.
+        assert!((trouble.fatal - 0.656).abs() < 1e-3, "{}", trouble.fatal);
+    }
 }

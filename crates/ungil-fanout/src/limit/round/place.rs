@@ -57,6 +57,13 @@ pub(in crate::limit) struct Gap {
 }
 
 impl Place {
+    /// Of a hundred items that are known by now.
+    #[cfg(test)]
+    pub fn known(level: f32, latency_ns: f32, error: f32) -> Self {
+        let all = [Some(Spot { mean: latency_ns.ln(), error }); SHARES.len()];
+        Self { level, weight: 100.0, own_ns: 0.0, all, own: [None; SHARES.len()] }
+    }
+
     /// How much slower than `before` this place is.
     ///
     /// Latencies relative to what each host usually takes are preferred if they say more, as with

@@ -37,3 +37,32 @@ impl Search {
         Some(knee)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where three rungs go back to, of which the first takes ten seconds and each other so many
+    /// times as long as the one before.
+    fn goes_back(times: f32, error: f32) -> Option<f32> {
+        let mut search = Search::new();
+        let rung = |level: f32, latency: f32| Place::known(level, latency * 1e9, error);
+        assert_eq!(search.rung(rung(16.0, 10.0), 16.0), None);
+        assert_eq!(search.rung(rung(29.0, 10.0 * times), 29.0), None);
+        search.rung(rung(52.0, 10.0 * times * times), 52.0)
+    }
+
+    #[test]
+    fn two_rungs_that_are_slower_by_a_quarter_each_end_the_opening() {
+        assert_eq!(goes_back(1.2, 0.01), None);
+        let knee = goes_back(1.35, 0.01).expect("they are slower");
+        assert!((knee - 29.0 / 1.35).abs() < 0.1, "{knee}");
+    }
+
+    #[test]
+    fn what_may_be_chance_does_not() {
+        // One standard error of the difference is 0.28.
+        assert_eq!(goes_back(1.9, 0.2), None);
+        assert!(goes_back(2.1, 0.2).is_some());
+    }
+}

@@ -64,3 +64,15 @@ impl Tally {
         self.hanging += share * other.hanging;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_ten_items_seven_may_fail_by_chance_and_three_that_say_why() {
+        let tolerable = |is_said| Tally::default().tolerable(10.0, 0.0, is_said);
+        assert!((tolerable(false) - 7.243).abs() < 1e-3, "{}", tolerable(false));
+        assert!((tolerable(true) - 3.942).abs() < 1e-3, "{}", tolerable(true));
+    }
+}
