@@ -20,7 +20,9 @@ fn after(running: usize, latency: u64) -> Adaptive {
         group: Some(group),
     });
     let samples: Vec<Sample> = starts.collect();
-    samples.into_iter().for_each(|sample| limit.finished(sample));
+    for sample in samples {
+        limit.finished(sample);
+    }
     limit
 }
 

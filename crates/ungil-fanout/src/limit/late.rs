@@ -12,7 +12,7 @@ const IN_A_ROW: u32 = 2;
 /// as well.
 const MORE: f32 = 1.2;
 
-/// The limit is lowered to this share at least: what one stall was about may be over.
+/// It is not lowered to less than this share at once: what made the loop late may be over.
 const MOST_STEP: f32 = 0.5;
 
 /// It is not lowered below this share of those that keep the processor busy: the processor would be

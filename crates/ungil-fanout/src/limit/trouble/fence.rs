@@ -93,7 +93,7 @@ mod tests {
     /// For how many good rounds a fence stands, and how far it is moved then.
     fn stands(fence: &mut Fence) -> (u32, f32) {
         let before = fence.level;
-        let rounds = (1..).find(|_| {
+        let rounds = (1..1_000).find(|_| {
             fence.judged(0);
             fence.level > before
         });
