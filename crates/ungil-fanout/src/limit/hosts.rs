@@ -106,4 +106,17 @@ mod tests {
             assert!((times - 1.0).abs() < 1e-5, "{times}");
         }
     }
+
+    #[test]
+    fn there_is_room_for_some_four_thousand_hosts() {
+        let known = |count: u64| {
+            let mut hosts = Hosts::default();
+            for group in 0..count {
+                hosts.visit(group, 10.0, 1);
+            }
+            (0..count).filter(|group| hosts.visit(*group, 10.0, 2).is_some()).count()
+        };
+        assert!(known(4_000) > 2_000, "{}", known(4_000));
+        assert!(known(8_000) < 1_000, "{}", known(8_000));
+    }
 }

@@ -7,7 +7,7 @@ use super::report::{BackOff, Level, Report};
 /// Levels are told apart by this logarithm.
 const APART: f32 = 0.2;
 
-/// Up to e to the 13th, 400,000 in flight; the last is for what is more.
+/// Up to 300,000 in flight; the last is for what is more.
 const LEVELS: usize = 64;
 
 /// Of how many rounds the mean at a level is. The latest count most: services change.
@@ -85,6 +85,7 @@ impl Story {
 
 #[cfg(test)]
 mod tests {
+    use super::super::report::Reason;
     use super::*;
 
     #[test]
@@ -103,5 +104,23 @@ mod tests {
         (0..100).for_each(|_| story.level(100.0, 1e6));
         story.level(100.0, 2e6);
         assert!((story.levels()[0].latency_ns - 1.25e6).abs() < 1.0);
+    }
+
+    #[test]
+    fn levels_of_more_than_a_few_hundred_thousand_are_one() {
+        let mut story = Story::new(1);
+        for level in [1e5, 1e6, 1e7] {
+            story.level(level, 1.0);
+        }
+        assert_eq!(story.levels().len(), 2);
+    }
+
+    #[test]
+    fn there_are_details_of_the_latest_16_back_offs() {
+        let mut story = Story::new(1);
+        let reason = Reason::Failures;
+        (1..=20).for_each(|at| story.back_off(BackOff { at, from: 2, to: 1, reason }));
+        let (back_offs, in_all) = story.back_offs();
+        assert_eq!((back_offs[0].at, back_offs.len(), in_all), (5, 16, 20));
     }
 }
