@@ -20,6 +20,7 @@
 
 mod hosts;
 mod jitter;
+mod late;
 mod opening;
 mod overtaken;
 mod processor;
@@ -29,35 +30,35 @@ mod resting;
 mod round;
 mod sample;
 mod search;
+mod stalled;
 mod story;
 mod trouble;
 
-pub use jitter::{MOST_NS as MOST_JITTER_NS, jitter};
-pub use opening::Opening;
+pub use jitter::{MOST_JITTER_NS, jitter};
+pub use opening::{FEW, Opening};
+pub use processor::Driver;
 pub use report::{BackOff, Hold, Level, Reason, Report};
 pub use sample::{Outcome, Sample, Ticket};
 
 use hosts::Hosts;
-pub use opening::FEW;
+use late::Late;
 use opening::Start;
 use overtaken::Overtaken;
-pub use processor::Driver;
 use processor::Processor;
 use release::Release;
 use resting::Resting;
 use round::Round;
 use search::Search;
+use stalled::Stalled;
 use story::Story;
 use trouble::{Answer, Trouble};
 
-/// A late event loop is nothing below this.
-const LATE_NS: u64 = 20_000_000;
-
-/// What an item is taken to wait before one has come back.
+/// What an item is taken to wait before one has come back, ns: about what one over the internet does.
 const WAIT_NS: f32 = 50_000_000.0;
 
-/// After how long without an end more are started, at least.
-const STALLED_NS: u64 = 2_000_000_000;
+/// On the ramp, slots are spread over this share of what an item takes if all take about the same. It
+/// keeps them out of step, and costs a quarter of a round.
+const SPREAD_ON_RAMP: f32 = 0.25;
 
 /// What an adaptive limit is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,12 +104,8 @@ pub struct Adaptive {
     trouble: Trouble,
     processor: Processor,
     story: Story,
-    /// When an item ended last, and how often more were started since because none did.
-    last_end: u64,
-    stalls: u32,
-    /// How often in a row the event loop was late, and until when that is no news.
-    late: u32,
-    late_until: u64,
+    stalled: Stalled,
+    late: Late,
 }
 
 impl Adaptive {
@@ -135,10 +132,8 @@ impl Adaptive {
             trouble: Trouble::new(limit as f32, now),
             processor: Processor::new(now, settings.cpu_so_far, settings.driver),
             story: Story::new(limit),
-            last_end: now,
-            stalls: 0,
-            late: 0,
-            late_until: 0,
+            stalled: Stalled::new(now),
+            late: Late::default(),
         }
     }
 
@@ -158,8 +153,8 @@ impl Adaptive {
     /// The longest that the start of an item should be put off by [`jitter`], ns: a quarter of what
     /// items take, as far as that is known.
     pub fn most_jitter(&self) -> u64 {
-        let latency = self.search.latency_ns();
-        latency.map_or(MOST_JITTER_NS, |latency| MOST_JITTER_NS.min(whole_ns(0.25 * latency)))
+        let share = self.search.latency_ns().map(|latency| whole_ns(jitter::OF_LATENCY * latency));
+        share.map_or(MOST_JITTER_NS, |share| share.min(MOST_JITTER_NS))
     }
 
     /// How many run that do not hang: what a level is about.
@@ -171,7 +166,7 @@ impl Adaptive {
     pub fn started(&mut self, now: u64, group: Option<u64>) -> Ticket {
         if self.in_flight == 0 && self.story.finished == 0 {
             // What was done before the first start is not waiting.
-            self.last_end = now;
+            self.stalled.last_end = now;
         }
         self.in_flight += 1;
         let cohort = self.overtaken.started(now);
@@ -193,8 +188,7 @@ impl Adaptive {
         let now = sample.finished;
         self.in_flight = self.in_flight.saturating_sub(1);
         self.story.finished += 1;
-        self.last_end = now;
-        self.stalls = 0;
+        self.stalled.ended(now);
         self.open_slots(now);
         let latency_ns = now.saturating_sub(sample.started).max(1) as f32;
         let answered = sample.outcome != Outcome::Overloaded;
@@ -296,7 +290,7 @@ impl Adaptive {
         let (from, to) = (self.slots.wanted, whole(level, self.ceiling));
         let spread_ns = match self.search.latency_ns() {
             Some(latency) if !self.search.ramping() => latency,
-            Some(latency) if self.search.in_step() => 0.25 * latency,
+            Some(latency) if self.search.in_step() => SPREAD_ON_RAMP * latency,
             _ => 0.0,
         };
         if spread_ns > 0.0 && !self.spread && self.search.knee().is_some() {
@@ -332,36 +326,6 @@ impl Adaptive {
         self.next_round(None, now);
     }
 
-    /// The event loop came `lag` nanoseconds late, or a thread got the GIL so late.
-    pub fn lagged(&mut self, now: u64, lag: u64) {
-        let wait = self.wait_ns();
-        if lag < LATE_NS || (lag as f32) < wait {
-            self.late = 0;
-            return;
-        }
-        self.late += 1;
-        let limit = self.slots.wanted as f32;
-        let mut lower = if self.story.finished == 0 {
-            // Nothing is known but that the starts alone are too much.
-            self.in_flight as f32
-        } else if self.late < 2 || now < self.late_until {
-            return;
-        } else {
-            limit * (1.2 * wait / (wait + lag as f32)).clamp(0.5, 0.9)
-        };
-        if let Some(little) = self.little() {
-            // With fewer the processor would idle: then something else makes the loop late.
-            lower = lower.max(little / 2.0);
-        }
-        if lower < limit {
-            self.late_until = now.saturating_add(2 * (whole_ns(wait) + lag));
-            self.opening = None;
-            self.search.lowered();
-            self.set(lower, Reason::Lag(lag), now);
-            self.next_round(None, now);
-        }
-    }
-
     /// When [`tick`](Self::tick) is due if nothing starts or ends before.
     pub fn due(&self) -> Option<u64> {
         let full = self.is_full() && self.limit() < self.ceiling;
@@ -376,64 +340,16 @@ impl Adaptive {
         self.in_flight > 0 && self.in_flight >= self.limit()
     }
 
-    fn stalled_at(&self) -> u64 {
-        let wait = self.search.latency_ns().unwrap_or(0.0);
-        let patience = STALLED_NS.max(whole_ns(8.0 * wait));
-        self.last_end.saturating_add(patience.saturating_mul(1 << self.stalls.min(20)))
-    }
-
     /// Time has gone by. The limit may be higher than before.
     pub fn tick(&mut self, now: u64) {
         self.open_slots(now);
         self.lets_go(now);
         self.processor.runs(self.active(), now);
         if self.is_full() && now >= self.stalled_at() {
-            // Whatever runs may hang for good, and others must not wait for it.
-            self.stalls += 1;
-            let growth = if self.story.finished == 0 { 2.0 } else { 1.25 };
-            self.opening = None;
-            let limit = whole(self.slots.open as f32 * growth, self.ceiling);
-            self.slots = Release::at(limit.max(self.slots.open + 1).min(self.ceiling));
-            self.story.highest = self.story.highest.max(self.slots.open);
-            self.next_round(None, now);
+            self.goes_on_without_an_end(now);
         }
         if self.round.ready(now) {
             self.judge(now);
-        }
-    }
-
-    /// What it has found so far.
-    pub fn report(&self) -> Report {
-        let level = self.search.doubted_level().unwrap_or(self.slots.wanted as f32);
-        let limit = whole(level + self.overtaken.hanging() as f32, self.ceiling);
-        let (back_offs, back_offs_in_all) = self.story.back_offs();
-        let count = |value: f32| whole(value, usize::MAX);
-        let hold = if limit >= self.ceiling {
-            Hold::Ceiling
-        } else if level >= self.trouble.fence() * 0.9 {
-            Hold::Failures
-        } else if level >= self.processor_cap() * 0.9 {
-            Hold::Processor
-        } else if self.search.knee().is_some() {
-            Hold::Knee
-        } else {
-            Hold::Growing
-        };
-        Report {
-            limit,
-            hold,
-            highest: self.story.highest,
-            ceiling: self.ceiling,
-            finished: self.story.finished,
-            cpu_per_item_ns: self.processor.per_item_ns.map(f64::from),
-            wait_ns: self.processor.wait_ns.map(f64::from),
-            little: self.little().map(count),
-            knee: self.search.knee().map(count),
-            hanging: self.overtaken.hanging(),
-            usual_failures: f64::from(self.trouble.usual()),
-            levels: self.story.levels(),
-            back_offs,
-            back_offs_in_all,
         }
     }
 }

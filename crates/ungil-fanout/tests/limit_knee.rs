@@ -94,6 +94,22 @@ fn a_knee_that_moves_midway_is_followed() {
 }
 
 #[test]
+fn a_knee_that_has_long_been_right_is_doubted_every_64th_round() {
+    let discipline = Discipline::Shared;
+    let world = World { discipline, ..World::new(100_000, 100, CONSTANT, 1) };
+    let limits = run(&world, &mut limit()).limits;
+    // A round that looks at a lower level is at three quarters of it or less.
+    let doubts: Vec<u64> = limits
+        .windows(2)
+        .filter(|pair| pair[1].1 * 5 < pair[0].1 * 4)
+        .map(|pair| pair[0].0)
+        .collect();
+    let longest = doubts.windows(2).map(|pair| pair[1] - pair[0]).max();
+    // A round takes one or two latencies.
+    assert!(longest.is_some_and(|longest| (4 * S..8 * S).contains(&longest)), "{longest:?}");
+}
+
+#[test]
 fn a_service_that_refuses_beyond_its_knee_is_asked_for_little_more() {
     for refuses in [1.0, 1.25] {
         for moves in [1.0, 0.5] {

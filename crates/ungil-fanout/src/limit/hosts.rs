@@ -4,6 +4,13 @@
 /// after that is new.
 const PLACES: usize = 4096;
 
+/// The share of the way that what is usual goes, once a round, to a visit that took longer. A
+/// service that becomes slow must not become usual as fast.
+const UP: f32 = 0.03;
+
+/// The same for a visit that was quicker: the first one may have been in a crowd.
+const DOWN: f32 = 0.25;
+
 #[derive(Clone, Copy, Debug)]
 struct Host {
     group: u64,
@@ -35,10 +42,9 @@ impl Hosts {
             Some(host) if host.group == group => {
                 let times = latency / host.usual;
                 // Once a round, or one service would become usual as fast as it becomes slow.
-                // Quicker down than up: a first visit may have been in a crowd.
                 if host.round != round {
                     host.round = round;
-                    let weight = if times < 1.0 { 0.25 } else { 0.03 };
+                    let weight = if times < 1.0 { DOWN } else { UP };
                     host.usual += weight * (latency - host.usual);
                 }
                 Some(times)
@@ -88,5 +94,29 @@ mod tests {
             hosts.visit(group, 10.0, 1);
         }
         assert_eq!(hosts.visit(0, 10.0, 1), None);
+    }
+
+    #[test]
+    fn what_is_usual_follows_slower_visits_by_3_percent_and_quicker_ones_by_25() {
+        for (visit, usual) in [(20.0, 10.3), (5.0, 8.75)] {
+            let mut hosts = Hosts::default();
+            hosts.visit(1, 10.0, 1);
+            hosts.visit(1, visit, 2);
+            let times = hosts.visit(1, usual, 3).expect("it is known");
+            assert!((times - 1.0).abs() < 1e-5, "{times}");
+        }
+    }
+
+    #[test]
+    fn there_is_room_for_some_four_thousand_hosts() {
+        let known = |count: u64| {
+            let mut hosts = Hosts::default();
+            for group in 0..count {
+                hosts.visit(group, 10.0, 1);
+            }
+            (0..count).filter(|group| hosts.visit(*group, 10.0, 2).is_some()).count()
+        };
+        assert!(known(4_000) > 2_000, "{}", known(4_000));
+        assert!(known(8_000) < 1_000, "{}", known(8_000));
     }
 }

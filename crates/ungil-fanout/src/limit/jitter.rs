@@ -3,8 +3,11 @@
 /// By how much each item that runs widens the range.
 const EACH_NS: u64 = 1_000_000;
 
-/// The longest that a start is put off as long as it is not known how long items take.
-pub const MOST_NS: u64 = 50_000_000;
+/// The share of what an item takes that its start is put off by at most.
+pub(super) const OF_LATENCY: f32 = 0.25;
+
+/// The longest that a start is put off, ns: a person does not notice it.
+pub const MOST_JITTER_NS: u64 = 50_000_000;
 
 /// For how long to put off the start of an item of `group` when `running` of its group run already,
 /// so that many sessions with one site do not begin in the same instant: up to a millisecond for
@@ -21,4 +24,15 @@ pub fn jitter(seed: u64, group: u64, running: usize, most: u64) -> u64 {
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^= mixed >> 31;
     mixed.checked_rem(width).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_are_spread_over_a_millisecond_for_each_that_runs() {
+        let longest = (0..1_000).map(|seed| jitter(seed, 7, 10, u64::MAX)).max();
+        assert!(longest.is_some_and(|longest| 9_900_000 < longest && longest < 10_000_000));
+    }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::round::{MOST, Round, Sampling};
+use super::round::{MOST_MEMBERS, Round, Sampling};
 use super::search::RAMP;
 use super::{Adaptive, Reason, Release, whole};
 
@@ -154,11 +154,16 @@ impl Start {
             clippy::cast_sign_loss,
             reason = "the size of a rung over that of a round"
         )]
-        let stride = ((level - round.level) / MOST as f32).ceil() as u32;
+        let stride = ((level - round.level) / MOST_MEMBERS as f32).ceil() as u32;
         let mut done = std::mem::take(round);
         done.close();
         self.rungs.push(done);
-        round.open(number, level, Sampling { members: MOST, stride, early: true, from: 0.0 }, now);
+        round.open(
+            number,
+            level,
+            Sampling { members: MOST_MEMBERS, stride, early: true, from: 0.0 },
+            now,
+        );
     }
 }
 

@@ -7,17 +7,22 @@
 
 use std::collections::VecDeque;
 
-/// How many times as long as usual an item runs before it may count as one that hangs.
+/// How many times as long as usual an item runs before it may count as one that hangs. Of
+/// exponential latencies, whose usual one is 0.56 of the mean, one in 90 is longer.
 const PATIENCE: f32 = 8.0;
 
 /// What is never long: a moment in which this process was not scheduled.
 const MOMENT_NS: u64 = 4_000_000;
 
-/// How many that were started later have to have come back.
+/// How many that were started later have to have come back: one alone may have jumped a line.
 const LATER: u64 = 4;
 
 /// What is usual is made of about as many of the latest items.
 const USUAL: f32 = 32.0;
+
+/// A cohort lasts for one of so many parts of the patience: it is let go when the last of it hangs, so
+/// the first waits for longer by that.
+const PARTS: u64 = 8;
 
 /// Items that were started at about the same time.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +58,7 @@ impl Overtaken {
 
     /// An item starts. Gives the number of its cohort.
     pub fn started(&mut self, now: u64) -> u32 {
-        let span = self.patience_ns() / 8;
+        let span = self.patience_ns() / PARTS;
         match self.cohorts.back_mut() {
             Some(cohort) if now.saturating_sub(cohort.first_start) <= span => {
                 cohort.running += 1;
@@ -190,5 +195,54 @@ mod tests {
         let mut overtaken = Overtaken::default();
         pass(&mut overtaken, 0, 10_000);
         assert!(overtaken.cohorts.len() < 12, "{}", overtaken.cohorts.len());
+    }
+
+    /// When an item that started now would hang if many others had come back.
+    fn patience_ms(overtaken: &Overtaken) -> u64 {
+        overtaken.patience_ns() / MS
+    }
+
+    #[test]
+    fn the_latest_32_items_say_what_is_usual() {
+        let mut overtaken = Overtaken::default();
+        pass(&mut overtaken, 0, 100);
+        assert_eq!(patience_ms(&overtaken), 8);
+        for _ in 0..32 {
+            let cohort = overtaken.started(100 * MS);
+            overtaken.ended(cohort, Some(10.0 * MS as f32));
+        }
+        // All but 1/e of the way from 1 ms to 10 ms, in logarithms.
+        assert_eq!(patience_ms(&overtaken), 34);
+    }
+
+    #[test]
+    fn what_takes_no_longer_than_4_ms_never_hangs() {
+        let mut overtaken = Overtaken::default();
+        let cohort = overtaken.started(0);
+        overtaken.ended(cohort, Some(1_000.0));
+        assert_eq!(patience_ms(&overtaken), 4);
+    }
+
+    #[test]
+    fn four_that_started_later_have_to_have_come_back() {
+        let mut overtaken = Overtaken::default();
+        pass(&mut overtaken, 0, 10);
+        overtaken.started(20 * MS);
+        lets_all_go(&mut overtaken, 20 * MS);
+        for number in 1..=4 {
+            assert_eq!(overtaken.due(), None, "{number}");
+            let cohort = overtaken.started((20 + 2 * number) * MS);
+            overtaken.ended(cohort, Some(MS as f32));
+        }
+        assert_eq!(overtaken.due().map(|due| due / MS), Some(28));
+    }
+
+    #[test]
+    fn items_of_an_eighth_of_the_patience_are_a_cohort() {
+        let mut overtaken = Overtaken::default();
+        pass(&mut overtaken, 0, 10);
+        let first = overtaken.started(100 * MS);
+        assert_eq!(overtaken.started(101 * MS), first);
+        assert_eq!(overtaken.started(101 * MS + MS / 2), first + 1);
     }
 }

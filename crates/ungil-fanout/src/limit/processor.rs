@@ -1,18 +1,32 @@
 //! What this process itself can do: processor time per item, and Little's law.
 
-use super::round::MOMENT_NS;
+use super::round::LOOP_DELAY_NS;
+
+/// Coroutines, as a multiple of those that keep a processor busy: their waits differ, and the loop
+/// does not look all the time for those that can go on.
+const OF_LOOP: f32 = 2.0;
+
+/// Threads, as a multiple of those that keep a processor busy: their waits differ. Fewer, because the
+/// kernel lets the next one go on at once, and each more wants the GIL.
+const OF_THREADS: f32 = 1.6;
 
 /// Threads that wait for the processor at least, lest it be idle by chance.
 const AT_HAND: f32 = 4.0;
 
-/// By how much what is needed may grow in a round.
+/// The factor by which what is needed may grow in a round.
 const MORE: f32 = 1.5;
+
+/// The share of the way that the processor time of an item goes to that of the latest round.
+const LATEST: f32 = 0.3;
 
 /// How many items go on together, about, where they do not come one by one.
 const BURST: f32 = 8.0;
 
-/// Below this it is not in sight.
+/// While a smaller share of the processor is in use nobody waits for it.
 const IDLE: f32 = 0.7;
+
+/// Nor is its limit in sight below this share of the level that it allows.
+const IN_SIGHT: f32 = 0.5;
 
 /// Who lets items go on that have got what they waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,7 +122,7 @@ impl Processor {
             let latest = used / items;
             self.latest_ns = Some(latest);
             let usual = self.per_item_ns.filter(|_| !opening).unwrap_or(latest);
-            self.per_item_ns = Some(usual + 0.3 * (latest - usual));
+            self.per_item_ns = Some(usual + LATEST * (latest - usual));
         }
         // Little's law, which does not mind that those who are slow have not ended.
         let wait = (self.now.running_ns - then.running_ns) as f32 / finished;
@@ -130,11 +144,9 @@ impl Processor {
     pub fn little(&self) -> Option<f32> {
         let needed = self.needed?;
         Some(match self.driver {
-            // The kernel lets the next one go on at once; and each more wants the GIL.
             Driver::Threads if self.sleep => needed + AT_HAND,
-            Driver::Threads => 1.6 * needed + AT_HAND,
-            // The loop does not look all the time for those that can go on.
-            Driver::Loop => 2.0 * (needed + MOMENT_NS / self.per_item_ns?),
+            Driver::Threads => OF_THREADS * needed + AT_HAND,
+            Driver::Loop => OF_LOOP * (needed + LOOP_DELAY_NS / self.per_item_ns?),
         })
     }
 
@@ -150,8 +162,78 @@ impl Processor {
     /// The level that the processor allows, if `level` brings that in sight.
     pub fn cap(&self, level: f32) -> f32 {
         match self.little() {
-            Some(little) if self.busy > IDLE || level > 0.5 * little => little,
+            Some(little) if self.busy > IDLE || level > IN_SIGHT * little => little,
             _ => f32::INFINITY,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: f32 = 1e6;
+
+    fn of(driver: Driver) -> Processor {
+        let (per_item_ns, needed) = (Some(MS), Some(100.0));
+        Processor { per_item_ns, needed, ..Processor::new(0, 0, driver) }
+    }
+
+    /// A round of ten milliseconds in which `running` run, and ten end after `cpu` of processor each.
+    fn round(processor: &mut Processor, running: usize, cpu: u64) {
+        let begun = processor.now;
+        processor.runs(running, begun.time);
+        for number in 1..=10 {
+            processor.started();
+            processor.finished(begun.cpu + number * cpu);
+        }
+        processor.runs(running, begun.time + 10_000_000);
+        processor.round(false);
+    }
+
+    #[test]
+    fn twice_as_many_coroutines_as_keep_it_busy_are_enough_and_those_of_two_milliseconds() {
+        assert_eq!(of(Driver::Loop).little(), Some(204.0));
+    }
+
+    #[test]
+    fn of_threads_a_little_more_than_those_that_keep_it_busy_are_enough() {
+        assert_eq!(of(Driver::Threads).little(), Some(164.0));
+        let asleep = Processor { sleep: true, ..of(Driver::Threads) };
+        assert_eq!(asleep.little(), Some(104.0));
+    }
+
+    #[test]
+    fn an_item_waits_for_a_line_that_is_the_longer_the_busier_the_processor_is() {
+        let processor = |busy| Processor { busy, ..of(Driver::Loop) };
+        assert!((processor(0.5).own_ns(100.0) - 8.0 * MS).abs() < 1.0);
+        assert!((processor(0.5).own_ns(3.0) - 3.0 * MS).abs() < 1.0);
+        assert!((processor(1.0).own_ns(100.0) - 100.0 * MS).abs() < 1.0);
+        assert!(processor(0.0).own_ns(100.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn its_limit_is_in_sight_while_it_is_busy_and_from_half_of_it_on() {
+        let cap = |busy: f32, share: f32| Processor { busy, ..of(Driver::Loop) }.cap(share * 204.0);
+        assert!(cap(0.65, 0.4).is_infinite());
+        assert!(cap(0.65, 0.6).is_finite());
+        assert!(cap(0.75, 0.4).is_finite());
+    }
+
+    #[test]
+    fn what_an_item_takes_of_it_follows_the_latest_round() {
+        let mut processor = of(Driver::Loop);
+        round(&mut processor, 10, 2_000_000);
+        assert!((processor.per_item_ns.expect("it was told") - 1.3 * MS).abs() < 1.0);
+    }
+
+    #[test]
+    fn how_many_are_needed_grows_by_half_a_round_while_it_is_idle_and_not_while_it_is_busy() {
+        // A thousand that run for as long as the round, and a hundredth of whom end.
+        let mut processor = of(Driver::Loop);
+        round(&mut processor, 1_000, 650_000);
+        assert_eq!(processor.needed, Some(150.0));
+        round(&mut processor, 1_000, 750_000);
+        assert_eq!(processor.needed, Some(150.0));
     }
 }

@@ -2,6 +2,11 @@
 
 use std::fmt;
 
+use super::{Adaptive, whole};
+
+/// A level from this share of a bound on is held by it: the limit stays a little below.
+const NEAR: f32 = 0.9;
+
 /// Why the limit was lowered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -90,6 +95,43 @@ impl Report {
     pub const KEPT: usize = 16;
 }
 
+impl Adaptive {
+    /// What it has found so far.
+    pub fn report(&self) -> Report {
+        let level = self.search.doubted_level().unwrap_or(self.slots.wanted as f32);
+        let limit = whole(level + self.overtaken.hanging() as f32, self.ceiling);
+        let (back_offs, back_offs_in_all) = self.story.back_offs();
+        let count = |value: f32| whole(value, usize::MAX);
+        let hold = if limit >= self.ceiling {
+            Hold::Ceiling
+        } else if level >= self.trouble.fence() * NEAR {
+            Hold::Failures
+        } else if level >= self.processor_cap() * NEAR {
+            Hold::Processor
+        } else if self.search.knee().is_some() {
+            Hold::Knee
+        } else {
+            Hold::Growing
+        };
+        Report {
+            limit,
+            hold,
+            highest: self.story.highest,
+            ceiling: self.ceiling,
+            finished: self.story.finished,
+            cpu_per_item_ns: self.processor.per_item_ns.map(f64::from),
+            wait_ns: self.processor.wait_ns.map(f64::from),
+            little: self.little().map(count),
+            knee: self.search.knee().map(count),
+            hanging: self.overtaken.hanging(),
+            usual_failures: f64::from(self.trouble.usual()),
+            levels: self.story.levels(),
+            back_offs,
+            back_offs_in_all,
+        }
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "limit {}: ", self.limit)?;
@@ -151,5 +193,39 @@ impl fmt::Display for Duration {
             ns if ns < 1e9 => write!(f, "{:.0} ms", ns / 1e6),
             ns => write!(f, "{:.1} s", ns / 1e9),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::release::Release;
+    use super::super::{Opening, Outcome, Sample, Settings};
+    use super::*;
+
+    #[test]
+    fn failures_hold_a_limit_that_is_a_tenth_below_the_level_at_which_they_were() {
+        let mut limit =
+            Adaptive::new(Settings { first: 100, ..Settings::new(1_000, Opening::Service) }, 0);
+        let mut sample = Sample {
+            ticket: limit.started(1, None),
+            started: 1,
+            finished: 2,
+            cpu_so_far: 0,
+            outcome: Outcome::Overloaded,
+            asked: 0,
+            group: None,
+        };
+        for _ in 0..100 {
+            sample.ticket = limit.started(1, None);
+            limit.finished(sample);
+        }
+        let fence = limit.trouble.fence();
+        assert!(fence.is_finite());
+        let mut hold = |share: f32| {
+            limit.slots = Release::at(whole(share * fence, 1_000));
+            limit.report().hold
+        };
+        assert_eq!(hold(0.93), Hold::Failures);
+        assert_eq!(hold(0.87), Hold::Growing);
     }
 }

@@ -3,116 +3,25 @@
 //! Rounds are compared with each other, so a round is a sample of whoever was started while its
 //! level held. Its slow members are not waited for: that they are slow is known before they end.
 
+mod place;
+
+pub(super) use place::{LOOP_DELAY_NS, Place, UNKNOWN_NOISE};
+use place::{SHARES, count, spots};
+
 /// Members of a round at most. More would not make a comparison much better, only later.
-pub(super) const MOST: u32 = 256;
+pub(super) const MOST_MEMBERS: u32 = 256;
 
-/// The shares of a round whose quickest members are averaged. Comparisons use the first that both
-/// sides have; the second is for when time matters more, and for rounds whose members hang.
-const SHARES: [f32; 3] = [0.9, 0.6, 0.3];
+/// A round whose members hang is judged when so many times as long has gone by as it took until the
+/// latest has come back.
+const HANGS_AFTER: u64 = 4;
 
-/// Nothing is known to better than one percent.
-const SHARPEST: f32 = 0.01;
+/// That needs one in so many to have come back: nothing can be said about fewer.
+const BACK_ONE_IN: u32 = 4;
 
-/// A loop that has other things to do is late by about this, ns; a service has nothing to do with it.
-pub(super) const MOMENT_NS: f32 = 2e6;
+/// The share of the members that have been at their host before for a comparison with it.
+const VISITED: f32 = 0.9;
 
-/// Where the latencies of a round lie: the logarithm of a typical one, and by how much chance alone
-/// may have moved it (one standard error).
-#[derive(Clone, Copy, Debug)]
-struct Spot {
-    mean: f32,
-    error: f32,
-}
-
-type Spots = [Option<Spot>; SHARES.len()];
-
-/// What a round has found.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    /// How many items were running, on average, when a member started.
-    pub level: f32,
-    /// How many members it is based on.
-    pub weight: f32,
-    /// What latencies may differ by for reasons of this process, ns.
-    own_ns: f32,
-    all: Spots,
-    own: Spots,
-}
-
-/// By how much one place is slower than another, in units of natural logarithm.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Gap {
-    pub rise: f32,
-    /// One standard error.
-    pub error: f32,
-}
-
-impl Place {
-    /// How much slower than `before` this place is.
-    ///
-    /// Latencies relative to what each host usually takes are preferred if they say more, as with
-    /// different hosts that are visited often; with one service they say the same.
-    ///
-    /// What the two differ by for reasons of this process is no difference.
-    pub fn since(&self, before: &Self) -> Gap {
-        let gap = match (gap(&self.all, &before.all), gap(&self.own, &before.own)) {
-            (Some(all), Some(own)) if own.error < 0.6 * all.error => own,
-            (Some(gap), _) | (None, Some(gap)) => gap,
-            (None, None) => return Gap { rise: 0.0, error: f32::INFINITY },
-        };
-        let own_ns = MOMENT_NS + (self.own_ns - before.own_ns).abs();
-        let share = own_ns / self.latency_ns().min(before.latency_ns()).max(1.0);
-        let rise = (gap.rise.abs() - share.ln_1p()).max(0.0).copysign(gap.rise);
-        Gap { rise, ..gap }
-    }
-
-    /// The average of two places, by weight. Of `self` at most `memory` members count.
-    pub fn pooled(&self, other: &Self, memory: f32) -> Self {
-        let weight = self.weight.min(memory);
-        let sum = weight + other.weight;
-        let (a, b) = (weight / sum, other.weight / sum);
-        let pool = |mine: &Spots, others: &Spots| {
-            std::array::from_fn(|share| match (mine[share], others[share]) {
-                (Some(mine), Some(others)) => Some(Spot {
-                    mean: a * mine.mean + b * others.mean,
-                    error: (a * mine.error).hypot(b * others.error),
-                }),
-                (mine, others) => mine.or(others),
-            })
-        };
-        Self {
-            level: a * self.level + b * other.level,
-            weight: sum,
-            own_ns: a * self.own_ns + b * other.own_ns,
-            all: pool(&self.all, &other.all),
-            own: pool(&self.own, &other.own),
-        }
-    }
-
-    /// The standard error that a round of one member would have.
-    pub fn noise(&self) -> f32 {
-        let spot = match (self.all.iter().flatten().next(), self.own.iter().flatten().next()) {
-            (Some(all), Some(own)) if own.error < 0.6 * all.error => own,
-            (Some(all), _) => all,
-            (None, _) => return 1.0,
-        };
-        spot.error * self.weight.sqrt()
-    }
-
-    /// A typical latency, ns.
-    pub fn latency_ns(&self) -> f32 {
-        self.all.iter().flatten().next().map_or(0.0, |spot| spot.mean.exp())
-    }
-}
-
-fn gap(after: &Spots, before: &Spots) -> Option<Gap> {
-    after.iter().zip(before).find_map(|(after, before)| {
-        let (after, before) = (after.as_ref()?, before.as_ref()?);
-        Some(Gap { rise: after.mean - before.mean, error: after.error.hypot(before.error) })
-    })
-}
-
-/// A round that is going on. It never has more than [`MOST`] members, for which there is room.
+/// A round that is going on. It never has more than [`MOST_MEMBERS`] members, for which there is room.
 #[derive(Debug, Default)]
 pub(super) struct Round {
     /// Zero before its first use.
@@ -159,14 +68,14 @@ impl Round {
         let (mut all, mut own) = (std::mem::take(&mut self.all), std::mem::take(&mut self.own));
         all.clear();
         own.clear();
-        all.reserve(MOST as usize);
-        own.reserve(MOST as usize);
+        all.reserve(MOST_MEMBERS as usize);
+        own.reserve(MOST_MEMBERS as usize);
         *self = Self {
             number,
             level,
             opened: now,
             from: level * sampling.from,
-            wanted: sampling.members.min(MOST),
+            wanted: sampling.members.min(MOST_MEMBERS),
             stride: sampling.stride.max(1),
             share: SHARES[1 + usize::from(sampling.early)],
             last_start: now,
@@ -230,8 +139,8 @@ impl Round {
             return now >= self.certain;
         }
         let so_far = self.last_return.saturating_sub(self.opened);
-        self.returned * 4 >= self.entered
-            && now.saturating_sub(self.opened) >= so_far.saturating_mul(4)
+        self.returned * BACK_ONE_IN >= self.entered
+            && now.saturating_sub(self.opened) >= so_far.saturating_mul(HANGS_AFTER)
     }
 
     /// When its quickest members are known, if that is a matter of time.
@@ -246,7 +155,7 @@ impl Round {
         if self.all.is_empty() {
             return None;
         }
-        if self.own.len() * 10 < self.all.len() * 9 {
+        if (self.own.len() as f32) < VISITED * self.all.len() as f32 {
             // Too many were at their host for the first time.
             self.own.clear();
         }
@@ -269,41 +178,6 @@ impl Round {
 )]
 fn nanoseconds(root: f32) -> u64 {
     (root * root) as u64
-}
-
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "not more than the members"
-)]
-fn count(share: f32, members: u32) -> usize {
-    (share * members as f32).ceil() as usize
-}
-
-/// Averages over the quickest shares of `members`, of whom `values` have ended.
-///
-/// The average is of square roots: in a mean those would decide who are slow anyway, in a mean of
-/// logarithms those who are quick anyway.
-fn spots(values: &mut [f32], members: u32) -> Spots {
-    values.sort_unstable_by(f32::total_cmp);
-    let all = members as f32;
-    SHARES.map(|share| {
-        let kept = values.get(..count(share, members))?;
-        let slowest = *kept.last()?;
-        let number = kept.len() as f32;
-        let sum: f32 = kept.iter().sum();
-        let mean = sum / number;
-        // The error of a trimmed mean comes from the winsorized variance (Tukey and McLaughlin
-        // 1963): as if all who are slower had taken as long as the slowest of those kept.
-        let centre = (sum + (all - number) * slowest) / all;
-        let squares: f32 = kept.iter().map(|value| (value - centre).powi(2)).sum();
-        let squares = squares + (all - number) * (slowest - centre).powi(2);
-        let deviation = (squares / (all - 1.0).max(1.0)).sqrt();
-        let error = 2.0 * deviation / (share * all.sqrt() * mean);
-        // With a handful of members the error itself is hardly known.
-        let error = error.hypot(SHARPEST) + if all < 4.0 { 0.5 } else { 0.0 };
-        Some(Spot { mean: 2.0 * mean.ln(), error })
-    })
 }
 
 #[cfg(test)]
@@ -398,5 +272,38 @@ mod tests {
         };
         let gap = place(1.1).since(&place(1.0));
         assert!((gap.rise - 2.0 * 1.1_f32.ln()).abs() < 0.01 && gap.error < 0.05, "{gap:?}");
+    }
+
+    #[test]
+    fn nothing_is_said_before_a_quarter_has_come_back() {
+        let mut round = round(ALL, 10);
+        (0..2).for_each(|_| round.returns(1_000, Some(30.0), None));
+        assert!(!round.ready(u64::MAX));
+    }
+
+    #[test]
+    fn a_round_that_is_wanted_early_is_judged_by_the_quickest_30_percent() {
+        let mut round = round(Sampling { early: true, ..ALL }, 10);
+        (0..2).for_each(|_| round.returns(900, Some(30.0), None));
+        assert!(!round.ready(901));
+        round.returns(900, Some(30.0), None);
+        assert!(round.ready(901));
+    }
+
+    #[test]
+    fn hosts_are_compared_with_themselves_if_nine_of_ten_are_known() {
+        for (known, compared) in [(17, false), (18, true)] {
+            let mut round = round(Sampling { members: 20, ..ALL }, 20);
+            for number in 0..20 {
+                round.returns(900, Some(30.0), (number < known).then_some(1.0));
+            }
+            let place = round.place(|_| 0.0).expect("all have come back");
+            assert_eq!(place.own.iter().any(Option::is_some), compared, "{known}");
+        }
+    }
+
+    #[test]
+    fn a_round_has_256_members_at_most() {
+        assert_eq!(round(Sampling { members: 1_000, ..ALL }, 1_000).entered, 256);
     }
 }

@@ -5,31 +5,80 @@
 //! a reference, what latencies are when nothing queues. That they are higher somewhere is congestion
 //! only if they fall when the level does; if they do not, it is the hosts, and the reference was
 //! wrong. Both cost a round at a lower level, which also keeps the reference fresh.
+//!
+//! Rises and distances between levels are natural logarithms: 0.1 is about 10 %.
 
-use super::round::{MOST, Place, Sampling};
+mod lower;
+mod opening;
+mod sampling;
 
-/// By how much the level grows while nothing speaks against it. Less than two, so that from a level
-/// at which latencies rise by less than can be seen they never double.
+use super::round::Place;
+
+/// The factor by which the level grows in a round while nothing speaks against it. Less than two, so
+/// that from a level at which latencies rise by less than can be seen they never double.
 pub(super) const RAMP: f32 = 1.8;
 
-/// By how much it grows in the neighbourhood of the knee.
+/// The factor by which it grows in the neighbourhood of the knee, at first. About [`TARGET`], so that
+/// one step too many costs no more than where the search would stay anyway.
 const GENTLE: f32 = 1.15;
 
-/// By how much latencies may be above the reference (a logarithm). In the middle, so to speak,
-/// between three quarters of the throughput and twice the latency.
+/// The largest factor once a knee has been seen: two gentle steps, after some rounds that went well.
+const FAMILIAR: f32 = GENTLE * GENTLE;
+
+/// By how much latencies may be above the reference. In the middle, so to speak, between three
+/// quarters of the throughput and twice the latency.
 const TARGET: f32 = 0.15;
 
-/// A rise beyond which a level is doubted.
+/// A rise beyond which a level is doubted. A little above [`TARGET`], where the search stays.
 const MUCH: f32 = 0.2;
 
 /// A rise that is never taken for one.
 const NOTHING: f32 = 0.06;
 
+/// A rise that is always taken for one before a knee was seen, however uncertain it is.
+const SOMETHING: f32 = 0.25;
+
+/// A rise of so many standard errors may be chance.
+const CHANCE: f32 = 1.5;
+
+/// The same of a single round, when earlier ones at this level say something else.
+const CHANCE_OF_ONE: f32 = 2.0;
+
+/// The same where a mistake is expensive: on the ramp, and where the reference is given up.
+const RARE_CHANCE: f32 = 3.0;
+
+/// A standard error beyond which the ramp looks at a level twice before it turns.
+const BLURRED: f32 = 0.1;
+
+/// Rounds at levels this close, as a logarithm, are about the same level. Less than a gentle step.
+const SAME_LEVEL: f32 = 0.12;
+
+/// Of the rounds at one level, all before the latest count as at most so many.
+const EARLIER_ROUNDS: f32 = 2.0;
+
+/// A level up to so many times the highest that was as quick as the reference is so, too.
+const AS_SAFE: f32 = 1.02;
+
+/// A level of this share of one that was slow is not known to be quick any more.
+const UNSAFE: f32 = 0.95;
+
+/// A level of this share of one that was slow, and is quick, says that it is not slow any more.
+const NOT_SLOW: f32 = 0.97;
+
+/// The factor by which the level that was slow is moved up each round: it is forgotten in about
+/// twenty, because services recover.
+const FORGOTTEN: f32 = 1.03;
+
+/// The share of the way to [`TARGET`] that one step goes near the knee. Less than one, because what
+/// was measured is uncertain, too.
+const STEER: f32 = 0.7;
+
+/// How far above [`TARGET`] latencies may be for a step to be in proportion. If they are higher, one
+/// round says too little for a larger step.
+const STEERED: f32 = 0.3;
+
 /// The reference is made of about as many of the latest members.
 const MEMORY: f32 = 512.0;
-
-/// Odds at which something is taken as known, as a logarithm.
-const KNOWN: f32 = 2.2;
 
 /// How far down the round goes in which a level is doubted at least, as a logarithm.
 const LOWER: f32 = 0.3;
@@ -108,16 +157,6 @@ impl Search {
         self.reference.as_ref().map(Place::latency_ns)
     }
 
-    /// By how much items differ in what they take, as the standard deviation of a logarithm.
-    pub fn noise(&self) -> f32 {
-        self.reference.map_or(1.0, |reference| reference.noise())
-    }
-
-    /// Whether all items take about the same, so that those which start together end together.
-    pub fn in_step(&self) -> bool {
-        self.noise() < 0.3
-    }
-
     /// Whether the level still grows in large steps.
     pub fn ramping(&self) -> bool {
         self.growth >= RAMP
@@ -142,39 +181,41 @@ impl Search {
     /// A level that was not doubted so far.
     fn looked(&mut self, found: Found, reference: &Place, cap: f32) -> f32 {
         let Found { place, level } = found;
-        let before = self.here.filter(|here| (here.level / place.level).ln().abs() < 0.12);
-        let here = before.map_or(place, |before| before.pooled(&place, 2.0 * place.weight));
+        let before = self.here.filter(|here| (here.level / place.level).ln().abs() < SAME_LEVEL);
+        let here =
+            before.map_or(place, |before| before.pooled(&place, EARLIER_ROUNDS * place.weight));
         self.here = Some(here);
-        self.slow *= 1.03;
+        self.slow *= FORGOTTEN;
         self.undoubted += 1;
         let (latest, gap) = (place.since(reference), here.since(reference));
         let ramping = self.ramping();
         // This may be chance: once more.
-        let again = ramping && before.is_none() && gap.error > 0.1;
-        let sure: f32 = if again { 3.0 } else { 1.5 };
-        if latest.rise > MUCH + sure.max(2.0) * latest.error || gap.rise > MUCH + sure * gap.error {
+        let again = ramping && before.is_none() && gap.error > BLURRED;
+        let sure = if again { RARE_CHANCE } else { CHANCE };
+        let sure_of_one = sure.max(CHANCE_OF_ONE);
+        if latest.rise > MUCH + sure_of_one * latest.error || gap.rise > MUCH + sure * gap.error {
             return self.doubt(here, level, gap.rise);
         }
         let fine = if self.knee.is_none() {
-            (1.5 * gap.error).clamp(NOTHING, 0.25)
+            (CHANCE * gap.error).clamp(NOTHING, SOMETHING)
         } else {
             gap.error.clamp(NOTHING, TARGET)
         };
-        if (ramping || level <= self.safe * 1.02) && gap.rise < fine {
+        if (ramping || level <= self.safe * AS_SAFE) && gap.rise < fine {
             self.reference = Some(reference.pooled(&place, MEMORY));
         }
         if gap.rise < fine {
             if ramping {
                 self.safe = self.safe.max(level);
             }
-            if level > 0.97 * self.slow {
+            if level > NOT_SLOW * self.slow {
                 self.slow = f32::INFINITY;
             }
             if level < cap {
                 // No more than half of the way to what was slow.
                 let halfway = (level * self.slow).sqrt().max(level * GENTLE);
                 let next = (level * self.growth).min(halfway);
-                let most = if self.knee.is_some() { GENTLE * GENTLE } else { RAMP };
+                let most = if self.knee.is_some() { FAMILIAR } else { RAMP };
                 self.growth = (self.growth * self.growth).min(most);
                 return next;
             }
@@ -192,7 +233,7 @@ impl Search {
         if self.knee.is_some() {
             self.knee = Some(level * (-gap.rise.max(0.0)).exp());
         }
-        level * (0.7 * (TARGET - gap.rise).clamp(-0.3, 0.15)).exp()
+        level * (STEER * (TARGET - gap.rise).max(-STEERED)).exp()
     }
 
     /// Goes lower, to see whether it is the level.
@@ -200,109 +241,6 @@ impl Search {
         self.doubted = Some(Found { place, level });
         self.undoubted = 0;
         level * (-rise.clamp(LOWER, RAMP.ln())).exp()
-    }
-
-    /// A level below `high`, which is doubted.
-    fn looked_lower(&mut self, low: Found, reference: &Place, high: Found) -> f32 {
-        let gap = low.place.since(reference);
-        if gap.rise < -(3.0 * gap.error).max(0.1) {
-            // What was taken for quick was slow itself, and perhaps this is, too.
-            self.reference = Some(low.place);
-            (self.growth, self.safe) = (GENTLE, low.level);
-            return self.doubt(low.place, low.level, 0.0);
-        }
-        self.weigh(&low.place, &high.place, reference);
-        let quick = gap.rise < (1.5 * gap.error).max(NOTHING);
-        let base = if quick { reference.pooled(&low.place, MEMORY) } else { low.place };
-        if self.flat > KNOWN {
-            // The hosts are slower than those before, whatever the level.
-            self.flat = 0.0;
-            self.reference = Some(base.pooled(&high.place, MEMORY));
-            self.safe = self.safe.max(high.level);
-            self.patience = PATIENCE.0;
-            self.knee = None;
-            self.growth = self.growth.max(1.35);
-            return high.level * self.growth;
-        }
-        let known = self.flat < -KNOWN;
-        if gap.rise < -gap.error {
-            self.patience = (self.patience / 2).max(PATIENCE.0);
-        } else if known {
-            self.patience = (self.patience * 2).min(PATIENCE.1);
-        }
-        if quick {
-            self.reference = Some(base);
-            self.safe = low.level;
-            return self.between(low.level, high, &base, known);
-        }
-        if !known {
-            return high.level;
-        }
-        // The lower level is slow as well.
-        self.growth = GENTLE;
-        self.safe = self.safe.min(low.level * 0.95);
-        self.doubt(low.place, low.level, gap.rise)
-    }
-
-    /// Weighs whether the level made a difference: either `high` is slower than `low` by what it
-    /// seems to be slower than the reference, or by nothing.
-    fn weigh(&mut self, low: &Place, high: &Place, reference: &Place) {
-        let apart = (high.level / low.level).ln();
-        if apart < 0.1 {
-            // So little was in flight that the limit was none.
-            return;
-        }
-        let expected = high.since(reference).rise.clamp(0.1, apart);
-        let pair = high.since(low);
-        let evidence = (expected / 2.0 - pair.rise) * expected / pair.error.powi(2);
-        self.flat = self.flat.clamp(-KNOWN, KNOWN) + evidence.clamp(-2.0 * KNOWN, 2.0 * KNOWN);
-    }
-
-    /// A level between `low`, which is quick, and `high`, which may not be.
-    fn between(&mut self, low: f32, high: Found, reference: &Place, known: bool) -> f32 {
-        let Found { place, level } = high;
-        let gap = place.since(reference);
-        if gap.rise <= MUCH + gap.error {
-            if gap.rise < TARGET / 2.0 && !known {
-                // There was no reason to doubt it.
-                self.patience = (self.patience * 2).min(PATIENCE.1);
-            }
-            return level;
-        }
-        self.backed_off = true;
-        self.safe = self.safe.min(level * 0.95);
-        if known {
-            self.growth = GENTLE;
-            self.slow = level;
-            self.knee = Some((level * (-gap.rise).exp()).max(low));
-        }
-        (level * (TARGET - gap.rise).exp()).clamp((low * 1.05).min(level), level)
-    }
-
-    /// A round of the opening has found `place` when `level` had been started. Says where to go back
-    /// to if two in a row were slower than all before, and the second slower than the first.
-    pub fn rung(&mut self, place: Place, level: f32) -> Option<f32> {
-        let Some(reference) = self.reference else {
-            self.reference = Some(place);
-            self.safe = level;
-            return None;
-        };
-        let gap = place.since(&reference);
-        if gap.rise <= (2.5 * gap.error).max(0.25) {
-            self.reference = Some(reference.pooled(&place, MEMORY));
-            self.safe = level;
-            self.slower = None;
-            return None;
-        }
-        let first = self.slower.replace(Found { place, level });
-        let first = first.filter(|first| place.since(&first.place).rise > 0.25)?;
-        self.lowered();
-        self.backed_off = true;
-        self.slow = first.level;
-        let rise = first.place.since(&reference).rise;
-        let knee = (first.level * (-rise).exp()).max(self.safe);
-        self.knee = Some(knee);
-        Some(knee)
     }
 
     /// The level is lowered for another reason than latency.
@@ -316,37 +254,39 @@ impl Search {
         (self.doubted, self.here) = (None, None);
         self.growth = RAMP;
     }
+}
 
-    /// How to sample the first round.
-    pub fn first(few: usize) -> Sampling {
-        Sampling { members: u32::try_from(few).unwrap_or(MOST), stride: 1, early: false, from: 0.0 }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: f32 = 1e9;
+
+    /// A round in which an item took so long.
+    fn place(level: f32, latency_ns: f32) -> Place {
+        Place::known(level, latency_ns, 0.01)
     }
 
-    /// How to sample the next round, which is at `level`, after one that has found `place`.
-    pub fn sampling(&self, place: Option<&Place>, level: f32) -> Sampling {
-        let needed = (place.map_or(1.0, Place::noise) / 0.15).powi(2);
-        let ramping = self.ramping() && self.doubted.is_none();
-        // Where there is much in flight a large round costs no time.
-        let (members, early) = if ramping {
-            if self.in_step() {
-                // A few say it all, if they are those at the top.
-                (needed.max(0.1 * level).max(8.0), false)
-            } else if level > 200.0 {
-                ((level / 4.0).max(100.0), true)
-            } else {
-                (needed.clamp(8.0, (level * 0.5).max(14.0)), false)
-            }
-        } else {
-            (needed.clamp(12.0, (12.0 + 4.0 * level).min(192.0)).max(level / 5.0), false)
+    #[test]
+    fn a_level_is_no_longer_safe_if_it_is_slow_nor_is_one_just_below() {
+        let mut search = Search::new();
+        search.judged(place(100.0, 10.0 * S), 100.0, 1e6);
+        assert!((search.safe - 100.0).abs() < 0.1);
+        // It is doubted, and that is right: the lower level is quicker, but slow as well.
+        let lower = search.judged(place(180.0, 22.0 * S), 180.0, 1e6);
+        search.judged(place(lower, 15.0 * S), lower, 1e6);
+        assert!((search.safe - 95.0).abs() < 0.1, "{}", search.safe);
+    }
+
+    #[test]
+    fn two_percent_above_a_safe_level_is_as_good() {
+        let reference = |level| {
+            let mut search = Search::new();
+            search.judged(place(100.0, 10.0 * S), 100.0, 1e6);
+            search.lowered();
+            search.judged(place(level, 10.0 * S), level, 1e6);
+            search.reference.expect("there is one").weight
         };
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "between 8 and a few hundred"
-        )]
-        let members = members.min(MOST as f32) as u32;
-        // While the level rises only those count that were started near its top.
-        let from = if ramping { (1.0 - members as f32 / level).clamp(0.75, 0.9) } else { 0.9 };
-        Sampling { members, stride: 1, early, from }
+        assert!(reference(101.5) > reference(103.0));
     }
 }

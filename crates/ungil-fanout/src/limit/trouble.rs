@@ -5,27 +5,45 @@
 //! items fail. Hosts that are dead stay dead, and just as much less is completed: then the limit goes
 //! back, and this share of failures is usual from then on.
 
-/// The share of failures above the usual one that is not worth a reaction.
-const TOLERATED: f32 = 0.05;
+mod fence;
+mod tally;
+mod yields;
 
-/// The step down by which it shows whether it is the limit.
+use fence::Fence;
+use tally::{TOLERATED, Tally};
+use yields::{Yield, Yields};
+
+/// A step down to this share of the level shows whether it is the limit: see [`Yield::refutes`].
 const CONVINCING: f32 = 0.4;
 
-/// How much of what was counted is still counted a round later.
+/// A first step down is to this share of the level at most, however much of it was of use: a smaller
+/// one would be refused again.
+const LEAST_STEP: f32 = 0.9;
+
+/// A step down is to this share of the level if it is not known what was of use.
+const BLIND_STEP: f32 = 0.7;
+
+/// The level to go to is this share of what ran when the first was turned away, so that chance does
+/// not bring as many to the service again.
+const BELOW_CROWD: f32 = 0.95;
+
+/// One that is turned away says how many are too many if more than this share of the level ran. If
+/// it was less, it was turned away for another reason.
+const CROWDED: f32 = 0.5;
+
+/// A level that was lowered has so many latencies to show what it yields: one until what was started
+/// before has ended, and one more.
+const SHOWN: f32 = 2.0;
+
+/// The share of what was counted that still counts a round later. Failures are seen soon, and rounds
+/// are short.
 const MEMORY: f32 = 0.7;
 
-/// What is usual is made of about as many items.
+/// What is usual is made of about as many of the latest items: a share of 5 % is known to 0.7 %.
 const USUAL: f32 = 1000.0;
 
 /// Of how many of the latest items it is known whether those that hang fail in the end.
 const FATAL: f32 = 8.0;
-
-/// For how many times as long as it takes until a service wants to be asked again a level is avoided
-/// at which it has turned items away.
-const ASKED: u64 = 8;
-
-/// Rounds for which the level of the last trouble is not tried again, at first and at most.
-const PATIENCE: (u32, u32) = (8, 128);
 
 /// What to do about failures.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,41 +52,6 @@ pub(super) enum Answer {
     Lower(f32),
     /// It was not the limit: go back to this level.
     Restore(f32),
-}
-
-/// A level and how much was completed at it, items a nanosecond.
-#[derive(Clone, Copy, Debug)]
-struct Yield {
-    level: f32,
-    rate: f32,
-}
-
-/// Items, how many of them were refused soon, and how many hang.
-#[derive(Clone, Copy, Debug, Default)]
-struct Tally {
-    items: f32,
-    refused: f32,
-    hanging: f32,
-}
-
-impl Tally {
-    /// How many have failed, if of those that hang a share of `fatal` does.
-    fn failed(self, fatal: f32) -> f32 {
-        (self.refused + fatal * self.hanging).min(self.items)
-    }
-
-    /// From now on this counts as little.
-    fn fade(&mut self, memory: f32) {
-        self.items *= memory;
-        self.refused *= memory;
-        self.hanging *= memory;
-    }
-
-    fn add(&mut self, other: Self, share: f32) {
-        self.items += share * other.items;
-        self.refused += share * other.refused;
-        self.hanging += share * other.hanging;
-    }
 }
 
 /// The failures of late, and what the level of late has yielded.
@@ -85,23 +68,12 @@ pub(super) struct Trouble {
     /// The least that ran when one was refused at once, and how many of them have said why.
     crowd: f32,
     said: f32,
-    /// Since when the level has been about what it is, and what was completed.
-    begun: u64,
-    level: f32,
-    completed: f32,
-    completed_ns: f32,
+    yields: Yields,
     /// The highest level of this series of failures whose yield was measured.
     before: Option<Yield>,
     /// How often the limit was lowered without a quiet round after it.
     lowered: u32,
-    /// The level to stay below, for so many rounds, and for how many the next time.
-    fence: f32,
-    fenced: u32,
-    patience: u32,
-    /// Whether it is known to a few items, as others were turned away at once.
-    is_sharp: bool,
-    /// Until when whoever refuses does not want to be tried.
-    asked_until: u64,
+    fence: Fence,
 }
 
 impl Trouble {
@@ -114,28 +86,21 @@ impl Trouble {
             refused_ns: 0.0,
             crowd: f32::INFINITY,
             said: 0.0,
-            begun: now,
-            level,
-            completed: 0.0,
-            completed_ns: 0.0,
+            yields: Yields::new(level, now),
             before: None,
             lowered: 0,
-            fence: f32::INFINITY,
-            fenced: 0,
-            patience: PATIENCE.0,
-            is_sharp: false,
-            asked_until: 0,
+            fence: Fence::none(),
         }
     }
 
     /// The level to stay below.
     pub fn fence(&self) -> f32 {
-        self.fence
+        self.fence.level
     }
 
     /// The share of items that fail whatever the limit.
     pub fn usual(&self) -> f32 {
-        self.usual.failed(self.fatal) / self.usual.items.max(1.0)
+        self.usual.share(self.fatal)
     }
 
     pub fn started(&mut self) {
@@ -143,8 +108,7 @@ impl Trouble {
     }
 
     pub fn completed(&mut self, latency_ns: f32) {
-        self.completed += 1.0;
-        self.completed_ns += latency_ns;
+        self.yields.completed(latency_ns);
     }
 
     /// An item was turned away that had been started then, while `crowd` ran.
@@ -155,7 +119,7 @@ impl Trouble {
         }
         self.now.refused += 1.0;
         self.refused_ns += now.saturating_sub(started) as f32;
-        if crowd > self.level / 2.0 {
+        if crowd > CROWDED * self.yields.level {
             self.crowd = self.crowd.min(crowd);
         }
         self.answer(now)
@@ -168,8 +132,7 @@ impl Trouble {
             return;
         }
         self.said += 1.0;
-        let until = now.saturating_add(after.saturating_mul(ASKED));
-        self.asked_until = self.asked_until.max(until);
+        self.fence.asked(after, now);
     }
 
     /// Whether more are refused than usual.
@@ -192,68 +155,46 @@ impl Trouble {
 
     /// What to do if there are too many failures.
     fn answer(&mut self, now: u64) -> Option<Answer> {
-        if self.now.failed(self.fatal) <= self.tolerable() {
+        let tolerable = self.usual.tolerable(self.now.items, self.fatal, self.is_said());
+        if self.now.failed(self.fatal) <= tolerable {
             return None;
         }
-        let latency = if self.completed > 0.0 {
-            self.completed_ns / self.completed
-        } else {
-            self.refused_ns / self.now.refused.max(1.0)
-        };
+        let level = self.yields.level;
+        let latency = self.yields.latency_ns();
+        let latency = latency.unwrap_or(self.refused_ns / self.now.refused.max(1.0));
         // A level gets the time to show what it yields.
-        let elapsed = now.saturating_sub(self.begun) as f32;
-        if self.lowered > 0 && elapsed < 2.0 * latency {
+        let elapsed = self.yields.elapsed_ns(now);
+        if self.lowered > 0 && elapsed < SHOWN * latency {
             return None;
         }
-        let measured = (elapsed >= latency && self.completed > 0.0)
-            .then(|| Yield { level: self.level, rate: self.completed / elapsed });
-        let lower = self
-            .before
-            .zip(measured)
-            .map(|(before, now)| (now.level / before.level, now.rate / before.rate, before.level));
-        match lower {
-            Some((level, rate, before)) if level < 0.5 && rate < level.sqrt() => {
-                self.usual = self.now;
-                (self.lowered, self.before, self.fence) = (0, None, f32::INFINITY);
-                return Some(Answer::Restore(before));
-            }
-            _ => (),
+        let measured = self.yields.measured(now).filter(|_| elapsed >= latency);
+        if let Some(before) =
+            self.before.zip(measured).and_then(|(before, now)| now.refutes(before))
+        {
+            self.usual = self.now;
+            (self.lowered, self.before) = (0, None);
+            self.fence.remove();
+            return Some(Answer::Restore(before));
         }
         // Little's law says how many of the slots were of use; and who is turned away at once was
         // too many for those that ran.
         let useful = measured.map(|now| now.rate * latency);
-        let crowd = Some(0.95 * self.crowd).filter(|crowd| crowd.is_finite());
+        let crowd = Some(BELOW_CROWD * self.crowd).filter(|crowd| crowd.is_finite());
         let useful = [useful, crowd].into_iter().flatten().reduce(f32::min);
         let next = match (useful, self.before) {
             (Some(useful), _) if self.lowered == 0 => {
-                useful.clamp(CONVINCING * self.level, 0.9 * self.level)
+                useful.clamp(CONVINCING * level, LEAST_STEP * level)
             }
-            (_, Some(before)) => (CONVINCING * before.level).min(0.7 * self.level),
-            _ => 0.7 * self.level,
+            (_, Some(before)) => (CONVINCING * before.level).min(BLIND_STEP * level),
+            _ => BLIND_STEP * level,
         };
-        if self.before.is_none_or(|before| before.level < self.level) {
+        if self.before.is_none_or(|before| before.level < level) {
             self.before = measured;
         }
-        if self.level < self.fence * 1.3 {
-            self.patience = (self.patience * 2).min(PATIENCE.1);
-        }
-        self.is_sharp = crowd.is_some();
         let fence = if self.lowered == 0 { next.max(crowd.unwrap_or(0.0)) } else { next };
-        (self.fence, self.fenced) = (fence.clamp(1.0, (self.level * 0.95).max(1.0)), self.patience);
+        self.fence.set(fence, level, crowd.is_some());
         self.lowered += 1;
         Some(Answer::Lower(next.max(1.0)))
-    }
-
-    /// How many failures of the items of late are no trouble.
-    fn tolerable(&self) -> f32 {
-        let items = self.now.items;
-        // By chance, both now and in what is taken as usual (three times the standard error: there
-        // is a look at each failure).
-        let unknown = if self.is_said() { 0.1 } else { 1.0 };
-        let share = (self.usual.failed(self.fatal) + unknown) / (self.usual.items + 10.0);
-        let chance = (share * items * (1.0 + items / self.usual.items.max(10.0))).sqrt();
-        let tolerated = if self.is_said() { TOLERATED / 5.0 } else { TOLERATED };
-        (self.usual() + tolerated) * items + 2.5 + 3.0 * chance
     }
 
     /// Whether most of those that were refused were told that it is too much: that leaves no doubt.
@@ -263,10 +204,7 @@ impl Trouble {
 
     /// From now on the limit is `level`.
     pub fn changed(&mut self, level: f32, now: u64) {
-        if (level / self.level).ln().abs() > 0.1 {
-            (self.begun, self.level) = (now, level);
-            (self.completed, self.completed_ns) = (0.0, 0.0);
-        }
+        self.yields.changed(level, now);
     }
 
     /// What was started before `now` does not count any more.
@@ -279,7 +217,7 @@ impl Trouble {
     /// A round was judged.
     pub fn judged(&mut self, now: u64) {
         if self.lowered == 0 {
-            // A fifth of it goes into what is usual, as it is seen in about five rounds.
+            // So much of it goes into what is usual that each item is counted once in all.
             let memory = (USUAL / (self.usual.items + 1.0)).min(1.0);
             self.usual.fade(memory);
             self.usual.add(self.now, 1.0 - MEMORY);
@@ -289,23 +227,9 @@ impl Trouble {
         self.now.fade(MEMORY);
         self.refused_ns *= MEMORY;
         self.said *= MEMORY;
-        self.completed *= MEMORY;
-        self.completed_ns *= MEMORY;
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "less than the time that has gone by"
-        )]
-        let kept = (now.saturating_sub(self.begun) as f32 * MEMORY) as u64;
-        self.begun = now.saturating_sub(kept);
-        if self.fence.is_finite() && self.lowered == 0 && now >= self.asked_until {
-            self.fenced = self.fenced.saturating_sub(1);
-            if self.fenced == 0 {
-                // A little higher, and if that goes well, again soon.
-                self.fence *= if self.is_sharp { 1.05 } else { 1.15 };
-                self.patience = (self.patience / 2).max(PATIENCE.0);
-                self.fenced = self.patience;
-            }
+        self.yields.fade(MEMORY, now);
+        if self.lowered == 0 {
+            self.fence.judged(now);
         }
     }
 }
@@ -437,5 +361,15 @@ mod tests {
         (0..100).for_each(|_| trouble.started());
         trouble.hang(100, 60);
         assert!(matches!(trouble.hung(true, 100), Some(Answer::Lower(_))));
+    }
+
+    #[test]
+    fn eight_that_hung_say_whether_those_who_hang_fail_in_the_end() {
+        let mut trouble = Trouble::new(100.0, 0);
+        for now in 0..8 {
+            trouble.hung(true, now);
+        }
+        // All but 1/e.
+        assert!((trouble.fatal - 0.656).abs() < 1e-3, "{}", trouble.fatal);
     }
 }
