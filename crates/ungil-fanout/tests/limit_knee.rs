@@ -176,3 +176,14 @@ fn everything_at_once_against_a_small_service_does_not_go_on_for_long() {
     assert!(slow * 50 < later.count(), "{slow}: {}", limit.report());
     assert!(auto.throughput() > 0.9 * run(&world, &mut Fixed(20)).throughput());
 }
+
+#[test]
+fn a_limit_that_has_come_down_to_one_goes_up_again() {
+    for seed in 1..=8 {
+        let latency = Latency::Hosts { fastest: 20 * MS, slowest: S };
+        let world = World { groups: Groups::Hosts, ..World::new(300_000, 20, latency, seed) };
+        let auto = run(&world, &mut limit());
+        let fixed = run(&world, &mut Fixed(20));
+        assert!(auto.throughput() > 0.6 * fixed.throughput(), "seed {seed}");
+    }
+}

@@ -1,8 +1,8 @@
 //! A look at a lower level: was it the level that was slow, or the hosts?
 
 use super::{
-    CHANCE, Found, GENTLE, MEMORY, MUCH, NOTHING, PATIENCE, Place, RARE_CHANCE, Search, TARGET,
-    UNSAFE,
+    CHANCE, Found, GENTLE, MEMORY, MUCH, NOTHING, PATIENCE, Place, RAMP, RARE_CHANCE, Search,
+    TARGET, UNSAFE,
 };
 
 /// Odds at which something is taken as known, as a logarithm: nine to one.
@@ -20,7 +20,7 @@ const APART: f32 = 0.1;
 const QUICKER: f32 = 0.1;
 
 /// The factor by which the level grows, at least, when it turned out that it was the hosts. Half of
-/// the way from [`GENTLE`] to [`RAMP`](super::RAMP), about: what was lost is to be made up for.
+/// the way from [`GENTLE`] to [`RAMP`], about: what was lost is to be made up for.
 const REGAINED: f32 = 1.35;
 
 /// The step up from a level that is quick to one that may not be is at least by this factor, because
@@ -49,6 +49,12 @@ impl Search {
             self.knee = None;
             self.growth = self.growth.max(REGAINED);
             return high.level * self.growth;
+        }
+        if low.level <= 1.0 && !quick {
+            // Nothing is lower: this is what latencies are when nothing queues.
+            self.reference = Some(low.place);
+            (self.flat, self.safe, self.growth) = (0.0, low.level, RAMP);
+            return low.level * RAMP;
         }
         let known = self.flat < -KNOWN;
         if gap.rise < -gap.error {
