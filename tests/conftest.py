@@ -44,7 +44,7 @@ def pytest_configure() -> None:
     take_all_signals()
     if are_required() and (absent := missing()):
         raise pytest.UsageError(
-            f"UNGIL_REQUIRE_PYTHONS is set, and there is no Python {', '.join(absent)} here: "
+            f"REQUIRE_PYTHONS is set, and there is no Python {', '.join(absent)} here: "
             "install each with pyenv, or unset the variable to test with the others"
         )
 

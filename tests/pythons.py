@@ -1,7 +1,7 @@
 """The interpreters of this machine under which tests run their programs.
 
 A test names the versions it is about and runs on those that exist; the Python that runs pytest is
-always one of them. So a machine with a single Python passes. Where UNGIL_REQUIRE_PYTHONS is set, as
+always one of them. So a machine with a single Python passes. Where REQUIRE_PYTHONS is set, as
 continuous integration does, the suite does not begin while one of `REQUIRED` is missing.
 """
 
@@ -83,7 +83,7 @@ def free_threaded() -> list[Python]:
 
 def are_required() -> bool:
     """Whether a version that is missing is a failure."""
-    return bool(os.environ.get("UNGIL_REQUIRE_PYTHONS"))
+    return bool(os.environ.get("REQUIRE_PYTHONS"))
 
 
 def missing() -> list[str]:

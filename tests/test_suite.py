@@ -71,9 +71,9 @@ def test_a_hang_is_ended(hang: str, tmp_path: Path) -> None:
 def test_where_pythons_are_required_it_does_not_begin_without_them(tmp_path: Path) -> None:
     words = [*PYTEST, "--collect-only", Path(__file__)]
     bare = {"PYENV_ROOT": str(tmp_path)}
-    refused = run(*words, UNGIL_REQUIRE_PYTHONS="1", **bare)
+    refused = run(*words, REQUIRE_PYTHONS="1", **bare)
     assert refused.returncode == pytest.ExitCode.USAGE_ERROR
     mine = f"{sys.version_info[0]}.{sys.version_info[1]}"
     absent = ", ".join(name for name in REQUIRED if name != mine)
-    assert f"UNGIL_REQUIRE_PYTHONS is set, and there is no Python {absent} here" in refused.stderr
-    assert run(*words, UNGIL_REQUIRE_PYTHONS="", **bare).returncode == 0
+    assert f"REQUIRE_PYTHONS is set, and there is no Python {absent} here" in refused.stderr
+    assert run(*words, REQUIRE_PYTHONS="", **bare).returncode == 0
