@@ -4,7 +4,7 @@
 //! without waiting for anything and without following a link, nor what the file contains.
 
 use std::ffi::c_void;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::num::ParseIntError;
 use std::os::fd::AsRawFd;
@@ -60,6 +60,11 @@ impl Page {
         if !facts.is_file() || facts.ino() != mapping.inode || facts.len() != CONTROL_BYTES as u64 {
             return Err(io::Error::other("its control page is not where it should be"));
         }
+        Self::map(&file)
+    }
+
+    /// Maps the whole of a file that has the size of a page.
+    fn map(file: &File) -> io::Result<Self> {
         // SAFETY: a new mapping of a file of that size, at an address of the kernel's choice. The
         // descriptor may be closed afterwards.
         let start = unsafe {
@@ -120,8 +125,6 @@ fn number_in_its_own_namespace(process: &Path) -> io::Result<u32> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
-
     use ungil_core::schedule::{Policy, Settings};
 
     use super::*;
@@ -130,19 +133,7 @@ mod tests {
     fn own_page(path: &Path) -> Page {
         let file = File::options().read(true).write(true).create_new(true).open(path).unwrap();
         file.set_len(CONTROL_BYTES as u64).unwrap();
-        // SAFETY: a new mapping of the whole file; `Page` unmaps it.
-        let start = unsafe {
-            libc::mmap(
-                null_mut(),
-                CONTROL_BYTES,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        assert_ne!(start, libc::MAP_FAILED);
-        Page { start }
+        Page::map(&file).unwrap()
     }
 
     fn why_not(pid: u32) -> String {
