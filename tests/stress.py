@@ -2,9 +2,10 @@
 
     python tests/stress.py [--times N] [--quick] [--only WORD]
 
-A test is concurrent if its source starts a thread or a process. Each run is a process of its own.
-`--quick` leaves out the tests of Python, and those of Rust that take longer than a tenth of a
-second when nothing else runs. Exits with 1 if any run failed, and shows what it said.
+A test is concurrent if its source starts a thread or a process beside itself. Each run of a test
+of Rust is a process of its own; a file of tests of Python runs a few dozen times in one. `--quick`
+leaves out the tests of Python, and those of Rust that take longer than a tenth of a second when
+nothing else runs. Exits with 1 if any run failed, and shows what it said.
 """
 
 from __future__ import annotations
@@ -28,11 +29,16 @@ from typing import Any
 
 PROJECT = Path(__file__).parent.parent
 HEAP = PROJECT / "crates" / "ungil-heap"
-# What starts a thread or a process in a test of Rust. (Those that kill a process at each step have
-# one at a time.)
+# What starts a thread or a process in a test of Rust.
 STARTS = re.compile(r"thread::(spawn|scope|Builder)|Child::fork|fork\(|lingering\(")
+# These fork a process that dies at a step, or on damage, and wait for it: one runs at a time.
+ONE_AT_A_TIME = {"arbitrary_bytes", "collect_damage", "collect_kill", "kill"}
 PYTHON = ["contended", "processes", "sync", "tasks", "create", "full", "atomic"]
 BUSY_LOOPS = 3
+# More than there are processors: the tests also take turns with each other.
+AT_ONCE = 8
+# Python's start takes longer than a test: so many times a process runs a file of tests.
+PYTHON_TIMES = 25
 SHORT_S = 0.1
 # No test takes a tenth of this, so one that does hangs.
 HANGS_S = 300.0
@@ -44,6 +50,7 @@ class Test:
 
     name: str
     command: tuple[str, ...]
+    times: int = 1
 
     def failure(self) -> str | None:
         """Run it; what it said if it failed."""
@@ -97,8 +104,10 @@ def main() -> None:
         tests = [test for test in tests if test.is_short()]
     failures: list[str] = []
     begun = time.monotonic()
-    with busy_loops(), ThreadPoolExecutor(os.cpu_count()) as pool:
-        runs = [test for _ in range(options.times) for test in tests]
+    with busy_loops(), ThreadPoolExecutor(AT_ONCE) as pool:
+        runs = [
+            test for number in range(options.times) for test in tests if number % test.times == 0
+        ]
         for number, failure in enumerate(pool.map(Test.failure, runs), 1):
             if failure is not None:
                 failures.append(failure)
@@ -108,7 +117,7 @@ def main() -> None:
     took_s = time.monotonic() - begun
     print(
         f"{len(tests)} tests, {options.times} times each beside {BUSY_LOOPS} busy loops: "
-        f"{len(failures)} of {len(runs)} runs failed, in {took_s:.0f} s"
+        f"{len(failures)} of {len(runs)} processes failed, in {took_s:.0f} s"
     )
     sys.exit(bool(failures))
 
@@ -125,8 +134,8 @@ def rust_tests() -> Iterator[Test]:
         if program is None or not message["manifest_path"].startswith(str(HEAP)):
             continue
         # Those of the library itself with threads in them are models, which loom runs.
-        if "test" in message["target"]["kind"]:
-            source = Path(message["target"]["src_path"])
+        source = Path(message["target"]["src_path"])
+        if "test" in message["target"]["kind"] and source.stem not in ONE_AT_A_TIME:
             for test in concurrent(source.read_text()):
                 yield Test(f"{source.stem}::{test}", (program, "--exact", test))
 
@@ -146,7 +155,9 @@ def python_tests() -> Iterator[Test]:
     """Find the tests of `ungil.share` with threads and processes."""
     for name in PYTHON:
         file = PROJECT / "tests" / f"test_share_{name}.py"
-        yield Test(file.name, (sys.executable, "-m", "pytest", "-q", "-x", str(file)))
+        again = ("--count", str(PYTHON_TIMES), "--repeat-scope", "session")
+        command = (sys.executable, "-m", "pytest", "-q", "-x", *again, str(file))
+        yield Test(file.name, command, PYTHON_TIMES)
 
 
 @contextmanager
