@@ -51,7 +51,7 @@ def fill(heap: share.Heap) -> None:
 
 
 def test_of_many_processes_one_makes_the_heap_and_all_find_it_full(name: str) -> None:
-    for _ in range(5):
+    for _ in range(2):
         command = [sys.executable, "-c", RACER, name]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         racers = [subprocess.Popen(command, text=True, **pipes) for _ in range(6)]  # type: ignore[call-overload]

@@ -183,6 +183,14 @@ class Recorder:
         Raises OSError if there can be no thread.
         """
 
+    def join(self) -> None:
+        """Record this very process from now on, until `stop()`, and the children that it forks.
+
+        In the place of `environment()` and `start()`. The recording thread never takes the GIL. A
+        hold that goes on begins, in the trace, now.
+        Raises RuntimeError with a sentence if its GIL cannot be recorded, OSError as `start()`.
+        """
+
     def status(self) -> str:
         """How far it is, as JSON: `{"events": n, "processes": n, "threads": n}`."""
 

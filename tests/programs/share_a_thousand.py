@@ -1,4 +1,7 @@
-"""A thousand processes use one heap, a hundred at a time, and every other one is killed."""
+"""A thousand processes use one heap, a hundred at a time, and every other one is killed.
+
+As many as UNGIL_PROCESSES says, if it is set.
+"""
 
 import os
 import signal
@@ -18,7 +21,7 @@ def child(number):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-for begin in range(0, 1000, 100):
+for begin in range(0, int(os.environ.get("UNGIL_PROCESSES", "1000")), 100):
     children = []
     for number in range(begin, begin + 100):
         children.append(os.fork())

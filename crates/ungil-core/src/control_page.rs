@@ -1,17 +1,19 @@
-//! One page of shared memory through which a running process is told its policy.
+//! One page of shared memory through which a running process is told its policy, and asked for more.
 //!
-//! The hook creates it as a file, `ungil policy PID` finds the file among the mappings of the
-//! process and writes to it.
+//! The hook creates it as a file. `ungil` finds the file among the mappings of the process and
+//! writes to it.
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::request::{Answer, Request};
 use crate::schedule::{Policy, Settings};
+use std::cell::UnsafeCell;
 
 /// Size of the file.
 pub const CONTROL_BYTES: usize = 4096;
 /// First bytes of the page: "ungilctl", little-endian.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"ungilctl");
 /// Version of this layout.
-pub const CONTROL_ABI: u32 = 1;
+pub const CONTROL_ABI: u32 = 2;
 /// Where the pages of all processes lie: in memory, and emptied when the machine starts.
 pub const CONTROL_FOLDER: &str = "/dev/shm/";
 /// The file's name begins with this; user, PID namespace and process id follow, with dashes between.
@@ -33,7 +35,21 @@ pub struct Control {
     /// The process that obeys.
     pub pid: AtomicU32,
     settings: AtomicU64,
+    /// How many requests there have been.
+    asked: AtomicU32,
+    /// The number of the last one that was served.
+    answered: AtomicU32,
+    /// What became of it: an [`Answer`] as a number.
+    answer: AtomicU32,
+    /// 1 if calls are redirected only when somebody asks for something.
+    pub standby: AtomicU32,
+    request: UnsafeCell<Request>,
 }
+
+// SAFETY: `request` is written by one process outside, which holds the lock of the page's file, while
+// no request is pending, and read by the process of the page while one is. It is all integers, and a
+// process that breaks this harms nobody: the request is copied, then checked.
+unsafe impl Sync for Control {}
 
 impl Control {
     /// Policy stock, no magic.
@@ -43,7 +59,48 @@ impl Control {
             abi: AtomicU32::new(CONTROL_ABI),
             pid: AtomicU32::new(0),
             settings: AtomicU64::new(0),
+            asked: AtomicU32::new(0),
+            answered: AtomicU32::new(0),
+            answer: AtomicU32::new(0),
+            standby: AtomicU32::new(0),
+            request: UnsafeCell::new(Request::leave()),
         }
+    }
+
+    /// Asks the process for something, and returns the number of the request. For one process at a
+    /// time, which holds the lock of the page's file.
+    pub fn ask(&self, request: Request) -> u32 {
+        // SAFETY: nobody else writes (see above), and no request is pending: the last one was answered
+        // or given up.
+        unsafe { self.request.get().write_volatile(request) };
+        self.asked.fetch_add(1, Ordering::AcqRel).wrapping_add(1)
+    }
+
+    /// What became of the request of that number, if the process has answered it.
+    pub fn answer_to(&self, number: u32) -> Option<Answer> {
+        (self.answered.load(Ordering::Acquire) == number)
+            .then(|| self.answer.load(Ordering::Relaxed).cast_signed())
+            .and_then(Answer::from_number)
+    }
+
+    /// Whether there is a request that nobody has answered.
+    #[inline]
+    pub fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed) != self.answered.load(Ordering::Relaxed)
+    }
+
+    /// The request that nobody has answered, if there is one, and its number.
+    pub fn pending(&self) -> Option<(u32, Request)> {
+        let number = self.asked.load(Ordering::Acquire);
+        // SAFETY: it is not written while it is pending (see above), and any content is valid.
+        (number != self.answered.load(Ordering::Relaxed))
+            .then(|| (number, unsafe { self.request.get().read_volatile() }))
+    }
+
+    /// Answers the request of that number.
+    pub fn reply(&self, number: u32, answer: Answer) {
+        self.answer.store((answer as i32).cast_unsigned(), Ordering::Relaxed);
+        self.answered.store(number, Ordering::Release);
     }
 
     /// What the process is to do. A number that no policy has is `stock`.
@@ -71,6 +128,19 @@ impl Default for Control {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_is_pending_until_it_is_answered() {
+        let control = Control::new();
+        assert!(!control.is_asked() && control.pending().is_none());
+        let number = control.ask(Request::unschedule());
+        assert!(control.is_asked() && control.answer_to(number).is_none());
+        assert_eq!(control.pending(), Some((number, Request::unschedule())));
+        control.reply(number, Answer::NoTable);
+        assert_eq!(control.answer_to(number), Some(Answer::NoTable));
+        assert!(!control.is_asked() && control.pending().is_none());
+        assert!(control.answer_to(number + 1).is_none());
+    }
 
     #[test]
     fn settings_come_back_as_they_were_told() {

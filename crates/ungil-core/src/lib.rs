@@ -17,6 +17,8 @@ pub mod tick;
 pub mod table;
 pub mod schedule;
 #[cfg(not(loom))]
+pub mod request;
+#[cfg(not(loom))]
 pub mod control_page;
 
 pub use event::{Entry, Event, Kind};

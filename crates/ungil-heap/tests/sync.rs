@@ -129,7 +129,7 @@ fn processes_killed_at_any_moment_leave_everything_usable() {
         Some(Value::Int(done)) => done,
         other => panic!("it counts: {other:?}"),
     };
-    for round in 0..150 {
+    for round in 0..50 {
         let children: Vec<_> = (0..2)
             .map(|_| {
                 Child::fork(&heap, || {

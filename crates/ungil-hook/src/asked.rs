@@ -18,6 +18,8 @@ static ASKED: OnceLock<Asked> = OnceLock::new();
 static HOOKED: AtomicBool = AtomicBool::new(false);
 /// Whether a policy is obeyed by it.
 static SCHEDULED: AtomicBool = AtomicBool::new(false);
+/// Whether the program itself has asked for the counters.
+static INSTALLED: AtomicBool = AtomicBool::new(false);
 
 /// What the environment asks for.
 struct Asked {
@@ -87,15 +89,51 @@ pub fn join(interpreter: &Interpreter) {
     if let Some(settings) = settings {
         schedule(settings, asked.leave_children);
     }
-    if let Some(session) = &asked.session {
-        table::record(session, interpreter.version(), status);
+    if let Some(session) = asked.session
+        && !table::is_recorded()
+    {
+        table::join(session, interpreter.version(), status);
     }
 }
 
-fn schedule(settings: Settings, leave_children: bool) {
+/// Has the interpreter, which is hooked or is about to be, follow a policy.
+pub fn schedule(settings: Settings, leave_children: bool) {
     SCHEDULED.store(true, Relaxed);
     settings::start(settings, leave_children);
     unscheduled::scheduled();
+}
+
+/// It follows none any more.
+pub fn unschedule() {
+    SCHEDULED.store(false, Relaxed);
+}
+
+/// Redirects the calls of an interpreter that runs, unless they lead here.
+pub fn hook_while_it_runs(interpreter: &Interpreter, seen: gil::Seen) {
+    fork_and_exit::prepare();
+    if HOOKED.swap(true, AcqRel) {
+        first_thread::anticipate();
+    } else {
+        interpreter.hook(seen);
+    }
+}
+
+/// Calls `leave` if nothing needs the hook any more.
+pub fn stay_or(leave: impl FnOnce()) {
+    if INSTALLED.load(Relaxed) {
+        if table::address().is_null()
+            && let Some(interpreter) = Interpreter::find()
+        {
+            table::count_only(interpreter.version());
+        }
+    } else if !SCHEDULED.load(Relaxed) && !table::is_recorded() {
+        leave();
+    }
+}
+
+/// The calls lead to libc again.
+pub fn is_unhooked() {
+    HOOKED.store(false, Relaxed);
 }
 
 /// The process is about to end. An interpreter that is here now and was not noticed is told to the
@@ -108,7 +146,7 @@ pub fn on_exit() {
         && is_missed()
         && let Some(interpreter) = Interpreter::find()
     {
-        table::record(session, interpreter.version(), Status::NotSeen);
+        table::join(*session, interpreter.version(), Status::NotSeen);
     }
     unscheduled::on_exit();
 }
@@ -123,12 +161,13 @@ pub fn install() -> c_int {
         _ => return 3,
     }
     let asked = asked();
+    INSTALLED.store(true, Relaxed);
     fork_and_exit::prepare();
     // A child after fork has inherited the redirection, but not the table.
     let is_new = table::address().is_null();
     if is_new {
-        if let Some(session) = asked.and_then(|asked| asked.session.as_ref()) {
-            table::record(session, interpreter.version(), Status::Hooked);
+        if let Some(session) = asked.and_then(|asked| asked.session) {
+            table::join(session, interpreter.version(), Status::Hooked);
         }
         if table::address().is_null() && !table::count_only(interpreter.version()) {
             return 5;
@@ -138,11 +177,7 @@ pub fn install() -> c_int {
             thread.acquired(gil::main(), clock::now_ticks());
         }
     }
-    if HOOKED.swap(true, AcqRel) {
-        first_thread::anticipate();
-    } else {
-        interpreter.hook(gil::Seen::WhileHeldHere);
-    }
+    hook_while_it_runs(&interpreter, gil::Seen::WhileHeldHere);
     if interpreter.can_be_scheduled() {
         let settings = asked.and_then(|asked| asked.settings);
         let leave_children = ASKED.get().is_some_and(|asked| asked.leave_children);

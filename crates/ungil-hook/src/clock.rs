@@ -8,14 +8,14 @@ use libc::{clockid_t, timespec};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use ungil_core::tick::{Clock, Tick};
 
-/// Whether times are of the counter. Never changes once there is a table.
+/// Whether times are of the counter. Never changes while there is a table.
 static IS_COUNTER: AtomicBool = AtomicBool::new(false);
 static TICK: AtomicU64 = AtomicU64::new(Tick::NANOSECOND.fraction());
 
-/// Takes all times from the counter, whose tick is as long as that. Before there is a table.
-pub fn use_counter(tick: Tick) {
-    TICK.store(tick.fraction(), Relaxed);
-    IS_COUNTER.store(true, Relaxed);
+/// Takes all times from the counter if it has a tick, which is so long. While there is no table.
+pub fn choose(tick: Option<Tick>) {
+    TICK.store(tick.unwrap_or(Tick::NANOSECOND).fraction(), Relaxed);
+    IS_COUNTER.store(tick.is_some(), Relaxed);
 }
 
 /// The clock of this process.

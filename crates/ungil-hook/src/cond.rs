@@ -5,7 +5,7 @@
 //! holds the GIL's mutex in all three, so what is noted here is in the order of the GIL.
 
 use crate::gil::{self, Gil, Role};
-use crate::{clock, free_threaded, handoff, settings, system, table, thread, turn};
+use crate::{clock, free_threaded, handoff, requests, settings, system, table, thread, turn};
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
 use std::sync::atomic::Ordering::Relaxed;
 use ungil_core::schedule::Settings;
@@ -27,7 +27,7 @@ pub unsafe extern "C" fn init(cond: *mut pthread_cond_t, how: *const pthread_con
 /// # Safety
 /// As for the function itself.
 pub unsafe extern "C" fn destroy(cond: *mut pthread_cond_t) -> c_int {
-    if let Some(Role::Free(gil)) = gil::role(cond as usize) {
+    if let Some(Role::Free(gil)) = gil::role(cond as usize, false) {
         system::keeping_errno(|| gil.abandon());
     }
     // SAFETY: the caller's own argument, unchanged.
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn timedwait(
     mutex: *mut pthread_mutex_t,
     deadline: *const timespec,
 ) -> c_int {
-    let Some(Role::Free(gil)) = gil::role(cond as usize) else {
+    let Some(Role::Free(gil)) = gil::role(cond as usize, true) else {
         // SAFETY: the caller's own arguments, unchanged.
         return unsafe { libc::pthread_cond_timedwait(cond, mutex, deadline) };
     };
@@ -118,8 +118,9 @@ pub unsafe extern "C" fn nanosleep(
 /// # Safety
 /// As for the function itself.
 pub unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> c_int {
-    match gil::role(cond as usize) {
+    match gil::role(cond as usize, false) {
         Some(Role::Free(gil)) => {
+            requests::look();
             let forced = gil.drop_requested.load(Relaxed);
             // Not a swap: the GIL's mutex guards it, and every release comes here.
             let is_release = gil.locked.load(Relaxed) || !free_threaded::is_build();

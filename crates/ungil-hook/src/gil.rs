@@ -28,6 +28,8 @@ pub enum Seen {
     FromTheStart,
     /// In a running process, while the calling thread holds the GIL.
     WhileHeldHere,
+    /// In a running process, of which nobody knows who holds the GIL.
+    Running,
 }
 
 /// One GIL.
@@ -38,6 +40,8 @@ pub struct Gil {
     address: AtomicUsize,
     /// Number of the last acquire or release that was recorded.
     pub seq: AtomicU32,
+    /// [`table::generation`] of the table that it was recorded in.
+    generation: AtomicU32,
     /// Whether a thread holds it.
     pub locked: AtomicBool,
     /// Whether a waiter has asked the holder to let go since the last acquire.
@@ -82,6 +86,10 @@ static ALL: [Gil; GILS] = {
 static KNOWN: AtomicUsize = AtomicUsize::new(0);
 /// The addresses of `_PyRuntime` while its GIL is still to be recognised.
 static UNKNOWN_MAIN: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+/// Whether somebody holds it since the calls on it lead here.
+static IS_UNKNOWN_HELD: AtomicBool = AtomicBool::new(false);
+/// A condition variable of it, of which it is not known yet which one it is.
+static CANDIDATE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     /// The condition variable this thread initialised last.
@@ -94,6 +102,7 @@ impl Gil {
             number: 0,
             address: AtomicUsize::new(0),
             seq: AtomicU32::new(0),
+            generation: AtomicU32::new(0),
             locked: AtomicBool::new(false),
             drop_requested: AtomicBool::new(false),
             last_holder: AtomicU32::new(0),
@@ -114,6 +123,20 @@ impl Gil {
         self.address.load(Relaxed)
     }
 
+    /// Whether nothing of it was recorded in that table.
+    pub fn is_new_in(&self, generation: u32) -> bool {
+        self.generation.load(Relaxed) != generation
+    }
+
+    /// Something is about to be recorded in that table, whose numbers begin anew.
+    #[inline]
+    pub fn begin_in(&self, generation: u32) {
+        if self.is_new_in(generation) {
+            self.generation.store(generation, Relaxed);
+            self.seq.store(0, Relaxed);
+        }
+    }
+
     /// The interpreter is done with it, and its last holder does not let go of it any more.
     pub fn abandon(&self) {
         if self.locked.swap(false, Relaxed)
@@ -123,6 +146,17 @@ impl Gil {
         {
             thread.released(&ALL[usize::from(self.number)], clock::now_ticks(), false);
         }
+    }
+
+    /// The calls on it lead here again. What happened meanwhile was not seen.
+    fn meet_again(&self, is_held: bool) {
+        self.locked.store(is_held, Relaxed);
+        self.drop_requested.store(false, Relaxed);
+        self.last_holder.store(0, Relaxed);
+        // Threads that sleep on it now are not known, see `role_of_further`.
+        self.stock_waiters.fetch_add(1, Relaxed);
+        self.to_wake.set(null());
+        self.line.clear();
     }
 
     fn reset(&self) {
@@ -138,10 +172,25 @@ impl Gil {
 
 /// Says where the main GIL is to be found.
 pub fn expect_main(runtime: Range<usize>, seen: Seen) {
-    if seen == Seen::WhileHeldHere {
+    if seen == Seen::FromTheStart {
+        return;
+    }
+    let is_held = seen == Seen::WhileHeldHere;
+    let known = &ALL[..KNOWN.load(Relaxed).min(GILS)];
+    if known.is_empty() {
+        IS_UNKNOWN_HELD.store(is_held, Relaxed);
+        CANDIDATE.store(0, Relaxed);
         UNKNOWN_MAIN[1].store(runtime.end, Relaxed);
         UNKNOWN_MAIN[0].store(runtime.start, Relaxed);
     }
+    for gil in known {
+        gil.meet_again(is_held);
+    }
+}
+
+/// Whether no thread waits in a line of ours, for any GIL.
+pub fn are_lines_empty() -> bool {
+    ALL[..KNOWN.load(Relaxed).min(GILS)].iter().all(|gil| gil.line.is_empty())
 }
 
 /// Notes the initialisation of the condition variable at `address`.
@@ -159,9 +208,10 @@ pub fn initialised(address: usize) {
     }
 }
 
-/// What the condition variable at `address` is, if it belongs to a GIL.
+/// What the condition variable at `address` is, if it belongs to a GIL. The call is a wait with a
+/// time-out if the caller `is_timed`.
 #[inline]
-pub fn role(address: usize) -> Option<Role> {
+pub fn role(address: usize, is_timed: bool) -> Option<Role> {
     let main = ALL[0].address.load(Relaxed);
     if main == address {
         return Some(Role::Free(&ALL[0]));
@@ -169,7 +219,7 @@ pub fn role(address: usize) -> Option<Role> {
     if main != 0 && main + COND_TO_SWITCH_COND == address {
         return Some(Role::Taken(&ALL[0]));
     }
-    role_of_further(address)
+    role_of_further(address, is_timed)
 }
 
 /// The GIL whose own mutex is at `address`.
@@ -183,21 +233,36 @@ pub fn of_mutex(address: usize) -> Option<&'static Gil> {
 }
 
 #[cold]
-fn role_of_further(address: usize) -> Option<Role> {
+fn role_of_further(address: usize, is_timed: bool) -> Option<Role> {
     let start = UNKNOWN_MAIN[0].load(Relaxed);
     if start != 0 && (start..UNKNOWN_MAIN[1].load(Relaxed)).contains(&address) {
-        // Somebody holds the GIL since the installation, so the first call on it is that of a
-        // waiter or of the release: on `cond` in both cases.
-        UNKNOWN_MAIN[0].store(0, Relaxed);
-        add(address);
-        ALL[0].locked.store(true, Relaxed);
-        // Threads that went to sleep before the installation are not known and may sleep for a
-        // long switch interval: `cond` is signalled for ever, which costs little if nobody does.
-        ALL[0].stock_waiters.store(1, Relaxed);
+        recognise(address, is_timed);
     }
     find(address)
         .map(Role::Free)
         .or_else(|| find(address.wrapping_sub(COND_TO_SWITCH_COND)).map(Role::Taken))
+}
+
+/// Recognises the main GIL by a call on one of its condition variables.
+fn recognise(address: usize, is_timed: bool) {
+    // Only waiters sleep with a time-out, and on `cond`. And if somebody holds the GIL since the
+    // calls lead here, the first one is that of a waiter or of the release: on `cond` in both cases.
+    let mut cond = address;
+    if !is_timed && !IS_UNKNOWN_HELD.load(Relaxed) {
+        // It is signalled after a release, `switch_cond` after an acquire, and these take turns.
+        let before = CANDIDATE.swap(address, Relaxed);
+        if address == before.wrapping_add(COND_TO_SWITCH_COND) {
+            cond = before;
+        } else if before != address.wrapping_add(COND_TO_SWITCH_COND) {
+            return;
+        }
+    }
+    UNKNOWN_MAIN[0].store(0, Relaxed);
+    add(cond);
+    ALL[0].locked.store(true, Relaxed);
+    // Threads that went to sleep before the calls led here are not known and may sleep for a long
+    // switch interval: `cond` is signalled for ever, which costs little if nobody does.
+    ALL[0].stock_waiters.store(1, Relaxed);
 }
 
 fn find(address: usize) -> Option<&'static Gil> {

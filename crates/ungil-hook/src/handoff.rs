@@ -14,7 +14,7 @@
 //! calls lead here only once there has been a policy: until then nothing of this costs anything.
 
 use crate::gil::{self, Gil, Role};
-use crate::image::Later;
+use crate::redirection::Redirections;
 use crate::system::keeping_errno;
 use crate::turn;
 use libc::{c_int, pthread_cond_t, pthread_mutex_t};
@@ -39,7 +39,7 @@ const LOOKS: usize = 20;
 const PAUSES: usize = 4;
 
 /// The calls that are to lead here.
-pub static CALLS: Later = Later::new();
+pub static CALLS: Redirections = Redirections::new();
 static STATE: AtomicU8 = AtomicU8::new(NOT_YET);
 /// They lead to libc.
 const NOT_YET: u8 = 0;
@@ -64,6 +64,12 @@ pub fn see() -> bool {
         STATE.store(if done { DONE } else { FAILED }, Release);
     }
     is_seen()
+}
+
+/// They lead to libc again.
+pub fn leave() {
+    CALLS.undo();
+    forget();
 }
 
 /// Their interpreter was unloaded; those of the next one lead to libc.
@@ -103,7 +109,7 @@ pub fn acquired() {
 /// # Safety
 /// As for the function itself.
 pub unsafe extern "C" fn wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int {
-    if let Some(Role::Taken(gil)) = gil::role(cond as usize)
+    if let Some(Role::Taken(gil)) = gil::role(cond as usize, false)
         && turn::policy().is_some()
         && (gil.stock_waiters.load(Relaxed) == 0 || std::ptr::eq(TAKES_BACK.get(), gil))
     {

@@ -5,12 +5,13 @@
 
 #![expect(clippy::cast_possible_truncation, reason = "addresses of 64-bit ELF are of 64 bits")]
 
+use crate::redirection::{self, Redirections};
 use crate::symbols::Symbols;
 use libc::{Elf64_Phdr, Elf64_Rela, c_int, c_void, dl_phdr_info};
 use std::ffi::CStr;
 use std::ops::{ControlFlow, Range};
 use std::ptr::null;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Entry of the dynamic section (`Elf64_Dyn`, which the libc crate does not define).
 #[repr(C)]
@@ -155,7 +156,7 @@ impl Image {
         }
         let read_only = part(libc::PT_GNU_RELRO).map_or(0..0, |header| {
             // The linker protects whole pages only: the last one may hold writable data too.
-            page_of(at(header))..page_of(at(header).wrapping_add(header.p_memsz as usize))
+            redirection::page_of(at(header))..redirection::page_of(at(header).wrapping_add(header.p_memsz as usize))
         });
         let relocations = [(jmprel, jmprel_size), (rela, rela_size)];
         let is_usable = !symbols.entries.is_null() && !symbols.names.is_null();
@@ -188,16 +189,16 @@ impl Image {
     /// images make are not touched.
     pub fn redirect(&self, name: &CStr, replacement: *const c_void) {
         for slot in self.slots(name) {
-            write_slot(slot, replacement as usize, self.read_only.contains(&slot));
+            redirection::MADE.make(slot, replacement as usize, self.read_only.contains(&slot));
         }
     }
 
     /// Prepares the same for a later moment. Where `later` has no room it is done now.
-    pub fn redirect_later(&self, name: &CStr, replacement: *const c_void, later: &Later) {
+    pub fn redirect_later(&self, name: &CStr, replacement: *const c_void, later: &Redirections) {
         for slot in self.slots(name) {
             let is_protected = self.read_only.contains(&slot);
             if !later.add(slot, replacement as usize, is_protected) {
-                write_slot(slot, replacement as usize, is_protected);
+                redirection::MADE.make(slot, replacement as usize, is_protected);
             }
         }
     }
@@ -222,85 +223,4 @@ impl Image {
 /// glibc relocates the pointers of the dynamic section in place, other linkers leave offsets.
 fn absolute(base: usize, value: usize) -> usize {
     if value < base { base + value } else { value }
-}
-
-/// Redirections that have been prepared and may be made in a hooked call.
-pub struct Later {
-    prepared: [Redirection; 16],
-    count: AtomicUsize,
-}
-
-struct Redirection {
-    slot: AtomicUsize,
-    to: AtomicUsize,
-    is_protected: AtomicBool,
-}
-
-impl Redirection {
-    const fn none() -> Self {
-        Self {
-            slot: AtomicUsize::new(0),
-            to: AtomicUsize::new(0),
-            is_protected: AtomicBool::new(false),
-        }
-    }
-}
-
-impl Later {
-    pub const fn new() -> Self {
-        Self { prepared: [const { Redirection::none() }; 16], count: AtomicUsize::new(0) }
-    }
-
-    /// Forgets them: their image was unloaded.
-    pub fn forget(&self) {
-        self.count.store(0, Ordering::Release);
-    }
-
-    /// Makes them, and says whether that was possible. For one thread at a time.
-    pub fn redirect(&self) -> bool {
-        self.prepared[..self.count.load(Ordering::Acquire)].iter().all(|redirection| {
-            let Redirection { slot, to, is_protected } = redirection;
-            let (slot, to) = (slot.load(Ordering::Relaxed), to.load(Ordering::Relaxed));
-            write_slot(slot, to, is_protected.load(Ordering::Relaxed))
-        })
-    }
-
-    /// `false` if there is no room.
-    fn add(&self, slot: usize, to: usize, is_protected: bool) -> bool {
-        let count = self.count.load(Ordering::Relaxed);
-        let Some(free) = self.prepared.get(count) else { return false };
-        free.slot.store(slot, Ordering::Relaxed);
-        free.to.store(to, Ordering::Relaxed);
-        free.is_protected.store(is_protected, Ordering::Relaxed);
-        self.count.store(count + 1, Ordering::Release);
-        true
-    }
-}
-
-/// Stores `value` at the address `slot`, and says whether that was possible; a protected page is
-/// made writable meanwhile.
-fn write_slot(slot: usize, value: usize, is_protected: bool) -> bool {
-    let page = page_of(slot) as *mut c_void;
-    let protect = |protection| {
-        // SAFETY: the page belongs to the relocated data of a loaded image, never to code.
-        !is_protected || unsafe { libc::mprotect(page, page_size(), protection) } == 0
-    };
-    if !protect(libc::PROT_READ | libc::PROT_WRITE) {
-        return false;
-    }
-    // SAFETY: a relocation slot is an aligned, mapped, now writable pointer; other threads only
-    // load it as a whole word, in their calls.
-    unsafe { AtomicUsize::from_ptr(slot as *mut usize) }.store(value, Ordering::Release);
-    protect(libc::PROT_READ);
-    true
-}
-
-/// The page that contains `address`.
-fn page_of(address: usize) -> usize {
-    address & !(page_size() - 1)
-}
-
-fn page_size() -> usize {
-    // SAFETY: sysconf has no preconditions.
-    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }

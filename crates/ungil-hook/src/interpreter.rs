@@ -2,7 +2,7 @@
 //! of its calls.
 
 use crate::image::{self, Image, Symbol};
-use crate::{cond, fork_and_exit, free_threaded, gil, handoff, lock, sem};
+use crate::{cond, fork_and_exit, free_threaded, gil, handoff, lock, redirection, sem};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
 use ungil_core::table::Status;
@@ -138,6 +138,13 @@ impl Interpreter {
         for &(name, replacement) in self.calls() {
             self.image.redirect(name, replacement.0);
         }
+    }
+
+    /// Makes all calls lead to libc again. Threads that are in one of ours come back from there.
+    pub fn unhook() {
+        handoff::leave();
+        redirection::MADE.undo();
+        redirection::MADE.forget();
     }
 
     /// Redirects only what is called before there is a second thread and cannot be made up for:

@@ -13,7 +13,7 @@
 
 use crate::interpreter::Interpreter;
 use crate::next::Next;
-use crate::{asked, gil, handoff, image, sem, system};
+use crate::{asked, gil, handoff, image, redirection, sem, system};
 use libc::{c_int, c_uint, c_void, clockid_t, pthread_condattr_t, sem_t};
 use std::mem::transmute;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -76,6 +76,7 @@ fn meet_newcomers() {
         // It was unloaded; the next one may lie where it lay.
         gil::forget();
         handoff::forget();
+        redirection::MADE.forget();
         BY_SEMAPHORE.store(true, Relaxed);
     }
     // One that runs already has a GIL that nobody knows.

@@ -26,6 +26,8 @@ mod lock;
 mod next;
 mod own;
 mod ran;
+mod redirection;
+mod requests;
 mod sem;
 mod session;
 mod settings;
@@ -40,6 +42,7 @@ mod turn;
 mod unscheduled;
 
 use std::ffi::c_int;
+use ungil_core::request::Request;
 use ungil_core::schedule::{Level, Policy, Settings};
 
 #[used]
@@ -59,6 +62,18 @@ static ON_EXIT: extern "C" fn() = fork_and_exit::on_exit;
 #[unsafe(no_mangle)]
 pub extern "C" fn ungil_install_v1() -> c_int {
     asked::install()
+}
+
+/// Serves a request, on any thread: the caller need not hold the GIL. Returns an
+/// [`ungil_core::request::Answer`] as a number.
+///
+/// # Safety
+/// `request` is valid for reading.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ungil_request_v1(request: *const Request) -> c_int {
+    // SAFETY: the caller's promise.
+    let request = unsafe { request.read_unaligned() };
+    requests::serve(&request) as c_int
 }
 
 /// The [`ungil_core::table::Table`] of this process, or null if the hook is not installed.

@@ -1,9 +1,10 @@
-//! The recording that the environment asks this process to join.
+//! The recording that this process is asked to join.
 
 use crate::{settings, slice};
 use libc::c_int;
 use std::ffi::{CStr, CString};
 use ungil_core::HOOK_FILE;
+use ungil_core::request::{LONGEST_SESSION, Request};
 use ungil_core::tick::Tick;
 
 /// Environment variable that names the session directory.
@@ -15,12 +16,12 @@ pub const RUN: &CStr = c"UNGIL_RUN";
 /// Environment variable that holds how long a tick of the processor's counter is, in 2^-32 ns, if
 /// times are to be taken from it.
 const TICK: &CStr = c"UNGIL_TICK";
-/// A longer session directory is not used.
-const LONGEST_PATH: usize = 240;
 
-/// A session directory, and who is to use it.
+/// A session directory, and who is to use it. In one piece: it may be kept in a signal handler.
+#[derive(Clone, Copy)]
 pub struct Session {
-    directory: CString,
+    directory: [u8; LONGEST_SESSION],
+    directory_bytes: usize,
     /// Whether child processes are recorded too.
     pub follow_children: bool,
     /// How long a tick of the processor's counter is, if times are to be taken from it.
@@ -28,21 +29,29 @@ pub struct Session {
 }
 
 impl Session {
-    /// The session named in the environment, if any. Only for the constructor: it allocates.
+    /// The session named in the environment, if any. Only for the constructor.
     pub fn from_environment() -> Option<Self> {
-        let directory = variable(SESSION).filter(|path| path.count_bytes() <= LONGEST_PATH)?;
         let tick = variable(TICK).and_then(|text| text.to_str().ok()?.parse().ok());
-        Some(Self {
-            directory: directory.to_owned(),
-            follow_children: !leaves_children_alone(),
-            tick: tick.map(Tick::from_fraction),
-        })
+        let tick = tick.map(Tick::from_fraction);
+        Self::new(variable(SESSION)?.to_bytes(), !leaves_children_alone(), tick)
+    }
+
+    /// The session that a running process is asked to join.
+    pub fn requested(request: &Request) -> Option<Self> {
+        Self::new(request.session()?, request.follows_children(), request.tick())
+    }
+
+    /// `None` if the path is too long.
+    fn new(path: &[u8], follow_children: bool, tick: Option<Tick>) -> Option<Self> {
+        let mut directory = [0; LONGEST_SESSION];
+        directory.get_mut(..path.len())?.copy_from_slice(path);
+        Some(Self { directory, directory_bytes: path.len(), follow_children, tick })
     }
 
     /// Opens `<session>/<pid>-<number>` without allocating: this runs in children after fork.
     pub fn open_table(&self, pid: u32, number: u32, flags: c_int) -> Option<c_int> {
-        let mut path = [0u8; LONGEST_PATH + 32];
-        let directory = self.directory.to_bytes();
+        let mut path = [0u8; LONGEST_SESSION + 32];
+        let directory = &self.directory[..self.directory_bytes];
         path[..directory.len()].copy_from_slice(directory);
         let mut length = directory.len();
         for (separator, value) in [(b'/', pid), (b'-', number)] {

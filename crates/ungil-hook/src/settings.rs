@@ -42,16 +42,43 @@ pub fn from_environment() -> Option<Settings> {
     Some(Settings { policy, quantum_ns })
 }
 
+/// Whether there is a page, or was to be one.
+static STARTED: AtomicBool = AtomicBool::new(false);
+
 /// Obeys `settings`, and a page that others can write to. So do children after fork,
 /// unless they are to be left alone.
 pub fn start(settings: Settings, leave_children: bool) {
-    static STARTED: AtomicBool = AtomicBool::new(false);
     if STARTED.swap(true, Relaxed) {
         return; // Another interpreter, after the first was unloaded.
     }
     LEAVE_CHILDREN.store(leave_children, Relaxed);
     OWN.set_settings(settings);
     share();
+}
+
+/// Obeys nobody any more: the GIL is CPython's, and there is no page. No thread waits in a line.
+pub fn stop() {
+    if !STARTED.swap(false, Relaxed) {
+        return;
+    }
+    OWN.set_settings(Policy::Stock.into());
+    let page = PAGE.swap((&raw const OWN).cast_mut(), Acquire);
+    if std::ptr::eq(page, &raw const OWN) {
+        return;
+    }
+    // SAFETY: `path` is NUL-terminated.
+    unsafe { libc::unlink(path(CONTROL_PREFIX).as_ptr().cast()) };
+    // A thread may be looking at it just now: it keeps its address, and says what `OWN` says.
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+    // SAFETY: it replaces a mapping of ours, of which every content is valid, zeroes as well.
+    unsafe { libc::mmap(page.cast(), CONTROL_BYTES, libc::PROT_READ, flags, -1, 0) };
+}
+
+/// The page in force.
+#[inline]
+pub fn page() -> &'static Control {
+    // SAFETY: `OWN`, or a mapping that is never unmapped but in the child of a fork.
+    unsafe { &*PAGE.load(Acquire) }
 }
 
 /// What is in force.
@@ -66,11 +93,6 @@ pub fn in_force() -> Settings {
 /// Changes what is in force.
 pub fn change(settings: Settings) {
     page().set_settings(settings);
-}
-
-fn page() -> &'static Control {
-    // SAFETY: `OWN`, or a mapping that is never unmapped.
-    unsafe { &*PAGE.load(Acquire) }
 }
 
 /// In a child after fork: until it needs it, it has no page of its own.

@@ -1,18 +1,19 @@
-//! The table of this process: made, filled in, and given up in the child of a fork.
+//! The table of this process: made, filled in, given up in the child of a fork, and left when a
+//! running process is recorded no longer.
 
 use crate::session::Session;
 use crate::system::{current_pid, keeping_errno, last_errno, may_grow_to};
 use crate::{clock, free_threaded, gil};
 use libc::{c_int, c_void};
-use std::ffi::{CStr, CString};
+use std::cell::UnsafeCell;
+use std::ffi::CStr;
 use std::ptr::null_mut;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32};
 use ungil_core::schedule::{Policy, Settings};
 use ungil_core::table::{
-    ABI, Header, MAGIC, SLOTS_OFFSET, Slot, SlotState, Status, TABLE_BYTES, Table, store_bytes,
-    store_text,
+    ABI, Header, MAGIC, Recording, SLOTS_OFFSET, Slot, SlotState, Status, TABLE_BYTES, Table,
+    store_bytes, store_text,
 };
 
 /// Start of the table, or null.
@@ -23,34 +24,84 @@ const NOTHING: u8 = 0;
 const FORKED: u8 = 1;
 const REGISTERING: u8 = 2;
 
-/// What this process was asked to join, for its children to join too. Read in hooked calls, which
-/// `OnceLock::get` allows: it is a load.
-static JOINED: OnceLock<Joined> = OnceLock::new();
+/// How many tables this process has had: what a thread knows of one says nothing of the next.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// What this process has joined, for its children to join too, or null.
+static JOINED: AtomicPtr<Joined> = AtomicPtr::new(null_mut());
+/// Where that is kept, in turn: a thread may still read the one before.
+static PLACES: [Place; 2] = [const { Place(UnsafeCell::new(None)) }; 2];
+/// The table that was left last. Its addresses stay ours until the next one is left.
+static LEFT: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+
+struct Place(UnsafeCell<Option<Joined>>);
+
+// SAFETY: a place is written while `JOINED` does not point to it, and by one thread: whoever joins
+// is alone ([`crate::requests`]).
+unsafe impl Sync for Place {}
 
 struct Joined {
-    session: &'static Session,
+    session: Session,
     /// A copy: the interpreter's own text may be unloaded with it.
-    python: CString,
+    python: [u8; 128],
     status: Status,
 }
 
-/// Joins `session`: creates the table of this process, and of every child it forks.
-///
-/// It allocates, and is called once: not in a hooked call.
-pub fn record(session: &'static Session, python: &CStr, status: Status) {
-    if JOINED.set(Joined { session, python: python.to_owned(), status }).is_ok() {
-        if let Some(tick) = session.tick {
-            clock::use_counter(tick);
-        }
-        register();
+/// Joins `session`: creates the table of this process, and of every child it forks, and says whether
+/// it has one. The one that it had is left. For one thread at a time.
+pub fn join(session: Session, python: &CStr, status: Status) -> bool {
+    static TURN: AtomicU32 = AtomicU32::new(0);
+    leave();
+    let mut text = [0; 128];
+    let python = python.to_bytes();
+    let length = python.len().min(text.len());
+    text[..length].copy_from_slice(&python[..length]);
+    let place = PLACES[TURN.fetch_add(1, Relaxed) as usize % PLACES.len()].0.get();
+    let joined = Joined { session, python: text, status };
+    // SAFETY: `JOINED` does not point here, and no other thread joins meanwhile.
+    let kept = unsafe { (*place).insert(joined) };
+    JOINED.store(kept, Release);
+    clock::choose(session.tick);
+    register()
+}
+
+/// The session that this process has joined, if it has.
+fn joined() -> Option<&'static Joined> {
+    // SAFETY: null, or a place that is not written while `JOINED` points to it, nor before the next
+    // two joins, which are further apart than anybody looks at it here.
+    unsafe { JOINED.load(Acquire).as_ref() }
+}
+
+/// Leaves the recording, if there is one. Children after fork join none, and nothing is counted.
+pub fn leave() {
+    STATE.store(NOTHING, Release);
+    JOINED.store(null_mut(), Release);
+    let start = TABLE.swap(null_mut(), AcqRel);
+    if start.is_null() {
+        return;
     }
+    // SAFETY: it was published, so it is mapped.
+    let header = unsafe { Table::at(start) }.header();
+    header.ended_ticks.store(clock::now_ticks(), Relaxed);
+    header.recording.store(Recording::No as u32, Release);
+    let before = LEFT.swap(start, AcqRel);
+    if !before.is_null() {
+        // SAFETY: it was left before another one was even made. Whoever wrote to it then, in a call
+        // that takes or releases a GIL, has let others take it many times since.
+        unsafe { libc::munmap(before.cast(), TABLE_BYTES) };
+    }
+    // A thread may be writing to it just now: it keeps its addresses, and loses its memory.
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: it replaces a mapping of ours, of which every content is valid, zeroes as well.
+    unsafe { libc::mmap(start.cast(), TABLE_BYTES, access, flags, -1, 0) };
 }
 
 /// Keeps the same table in anonymous memory, for this process's own counters. `false` without
 /// memory. A child after fork has to ask again.
 pub fn count_only(python: &CStr) -> bool {
     let Some(start) = map(-1, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) else { return false };
-    publish(start, python, Status::Hooked, false);
+    publish(start, python.to_bytes(), Status::Hooked, Recording::No);
     true
 }
 
@@ -58,14 +109,28 @@ pub fn count_only(python: &CStr) -> bool {
 #[inline]
 pub fn own() -> Option<Table<'static>> {
     let start = TABLE.load(Acquire);
-    // SAFETY: a published table stays mapped until a fork's child drops it, when no thread but
-    // the calling one exists there, and that one forgets it.
+    // SAFETY: the addresses of a published table stay mapped until a fork's child drops it, when no
+    // thread but the calling one exists there, and that one forgets it; or until it and the one
+    // after it have been left.
     (!start.is_null()).then(|| unsafe { Table::at(start) })
+}
+
+/// Whether the recorder that reads it asks this process to leave.
+#[inline]
+pub fn is_to_be_left() -> bool {
+    let to_be_left = Recording::ToBeLeft as u32;
+    own().is_some_and(|table| table.header().recording.load(Relaxed) == to_be_left)
 }
 
 /// Start of the table, or null.
 pub fn address() -> *const u8 {
     TABLE.load(Acquire)
+}
+
+/// Which table it is, counted from 1; 0 before the first.
+#[inline]
+pub fn generation() -> u32 {
+    GENERATION.load(Relaxed)
 }
 
 /// Whether this process has a table, or is about to get one.
@@ -99,7 +164,7 @@ pub fn commit(address: *const u8, bytes: usize) -> bool {
 /// Before Linux 5.14: allocates the part of the file itself.
 #[cold]
 fn allocate(start: usize, end: usize) -> bool {
-    let Some(joined) = JOINED.get() else {
+    let Some(joined) = joined() else {
         return true; // Anonymous memory needs no promise.
     };
     let number = FILE_NUMBER.load(Relaxed);
@@ -137,7 +202,7 @@ pub fn saw_deadline(ns: u64) {
 /// A thread has ended: its slot goes to the recorder, or its counters to the sum.
 pub fn slot_ended(slot: &Slot) {
     let Some(table) = own() else { return };
-    if table.header().recording.load(Relaxed) != 0 {
+    if table.header().recording.load(Relaxed) != Recording::No as u32 {
         slot.end();
         return;
     }
@@ -177,16 +242,17 @@ pub fn leave_to_parent() {
 
 /// From now on the child of a fork makes a table of its own, if children are recorded.
 pub fn begin_anew() {
-    let follow = JOINED.get().is_some_and(|joined| joined.session.follow_children);
+    let follow = joined().is_some_and(|joined| joined.session.follow_children);
     STATE.store(if follow { FORKED } else { NOTHING }, Release);
 }
 
 /// How many images this process id has had, this one included, less one.
 static FILE_NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// Creates this process's table in the session directory. Without one nothing is recorded.
-fn register() {
-    let Some(Joined { session, python, status }) = JOINED.get() else { return };
+/// Creates this process's table in the session directory, and says whether it could. Without one
+/// nothing is recorded.
+fn register() -> bool {
+    let Some(Joined { session, python, status }) = joined() else { return false };
     let pid = current_pid();
     let create =
         |number| session.open_table(pid, number, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL);
@@ -196,7 +262,7 @@ fn register() {
         match create(number) {
             Some(file) => break file,
             None if last_errno() == libc::EEXIST => number += 1,
-            None => return,
+            None => return false,
         }
     };
     FILE_NUMBER.store(number, Relaxed);
@@ -207,10 +273,11 @@ fn register() {
         && unsafe { libc::fallocate(file, 0, 0, offset_of(SLOTS_OFFSET)) } == 0
         && let Some(start) = map(file, libc::MAP_SHARED)
     {
-        publish(start, python, *status, true);
+        publish(start, python, *status, Recording::Yes);
     }
     // SAFETY: the mapping keeps the file; the program must not find a descriptor it never opened.
     unsafe { libc::close(file) };
+    !address().is_null()
 }
 
 /// An offset in a table, as the system calls want it.
@@ -239,7 +306,7 @@ fn map(file: c_int, kind: c_int) -> Option<*mut u8> {
 }
 
 /// Fills in the header of a fresh table and makes it this process's.
-fn publish(start: *mut u8, python: &CStr, status: Status, recording: bool) {
+fn publish(start: *mut u8, python: &[u8], status: Status, recording: Recording) {
     // SAFETY: `map` made the mapping, page-aligned, of TABLE_BYTES, full of zeroes.
     let table = unsafe { Table::at(start) };
     let header = table.header();
@@ -248,15 +315,16 @@ fn publish(start: *mut u8, python: &CStr, status: Status, recording: bool) {
     // SAFETY: getppid has no preconditions.
     header.parent_pid.store(unsafe { libc::getppid() }.cast_unsigned(), Relaxed);
     header.status.store(status as u32, Relaxed);
-    header.recording.store(u32::from(recording), Relaxed);
+    header.recording.store(recording as u32, Relaxed);
     header.clock.store(clock::clock() as u32, Relaxed);
     header.set_tick(clock::tick());
     header.started_ticks.store(clock::now_ticks(), Relaxed);
-    store_text(&header.python, python.to_bytes());
+    store_text(&header.python, python);
     store_command(header);
     gil::tell(header);
     free_threaded::tell(header);
     header.magic.store(MAGIC, Release);
+    GENERATION.fetch_add(1, Relaxed);
     TABLE.store(start, Release);
 }
 

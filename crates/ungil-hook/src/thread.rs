@@ -8,19 +8,26 @@ use crate::table;
 use libc::{c_void, pthread_key_t};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use ungil_core::table::{Slot, Table, store_text};
+use ungil_core::table::{Recording, Slot, Table, store_text};
 use ungil_core::tick::Tick;
 use ungil_core::{Entry, Kind};
 
-/// No slot was tried for yet.
-const UNKNOWN: u32 = 0;
-/// There was no slot for this thread.
-const UNRECORDED: u32 = u32::MAX;
+/// Where a thread writes.
+#[derive(Clone, Copy)]
+struct Place {
+    /// [`table::generation`] of the table, 0 for none.
+    generation: u32,
+    /// Index of the thread's slot, or [`NO_SLOT`].
+    slot: u32,
+}
+
+/// There was none left for this thread.
+const NO_SLOT: u32 = u32::MAX;
+const NOWHERE: Place = Place { generation: 0, slot: NO_SLOT };
 
 thread_local! {
-    /// Index of this thread's slot plus one, or [`UNKNOWN`] or [`UNRECORDED`].
     /// Constant and without a destructor, so that access neither allocates nor registers.
-    static SLOT: Cell<u32> = const { Cell::new(UNKNOWN) };
+    static PLACE: Cell<Place> = const { Cell::new(NOWHERE) };
     static TOKEN: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -39,23 +46,27 @@ pub struct Thread {
 /// The calling thread, which gets a slot if it has none yet. `None` if nothing is recorded here.
 #[inline]
 pub fn current() -> Option<Thread> {
-    match SLOT.get() {
-        UNRECORDED => None,
-        UNKNOWN if !table::is_recorded() => None,
-        UNKNOWN => keeping_errno(claim),
-        known => {
-            let table = table::own()?;
-            let index = (known - 1) as usize;
-            Some(Thread { index, slot: &table.slots()[index], table })
-        }
+    if PLACE.get().generation != table::generation() {
+        return if table::is_recorded() { keeping_errno(claim) } else { None };
     }
+    known()
+}
+
+/// The calling thread, if it has a slot.
+#[inline]
+fn known() -> Option<Thread> {
+    let place = PLACE.get();
+    let index = place.slot as usize;
+    let table = table::own().filter(|_| place.generation == table::generation())?;
+    Some(Thread { index, slot: table.slots().get(index)?, table })
 }
 
 #[cold]
 fn claim() -> Option<Thread> {
     let table = table::own_or_register()?;
+    let generation = table::generation();
     let Some(index) = table.claim(table::commit) else {
-        SLOT.set(UNRECORDED);
+        PLACE.set(Place { generation, slot: NO_SLOT });
         table.header().unrecorded_threads.fetch_add(1, Relaxed);
         return None;
     };
@@ -68,13 +79,13 @@ fn claim() -> Option<Thread> {
     slot.ident.store(ident, Relaxed);
     slot.started_ticks.store(clock::now_ticks(), Relaxed);
     store_comm(slot);
-    let mark = u32::try_from(index + 1).unwrap_or(UNRECORDED);
-    SLOT.set(mark);
+    PLACE.set(Place { generation, slot: u32::try_from(index).unwrap_or(NO_SLOT) });
     ran::forget();
     let key = END_KEY.load(Relaxed);
     if key != 0 {
+        // Any value but null: only then is this library told of the thread's end.
         // SAFETY: the key was created in `prepare`; the value is never dereferenced.
-        unsafe { libc::pthread_setspecific(key - 1, mark as usize as *const c_void) };
+        unsafe { libc::pthread_setspecific(key - 1, (index + 1) as *const c_void) };
     }
     slot.publish();
     Some(Thread { index, slot, table })
@@ -92,18 +103,18 @@ pub fn prepare() {
 /// Runs in a thread that ends. Later destructors of the same thread may still use the GIL; they
 /// are given a new slot.
 unsafe extern "C" fn on_end(_: *mut c_void) {
-    if let Some(thread) = current() {
+    if let Some(thread) = known() {
         thread.count(ran::usage());
         store_comm(thread.slot);
         thread.slot.ended_ticks.store(clock::now_ticks(), Relaxed);
         table::slot_ended(thread.slot);
     }
-    SLOT.set(UNKNOWN);
+    PLACE.set(NOWHERE);
 }
 
 /// The only thread that a fork leaves in the child has no slot there yet.
 pub fn after_fork() {
-    SLOT.set(UNKNOWN);
+    PLACE.set(NOWHERE);
 }
 
 fn store_comm(slot: &Slot) {
@@ -191,7 +202,12 @@ impl Thread {
     #[inline]
     pub fn released(&self, gil: &'static Gil, now: u64, forced: bool) {
         let counters = &self.slot.counters;
-        let since = self.slot.holding_since_ticks.load(Relaxed);
+        let mut since = self.slot.holding_since_ticks.load(Relaxed);
+        if since == 0 && gil.is_new_in(table::generation()) {
+            // The first that is seen of this GIL: the thread has had it since before the table.
+            since = self.table.header().started_ticks.load(Relaxed);
+            self.acquired_before(gil, since);
+        }
         if since != 0 {
             self.slot.holding_since_ticks.store(0, Relaxed);
             let length_ns = self.ns_since(since, now);
@@ -222,7 +238,7 @@ impl Thread {
     /// Whether a recorder reads the rings.
     #[inline]
     fn is_recorded(&self) -> bool {
-        self.table.header().recording.load(Relaxed) != 0
+        self.table.header().recording.load(Relaxed) == Recording::Yes as u32
     }
 
     /// How long a tick is.
@@ -244,6 +260,7 @@ impl Thread {
         if !self.is_recorded() {
             return;
         }
+        gil.begin_in(table::generation());
         let last = gil.seq.load(Relaxed);
         let seq = if kind.changes_holder() { last.wrapping_add(1) } else { last };
         let entry = Entry { at_ticks, kind, gil: gil.number, seq };

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use ungil_core::HOOK_FILE;
+use ungil_core::request::{Answer, Request};
 use ungil_core::schedule::{Level, Policy, Settings};
 use ungil_core::table::{ABI, Slot, Status, Table};
 
@@ -18,6 +19,7 @@ use crate::loader;
 /// The functions that the hook library exports to this module.
 pub struct Hook {
     install: extern "C" fn() -> c_int,
+    request: unsafe extern "C" fn(*const Request) -> c_int,
     table: extern "C" fn() -> *const u8,
     slot: extern "C" fn() -> c_int,
     now: extern "C" fn() -> u64,
@@ -50,6 +52,7 @@ impl Hook {
         }
         Ok(Self {
             install: function!(c"ungil_install_v1")?,
+            request: function!(c"ungil_request_v1")?,
             table: function!(c"ungil_table_v1")?,
             slot: function!(c"ungil_slot_v1")?,
             now: function!(c"ungil_now_v1")?,
@@ -58,6 +61,17 @@ impl Hook {
             level: function!(c"ungil_level_v1")?,
             set_level: function!(c"ungil_set_level_v1")?,
         })
+    }
+
+    /// Has this process do what `request` says.
+    pub fn request(&self, request: &Request) -> Result<(), String> {
+        // SAFETY: it is valid for reading.
+        let answer = unsafe { (self.request)(request) };
+        match Answer::from_number(answer) {
+            Some(Answer::Done) => Ok(()),
+            Some(answer) => Err(answer.to_string()),
+            None => Err("the hook library is of another version".into()),
+        }
     }
 
     /// Hooks the interpreter of this process, if it is not hooked yet. The calling thread must

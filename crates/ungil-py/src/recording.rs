@@ -65,6 +65,14 @@ impl Recorder {
         Ok(self.recorder.start(executable)?)
     }
 
+    /// This very process joins, and is recorded from now on.
+    fn join(&mut self) -> PyResult<()> {
+        let request = self.recorder.request()?;
+        let hook = hook::Hook::get().map_err(PyRuntimeError::new_err)?;
+        hook.request(&request).map_err(PyRuntimeError::new_err)?;
+        Ok(self.recorder.start(std::env::current_exe()?)?)
+    }
+
     fn status(&self) -> PyResult<String> {
         serde_json::to_string(&self.recorder.status())
             .map_err(|error| PyRuntimeError::new_err(error.to_string()))

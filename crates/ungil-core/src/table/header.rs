@@ -21,8 +21,7 @@ pub struct Header {
     pub parent_pid: AtomicU32,
     /// A [`super::Status`] as a number.
     pub status: AtomicU32,
-    /// 1 while a recorder reads the rings; the recorder clears it when it stops, and the hook
-    /// then only counts. Starts as 0 when nobody records.
+    /// A [`super::Recording`] as a number.
     pub recording: AtomicU32,
     /// When the table was created.
     pub started_ticks: AtomicU64,

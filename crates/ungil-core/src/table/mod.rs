@@ -19,7 +19,7 @@ mod text;
 pub use counters::Counters;
 pub use header::{GILS, Header};
 pub use slot::{Slot, SlotState};
-pub use status::{GilState, Status};
+pub use status::{GilState, Recording, Status};
 pub use text::{load_bytes, load_text, store_bytes, store_text};
 
 use crate::atomic::{AtomicU64, Ordering};

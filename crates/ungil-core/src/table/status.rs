@@ -30,6 +30,19 @@ impl Status {
     }
 }
 
+/// Whether a recorder reads the rings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Recording {
+    /// Nobody does, or nobody does any more: the hook only counts.
+    No = 0,
+    /// One does.
+    Yes = 1,
+    /// One did, and asks the process to leave: to forget this table, and if nothing else needs the
+    /// hook, to make its calls as if it had never been there. Then this becomes [`Self::No`].
+    ToBeLeft = 2,
+}
+
 /// Whether the main interpreter has a GIL, which in a free-threaded build is known at run time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]

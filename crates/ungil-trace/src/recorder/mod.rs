@@ -39,6 +39,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{Builder, JoinHandle};
 use times::Times;
+use ungil_core::request::Request;
 
 /// What to record, and where to.
 #[derive(Clone, Debug)]
@@ -87,6 +88,8 @@ pub struct Recorder {
     shared: Arc<Shared>,
     /// What the counter and the clock said before anything was recorded, if the counter is used.
     beginning: Option<Reading>,
+    /// Whether processes join while they run.
+    is_joined: bool,
     state: State,
 }
 
@@ -104,6 +107,7 @@ impl Recorder {
         Ok(Self {
             session: Arc::new(Session::create()?),
             beginning: if options.counter { clock::read_both() } else { None },
+            is_joined: false,
             options,
             shared: Arc::default(),
             state: State::Prepared(Box::new(writer)),
@@ -118,6 +122,15 @@ impl Recorder {
         session.environment(&options.hook, preload, options.follow_children, tick)
     }
 
+    /// What a process that runs is asked, so that it joins. Those that join are asked to leave at the
+    /// end. Before the start of the recording.
+    pub fn request(&mut self) -> io::Result<Request> {
+        self.is_joined = true;
+        let Self { options, session, .. } = self;
+        let tick = self.beginning.and_then(times::tick_since);
+        session.request(options.follow_children, tick)
+    }
+
     /// Begins to record; `executable` is the program that is about to be started. A second call
     /// does nothing. Fails if the system refuses a thread; then there is no recording.
     pub fn start(&mut self, executable: PathBuf) -> io::Result<()> {
@@ -126,6 +139,7 @@ impl Recorder {
                 let work = Recording::new(
                     *writer,
                     executable,
+                    self.is_joined,
                     self.options.blame_after_ns,
                     Times::new(self.beginning),
                     self.session.clone(),

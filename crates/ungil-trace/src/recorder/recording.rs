@@ -32,6 +32,9 @@ const FLUSH_NS: u64 = 250_000_000;
 /// How long processes that end right after the program are waited for (multiprocessing's resource
 /// tracker does).
 const GRACE: Duration = Duration::from_millis(100);
+/// How long processes that joined while they ran are waited for to leave. One does at its next
+/// release of a GIL.
+const LEAVE: Duration = Duration::from_millis(100);
 /// Kernel counters are read with every flush, of this many threads a process at most.
 const OUTSIDE_THREADS: usize = 64;
 
@@ -53,6 +56,8 @@ pub struct Recording {
     session: Arc<Session>,
     shared: Arc<Shared>,
     executable: PathBuf,
+    /// Whether the processes joined while they ran, and are to leave at the end.
+    is_joined: bool,
     sink: Sink,
     watch: Watch,
     /// Holds longer than this are followed.
@@ -72,6 +77,7 @@ impl Recording {
     pub fn new(
         writer: Writer,
         executable: PathBuf,
+        is_joined: bool,
         blame_after_ns: u64,
         times: Times,
         session: Arc<Session>,
@@ -81,6 +87,7 @@ impl Recording {
             session,
             shared,
             executable,
+            is_joined,
             sink: Sink::new(writer, blame_after_ns),
             watch: Watch::new(blame_after_ns),
             // Early enough that little of a hold that gets a row of its own is missed.
@@ -102,13 +109,35 @@ impl Recording {
             let pause = self.work();
             thread::park_timeout(pause);
         }
-        let end = Instant::now() + GRACE;
         self.discovered_ns = 0;
         self.work();
+        let staying = if self.is_joined { self.part() } else { self.await_ends() };
+        let outcome = self.finish();
+        Outcome { staying, ..outcome }
+    }
+
+    /// Goes on for a moment if processes are about to end.
+    fn await_ends(&mut self) -> Vec<u32> {
+        let end = Instant::now() + GRACE;
         while !self.processes.is_empty() && Instant::now() < end {
             thread::park_timeout(self.work());
         }
-        self.finish()
+        Vec::new()
+    }
+
+    /// Asks every process to leave, and returns those that have not, the recorder's own excepted.
+    fn part(&mut self) -> Vec<u32> {
+        let end = Instant::now() + LEAVE;
+        self.processes.iter().for_each(Traced::ask_to_leave);
+        loop {
+            let others = self.processes.iter().filter(|it| it.pid != std::process::id());
+            let staying: Vec<u32> =
+                others.filter(|it| !it.has_left() && !it.is_gone()).map(|it| it.pid).collect();
+            if staying.is_empty() || Instant::now() >= end {
+                return staying;
+            }
+            thread::park_timeout(WATCH_PERIOD);
+        }
     }
 
     /// Does all that is to be done at this moment and says how long to pause after it.
@@ -196,7 +225,7 @@ impl Recording {
         let processes = std::mem::take(&mut self.processes);
         // One that is gone may still be here, if there was too much left to read.
         let running = processes.iter().filter(|traced| !traced.is_gone()).count();
-        if running > 0 {
+        if running > 0 && !self.is_joined {
             let text = format!(
                 "{running} of the processes it started outlived the program; \
                  they were recorded until it ended"

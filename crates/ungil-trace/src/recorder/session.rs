@@ -12,6 +12,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use ungil_control::preload;
+use ungil_core::request::Request;
 use ungil_core::tick::Tick;
 
 /// Free space below which a place is not used: a container's default is 64 MiB.
@@ -112,6 +113,15 @@ impl Session {
 }
 
 impl Session {
+    /// What makes a process join that runs, in the root of which this directory has the same path.
+    pub fn request(&self, follow_children: bool, tick: Option<Tick>) -> io::Result<Request> {
+        let path = self.directory.as_os_str().as_bytes();
+        Request::join(path, follow_children, tick).ok_or_else(|| {
+            let what = format!("the path {} is too long for a session", self.directory.display());
+            io::Error::new(io::ErrorKind::InvalidInput, what)
+        })
+    }
+
     /// Removes the directory. Nothing depends on it: processes that still run keep their mappings.
     pub fn remove(&self) {
         let _ = fs::remove_dir_all(&self.directory);

@@ -13,6 +13,8 @@ pub struct Outcome {
     pub report: Report,
     /// Why the trace file is not whole, or not under its name, if so.
     pub file_error: Option<Incomplete>,
+    /// Processes that joined while they ran, were asked to leave, and have had no occasion yet.
+    pub staying: Vec<u32>,
 }
 
 /// Where records go: into the analysis, and from there with the culprit into the file.
@@ -64,6 +66,7 @@ impl Sink {
         if let Some(writer) = self.writer.take() {
             self.file_error = writer.finish().err();
         }
-        Outcome { report: self.analysis.report(), file_error: self.file_error }
+        let report = self.analysis.report();
+        Outcome { report, file_error: self.file_error, staying: Vec::new() }
     }
 }

@@ -15,7 +15,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use ungil_core::atomic::Ordering::{Acquire, Relaxed};
 use ungil_core::table::{
-    ABI, Header, MAGIC, RING_EVENTS, SlotState, Status, load_bytes, load_text,
+    ABI, Header, MAGIC, RING_EVENTS, Recording, SlotState, Status, load_bytes, load_text,
 };
 use ungil_core::tick::{Clock, Tick};
 
@@ -146,10 +146,23 @@ impl Traced {
         unsafe { libc::poll(&raw mut poll, 1, 0) == 1 }
     }
 
+    /// Asks the process to leave the recording, and the hook, if nothing else needs it.
+    pub fn ask_to_leave(&self) {
+        self.file.table().header().recording.store(Recording::ToBeLeft as u32, Relaxed);
+    }
+
+    /// Whether it has left.
+    pub fn has_left(&self) -> bool {
+        self.file.table().header().recording.load(Acquire) == Recording::No as u32
+    }
+
     /// Reads the last events and ends every thread, and the process, now, or earlier if the
     /// process said so, but after the last event. Its hook only counts from then on.
     pub fn finish(mut self, times: &mut Times, next: &mut ThreadId, mut give: impl FnMut(Record)) {
-        self.file.table().header().recording.store(0, Relaxed);
+        let recording = &self.file.table().header().recording;
+        // One that was asked to leave, and has had no occasion yet, still does.
+        let (yes, no) = (Recording::Yes as u32, Recording::No as u32);
+        let _ = recording.compare_exchange(yes, no, Relaxed, Relaxed);
         self.round(times, next, &mut give);
         self.round(times, next, &mut give);
         let clock = self.clock;
