@@ -22,13 +22,14 @@ PROJECT = Path(__file__).resolve().parent.parent
 # Each crate, and those of ours that it may use: the hook and the tracer share events and know
 # nothing of each other, and the heap knows nothing of the GIL.
 CRATES: dict[str, set[str]] = {
+    "ungil-attach": {"ungil-core"},
     "ungil-control": {"ungil-core"},
     "ungil-core": set(),
     "ungil-fanout": set(),
     "ungil-heap": set(),
     "ungil-hook": {"ungil-core"},
     "ungil-trace": {"ungil-control", "ungil-core"},
-    "ungil-py": {"ungil-control", "ungil-core", "ungil-fanout", "ungil-heap", "ungil-trace"},
+    "ungil-py": {"ungil-attach", "ungil-control", "ungil-core", "ungil-fanout", "ungil-heap", "ungil-trace"},
 }
 # The crates whose `lib.rs` declares modules in the order of their dependencies.
 ORDERED = ["ungil-core", "ungil-heap", "ungil-trace"]

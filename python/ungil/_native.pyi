@@ -191,6 +191,12 @@ class Recorder:
         Raises RuntimeError with a sentence if its GIL cannot be recorded, OSError as `start()`.
         """
 
+    def attach(self, pid: int) -> None:
+        """Record process `pid`, which runs, until `stop()`, and the children that it forks.
+
+        In the place of `environment()` and `start()`. See `attach_policy` for how, and for errors.
+        """
+
     def status(self) -> str:
         """How far it is, as JSON: `{"events": n, "processes": n, "threads": n}`."""
 
@@ -204,6 +210,21 @@ class Recorder:
     @property
     def incomplete(self) -> tuple[str, str] | None:
         """After `stop()`, if the trace lacks its end or its name: why, and where it is."""
+
+def attach_policy(pid: int, policy: str, quantum_ns: int | None = None) -> None:
+    """Have process `pid`, which runs under no policy, follow one; None is the policy's own quantum.
+
+    A thread of it is borrowed for some milliseconds, by ptrace, and loads the hook.
+    Raises ProcessLookupError if there is no such process; RuntimeError with a sentence about the
+    process if it may not be traced, has no GIL that can be scheduled, or is at no safe place for
+    five seconds.
+    """
+
+def detach_policy(pid: int) -> None:
+    """Have process `pid` follow no policy, and call the C library as if it had never had one.
+
+    Raises as `attach_policy`.
+    """
 
 def remove_dead_sessions() -> list[tuple[str, int]]:
     """Remove what recorders that were killed have left in shared memory and temporary folders.

@@ -28,6 +28,42 @@ pub struct Request {
     session: [u8; LONGEST_SESSION],
 }
 
+/// A request and the place for its answer, in the memory of the process that is asked.
+#[repr(C, align(8))]
+#[derive(Clone, Copy, Debug)]
+pub struct Asking(pub [u8; ASKING_BYTES]);
+
+/// A request, and an answer as a number.
+pub const ASKING_BYTES: usize = size_of::<Request>() + 8;
+
+impl Asking {
+    /// Not answered.
+    pub fn new(request: &Request) -> Self {
+        let mut bytes = [0; ASKING_BYTES];
+        let mut rest = bytes.as_mut_slice();
+        let mut put = |part: &[u8]| {
+            let (here, after) = std::mem::take(&mut rest).split_at_mut(part.len());
+            here.copy_from_slice(part);
+            rest = after;
+        };
+        put(&request.deed.to_ne_bytes());
+        put(&request.policy.to_ne_bytes());
+        put(&request.quantum_ns.to_ne_bytes());
+        put(&request.tick.to_ne_bytes());
+        put(&request.follow_children.to_ne_bytes());
+        put(&request.session_bytes.to_ne_bytes());
+        put(&request.session);
+        put(&(-1i32).to_ne_bytes());
+        Self(bytes)
+    }
+
+    /// The answer, if there is one.
+    pub fn answer(&self) -> Option<Answer> {
+        let [a, b, c, d] = *self.0[size_of::<Request>()..].first_chunk()?;
+        Answer::from_number(i32::from_ne_bytes([a, b, c, d]))
+    }
+}
+
 /// What there is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -189,6 +225,16 @@ mod tests {
         let schedule = Request::schedule(settings);
         assert_eq!((schedule.deed(), schedule.settings()), (Some(Deed::Schedule), Some(settings)));
         assert!(schedule.session().is_none() && schedule.tick().is_none());
+    }
+
+    #[test]
+    fn a_request_is_in_memory_what_it_was_written_as() {
+        let request = Request::join(b"/session", true, None).unwrap();
+        let asking = Asking::new(&request);
+        // SAFETY: it begins with as many bytes as a request has, and is aligned for it.
+        let read = unsafe { (&raw const asking).cast::<Request>().read() };
+        assert_eq!(read, request);
+        assert_eq!(asking.answer(), None);
     }
 
     #[test]

@@ -156,7 +156,8 @@ impl Image {
         }
         let read_only = part(libc::PT_GNU_RELRO).map_or(0..0, |header| {
             // The linker protects whole pages only: the last one may hold writable data too.
-            redirection::page_of(at(header))..redirection::page_of(at(header).wrapping_add(header.p_memsz as usize))
+            redirection::page_of(at(header))
+                ..redirection::page_of(at(header).wrapping_add(header.p_memsz as usize))
         });
         let relocations = [(jmprel, jmprel_size), (rela, rela_size)];
         let is_usable = !symbols.entries.is_null() && !symbols.names.is_null();

@@ -42,7 +42,7 @@ mod turn;
 mod unscheduled;
 
 use std::ffi::c_int;
-use ungil_core::request::Request;
+use ungil_core::request::{Asking, Request};
 use ungil_core::schedule::{Level, Policy, Settings};
 
 #[used]
@@ -74,6 +74,21 @@ pub unsafe extern "C" fn ungil_request_v1(request: *const Request) -> c_int {
     // SAFETY: the caller's promise.
     let request = unsafe { request.read_unaligned() };
     requests::serve(&request) as c_int
+}
+
+/// The same for a thread that somebody outside has borrowed: the answer goes behind the request.
+///
+/// # Safety
+/// `asking` is valid for reading and writing an [`Asking`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ungil_attach_v1(asking: *mut Asking) {
+    // SAFETY: the caller's promise; an `Asking` begins with a request.
+    let request = unsafe { asking.cast::<Request>().read_unaligned() };
+    let answer = requests::serve(&request) as c_int;
+    // SAFETY: the caller's promise; there is room behind the request.
+    let place = unsafe { asking.cast::<Request>().add(1) };
+    // SAFETY: as above.
+    unsafe { place.cast::<c_int>().write_unaligned(answer) };
 }
 
 /// The [`ungil_core::table::Table`] of this process, or null if the hook is not installed.

@@ -2,6 +2,7 @@
 
 #![warn(clippy::multiple_unsafe_ops_per_block)]
 
+mod attaching;
 mod child;
 mod clock;
 mod fanout;
@@ -45,6 +46,8 @@ mod _native {
     use pyo3::prelude::*;
     use pyo3::types::PyTuple;
 
+    #[pymodule_export]
+    use super::attaching::{attach_policy, detach_policy};
     #[pymodule_export]
     use super::child::{Child, die_by};
     #[pymodule_export]

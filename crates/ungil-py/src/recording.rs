@@ -1,12 +1,13 @@
 //! The recorder and the reader of traces, as Python sees them.
 
-use crate::hook;
+use crate::{attaching, hook};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use ungil_core::request::Request;
 use ungil_trace::analysis::{Analysis, Part, Span};
 use ungil_trace::perfetto::{self, Ending, Incomplete, Overwrite, ReadError, Unfinished, why_cut};
 use ungil_trace::recorder::{self, CreateError, RecorderOptions};
@@ -73,6 +74,13 @@ impl Recorder {
         Ok(self.recorder.start(std::env::current_exe()?)?)
     }
 
+    /// A process that runs joins, and is recorded from now on.
+    fn attach(&mut self, py: Python<'_>, pid: u32) -> PyResult<()> {
+        let request = self.recorder.request()?;
+        attaching::ask(py, pid, &request)?;
+        Ok(self.recorder.start(format!("/proc/{pid}/exe").into())?)
+    }
+
     fn status(&self) -> PyResult<String> {
         serde_json::to_string(&self.recorder.status())
             .map_err(|error| PyRuntimeError::new_err(error.to_string()))
@@ -83,6 +91,10 @@ impl Recorder {
             .detach(|| self.recorder.stop())
             .ok_or_else(|| PyRuntimeError::new_err("the recorder is not running"))?;
         self.incomplete = outcome.file_error;
+        for pid in outcome.staying {
+            // It is idle, or gone. One that cannot be asked leaves when it uses its GIL again.
+            let _ = attaching::ask(py, pid, &Request::leave());
+        }
         to_json(&outcome.report)
     }
 

@@ -1,0 +1,198 @@
+//! A process is asked: a thread of it is borrowed, loads the hook if it must, and serves the request.
+
+use std::fs;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use ungil_core::HOOK_FILE;
+use ungil_core::request::{Answer, Asking, Request};
+
+use crate::borrowed::{Borrowed, Call};
+use crate::image::Image;
+use crate::memory::Memory;
+use crate::place::Places;
+use crate::process::{Mapping, Process};
+use crate::refusal::{Refusal, forbidden, lost, refuse_early};
+
+/// For so long a safe place is looked for.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(1);
+/// The function of the hook that serves requests.
+const SERVE: &[u8] = b"ungil_attach_v1";
+
+/// See [`crate::ask`].
+pub fn ask(pid: u32, hook: &Path, request: &Request) -> Result<Answer, Refusal> {
+    let process = Process { pid };
+    refuse_early(process)?;
+    let memory = Memory::of(process).map_err(|error| forbidden(process, error))?;
+    let loader = Loader::of(process, &memory)?;
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let places = Places::of(process, &memory, &loader.libc).map_err(lost(process))?;
+        if places.signal_return().is_none() {
+            return Err(Refusal::Foreign);
+        }
+        for thread in process.threads().map_err(lost(process))? {
+            if !places.is_promising(thread) {
+                continue;
+            }
+            let borrowed = match Borrowed::try_borrow(thread, &memory, &places) {
+                Ok(borrowed) => borrowed,
+                // It has ended meanwhile.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => None,
+                Err(error) => return Err(forbidden(process, error)),
+            };
+            if let Some(mut borrowed) = borrowed {
+                let answer = loader.serve(&mut borrowed, hook, request);
+                let given_back = borrowed.give_back();
+                let answer = answer?;
+                given_back.map_err(lost(process))?;
+                return Ok(answer);
+            }
+        }
+        if Instant::now() >= end {
+            return Err(Refusal::NoPlace(PATIENCE.as_secs()));
+        }
+        sleep(PAUSE);
+    }
+}
+
+/// What is needed to load a library into a process.
+struct Loader<'a> {
+    process: Process,
+    memory: &'a Memory,
+    libc: Mapping,
+    /// `dlopen`, or what stands for it.
+    open: u64,
+    /// `syscall`.
+    system_call: u64,
+}
+
+impl<'a> Loader<'a> {
+    fn of(process: Process, memory: &'a Memory) -> Result<Self, Refusal> {
+        let mappings = process.mappings().map_err(lost(process))?;
+        let libc = mappings.iter().find(|it| is_libc(it)).ok_or(Refusal::NoLoader)?;
+        let find = |mapping: &Mapping, name: &[u8]| -> Result<Option<u64>, Refusal> {
+            let image = Image::at(memory, mapping).map_err(lost(process))?;
+            let Some(image) = image else { return Ok(None) };
+            Ok(image.symbol(name).map_err(lost(process))?.map(|symbol| symbol.address))
+        };
+        let mut open = find(libc, b"dlopen")?;
+        // Before glibc 2.34 it is in a library of its own, which programs need not have loaded.
+        if let (None, Some(libdl)) = (open, mappings.iter().find(|it| is_libdl(it))) {
+            open = find(libdl, b"dlopen")?;
+        }
+        if open.is_none() {
+            open = find(libc, b"__libc_dlopen_mode")?;
+        }
+        let system_call = find(libc, b"syscall")?;
+        let (Some(open), Some(system_call)) = (open, system_call) else {
+            return Err(Refusal::NoLoader);
+        };
+        Ok(Self { process, memory, libc: libc.clone(), open, system_call })
+    }
+
+    /// Has the thread serve the request, and load the hook before if it must.
+    fn serve(
+        &self,
+        thread: &mut Borrowed<'_>,
+        hook: &Path,
+        request: &Request,
+    ) -> Result<Answer, Refusal> {
+        let serve = match self.function()? {
+            Some(serve) => serve,
+            None => {
+                self.load(thread, hook)?;
+                self.function()?.ok_or_else(|| {
+                    Refusal::NotLoaded("its loader refused it (is libgcc_s.so.1 missing?)".into())
+                })?
+            }
+        };
+        let mut asking = Asking::new(request);
+        self.call(thread, serve, &mut asking.0, |place| [place, 0, 0])?;
+        asking.answer().ok_or(Refusal::Silent)
+    }
+
+    /// The function of the hook in the process, if it is loaded.
+    fn function(&self) -> Result<Option<u64>, Refusal> {
+        let lost = lost(self.process);
+        let mappings = self.process.mappings().map_err(&lost)?;
+        let Some(hook) = mappings.iter().find(|it| it.is_hook()) else { return Ok(None) };
+        let image = Image::at(self.memory, hook).map_err(&lost)?;
+        let symbol = image.map(|image| image.symbol(SERVE)).transpose().map_err(&lost)?;
+        match symbol.flatten() {
+            Some(symbol) => Ok(Some(symbol.address)),
+            None => Err(Refusal::NotLoaded("it has the hook of another version of ungil".into())),
+        }
+    }
+
+    /// Has the thread load the hook: from its file, or where the process does not see that, from
+    /// memory that it is given.
+    fn load(&self, thread: &mut Borrowed<'_>, hook: &Path) -> Result<(), Refusal> {
+        if self.process.shares_files() {
+            return self.open(thread, hook.as_os_str().as_encoded_bytes());
+        }
+        let library = fs::read(hook).map_err(|error| Refusal::System("the hook", error))?;
+        let mut name = HOOK_FILE.as_bytes().to_vec();
+        name.push(0);
+        // The descriptor is not told: it is the one that is new.
+        let before = self.descriptors();
+        let create = libc::SYS_memfd_create.cast_unsigned();
+        self.call(thread, self.system_call, &mut name, |name| [create, name, 0])?;
+        let Some(file) = self.descriptors().into_iter().find(|it| !before.contains(it)) else {
+            return Err(Refusal::NotLoaded("it gets no memory for it".into()));
+        };
+        let written = fs::write(self.process.opened(file), library);
+        let loaded = match written {
+            Ok(()) => self.open(thread, format!("/proc/self/fd/{file}").as_bytes()),
+            Err(error) => Err(Refusal::NotLoaded(error.to_string())),
+        };
+        let close = libc::SYS_close.cast_unsigned();
+        self.call(thread, self.system_call, &mut [], |_| [close, file.into(), 0])?;
+        loaded
+    }
+
+    fn open(&self, thread: &mut Borrowed<'_>, path: &[u8]) -> Result<(), Refusal> {
+        let mut path = path.to_vec();
+        path.push(0);
+        let mode = (libc::RTLD_NOW | libc::RTLD_LOCAL).cast_unsigned();
+        self.call(thread, self.open, &mut path, |path| [path, mode.into(), 0])
+    }
+
+    /// Its descriptors that are the hook's.
+    fn descriptors(&self) -> Vec<u32> {
+        let entries = fs::read_dir(self.process.folder().join("fd")).into_iter().flatten();
+        let numbers = entries.filter_map(|it| it.ok()?.file_name().to_str()?.parse().ok());
+        let is_hooks = |number: &u32| {
+            fs::read_link(self.process.opened(*number))
+                .is_ok_and(|path| path.to_string_lossy().contains(HOOK_FILE))
+        };
+        numbers.filter(is_hooks).collect()
+    }
+
+    fn call(
+        &self,
+        thread: &mut Borrowed<'_>,
+        function: u64,
+        place: &mut [u8],
+        arguments: impl FnOnce(u64) -> [u64; 3],
+    ) -> Result<(), Refusal> {
+        match thread.call(function, place, arguments).map_err(lost(self.process))? {
+            Call::Returned => Ok(()),
+            Call::Crashed => Err(Refusal::NotLoaded("it would have crashed".into())),
+            Call::Unfinished => Err(Refusal::Silent),
+            Call::Gone => Err(Refusal::Gone),
+        }
+    }
+}
+
+fn is_libc(mapping: &Mapping) -> bool {
+    let name = mapping.file_name();
+    name.starts_with(b"libc.so") || name.starts_with(b"libc-2.") || name.starts_with(b"ld-musl-")
+}
+
+fn is_libdl(mapping: &Mapping) -> bool {
+    let name = mapping.file_name();
+    name.starts_with(b"libdl.so") || name.starts_with(b"libdl-2.")
+}

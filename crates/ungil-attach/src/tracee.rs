@@ -1,0 +1,163 @@
+//! One thread of another process under ptrace: stopped, looked at, changed, let go.
+
+use libc::{c_int, c_long, c_void, iovec, pid_t, user_regs_struct};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// The extended state of the processor, as `<elf.h>` calls it.
+const NT_X86_XSTATE: usize = 0x202;
+/// More than any processor has of it.
+const XSTATE_BYTES: usize = 16 << 10;
+/// `PTRACE_GETSIGMASK` of `<linux/ptrace.h>`.
+const GETSIGMASK: u32 = 0x420a;
+/// Between two looks whether a thread has stopped.
+const LOOK: Duration = Duration::from_micros(20);
+
+/// Why a thread stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It was asked to.
+    Asked,
+    /// It begins or ends a system call.
+    Call,
+    /// It is about to get this signal.
+    Signal(c_int),
+    /// It is gone.
+    Gone,
+}
+
+/// A thread that this one traces. When it is dropped it goes on.
+pub struct Tracee {
+    thread: pid_t,
+    is_stopped: bool,
+    is_gone: bool,
+}
+
+impl Tracee {
+    /// Begins to trace a thread, which runs on.
+    pub fn seize(thread: u32) -> io::Result<Self> {
+        let thread = pid_t::try_from(thread).map_err(io::Error::other)?;
+        let options = libc::PTRACE_O_TRACESYSGOOD as usize;
+        request(libc::PTRACE_SEIZE, thread, 0, options)?;
+        Ok(Self { thread, is_stopped: false, is_gone: false })
+    }
+
+    /// Stops it, wherever it is. `None` if it did not stop in time; it may still.
+    pub fn stop(&mut self, patience: Duration) -> io::Result<Option<Stop>> {
+        request(libc::PTRACE_INTERRUPT, self.thread, 0, 0)?;
+        self.wait(patience)
+    }
+
+    /// Has it stop once more, after it has been let go from where it is.
+    pub fn interrupt_next(&self) -> io::Result<()> {
+        request(libc::PTRACE_INTERRUPT, self.thread, 0, 0)
+    }
+
+    /// Waits for its next stop.
+    pub fn wait(&mut self, patience: Duration) -> io::Result<Option<Stop>> {
+        let end = Instant::now() + patience;
+        loop {
+            let mut status = 0;
+            // SAFETY: `status` is valid for writing.
+            let found = unsafe {
+                libc::waitpid(self.thread, &raw mut status, libc::__WALL | libc::WNOHANG)
+            };
+            if found == self.thread {
+                self.is_stopped = libc::WIFSTOPPED(status);
+                self.is_gone = !self.is_stopped;
+                return Ok(Some(reason(status)));
+            }
+            if found < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            if Instant::now() >= end {
+                return Ok(None);
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Lets it go on, with a signal if it was about to get one, up to its next stop.
+    pub fn go_on(&mut self, signal: c_int) -> io::Result<()> {
+        self.resume(libc::PTRACE_CONT, signal)
+    }
+
+    /// The same, and stops it where it begins or ends a system call.
+    pub fn go_on_to_call(&mut self, signal: c_int) -> io::Result<()> {
+        self.resume(libc::PTRACE_SYSCALL, signal)
+    }
+
+    fn resume(&mut self, how: u32, signal: c_int) -> io::Result<()> {
+        request(how, self.thread, 0, usize::try_from(signal).unwrap_or(0))?;
+        self.is_stopped = false;
+        Ok(())
+    }
+
+    /// Its registers.
+    pub fn registers(&self) -> io::Result<user_regs_struct> {
+        // SAFETY: all-zero is a valid set of registers.
+        let mut registers: user_regs_struct = unsafe { std::mem::zeroed() };
+        request(libc::PTRACE_GETREGS, self.thread, 0, (&raw mut registers) as usize)?;
+        Ok(registers)
+    }
+
+    /// Changes them.
+    pub fn set_registers(&self, registers: &user_regs_struct) -> io::Result<()> {
+        request(libc::PTRACE_SETREGS, self.thread, 0, std::ptr::from_ref(registers) as usize)
+    }
+
+    /// What else the processor keeps of it, as the kernel writes it into signal frames.
+    pub fn extended(&self) -> io::Result<Vec<u8>> {
+        let mut state = vec![0; XSTATE_BYTES];
+        let mut part = iovec { iov_base: state.as_mut_ptr().cast(), iov_len: state.len() };
+        request(libc::PTRACE_GETREGSET, self.thread, NT_X86_XSTATE, (&raw mut part) as usize)?;
+        state.truncate(part.iov_len);
+        Ok(state)
+    }
+
+    /// Changes it.
+    pub fn set_extended(&self, state: &[u8]) -> io::Result<()> {
+        // The kernel only reads it.
+        let part = iovec { iov_base: state.as_ptr().cast_mut().cast(), iov_len: state.len() };
+        request(libc::PTRACE_SETREGSET, self.thread, NT_X86_XSTATE, (&raw const part) as usize)
+    }
+
+    /// The signals that it blocks.
+    pub fn blocked_signals(&self) -> io::Result<u64> {
+        let mut mask = 0u64;
+        request(GETSIGMASK, self.thread, size_of::<u64>(), (&raw mut mask) as usize)?;
+        Ok(mask)
+    }
+}
+
+/// Lets it go, if it has stopped; else the kernel does when this thread ends.
+impl Drop for Tracee {
+    fn drop(&mut self) {
+        if !self.is_stopped && !self.is_gone {
+            // Only one that has stopped can be let go.
+            let _ = self.stop(Duration::from_millis(100));
+        }
+        if self.is_stopped {
+            let _ = request(libc::PTRACE_DETACH, self.thread, 0, 0);
+        }
+    }
+}
+
+fn reason(status: c_int) -> Stop {
+    if !libc::WIFSTOPPED(status) {
+        return Stop::Gone;
+    }
+    match (libc::WSTOPSIG(status), status >> 16) {
+        (_, libc::PTRACE_EVENT_STOP) => Stop::Asked,
+        (signal, 0) if signal == libc::SIGTRAP | 0x80 => Stop::Call,
+        (signal, _) => Stop::Signal(signal),
+    }
+}
+
+fn request(what: u32, thread: pid_t, address: usize, data: usize) -> io::Result<()> {
+    // SAFETY: what `address` and `data` point to is valid for what the request does with it: every
+    // caller here passes numbers, or a place of the size that the kernel expects.
+    let result: c_long =
+        unsafe { libc::ptrace(what, thread, address as *mut c_void, data as *mut c_void) };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,59 @@
+//! Processes that already run, asked for something, as Python sees it.
+
+use std::io;
+use std::time::Duration;
+
+use pyo3::exceptions::{PyProcessLookupError, PyRuntimeError};
+use pyo3::prelude::*;
+use ungil_attach::Refusal;
+use ungil_core::request::{Answer, Request};
+use ungil_core::schedule::Settings;
+
+use crate::hook;
+
+/// Has a process follow a policy; see `_native.pyi`.
+#[pyfunction]
+#[pyo3(signature = (pid, policy, quantum_ns=None))]
+pub fn attach_policy(
+    py: Python<'_>,
+    pid: u32,
+    policy: &str,
+    quantum_ns: Option<u64>,
+) -> PyResult<()> {
+    let policy = policy.parse().map_err(|_| {
+        pyo3::exceptions::PyValueError::new_err(format!("there is no policy {policy:?}"))
+    })?;
+    let quantum_ns = quantum_ns.unwrap_or(0);
+    ask(py, pid, &Request::schedule(Settings { policy, quantum_ns }))
+}
+
+/// Has a process follow none any more; see `_native.pyi`.
+#[pyfunction]
+pub fn detach_policy(py: Python<'_>, pid: u32) -> PyResult<()> {
+    ask(py, pid, &Request::unschedule())
+}
+
+/// Asks a process on one of its own threads.
+pub fn ask(py: Python<'_>, pid: u32, request: &Request) -> PyResult<()> {
+    let hook = hook::path()?;
+    match py.detach(|| patiently(|| ungil_attach::ask(pid, &hook, request))) {
+        Ok(Answer::Done) => Ok(()),
+        Ok(other) => Err(PyRuntimeError::new_err(other.to_string())),
+        Err(Refusal::Gone) => Err(PyProcessLookupError::new_err(Refusal::Gone.to_string())),
+        Err(Refusal::System(_, error)) if error.kind() == io::ErrorKind::NotFound => {
+            Err(PyProcessLookupError::new_err(Refusal::Gone.to_string()))
+        }
+        Err(refusal) => Err(PyRuntimeError::new_err(refusal.to_string())),
+    }
+}
+
+/// Another request is being served for a moment only.
+fn patiently(mut ask: impl FnMut() -> Result<Answer, Refusal>) -> Result<Answer, Refusal> {
+    for _ in 0..20 {
+        match ask() {
+            Ok(Answer::Busy) => std::thread::sleep(Duration::from_millis(5)),
+            other => return other,
+        }
+    }
+    ask()
+}
