@@ -28,8 +28,10 @@ pub use leftover::{Removed, remove_dead_sessions};
 pub use session::NoPlace;
 pub use sink::Outcome;
 
+use crate::analysis::Least;
 use crate::clock::{self, Reading};
 use crate::perfetto::{Overwrite, Writer};
+use crate::report::JudgedReport;
 use recording::{Recording, Shared};
 use session::Session;
 use std::ffi::{OsStr, OsString};
@@ -57,6 +59,8 @@ pub struct RecorderOptions {
     /// Whether times may be taken from the counter of the processor, where that is what the kernel
     /// makes `CLOCK_MONOTONIC` from. Reading it costs the program less.
     pub counter: bool,
+    /// From where on holds and waits are judged one by one, if they are.
+    pub judged: Option<Least>,
 }
 
 /// How far the recording is.
@@ -141,6 +145,7 @@ impl Recorder {
                     executable,
                     self.is_joined,
                     self.options.blame_after_ns,
+                    self.options.judged,
                     Times::new(self.beginning),
                     self.session.clone(),
                     self.shared.clone(),
@@ -160,6 +165,15 @@ impl Recorder {
             processes: self.shared.processes.load(Relaxed),
             threads: self.shared.threads.load(Relaxed),
         }
+    }
+
+    /// What was judged since the last call: all holds and waits that had ended when it was made.
+    /// `None` if the recorder is not running.
+    pub fn judged(&self) -> Option<JudgedReport> {
+        let State::Running(worker) = &self.state else { return None };
+        let answer = self.shared.ask_for_judged();
+        worker.thread().unpark();
+        answer.recv().ok()
     }
 
     /// Reads what is left, finishes the file and sums up. `None` if it was not running.

@@ -8,12 +8,15 @@ use super::watch::Watch;
 use crate::child::block_all;
 use crate::clock::now_ns;
 use crate::perfetto::Writer;
+use crate::analysis::Least;
+use crate::report::JudgedReport;
 use crate::record::{NOTHING_RECORDED, ProcessId, Record, ThreadId};
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -35,6 +38,11 @@ const GRACE: Duration = Duration::from_millis(100);
 /// How long processes that joined while they ran are waited for to leave. One does at its next
 /// release of a GIL.
 const LEAVE: Duration = Duration::from_millis(100);
+/// An event that was seen in one round is given out in the next one at the latest, what a sample or
+/// the kernel told of it in the one after that.
+const ROUNDS: u32 = 3;
+/// Threads of a process of which the kernel is asked in every round, at most.
+const COUNTED_THREADS: usize = 8;
 /// Kernel counters are read with every flush, of this many threads a process at most.
 const OUTSIDE_THREADS: usize = 64;
 
@@ -49,6 +57,21 @@ pub struct Shared {
     pub processes: AtomicU64,
     /// Threads seen.
     pub threads: AtomicU64,
+    /// Who wants to know what was judged.
+    questions: Mutex<Vec<Sender<JudgedReport>>>,
+}
+
+impl Shared {
+    /// Asks what was judged so far. No answer comes from a recording that is over.
+    pub fn ask_for_judged(&self) -> Receiver<JudgedReport> {
+        let (sender, receiver) = mpsc::channel();
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        receiver
+    }
+
+    fn take_questions(&self) -> Vec<Sender<JudgedReport>> {
+        std::mem::take(&mut self.questions.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// The recording thread's own state.
@@ -59,6 +82,11 @@ pub struct Recording {
     /// Whether the processes joined while they ran, and are to leave at the end.
     is_joined: bool,
     sink: Sink,
+    /// Whether the kernel is asked in every round what it did with threads, so that little is
+    /// unknown of how it ran them in a hold.
+    counts_often: bool,
+    /// Questions for what was judged, each with the rounds after which it can be answered.
+    questions: Vec<(Sender<JudgedReport>, u32)>,
     watch: Watch,
     /// Holds longer than this are followed.
     follow_after_ns: u64,
@@ -79,6 +107,7 @@ impl Recording {
         executable: PathBuf,
         is_joined: bool,
         blame_after_ns: u64,
+        judged: Option<Least>,
         times: Times,
         session: Arc<Session>,
         shared: Arc<Shared>,
@@ -88,7 +117,9 @@ impl Recording {
             shared,
             executable,
             is_joined,
-            sink: Sink::new(writer, blame_after_ns),
+            sink: Sink::new(writer, blame_after_ns, judged),
+            counts_often: judged.is_some(),
+            questions: Vec::new(),
             watch: Watch::new(blame_after_ns),
             // Early enough that little of a hold that gets a row of its own is missed.
             follow_after_ns: blame_after_ns / 4,
@@ -143,6 +174,8 @@ impl Recording {
     /// Does all that is to be done at this moment and says how long to pause after it.
     fn work(&mut self) -> Duration {
         let now = now_ns();
+        let questions = self.shared.take_questions();
+        self.questions.extend(questions.into_iter().map(|question| (question, ROUNDS)));
         if now.saturating_sub(self.discovered_ns) >= DISCOVER_NS {
             self.discovered_ns = now;
             self.discover();
@@ -170,10 +203,30 @@ impl Recording {
                 }
             }
         }
+        if self.counts_often {
+            for traced in &mut self.processes {
+                traced.count_active(COUNTED_THREADS);
+            }
+        }
+        if !self.questions.is_empty() {
+            self.answer();
+            return BUSY_PERIOD;
+        }
         match fullest {
             fullest if fullest > 0.125 => BUSY_PERIOD,
             _ if soon => WATCH_PERIOD,
             _ => PERIOD,
+        }
+    }
+
+    /// Answers the questions of which all holds and waits are known.
+    fn answer(&mut self) {
+        for (_, rounds) in &mut self.questions {
+            *rounds = rounds.saturating_sub(1);
+        }
+        let sink = &mut self.sink;
+        for (question, _) in self.questions.extract_if(.., |(_, rounds)| *rounds == 0) {
+            let _ = question.send(sink.take_judged());
         }
     }
 

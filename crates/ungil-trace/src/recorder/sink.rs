@@ -1,9 +1,9 @@
 //! What becomes of the records of a recording.
 
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Least};
 use crate::perfetto::{Incomplete, Writer};
 use crate::record::Record;
-use crate::report::Report;
+use crate::report::{JudgedReport, Report};
 use std::io;
 
 /// What a recording came to.
@@ -11,6 +11,8 @@ use std::io;
 pub struct Outcome {
     /// The report.
     pub report: Report,
+    /// What was judged and nobody had asked for.
+    pub judged: JudgedReport,
     /// Why the trace file is not whole, or not under its name, if so.
     pub file_error: Option<Incomplete>,
     /// Processes that joined while they ran, were asked to leave, and have had no occasion yet.
@@ -25,10 +27,12 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Holds of at least `blame_after_ns` nanoseconds are listed one by one.
-    pub fn new(writer: Writer, blame_after_ns: u64) -> Self {
+    /// Holds of at least `blame_after_ns` nanoseconds are listed one by one; see
+    /// [`Analysis::judging`].
+    pub fn new(writer: Writer, blame_after_ns: u64, judged: Option<Least>) -> Self {
+        let analysis = Analysis::new(blame_after_ns).with_wall_clock(Some(writer.wall_clock()));
         Self {
-            analysis: Analysis::new(blame_after_ns).with_wall_clock(Some(writer.wall_clock())),
+            analysis: analysis.judging(judged),
             writer: Some(writer),
             file_error: None,
         }
@@ -38,6 +42,11 @@ impl Sink {
     pub fn put(&mut self, record: &Record) {
         let culprit = self.analysis.push(record);
         self.try_file(|writer| writer.write(record, culprit));
+    }
+
+    /// What was judged since the last call.
+    pub fn take_judged(&mut self) -> JudgedReport {
+        self.analysis.take_judged()
     }
 
     /// Hands on to the file what was written so far.
@@ -66,7 +75,8 @@ impl Sink {
         if let Some(writer) = self.writer.take() {
             self.file_error = writer.finish().err();
         }
+        let judged = self.analysis.take_judged();
         let report = self.analysis.report();
-        Outcome { report, file_error: self.file_error, staying: Vec::new() }
+        Outcome { report, judged, file_error: self.file_error, staying: Vec::new() }
     }
 }
