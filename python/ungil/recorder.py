@@ -22,10 +22,13 @@ def new_recorder(
     blame_after_ms: float = LONG_HOLD_MS,
     follow_children: bool = True,
     counter: bool = True,
+    judged_from_ms: tuple[float, float] | None = None,
 ) -> Recorder:
     """A recorder that will write the trace `path`.
 
     Its times are of the processor's counter where that can be trusted, unless `counter` is false.
+
+    With `judged_from_ms` it judges holds and waits from these lengths on (`Recorder.judged`).
 
     Raises OSError if that cannot be written, HookError if there is no room for the buffers that a
     recorder shares with a program.
@@ -39,6 +42,7 @@ def new_recorder(
             blame_after_ms=blame_after_ms,
             follow_children=follow_children,
             counter=counter,
+            judged_from_ms=judged_from_ms,
         )
     except RuntimeError as error:
         raise HookError(str(error)) from error

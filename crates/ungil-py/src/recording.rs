@@ -8,10 +8,10 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use ungil_core::request::Request;
-use ungil_trace::analysis::{Analysis, Part, Span};
+use ungil_trace::analysis::{Analysis, Least, Part, Span};
 use ungil_trace::perfetto::{self, Ending, Incomplete, Overwrite, ReadError, Unfinished, why_cut};
 use ungil_trace::recorder::{self, CreateError, RecorderOptions};
-use ungil_trace::report::Report;
+use ungil_trace::report::{JudgedReport, Report};
 use ungil_trace::timeline::Timeline;
 
 /// A recording; see `_native.pyi`.
@@ -19,19 +19,27 @@ use ungil_trace::timeline::Timeline;
 pub struct Recorder {
     recorder: recorder::Recorder,
     incomplete: Option<Incomplete>,
+    /// What was judged when it stopped.
+    judged: JudgedReport,
 }
 
 #[pymethods]
 impl Recorder {
     #[new]
-    #[pyo3(signature = (path, *, overwrite, blame_after_ms, follow_children, counter=true))]
+    #[pyo3(signature = (
+        path, *, overwrite, blame_after_ms, follow_children, counter=true, judged_from_ms=None
+    ))]
     fn new(
         path: PathBuf,
         overwrite: bool,
         blame_after_ms: f64,
         follow_children: bool,
         counter: bool,
+        judged_from_ms: Option<(f64, f64)>,
     ) -> PyResult<Self> {
+        let least = |(hold_ms, wait_ms)| {
+            PyResult::Ok(Least { hold_ns: nanoseconds(hold_ms)?, wait_ns: nanoseconds(wait_ms)? })
+        };
         let options = RecorderOptions {
             path,
             overwrite: if overwrite { Overwrite::Replace } else { Overwrite::Refuse },
@@ -39,12 +47,13 @@ impl Recorder {
             follow_children,
             hook: hook::path()?,
             counter,
+            judged: judged_from_ms.map(least).transpose()?,
         };
         let recorder = recorder::Recorder::create(options).map_err(|error| match error {
             CreateError::File(error) => error.into(),
             CreateError::Session(error) => PyRuntimeError::new_err(error.to_string()),
         })?;
-        Ok(Self { recorder, incomplete: None })
+        Ok(Self { recorder, incomplete: None, judged: JudgedReport::default() })
     }
 
     fn environment(
@@ -86,6 +95,12 @@ impl Recorder {
             .map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 
+    fn judged(&mut self, py: Python<'_>) -> PyResult<String> {
+        let judged = py.detach(|| self.recorder.judged());
+        let judged = judged.unwrap_or_else(|| std::mem::take(&mut self.judged));
+        serde_json::to_string(&judged).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
     fn stop(&mut self, py: Python<'_>) -> PyResult<String> {
         let outcome = py
             .detach(|| self.recorder.stop())
@@ -95,6 +110,7 @@ impl Recorder {
             // It is idle, or gone. One that cannot be asked leaves when it uses its GIL again.
             let _ = attaching::ask(py, pid, &Request::leave());
         }
+        self.judged = outcome.judged;
         to_json(&outcome.report)
     }
 

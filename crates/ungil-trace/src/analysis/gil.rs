@@ -14,7 +14,7 @@
 use super::charges::Charges;
 use super::history::History;
 use super::hold::{End, Hold};
-use super::judged::{Judged, JudgedHold, JudgedWait};
+use super::judged::Judged;
 use super::length::part;
 use super::long_holds::{LongHold, LongHolds};
 use super::run_time::RunTime;
@@ -202,11 +202,8 @@ impl Gil {
         if let Some(ns) = waited_ns {
             seat.waits.add(ns);
         }
-        if let Some((judged, (wait, culprit))) = self.judged.as_mut().zip(waited)
-            && let Some(thread) = seat.thread
-        {
-            let Wait { since_ns, own_ns, .. } = wait;
-            judged.wait(JudgedWait { thread, since_ns, end_ns: at_ns, own_ns, culprit });
+        if let Some((judged, (wait, culprit))) = self.judged.as_mut().zip(waited) {
+            judged.end_wait(seat, wait, at_ns, culprit);
         }
         if let Some(released) = seat.released.take() {
             seat.gaps.add(at_ns - released.at_ns);
@@ -284,18 +281,7 @@ impl Gil {
         let (end_ns, length_ns) = (past.end_ns, past.end_ns - past.start_ns);
         // Where the release was lost nobody knows when it was.
         if let Some(judged) = self.judged.as_mut().filter(|_| end != End::Unseen) {
-            let Seat { thread, counts, .. } = &self.seats[hold.seat as usize];
-            past.own_ns = hold.own_ns(counts, past.start_ns, end_ns);
-            if let Some((asked_ns, thread)) = hold.asked_ns.zip(*thread) {
-                judged.hold(JudgedHold {
-                    thread,
-                    start_ns: past.start_ns,
-                    end_ns,
-                    own_ns: hold.own_ns(counts, asked_ns.min(end_ns), end_ns),
-                    cpu_ns: hold.cpu_ns(),
-                    samples: hold.samples.clone(),
-                });
-            }
+            judged.end_hold(&hold, &mut past, &self.seats[hold.seat as usize]);
         }
         self.add_contended(end_ns - past.contended_ns);
         self.history.push(past);

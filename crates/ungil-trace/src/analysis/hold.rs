@@ -101,6 +101,17 @@ impl Hold {
         self.ran = Some(Ran { cpu_ns, blocked });
     }
 
+    /// For how long the holder kept the GIL from threads that waited, and would not let go: its own
+    /// time after somebody had asked, at least. While somebody waited and had not asked yet, it was
+    /// native code where it slept, because bytecode does not. `None` if nobody waited.
+    pub(super) fn kept_ns(&self, before: &KernelCounts, past: Past) -> Option<u64> {
+        let own_ns = |from_ns: u64| self.own_ns(before, from_ns.min(past.end_ns), past.end_ns);
+        let asked_ns = self.asked_ns.map(own_ns);
+        let slept_ns = self.ran.filter(|ran| ran.blocked && past.contended_ns < past.end_ns);
+        let slept_ns = slept_ns.map(|ran| own_ns(past.contended_ns).saturating_sub(ran.cpu_ns));
+        asked_ns.max(slept_ns)
+    }
+
     /// For how long it ran, as far as it has told.
     pub(super) fn cpu_ns(&self) -> Option<u64> {
         self.ran.map(|ran| ran.cpu_ns)

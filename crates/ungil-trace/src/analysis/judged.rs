@@ -2,15 +2,18 @@
 //!
 //! A test must fail because its code kept the GIL, and not because the machine was busy. So a hold
 //! counts from when another thread asked for the GIL (before that nothing tells whether the holder
-//! would have let go), and of that only its *own time*: the holder ran, or slept. The rest is the
-//! kernel's, which wanted other programs to run. A wait is charged with the own time of the holds
+//! would have let go, unless it slept), and of that only its *own time*: the holder ran, or slept.
+//! The rest is the kernel's, which wanted other programs to run. A wait is charged with the own time of the holds
 //! that it waited for, and with nothing while nobody held.
 //!
 //! Where the kernel's part is only known within bounds, the greatest that it can have been counts:
 //! an accusation is true.
 
+use super::history::Past;
+use super::hold::Hold;
 use super::process::{Process, Thread};
 use super::samples::Samples;
+use super::seat::{Seat, Wait};
 use super::tally::Tally;
 use crate::dense::Dense;
 use crate::record::ThreadId;
@@ -31,27 +34,27 @@ pub struct Least {
 
 /// A hold during which somebody asked for the GIL.
 #[derive(Clone, Debug)]
-pub(super) struct JudgedHold {
-    pub(super) thread: ThreadId,
-    pub(super) start_ns: u64,
-    pub(super) end_ns: u64,
-    /// Own time since somebody asked.
-    pub(super) own_ns: u64,
+struct JudgedHold {
+    thread: ThreadId,
+    start_ns: u64,
+    end_ns: u64,
+    /// [`Hold::kept_ns`]
+    own_ns: u64,
     /// What the holder ran in all of it, if it told.
-    pub(super) cpu_ns: Option<u64>,
-    pub(super) samples: Samples,
+    cpu_ns: Option<u64>,
+    samples: Samples,
 }
 
 /// A wait that has ended with an acquire.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct JudgedWait {
-    pub(super) thread: ThreadId,
-    pub(super) since_ns: u64,
-    pub(super) end_ns: u64,
+struct JudgedWait {
+    thread: ThreadId,
+    since_ns: u64,
+    end_ns: u64,
     /// Own time of the holds that it waited for.
-    pub(super) own_ns: u64,
+    own_ns: u64,
     /// Who held longest meanwhile.
-    pub(super) culprit: Option<ThreadId>,
+    culprit: Option<ThreadId>,
 }
 
 /// What was judged at one GIL.
@@ -88,21 +91,43 @@ impl Judged {
         }
     }
 
-    pub(super) fn hold(&mut self, hold: JudgedHold) {
-        if hold.own_ns >= self.least.hold_ns {
+    /// Judges a hold of `seat` that has ended, and says in `past` how much of it was the holder's
+    /// own.
+    pub(super) fn end_hold(&mut self, hold: &Hold, past: &mut Past, seat: &Seat) {
+        past.own_ns = hold.own_ns(&seat.counts, past.start_ns, past.end_ns);
+        let kept_ns = hold.kept_ns(&seat.counts, *past);
+        let Some((thread, own_ns)) = seat.thread.zip(kept_ns) else { return };
+        if own_ns >= self.least.hold_ns {
             self.holds_count += 1;
-            keep(&mut self.holds, hold, |hold| hold.own_ns);
+            let judged = JudgedHold {
+                thread,
+                start_ns: past.start_ns,
+                end_ns: past.end_ns,
+                own_ns,
+                cpu_ns: hold.cpu_ns(),
+                samples: hold.samples.clone(),
+            };
+            keep(&mut self.holds, judged, |hold| hold.own_ns);
         }
     }
 
-    pub(super) fn wait(&mut self, wait: JudgedWait) {
-        let waited = self.threads.entry(wait.thread).or_default();
+    /// Judges a wait of `seat` that ends at `end_ns`; `culprit` held longest meanwhile.
+    pub(super) fn end_wait(
+        &mut self,
+        seat: &Seat,
+        Wait { since_ns, own_ns, .. }: Wait,
+        end_ns: u64,
+        culprit: Option<ThreadId>,
+    ) {
+        let Some(thread) = seat.thread else { return };
+        let waited = self.threads.entry(thread).or_default();
         waited.count += 1;
-        waited.waited_ns = waited.waited_ns.saturating_add(wait.end_ns - wait.since_ns);
-        waited.own_ns = waited.own_ns.saturating_add(wait.own_ns);
-        if wait.own_ns >= self.least.wait_ns {
+        waited.waited_ns = waited.waited_ns.saturating_add(end_ns - since_ns);
+        waited.own_ns = waited.own_ns.saturating_add(own_ns);
+        if own_ns >= self.least.wait_ns {
             self.waits_count += 1;
-            keep(&mut self.waits, wait, |wait| wait.own_ns);
+            let judged = JudgedWait { thread, since_ns, end_ns, own_ns, culprit };
+            keep(&mut self.waits, judged, |wait| wait.own_ns);
         }
     }
 

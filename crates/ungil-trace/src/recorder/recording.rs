@@ -8,6 +8,7 @@ use super::watch::Watch;
 use crate::child::block_all;
 use crate::clock::now_ns;
 use crate::perfetto::Writer;
+use crate::prompt::be_prompt;
 use crate::analysis::Least;
 use crate::report::JudgedReport;
 use crate::record::{NOTHING_RECORDED, ProcessId, Record, ThreadId};
@@ -136,6 +137,9 @@ impl Recording {
     /// Until it is told to stop, and a little longer if processes are about to end.
     pub fn run(mut self) -> Outcome {
         block_all();
+        if self.counts_often {
+            be_prompt();
+        }
         while !self.shared.stop.load(Relaxed) {
             let pause = self.work();
             thread::park_timeout(pause);
