@@ -12,7 +12,7 @@ use std::time::Duration;
 use ungil_trace::prompt::be_prompt;
 
 /// Between two times that it has the GIL.
-const PAUSE: Duration = Duration::from_millis(2);
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// See `_native.pyi`.
 #[pyclass(module = "ungil._native", frozen)]

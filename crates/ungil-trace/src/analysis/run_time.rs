@@ -113,16 +113,11 @@ pub(super) fn not_run_most(
     since: &KernelCounts,
 ) -> u64 {
     let rest_ns = end_ns.saturating_sub(from_ns);
-    let Some(Ran { cpu_ns, blocked }) = ran else {
-        let around = Around::new(before, since, [from_ns, end_ns]);
-        return around.most(from_ns, end_ns).min(rest_ns);
-    };
-    let off_ns = end_ns.saturating_sub(start_ns).saturating_sub(cpu_ns).min(rest_ns);
-    if blocked {
-        Around::new(before, since, [from_ns, end_ns]).most(from_ns, end_ns).min(off_ns)
-    } else {
-        off_ns
-    }
+    // Some of what it did not run may have been before, which only counts tell.
+    let counted_ns = Around::new(before, since, [from_ns, end_ns]).most(from_ns, end_ns);
+    let length_ns = end_ns.saturating_sub(start_ns);
+    let off_ns = ran.map_or(rest_ns, |ran| length_ns.saturating_sub(ran.cpu_ns));
+    counted_ns.min(off_ns).min(rest_ns)
 }
 
 /// For how long the kernel did not run the thread between two moments.
