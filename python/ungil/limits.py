@@ -42,7 +42,7 @@ class Hold:
     def line(self) -> str:
         """The line of code to look at, or why none is known."""
         if not self.stack:
-            return f"no line is known: {self.stack_missing}"
+            return f"(no line is known: {self.stack_missing})"
         if self.user_frame is None or self.user_frame == self.stack[0]:
             return f"in {self.stack[0]}"
         return f"in {self.stack[0]}, called from {self.user_frame}"

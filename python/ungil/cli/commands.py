@@ -13,6 +13,7 @@ from ungil.cli.streams import fail
 COMMANDS = {
     "trace": "ungil.cli.trace.command",
     "report": "ungil.cli.report.command",
+    "check": "ungil.cli.check",
     "run": "ungil.cli.run.command",
     "policy": "ungil.cli.policy",
     "heap": "ungil.cli.heap.command",
@@ -25,6 +26,7 @@ COMMANDS = {
 EXAMPLES = """\
   ungil trace app.py --port 8000       what does the GIL cost this program?
   ungil report ungil-app.pftrace       read it again
+  ungil check --max-hold 50ms app.py   fail if anything keeps the GIL longer
   ungil run app.py --port 8000         run it with its GIL scheduled
   ungil policy 4711 batch              change the policy of a running process
   ungil heap ls                        which shared heaps are there, and who uses them?
