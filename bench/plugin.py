@@ -1,4 +1,4 @@
-"""Does a test that judges by the GIL fail when it must, and only then, on a busy machine?
+"""Whether tests that judge the GIL fail when they must, and only then, on a busy machine.
 
     python bench/plugin.py [--right 1000] [--wrong 200] [--load 4]
 
@@ -24,7 +24,7 @@ RUNS_A_PROCESS = 50
 
 def main() -> None:
     """Measure, and say what came out."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--right", type=int, default=1000, help="runs of the right suite")
     parser.add_argument("--wrong", type=int, default=200, help="runs of the wrong suite")
     parser.add_argument("--load", type=int, default=4, help="busy loops for each processor")

@@ -129,9 +129,7 @@ def _result(
     }
 
 
-def _tell(
-    broken: list[dict[str, Any]], status: int, report: dict[str, Any], limits: Limits
-) -> int:
+def _tell(broken: list[dict[str, Any]], status: int, report: dict[str, Any], limits: Limits) -> int:
     """Say what came out, and return the exit status."""
     for it in broken[:SENTENCES]:
         say(printable(it["sentence"]))

@@ -6,8 +6,6 @@ and does nothing until it is asked for.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 TYPE_CHECKING = False
@@ -106,7 +104,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Gives a report what was judged, which pytest-xdist carries to the controller with it."""
     report = yield
-    if judged := item.stash.get(_JUDGED, {}).get(call.when):
+    phases = item.stash.get(_JUDGED, None)
+    if phases is not None and (judged := phases.get(call.when)):
         report.ungil_gil = judged  # pyright: ignore[reportAttributeAccessIssue]
     return report
 
@@ -177,7 +176,10 @@ def _begin(config: pytest.Config) -> str | None:
         from ungil.testing.recording import Recording
 
         config.stash[_RECORDING] = Recording()
-    except (HookError, ImportError, OSError) as error:
-        config.stash[_WHY_NOT] = str(error)
-        return str(error)
-    return None
+        return None
+    except ImportError as error:
+        why = f"the native part of ungil cannot be loaded ({error})"
+    except (HookError, OSError) as error:
+        why = str(error)
+    config.stash[_WHY_NOT] = why
+    return why

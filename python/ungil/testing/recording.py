@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from ungil._native import Asker
 from ungil.errors import HookError
@@ -35,11 +36,11 @@ class Recording:
     def __init__(self) -> None:
         """Begin. HookError, in one sentence, if the GIL of this process cannot be recorded."""
         self._pid = os.getpid()
-        self._folder = tempfile.mkdtemp(prefix="ungil-")
+        self._folder = Path(tempfile.mkdtemp(prefix="ungil-"))
         self._spans: list[Span] = []
         try:
             self._recorder = new_recorder(
-                os.path.join(self._folder, "tests.pftrace"),
+                str(self._folder / "tests.pftrace"),
                 follow_children=False,
                 judged_from_ms=(TOLD_FROM_MS, TOLD_FROM_MS),
             )
@@ -84,7 +85,7 @@ class Recording:
     def stop(self) -> None:
         """End, and leave nothing behind; a second time nothing happens."""
         atexit.unregister(self.stop)
-        if os.getpid() != self._pid or not os.path.isdir(self._folder):
+        if os.getpid() != self._pid or not self._folder.is_dir():
             return
         self._asker.stop()
         with suppress(RuntimeError):

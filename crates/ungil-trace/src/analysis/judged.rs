@@ -177,11 +177,7 @@ impl Tally {
 }
 
 /// Moves what was judged in a process into `report`.
-pub(super) fn take(
-    process: &mut Process,
-    threads: &Dense<Thread>,
-    report: &mut JudgedReport,
-) {
+pub(super) fn take(process: &mut Process, threads: &Dense<Thread>, report: &mut JudgedReport) {
     let pid = process.known.pid;
     for gil in &mut process.gils {
         let Some(judged) = &mut gil.judged else { continue };

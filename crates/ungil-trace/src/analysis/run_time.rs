@@ -384,7 +384,8 @@ mod tests {
         let times = [1_000, 1_000 + 10 * MS, 1_000 + 90 * MS];
         // The thread may have woken up right after the last count, and may not have been run then.
         assert_eq!(not_run_most(times, ran, &KernelCounts::default(), &since), 10 * MS);
-        let since = counts([5 * MS, 80 * MS, 91 * MS].map(|age| counted(1_000 + age, 40, 7, false)));
+        let since =
+            counts([5 * MS, 80 * MS, 91 * MS].map(|age| counted(1_000 + age, 40, 7, false)));
         assert_eq!(not_run_most(times, ran, &KernelCounts::default(), &since), 0);
     }
 

@@ -31,11 +31,7 @@ impl Sink {
     /// [`Analysis::judging`].
     pub fn new(writer: Writer, blame_after_ns: u64, judged: Option<Least>) -> Self {
         let analysis = Analysis::new(blame_after_ns).with_wall_clock(Some(writer.wall_clock()));
-        Self {
-            analysis: analysis.judging(judged),
-            writer: Some(writer),
-            file_error: None,
-        }
+        Self { analysis: analysis.judging(judged), writer: Some(writer), file_error: None }
     }
 
     /// Takes in one record.

@@ -2,8 +2,8 @@
 
 use super::scenario::*;
 use crate::analysis::{Analysis, Least};
-use crate::report::JudgedReport;
 use crate::record::ThreadTotals;
+use crate::report::JudgedReport;
 use proptest::prelude::*;
 use ungil_core::Kind;
 
