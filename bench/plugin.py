@@ -52,8 +52,7 @@ def repeated(suite: Path, runs: int) -> tuple[Counter[str], Counter[str], str]:
                 failed[test] += 1
                 sentence = sentence if "wall_clock" in test else said
         runs -= RUNS_A_PROCESS
-        print(".", end="", flush=True, file=sys.stderr)
-    print(file=sys.stderr)
+        print(f"{ran.total():,} tests ran, failed: {dict(failed)}", flush=True, file=sys.stderr)
     return ran, failed, sentence
 
 
@@ -63,7 +62,11 @@ def results(suite: Path, count: int) -> list[tuple[str, str]]:
         path = Path(folder, "results.xml")
         pytest = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "-p", "no:cacheprovider"]
         options = [f"--count={count}", "--repeat-scope=session", f"--junitxml={path}"]
-        subprocess.run([*pytest, *options, suite], cwd=folder, check=False, capture_output=True)
+        ran = subprocess.run(
+            [*pytest, *options, suite], cwd=folder, check=False, capture_output=True
+        )
+        if ran.returncode not in (0, 1):
+            sys.exit(f"pytest ended with {ran.returncode}: {ran.stderr.decode()}")
         cases = ElementTree.parse(path).iter("testcase")
         return [(test_of(case.get("name", "")), message(case)) for case in cases]
 
