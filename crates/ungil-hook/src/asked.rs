@@ -99,7 +99,7 @@ pub fn join(interpreter: Interpreter) {
     if let Some(settings) = settings {
         schedule(settings, asked.leave_children);
     }
-    if let Some(session) = asked.session
+    if let Some(session) = &asked.session
         && !table::is_recorded()
     {
         table::join(session, interpreter.version(), status);
@@ -156,7 +156,7 @@ pub fn on_exit() {
         && is_missed()
         && let Some(interpreter) = Interpreter::find()
     {
-        table::join(*session, interpreter.version(), Status::NotSeen);
+        table::join(session, interpreter.version(), Status::NotSeen);
     }
     unscheduled::on_exit();
 }
@@ -176,7 +176,7 @@ pub fn install() -> c_int {
     // A child after fork has inherited the redirection, but not the table.
     let is_new = table::address().is_null();
     if is_new {
-        if let Some(session) = asked.and_then(|asked| asked.session) {
+        if let Some(session) = asked.and_then(|asked| asked.session.as_ref()) {
             table::join(session, interpreter.version(), Status::Hooked);
         }
         if table::address().is_null() && !table::count_only(interpreter.version()) {

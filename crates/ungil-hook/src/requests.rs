@@ -81,7 +81,7 @@ fn alone(deed: impl FnOnce() -> Answer) -> Answer {
 fn join(request: &Request) -> Answer {
     let Some(session) = Session::requested(request) else { return Answer::Senseless };
     hooked(|interpreter| {
-        if !table::join(session, interpreter.version(), interpreter.status()) {
+        if !table::join(&session, interpreter.version(), interpreter.status()) {
             return Answer::NoTable;
         }
         Answer::Done
@@ -100,13 +100,12 @@ fn schedule(request: &Request) -> Answer {
 /// Does something with the interpreter, whose calls lead here then if it was done.
 fn hooked(deed: impl FnOnce(&Interpreter) -> Answer) -> Answer {
     let found;
-    let interpreter = match standby::interpreter() {
-        Some(kept) => kept,
-        None => {
-            let Some(it) = Interpreter::find() else { return Answer::NoInterpreter };
-            found = it;
-            &found
-        }
+    let interpreter = if let Some(kept) = standby::interpreter() {
+        kept
+    } else {
+        let Some(it) = Interpreter::find() else { return Answer::NoInterpreter };
+        found = it;
+        &found
     };
     match interpreter.status() {
         Status::Hooked if interpreter.can_be_scheduled() => {}

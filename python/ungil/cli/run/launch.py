@@ -59,10 +59,7 @@ class Launch:
             from ungil.cli.run.green import variables
 
             return variables(self.scheduling)
-        if self.standby:
-            variables = {STANDBY: "1"}
-        else:
-            variables = self.scheduling.variables(DEFAULT_POLICY)
+        variables = {STANDBY: "1"} if self.standby else self.scheduling.variables(DEFAULT_POLICY)
         if not self.children:
             variables[CHILDREN] = "0"
         return {PRELOAD: preload_value(os.environ.get(PRELOAD)), **variables}

@@ -84,9 +84,9 @@ def command(
     PROGRAM is a Python file, -m MODULE, -c CODE, or any command.
     It runs as without ungil and ungil exits as it does; children that are Python are recorded too.
 
-    With --pid, a CPython from 3.8 on that runs already, and the children that it forks from then on,
-    until the time is over, Ctrl-C, or its end. Then everything is taken back, and it goes on. ungil
-    needs the right to trace it, unless it was started with ungil run --standby.
+    With --pid, it is a CPython from 3.8 on that runs already, and the children that it forks from
+    then on, until the time is over, Ctrl-C, or its end. Then everything is taken back, and it goes
+    on. ungil needs the right to trace it, unless it was started with ungil run --standby.
     """
     if pid is not None:
         if words:
@@ -127,9 +127,9 @@ def command(
             attach(recorder, process)
             announce(process, for_ns)
             await_end(process, for_ns)
-            status = 0
             with _told("there is no report"):
                 reports.append(recorder.stop())
+        status = 0
         if program is not None:
             environment = {**recorded(recorder, os.environ), **variables}
             with Child() as child:
