@@ -288,6 +288,10 @@ def restore_signals() -> None:
     """Undo what Python does to signals at its start and exec would pass on, as for SIGPIPE."""
 
 @final
+class WithoutPolicy(RuntimeError):
+    """The process has no policy, and may be given one on one of its own threads."""
+
+@final
 class StillStarting(RuntimeError):
     """The process may be about to get a policy."""
 

@@ -4,11 +4,11 @@
 //! without waiting for anything and without following a link, nor what the file contains.
 
 use std::ffi::c_void;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::num::ParseIntError;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
@@ -18,11 +18,14 @@ use std::time::{Duration, Instant};
 use ungil_core::control_page::{CONTROL_ABI, CONTROL_BYTES, CONTROL_MAGIC, Control};
 use ungil_core::request::{Answer, Request};
 
+use crate::files;
 use crate::mapping::Mapping;
 use crate::no_page::{self, NoPage};
 
 /// How long a process that uses its GIL may take to serve a request.
 const SERVES: Duration = Duration::from_millis(100);
+/// How long it may take once it has begun. Then it has ended, or has been stopped.
+const FINISHES: Duration = Duration::from_secs(2);
 /// Between two looks whether it has.
 const LOOK: Duration = Duration::from_micros(200);
 
@@ -40,7 +43,13 @@ impl Page {
     /// [`NoPage::Unknown`] if there is no such process, or it is not ours to look into.
     pub fn of(pid: u32) -> Result<Self, NoPage> {
         let process = PathBuf::from(format!("/proc/{pid}"));
-        let maps = fs::read(process.join("maps"))?;
+        let maps = match fs::read(process.join("maps")) {
+            // It has rights that this one has not. Its page may be ours all the same.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Self::by_name(pid).ok_or_else(|| error.into());
+            }
+            maps => maps?,
+        };
         let number = number_in_its_own_namespace(&process)?;
         let mappings: Vec<Mapping> =
             maps.split(|&byte| byte == b'\n').filter_map(Mapping::parse).collect();
@@ -60,7 +69,23 @@ impl Page {
                 Err(error) => refusal = Some(error.into()),
             }
         }
-        Err(refusal.unwrap_or_else(|| no_page::why(&process, &mappings)))
+        Err(refusal.unwrap_or_else(|| match no_page::why(&process, &mappings) {
+            NoPage::Never(why) => NoPage::Without(why),
+            other => other,
+        }))
+    }
+
+    /// The page that a process of this user, and of this namespace, would have made.
+    fn by_name(pid: u32) -> Option<Self> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        let file = options.open(files::page_path(pid).ok()?).ok()?;
+        let facts = file.metadata().ok()?;
+        if !facts.is_file() || facts.len() != CONTROL_BYTES as u64 {
+            return None;
+        }
+        let page = Self::map(file).ok()?;
+        page.objection(pid).is_none().then_some(page)
     }
 
     /// Maps what process `process` has mapped.
@@ -112,11 +137,11 @@ impl Page {
         if self.is_standby() {
             wake();
         }
-        let end = Instant::now() + SERVES;
+        let begun = Instant::now();
         let answer = loop {
             match control.answer() {
-                None if Instant::now() < end => sleep(LOOK),
-                None if control.withdraw() => break None,
+                None if begun.elapsed() < SERVES => sleep(LOOK),
+                None if control.withdraw() || begun.elapsed() > FINISHES => break None,
                 // Somebody has begun to serve it.
                 None => sleep(LOOK),
                 answer => break answer,
@@ -186,7 +211,7 @@ mod tests {
     fn why_not(pid: u32) -> String {
         match Page::of(pid) {
             Ok(_) => panic!("there is a page"),
-            Err(NoPage::Never(why) | NoPage::NotYet(why)) => why,
+            Err(NoPage::Never(why) | NoPage::Without(why) | NoPage::NotYet(why)) => why,
             Err(NoPage::Unknown(error)) => error.to_string(),
         }
     }

@@ -32,34 +32,36 @@ pub fn look() {
 #[cold]
 pub fn serve_pending() {
     if table::is_to_be_left() {
-        serve(&Request::leave());
+        obey(&Request::leave());
     }
     let page = settings::page();
     if let Some(request) = page.take() {
-        page.reply(serve(&request));
+        // Before anything is left: the page goes then.
+        page.reply(obey(&request));
     }
-    if IS_LEAVING.load(Relaxed) {
-        alone(|| {
-            leave_if_possible();
-            Answer::Done
-        });
-    }
+    leave_if_due();
 }
 
 /// Serves a request.
 pub fn serve(request: &Request) -> Answer {
+    let answer = obey(request);
+    leave_if_due();
+    answer
+}
+
+fn obey(request: &Request) -> Answer {
     alone(|| match request.deed() {
         Some(Deed::Join) => join(request),
         Some(Deed::Schedule) => schedule(request),
         Some(Deed::Leave) => {
             table::leave();
-            asked::stay_or(leave);
+            asked::stay_or(|| IS_LEAVING.store(true, Relaxed));
             Answer::Done
         }
         Some(Deed::Unschedule) => {
             settings::change(Policy::Stock.into());
             asked::unschedule();
-            asked::stay_or(leave);
+            asked::stay_or(|| IS_LEAVING.store(true, Relaxed));
             Answer::Done
         }
         None => Answer::Senseless,
@@ -121,15 +123,13 @@ fn hooked(deed: impl FnOnce(&Interpreter) -> Answer) -> Answer {
     answer
 }
 
-/// Nothing needs the hook any more.
-fn leave() {
-    IS_LEAVING.store(true, Relaxed);
-    leave_if_possible();
-}
-
-/// Threads that stand in a line of ours leave it first.
-fn leave_if_possible() {
-    if gil::are_lines_empty() {
+/// Has the calls lead to libc again if nothing needs the hook any more. Threads that stand in a line of
+/// ours leave it first.
+fn leave_if_due() {
+    if !IS_LEAVING.load(Relaxed) || !gil::are_lines_empty() {
+        return;
+    }
+    alone(|| {
         Interpreter::unhook();
         asked::is_unhooked();
         if standby::interpreter().is_some() {
@@ -138,5 +138,6 @@ fn leave_if_possible() {
             settings::stop();
         }
         IS_LEAVING.store(false, Relaxed);
-    }
+        Answer::Done
+    });
 }

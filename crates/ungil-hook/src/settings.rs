@@ -78,8 +78,9 @@ pub fn stop() {
     unsafe { libc::unlink(path(CONTROL_PREFIX).as_ptr().cast()) };
     // A thread may be looking at it just now: it keeps its address, and says what `OWN` says.
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: it replaces a mapping of ours, of which every content is valid, zeroes as well.
-    unsafe { libc::mmap(page.cast(), CONTROL_BYTES, libc::PROT_READ, flags, -1, 0) };
+    unsafe { libc::mmap(page.cast(), CONTROL_BYTES, access, flags, -1, 0) };
 }
 
 /// The page in force.

@@ -64,7 +64,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::process_policy::{
-        StillStarting, mark_path, process_policy, remove_stale_pages, set_process_policy,
+        StillStarting, WithoutPolicy, mark_path, process_policy, remove_stale_pages,
+        set_process_policy,
     };
     #[pymodule_export]
     use super::recording::{

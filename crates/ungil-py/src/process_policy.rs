@@ -13,6 +13,12 @@ use crate::attaching;
 
 create_exception!(
     ungil._native,
+    WithoutPolicy,
+    PyRuntimeError,
+    "The process has no policy, and may be given one on one of its own threads."
+);
+create_exception!(
+    ungil._native,
     StillStarting,
     PyRuntimeError,
     "The process may be about to get a policy."
@@ -62,6 +68,7 @@ pub fn remove_stale_pages() {
 fn page(pid: u32) -> PyResult<Page> {
     Page::of(pid).map_err(|why| match why {
         NoPage::Never(why) => PyRuntimeError::new_err(why),
+        NoPage::Without(why) => WithoutPolicy::new_err(why),
         NoPage::NotYet(why) => StillStarting::new_err(why),
         NoPage::Unknown(error) => error.into(),
     })

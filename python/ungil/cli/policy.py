@@ -14,6 +14,7 @@ import click
 
 from ungil._native import (
     StillStarting,
+    WithoutPolicy,
     attach_policy,
     detach_policy,
     process_policy,
@@ -121,13 +122,11 @@ def shown_or_changed(pid: int, name: str | None, quantum_ns: int | None) -> Sche
         def change() -> tuple[str, int]:
             try:
                 return set_process_policy(pid, policy, quantum_ns or 0)
-            except StillStarting:
-                raise
-            except RuntimeError:
+            except WithoutPolicy:
                 if name is None:
                     raise
-                attach_policy(pid, name, quantum_ns)
-                return "stock", 0
+            attach_policy(pid, name, quantum_ns)
+            return "stock", 0
 
         before = _settings(answer(pid, change))
     return {"pid": pid, **_settings(_policy_of(pid)), "before": before}
