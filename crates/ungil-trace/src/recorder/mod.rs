@@ -3,6 +3,11 @@
 
 mod session;
 mod leftover;
+mod whole;
+mod snapshots;
+mod snapshot_files;
+mod socket;
+mod flight;
 mod sink;
 mod order;
 mod calibration;
@@ -24,14 +29,21 @@ mod watch;
 mod watch;
 mod recording;
 
+pub use flight::{FlightOptions, MOST_BYTES};
 pub use leftover::{Removed, remove_dead_sessions};
 pub use session::NoPlace;
 pub use sink::Outcome;
+pub use snapshots::{Ask, Exchange, Written};
+pub use socket::{AskError, ask_for_snapshot};
 
 use crate::clock::{self, Reading};
 use crate::perfetto::{Overwrite, Writer};
+use flight::Flight;
 use recording::{Recording, Shared};
 use session::Session;
+use sink::Sink;
+use socket::Answering;
+use whole::Whole;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::PathBuf;
@@ -40,6 +52,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{Builder, JoinHandle};
 use times::Times;
 use ungil_core::request::Request;
+use watch::Watch;
 
 /// What to record, and where to.
 #[derive(Clone, Debug)]
@@ -57,6 +70,9 @@ pub struct RecorderOptions {
     /// Whether times may be taken from the counter of the processor, where that is what the kernel
     /// makes `CLOCK_MONOTONIC` from. Reading it costs the program less.
     pub counter: bool,
+    /// Keep the last seconds only, and write snapshots of them: `path` is what these are called
+    /// after.
+    pub flight: Option<FlightOptions>,
 }
 
 /// How far the recording is.
@@ -94,7 +110,7 @@ pub struct Recorder {
 }
 
 enum State {
-    Prepared(Box<Writer>),
+    Prepared(Box<Sink>, Option<Answering>),
     Running(JoinHandle<Outcome>),
     Over,
 }
@@ -102,15 +118,20 @@ enum State {
 impl Recorder {
     /// Opens the trace file and the session. Sessions of recorders that were killed are removed.
     pub fn create(options: RecorderOptions) -> Result<Self, CreateError> {
-        let writer = Writer::create(&options.path, options.overwrite)?;
+        let shared = Arc::<Shared>::default();
+        let sink = options.sink(&shared)?;
         remove_dead_sessions();
+        let session = Session::create()?;
+        // Where there can be no socket (a path that is too long), nobody else can ask.
+        let answering =
+            options.flight.as_ref().and_then(|_| Answering::at(&session, shared.exchange()).ok());
         Ok(Self {
-            session: Arc::new(Session::create()?),
+            session: Arc::new(session),
             beginning: if options.counter { clock::read_both() } else { None },
             is_joined: false,
             options,
-            shared: Arc::default(),
-            state: State::Prepared(Box::new(writer)),
+            shared,
+            state: State::Prepared(Box::new(sink), answering),
         })
     }
 
@@ -135,12 +156,14 @@ impl Recorder {
     /// does nothing. Fails if the system refuses a thread; then there is no recording.
     pub fn start(&mut self, executable: PathBuf) -> io::Result<()> {
         match std::mem::replace(&mut self.state, State::Over) {
-            State::Prepared(writer) => {
+            State::Prepared(sink, answering) => {
+                let watch = Watch::new(self.options.blame_after_ns(), self.options.hold_ns());
                 let work = Recording::new(
-                    *writer,
+                    *sink,
+                    answering,
                     executable,
                     self.is_joined,
-                    self.options.blame_after_ns,
+                    (watch, self.options.blame_after_ns()),
                     Times::new(self.beginning),
                     self.session.clone(),
                     self.shared.clone(),
@@ -151,6 +174,11 @@ impl Recorder {
             other => self.state = other,
         }
         Ok(())
+    }
+
+    /// Through what snapshots are asked for, and told; of a flight recorder.
+    pub fn exchange(&self) -> Arc<Exchange> {
+        self.shared.exchange()
     }
 
     /// How far it is.
@@ -173,6 +201,33 @@ impl Recorder {
         // Not left to `drop`: the caller may end by the signal that killed the program.
         self.session.remove();
         outcome
+    }
+}
+
+impl RecorderOptions {
+    fn sink(&self, shared: &Shared) -> io::Result<Sink> {
+        let blame_after_ns = self.blame_after_ns();
+        Ok(match &self.flight {
+            None => {
+                let writer = Writer::create(&self.path, self.overwrite)?;
+                Sink::Whole(Box::new(Whole::new(writer, blame_after_ns)))
+            }
+            Some(options) => {
+                let options = options.clone();
+                let flight = Flight::new(&self.path, options, blame_after_ns, shared.exchange())?;
+                Sink::Flight(Box::new(flight))
+            }
+        })
+    }
+
+    fn blame_after_ns(&self) -> u64 {
+        let asked_ns = self.blame_after_ns;
+        self.flight.as_ref().map_or(asked_ns, |flight| flight.blame_after_ns(asked_ns))
+    }
+
+    /// How long a hold may be that nobody waits for, if that matters.
+    fn hold_ns(&self) -> Option<u64> {
+        self.flight.as_ref().and_then(FlightOptions::hold_ns)
     }
 }
 

@@ -2,12 +2,13 @@
 
 use super::session::Session;
 use super::sink::{Outcome, Sink};
+use super::snapshots::Exchange;
+use super::socket::Answering;
 use super::times::Times;
 use super::traced::Traced;
 use super::watch::Watch;
 use crate::child::block_all;
 use crate::clock::now_ns;
-use crate::perfetto::Writer;
 use crate::record::{NOTHING_RECORDED, ProcessId, Record, ThreadId};
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -49,6 +50,15 @@ pub struct Shared {
     pub processes: AtomicU64,
     /// Threads seen.
     pub threads: AtomicU64,
+    /// Asks for snapshots.
+    exchange: Arc<Exchange>,
+}
+
+impl Shared {
+    /// Through what snapshots are asked for, and told.
+    pub fn exchange(&self) -> Arc<Exchange> {
+        self.exchange.clone()
+    }
 }
 
 /// The recording thread's own state.
@@ -59,6 +69,7 @@ pub struct Recording {
     /// Whether the processes joined while they ran, and are to leave at the end.
     is_joined: bool,
     sink: Sink,
+    answering: Option<Answering>,
     watch: Watch,
     /// Holds longer than this are followed.
     follow_after_ns: u64,
@@ -73,12 +84,14 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Records into `writer` what the programs of `session` do, of which `executable` is the first.
+    /// Records into `sink` what the programs of `session` do, of which `executable` is the first.
+    /// `watch` comes with the length from which on holds are long.
     pub fn new(
-        writer: Writer,
+        sink: Sink,
+        answering: Option<Answering>,
         executable: PathBuf,
         is_joined: bool,
-        blame_after_ns: u64,
+        (watch, blame_after_ns): (Watch, u64),
         times: Times,
         session: Arc<Session>,
         shared: Arc<Shared>,
@@ -88,8 +101,9 @@ impl Recording {
             shared,
             executable,
             is_joined,
-            sink: Sink::new(writer, blame_after_ns),
-            watch: Watch::new(blame_after_ns),
+            sink,
+            answering,
+            watch,
             // Early enough that little of a hold that gets a row of its own is missed.
             follow_after_ns: blame_after_ns / 4,
             times,
@@ -146,6 +160,9 @@ impl Recording {
         if now.saturating_sub(self.discovered_ns) >= DISCOVER_NS {
             self.discovered_ns = now;
             self.discover();
+            if let Some(answering) = &self.answering {
+                answering.look();
+            }
         }
         // Stacks first: they were taken before the events that this round gives out.
         let (watch, sink) = (&mut self.watch, &mut self.sink);
@@ -159,6 +176,8 @@ impl Recording {
             let (times, sink) = (&mut self.times, &mut self.sink);
             traced.follow_holders(times, now, self.follow_after_ns, |record| sink.put(&record));
         }
+        let Self { sink, processes, times, .. } = self;
+        sink.tick(now, |at_ns| last_words(processes, times, at_ns));
         if now.saturating_sub(self.flushed_ns) >= FLUSH_NS {
             self.flushed_ns = now;
             self.sink.flush();
@@ -267,6 +286,15 @@ impl Recording {
             }
         }
     }
+}
+
+/// What would be told if the recording ended at `at_ns`.
+fn last_words(processes: &[Traced], times: &mut Times, at_ns: u64) -> Vec<Record> {
+    let mut words = Vec::new();
+    for traced in processes {
+        traced.last_words(at_ns, times, |record| words.push(record));
+    }
+    words
 }
 
 /// Files in `directory` whose names are not in `known`.
