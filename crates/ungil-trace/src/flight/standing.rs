@@ -258,7 +258,7 @@ impl Standing {
             let found = thread.gils.iter().find(|(it, _)| *it == number)?;
             Some((id, found.1))
         };
-        let doing: Vec<_> = threads.filter_map(doing).collect();
+        let doing: Vec<_> = threads.clone().filter_map(doing).collect();
         if let Some(last) = gil.last_holder.filter(|last| self.threads.contains_key(last)) {
             give(last, Kind::Acquire);
         }
@@ -278,8 +278,11 @@ impl Standing {
         for &(_, thread) in &waits {
             give(thread, Kind::Wait);
         }
-        if let Some(&(_, waiter)) = waits.first().filter(|_| gil.asked) {
-            give(waiter, Kind::DropRequest);
+        // Its wait may have been lost, or be over because the thread has ended.
+        let others = threads.map(|(id, _)| *id).filter(|id| Some(*id) != gil.holder);
+        let asked_by = waits.first().map(|(_, waiter)| *waiter).or_else(|| others.min());
+        if let Some(asker) = asked_by.filter(|_| gil.asked) {
+            give(asker, Kind::DropRequest);
         }
     }
 }
