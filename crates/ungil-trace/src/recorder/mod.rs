@@ -170,6 +170,9 @@ impl Recorder {
                 );
                 let thread = Builder::new().name("ungil-recorder".into());
                 self.state = State::Running(thread.spawn(move || work.run())?);
+                if self.options.flight.is_some() {
+                    self.shared.exchange().open();
+                }
             }
             other => self.state = other,
         }

@@ -4,7 +4,7 @@ use crate::flight::Cause;
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -52,13 +52,29 @@ pub struct Exchange {
 #[derive(Debug, Default)]
 struct Told {
     waiting: VecDeque<Written>,
-    is_over: bool,
+    is_open: bool,
 }
 
 impl Exchange {
-    /// Leaves an ask for the recorder, which looks for it in every round.
+    /// A flight recorder is at work from now on.
+    pub fn open(&self) {
+        lock(&self.told).is_open = true;
+    }
+
+    /// Leaves an ask for the recorder, which looks for it in every round. Where none is at work, it
+    /// is forgotten.
     pub fn ask(&self, ask: Ask) {
-        lock(&self.asks).push(ask);
+        let told = lock(&self.told);
+        if told.is_open {
+            lock(&self.asks).push(ask);
+        }
+    }
+
+    /// Asks for a snapshot and waits for it. `None` if no flight recorder is at work.
+    pub fn ask_and_wait(&self, path: Option<PathBuf>) -> Option<Written> {
+        let (sender, receiver) = channel();
+        self.ask(Ask { path, answer: Some(sender) });
+        receiver.recv().ok()
     }
 
     /// The asks that have come.
@@ -78,13 +94,15 @@ impl Exchange {
 
     /// No more will be told.
     pub fn end(&self) {
-        lock(&self.told).is_over = true;
+        let mut told = lock(&self.told);
+        told.is_open = false;
+        lock(&self.asks).clear();
         self.changed.notify_all();
     }
 
     /// The next one that nobody has fetched; waits for it so long. `None` if none came, or comes.
     pub fn next(&self, patience: Duration) -> Option<Written> {
-        let idle = |told: &mut Told| told.waiting.is_empty() && !told.is_over;
+        let idle = |told: &mut Told| told.waiting.is_empty() && told.is_open;
         let told = self.changed.wait_timeout_while(lock(&self.told), patience, idle);
         told.unwrap_or_else(PoisonError::into_inner).0.waiting.pop_front()
     }

@@ -4,7 +4,7 @@
 //! Who asks writes the path that it wants, or nothing, and a zero byte; the answer is JSON.
 
 use super::session::{PREFIX, Session, places};
-use super::snapshots::{Ask, Exchange, Written};
+use super::snapshots::Exchange;
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -14,7 +14,6 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::channel;
 use std::thread::Builder;
 use std::time::Duration;
 
@@ -84,10 +83,8 @@ fn answer(stream: &UnixStream, exchange: &Exchange) -> io::Result<()> {
     if path.pop() != Some(0) {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    let (sender, receiver) = channel();
     let path = Some(PathBuf::from(OsString::from_vec(path))).filter(|it| it != Path::new(""));
-    exchange.ask(Ask { path, answer: Some(sender) });
-    let written: Written = receiver.recv().map_err(io::Error::other)?;
+    let written = exchange.ask_and_wait(path).ok_or(io::ErrorKind::UnexpectedEof)?;
     let mut stream = stream;
     stream.write_all(serde_json::to_string(&written)?.as_bytes())
 }
