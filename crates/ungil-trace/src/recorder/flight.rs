@@ -1,6 +1,7 @@
 //! Keeps the last seconds, and decides when they become a trace.
 
 use super::snapshot_files::SnapshotFiles;
+use super::socket::Answering;
 use super::snapshots::{Ask, Exchange, Written};
 use crate::analysis::Analysis;
 use crate::child::block_all;
@@ -63,6 +64,7 @@ pub struct Flight {
     pending: Option<Pending>,
     taken_ns: u64,
     exchange: Arc<Exchange>,
+    answering: Option<Answering>,
     jobs: Option<Sender<Job>>,
     worker: Option<JoinHandle<()>>,
 }
@@ -108,9 +110,16 @@ impl Flight {
             pending: None,
             taken_ns: 0,
             exchange,
+            answering: None,
             jobs: Some(jobs),
             worker: Some(worker),
         })
+    }
+
+    /// Also takes snapshots that other processes ask for.
+    pub fn answering(mut self, answering: Option<Answering>) -> Self {
+        self.answering = answering;
+        self
     }
 
     /// Takes in one record.
@@ -136,6 +145,9 @@ impl Flight {
         self.kept.tick(now_ns, || last_words(now_ns));
         for stall in self.stalls.going_on(now_ns) {
             self.stalled(stall, now_ns);
+        }
+        if let Some(answering) = &self.answering {
+            answering.look();
         }
         for ask in self.exchange.asks() {
             self.take(now_ns, None, Some(ask), &mut last_words);

@@ -110,7 +110,7 @@ pub struct Recorder {
 }
 
 enum State {
-    Prepared(Box<Sink>, Option<Answering>),
+    Prepared(Box<Sink>),
     Running(JoinHandle<Outcome>),
     Over,
 }
@@ -119,19 +119,16 @@ impl Recorder {
     /// Opens the trace file and the session. Sessions of recorders that were killed are removed.
     pub fn create(options: RecorderOptions) -> Result<Self, CreateError> {
         let shared = Arc::<Shared>::default();
-        let sink = options.sink(&shared)?;
         remove_dead_sessions();
         let session = Session::create()?;
-        // Where there can be no socket (a path that is too long), nobody else can ask.
-        let answering =
-            options.flight.as_ref().and_then(|_| Answering::at(&session, shared.exchange()).ok());
+        let sink = options.sink(&session, &shared)?;
         Ok(Self {
             session: Arc::new(session),
             beginning: if options.counter { clock::read_both() } else { None },
             is_joined: false,
             options,
             shared,
-            state: State::Prepared(Box::new(sink), answering),
+            state: State::Prepared(Box::new(sink)),
         })
     }
 
@@ -156,11 +153,10 @@ impl Recorder {
     /// does nothing. Fails if the system refuses a thread; then there is no recording.
     pub fn start(&mut self, executable: PathBuf) -> io::Result<()> {
         match std::mem::replace(&mut self.state, State::Over) {
-            State::Prepared(sink, answering) => {
+            State::Prepared(sink) => {
                 let watch = Watch::new(self.options.blame_after_ns(), self.options.hold_ns());
                 let work = Recording::new(
                     *sink,
-                    answering,
                     executable,
                     self.is_joined,
                     (watch, self.options.blame_after_ns()),
@@ -208,7 +204,7 @@ impl Recorder {
 }
 
 impl RecorderOptions {
-    fn sink(&self, shared: &Shared) -> io::Result<Sink> {
+    fn sink(&self, session: &Session, shared: &Shared) -> io::Result<Sink> {
         let blame_after_ns = self.blame_after_ns();
         Ok(match &self.flight {
             None => {
@@ -216,9 +212,12 @@ impl RecorderOptions {
                 Sink::Whole(Box::new(Whole::new(writer, blame_after_ns)))
             }
             Some(options) => {
+                let exchange = shared.exchange();
+                // Where there can be no socket, nobody else can ask.
+                let answering = Answering::at(session, exchange.clone()).ok();
                 let options = options.clone();
-                let flight = Flight::new(&self.path, options, blame_after_ns, shared.exchange())?;
-                Sink::Flight(Box::new(flight))
+                let flight = Flight::new(&self.path, options, blame_after_ns, exchange)?;
+                Sink::Flight(Box::new(flight.answering(answering)))
             }
         })
     }

@@ -3,7 +3,6 @@
 use super::session::Session;
 use super::sink::{Outcome, Sink};
 use super::snapshots::Exchange;
-use super::socket::Answering;
 use super::times::Times;
 use super::traced::Traced;
 use super::watch::Watch;
@@ -69,7 +68,6 @@ pub struct Recording {
     /// Whether the processes joined while they ran, and are to leave at the end.
     is_joined: bool,
     sink: Sink,
-    answering: Option<Answering>,
     watch: Watch,
     /// Holds longer than this are followed.
     follow_after_ns: u64,
@@ -88,7 +86,6 @@ impl Recording {
     /// `watch` comes with the length from which on holds are long.
     pub fn new(
         sink: Sink,
-        answering: Option<Answering>,
         executable: PathBuf,
         is_joined: bool,
         (watch, blame_after_ns): (Watch, u64),
@@ -102,7 +99,6 @@ impl Recording {
             executable,
             is_joined,
             sink,
-            answering,
             watch,
             // Early enough that little of a hold that gets a row of its own is missed.
             follow_after_ns: blame_after_ns / 4,
@@ -160,9 +156,6 @@ impl Recording {
         if now.saturating_sub(self.discovered_ns) >= DISCOVER_NS {
             self.discovered_ns = now;
             self.discover();
-            if let Some(answering) = &self.answering {
-                answering.look();
-            }
         }
         // Stacks first: they were taken before the events that this round gives out.
         let (watch, sink) = (&mut self.watch, &mut self.sink);
