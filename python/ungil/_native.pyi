@@ -258,7 +258,7 @@ class Snapshots:
         """Write the seconds that are kept, to a new file. RuntimeError if none are."""
 
     def next(self, patience_s: float) -> str | None:
-        """The next one that `take` did not take; None if there is none after so many seconds.
+        """The next one, whoever asked for it; None if there is none after so many seconds.
 
         It comes back at once if the recorder has stopped and all was told.
         """

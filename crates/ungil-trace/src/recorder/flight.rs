@@ -12,6 +12,7 @@ use crate::record::Record;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
@@ -22,6 +23,8 @@ const SETTLE_NS: u64 = 100_000_000;
 /// Stalls that are closer together share a snapshot, if that still has at least this part of the
 /// seconds before the first of them.
 const SHARED_PART: u64 = 2;
+/// And those that are only told share a word, but not for longer than this.
+const TOLD_TOGETHER_NS: u64 = 1_000_000_000;
 
 /// What a flight recorder keeps, and when it writes it.
 #[derive(Clone, Debug)]
@@ -49,6 +52,12 @@ impl FlightOptions {
         self.shortest(|_| true).map_or(asked_ns, |limit_ns| limit_ns.min(asked_ns))
     }
 
+    /// How far apart the snapshots of stalls are, at least.
+    fn rest_ns(&self) -> u64 {
+        let part_ns = self.last_ns / SHARED_PART;
+        if self.writes_stalls { part_ns } else { part_ns.min(TOLD_TOGETHER_NS) }
+    }
+
     fn shortest(&self, which: impl Fn(&Condition) -> bool) -> Option<u64> {
         let these = self.conditions.iter().filter(|condition| which(condition));
         these.map(|condition| condition.over_ns).min()
@@ -66,6 +75,8 @@ pub struct Flight {
     exchange: Arc<Exchange>,
     answering: Option<Answering>,
     jobs: Option<Sender<Job>>,
+    /// How many jobs are not done.
+    unwritten: Arc<AtomicUsize>,
     worker: Option<JoinHandle<()>>,
 }
 
@@ -94,11 +105,13 @@ impl Flight {
         exchange: Arc<Exchange>,
     ) -> io::Result<Self> {
         let (jobs, work) = channel();
+        let unwritten = Arc::<AtomicUsize>::default();
         let desk = Desk {
             files: SnapshotFiles::new(path, options.max_files),
             options: options.clone(),
             blame_after_ns,
             exchange: exchange.clone(),
+            unwritten: unwritten.clone(),
         };
         let thread = Builder::new().name("ungil-snapshots".into());
         let worker = thread.spawn(move || desk.write(&work))?;
@@ -112,6 +125,7 @@ impl Flight {
             exchange,
             answering: None,
             jobs: Some(jobs),
+            unwritten,
             worker: Some(worker),
         })
     }
@@ -152,7 +166,9 @@ impl Flight {
         for ask in self.exchange.asks() {
             self.take(now_ns, None, Some(ask), &mut last_words);
         }
-        let rests = now_ns.saturating_sub(self.taken_ns) < self.options.last_ns / SHARED_PART;
+        // One that is still being written holds on to what it is made of.
+        let rests = now_ns.saturating_sub(self.taken_ns) < self.options.rest_ns()
+            || self.unwritten.load(Relaxed) > 0;
         let is_due =
             |pending: &mut Pending| !rests && now_ns >= pending.seen_ns.saturating_add(SETTLE_NS);
         if let Some(pending) = self.pending.take_if(is_due) {
@@ -177,6 +193,7 @@ impl Flight {
         };
         let stalls = pending.map_or(0, |pending| pending.count);
         if let Some(jobs) = &self.jobs {
+            self.unwritten.fetch_add(1, Relaxed);
             // The thread ends no sooner than this does.
             let _ = jobs.send(Job { snapshot, stalls, ask, at_ns });
         }
@@ -208,6 +225,7 @@ struct Desk {
     options: FlightOptions,
     blame_after_ns: u64,
     exchange: Arc<Exchange>,
+    unwritten: Arc<AtomicUsize>,
 }
 
 impl Desk {
@@ -238,11 +256,12 @@ impl Desk {
             }
             // Before the answer, for memory is what this is short of.
             drop(snapshot);
-            match answer {
+            if let Some(answer) = answer {
                 // Who asked may have gone.
-                Some(answer) => _ = answer.send(written),
-                None => self.exchange.tell(written),
+                let _ = answer.send(written.clone());
             }
+            self.exchange.tell(written);
+            self.unwritten.fetch_sub(1, Relaxed);
         }
     }
 

@@ -106,6 +106,8 @@ pub struct Recorder {
     beginning: Option<Reading>,
     /// Whether processes join while they run.
     is_joined: bool,
+    /// The process that made it. A child that is forked from it has none of its threads.
+    made_by: u32,
     state: State,
 }
 
@@ -126,6 +128,7 @@ impl Recorder {
             session: Arc::new(session),
             beginning: if options.counter { clock::read_both() } else { None },
             is_joined: false,
+            made_by: std::process::id(),
             options,
             shared,
             state: State::Prepared(Box::new(sink)),
@@ -191,9 +194,13 @@ impl Recorder {
 
     /// Reads what is left, finishes the file and sums up. `None` if it was not running.
     pub fn stop(&mut self) -> Option<Outcome> {
-        let State::Running(worker) = std::mem::replace(&mut self.state, State::Over) else {
+        let state = std::mem::replace(&mut self.state, State::Over);
+        if self.made_by != std::process::id() {
+            // Its threads and its files are the parent's.
+            std::mem::forget((state, self.session.clone()));
             return None;
-        };
+        }
+        let State::Running(worker) = state else { return None };
         self.shared.stop.store(true, Relaxed);
         worker.thread().unpark();
         let outcome = worker.join().ok();

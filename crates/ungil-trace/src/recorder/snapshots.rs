@@ -16,7 +16,7 @@ const UNTOLD: usize = 1_000;
 pub struct Ask {
     /// Where to; `None` where the recorder puts its own.
     pub path: Option<PathBuf>,
-    /// Who wants to know; `None` if it is told as others are.
+    /// Who waits for it, besides those who are told of all.
     pub answer: Option<Sender<Written>>,
 }
 
