@@ -169,9 +169,7 @@ def test_a_signal_to_ungil_asks_for_a_snapshot_and_does_not_reach_the_program(
     with Flying(tmp_path, "30s", "-o", "night.pftrace") as flying:
         began, ended = flying.stall(100)
         os.kill(flying.popen.pid, signal.SIGUSR2)
-        assert re.fullmatch(
-            r"ungil: night-1\.pftrace: as asked; the last [\d.]+ s", flying.said()
-        )
+        assert re.fullmatch(r"ungil: night-1\.pftrace: as asked; the last [\d.]+ s", flying.said())
         assert held_in(read_tracks(tmp_path / "night-1.pftrace"), began, ended)
         # It would have died by it.
         flying.stall(1)

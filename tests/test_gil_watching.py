@@ -79,7 +79,8 @@ def test_a_snapshot_is_written_where_it_shall_be_and_is_the_programs_own(tmp_pat
         with gil.watch(call=None):
             stall(100)
             first, second = gil.snapshot(), gil.snapshot()
-            assert [it.name for it in (first, second)] == ["ungil--c-1.pftrace", "ungil--c-2.pftrace"]
+            names = [it.name for it in (first, second)]
+            assert names == ["ungil--c-1.pftrace", "ungil--c-2.pftrace"]
             own = gil.snapshot("own.pftrace")
             assert own == Path("own.pftrace").absolute()
             (process,) = json.loads(_native.read_trace(str(own), 20.0))["processes"]

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use ungil_core::request::Request;
 use ungil_trace::analysis::{Analysis, Part, Span};
-use ungil_trace::perfetto::{self, Ending, Incomplete, Overwrite, ReadError, Unfinished, why_cut};
 use ungil_trace::flight::{Condition, Limit};
+use ungil_trace::perfetto::{self, Ending, Incomplete, Overwrite, ReadError, Unfinished, why_cut};
 use ungil_trace::recorder::{
     self, AskError, CreateError, Exchange, FlightOptions, MOST_BYTES, RecorderOptions,
 };
@@ -171,6 +171,7 @@ fn flight_options((last_s, conditions, max_files, writes): Flight) -> PyResult<F
 
 /// Asks another process's recorder for a snapshot; see `_native.pyi`.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
 #[pyo3(signature = (pid, path=None))]
 pub fn ask_for_snapshot(py: Python<'_>, pid: u32, path: Option<PathBuf>) -> PyResult<String> {
     py.detach(|| recorder::ask_for_snapshot(pid, path.as_deref())).map_err(|error| match error {

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Event, Lock, Thread
 from types import TracebackType
@@ -82,8 +83,9 @@ class Watch:
                 _watch = None
         self._thread.join()
 
-    def _take(self, path: str | None) -> Written:
-        return written(self._snapshots.take(path))
+    def snapshot(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """Write what is kept, as the function `snapshot` does."""
+        return _written_to(path, self._snapshots.take)
 
     def _tell(self) -> None:
         while True:
@@ -96,9 +98,9 @@ class Watch:
             if stall is not None and self._call is not None:
                 try:
                     self._call(stall)
-                except Exception:
+                except Exception as error:
                     # As `threading` does for a thread: said on stderr, and it goes on.
-                    sys.excepthook(*sys.exc_info())
+                    sys.excepthook(type(error), error, error.__traceback__)
 
 
 _lock = Lock()
@@ -112,7 +114,7 @@ def watch(
     hold_ms: float | None = None,
     last_s: float = LAST_S,
 ) -> Watch:
-    """Keep the last `last_s` seconds of this process, and call `call` when a thread waited too long.
+    """Keep the last `last_s` seconds of this process, and call `call` when a thread stalls.
 
     `call` gets a `Stall` when a thread has waited for the GIL for more than `wait_ms`
     milliseconds, or has held it for more than `hold_ms`, whether or not another one waited; None
@@ -159,27 +161,26 @@ def snapshot(path: str | os.PathLike[str] | None = None) -> Path:
     Raises `NotInstalled` if nothing is kept, FileExistsError if there is such a file, OSError if it
     cannot be written.
     """
-    to = None if path is None else Path(path).absolute()
-    if to is not None and to.exists():
-        raise FileExistsError(f"{str(to)!r} exists")
-    told = _taken(None if to is None else str(to))
-    if told["path"] is None:
-        raise OSError(native_reason(told["error"] or "it was not written"))
-    return Path(told["path"])
-
-
-def _taken(path: str | None) -> Written:
     watching = _watch
     try:
         if watching is not None:
-            return watching._take(path)
-        return written(_native.ask_for_snapshot(os.getpid(), path))
+            return watching.snapshot(path)
+        return _written_to(path, partial(_native.ask_for_snapshot, os.getpid()))
     except (LookupError, RuntimeError):
-        pass
-    raise NotInstalled(
-        "nothing of this process is kept: call ungil.gil.watch(), or start the program with "
-        "`ungil trace --last 30s`"
-    )
+        raise NotInstalled(
+            "nothing of this process is kept: call ungil.gil.watch(), or start the program with "
+            "`ungil trace --last 30s`"
+        ) from None
+
+
+def _written_to(path: str | os.PathLike[str] | None, take: Callable[[str | None], str]) -> Path:
+    to = None if path is None else Path(path).absolute()
+    if to is not None and to.exists():
+        raise FileExistsError(f"{str(to)!r} exists")
+    told = written(take(None if to is None else str(to)))
+    if told["path"] is None:
+        raise OSError(native_reason(told["error"] or "it was not written"))
+    return Path(told["path"])
 
 
 def _name() -> str:

@@ -91,7 +91,10 @@ impl Chunk {
     /// How much memory it takes.
     pub fn bytes(&self) -> usize {
         let lists = self.others.len() + self.marks.len();
-        self.events.len() + self.others_bytes + lists * size_of::<Record>() + self.threads.len() * 32
+        self.events.len()
+            + self.others_bytes
+            + lists * size_of::<Record>()
+            + self.threads.len() * 32
     }
 
     /// The records, as they were added. Events have no number in their GIL's order.

@@ -6,7 +6,7 @@ use super::stalls::{Condition, Limit, Stall};
 use crate::origin::Origin;
 use crate::record::{Frame, Process, ProcessId, Record, ThreadId, ThreadTotals};
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use ungil_core::Kind;
 
 /// A hold that began so long before the kept seconds is worth a note.
@@ -68,7 +68,7 @@ impl Snapshot {
         let mut telling = Telling {
             ids: Ids::default(),
             totals: ById::default(),
-            cut: ById::default(),
+            cut: HashSet::new(),
             watching: self.stall.map(Watching::new),
             take,
         };
@@ -81,7 +81,7 @@ impl Snapshot {
         }
         let from_ns = self.frozen.from_ns();
         for hold in standing.holds() {
-            telling.cut.insert((hold.thread, hold.gil), ());
+            telling.cut.insert((hold.thread, hold.gil));
             let before_ns = from_ns.saturating_sub(hold.since_ns);
             if before_ns >= LONG_BEFORE_NS {
                 let text = format!(
@@ -114,7 +114,7 @@ struct Telling<T> {
     /// What threads had counted when it begins.
     totals: ById<ThreadId, ThreadTotals>,
     /// The holds in which it begins: for how long the kernel ran them is known of the whole only.
-    cut: ById<(ThreadId, u8), ()>,
+    cut: HashSet<(ThreadId, u8)>,
     watching: Option<Watching>,
     take: T,
 }
@@ -125,9 +125,7 @@ impl<T: FnMut(&Record) -> Option<ThreadId>> Telling<T> {
             && !self.cut.is_empty()
         {
             match event.kind {
-                Kind::Ran | Kind::RanAndBlocked
-                    if self.cut.contains_key(&(*thread, event.gil)) =>
-                {
+                Kind::Ran | Kind::RanAndBlocked if self.cut.contains(&(*thread, event.gil)) => {
                     return;
                 }
                 Kind::ReleaseVoluntary | Kind::ReleaseForced => {

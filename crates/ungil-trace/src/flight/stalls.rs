@@ -157,3 +157,88 @@ fn stall(
     let stall = Stall { condition, process, thread, gil, since_ns, until_ns, goes_on };
     (stall.length_ns() > over_ns).then_some(stall)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ungil_core::Event;
+
+    const MS: u64 = 1_000_000;
+    const WAIT: Condition = Condition { limit: Limit::Wait, over_ns: 50 * MS };
+    const HOLD: Condition = Condition { limit: Limit::Hold, over_ns: 100 * MS };
+
+    fn event(at_ms: u64, thread: u32, kind: Kind) -> Record {
+        let event = Event { at_ns: at_ms * MS, kind, gil: 0, seq: 0 };
+        Record::Gil { process: ProcessId(0), thread: ThreadId(thread), event }
+    }
+
+    /// What is told, as limit, thread, and length in ms.
+    fn told(conditions: &[Condition], events: &[Record]) -> Vec<(Limit, u32, u64)> {
+        let mut stalls = Stalls::new(conditions);
+        let found = events.iter().filter_map(|event| stalls.push(event));
+        found.map(|it| (it.condition.limit, it.thread.0, it.length_ns() / MS)).collect()
+    }
+
+    #[test]
+    fn what_lasts_longer_than_it_may_is_told_as_it_ends() {
+        let events = [
+            event(0, 0, Kind::Acquire),
+            event(10, 1, Kind::Wait),
+            event(70, 2, Kind::Wait),
+            event(101, 0, Kind::ReleaseForced),
+            event(102, 1, Kind::Acquire),
+            event(202, 1, Kind::ReleaseVoluntary),
+            event(203, 2, Kind::Acquire),
+        ];
+        let all = [(Limit::Hold, 0, 101), (Limit::Wait, 1, 92), (Limit::Wait, 2, 133)];
+        assert_eq!(told(&[WAIT, HOLD], &events), all);
+        assert_eq!(told(&[HOLD], &events), all[..1]);
+        assert_eq!(told(&[WAIT], &events), all[1..]);
+        let lower = Condition { over_ns: 99 * MS, ..HOLD };
+        assert_eq!(told(&[HOLD, lower], &events), [(Limit::Hold, 0, 101), (Limit::Hold, 1, 100)]);
+    }
+
+    #[test]
+    fn an_event_that_was_lost_makes_no_stall_of_what_followed() {
+        // The release of 0, the acquire of 1, and the acquire of 2 were lost.
+        let lost_release = [
+            event(0, 0, Kind::Acquire),
+            event(90, 1, Kind::Acquire),
+            event(150, 0, Kind::Acquire),
+            event(160, 0, Kind::ReleaseVoluntary),
+        ];
+        assert_eq!(told(&[HOLD], &lost_release), []);
+        let lost_acquire = [
+            event(0, 1, Kind::Wait),
+            event(20, 1, Kind::ReleaseVoluntary),
+            event(200, 1, Kind::Acquire),
+        ];
+        assert_eq!(told(&[WAIT], &lost_acquire), []);
+    }
+
+    #[test]
+    fn what_goes_on_is_told_once_and_again_when_it_ends() {
+        let mut stalls = Stalls::new(&[WAIT, HOLD]);
+        stalls.push(&event(0, 0, Kind::Acquire));
+        stalls.push(&event(0, 1, Kind::Wait));
+        assert_eq!(stalls.going_on(1_000 * MS), []);
+        let (both, again) = (stalls.going_on(1_200 * MS), stalls.going_on(5_000 * MS));
+        assert_eq!(both.iter().map(|it| it.thread.0).collect::<Vec<_>>(), [1, 0]);
+        assert!(both.iter().all(|it| it.goes_on && it.length_ns() == 1_200 * MS));
+        assert_eq!(again, []);
+        let end = stalls.push(&event(6_000, 0, Kind::ReleaseForced)).unwrap();
+        assert_eq!((end.goes_on, end.length_ns()), (false, 6_000 * MS));
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_neither_waits_nor_holds() {
+        let mut stalls = Stalls::new(&[WAIT, HOLD]);
+        for thread in 0..2 {
+            let kind = if thread == 0 { Kind::Acquire } else { Kind::Wait };
+            stalls.push(&event(0, thread, kind));
+            let (thread, totals) = (ThreadId(thread), crate::record::ThreadTotals::default());
+            stalls.push(&Record::ThreadEnded { thread, at_ns: MS, totals });
+        }
+        assert_eq!(stalls.going_on(u64::MAX), []);
+    }
+}

@@ -57,7 +57,10 @@ fn introduction(start_ns: u64) -> Vec<Record> {
         at_ns: start_ns,
         name: format!("t{id}"),
     };
-    [process(0, start_ns), process(1, start_ns)].into_iter().chain((0..THREADS).map(thread)).collect()
+    [process(0, start_ns), process(1, start_ns)]
+        .into_iter()
+        .chain((0..THREADS).map(thread))
+        .collect()
 }
 
 /// What threads do that take turns at the GIL of their process, with what is seen of it.
@@ -155,7 +158,18 @@ fn without(mut value: Value, names: &[&str]) -> Value {
 /// A report without the moments that are told from the start of its trace, and without what threads
 /// counted, which a part does not know.
 fn comparable(report: &Report) -> Value {
-    let other = ["part", "started_s", "start_s", "ended_s", "end_s", "window", "findings", "notes", "cpu_s", "context_switches"];
+    let other = [
+        "part",
+        "started_s",
+        "start_s",
+        "ended_s",
+        "end_s",
+        "window",
+        "findings",
+        "notes",
+        "cpu_s",
+        "context_switches",
+    ];
     without(serde_json::to_value(report).unwrap(), &other)
 }
 
@@ -234,4 +248,48 @@ proptest! {
             prop_assert!(kept.bytes() <= (kilobytes << 10) + 1_000);
         }
     }
+}
+
+/// Thread 0 computes, and is seen in `f0`; thread 1 waits for it from `wait_ns` on.
+fn a_stall() -> (Vec<Record>, Stall) {
+    let event = |at_ms: u64, thread, kind| Record::Gil {
+        process: ProcessId(0),
+        thread: ThreadId(thread),
+        event: Event { at_ns: (1_000 + at_ms) * MS, kind, gil: 0, seq: 0 },
+    };
+    let frame = |function: &str, file: &str| Frame {
+        function: function.into(),
+        file: file.into(),
+        line: 7,
+    };
+    let mut records = introduction(1_000 * MS);
+    records.extend([
+        event(0, 0, Kind::Acquire),
+        event(1, 1, Kind::Wait),
+        Record::Stack {
+            thread: ThreadId(0),
+            at_ns: 1_020 * MS,
+            frames: vec![frame("match", "/usr/lib/python3.13/re.py"), frame("f0", "/srv/app.py")],
+        },
+        event(60, 0, Kind::ReleaseForced),
+        event(61, 2, Kind::Acquire),
+        event(62, 2, Kind::ReleaseForced),
+        event(63, 1, Kind::Acquire),
+    ]);
+    let mut stalls = Stalls::new(&[Condition { limit: Limit::Wait, over_ns: 50 * MS }]);
+    let stall = records.iter().filter_map(|record| stalls.push(record)).last().unwrap();
+    (records, stall)
+}
+
+#[test]
+fn who_held_longest_during_a_wait_is_its_cause_with_the_users_own_line() {
+    let (records, stall) = a_stall();
+    let frozen = kept(&records, u64::MAX / 2, usize::MAX).freeze();
+    let snapshot = Snapshot { frozen, last_words: Vec::new(), stall: Some(stall) };
+    let mut analysis = Analysis::new(BLAME_NS);
+    let cause = snapshot.tell(|record| analysis.push(record)).unwrap();
+    assert_eq!((cause.pid, cause.thread.as_str(), cause.length_ns), (100, "t1", 62 * MS));
+    let holder = cause.holder.unwrap();
+    assert_eq!((holder.tid, holder.thread.as_str()), (100, "t0"));
+    assert_eq!(holder.line.as_deref(), Some("f0 (/srv/app.py:7)"));
 }

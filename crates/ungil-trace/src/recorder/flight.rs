@@ -1,8 +1,8 @@
 //! Keeps the last seconds, and decides when they become a trace.
 
 use super::snapshot_files::SnapshotFiles;
-use super::socket::Answering;
 use super::snapshots::{Ask, Exchange, Written};
+use super::socket::Answering;
 use crate::analysis::Analysis;
 use crate::child::block_all;
 use crate::clock::now_ns;

@@ -43,7 +43,6 @@ use recording::{Recording, Shared};
 use session::Session;
 use sink::Sink;
 use socket::Answering;
-use whole::Whole;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::PathBuf;
@@ -53,6 +52,7 @@ use std::thread::{Builder, JoinHandle};
 use times::Times;
 use ungil_core::request::Request;
 use watch::Watch;
+use whole::Whole;
 
 /// What to record, and where to.
 #[derive(Clone, Debug)]

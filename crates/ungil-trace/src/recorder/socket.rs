@@ -8,10 +8,10 @@ use super::snapshots::Exchange;
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::Builder;
@@ -28,10 +28,14 @@ const PATH_BYTES: u64 = 4_096;
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// No session records that process, and none of its recorders is it.
-    #[error("no flight recorder records process {0}, and it is none: start the program with `ungil trace --last 30s PROGRAM`")]
+    #[error(
+        "no flight recorder records process {0}, and it is none: start the program with `ungil trace --last 30s PROGRAM`"
+    )]
     NotRecorded(u32),
     /// It is recorded as a whole.
-    #[error("process {0} is recorded as a whole, and `ungil report` reads what there is so far; only a recorder that was started with --last writes snapshots")]
+    #[error(
+        "process {0} is recorded as a whole, and `ungil report` reads what there is so far; only a recorder that was started with --last writes snapshots"
+    )]
     Whole(u32),
     /// The recorder did not answer.
     #[error("the recorder of process {pid} did not answer: {error}")]

@@ -40,7 +40,7 @@ def flight_options(function: F) -> F:
             "conditions",
             metavar="CONDITION",
             multiple=True,
-            help="Write them when a thread has waited ('wait>50ms') or held ('hold>100ms') so long.",
+            help="Write them once a thread waited ('wait>50ms') or held ('hold>100ms') so long.",
         ),
         click.option(
             "--max-files",
@@ -56,7 +56,7 @@ def flight_options(function: F) -> F:
 def new_flight(
     last: str | None, conditions: tuple[str, ...], max_files: str | None
 ) -> Flight | None:
-    """What these options mean, None if the whole is to be recorded. UsageError says what is wrong."""
+    """What these options mean; None: record it all. UsageError says what is wrong with them."""
     if last is None:
         for option, value in (("--on", conditions), ("--max-files", max_files)):
             if value:
