@@ -5,11 +5,12 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Event, Lock, Thread, current_thread
 from types import TracebackType
 from typing import Literal, Self
 
@@ -48,16 +49,8 @@ class Stall:
     """How many stalls this one stands for: it is the longest of those since the last one told."""
 
 
-class Watch:
+class Watch(ABC):
     """A watch over this process, as `watch` begins it; `with` ends it."""
-
-    def __init__(self, recorder: _native.Recorder, call: Callable[[Stall], object] | None) -> None:
-        self._recorder, self._call = recorder, call
-        self._snapshots = recorder.snapshots()
-        self._over = Event()
-        self._pid = os.getpid()
-        self._thread = Thread(target=self._tell, name="ungil-watch", daemon=True)
-        self._thread.start()
 
     def __enter__(self) -> Self:
         return self
@@ -70,8 +63,25 @@ class Watch:
     ) -> None:
         self.stop()
 
+    @abstractmethod
     def stop(self) -> None:
         """End it. What has been seen is still told, before this returns."""
+
+    @abstractmethod
+    def snapshot(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """Write what is kept, as the function `snapshot` does."""
+
+
+class _Watching(Watch):
+    def __init__(self, recorder: _native.Recorder, call: Callable[[Stall], object] | None) -> None:
+        self._recorder, self._call = recorder, call
+        self._snapshots = recorder.snapshots()
+        self._over = Event()
+        self._pid = os.getpid()
+        self._thread = Thread(target=self._tell, name="ungil-watch", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
         global _watch
         if self._over.is_set() or self._pid != os.getpid():
             return
@@ -81,10 +91,10 @@ class Watch:
         with _lock:
             if _watch is self:
                 _watch = None
-        self._thread.join()
+        if current_thread() is not self._thread:
+            self._thread.join()
 
     def snapshot(self, path: str | os.PathLike[str] | None = None) -> Path:
-        """Write what is kept, as the function `snapshot` does."""
         return _written_to(path, self._snapshots.take)
 
     def _tell(self) -> None:
@@ -146,7 +156,7 @@ def watch(
             recorder.join()
         except RuntimeError as error:
             raise HookError(f"the GIL of this process cannot be watched: {error}") from None
-        _watch = Watch(recorder, call)
+        _watch = _Watching(recorder, call)
         atexit.register(_watch.stop)
         return _watch
 

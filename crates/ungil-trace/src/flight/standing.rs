@@ -4,8 +4,8 @@
 //! which take an analysis there as well. Where events make no sense, because others were lost, it
 //! follows the analysis (`analysis/gil.rs`).
 
+use super::ids::ById;
 use crate::record::{KernelCount, Process, ProcessId, Record, ThreadId};
-use std::collections::BTreeMap;
 use ungil_core::{Event, Kind};
 
 /// Samples of a hold that goes on are kept up to this number, the latest ones.
@@ -16,8 +16,8 @@ const COUNT_NS: u64 = 1_000_000_000;
 /// What stands.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
-    processes: BTreeMap<ProcessId, Living>,
-    threads: BTreeMap<ThreadId, Thread>,
+    processes: ById<ProcessId, Living>,
+    threads: ById<ThreadId, Thread>,
     notes: Vec<String>,
 }
 
@@ -25,7 +25,8 @@ pub struct Standing {
 struct Living {
     known: Process,
     libraries: Vec<String>,
-    gils: BTreeMap<u8, Gil>,
+    /// By number, in the order in which they were used first.
+    gils: Vec<(u8, Gil)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -92,7 +93,7 @@ impl Standing {
                 }
             }
             Record::ProcessStarted(known) => {
-                let (libraries, gils) = (Vec::new(), BTreeMap::new());
+                let (libraries, gils) = (Vec::new(), Vec::new());
                 let living = Living { known: known.clone(), libraries, gils };
                 self.processes.insert(known.process, living);
             }
@@ -129,7 +130,7 @@ impl Standing {
     fn end_thread(&mut self, id: ThreadId) {
         let Some(thread) = self.threads.remove(&id) else { return };
         let Some(process) = self.processes.get_mut(&thread.process) else { return };
-        for gil in process.gils.values_mut().filter(|gil| gil.holder == Some(id)) {
+        for (_, gil) in process.gils.iter_mut().filter(|(_, gil)| gil.holder == Some(id)) {
             (gil.holder, gil.asked) = (None, false);
         }
     }
@@ -138,7 +139,7 @@ impl Standing {
     fn event(&mut self, process: ProcessId, id: ThreadId, event: Event) {
         let Event { at_ns, kind, gil: number, .. } = event;
         let Some(process) = self.processes.get_mut(&process) else { return };
-        let gil = process.gils.entry(number).or_default();
+        let gil = of_gil(&mut process.gils, number);
         let holder = gil.holder;
         match kind {
             Kind::Ran | Kind::RanAndBlocked => return,
@@ -185,7 +186,7 @@ impl Standing {
 
     /// The holds that go on, in the order of their threads.
     pub fn holds(&self) -> impl Iterator<Item = Holds> + '_ {
-        self.threads.iter().flat_map(|(&thread, known)| {
+        sorted(&self.threads).into_iter().flat_map(|(thread, known)| {
             let holds = move |&(gil, doing): &(u8, Doing)| {
                 doing.holds_ns.map(|since_ns| Holds { thread, gil, since_ns })
             };
@@ -209,7 +210,8 @@ impl Standing {
         for note in &self.notes {
             give(Record::Note { text: note.clone() });
         }
-        for (&process, living) in &self.processes {
+        let (processes, threads) = (sorted(&self.processes), sorted(&self.threads));
+        for &(process, living) in &processes {
             give(Record::ProcessStarted(Process { at_ns, ..living.known.clone() }));
             if !living.libraries.is_empty() {
                 give(Record::Libraries { process, at_ns, files: living.libraries.clone() });
@@ -222,19 +224,21 @@ impl Standing {
                 give(Record::Throttled { process, at_ns, times, stopped_ns });
             }
         }
-        for (&thread, known) in &self.threads {
+        for &(thread, known) in &threads {
             let &Thread { process, tid, ref name, .. } = known;
             give(Record::ThreadStarted { thread, process, tid, at_ns, name: name.clone() });
         }
-        for (&process, living) in &self.processes {
-            for (&number, gil) in &living.gils {
-                self.tell_gil(process, number, gil, |thread, kind| {
+        for &(process, living) in &processes {
+            let threads = threads.iter().filter(|(_, thread)| thread.process == process);
+            let threads: Vec<_> = threads.copied().collect();
+            for &(number, ref gil) in &living.gils {
+                tell_gil(&threads, number, gil, |thread, kind| {
                     let event = Event { at_ns, kind, gil: number, seq: 0 };
                     give(Record::Gil { process, thread, event });
                 });
             }
         }
-        for (&thread, known) in &self.threads {
+        for &(thread, known) in &threads {
             for record in &known.samples {
                 give(at(record.clone(), at_ns));
             }
@@ -244,62 +248,72 @@ impl Standing {
             }
         }
     }
+}
 
-    /// Tells how the threads stand at one GIL.
-    fn tell_gil(
-        &self,
-        process: ProcessId,
-        number: u8,
-        gil: &Gil,
-        mut give: impl FnMut(ThreadId, Kind),
-    ) {
-        let threads = self.threads.iter().filter(|(_, thread)| thread.process == process);
-        let doing = |(&id, thread): (&ThreadId, &Thread)| {
-            let found = thread.gils.iter().find(|(it, _)| *it == number)?;
-            Some((id, found.1))
-        };
-        let doing: Vec<_> = threads.clone().filter_map(doing).collect();
-        if let Some(last) = gil.last_holder.filter(|last| self.threads.contains_key(last)) {
-            give(last, Kind::Acquire);
+/// Tells how the threads of a process stand at one of its GILs.
+fn tell_gil(
+    threads: &[(ThreadId, &Thread)],
+    number: u8,
+    gil: &Gil,
+    mut give: impl FnMut(ThreadId, Kind),
+) {
+    let doing = |&(id, thread): &(ThreadId, &Thread)| {
+        let found = thread.gils.iter().find(|(it, _)| *it == number)?;
+        Some((id, found.1))
+    };
+    let doing: Vec<_> = threads.iter().filter_map(doing).collect();
+    if let Some(last) = gil.last_holder.filter(|last| threads.iter().any(|(id, _)| id == last)) {
+        give(last, Kind::Acquire);
+    }
+    for &(thread, Doing { released, .. }) in &doing {
+        if let Some((_, voluntary)) = released {
+            give(thread, release(voluntary));
         }
-        for &(thread, Doing { released, .. }) in &doing {
-            if let Some((_, voluntary)) = released {
-                give(thread, release(voluntary));
-            }
-        }
-        if let Some(holder) = gil.holder
-            && doing.iter().any(|(_, doing)| doing.released.is_some())
-        {
-            give(holder, Kind::Acquire);
-        }
-        let mut waits: Vec<_> =
-            doing.iter().filter_map(|(id, doing)| Some((doing.waits_ns?, *id))).collect();
-        waits.sort_unstable();
-        for &(_, thread) in &waits {
-            give(thread, Kind::Wait);
-        }
-        // Its wait may have been lost, or be over because the thread has ended.
-        let others = threads.map(|(id, _)| *id).filter(|id| Some(*id) != gil.holder);
-        let asked_by = waits.first().map(|(_, waiter)| *waiter).or_else(|| others.min());
-        if let Some(asker) = asked_by.filter(|_| gil.asked) {
-            give(asker, Kind::DropRequest);
-        }
+    }
+    if let Some(holder) = gil.holder
+        && doing.iter().any(|(_, doing)| doing.released.is_some())
+    {
+        give(holder, Kind::Acquire);
+    }
+    let mut waits: Vec<_> =
+        doing.iter().filter_map(|(id, doing)| Some((doing.waits_ns?, *id))).collect();
+    waits.sort_unstable();
+    for &(_, thread) in &waits {
+        give(thread, Kind::Wait);
+    }
+    // Its wait may have been lost, or be over because the thread has ended.
+    let others = threads.iter().map(|(id, _)| *id).filter(|id| Some(*id) != gil.holder);
+    let asked_by = waits.first().map(|(_, waiter)| *waiter).or_else(|| others.min());
+    if let Some(asker) = asked_by.filter(|_| gil.asked) {
+        give(asker, Kind::DropRequest);
     }
 }
 
 impl Thread {
     fn doing(&mut self, gil: u8) -> &mut Doing {
-        let place = self.gils.iter().position(|(number, _)| *number == gil);
-        let place = place.unwrap_or_else(|| {
-            self.gils.push((gil, Doing::default()));
-            self.gils.len() - 1
-        });
-        &mut self.gils[place].1
+        of_gil(&mut self.gils, gil)
     }
 
     fn holds(&self) -> bool {
         self.gils.iter().any(|(_, doing)| doing.holds_ns.is_some())
     }
+}
+
+/// What belongs to a GIL; nearly always there is one.
+fn of_gil<T: Default>(all: &mut Vec<(u8, T)>, gil: u8) -> &mut T {
+    let place = all.iter().position(|(number, _)| *number == gil);
+    let place = place.unwrap_or_else(|| {
+        all.push((gil, T::default()));
+        all.len() - 1
+    });
+    &mut all[place].1
+}
+
+/// In the order of ids.
+fn sorted<K: Ord + Copy, V>(all: &ById<K, V>) -> Vec<(K, &V)> {
+    let mut all: Vec<_> = all.iter().map(|(id, it)| (*id, it)).collect();
+    all.sort_by_key(|(id, _)| *id);
+    all
 }
 
 const fn release(voluntary: bool) -> Kind {

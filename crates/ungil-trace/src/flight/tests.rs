@@ -140,11 +140,15 @@ fn kept(records: &[Record], last_ns: u64, most_bytes: usize) -> Kept {
 fn without(mut value: Value, names: &[&str]) -> Value {
     match &mut value {
         Value::Object(fields) => {
-            names.iter().for_each(|name| _ = fields.remove(*name));
-            fields.values_mut().for_each(|field| *field = without(field.take(), names));
+            fields.retain(|name, _| !names.contains(&name.as_str()));
+            for field in fields.values_mut() {
+                *field = without(field.take(), names);
+            }
         }
         Value::Array(items) => {
-            items.iter_mut().for_each(|it| *it = without(it.take(), names));
+            for item in items.iter_mut() {
+                *item = without(item.take(), names);
+            }
             // The row of a thread of which nothing was seen but, before, an event without sense.
             items.retain(|it| it["holds"]["count"] != 0 || it["waits"]["count"] != 0);
             // Rows with equal numbers come in no order.
@@ -190,8 +194,9 @@ fn check(records: &[Record], last_ns: u64, most_bytes: usize) -> Result<(), Test
     let kept = kept(records, last_ns, most_bytes);
     let (from_ns, report) = report_of(kept.freeze(), end_ns);
     let mut part = Part::new(BLAME_NS, None, from_ns, end_ns + 1);
-    records.iter().for_each(|record| part.push(record));
-    last_words(end_ns).iter().for_each(|record| part.push(record));
+    for record in records.iter().chain(&last_words(end_ns)) {
+        part.push(record);
+    }
     let mut part = part.report();
     // Up to its last word, and not to the end of what was asked for.
     part.duration_s = report.duration_s;
