@@ -27,7 +27,7 @@ from rich.table import Table
 from surroundings import spread
 
 from ungil import _native
-from ungil.cli.length import length
+from ungil.durations import parse_duration
 
 PROGRAMS = Path(__file__).parent / "programs"
 RATE = 100_000
@@ -123,8 +123,7 @@ def _stalls(options: argparse.Namespace) -> Measured:
     words = [options.python, str(PROGRAMS / "stalling.py")]
     words += [str(options.stalls), str(options.every)]
     flags = ["--last", options.last, "--on", "wait>30ms", "--max-files", "100000", "-o", "s"]
-    last_s = length(options.last)
-    assert last_s is not None
+    last_s = parse_duration(options.last, "--last") / 1e9
     with tempfile.TemporaryDirectory() as folder:
         started_ns = time.monotonic_ns()
         process = _flight(folder, flags, words)

@@ -257,6 +257,9 @@ class Snapshots:
     def take(self, path: str | None = None) -> str:
         """Write the seconds that are kept, to a new file. RuntimeError if none are."""
 
+    def ask(self) -> None:
+        """Have the seconds that are kept written to a new file, and wait for nothing."""
+
     def next(self, patience_s: float) -> str | None:
         """The next one, whoever asked for it; None if there is none after so many seconds.
 

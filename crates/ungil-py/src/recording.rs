@@ -15,7 +15,7 @@ use ungil_trace::analysis::{Analysis, Part, Span};
 use ungil_trace::flight::{Condition, Limit};
 use ungil_trace::perfetto::{self, Ending, Incomplete, Overwrite, ReadError, Unfinished, why_cut};
 use ungil_trace::recorder::{
-    self, AskError, CreateError, Exchange, FlightOptions, MOST_BYTES, RecorderOptions,
+    self, Ask, AskError, CreateError, Exchange, FlightOptions, MOST_BYTES, RecorderOptions,
 };
 use ungil_trace::timeline::Timeline;
 
@@ -128,6 +128,10 @@ impl Snapshots {
             .detach(|| self.0.ask_and_wait(path))
             .ok_or_else(|| PyRuntimeError::new_err("no flight recorder is at work"))?;
         as_json(&written)
+    }
+
+    fn ask(&self) {
+        self.0.ask(Ask { path: None, answer: None });
     }
 
     fn next(&self, py: Python<'_>, patience_s: f64) -> PyResult<Option<String>> {

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
-from ungil.cli.length import length
 from ungil.errors import UsageError
 from ungil.formatting import digits, moment
 
 SECOND_NS = 1_000_000_000
+UNITS = {"": 1.0, "s": 1.0, "ms": 1e-3, "m": 60.0, "min": 60.0, "h": 3600.0}
+A_LENGTH = re.compile(r"(\d+\.?\d*|\.\d+) ?([a-z]*)")
 A_TIME_OF_DAY = re.compile(r"\d\d?:\d\d(:\d\d(\.\d+)?)?")
 
 
@@ -31,7 +33,7 @@ class Extent:
         # The last word of a trace is in its last part, as in the whole report.
         beyond_ns = self.end_ns + 1
         if last is not None:
-            length_s = length(last, unit="s")
+            length_s = _length(last)
             if length_s is None or length_s <= 0:
                 raise UsageError(f"--last {last!r} is not a length of time such as 30s or 5m")
             return max(beyond_ns - round(length_s * SECOND_NS), self.start_ns), beyond_ns
@@ -47,7 +49,7 @@ class Extent:
         return max(begin_ns, self.start_ns), end_ns
 
     def _moment(self, option: str, text: str) -> int:
-        seconds = length(text, unit="s")
+        seconds = _length(text)
         if seconds is not None:
             return self.start_ns + round(seconds * SECOND_NS)
         if A_TIME_OF_DAY.fullmatch(text):
@@ -104,3 +106,12 @@ class Extent:
 
 def _local(day: date, of_day: time) -> datetime:
     return datetime.combine(day, of_day).astimezone()
+
+
+def _length(text: str) -> float | None:
+    """`12`, `12.5`, `30s`, `5m`, `1h` in seconds; None if it is none of these."""
+    match = A_LENGTH.fullmatch(text.strip())
+    if match is None or match[2] not in UNITS:
+        return None
+    seconds = float(match[1]) * UNITS[match[2]]
+    return seconds if math.isfinite(seconds) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,8 +13,8 @@ from typing import Any, TypeVar
 import click
 
 from ungil._native import Recorder, Snapshots
-from ungil.cli.length import length
 from ungil.cli.streams import say
+from ungil.durations import parse_duration
 from ungil.errors import UsageError
 from ungil.formatting import plural
 from ungil.recorder import Flight
@@ -62,11 +63,8 @@ def new_flight(
             if value:
                 raise UsageError(f"{option} goes with --last, which says how much is kept")
         return None
-    seconds = length(last)
-    if seconds is None or seconds <= 0:
-        raise UsageError(f"--last {last!r} is not a length of time such as 30s or 5min")
     return Flight(
-        last_s=seconds,
+        last_s=parse_duration(last, "--last") / 1e9,
         conditions=tuple(_condition(it) for it in conditions),
         max_files=MAX_FILES if max_files is None else _files(max_files),
     )
@@ -75,10 +73,9 @@ def new_flight(
 def _condition(text: str) -> tuple[str, float]:
     """What is limited, and to how many milliseconds."""
     match = A_CONDITION.fullmatch(text)
-    seconds = length(match[2]) if match is not None else None
-    if match is None or seconds is None or seconds <= 0:
+    if match is None:
         raise UsageError(f"--on {text!r} is not a condition such as 'wait>50ms' or 'hold>100ms'")
-    return match[1], seconds * 1e3
+    return match[1], parse_duration(match[2], f"--on {text!r}") / 1e6
 
 
 def _files(text: str) -> int:
@@ -95,13 +92,16 @@ class Said:
 
 
 @contextmanager
-def snapshots_told(recorder: Recorder, *, quiet: bool) -> Generator[None]:
+def snapshots_told(recorder: Recorder, *, quiet: bool, on_signal: bool) -> Generator[None]:
     """Say a line for each snapshot that is written inside, and at the end how many there were.
 
-    Inside, the recorder has to be stopped.
+    Inside, the recorder has to be stopped. `on_signal`: SIGUSR2 to this process asks for one.
     """
     over, said = Event(), Said()
-    thread = Thread(target=_tell, args=(recorder.snapshots(), over, said, quiet), daemon=True)
+    snapshots = recorder.snapshots()
+    if on_signal:
+        signal.signal(signal.SIGUSR2, lambda *_: snapshots.ask())
+    thread = Thread(target=_tell, args=(snapshots, over, said, quiet), daemon=True)
     thread.start()
     try:
         yield
