@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event, Thread
+from types import FrameType
 from typing import Any, TypeVar
 
 import click
@@ -100,7 +101,11 @@ def snapshots_told(recorder: Recorder, *, quiet: bool, on_signal: bool) -> Gener
     over, said = Event(), Said()
     snapshots = recorder.snapshots()
     if on_signal:
-        signal.signal(signal.SIGUSR2, lambda *_: snapshots.ask())
+
+        def ask(_signal: int, _frame: FrameType | None) -> None:
+            snapshots.ask()
+
+        signal.signal(signal.SIGUSR2, ask)
     thread = Thread(target=_tell, args=(snapshots, over, said, quiet), daemon=True)
     thread.start()
     try:
