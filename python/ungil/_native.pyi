@@ -65,6 +65,7 @@ __all__ = [
     "__version__",
     "after_fork_in_child",
     "after_fork_in_parent",
+    "ask_for_snapshot",
     "before_fork",
     "connect",
     "connect_unix",
@@ -131,9 +132,17 @@ class Child:
     def __exit__(self, *_exception: object) -> None:
         """Let signals have their effect on this process again."""
 
-    def start(self, executable: str, words: list[str], environment: dict[str, str]) -> None:
+    def start(
+        self,
+        executable: str,
+        words: list[str],
+        environment: dict[str, str],
+        recorder: Recorder | None = None,
+    ) -> None:
         """Start the file `executable` with a command line, its name included, and an environment.
 
+        A SIGUSR2 to this process does not go on to the program if there is a `recorder`: it asks
+        that for a snapshot.
         It has the signal mask and the dispositions with which this process was started. Raises
         OSError if the system refuses, ValueError if there is a NUL in what is given.
         """
@@ -160,12 +169,18 @@ class Recorder:
         blame_after_ms: float,
         follow_children: bool,
         counter: bool = True,
+        flight: tuple[float, list[tuple[str, float]], int | None, bool] | None = None,
     ) -> Recorder:
         """Prepare to write the trace `path`, which appears under that name when it is complete.
 
         Holds longer than `blame_after_ms` while somebody waits get a Python stack.
         Times are taken from the processor's counter, unless `counter` is false or the kernel does
         not make its own clock from it; CLOCK_MONOTONIC, in which all are told, costs more.
+
+        With `flight` only the last seconds are kept, and written as snapshots that are called
+        after `path` (`x.pftrace`: `x-1.pftrace` and so on): how many seconds; when, as pairs of
+        "wait" or "hold" and milliseconds; how many files stay at most; whether a stall is written
+        to a file, or only told.
         Raises FileExistsError (unless `overwrite`), FileNotFoundError, PermissionError, OSError;
         RuntimeError with a sentence if there is no room for the recording's buffers.
         """
@@ -200,8 +215,13 @@ class Recorder:
     def status(self) -> str:
         """How far it is, as JSON: `{"events": n, "processes": n, "threads": n}`."""
 
+    def snapshots(self) -> Snapshots:
+        """The snapshots of a flight recorder."""
+
     def stop(self) -> str:
         """Drain what is left, complete the file and return the report as JSON (schema 1).
+
+        That of a flight recorder is `null`.
 
         A file that could not be written, see `incomplete`, does not keep it from reporting.
         Raises RuntimeError if the recorder is not running.
@@ -224,6 +244,33 @@ def detach_policy(pid: int) -> None:
     """Have process `pid` follow no policy, and call the C library as if it had never had one.
 
     Raises as `attach_policy`.
+    """
+
+@final
+class Snapshots:
+    """The snapshots of a flight recorder, also for other threads than the recorder's.
+
+    One is told of as JSON: `{"path": .., "error": .., "asked": .., "cause": .., "stalls": n,
+    "kept_s": .., "last_s": .., "is_short": ..}`.
+    """
+
+    def take(self, path: str | None = None) -> str:
+        """Write the seconds that are kept, to a new file. RuntimeError if none are."""
+
+    def ask(self) -> None:
+        """Have the seconds that are kept written to a new file, and wait for nothing."""
+
+    def next(self, patience_s: float) -> str | None:
+        """The next one, whoever asked for it; None if there is none after so many seconds.
+
+        It comes back at once if the recorder has stopped and all was told.
+        """
+
+def ask_for_snapshot(pid: int, path: str | None = None) -> str:
+    """As `Snapshots.take`, of the flight recorder `pid`, or of the one that records it.
+
+    `path` is absolute. Raises LookupError with a sentence if there is none, OSError if it does not
+    answer.
     """
 
 def remove_dead_sessions() -> list[tuple[str, int]]:

@@ -69,7 +69,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::recording::{
-        Recorder, read_trace, remove_dead_sessions, trace_span, trace_stretches, unfinished_traces,
+        Recorder, Snapshots, ask_for_snapshot, read_trace, remove_dead_sessions, trace_span,
+        trace_stretches, unfinished_traces,
     };
     #[pymodule_export]
     use super::scheduled::{preload_value, restore_signals, unscheduled};

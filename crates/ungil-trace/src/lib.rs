@@ -16,6 +16,7 @@ pub mod perfetto;
 pub mod child;
 #[cfg(feature = "stacks")]
 pub mod stacks;
+pub mod flight;
 pub mod recorder;
 
 pub use record::Record;

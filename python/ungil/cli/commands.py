@@ -12,6 +12,7 @@ from ungil.cli.streams import fail
 
 COMMANDS = {
     "trace": "ungil.cli.trace.command",
+    "snapshot": "ungil.cli.snapshot",
     "report": "ungil.cli.report.command",
     "run": "ungil.cli.run.command",
     "policy": "ungil.cli.policy",
@@ -24,6 +25,7 @@ COMMANDS = {
 
 EXAMPLES = """\
   ungil trace app.py --port 8000       what does the GIL cost this program?
+  ungil snapshot 4711                  write the seconds that ungil trace --last keeps of it
   ungil report ungil-app.pftrace       read it again
   ungil run app.py --port 8000         run it with its GIL scheduled
   ungil policy 4711 batch              change the policy of a running process

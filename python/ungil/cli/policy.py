@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -21,7 +20,7 @@ from ungil._native import (
     set_process_policy,
 )
 from ungil.cli import proc
-from ungil.cli.command import Command
+from ungil.cli.command import Command, process_number
 from ungil.cli.scheduling import known_policy, milliseconds
 from ungil.errors import UsageError
 from ungil.formatting import reason
@@ -56,14 +55,8 @@ class ScheduledProcess(Settings):
     before: Settings | None
 
 
-def _process_number(_ctx: click.Context, _param: click.Parameter, value: str) -> int:
-    if not re.fullmatch("[0-9]+", value) or not 0 < int(value) < 2**31:
-        raise UsageError(f"PID: {value!r} is not the number of a process")
-    return int(value)
-
-
 @click.command(cls=Command, name="policy", examples=EXAMPLES)
-@click.argument("pid", callback=_process_number)
+@click.argument("pid", callback=process_number)
 @click.argument("name", required=False)
 @click.option("--quantum", metavar="MS", help="Time slice [default with NAME: the policy's own].")
 @click.option("--children", is_flag=True, help="Also the descendants of PID that are scheduled.")

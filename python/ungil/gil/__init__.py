@@ -11,6 +11,9 @@
     with gil.priority("low"):  # for this one
         rebuild_the_index()
 
+    gil.watch(wait_ms=50, call=print)  # says who held, and at which line
+    gil.snapshot()  # what happened in the last seconds
+
 A process is *installed* when both halves of this module work in it: it is counted (`stats`,
 `measure`), and it is scheduled (`policy`, `set_policy`, `level`, `priority`).
 
@@ -37,13 +40,16 @@ from ungil.gil.scheduling import (
     priority,
     set_policy,
 )
+from ungil.gil.watching import Stall, Watch, snapshot, watch
 
 __all__ = [
     "Cost",
     "LevelChange",
     "Policy",
     "PolicyChange",
+    "Stall",
     "ThreadStats",
+    "Watch",
     "install",
     "installed",
     "level",
@@ -51,5 +57,7 @@ __all__ = [
     "policy",
     "priority",
     "set_policy",
+    "snapshot",
     "stats",
+    "watch",
 ]

@@ -2,12 +2,12 @@
 
 use super::session::Session;
 use super::sink::{Outcome, Sink};
+use super::snapshots::Exchange;
 use super::times::Times;
 use super::traced::Traced;
 use super::watch::Watch;
 use crate::child::block_all;
 use crate::clock::now_ns;
-use crate::perfetto::Writer;
 use crate::record::{NOTHING_RECORDED, ProcessId, Record, ThreadId};
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -49,6 +49,15 @@ pub struct Shared {
     pub processes: AtomicU64,
     /// Threads seen.
     pub threads: AtomicU64,
+    /// Asks for snapshots.
+    exchange: Arc<Exchange>,
+}
+
+impl Shared {
+    /// Through what snapshots are asked for, and told.
+    pub fn exchange(&self) -> Arc<Exchange> {
+        self.exchange.clone()
+    }
 }
 
 /// The recording thread's own state.
@@ -73,12 +82,13 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Records into `writer` what the programs of `session` do, of which `executable` is the first.
+    /// Records into `sink` what the programs of `session` do, of which `executable` is the first.
+    /// `watch` comes with the length from which on holds are long.
     pub fn new(
-        writer: Writer,
+        sink: Sink,
         executable: PathBuf,
         is_joined: bool,
-        blame_after_ns: u64,
+        (watch, blame_after_ns): (Watch, u64),
         times: Times,
         session: Arc<Session>,
         shared: Arc<Shared>,
@@ -88,8 +98,8 @@ impl Recording {
             shared,
             executable,
             is_joined,
-            sink: Sink::new(writer, blame_after_ns),
-            watch: Watch::new(blame_after_ns),
+            sink,
+            watch,
             // Early enough that little of a hold that gets a row of its own is missed.
             follow_after_ns: blame_after_ns / 4,
             times,
@@ -159,6 +169,8 @@ impl Recording {
             let (times, sink) = (&mut self.times, &mut self.sink);
             traced.follow_holders(times, now, self.follow_after_ns, |record| sink.put(&record));
         }
+        let Self { sink, processes, times, .. } = self;
+        sink.tick(now, |at_ns| last_words(processes, times, at_ns));
         if now.saturating_sub(self.flushed_ns) >= FLUSH_NS {
             self.flushed_ns = now;
             self.sink.flush();
@@ -267,6 +279,15 @@ impl Recording {
             }
         }
     }
+}
+
+/// What would be told if the recording ended at `at_ns`.
+fn last_words(processes: &[Traced], times: &mut Times, at_ns: u64) -> Vec<Record> {
+    let mut words = Vec::new();
+    for traced in processes {
+        traced.last_words(at_ns, times, |record| words.push(record));
+    }
+    words
 }
 
 /// Files in `directory` whose names are not in `known`.
