@@ -73,10 +73,14 @@ __all__ = [
     "gil_installed",
     "gil_level",
     "gil_policy",
+    "gil_set_group",
     "gil_set_level",
     "gil_set_policy",
     "gil_stats",
     "gil_thread_stats",
+    "gil_thread_waits",
+    "gil_totals",
+    "gil_uncounted_threads",
     "hook_path",
     "hookable",
     "is_shared",
@@ -334,6 +338,30 @@ def gil_thread_stats() -> tuple[int, int, int, int, int, int, int, int, int]:
     `time.thread_time_ns()`.
     Raises RuntimeError if this process is not counted, or there are too many threads.
     """
+
+def gil_thread_waits() -> tuple[int, int, int]:
+    """The calling thread's waits, waited_ns and held_ns, without a clock of CPU time.
+
+    Raises as `gil_thread_stats` does.
+    """
+
+def gil_totals() -> list[tuple[int, int, int, int, int, int, int, int, int]]:
+    """The sums of each of the eight groups of threads, with the threads that have ended.
+
+    waits, waited_ns, holds, held_ns, voluntary, forced, drop_requests, and how many threads run,
+    and wait now. Threads are in group 0 until `gil_set_group` says otherwise.
+    Raises RuntimeError if this process is not counted.
+    """
+
+def gil_set_group(ident: int, group: int) -> bool:
+    """Put a running thread into a group from now on. False if it is not counted.
+
+    What it has counted so far stays with the group that it was in, so that no sum falls.
+    Raises ValueError for a group that there is not, RuntimeError if this process is not counted.
+    """
+
+def gil_uncounted_threads() -> int:
+    """How many threads found no place to be counted. Raises RuntimeError if not installed."""
 
 @final
 class Held:

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use ungil_core::control_page::LONGEST_QUANTUM_NS;
 use ungil_core::schedule::{Level, Policy, Settings};
-use ungil_core::table::{Slot, SlotState, Table};
+use ungil_core::table::{GROUPS, Slot, SlotState, Table};
 use ungil_core::tick::{Clock, Tick};
 
 use crate::clock;
@@ -56,6 +56,77 @@ pub fn gil_stats(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         Ok(stats)
     })
     .collect()
+}
+
+/// Sums of a group of threads, and how many of them run and wait; what [`gil_totals`] returns.
+type GroupTotals = (u64, u64, u64, u64, u64, u64, u64, usize, usize);
+
+/// The sums of each group of threads, those that have ended included, in the order of
+/// [`gil_thread_stats`]; and how many of its threads run, and wait at this moment.
+#[pyfunction]
+pub fn gil_totals() -> PyResult<Vec<GroupTotals>> {
+    let hook = hook()?;
+    let table = table(hook)?;
+    let header = table.header();
+    let read = || {
+        let now_ticks = hook.now_ticks();
+        let mut groups = [GroupTotals::default(); GROUPS];
+        for (number, it) in (0..).zip(&mut groups) {
+            let ended = header.ended.fields(number).map(|sum| sum.load(Ordering::SeqCst));
+            [it.0, it.1, it.2, it.3, it.4, it.5, it.6, ..] = ended;
+        }
+        for slot in table.used_slots().iter().filter(|it| it.state() == Some(SlotState::Live)) {
+            let own = Totals::of(slot, now_ticks, header.tick()).fields();
+            let group = slot.group.load(Ordering::SeqCst) as usize;
+            let it = &mut groups[if group < GROUPS { group } else { 0 }];
+            let sums = [
+                &mut it.0, &mut it.1, &mut it.2, &mut it.3, &mut it.4, &mut it.5, &mut it.6,
+            ];
+            for (sum, own) in sums.into_iter().zip(own) {
+                *sum = sum.wrapping_add(own);
+            }
+            it.7 += 1;
+            it.8 += usize::from(slot.waiting_since_ticks.load(Ordering::Relaxed) != 0);
+        }
+        groups.to_vec()
+    };
+    Ok(header.ended.read(read, std::thread::yield_now))
+}
+
+/// Puts the running thread with this identifier into a group; `false` if it is not counted.
+#[pyfunction]
+pub fn gil_set_group(ident: u64, group: u32) -> PyResult<bool> {
+    let hook = hook()?;
+    let table = table(hook)?;
+    if group as usize >= GROUPS {
+        return Err(PyValueError::new_err(format!("there are {GROUPS} groups of threads")));
+    }
+    let is_it = |slot: &&Slot| {
+        slot.state() == Some(SlotState::Live) && slot.ident.load(Ordering::Relaxed) == ident
+    };
+    let found = table.used_slots().iter().find(is_it);
+    if let Some(slot) = found {
+        let header = table.header();
+        let so_far = || Totals::of(slot, hook.now_ticks(), header.tick()).fields();
+        header.ended.regroup(slot, group, so_far);
+    }
+    Ok(found.is_some())
+}
+
+/// How many threads found no place in the table, and are in no sum.
+#[pyfunction]
+pub fn gil_uncounted_threads() -> PyResult<u64> {
+    let table = table(hook()?)?;
+    Ok(table.header().unrecorded_threads.load(Ordering::Relaxed))
+}
+
+/// Waits, waited ns, and held ns of the calling thread: what is asked at each step of a request.
+#[pyfunction]
+pub fn gil_thread_waits() -> PyResult<(u64, u64, u64)> {
+    let hook = hook()?;
+    let table = table(hook)?;
+    let it = Totals::of(own_slot(hook, table)?, hook.now_ticks(), table.header().tick());
+    Ok((it.waits, it.waited_ns, it.held_ns))
 }
 
 /// What [`gil_thread_stats`] returns: waits, waited ns, holds, held ns, voluntary releases, forced
@@ -176,6 +247,19 @@ impl Totals {
             forced: load(&counters.forced),
             drop_requests: load(&counters.drop_requests),
         }
+    }
+
+    /// In the order of [`gil_thread_stats`], which is that of `Counters`.
+    fn fields(&self) -> [u64; 7] {
+        [
+            self.waits,
+            self.waited_ns,
+            self.holds,
+            self.held_ns,
+            self.voluntary,
+            self.forced,
+            self.drop_requests,
+        ]
     }
 }
 

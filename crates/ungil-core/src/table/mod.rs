@@ -11,12 +11,14 @@
 //! lengths in nanoseconds.
 
 mod counters;
+mod ended;
 mod header;
 mod slot;
 mod status;
 mod text;
 
 pub use counters::Counters;
+pub use ended::{Ended, GROUPS};
 pub use header::{GILS, Header};
 pub use slot::{Slot, SlotState};
 pub use status::{GilState, Status};
@@ -28,7 +30,7 @@ use crate::ring::{Cell, Consumer, Producer};
 use std::marker::PhantomData;
 
 /// Version of this layout and of the event encoding.
-pub const ABI: u64 = 3;
+pub const ABI: u64 = 4;
 /// First word of a table that is ready to be read ("ungiltab" in ASCII), stored last.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"ungiltab");
 /// How many threads can be recorded at the same time; further ones are counted as unrecorded.

@@ -47,6 +47,8 @@ pub struct Slot {
     pub waiting_since_ticks: AtomicU64,
     /// Exact totals.
     pub counters: Counters,
+    /// In which sum of [`super::Ended`] the thread counts.
+    pub group: AtomicU32,
     /// Where the ring stands.
     pub positions: Positions,
 }
@@ -69,6 +71,7 @@ impl Slot {
         for field in self.counters.fields().into_iter().chain(others) {
             field.store(0, Ordering::Relaxed);
         }
+        self.group.store(0, Ordering::Relaxed);
         true
     }
 
