@@ -73,6 +73,7 @@ __all__ = [
     "gil_installed",
     "gil_level",
     "gil_policy",
+    "gil_regroup",
     "gil_set_group",
     "gil_set_level",
     "gil_set_policy",
@@ -346,19 +347,24 @@ def gil_thread_waits() -> tuple[int, int, int]:
     """
 
 def gil_totals() -> list[tuple[int, int, int, int, int, int, int, int, int]]:
-    """The sums of each of the eight groups of threads, with the threads that have ended.
+    """The sums of each of the groups of threads, with the threads that have ended.
 
     waits, waited_ns, holds, held_ns, voluntary, forced, drop_requests, and how many threads run,
-    and wait now. Threads are in group 0 until `gil_set_group` says otherwise.
+    and wait now. The first row is of threads that ended in no group, the last one, behind that of
+    group 9, of running ones that are in none.
     Raises RuntimeError if this process is not counted.
     """
 
-def gil_set_group(ident: int, group: int) -> bool:
-    """Put a running thread into a group from now on. False if it is not counted.
+def gil_regroup(groups: dict[int, int], other: int) -> None:
+    """Put each running thread into the group of its identifier, or else into `other`.
 
-    What it has counted so far stays with the group that it was in, so that no sum falls.
-    Raises ValueError for a group that there is not, RuntimeError if this process is not counted.
+    What a thread has counted stays with the group that it was in, if it was in one: no sum falls.
+    Raises ValueError for a group that is not in 1 to 9, RuntimeError if this process is not
+    counted.
     """
+
+def gil_set_group(group: int) -> None:
+    """Put the calling thread into a group, in the same way."""
 
 def gil_uncounted_threads() -> int:
     """How many threads found no place to be counted. Raises RuntimeError if not installed."""

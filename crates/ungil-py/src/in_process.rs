@@ -4,6 +4,7 @@
 //! while the counters are read: what is read of them agrees. Threads of sub-interpreters with a
 //! GIL of their own go on meanwhile; their numbers can be off by the hold or wait being ended.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -40,8 +41,7 @@ pub fn gil_installed() -> bool {
 pub fn gil_stats(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let hook = hook()?;
     let table = table(hook)?;
-    let live = table.used_slots().iter().filter(|slot| slot.state() == Some(SlotState::Live));
-    live.map(|slot| {
+    let of = |slot: &Slot| {
         let totals = Totals::of(slot, hook.now_ticks(), table.header().tick());
         let stats = PyDict::new(py);
         stats.set_item("tid", slot.tid.load(Ordering::Relaxed))?;
@@ -54,15 +54,16 @@ pub fn gil_stats(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         stats.set_item("forced", totals.forced)?;
         stats.set_item("drop_requests", totals.drop_requests)?;
         Ok(stats)
-    })
-    .collect()
+    };
+    live(table).map(of).collect()
 }
 
 /// Sums of a group of threads, and how many of them run and wait; what [`gil_totals`] returns.
 type GroupTotals = (u64, u64, u64, u64, u64, u64, u64, usize, usize);
 
 /// The sums of each group of threads, those that have ended included, in the order of
-/// [`gil_thread_stats`]; and how many of its threads run, and wait at this moment.
+/// [`gil_thread_stats`]; and how many of its threads run, and wait at this moment. Row 0 is of
+/// threads that ended in no group, the last row of those that run and are in none.
 #[pyfunction]
 pub fn gil_totals() -> PyResult<Vec<GroupTotals>> {
     let hook = hook()?;
@@ -70,47 +71,61 @@ pub fn gil_totals() -> PyResult<Vec<GroupTotals>> {
     let header = table.header();
     let read = || {
         let now_ticks = hook.now_ticks();
-        let mut groups = [GroupTotals::default(); GROUPS];
-        for (number, it) in (0..).zip(&mut groups) {
+        let mut groups = vec![GroupTotals::default(); GROUPS + 1];
+        for (number, it) in (0..).zip(&mut groups[..GROUPS]) {
             let ended = header.ended.fields(number).map(|sum| sum.load(Ordering::SeqCst));
             [it.0, it.1, it.2, it.3, it.4, it.5, it.6, ..] = ended;
         }
-        for slot in table.used_slots().iter().filter(|it| it.state() == Some(SlotState::Live)) {
+        for slot in live(table) {
             let own = Totals::of(slot, now_ticks, header.tick()).fields();
             let group = slot.group.load(Ordering::SeqCst) as usize;
-            let it = &mut groups[if group < GROUPS { group } else { 0 }];
-            let sums = [
-                &mut it.0, &mut it.1, &mut it.2, &mut it.3, &mut it.4, &mut it.5, &mut it.6,
-            ];
+            let it = &mut groups[if (1..GROUPS).contains(&group) { group } else { GROUPS }];
+            let sums =
+                [&mut it.0, &mut it.1, &mut it.2, &mut it.3, &mut it.4, &mut it.5, &mut it.6];
             for (sum, own) in sums.into_iter().zip(own) {
                 *sum = sum.wrapping_add(own);
             }
             it.7 += 1;
             it.8 += usize::from(slot.waiting_since_ticks.load(Ordering::Relaxed) != 0);
         }
-        groups.to_vec()
+        groups
     };
     Ok(header.ended.read(read, std::thread::yield_now))
 }
 
-/// Puts the running thread with this identifier into a group; `false` if it is not counted.
+/// Puts every running thread into the group of its identifier, and all others into `other`.
 #[pyfunction]
-pub fn gil_set_group(ident: u64, group: u32) -> PyResult<bool> {
+pub fn gil_regroup(groups: HashMap<u64, u32>, other: u32) -> PyResult<()> {
     let hook = hook()?;
     let table = table(hook)?;
-    if group as usize >= GROUPS {
-        return Err(PyValueError::new_err(format!("there are {GROUPS} groups of threads")));
+    for slot in live(table) {
+        let group = groups.get(&slot.ident.load(Ordering::Relaxed)).copied().unwrap_or(other);
+        regroup(hook, table, slot, group)?;
     }
-    let is_it = |slot: &&Slot| {
-        slot.state() == Some(SlotState::Live) && slot.ident.load(Ordering::Relaxed) == ident
-    };
-    let found = table.used_slots().iter().find(is_it);
-    if let Some(slot) = found {
-        let header = table.header();
-        let so_far = || Totals::of(slot, hook.now_ticks(), header.tick()).fields();
-        header.ended.regroup(slot, group, so_far);
+    Ok(())
+}
+
+/// Puts the calling thread into a group.
+#[pyfunction]
+pub fn gil_set_group(group: u32) -> PyResult<()> {
+    let hook = hook()?;
+    let table = table(hook)?;
+    regroup(hook, table, own_slot(hook, table)?, group)
+}
+
+fn regroup(hook: &Hook, table: Table<'static>, slot: &Slot, group: u32) -> PyResult<()> {
+    if !(1..GROUPS).contains(&(group as usize)) {
+        let what = format!("a group is a number from 1 to {}, not {group}", GROUPS - 1);
+        return Err(PyValueError::new_err(what));
     }
-    Ok(found.is_some())
+    let header = table.header();
+    let so_far = || Totals::of(slot, hook.now_ticks(), header.tick()).fields();
+    header.ended.regroup(slot, group, so_far);
+    Ok(())
+}
+
+fn live(table: Table<'static>) -> impl Iterator<Item = &'static Slot> {
+    table.used_slots().iter().filter(|slot| slot.state() == Some(SlotState::Live))
 }
 
 /// How many threads found no place in the table, and are in no sum.

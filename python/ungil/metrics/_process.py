@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import add
 
 from ungil import _native
 from ungil.metrics._installed import call_in_children
@@ -44,10 +45,10 @@ class ProcessCounters:
         """The counters of each group. Raises HookError where they cannot be read."""
         regroup()
         with self._lock:
-            return [
-                self._group(number, numbers)
-                for number, numbers in enumerate(_native.gil_totals()[: len(self._names)])
-            ]
+            unseen, other, *named = _native.gil_totals()
+            # A thread that ended before anybody looked. One that has just begun is told next time.
+            others = tuple(map(add, unseen, other))
+            return list(map(self._group, range(len(self._names)), [others, *named]))
 
     def _group(self, number: int, numbers: tuple[int, ...]) -> GroupCounters:
         # What is read includes waits and holds that go on. One that goes on may end a tick shorter

@@ -6,6 +6,7 @@ name by then.
 """
 
 import threading
+from _thread import get_ident
 from collections.abc import Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -17,8 +18,9 @@ from ungil.metrics._installed import call_in_children, install
 
 OTHER = "other"
 DEFAULT = {"main": "MainThread"}
-# Group 0 is that of the others.
-MOST = 7
+# The hook tells nine groups apart, of which the first is that of the others.
+MOST = 8
+_OTHER = 1
 
 _patterns: dict[str, str] = {}
 _is_watching = False
@@ -49,15 +51,16 @@ def group_threads(threads: Mapping[str, str] | None) -> list[str]:
 
 def regroup() -> None:
     """Put every running thread into the group that its name belongs to."""
-    for thread in threading.enumerate():
-        if thread.ident is not None:
-            _native.gil_set_group(thread.ident, _group(thread.name))
+    threads = [thread for thread in threading.enumerate() if thread.ident is not None]
+    groups = {thread.ident or 0: _group(thread.name) for thread in threads}
+    _native.gil_regroup(groups, _OTHER)
 
 
 def _group(name: str) -> int:
     """The number of the group that a thread of that name belongs to."""
     matching = (fnmatchcase(name, pattern) for pattern in _patterns.values())
-    return next((number for number, matches in enumerate(matching, 1) if matches), 0)
+    numbers = (number for number, matches in enumerate(matching, _OTHER + 1) if matches)
+    return next(numbers, _OTHER)
 
 
 def _watch_starts() -> None:
@@ -78,7 +81,8 @@ def _watch_starts() -> None:
         # No metric is worth a thread that does not start: a subclass may have any `name`, and a
         # child that was just forked is not counted yet.
         with suppress(Exception):
-            _native.gil_set_group(self.ident, _group(self.name))
+            if self.ident == get_ident():
+                _native.gil_set_group(_group(self.name))
 
     thread_class._set_ident = set_ident_and_group
     call_in_children(regroup)

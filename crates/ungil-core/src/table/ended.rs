@@ -1,14 +1,14 @@
 //! The counters of threads that have ended, so that sums over a process never fall.
 //!
 //! Threads are summed in groups, which the process's own metrics name after patterns. A thread's
-//! group is a number in its slot; 0 is the group of threads that nobody has put elsewhere.
+//! group is a number in its slot; 0 means that nobody has put it into one yet.
 
 use super::counters::Counters;
 use super::slot::Slot;
 use crate::atomic::{AtomicU64, Ordering};
 
 /// How many groups of threads are told apart, group 0 included.
-pub const GROUPS: usize = 8;
+pub const GROUPS: usize = 10;
 /// The group of a slot whose thread has been added to the sums.
 const ADDED: u32 = u32::MAX;
 
@@ -36,22 +36,21 @@ impl Ended {
         self.done.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Puts a running thread into another group. What it has counted so far, of which `so_far`
-    /// are the fields, stays with the one that it was in: neither sum falls. `so_far` is asked
-    /// once the thread is in the new group.
+    /// Puts a running thread into a group. What it has counted so far, of which `so_far` are the
+    /// fields, stays with the group that it was in, if it was in one: neither sum falls. `so_far`
+    /// is asked once the thread is in the new group.
     pub fn regroup(&self, slot: &Slot, group: u32, so_far: impl FnOnce() -> [u64; 7]) {
         let before = slot.group.load(Ordering::SeqCst);
         let exchanged =
             slot.group.compare_exchange(before, group, Ordering::SeqCst, Ordering::SeqCst);
-        if before == group || before == ADDED || exchanged.is_err() {
+        if [0, group, ADDED].contains(&before) || exchanged.is_err() {
             return;
         }
-        for ((old, new), ns) in
-            self.fields(before).into_iter().zip(self.fields(group)).zip(so_far())
-        {
-            old.fetch_add(ns, Ordering::SeqCst);
+        let sums = self.fields(before).into_iter().zip(self.fields(group));
+        for ((old, new), amount) in sums.zip(so_far()) {
+            old.fetch_add(amount, Ordering::SeqCst);
             // Below zero until the counters of the thread itself are added.
-            new.fetch_sub(ns, Ordering::SeqCst);
+            new.fetch_sub(amount, Ordering::SeqCst);
         }
     }
 
@@ -127,6 +126,8 @@ mod tests {
     #[test]
     fn a_thread_that_changes_its_group_leaves_behind_what_it_has_counted() {
         let (ended, slot) = (ended(), slot(3, 1));
+        slot.group.store(0, Ordering::Relaxed);
+        ended.regroup(&slot, 1, || unreachable!("it was in none, and takes everything along"));
         ended.regroup(&slot, 2, || [3, 0, 0, 0, 0, 0, 0]);
         let now = |group| waits(&ended, group);
         assert_eq!((now(1), now(2).wrapping_add(3)), (3, 0));
