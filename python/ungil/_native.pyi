@@ -340,8 +340,11 @@ def gil_thread_stats() -> tuple[int, int, int, int, int, int, int, int, int]:
     Raises RuntimeError if this process is not counted, or there are too many threads.
     """
 
-def gil_thread_waits() -> tuple[int, int, int]:
-    """The calling thread's waits, waited_ns and held_ns, without a clock of CPU time.
+def gil_thread_waits() -> tuple[int, int, int, int, int, int]:
+    """The calling thread's numbers that take no clock of CPU time.
+
+    waits, waited_ns, held_ns, holds, and how many nanoseconds it waited for the hold that it is
+    in, and for the one before.
 
     Raises as `gil_thread_stats` does.
     """

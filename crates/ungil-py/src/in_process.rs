@@ -135,13 +135,16 @@ pub fn gil_uncounted_threads() -> PyResult<u64> {
     Ok(table.header().unrecorded_threads.load(Ordering::Relaxed))
 }
 
-/// Waits, waited ns, and held ns of the calling thread: what is asked at each step of a request.
+/// Waits, waited ns, held ns and holds of the calling thread, and how long it waited for the hold
+/// that it is in, and for the one before: what is asked at each step of a request.
 #[pyfunction]
-pub fn gil_thread_waits() -> PyResult<(u64, u64, u64)> {
+pub fn gil_thread_waits() -> PyResult<(u64, u64, u64, u64, u64, u64)> {
     let hook = hook()?;
     let table = table(hook)?;
-    let it = Totals::of(own_slot(hook, table)?, hook.now_ticks(), table.header().tick());
-    Ok((it.waits, it.waited_ns, it.held_ns))
+    let slot = own_slot(hook, table)?;
+    let it = Totals::of(slot, hook.now_ticks(), table.header().tick());
+    let (this_ns, before_ns) = slot.last_two_waits_ns();
+    Ok((it.waits, it.waited_ns, it.held_ns, it.holds, this_ns, before_ns))
 }
 
 /// What [`gil_thread_stats`] returns: waits, waited ns, holds, held ns, voluntary releases, forced

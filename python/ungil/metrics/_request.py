@@ -17,7 +17,9 @@ ROUTE_KEY = "ungil.route"
 """Where an application may put the route of a request itself: in `environ`, or in `scope`."""
 
 # What clients send as a method is anything.
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"})
+_METHODS = frozenset(
+    {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,10 +52,8 @@ class GilMiddleware:
         except RuntimeError:
             # More threads than can be counted: the request matters more.
             return self._app(environ, start_response)
-        if self._told.server_timing:
-            start_response = request.with_header(start_response)
         try:
-            body = self._app(environ, start_response)
+            body = self._app(environ, request.starting(start_response))
         except BaseException:
             request.end()
             raise
@@ -70,20 +68,23 @@ class GilMiddleware:
 class _Request:
     """One request, from its beginning on."""
 
-    __slots__ = ("_before", "_began_ns", "_environ", "_thread", "_told")
+    __slots__ = ("_before", "_began_ns", "_environ", "_route", "_thread", "_told")
 
     def __init__(self, environ: dict[str, Any], told: Told) -> None:
         self._environ = environ
         self._told = told
+        self._route: str | None = None
         self._thread = get_ident()
         self._began_ns = monotonic_ns()
         self._before = _native.gil_thread_waits()
 
-    def with_header(self, start_response: Callable[..., Any]) -> Callable[..., Any]:
+    def starting(self, start_response: Callable[..., Any]) -> Callable[..., Any]:
         """A `start_response` that adds the header."""
 
         def start(status: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
-            if get_ident() == self._thread:
+            # Flask forgets it before the body is over.
+            self._route = _route(self._environ)
+            if self._told.server_timing and get_ident() == self._thread:
                 waited_ns = _native.gil_thread_waits()[1] - self._before[1]
                 headers = [*headers, ("Server-Timing", server_timing(waited_ns))]
             return start_response(status, headers, *exc_info)
@@ -94,11 +95,11 @@ class _Request:
         """The request is over."""
         if get_ident() != self._thread:
             return  # Its beginning and its end belong to different counters.
-        waits, waited_ns, held_ns = _native.gil_thread_waits()
+        waits, waited_ns, held_ns, *_ = _native.gil_thread_waits()
         before = self._before
         self._told.end(
             self._environ.get("REQUEST_METHOD", ""),
-            _route(self._environ),
+            self._route or _route(self._environ) or UNKNOWN_ROUTE,
             waits - before[0],
             waited_ns - before[1],
             held_ns - before[2],
@@ -140,11 +141,11 @@ class _SizedBody(_Body):
         return len(self._body)
 
 
-def _route(environ: dict[str, Any]) -> str:
-    """The template of the route that a request has taken."""
+def _route(environ: dict[str, Any]) -> str | None:
+    """The template of the route that a request has taken, if that is known."""
     route = environ.get(ROUTE_KEY)
     if route is None:
         # Flask's request, which its library leaves there.
         rule = getattr(environ.get("werkzeug.request"), "url_rule", None)
         route = getattr(rule, "rule", None)
-    return UNKNOWN_ROUTE if route is None else str(route)
+    return None if route is None else str(route)

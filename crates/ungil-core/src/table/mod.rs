@@ -193,5 +193,15 @@ mod tests {
         assert_eq!(table.claim(granted), Some(0));
         assert_eq!(slot.counters.waits.load(Ordering::Relaxed), 0);
         assert_eq!(slot.generation.load(Ordering::Relaxed), 2);
+        let after = |holds| {
+            slot.counters.holds.store(holds, Ordering::Relaxed);
+            slot.last_two_waits_ns()
+        };
+        assert_eq!(after(5), (0, 0), "the slot's last thread waited, this one did not");
+        slot.waited(30);
+        assert_eq!((after(5), after(6), after(7)), ((30, 0), (0, 30), (0, 0)));
+        after(6);
+        slot.waited(40);
+        assert_eq!((after(6), after(7), after(8)), ((40, 30), (0, 40), (0, 0)));
     }
 }
