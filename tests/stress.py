@@ -96,9 +96,7 @@ def main() -> None:
         "--only", default="", metavar="WORD", help="only tests with it in their names"
     )
     options = parser.parse_args()
-    tests = list(
-        rust_tests() if options.quick else chain(rust_tests("--release"), python_tests())
-    )
+    tests = list(rust_tests() if options.quick else chain(rust_tests("--release"), python_tests()))
     tests = [test for test in tests if options.only in test.name]
     if not tests:
         sys.exit(f"no concurrent test has {options.only!r} in its name")
@@ -126,7 +124,11 @@ def main() -> None:
 
 def rust_tests(*options: str) -> Iterator[Test]:
     """Build the tests of ungil-heap, and find the concurrent ones."""
-    package = ["--package", "ungil-heap", "--features", "fault"] if options else ["--features", "ungil-heap/fault"]
+    package = (
+        ["--package", "ungil-heap", "--features", "fault"]
+        if options
+        else ["--features", "ungil-heap/fault"]
+    )
     build = ["cargo", "test", "--quiet", "--no-run", *package, *options]
     built = subprocess.run(
         [*build, "--message-format", "json"], cwd=PROJECT, stdout=subprocess.PIPE, check=True

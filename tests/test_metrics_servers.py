@@ -84,7 +84,7 @@ def prometheus(folder: Path, target: str) -> Iterator[Server]:
     )
     command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}"]
     # The kernel chooses a port that is free; Prometheus logs it.
-    command += ["--web.listen-address=127.0.0.1:0", "--log.level=debug"]
+    command += ["--web.listen-address=127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, bufsize=1) as running:
         assert running.stderr is not None
         try:
@@ -105,14 +105,16 @@ def test_prometheus_scrapes_and_answers_who_starves(tmp_path: Path) -> None:
         prometheus(tmp_path, server.url.removeprefix("http://")) as database,
     ):
         server.get("/pages/1")
-        wait = "rate(python_gil_wait_seconds_total[10s])"
-        hold = "rate(python_gil_hold_seconds_total[10s])"
-        shares = answered(database, f"topk(1, {hold} / ({wait} + {hold} > 0))")
-        assert [it["metric"]["threads"] for it in shares] == ["reports"]
+        holds_most = "topk(1, rate(python_gil_hold_seconds_total[10s]))"
+        assert answered(database, holds_most)[0]["metric"]["threads"] == "reports"
+        starved = "rate(python_gil_wait_seconds_total[10s])"
+        starved += " / (rate(python_gil_wait_seconds_total[10s])"
+        starved += " + rate(python_gil_hold_seconds_total[10s]))"
+        assert {it["metric"]["threads"] for it in answered(database, starved)} >= {"reports"}
+        page = "route='/pages/<int:number>'"
         quantile = "histogram_quantile(0.99, sum by (le, route)"
-        quantile += " (python_gil_request_wait_seconds_bucket))"
-        found = answered(database, quantile)
-        assert "/pages/<int:number>" in {it["metric"]["route"] for it in found}
+        quantile += f" (python_gil_request_wait_seconds_bucket{{{page}}}))"
+        assert len(answered(database, quantile)) == 1
 
 
 def answered(database: Server, question: str) -> list[dict[str, Any]]:

@@ -49,13 +49,17 @@ def in_shell(*cells: str) -> str:
 
 
 def test_importing_ungil_imports_nothing_for_notebooks() -> None:
-    program = "import ungil, sys; print({'IPython', 'ungil.notebook', 'ungil.gil'} & {*sys.modules})"
+    program = (
+        "import ungil, sys; print({'IPython', 'ungil.notebook', 'ungil.gil'} & {*sys.modules})"
+    )
     assert run_python("-c", program).stdout == "set()\n"
 
 
 def test_a_line_is_measured_and_its_value_shown() -> None:
     printed = in_shell("%gil 6 * 7")
-    assert re.search(r"The cell took \S+, held the GIL \S+ and waited 0 for it, in 0 waits\.", printed)
+    assert re.search(
+        r"The cell took \S+, held the GIL \S+ and waited 0 for it, in 0 waits\.", printed
+    )
     assert re.search(r"^MainThread +0 +0 +\S+ +0$", printed, re.M)
     assert "42" in printed
 

@@ -1,10 +1,10 @@
 """`%gil` and `%%gil` in IPython and notebooks: what the GIL cost a line or a cell.
 
-    %load_ext ungil
+%load_ext ungil
 
-    %%gil
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(work, items))
+%%gil
+with ThreadPoolExecutor(4) as pool:
+    list(pool.map(work, items))
 """
 
 import ast
