@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 logger = logging.getLogger("ungil.metrics")
 
@@ -22,8 +22,7 @@ _METHODS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RequestCost:
+class RequestCost(NamedTuple):
     """What the GIL cost one request."""
 
     method: str
@@ -64,8 +63,8 @@ class Told:
         """Do it. The request goes on whatever the observer raises."""
         if method not in _METHODS:
             method = "other"
-        cost = RequestCost(method, route, waits, waited_ns, held_ns, wall_ns)
         if self._observe is not None:
+            cost = RequestCost(method, route, waits, waited_ns, held_ns, wall_ns)
             try:
                 self._observe(cost)
             except Exception:
