@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,7 +43,7 @@ class Server:
 
 
 @contextmanager
-def serving(framework: str) -> Iterator[Server]:
+def serving(framework: str) -> Generator[Server]:
     """An example, with every warning an error, until the end of the block."""
     words = [sys.executable, "-W", "error", str(EXAMPLES / f"metrics_{framework}.py")]
     with subprocess.Popen(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import inspect
 import os
 import sys
 import threading
@@ -72,8 +73,10 @@ def test_a_request_is_charged_for_its_own_steps_and_not_for_those_of_others() ->
 
 
 class Hog:
-    """A thread that takes the GIL as soon as it is let go of after `go`, wakes the thread that made
-    this, and keeps the GIL for 50 ms more once that one is seen to wait for it.
+    """A thread that keeps the GIL while the one that made this wants it.
+
+    It takes the GIL as soon as that is let go of after `go`, wakes the maker, and keeps the GIL for
+    50 ms more once the maker is seen to wait for it.
     """
 
     def __init__(self) -> None:
@@ -186,7 +189,7 @@ def test_what_other_threads_and_tasks_do_for_a_request_is_charged_if_it_is_part_
         # Nothing is charged twice: one thread after the other held it.
         assert least_ns <= cost.held_ns <= cost.wall_ns, route
     assert (compute(), asyncio.run(task())) == ("computed", "done")
-    assert (compute.__name__, asyncio.iscoroutinefunction(task)) == ("compute", True)
+    assert (compute.__name__, inspect.iscoroutinefunction(task)) == ("compute", True)
 
 
 @pytest.mark.parametrize("kind", ["websocket", "lifespan"])

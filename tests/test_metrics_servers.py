@@ -7,15 +7,15 @@ import re
 import subprocess
 import time
 import urllib.parse
-import urllib.request
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 from metrics_server import FRAMEWORKS, Server, serving
-from suite import PATIENCE_S
+from suite import PATIENCE_S, run_python
 
 ROUTES = {
     "flask": "/pages/<int:number>",
@@ -58,7 +58,7 @@ def test_no_url_becomes_a_label(framework: str) -> None:
     with serving(framework) as server:
         for number in range(5):
             server.get(f"/pages/{number}")
-            with pytest.raises(urllib.error.HTTPError, match="404"):
+            with pytest.raises(HTTPError, match="404"):
                 server.get(f"/nothing/{number}")
         routes = {its["route"] for _, its, _ in server.samples() if "route" in its}
         assert routes <= {ROUTES[framework], "/metrics", "unknown"}
@@ -75,7 +75,7 @@ def test_a_page_of_another_thread_is_charged_to_its_request() -> None:
 
 
 @contextmanager
-def prometheus(folder: Path, target: str) -> Iterator[Server]:
+def prometheus(folder: Path, target: str) -> Generator[Server]:
     """A real Prometheus that scrapes `target` every 200 ms."""
     config = folder / "prometheus.yml"
     config.write_text(
@@ -127,3 +127,39 @@ def answered(database: Server, question: str) -> list[dict[str, Any]]:
             return found
         time.sleep(0.1)
     raise AssertionError(f"no answer to {question}")
+
+
+def test_django_names_the_route_of_an_async_view_too() -> None:
+    program = """
+import asyncio
+from django.conf import settings
+from django.http import HttpResponse
+from django.urls import path
+
+async def page(request, number):
+    return HttpResponse("x")
+
+urlpatterns = [path("pages/<int:number>", page)]
+settings.configure(ROOT_URLCONF=__name__, ALLOWED_HOSTS=["*"],
+                   MIDDLEWARE=["ungil.metrics.django.route_middleware"])
+from django.core.asgi import get_asgi_application
+from ungil.metrics.asgi import GilMiddleware
+
+costs = []
+app = GilMiddleware(get_asgi_application(), observe=costs.append)
+asked = [{"type": "http.request", "body": b"", "more_body": False}]
+
+async def receive():
+    if asked:
+        return asked.pop()
+    await asyncio.Event().wait()
+
+async def send(message):
+    pass
+
+scope = {"type": "http", "method": "GET", "path": "/pages/7", "headers": [], "query_string": b""}
+asyncio.run(app(scope, receive, send))
+assert [cost.route for cost in costs] == ["/pages/<int:number>"], costs
+"""
+    ended = run_python("-c", program)
+    assert ended.returncode == 0, ended.stderr

@@ -143,6 +143,13 @@ def register(shell: Any) -> None:
     shell.register_magic_function(_Magic(shell), "line_cell", "gil")
 
 
+def _display(cost: CellCost) -> None:
+    from IPython import display
+
+    module: Any = display
+    module.display(cost)
+
+
 class _Magic:
     """Runs a line or a cell, and shows what it cost; also if it raises."""
 
@@ -155,8 +162,6 @@ class _Magic:
 
     def __call__(self, line: str, cell: str | None = None) -> Any:
         """The value of the last expression, which IPython shows as that of the cell."""
-        from IPython.display import display
-
         source = line if cell is None else cell
         statements, last = self._compiled(source)
         namespace = self._shell.user_ns
@@ -165,7 +170,7 @@ class _Magic:
             exec(statements, namespace)
             return None if last is None else eval(last, namespace)
         finally:
-            display(measuring.end())  # pyright: ignore[reportUnknownMemberType]
+            _display(measuring.end())
 
     def _compiled(self, source: str) -> tuple[Any, Any]:
         """The statements of a cell, and its last one apart if that is an expression."""

@@ -1,6 +1,7 @@
 """Threads of three names begin, wait, hold and end while the counters are read all the time.
 
-Prints JSON: whether a counter ever fell, the last reading, and what the process counted before and after.
+Prints JSON: where a counter fell, the last reading, and what the process had counted before and
+after it.
 """
 
 import json
@@ -37,7 +38,7 @@ for _ in range(25):
         thread.start()
     while any(thread.is_alive() for thread in threads):
         now = [tuple(getattr(it, field) for field in FIELDS) for it in counters.read()]
-        fell += [(b, n) for b, n in zip(before, now) if any(map(int.__lt__, n, b))]
+        fell += [(b, n) for b, n in zip(before, now, strict=False) if any(map(int.__lt__, n, b))]
         before = now
 
 

@@ -39,7 +39,7 @@ class ProcessCounters:
 
     def _begin_anew(self) -> None:
         self._lock = threading.Lock()
-        self._highest = [(0,) * 7 for _ in self._names]
+        self._highest = [[0] * 7 for _ in self._names]
 
     def read(self) -> list[GroupCounters]:
         """The counters of each group. Raises HookError where they cannot be read."""
@@ -54,6 +54,18 @@ class ProcessCounters:
         # What is read includes waits and holds that go on. One that goes on may end a tick shorter
         # than it was read, when the length of a tick is measured anew.
         *sums, running, waiting = numbers
-        highest = tuple(map(max, sums, self._highest[number]))
+        highest = list(map(max, sums, self._highest[number]))
         self._highest[number] = highest
-        return GroupCounters(self._names[number], *highest, running, waiting)
+        waits, waited_ns, holds, held_ns, voluntary, forced, drop_requests = highest
+        return GroupCounters(
+            self._names[number],
+            waits=waits,
+            waited_ns=waited_ns,
+            holds=holds,
+            held_ns=held_ns,
+            voluntary=voluntary,
+            forced=forced,
+            drop_requests=drop_requests,
+            running=running,
+            waiting=waiting,
+        )

@@ -108,8 +108,9 @@ class Charges:
         return self._before is not None and self._thread == get_ident()
 
     def part(self, reach: int) -> Charges:
-        """Charges of the calling thread that are part of these. A reach of 1 is for a thread that
-        does nothing between what woke it and its step.
+        """Charges of the calling thread that are part of these.
+
+        A reach of 1 is for a thread that does nothing between what woke it and its step.
         """
         part = Charges(reach)
         self._parts.append(part)  # It is whole, whichever thread does it.

@@ -10,14 +10,11 @@ from collections.abc import Callable
 from inspect import iscoroutinefunction
 from typing import Any
 
-from django.utils.decorators import sync_and_async_middleware
-
 from ungil.metrics._request import ROUTE_KEY
 
 __all__ = ["route_middleware"]
 
 
-@sync_and_async_middleware
 def route_middleware(get_response: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Django middleware that notes `request.resolver_match.route` for the GIL's middleware.
 
@@ -47,3 +44,8 @@ def _note(request: Any) -> None:
     if match is not None:
         # `META` is the environ itself under WSGI, and a dictionary made of `scope` under ASGI.
         (getattr(request, "scope", None) or request.META)[ROUTE_KEY] = f"/{match.route}"
+
+
+# What Django's own decorator `sync_and_async_middleware` says of a function.
+for _can in ("sync_capable", "async_capable"):
+    setattr(route_middleware, _can, True)
