@@ -9,15 +9,16 @@ The thread "report-builder" computes without pause, so that requests wait for th
 
 import argparse
 import logging
+import os
+import socket
 import threading
 from pathlib import Path
 
-import waitress
-from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from prometheus_client import REGISTRY, generate_latest
+from waitress import serve
 
 from ungil.metrics.prometheus import GilCollector, RequestHistograms
 from ungil.metrics.wsgi import GilMiddleware
@@ -25,7 +26,7 @@ from ungil.metrics.wsgi import GilMiddleware
 
 def page(_: HttpRequest, number: int) -> HttpResponse:
     """A page that is read from a file, so that the GIL is let go of and asked for again."""
-    return HttpResponse(f"page {number}: {len(Path(__file__).read_bytes())} bytes\n")
+    return HttpResponse(f"page {number}: {len(Path(__file__).read_bytes())} bytes\n".encode())
 
 
 def metrics(_: HttpRequest) -> HttpResponse:
@@ -35,11 +36,12 @@ def metrics(_: HttpRequest) -> HttpResponse:
 
 urlpatterns = [path("pages/<int:number>", page), path("metrics", metrics)]
 
-settings.configure(
-    ROOT_URLCONF=__name__,
-    ALLOWED_HOSTS=["127.0.0.1"],
-    MIDDLEWARE=["ungil.metrics.django.route_middleware"],
-)
+# The settings: this file is their module as well.
+ROOT_URLCONF = __name__
+ALLOWED_HOSTS = ["127.0.0.1"]
+MIDDLEWARE = ["ungil.metrics.django.route_middleware"]
+os.environ["DJANGO_SETTINGS_MODULE"] = __name__
+
 REGISTRY.register(GilCollector(threads={"workers": "waitress-*", "reports": "report-*"}))
 application = GilMiddleware(get_wsgi_application(), observe=RequestHistograms(), log_above_ms=50)
 
@@ -57,10 +59,10 @@ def main() -> None:
     port: int = parser.parse_args().port
     logging.basicConfig()
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-    server = waitress.create_server(application, host="127.0.0.1", port=port, threads=4)
     threading.Thread(target=build_reports, name="report-builder", daemon=True).start()
-    print(f"http://127.0.0.1:{server.effective_port}", flush=True)
-    server.run()
+    listening = socket.create_server(("127.0.0.1", port))
+    print(f"http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
+    serve(application, sockets=[listening], threads=4, _quiet=True)
 
 
 if __name__ == "__main__":

@@ -9,12 +9,13 @@ The thread "report-builder" computes without pause, so that requests wait for th
 
 import argparse
 import logging
+import socket
 import threading
 from pathlib import Path
 
-import waitress
 from flask import Flask, Response
 from prometheus_client import REGISTRY, generate_latest
+from waitress import serve
 
 from ungil.metrics.prometheus import GilCollector, RequestHistograms
 from ungil.metrics.wsgi import GilMiddleware
@@ -53,10 +54,10 @@ def main() -> None:
     port: int = parser.parse_args().port
     logging.basicConfig()
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-    server = waitress.create_server(app, host="127.0.0.1", port=port, threads=4)
     threading.Thread(target=build_reports, name="report-builder", daemon=True).start()
-    print(f"http://127.0.0.1:{server.effective_port}", flush=True)
-    server.run()
+    listening = socket.create_server(("127.0.0.1", port))
+    print(f"http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
+    serve(app, sockets=[listening], threads=4, _quiet=True)
 
 
 if __name__ == "__main__":

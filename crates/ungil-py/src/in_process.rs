@@ -95,6 +95,7 @@ pub fn gil_totals() -> PyResult<Vec<GroupTotals>> {
 
 /// Puts every running thread into the group of its identifier, and all others into `other`.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "it was just made of a dict")]
 pub fn gil_regroup(groups: HashMap<u64, u32>, other: u32) -> PyResult<()> {
     let hook = hook()?;
     let table = table(hook)?;

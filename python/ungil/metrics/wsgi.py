@@ -23,7 +23,7 @@ class GilMiddleware:
 
     def __init__(
         self,
-        app: Callable[..., Iterable[bytes]],
+        app: Callable[..., Any],
         *,
         observe: Callable[[RequestCost], object] | None = None,
         server_timing: bool = True,

@@ -147,8 +147,8 @@ mod tests {
         let mut looked = Vec::new();
         ended.add(&slot(3, 0), |_| {
             let mut pauses = 0;
-            let found = ended.read(|| looked.push(waits(&ended, 0)), || pauses += 1);
-            assert_eq!((found, pauses), ((), 10_000));
+            ended.read(|| looked.push(waits(&ended, 0)), || pauses += 1);
+            assert_eq!(pauses, 10_000);
         });
         assert_eq!(ended.read(|| waits(&ended, 0), || unreachable!("nobody ends")), 3);
     }
