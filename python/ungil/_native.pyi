@@ -74,10 +74,15 @@ __all__ = [
     "gil_installed",
     "gil_level",
     "gil_policy",
+    "gil_regroup",
+    "gil_set_group",
     "gil_set_level",
     "gil_set_policy",
     "gil_stats",
     "gil_thread_stats",
+    "gil_thread_waits",
+    "gil_totals",
+    "gil_uncounted_threads",
     "hook_path",
     "hookable",
     "is_shared",
@@ -414,6 +419,38 @@ def gil_thread_stats() -> tuple[int, int, int, int, int, int, int, int, int]:
     `time.thread_time_ns()`.
     Raises RuntimeError if this process is not counted, or there are too many threads.
     """
+
+def gil_thread_waits() -> tuple[int, int, int, int, int, int]:
+    """The calling thread's numbers that take no clock of CPU time.
+
+    waits, waited_ns, held_ns, holds, and how many nanoseconds it waited for the hold that it is
+    in, and for the one before.
+
+    Raises as `gil_thread_stats` does.
+    """
+
+def gil_totals() -> list[tuple[int, int, int, int, int, int, int, int, int]]:
+    """The sums of each of the groups of threads, with the threads that have ended.
+
+    waits, waited_ns, holds, held_ns, voluntary, forced, drop_requests, and how many threads run,
+    and wait now. The first row is of threads that ended in no group, the last one, behind that of
+    group 9, of running ones that are in none.
+    Raises RuntimeError if this process is not counted.
+    """
+
+def gil_regroup(groups: dict[int, int], other: int) -> None:
+    """Put each running thread into the group of its identifier, or else into `other`.
+
+    What a thread has counted stays with the group that it was in, if it was in one: no sum falls.
+    Raises ValueError for a group that is not in 1 to 9, RuntimeError if this process is not
+    counted.
+    """
+
+def gil_set_group(group: int) -> None:
+    """Put the calling thread into a group, in the same way."""
+
+def gil_uncounted_threads() -> int:
+    """How many threads found no place to be counted. Raises RuntimeError if not installed."""
 
 @final
 class Held:

@@ -199,17 +199,12 @@ pub fn saw_deadline(ns: u64) {
     }
 }
 
-/// A thread has ended: its slot goes to the recorder, or its counters to the sum.
+/// A thread has ended: its counters go to the sum, and its slot to the recorder if there is one.
 pub fn slot_ended(slot: &Slot) {
     let Some(table) = own() else { return };
-    if table.header().recording.load(Relaxed) != Recording::No as u32 {
-        slot.end();
-        return;
-    }
-    for (sum, own) in table.header().ended.fields().into_iter().zip(slot.counters.fields()) {
-        sum.fetch_add(own.load(Relaxed), Relaxed);
-    }
-    slot.free();
+    let header = table.header();
+    let is_recorded = header.recording.load(Relaxed) != Recording::No as u32;
+    header.ended.add(slot, if is_recorded { Slot::end } else { Slot::free });
 }
 
 /// Notes the last CPU times of the threads that are still there, and that the process ends.

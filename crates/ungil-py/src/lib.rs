@@ -59,8 +59,9 @@ mod _native {
     use super::fanout::{Dispatcher, Outcome, Slot, Slots, kept_waiting};
     #[pymodule_export]
     use super::in_process::{
-        gil_install, gil_installed, gil_level, gil_policy, gil_set_level, gil_set_policy,
-        gil_stats, gil_thread_stats,
+        gil_install, gil_installed, gil_level, gil_policy, gil_regroup, gil_set_group,
+        gil_set_level, gil_set_policy, gil_stats, gil_thread_stats, gil_thread_waits, gil_totals,
+        gil_uncounted_threads,
     };
     #[pymodule_export]
     use super::process_policy::{

@@ -29,7 +29,7 @@ A process is *installed* when both halves of this module work in it: it is count
 What needs the half that is missing raises `ungil.errors.NotInstalled`; `install()` adds it.
 """
 
-from ungil.gil.counters import Cost, ThreadStats, measure, stats
+from ungil.gil.counters import Cost, ProcessStats, ThreadStats, measure, process_stats, stats
 from ungil.gil.installation import install, installed
 from ungil.gil.scheduling import (
     LevelChange,
@@ -47,6 +47,7 @@ __all__ = [
     "LevelChange",
     "Policy",
     "PolicyChange",
+    "ProcessStats",
     "Stall",
     "ThreadStats",
     "Watch",
@@ -56,6 +57,7 @@ __all__ = [
     "measure",
     "policy",
     "priority",
+    "process_stats",
     "set_policy",
     "snapshot",
     "stats",
