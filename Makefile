@@ -21,7 +21,7 @@ DEVELOPED := $(VENV)/developed.stamp
 TEST_TOOLS := $(VENV)/test.stamp
 BENCH_TOOLS := $(VENV)/bench.stamp
 # The page of the lab is tested in a real browser, and its system calls are counted by strace; uWSGI
-# is a real program that loads its Python later.
+# is a real program that loads its Python later; a real Prometheus scrapes the examples.
 SYSTEM_TOOLS := $(VENV)/system.stamp
 # Installs optional dependencies of pyproject.toml, and nothing else: $(call install,test lint).
 install = $(BIN)/python -c "import sys, tomllib; \
@@ -188,6 +188,7 @@ $(SYSTEM_TOOLS): | $(VENV)/made.stamp
 	command -v strace >/dev/null || missing+=(strace); \
 	command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
 		|| command -v google-chrome >/dev/null || missing+=(chromium); \
+	command -v prometheus >/dev/null || missing+=(prometheus); \
 	if ! command -v uwsgi >/dev/null || uwsgi --plugin python3 --version 2>&1 | grep -q UNABLE; \
 		then missing+=(uwsgi-core uwsgi-plugin-python3); fi; \
 	if (($${#missing[@]})); then \

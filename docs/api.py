@@ -34,6 +34,12 @@ DOCUMENT = ROOT / "docs" / "api.md"
 MODULES = (
     "ungil",
     "ungil.gil",
+    "ungil.metrics",
+    "ungil.metrics.prometheus",
+    "ungil.metrics.opentelemetry",
+    "ungil.metrics.wsgi",
+    "ungil.metrics.asgi",
+    "ungil.metrics.django",
     "ungil.share",
     "ungil.fanout",
     "ungil.fanout.nornir",

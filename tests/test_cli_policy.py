@@ -169,15 +169,31 @@ def test_a_mistake_is_one_sentence(ungil: Run, arguments: list[str], sentence: s
     assert outcome.stderr.count("\n") == 1
 
 
-def test_a_process_that_does_not_run_under_ungil(ungil: Run, start: Start) -> None:
+def test_a_process_that_does_not_run_under_ungil_has_no_policy_until_it_is_given_one(
+    ungil: Run, start: Start
+) -> None:
     bare = Obeying(start, args=[sys.executable, str(OBEYING)])
-    for options in ([], ["fair"], ["--children"]):
+    for options in ([], ["--children"], ["stock", "--detach"]):
         outcome = ungil("policy", str(bare.pid), *options)
         assert (outcome.returncode, outcome.stdout) == (2, "")
         assert outcome.stderr == (
             f"ungil: process {bare.pid} has no policy: it does not run under ungil; start it with: "
             "ungil run\n"
         )
+    outcome = ungil("policy", str(bare.pid), "fair", "--quantum", "3")
+    assert outcome.stdout == f"process {bare.pid}: fair, quantum 3 ms (was stock)\n"
+    outcome = ungil("policy", str(bare.pid), "stock", "--detach")
+    assert outcome.stdout == f"process {bare.pid}: detached (was fair, quantum 3 ms)\n"
+    assert ungil("policy", str(bare.pid)).returncode == 2
+
+
+@pytest.mark.parametrize(
+    "words", [["--detach"], ["fair", "--detach"], ["stock", "--detach", "--children"]]
+)
+def test_detaching_goes_with_stock_alone(ungil: Run, words: list[str]) -> None:
+    outcome = ungil("policy", str(os.getpid()), *words)
+    assert outcome.returncode == 2
+    assert outcome.stderr.startswith("ungil: --detach goes with stock alone")
 
 
 @pytest.mark.parametrize("python", RECORDED_ONLY, ids=str)
@@ -185,6 +201,11 @@ def test_a_process_that_cannot_be_scheduled(ungil: Run, start: Start, python: Py
     obeying = Obeying(start, "run", python.path, str(OBEYING))
     outcome = ungil("policy", str(obeying.pid), "fair")
     assert outcome.returncode == 2
+    assert outcome.stderr == (
+        f"ungil: process {obeying.pid} has no policy: its Python does not call the C library where "
+        "the hook expects it: CPython 3.7 and later do\n"
+    )
+    outcome = ungil("policy", str(obeying.pid))
     # The executable, not a link to it.
     assert f"has no policy: {Path(python.path).resolve()} is older than Python" in outcome.stderr
     assert outcome.stderr.endswith("its GIL cannot be scheduled\n")
@@ -240,7 +261,7 @@ os.unlink(path)
     [
         (b"damaged!", "its control page is damaged"),
         (b"ungilctl" + bytes(8), "it runs under another version of ungil"),
-        (b"ungilctl\1" + bytes(7), "its control page is that of another process"),
+        (b"ungilctl\2" + bytes(7), "its control page is that of another process"),
         (bytes(8192), "its control page is not where it should be"),
     ],
 )
@@ -259,7 +280,7 @@ def test_a_page_that_is_none(
 def test_a_page_with_a_policy_that_does_not_exist_is_stock(
     ungil: Run, start: Start, tmp_path: Path
 ) -> None:
-    fill = "content = b'ungilctl\\1\\0\\0\\0' + os.getpid().to_bytes(4, 'little') + b'\\xff' * 8"
+    fill = "content = b'ungilctl\\2\\0\\0\\0' + os.getpid().to_bytes(4, 'little') + b'\\xff' * 8"
     program = PRETENDING.replace("bytes.fromhex(content)", "content").replace(
         "with open", f"{fill}\nwith open"
     )

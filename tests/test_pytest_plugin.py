@@ -32,6 +32,7 @@ PASSING = {
     "test_parameter[1]",
     "test_fixture_of_others",
     "test_forks",
+    "test_collects_garbage",
     "test_unmarked",
 }
 
@@ -97,7 +98,7 @@ def test_what_a_test_raises_itself_goes_first(ran: Ran) -> None:
 @pytest.mark.parametrize(
     ("test", "sentence"),
     [
-        ("test_wrong_duration", "max_hold: 'fast' is not a duration; write one like 20ms"),
+        ("test_wrong_duration", "max_hold: 'fast' is not a duration; write a number and its unit"),
         ("test_wrong_argument", "knows max_hold, max_wait and fixtures by name, not '20ms'"),
         ("test_no_limit", "there is no limit to judge by; give max_hold, max_wait, or both"),
     ],

@@ -9,7 +9,14 @@ TYPE_CHECKING = False  # typing takes as long to import as the interpreter takes
 if TYPE_CHECKING:
     from ungil._native import __version__
 
-__all__ = ["Error", "HookError", "__version__"]
+__all__ = ["Error", "HookError", "__version__", "load_ipython_extension"]
+
+
+def load_ipython_extension(shell: object) -> None:
+    """`%load_ext ungil` in IPython or a notebook: the magics `%gil` and `%%gil`."""
+    from ungil import notebook
+
+    notebook.register(shell)
 
 
 def __getattr__(name: str) -> str:

@@ -66,6 +66,7 @@ __all__ = [
     "__version__",
     "after_fork_in_child",
     "after_fork_in_parent",
+    "ask_for_snapshot",
     "before_fork",
     "connect",
     "connect_unix",
@@ -74,10 +75,15 @@ __all__ = [
     "gil_installed",
     "gil_level",
     "gil_policy",
+    "gil_regroup",
+    "gil_set_group",
     "gil_set_level",
     "gil_set_policy",
     "gil_stats",
     "gil_thread_stats",
+    "gil_thread_waits",
+    "gil_totals",
+    "gil_uncounted_threads",
     "hook_path",
     "hookable",
     "is_shared",
@@ -153,9 +159,17 @@ class Child:
     def __exit__(self, *_exception: object) -> None:
         """Let signals have their effect on this process again."""
 
-    def start(self, executable: str, words: list[str], environment: dict[str, str]) -> None:
+    def start(
+        self,
+        executable: str,
+        words: list[str],
+        environment: dict[str, str],
+        recorder: Recorder | None = None,
+    ) -> None:
         """Start the file `executable` with a command line, its name included, and an environment.
 
+        A SIGUSR2 to this process does not go on to the program if there is a `recorder`: it asks
+        that for a snapshot.
         It has the signal mask and the dispositions with which this process was started. Raises
         OSError if the system refuses, ValueError if there is a NUL in what is given.
         """
@@ -183,6 +197,7 @@ class Recorder:
         follow_children: bool,
         counter: bool = True,
         judged_from_ms: tuple[float, float] | None = None,
+        flight: tuple[float, list[tuple[str, float]], int | None, bool] | None = None,
     ) -> Recorder:
         """Prepare to write the trace `path`, which appears under that name when it is complete.
 
@@ -191,6 +206,11 @@ class Recorder:
         not make its own clock from it; CLOCK_MONOTONIC, in which all are told, costs more.
         `judged_from_ms` are the own time of holds and that of waits from which on `judged()` tells
         them; it tells nothing without it.
+
+        With `flight` only the last seconds are kept, and written as snapshots that are called
+        after `path` (`x.pftrace`: `x-1.pftrace` and so on): how many seconds; when, as pairs of
+        "wait" or "hold" and milliseconds; how many files stay at most; whether a stall is written
+        to a file, or only told.
         Raises FileExistsError (unless `overwrite`), FileNotFoundError, PermissionError, OSError;
         RuntimeError with a sentence if there is no room for the recording's buffers.
         """
@@ -231,8 +251,13 @@ class Recorder:
         After `stop()`, those that ended since the last call before it.
         """
 
+    def snapshots(self) -> Snapshots:
+        """The snapshots of a flight recorder."""
+
     def stop(self) -> str:
         """Drain what is left, complete the file and return the report as JSON (schema 1).
+
+        That of a flight recorder is `null`.
 
         A file that could not be written, see `incomplete`, does not keep it from reporting.
         Raises RuntimeError if the recorder is not running.
@@ -255,6 +280,33 @@ def detach_policy(pid: int) -> None:
     """Have process `pid` follow no policy, and call the C library as if it had never had one.
 
     Raises as `attach_policy`.
+    """
+
+@final
+class Snapshots:
+    """The snapshots of a flight recorder, also for other threads than the recorder's.
+
+    One is told of as JSON: `{"path": .., "error": .., "asked": .., "cause": .., "stalls": n,
+    "kept_s": .., "last_s": .., "is_short": ..}`.
+    """
+
+    def take(self, path: str | None = None) -> str:
+        """Write the seconds that are kept, to a new file. RuntimeError if none are."""
+
+    def ask(self) -> None:
+        """Have the seconds that are kept written to a new file, and wait for nothing."""
+
+    def next(self, patience_s: float) -> str | None:
+        """The next one, whoever asked for it; None if there is none after so many seconds.
+
+        It comes back at once if the recorder has stopped and all was told.
+        """
+
+def ask_for_snapshot(pid: int, path: str | None = None) -> str:
+    """As `Snapshots.take`, of the flight recorder `pid`, or of the one that records it.
+
+    `path` is absolute. Raises LookupError with a sentence if there is none, OSError if it does not
+    answer.
     """
 
 def remove_dead_sessions() -> list[tuple[str, int]]:
@@ -317,6 +369,10 @@ def unscheduled(executable: str) -> tuple[str, bool, bool] | None:
 
 def restore_signals() -> None:
     """Undo what Python does to signals at its start and exec would pass on, as for SIGPIPE."""
+
+@final
+class WithoutPolicy(RuntimeError):
+    """The process has no policy, and may be given one on one of its own threads."""
 
 @final
 class StillStarting(RuntimeError):
@@ -394,6 +450,38 @@ def gil_thread_stats() -> tuple[int, int, int, int, int, int, int, int, int]:
     `time.thread_time_ns()`.
     Raises RuntimeError if this process is not counted, or there are too many threads.
     """
+
+def gil_thread_waits() -> tuple[int, int, int, int, int, int]:
+    """The calling thread's numbers that take no clock of CPU time.
+
+    waits, waited_ns, held_ns, holds, and how many nanoseconds it waited for the hold that it is
+    in, and for the one before.
+
+    Raises as `gil_thread_stats` does.
+    """
+
+def gil_totals() -> list[tuple[int, int, int, int, int, int, int, int, int]]:
+    """The sums of each of the groups of threads, with the threads that have ended.
+
+    waits, waited_ns, holds, held_ns, voluntary, forced, drop_requests, and how many threads run,
+    and wait now. The first row is of threads that ended in no group, the last one, behind that of
+    group 9, of running ones that are in none.
+    Raises RuntimeError if this process is not counted.
+    """
+
+def gil_regroup(groups: dict[int, int], other: int) -> None:
+    """Put each running thread into the group of its identifier, or else into `other`.
+
+    What a thread has counted stays with the group that it was in, if it was in one: no sum falls.
+    Raises ValueError for a group that is not in 1 to 9, RuntimeError if this process is not
+    counted.
+    """
+
+def gil_set_group(group: int) -> None:
+    """Put the calling thread into a group, in the same way."""
+
+def gil_uncounted_threads() -> int:
+    """How many threads found no place to be counted. Raises RuntimeError if not installed."""
 
 @final
 class Held:

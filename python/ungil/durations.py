@@ -1,4 +1,4 @@
-"""Durations as people write them: `20ms`, `1.5s`, `1min`."""
+"""Durations as people write them: 50ms, 2s, 1min."""
 
 from __future__ import annotations
 
@@ -6,26 +6,30 @@ import re
 
 from ungil.errors import UsageError
 
-UNITS_NS = {
+UNITS = {
     "ns": 1,
     "us": 1_000,
     "µs": 1_000,
     "ms": 1_000_000,
     "s": 1_000_000_000,
-    "min": 60_000_000_000,
-    "h": 3_600_000_000_000,
+    "min": 60 * 1_000_000_000,
+    "h": 3_600 * 1_000_000_000,
 }
-"""Each unit in nanoseconds."""
+"""How many nanoseconds each is."""
 
 
-def parse_duration(text: str) -> int:
-    """The nanoseconds that `text` writes: a number above zero with a unit of `UNITS_NS`.
+def parse_duration(text: str, what: str) -> int:
+    """The duration that `text` names, in nanoseconds: a number and a unit, "1.5s".
 
-    UsageError, which names `text`, for anything else.
+    UsageError for anything else, or for one that is not longer than nothing; `what` begins its
+    sentence.
     """
-    written = re.fullmatch(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*([a-zµ]+)\s*", text)
-    factor = UNITS_NS.get(written[2]) if written else None
-    number = round(float(written[1]) * factor) if written and factor else 0
-    if not number:
-        raise UsageError(f"{text!r} is not a duration; write one like 20ms, 1.5s or 1min")
-    return number
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*([a-zµ]+)\s*", text)
+    if match is None or match[2] not in UNITS:
+        raise UsageError(
+            f"{what}: {text!r} is not a duration; write a number and its unit, as 50ms, 2s or 1min"
+        )
+    duration = round(float(match[1]) * UNITS[match[2]])
+    if duration <= 0:
+        raise UsageError(f"{what}: {text!r} is no time at all")
+    return duration

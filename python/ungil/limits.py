@@ -156,12 +156,7 @@ class Limits:
 
 def _parsed(name: str, text: str | None) -> int | None:
     """The nanoseconds of a limit; UsageError says which one is wrong."""
-    if text is None:
-        return None
-    try:
-        return parse_duration(str(text))
-    except UsageError as error:
-        raise UsageError(f"{name}: {error}") from error
+    return None if text is None else parse_duration(str(text), name)
 
 
 def _ms(milliseconds: float) -> str:

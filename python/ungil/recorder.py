@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ungil.environment import about_the_hook
 from ungil.errors import HookError
 
@@ -15,6 +17,20 @@ LONG_HOLD_MS = 20.0
 """From here on a hold is long, and comes with its Python stack, unless somebody says otherwise."""
 
 
+@dataclass(frozen=True)
+class Flight:
+    """What a flight recorder keeps, and when it writes it."""
+
+    last_s: float
+    """How many seconds."""
+    conditions: tuple[tuple[str, float], ...] = ()
+    """"wait" or "hold", each with the milliseconds that it may last."""
+    max_files: int | None = None
+    """How many of its snapshots it leaves, the newest ones; None: all."""
+    writes: bool = True
+    """Whether what lasts too long is written to a file, or only told."""
+
+
 def new_recorder(
     path: str,
     *,
@@ -23,8 +39,9 @@ def new_recorder(
     follow_children: bool = True,
     counter: bool = True,
     judged_from_ms: tuple[float, float] | None = None,
+    flight: Flight | None = None,
 ) -> Recorder:
-    """A recorder that will write the trace `path`.
+    """A recorder that will write the trace `path`, or with `flight` snapshots called after it.
 
     Its times are of the processor's counter where that can be trusted, unless `counter` is false.
 
@@ -43,6 +60,9 @@ def new_recorder(
             follow_children=follow_children,
             counter=counter,
             judged_from_ms=judged_from_ms,
+            flight=None
+            if flight is None
+            else (flight.last_s, list(flight.conditions), flight.max_files, flight.writes),
         )
     except RuntimeError as error:
         raise HookError(str(error)) from error

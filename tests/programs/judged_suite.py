@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import gc
 import os
 import threading
 import time
@@ -110,6 +111,13 @@ def test_forks():
 def test_keeps_and_fails():
     keeps()
     raise LookupError("its own")
+
+
+@pytest.mark.gil(max_hold="50ms")
+def test_collects_garbage():
+    kept = [[] for _ in range(2000000)]
+    gc.collect()
+    assert kept
 
 
 def test_unmarked():

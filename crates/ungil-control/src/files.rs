@@ -16,6 +16,14 @@ pub fn mark_path() -> io::Result<String> {
     Ok(format!("{CONTROL_FOLDER}{MARK_PREFIX}{}{}", of_this_user()?, std::process::id()))
 }
 
+/// The path of the control page of a process of this user and namespace, if it has one.
+///
+/// # Errors
+/// As [`mark_path`].
+pub fn page_path(pid: u32) -> io::Result<String> {
+    Ok(format!("{CONTROL_FOLDER}{CONTROL_PREFIX}{}{pid}", of_this_user()?))
+}
+
 /// Removes the control pages and the marks that killed processes of this user have left.
 pub fn remove_stale() {
     remove_stale_in(Path::new(CONTROL_FOLDER));

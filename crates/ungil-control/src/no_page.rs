@@ -14,6 +14,8 @@ use crate::started::Started;
 pub enum NoPage {
     /// The sentence, about the process and without a final dot, says why not.
     Never(String),
+    /// It has made none, as the sentence says, and may be asked in another way.
+    Without(String),
     /// Not yet, as the sentence says; it may come at any moment.
     NotYet(String),
     /// The process cannot be looked into.

@@ -4,23 +4,36 @@
 //! without waiting for anything and without following a link, nor what the file contains.
 
 use std::ffi::c_void;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::num::ParseIntError;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use ungil_core::control_page::{CONTROL_ABI, CONTROL_BYTES, CONTROL_MAGIC, Control};
+use ungil_core::request::{Answer, Request};
 
+use crate::files;
 use crate::mapping::Mapping;
 use crate::no_page::{self, NoPage};
+
+/// How long a process that uses its GIL may take to serve a request.
+const SERVES: Duration = Duration::from_millis(100);
+/// How long it may take once it has begun. Then it has ended, or has been stopped.
+const FINISHES: Duration = Duration::from_secs(2);
+/// Between two looks whether it has.
+const LOOK: Duration = Duration::from_micros(200);
 
 /// The control page of another process, mapped.
 pub struct Page {
     start: *mut c_void,
+    /// Locked by who asks the process for something.
+    file: File,
 }
 
 impl Page {
@@ -30,7 +43,13 @@ impl Page {
     /// [`NoPage::Unknown`] if there is no such process, or it is not ours to look into.
     pub fn of(pid: u32) -> Result<Self, NoPage> {
         let process = PathBuf::from(format!("/proc/{pid}"));
-        let maps = fs::read(process.join("maps"))?;
+        let maps = match fs::read(process.join("maps")) {
+            // It has rights that this one has not. Its page may be ours all the same.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Self::by_name(pid).ok_or_else(|| error.into());
+            }
+            maps => maps?,
+        };
         let number = number_in_its_own_namespace(&process)?;
         let mappings: Vec<Mapping> =
             maps.split(|&byte| byte == b'\n').filter_map(Mapping::parse).collect();
@@ -50,7 +69,23 @@ impl Page {
                 Err(error) => refusal = Some(error.into()),
             }
         }
-        Err(refusal.unwrap_or_else(|| no_page::why(&process, &mappings)))
+        Err(refusal.unwrap_or_else(|| match no_page::why(&process, &mappings) {
+            NoPage::Never(why) => NoPage::Without(why),
+            other => other,
+        }))
+    }
+
+    /// The page that a process of this user, and of this namespace, would have made.
+    fn by_name(pid: u32) -> Option<Self> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        let file = options.open(files::page_path(pid).ok()?).ok()?;
+        let facts = file.metadata().ok()?;
+        if !facts.is_file() || facts.len() != CONTROL_BYTES as u64 {
+            return None;
+        }
+        let page = Self::map(file).ok()?;
+        page.objection(pid).is_none().then_some(page)
     }
 
     /// Maps what process `process` has mapped.
@@ -60,11 +95,11 @@ impl Page {
         if !facts.is_file() || facts.ino() != mapping.inode || facts.len() != CONTROL_BYTES as u64 {
             return Err(io::Error::other("its control page is not where it should be"));
         }
-        Self::map(&file)
+        Self::map(file)
     }
 
     /// Maps the whole of a file that has the size of a page.
-    fn map(file: &File) -> io::Result<Self> {
+    fn map(file: File) -> io::Result<Self> {
         // SAFETY: a new mapping of a file of that size, at an address of the kernel's choice. The
         // descriptor may be closed afterwards.
         let start = unsafe {
@@ -77,7 +112,44 @@ impl Page {
                 0,
             )
         };
-        if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self { start }) }
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { start, file })
+    }
+
+    /// Whether no call of the process leads to the hook unless somebody asks for something.
+    pub fn is_standby(&self) -> bool {
+        self.control().standby.load(Ordering::Relaxed) != 0
+    }
+
+    /// Asks the process for something. `None` if it does not look at its page: it uses no GIL at the
+    /// moment, or its calls do not lead to the hook yet. Then nothing was asked.
+    ///
+    /// `wake` wakes one that is in standby.
+    pub fn ask(&self, request: Request, wake: impl FnOnce()) -> io::Result<Option<Answer>> {
+        // SAFETY: takes a descriptor, which lives as long as `self`.
+        if unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_EX) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let control = self.control();
+        control.ask(request);
+        if self.is_standby() {
+            wake();
+        }
+        let begun = Instant::now();
+        let answer = loop {
+            match control.answer() {
+                None if begun.elapsed() < SERVES => sleep(LOOK),
+                None if control.withdraw() || begun.elapsed() > FINISHES => break None,
+                // Somebody has begun to serve it.
+                None => sleep(LOOK),
+                answer => break answer,
+            }
+        };
+        // SAFETY: as above.
+        unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
+        Ok(answer)
     }
 
     /// What it contains.
@@ -133,13 +205,13 @@ mod tests {
     fn own_page(path: &Path) -> Page {
         let file = File::options().read(true).write(true).create_new(true).open(path).unwrap();
         file.set_len(CONTROL_BYTES as u64).unwrap();
-        Page::map(&file).unwrap()
+        Page::map(file).unwrap()
     }
 
     fn why_not(pid: u32) -> String {
         match Page::of(pid) {
             Ok(_) => panic!("there is a page"),
-            Err(NoPage::Never(why) | NoPage::NotYet(why)) => why,
+            Err(NoPage::Never(why) | NoPage::Without(why) | NoPage::NotYet(why)) => why,
             Err(NoPage::Unknown(error)) => error.to_string(),
         }
     }

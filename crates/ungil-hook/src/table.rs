@@ -49,7 +49,7 @@ struct Joined {
 
 /// Joins `session`: creates the table of this process, and of every child it forks, and says whether
 /// it has one. The one that it had is left. For one thread at a time.
-pub fn join(session: Session, python: &CStr, status: Status) -> bool {
+pub fn join(session: &Session, python: &CStr, status: Status) -> bool {
     static TURN: AtomicU32 = AtomicU32::new(0);
     leave();
     let mut text = [0; 128];
@@ -57,7 +57,7 @@ pub fn join(session: Session, python: &CStr, status: Status) -> bool {
     let length = python.len().min(text.len());
     text[..length].copy_from_slice(&python[..length]);
     let place = PLACES[TURN.fetch_add(1, Relaxed) as usize % PLACES.len()].0.get();
-    let joined = Joined { session, python: text, status };
+    let joined = Joined { session: *session, python: text, status };
     // SAFETY: `JOINED` does not point here, and no other thread joins meanwhile.
     let kept = unsafe { (*place).insert(joined) };
     JOINED.store(kept, Release);
@@ -199,17 +199,12 @@ pub fn saw_deadline(ns: u64) {
     }
 }
 
-/// A thread has ended: its slot goes to the recorder, or its counters to the sum.
+/// A thread has ended: its counters go to the sum, and its slot to the recorder if there is one.
 pub fn slot_ended(slot: &Slot) {
     let Some(table) = own() else { return };
-    if table.header().recording.load(Relaxed) != Recording::No as u32 {
-        slot.end();
-        return;
-    }
-    for (sum, own) in table.header().ended.fields().into_iter().zip(slot.counters.fields()) {
-        sum.fetch_add(own.load(Relaxed), Relaxed);
-    }
-    slot.free();
+    let header = table.header();
+    let is_recorded = header.recording.load(Relaxed) != Recording::No as u32;
+    header.ended.add(slot, if is_recorded { Slot::end } else { Slot::free });
 }
 
 /// Notes the last CPU times of the threads that are still there, and that the process ends.

@@ -191,8 +191,11 @@ impl Thread {
         let since = self.slot.waiting_since_ticks.load(Relaxed);
         if since != 0 {
             self.slot.waiting_since_ticks.store(0, Relaxed);
-            add(&self.slot.counters.waits, 1);
-            add(&self.slot.counters.waited_ns, self.ns_since(since, now));
+            let counters = &self.slot.counters;
+            let waited_ns = self.ns_since(since, now);
+            add(&counters.waits, 1);
+            add(&counters.waited_ns, waited_ns);
+            self.slot.waited(waited_ns);
         }
         self.slot.holding_since_ticks.store(now, Relaxed);
         self.emit(Kind::Acquire, gil, now);

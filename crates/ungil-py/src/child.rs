@@ -5,7 +5,10 @@ use std::ffi::OsString;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use ungil_trace::child::{self, Command, Signals};
+use ungil_trace::child::{self, Command, Own, Signals};
+use ungil_trace::recorder::Ask;
+
+use crate::recording::Recorder;
 
 /// A program that was, or is about to be, started; see `_native.pyi`.
 #[pyclass(module = "ungil._native", unsendable)]
@@ -38,18 +41,25 @@ impl Child {
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
+    #[pyo3(signature = (executable, words, environment, recorder=None))]
     fn start(
         &mut self,
         executable: OsString,
         words: Vec<OsString>,
         environment: HashMap<OsString, OsString>,
+        recorder: Option<PyRef<'_, Recorder>>,
     ) -> PyResult<()> {
         let held = self
             .held
             .as_ref()
             .ok_or_else(|| PyRuntimeError::new_err("a program is started inside of `with`"))?;
         let command = Command::new(&executable, &words, environment)?;
-        self.running = Some(child::Child::start(&command, held)?);
+        let asking: Option<Own> = recorder.map(|recorder| {
+            let exchange = recorder.exchange();
+            let ask = move || exchange.ask(Ask { path: None, answer: None });
+            (libc::SIGUSR2, Box::new(ask) as Box<dyn Fn() + Send>)
+        });
+        self.running = Some(child::Child::start(&command, held, asking)?);
         Ok(())
     }
 

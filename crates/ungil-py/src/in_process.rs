@@ -4,6 +4,7 @@
 //! while the counters are read: what is read of them agrees. Threads of sub-interpreters with a
 //! GIL of their own go on meanwhile; their numbers can be off by the hold or wait being ended.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use ungil_core::control_page::LONGEST_QUANTUM_NS;
 use ungil_core::schedule::{Level, Policy, Settings};
-use ungil_core::table::{Slot, SlotState, Table};
+use ungil_core::table::{GROUPS, Slot, SlotState, Table};
 use ungil_core::tick::{Clock, Tick};
 
 use crate::clock;
@@ -40,8 +41,7 @@ pub fn gil_installed() -> bool {
 pub fn gil_stats(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let hook = hook()?;
     let table = table(hook)?;
-    let live = table.used_slots().iter().filter(|slot| slot.state() == Some(SlotState::Live));
-    live.map(|slot| {
+    let of = |slot: &Slot| {
         let totals = Totals::of(slot, hook.now_ticks(), table.header().tick());
         let stats = PyDict::new(py);
         stats.set_item("tid", slot.tid.load(Ordering::Relaxed))?;
@@ -54,8 +54,98 @@ pub fn gil_stats(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         stats.set_item("forced", totals.forced)?;
         stats.set_item("drop_requests", totals.drop_requests)?;
         Ok(stats)
-    })
-    .collect()
+    };
+    live(table).map(of).collect()
+}
+
+/// Sums of a group of threads, and how many of them run and wait; what [`gil_totals`] returns.
+type GroupTotals = (u64, u64, u64, u64, u64, u64, u64, usize, usize);
+
+/// The sums of each group of threads, those that have ended included, in the order of
+/// [`gil_thread_stats`]; and how many of its threads run, and wait at this moment. Row 0 is of
+/// threads that ended in no group, the last row of those that run and are in none.
+#[pyfunction]
+pub fn gil_totals() -> PyResult<Vec<GroupTotals>> {
+    let hook = hook()?;
+    let table = table(hook)?;
+    let header = table.header();
+    let read = || {
+        let now_ticks = hook.now_ticks();
+        let mut groups = vec![GroupTotals::default(); GROUPS + 1];
+        for (number, it) in (0..).zip(&mut groups[..GROUPS]) {
+            let ended = header.ended.fields(number).map(|sum| sum.load(Ordering::SeqCst));
+            [it.0, it.1, it.2, it.3, it.4, it.5, it.6, ..] = ended;
+        }
+        for slot in live(table) {
+            let own = Totals::of(slot, now_ticks, header.tick()).fields();
+            let group = slot.group.load(Ordering::SeqCst) as usize;
+            let it = &mut groups[if (1..GROUPS).contains(&group) { group } else { GROUPS }];
+            let sums =
+                [&mut it.0, &mut it.1, &mut it.2, &mut it.3, &mut it.4, &mut it.5, &mut it.6];
+            for (sum, own) in sums.into_iter().zip(own) {
+                *sum = sum.wrapping_add(own);
+            }
+            it.7 += 1;
+            it.8 += usize::from(slot.waiting_since_ticks.load(Ordering::Relaxed) != 0);
+        }
+        groups
+    };
+    Ok(header.ended.read(read, std::thread::yield_now))
+}
+
+/// Puts every running thread into the group of its identifier, and all others into `other`.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "it was just made of a dict")]
+pub fn gil_regroup(groups: HashMap<u64, u32>, other: u32) -> PyResult<()> {
+    let hook = hook()?;
+    let table = table(hook)?;
+    for slot in live(table) {
+        let group = groups.get(&slot.ident.load(Ordering::Relaxed)).copied().unwrap_or(other);
+        regroup(hook, table, slot, group)?;
+    }
+    Ok(())
+}
+
+/// Puts the calling thread into a group.
+#[pyfunction]
+pub fn gil_set_group(group: u32) -> PyResult<()> {
+    let hook = hook()?;
+    let table = table(hook)?;
+    regroup(hook, table, own_slot(hook, table)?, group)
+}
+
+fn regroup(hook: &Hook, table: Table<'static>, slot: &Slot, group: u32) -> PyResult<()> {
+    if !(1..GROUPS).contains(&(group as usize)) {
+        let what = format!("a group is a number from 1 to {}, not {group}", GROUPS - 1);
+        return Err(PyValueError::new_err(what));
+    }
+    let header = table.header();
+    let so_far = || Totals::of(slot, hook.now_ticks(), header.tick()).fields();
+    header.ended.regroup(slot, group, so_far);
+    Ok(())
+}
+
+fn live(table: Table<'static>) -> impl Iterator<Item = &'static Slot> {
+    table.used_slots().iter().filter(|slot| slot.state() == Some(SlotState::Live))
+}
+
+/// How many threads found no place in the table, and are in no sum.
+#[pyfunction]
+pub fn gil_uncounted_threads() -> PyResult<u64> {
+    let table = table(hook()?)?;
+    Ok(table.header().unrecorded_threads.load(Ordering::Relaxed))
+}
+
+/// Waits, waited ns, held ns and holds of the calling thread, and how long it waited for the hold
+/// that it is in, and for the one before: what is asked at each step of a request.
+#[pyfunction]
+pub fn gil_thread_waits() -> PyResult<(u64, u64, u64, u64, u64, u64)> {
+    let hook = hook()?;
+    let table = table(hook)?;
+    let slot = own_slot(hook, table)?;
+    let it = Totals::of(slot, hook.now_ticks(), table.header().tick());
+    let (this_ns, before_ns) = slot.last_two_waits_ns();
+    Ok((it.waits, it.waited_ns, it.held_ns, it.holds, this_ns, before_ns))
 }
 
 /// What [`gil_thread_stats`] returns: waits, waited ns, holds, held ns, voluntary releases, forced
@@ -176,6 +266,19 @@ impl Totals {
             forced: load(&counters.forced),
             drop_requests: load(&counters.drop_requests),
         }
+    }
+
+    /// In the order of [`gil_thread_stats`], which is that of `Counters`.
+    fn fields(&self) -> [u64; 7] {
+        [
+            self.waits,
+            self.waited_ns,
+            self.holds,
+            self.held_ns,
+            self.voluntary,
+            self.forced,
+            self.drop_requests,
+        ]
     }
 }
 

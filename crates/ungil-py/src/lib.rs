@@ -62,16 +62,19 @@ mod _native {
     use super::fanout::{Dispatcher, Outcome, Slot, Slots, kept_waiting};
     #[pymodule_export]
     use super::in_process::{
-        gil_install, gil_installed, gil_level, gil_policy, gil_set_level, gil_set_policy,
-        gil_stats, gil_thread_stats,
+        gil_install, gil_installed, gil_level, gil_policy, gil_regroup, gil_set_group,
+        gil_set_level, gil_set_policy, gil_stats, gil_thread_stats, gil_thread_waits, gil_totals,
+        gil_uncounted_threads,
     };
     #[pymodule_export]
     use super::process_policy::{
-        StillStarting, mark_path, process_policy, remove_stale_pages, set_process_policy,
+        StillStarting, WithoutPolicy, mark_path, process_policy, remove_stale_pages,
+        set_process_policy,
     };
     #[pymodule_export]
     use super::recording::{
-        Recorder, read_trace, remove_dead_sessions, trace_span, trace_stretches, unfinished_traces,
+        Recorder, Snapshots, ask_for_snapshot, read_trace, remove_dead_sessions, trace_span,
+        trace_stretches, unfinished_traces,
     };
     #[pymodule_export]
     use super::scheduled::{preload_value, restore_signals, unscheduled};

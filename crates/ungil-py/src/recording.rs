@@ -1,17 +1,23 @@
 //! The recorder and the reader of traces, as Python sees them.
 
 use crate::{attaching, hook};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyLookupError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use serde::Serialize;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 use ungil_core::request::Request;
 use ungil_trace::analysis::{Analysis, Least, Part, Span};
+use ungil_trace::flight::{Condition, Limit};
 use ungil_trace::perfetto::{self, Ending, Incomplete, Overwrite, ReadError, Unfinished, why_cut};
-use ungil_trace::recorder::{self, CreateError, RecorderOptions};
-use ungil_trace::report::{JudgedReport, Report};
+use ungil_trace::recorder::{
+    self, Ask, AskError, CreateError, Exchange, FlightOptions, MOST_BYTES, RecorderOptions,
+};
+use ungil_trace::report::JudgedReport;
 use ungil_trace::timeline::Timeline;
 
 /// A recording; see `_native.pyi`.
@@ -27,7 +33,8 @@ pub struct Recorder {
 impl Recorder {
     #[new]
     #[pyo3(signature = (
-        path, *, overwrite, blame_after_ms, follow_children, counter=true, judged_from_ms=None
+        path, *, overwrite, blame_after_ms, follow_children, counter=true, judged_from_ms=None,
+        flight=None
     ))]
     fn new(
         path: PathBuf,
@@ -36,6 +43,7 @@ impl Recorder {
         follow_children: bool,
         counter: bool,
         judged_from_ms: Option<(f64, f64)>,
+        flight: Option<Flight>,
     ) -> PyResult<Self> {
         let least = |(hold_ms, wait_ms)| {
             PyResult::Ok(Least { hold_ns: nanoseconds(hold_ms)?, wait_ns: nanoseconds(wait_ms)? })
@@ -48,6 +56,7 @@ impl Recorder {
             hook: hook::path()?,
             counter,
             judged: judged_from_ms.map(least).transpose()?,
+            flight: flight.map(flight_options).transpose()?,
         };
         let recorder = recorder::Recorder::create(options).map_err(|error| match error {
             CreateError::File(error) => error.into(),
@@ -97,8 +106,11 @@ impl Recorder {
 
     fn judged(&mut self, py: Python<'_>) -> PyResult<String> {
         let judged = py.detach(|| self.recorder.judged());
-        let judged = judged.unwrap_or_else(|| std::mem::take(&mut self.judged));
-        serde_json::to_string(&judged).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+        as_json(&judged.unwrap_or_else(|| std::mem::take(&mut self.judged)))
+    }
+
+    fn snapshots(&self) -> Snapshots {
+        Snapshots(self.recorder.exchange())
     }
 
     fn stop(&mut self, py: Python<'_>) -> PyResult<String> {
@@ -111,7 +123,7 @@ impl Recorder {
             let _ = attaching::ask(py, pid, &Request::leave());
         }
         self.judged = outcome.judged;
-        to_json(&outcome.report)
+        as_json(&outcome.report)
     }
 
     /// Why the trace file is not whole or not under its name, and where it is.
@@ -119,6 +131,74 @@ impl Recorder {
     fn incomplete(&self) -> Option<(String, OsString)> {
         self.incomplete.as_ref().map(|it| (it.error.to_string(), it.place.clone().into_os_string()))
     }
+}
+
+/// The snapshots of a flight recorder; see `_native.pyi`.
+#[pyclass(module = "ungil._native", frozen)]
+pub struct Snapshots(Arc<Exchange>);
+
+#[pymethods]
+impl Snapshots {
+    #[pyo3(signature = (path=None))]
+    fn take(&self, py: Python<'_>, path: Option<PathBuf>) -> PyResult<String> {
+        let written = py
+            .detach(|| self.0.ask_and_wait(path))
+            .ok_or_else(|| PyRuntimeError::new_err("no flight recorder is at work"))?;
+        as_json(&written)
+    }
+
+    fn ask(&self) {
+        self.0.ask(Ask { path: None, answer: None });
+    }
+
+    fn next(&self, py: Python<'_>, patience_s: f64) -> PyResult<Option<String>> {
+        let patience = Duration::try_from_secs_f64(patience_s)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        py.detach(|| self.0.next(patience)).map(|written| as_json(&written)).transpose()
+    }
+}
+
+impl Recorder {
+    /// Through what snapshots are asked for.
+    pub fn exchange(&self) -> Arc<Exchange> {
+        self.recorder.exchange()
+    }
+}
+
+/// What a flight recorder keeps: seconds, conditions as name and milliseconds, how many files stay,
+/// and whether stalls are written.
+type Flight = (f64, Vec<(String, f64)>, Option<usize>, bool);
+
+fn flight_options((last_s, conditions, max_files, writes): Flight) -> PyResult<FlightOptions> {
+    let condition = |(limit, ms): (String, f64)| {
+        let limit = match limit.as_str() {
+            "wait" => Limit::Wait,
+            "hold" => Limit::Hold,
+            other => {
+                let what = format!("{other:?} is neither \"wait\" nor \"hold\"");
+                return Err(PyValueError::new_err(what));
+            }
+        };
+        Ok(Condition { limit, over_ns: nanoseconds(ms)? })
+    };
+    Ok(FlightOptions {
+        last_ns: nanoseconds(last_s * 1e3)?,
+        conditions: conditions.into_iter().map(condition).collect::<PyResult<_>>()?,
+        max_files,
+        writes_stalls: writes,
+        most_bytes: MOST_BYTES,
+    })
+}
+
+/// Asks another process's recorder for a snapshot; see `_native.pyi`.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
+#[pyo3(signature = (pid, path=None))]
+pub fn ask_for_snapshot(py: Python<'_>, pid: u32, path: Option<PathBuf>) -> PyResult<String> {
+    py.detach(|| recorder::ask_for_snapshot(pid, path.as_deref())).map_err(|error| match error {
+        AskError::Silent { .. } => PyOSError::new_err(error.to_string()),
+        other => PyLookupError::new_err(other.to_string()),
+    })
 }
 
 /// Removes sessions whose recorder was killed; where they were, and how many bytes they took.
@@ -176,7 +256,7 @@ pub fn read_trace(
         let why = why_cut(&path);
         report.notes.insert(0, format!("the trace ends after {seconds:.1} s: {why}"));
     }
-    to_json(&report)
+    as_json(&report)
 }
 
 /// Start and end of a trace file, and what day it was at its start; see `_native.pyi`.
@@ -215,8 +295,8 @@ fn unreadable(error: ReadError) -> PyErr {
     }
 }
 
-fn to_json(report: &Report) -> PyResult<String> {
-    serde_json::to_string(report).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+fn as_json(value: &impl Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
 #[expect(

@@ -17,6 +17,7 @@ pub mod prompt;
 pub mod child;
 #[cfg(feature = "stacks")]
 pub mod stacks;
+pub mod flight;
 pub mod recorder;
 
 pub use record::Record;

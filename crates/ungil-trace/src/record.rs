@@ -118,6 +118,12 @@ pub enum Record {
         /// Their files.
         files: Vec<String>,
     },
+    /// The trace is a snapshot, and begins here: what was told before is what stood at that moment
+    /// (who lived, held and waited), with that time, and none of it counts.
+    Snapshot {
+        /// When the seconds begin that were kept.
+        from_ns: u64,
+    },
     /// A sentence the report must show (why stacks are missing, why a process was not traced).
     Note {
         /// The sentence, without a final dot.
@@ -135,7 +141,8 @@ impl Record {
             Self::ProcessStarted(process) => Some(process.at_ns),
             Self::ProcessEnded { at_ns, .. }
             | Self::ThreadStarted { at_ns, .. }
-            | Self::ThreadEnded { at_ns, .. } => Some(*at_ns),
+            | Self::ThreadEnded { at_ns, .. }
+            | Self::Snapshot { from_ns: at_ns } => Some(*at_ns),
             Self::Stack { .. }
             | Self::NoStack { .. }
             | Self::KernelCount { .. }

@@ -77,6 +77,10 @@ impl Timeline {
                     }
                 }
             }
+            &Record::Snapshot { from_ns } => {
+                self.started_ns = Some(from_ns);
+                self.stretches.clear();
+            }
             _ => {}
         }
     }

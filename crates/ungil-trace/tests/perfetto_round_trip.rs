@@ -64,6 +64,7 @@ fn other() -> impl Strategy<Value = Record> {
     let frame = frame.prop_map(|(function, file, line)| Frame { function, file, line });
     prop_oneof![
         ".{0,300}".prop_map(|text| Record::Note { text }),
+        any::<u64>().prop_map(|from_ns| Record::Snapshot { from_ns }),
         (thread(), ".{0,20}").prop_map(|(thread, name)| Record::ThreadNamed { thread, name }),
         (thread(), any::<u64>(), vec(frame, 0..5))
             .prop_map(|(thread, at_ns, frames)| Record::Stack { thread, at_ns, frames }),

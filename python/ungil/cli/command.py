@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 
+from ungil.errors import UsageError
 from ungil.recorder import LONG_HOLD_MS
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -73,6 +75,13 @@ def _milliseconds(_ctx: click.Context, _param: click.Parameter, value: str) -> f
     if not 0 < number < math.inf:
         raise click.BadParameter(f"{value!r} is not a number of milliseconds above zero")
     return number
+
+
+def process_number(_ctx: click.Context, _param: click.Parameter, value: str) -> int:
+    """The number of a process that `value` writes; UsageError if it is none."""
+    if not re.fullmatch("[0-9]+", value) or not 0 < int(value) < 2**31:
+        raise UsageError(f"PID: {value!r} is not the number of a process")
+    return int(value)
 
 
 blame_after_option = click.option(

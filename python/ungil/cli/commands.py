@@ -12,6 +12,7 @@ from ungil.cli.streams import fail
 
 COMMANDS = {
     "trace": "ungil.cli.trace.command",
+    "snapshot": "ungil.cli.snapshot",
     "report": "ungil.cli.report.command",
     "check": "ungil.cli.check",
     "run": "ungil.cli.run.command",
@@ -25,6 +26,7 @@ COMMANDS = {
 
 EXAMPLES = """\
   ungil trace app.py --port 8000       what does the GIL cost this program?
+  ungil snapshot 4711                  write the seconds that ungil trace --last keeps of it
   ungil report ungil-app.pftrace       read it again
   ungil check --max-hold 50ms app.py   fail if anything keeps the GIL longer
   ungil run app.py --port 8000         run it with its GIL scheduled

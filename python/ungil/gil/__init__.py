@@ -11,6 +11,9 @@
     with gil.priority("low"):  # for this one
         rebuild_the_index()
 
+    gil.watch(wait_ms=50, call=print)  # says who held, and at which line
+    gil.snapshot()  # what happened in the last seconds
+
 A process is *installed* when both halves of this module work in it: it is counted (`stats`,
 `measure`), and it is scheduled (`policy`, `set_policy`, `level`, `priority`).
 
@@ -26,7 +29,7 @@ A process is *installed* when both halves of this module work in it: it is count
 What needs the half that is missing raises `ungil.errors.NotInstalled`; `install()` adds it.
 """
 
-from ungil.gil.counters import Cost, ThreadStats, measure, stats
+from ungil.gil.counters import Cost, ProcessStats, ThreadStats, measure, process_stats, stats
 from ungil.gil.installation import install, installed
 from ungil.gil.scheduling import (
     LevelChange,
@@ -37,19 +40,26 @@ from ungil.gil.scheduling import (
     priority,
     set_policy,
 )
+from ungil.gil.watching import Stall, Watch, snapshot, watch
 
 __all__ = [
     "Cost",
     "LevelChange",
     "Policy",
     "PolicyChange",
+    "ProcessStats",
+    "Stall",
     "ThreadStats",
+    "Watch",
     "install",
     "installed",
     "level",
     "measure",
     "policy",
     "priority",
+    "process_stats",
     "set_policy",
+    "snapshot",
     "stats",
+    "watch",
 ]

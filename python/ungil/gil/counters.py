@@ -55,6 +55,40 @@ def stats() -> dict[int, ThreadStats]:
     return result
 
 
+@dataclass(frozen=True, slots=True)
+class ProcessStats:
+    """What all threads did with the GIL since counting began, those that have ended included."""
+
+    waits: int
+    """how often a thread asked for the GIL, did not get it at once, and got it"""
+    waited_ns: int
+    """how long that took, including the waits that go on"""
+    holds: int
+    """how often a thread had the GIL and let it go"""
+    held_ns: int
+    """how long threads had the GIL, including the hold that goes on"""
+    voluntary: int
+    """releases that nobody had asked for, mostly before blocking calls"""
+    forced: int
+    """releases because another thread had waited for a switch interval"""
+    drop_requests: int
+    """how often a thread waited for a switch interval and asked the holder to let go"""
+    threads: int
+    """how many threads run and are counted"""
+    waiting: int
+    """how many of them wait for the GIL at this moment"""
+
+
+def process_stats() -> ProcessStats:
+    """What the whole process did with the GIL, its ended threads included.
+
+    Raises `NotInstalled` if the process is not counted.
+    """
+    if not _native.gil_installed():
+        raise _not_counted()
+    return ProcessStats(*map(sum, zip(*_native.gil_totals(), strict=True)))
+
+
 class Cost:
     """What a block of code cost the thread that ran it. Counts on until the block has ended.
 

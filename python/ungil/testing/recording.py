@@ -14,6 +14,7 @@ from ungil._native import Asker
 from ungil.errors import HookError
 from ungil.limits import Judged
 from ungil.recorder import new_recorder
+from ungil.testing.garbage import Collections
 
 TOLD_FROM_MS = 1.0
 """From here on holds and waits are told one by one."""
@@ -38,6 +39,7 @@ class Recording:
         self._pid = os.getpid()
         self._folder = Path(tempfile.mkdtemp(prefix="ungil-"))
         self._spans: list[Span] = []
+        self._collections = Collections()
         try:
             self._recorder = new_recorder(
                 str(self._folder / "tests.pftrace"),
@@ -66,6 +68,7 @@ class Recording:
             return
         self._settle()
         self._spans.append(span)
+        self._collections.notice(True)
         self._asker.ask(True)
         try:
             yield span
@@ -75,10 +78,12 @@ class Recording:
                 self._spans.remove(span)
                 if not self._spans:
                     self._asker.ask(False)
+                    self._collections.notice(False)
 
     def _settle(self) -> None:
         """Give what has ended until now to the spans that go on."""
         judged = Judged.read(self._recorder.judged(), without=self._asker.tid)
+        judged = self._collections.without(judged)
         for span in self._spans:
             span.judged += judged
 

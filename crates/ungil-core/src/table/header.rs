@@ -1,6 +1,6 @@
 //! What is known of the traced process as a whole.
 
-use super::counters::Counters;
+use super::ended::Ended;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::tick::Tick;
 
@@ -42,8 +42,8 @@ pub struct Header {
     /// The [`crate::tick::Clock`] of all times here and in the rings, as a number.
     pub clock: AtomicU32,
     padding_of_clock: AtomicU32,
-    /// Counters of the threads that ended while nobody recorded.
-    pub ended: Counters,
+    /// Counters of the threads that have ended.
+    pub ended: Ended,
     /// `Py_GetVersion()`, NUL-padded, cut to fit.
     pub python: [AtomicU64; 16],
     /// Length of `command` in bytes.

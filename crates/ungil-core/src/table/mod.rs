@@ -11,12 +11,14 @@
 //! lengths in nanoseconds.
 
 mod counters;
+mod ended;
 mod header;
 mod slot;
 mod status;
 mod text;
 
 pub use counters::Counters;
+pub use ended::{Ended, GROUPS};
 pub use header::{GILS, Header};
 pub use slot::{Slot, SlotState};
 pub use status::{GilState, Recording, Status};
@@ -28,7 +30,7 @@ use crate::ring::{Cell, Consumer, Producer};
 use std::marker::PhantomData;
 
 /// Version of this layout and of the event encoding.
-pub const ABI: u64 = 3;
+pub const ABI: u64 = 4;
 /// First word of a table that is ready to be read ("ungiltab" in ASCII), stored last.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"ungiltab");
 /// How many threads can be recorded at the same time; further ones are counted as unrecorded.
@@ -191,5 +193,15 @@ mod tests {
         assert_eq!(table.claim(granted), Some(0));
         assert_eq!(slot.counters.waits.load(Ordering::Relaxed), 0);
         assert_eq!(slot.generation.load(Ordering::Relaxed), 2);
+        let after = |holds| {
+            slot.counters.holds.store(holds, Ordering::Relaxed);
+            slot.last_two_waits_ns()
+        };
+        assert_eq!(after(5), (0, 0), "the slot's last thread waited, this one did not");
+        slot.waited(30);
+        assert_eq!((after(5), after(6), after(7)), ((30, 0), (0, 30), (0, 0)));
+        after(6);
+        slot.waited(40);
+        assert_eq!((after(6), after(7), after(8)), ((40, 30), (0, 40), (0, 0)));
     }
 }

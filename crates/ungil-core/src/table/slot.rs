@@ -45,8 +45,16 @@ pub struct Slot {
     pub holding_since_ticks: AtomicU64,
     /// When the thread began to wait for the GIL, or 0 if it does not wait.
     pub waiting_since_ticks: AtomicU64,
+    /// How long the thread's last wait was, in ns.
+    pub last_wait_ns: AtomicU64,
+    /// How many holds the thread had had when that wait ended in its next one.
+    pub last_wait_holds: AtomicU64,
+    /// How long it had waited for the hold before that one, in ns.
+    pub wait_before_ns: AtomicU64,
     /// Exact totals.
     pub counters: Counters,
+    /// In which sum of [`super::Ended`] the thread counts.
+    pub group: AtomicU32,
     /// Where the ring stands.
     pub positions: Positions,
 }
@@ -64,12 +72,43 @@ impl Slot {
             return false;
         }
         self.generation.fetch_add(1, Ordering::Relaxed);
-        let others =
-            [&self.ended_ticks, &self.lost, &self.holding_since_ticks, &self.waiting_since_ticks];
+        let others = [
+            &self.ended_ticks,
+            &self.lost,
+            &self.holding_since_ticks,
+            &self.waiting_since_ticks,
+            &self.last_wait_ns,
+            &self.last_wait_holds,
+            &self.wait_before_ns,
+        ];
         for field in self.counters.fields().into_iter().chain(others) {
             field.store(0, Ordering::Relaxed);
         }
+        self.group.store(0, Ordering::Relaxed);
         true
+    }
+
+    /// How long the thread waited for the hold that it is in, and for the one before, in ns.
+    pub fn last_two_waits_ns(&self) -> (u64, u64) {
+        let holds = self.counters.holds.load(Ordering::Relaxed);
+        let last_ns = self.last_wait_ns.load(Ordering::Relaxed);
+        match holds.checked_sub(self.last_wait_holds.load(Ordering::Relaxed)) {
+            Some(0) => (last_ns, self.wait_before_ns.load(Ordering::Relaxed)),
+            Some(1) => (0, last_ns),
+            _ => (0, 0),
+        }
+    }
+
+    /// Notes how long the thread has waited for the hold that it begins.
+    #[inline]
+    pub fn waited(&self, ns: u64) {
+        let holds = self.counters.holds.load(Ordering::Relaxed);
+        let before = self.last_wait_holds.load(Ordering::Relaxed);
+        let before_ns =
+            if before + 1 == holds { self.last_wait_ns.load(Ordering::Relaxed) } else { 0 };
+        self.wait_before_ns.store(before_ns, Ordering::Relaxed);
+        self.last_wait_ns.store(ns, Ordering::Relaxed);
+        self.last_wait_holds.store(holds, Ordering::Relaxed);
     }
 
     /// Makes a claimed slot visible to the recorder.

@@ -102,6 +102,9 @@ impl Analysis {
         let Self { tally, windows } = self;
         let Some(windows) = windows else { return tally.push(record) };
         windows.before(tally, record);
+        if let Record::Snapshot { .. } = record {
+            **windows = Windows::default();
+        }
         let culprit = tally.push(record);
         windows.after(tally);
         culprit

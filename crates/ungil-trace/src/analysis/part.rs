@@ -26,6 +26,9 @@ impl Span {
             let started_ns = self.started_ns.unwrap_or(u64::MAX).min(process.at_ns);
             self.started_ns = Some(started_ns);
         }
+        if let Record::Snapshot { from_ns } = record {
+            self.started_ns = Some(*from_ns);
+        }
         self.end_ns = self.end_ns.max(record.at_ns().unwrap_or(0));
     }
 
@@ -100,6 +103,11 @@ impl Part {
                 }
             }
             _ if is_after => {}
+            Record::Snapshot { .. } => {
+                self.analysis.push(record);
+                // What crosses its edge crosses that of a part which begins with it.
+                (self.cut_holds, self.cut_waits) = self.running();
+            }
             Record::Stack { at_ns, .. }
             | Record::NoStack { at_ns, .. }
             | Record::KernelCount { count: KernelCount { at_ns, .. }, .. }

@@ -1,7 +1,7 @@
 //! What is counted of a trace, record by record: its processes, threads and GILs.
 
 use super::judged::Least;
-use super::process::{Process, Thread};
+use super::process::{Process, Startup, Thread};
 use super::samples::Samples;
 use super::seat::Detail;
 use crate::dense::Dense;
@@ -76,6 +76,16 @@ impl Tally {
         }
     }
 
+    /// Nothing of what was told so far counts: the trace begins at `at_ns`, with what stands then.
+    fn begin(&mut self, at_ns: u64) {
+        let notes = std::mem::take(&mut self.notes);
+        *self = Self { started_ns: Some(at_ns), notes, ..self.reopened(at_ns, Detail::All) };
+        // How many threads they have had is not told.
+        for process in self.processes.iter_mut() {
+            process.startup = Startup::Before;
+        }
+    }
+
     /// Takes in one record; see [`super::Analysis::push`].
     #[inline]
     pub(super) fn push(&mut self, record: &Record) -> Option<ThreadId> {
@@ -120,6 +130,7 @@ impl Tally {
             Record::ThreadEnded { thread, at_ns, totals } => {
                 self.end_thread(*thread, *at_ns, Some(totals));
             }
+            &Record::Snapshot { from_ns } => self.begin(from_ns),
             Record::Note { text } => {
                 if self.notes.len() < NOTES && !self.notes.contains(text) {
                     self.notes.push(text.clone());

@@ -10,6 +10,8 @@
 //! | the whole process group     | Ctrl-C, `kill -TERM -GROUP`   | nothing: the program has it  |
 //! | the program, and it stops   | Ctrl-Z, `kill -TSTP`          | this process stops with it   |
 //!
+//! | this process alone          | the number that is its own    | what it means to this process|
+//!
 //! So each signal arrives once, whatever its number, and whatever the program does with it. That
 //! holds because nothing is decided here by handlers or dispositions: every signal is blocked, and
 //! taken one by one.
@@ -74,10 +76,14 @@ impl Signals {
     }
 }
 
+/// A signal that means this process, and is not sent on: its number, and what it does.
+pub type Own = (c_int, Box<dyn Fn() + Send>);
+
 /// A running program.
 pub struct Child {
     pid: pid_t,
     arrivals: Arrivals,
+    own: Option<Own>,
     /// `None` if there cannot be one, or somebody has killed it.
     witness: Option<Witness>,
     /// A stop was asked for, and the program was not seen to go on since.
@@ -96,7 +102,7 @@ enum State {
 
 impl Child {
     /// Starts a program, or says why the system refuses.
-    pub fn start(command: &Command, held: &Signals) -> io::Result<Self> {
+    pub fn start(command: &Command, held: &Signals, own: Option<Own>) -> io::Result<Self> {
         let arrivals = Arrivals::new()?;
         let mut witness = Witness::post().ok();
         let mut early = Vec::new();
@@ -109,10 +115,13 @@ impl Child {
             witness = None;
         }
         let pid = spawn(command, held.start())?;
-        let child = Self { pid, arrivals, witness, was_asked_to_stop: false, stopped_by: None };
+        let (was_asked_to_stop, stopped_by) = (false, None);
+        let child = Self { pid, arrivals, own, witness, was_asked_to_stop, stopped_by };
         // Whomever they were sent to, the program did not exist.
         for info in early {
-            child.send_on(&info);
+            if !child.is_own(info.si_signo) {
+                child.send_on(&info);
+            }
         }
         Ok(child)
     }
@@ -174,9 +183,15 @@ impl Child {
         }
         self.was_asked_to_stop |= STOPPING.contains(&number);
         self.was_asked_to_stop &= number != libc::SIGCONT;
-        if !group_has_it {
+        if !self.is_own(number) && !group_has_it {
             self.send_on(&info);
         }
+    }
+
+    /// Whether a signal means this process, which does then what it asks for.
+    fn is_own(&self, number: c_int) -> bool {
+        let own = self.own.as_ref().filter(|(own, _)| *own == number);
+        own.map(|(_, act)| act()).is_some()
     }
 
     /// A signal that waits, and whether the whole process group has it, and so the program.

@@ -172,6 +172,7 @@ impl Decoder {
                 self.ended = true;
                 return Ok(None);
             }
+            (Track::Root, b"snapshot") => Record::Snapshot { from_ns: at_ns },
             (Track::Root, b"note") => Record::Note { text: event.text("text")? },
             (Track::Process(process), b"process started") => {
                 if !self.processes.insert(process) {

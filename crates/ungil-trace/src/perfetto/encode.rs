@@ -170,6 +170,9 @@ impl Encoder {
                     annotate_texts(event, "files", files.iter());
                 });
             }
+            &Record::Snapshot { from_ns } => {
+                self.instant(Track::Root, from_ns, "snapshot", |_| ());
+            }
             Record::Note { text: note } => {
                 self.instant(Track::Root, self.latest_ns, "note", |event| {
                     annotate_text(event, "text", note);
@@ -356,6 +359,7 @@ fn text_bytes(record: &Record) -> usize {
             frames.iter().map(|frame| 2 * piece(&frame.function) + piece(&frame.file)).sum()
         }
         Record::Gil { .. }
+        | Record::Snapshot { .. }
         | Record::KernelCount { .. }
         | Record::Throttled { .. }
         | Record::ProcessEnded { .. }

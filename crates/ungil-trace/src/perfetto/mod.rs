@@ -8,7 +8,8 @@
 //! clock snapshot    MONOTONIC, BOOTTIME and REALTIME at one moment
 //! instant `ungil`   schema=1, version
 //! chunks            deflated packets, 256 KiB each before deflation
-//!   track `ungil`     instants `note`; `end` is the last event of a whole trace
+//!   track `ungil`     instants `note`; `snapshot`, where what was kept begins;
+//!                     `end` is the last event of a whole trace
 //!   process tracks    instants `process started`, `throttled`, `process totals`
 //!   thread tracks     slices `wait` and `hold`;
 //!                     instants `thread started`, `thread named`, `thread totals`,

@@ -3,6 +3,11 @@
 
 mod session;
 mod leftover;
+mod whole;
+mod snapshots;
+mod snapshot_files;
+mod socket;
+mod flight;
 mod sink;
 mod order;
 mod calibration;
@@ -22,18 +27,25 @@ mod watch;
 #[cfg(not(feature = "stacks"))]
 #[path = "no_watch.rs"]
 mod watch;
+mod questions;
 mod recording;
 
+pub use flight::{FlightOptions, MOST_BYTES};
 pub use leftover::{Removed, remove_dead_sessions};
 pub use session::NoPlace;
 pub use sink::Outcome;
+pub use snapshots::{Ask, Exchange, Written};
+pub use socket::{AskError, ask_for_snapshot};
 
 use crate::analysis::Least;
 use crate::clock::{self, Reading};
 use crate::perfetto::{Overwrite, Writer};
 use crate::report::JudgedReport;
+use flight::Flight;
 use recording::{Recording, Shared};
 use session::Session;
+use sink::Sink;
+use socket::Answering;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::PathBuf;
@@ -42,6 +54,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{Builder, JoinHandle};
 use times::Times;
 use ungil_core::request::Request;
+use watch::Watch;
+use whole::Whole;
 
 /// What to record, and where to.
 #[derive(Clone, Debug)]
@@ -61,6 +75,9 @@ pub struct RecorderOptions {
     pub counter: bool,
     /// From where on holds and waits are judged one by one, if they are.
     pub judged: Option<Least>,
+    /// Keep the last seconds only, and write snapshots of them: `path` is what these are called
+    /// after.
+    pub flight: Option<FlightOptions>,
 }
 
 /// How far the recording is.
@@ -94,11 +111,13 @@ pub struct Recorder {
     beginning: Option<Reading>,
     /// Whether processes join while they run.
     is_joined: bool,
+    /// The process that made it. A child that is forked from it has none of its threads.
+    made_by: u32,
     state: State,
 }
 
 enum State {
-    Prepared(Box<Writer>),
+    Prepared(Box<Sink>),
     Running(JoinHandle<Outcome>),
     Over,
 }
@@ -106,15 +125,18 @@ enum State {
 impl Recorder {
     /// Opens the trace file and the session. Sessions of recorders that were killed are removed.
     pub fn create(options: RecorderOptions) -> Result<Self, CreateError> {
-        let writer = Writer::create(&options.path, options.overwrite)?;
+        let shared = Arc::<Shared>::default();
         remove_dead_sessions();
+        let session = Session::create()?;
+        let sink = options.sink(&session, &shared)?;
         Ok(Self {
-            session: Arc::new(Session::create()?),
+            session: Arc::new(session),
             beginning: if options.counter { clock::read_both() } else { None },
             is_joined: false,
+            made_by: std::process::id(),
             options,
-            shared: Arc::default(),
-            state: State::Prepared(Box::new(writer)),
+            shared,
+            state: State::Prepared(Box::new(sink)),
         })
     }
 
@@ -139,23 +161,31 @@ impl Recorder {
     /// does nothing. Fails if the system refuses a thread; then there is no recording.
     pub fn start(&mut self, executable: PathBuf) -> io::Result<()> {
         match std::mem::replace(&mut self.state, State::Over) {
-            State::Prepared(writer) => {
+            State::Prepared(sink) => {
+                let watch = Watch::new(self.options.blame_after_ns(), self.options.hold_ns());
                 let work = Recording::new(
-                    *writer,
+                    *sink,
                     executable,
                     self.is_joined,
-                    self.options.blame_after_ns,
-                    self.options.judged,
+                    (watch, self.options.blame_after_ns()),
                     Times::new(self.beginning),
                     self.session.clone(),
                     self.shared.clone(),
                 );
                 let thread = Builder::new().name("ungil-recorder".into());
                 self.state = State::Running(thread.spawn(move || work.run())?);
+                if self.options.flight.is_some() {
+                    self.shared.exchange().open();
+                }
             }
             other => self.state = other,
         }
         Ok(())
+    }
+
+    /// Through what snapshots are asked for, and told; of a flight recorder.
+    pub fn exchange(&self) -> Arc<Exchange> {
+        self.shared.exchange()
     }
 
     /// How far it is.
@@ -171,22 +201,56 @@ impl Recorder {
     /// `None` if the recorder is not running.
     pub fn judged(&self) -> Option<JudgedReport> {
         let State::Running(worker) = &self.state else { return None };
-        let answer = self.shared.ask_for_judged();
+        let answer = self.shared.questions.ask();
         worker.thread().unpark();
         answer.recv().ok()
     }
 
     /// Reads what is left, finishes the file and sums up. `None` if it was not running.
     pub fn stop(&mut self) -> Option<Outcome> {
-        let State::Running(worker) = std::mem::replace(&mut self.state, State::Over) else {
+        let state = std::mem::replace(&mut self.state, State::Over);
+        if self.made_by != std::process::id() {
+            // Its threads and its files are the parent's.
+            std::mem::forget((state, self.session.clone()));
             return None;
-        };
+        }
+        let State::Running(worker) = state else { return None };
         self.shared.stop.store(true, Relaxed);
         worker.thread().unpark();
         let outcome = worker.join().ok();
         // Not left to `drop`: the caller may end by the signal that killed the program.
         self.session.remove();
         outcome
+    }
+}
+
+impl RecorderOptions {
+    fn sink(&self, session: &Session, shared: &Shared) -> io::Result<Sink> {
+        let blame_after_ns = self.blame_after_ns();
+        Ok(match &self.flight {
+            None => {
+                let writer = Writer::create(&self.path, self.overwrite)?;
+                Sink::Whole(Box::new(Whole::new(writer, blame_after_ns, self.judged)))
+            }
+            Some(options) => {
+                let exchange = shared.exchange();
+                // Where there can be no socket, nobody else can ask.
+                let answering = Answering::at(session, exchange.clone()).ok();
+                let options = options.clone();
+                let flight = Flight::new(&self.path, options, blame_after_ns, exchange)?;
+                Sink::Flight(Box::new(flight.answering(answering)))
+            }
+        })
+    }
+
+    fn blame_after_ns(&self) -> u64 {
+        let asked_ns = self.blame_after_ns;
+        self.flight.as_ref().map_or(asked_ns, |flight| flight.blame_after_ns(asked_ns))
+    }
+
+    /// How long a hold may be that nobody waits for, if that matters.
+    fn hold_ns(&self) -> Option<u64> {
+        self.flight.as_ref().and_then(FlightOptions::hold_ns)
     }
 }
 

@@ -1,24 +1,22 @@
 //! The thread that records: what it does in one round, and how long it pauses then.
 
+use super::questions::{Question, Questions};
 use super::session::Session;
 use super::sink::{Outcome, Sink};
+use super::snapshots::Exchange;
 use super::times::Times;
 use super::traced::Traced;
 use super::watch::Watch;
-use crate::analysis::Least;
 use crate::child::block_all;
 use crate::clock::now_ns;
-use crate::perfetto::Writer;
 use crate::prompt::be_prompt;
 use crate::record::{NOTHING_RECORDED, ProcessId, Record, ThreadId};
-use crate::report::JudgedReport;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use ungil_control::hookable::{self, Hookable};
@@ -59,19 +57,15 @@ pub struct Shared {
     /// Threads seen.
     pub threads: AtomicU64,
     /// Who wants to know what was judged.
-    questions: Mutex<Vec<Sender<JudgedReport>>>,
+    pub questions: Questions,
+    /// Asks for snapshots.
+    exchange: Arc<Exchange>,
 }
 
 impl Shared {
-    /// Asks what was judged so far. No answer comes from a recording that is over.
-    pub fn ask_for_judged(&self) -> Receiver<JudgedReport> {
-        let (sender, receiver) = mpsc::channel();
-        self.questions.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
-        receiver
-    }
-
-    fn take_questions(&self) -> Vec<Sender<JudgedReport>> {
-        std::mem::take(&mut self.questions.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Through what snapshots are asked for, and told.
+    pub fn exchange(&self) -> Arc<Exchange> {
+        self.exchange.clone()
     }
 }
 
@@ -87,7 +81,7 @@ pub struct Recording {
     /// unknown of how it ran them in a hold.
     counts_often: bool,
     /// Questions for what was judged, each with the rounds after which it can be answered.
-    questions: Vec<(Sender<JudgedReport>, u32)>,
+    questions: Vec<(Question, u32)>,
     watch: Watch,
     /// Holds longer than this are followed.
     follow_after_ns: u64,
@@ -102,13 +96,13 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Records into `writer` what the programs of `session` do, of which `executable` is the first.
+    /// Records into `sink` what the programs of `session` do, of which `executable` is the first.
+    /// `watch` comes with the length from which on holds are long.
     pub fn new(
-        writer: Writer,
+        sink: Sink,
         executable: PathBuf,
         is_joined: bool,
-        blame_after_ns: u64,
-        judged: Option<Least>,
+        (watch, blame_after_ns): (Watch, u64),
         times: Times,
         session: Arc<Session>,
         shared: Arc<Shared>,
@@ -118,10 +112,10 @@ impl Recording {
             shared,
             executable,
             is_joined,
-            sink: Sink::new(writer, blame_after_ns, judged),
-            counts_often: judged.is_some(),
+            counts_often: sink.judges(),
+            sink,
             questions: Vec::new(),
-            watch: Watch::new(blame_after_ns),
+            watch,
             // Early enough that little of a hold that gets a row of its own is missed.
             follow_after_ns: blame_after_ns / 4,
             times,
@@ -178,7 +172,7 @@ impl Recording {
     /// Does all that is to be done at this moment and says how long to pause after it.
     fn work(&mut self) -> Duration {
         let now = now_ns();
-        let questions = self.shared.take_questions();
+        let questions = self.shared.questions.take();
         self.questions.extend(questions.into_iter().map(|question| (question, ROUNDS)));
         if now.saturating_sub(self.discovered_ns) >= DISCOVER_NS {
             self.discovered_ns = now;
@@ -196,6 +190,8 @@ impl Recording {
             let (times, sink) = (&mut self.times, &mut self.sink);
             traced.follow_holders(times, now, self.follow_after_ns, |record| sink.put(&record));
         }
+        let Self { sink, processes, times, .. } = self;
+        sink.tick(now, |at_ns| last_words(processes, times, at_ns));
         if now.saturating_sub(self.flushed_ns) >= FLUSH_NS {
             self.flushed_ns = now;
             self.sink.flush();
@@ -324,6 +320,15 @@ impl Recording {
             }
         }
     }
+}
+
+/// What would be told if the recording ended at `at_ns`.
+fn last_words(processes: &[Traced], times: &mut Times, at_ns: u64) -> Vec<Record> {
+    let mut words = Vec::new();
+    for traced in processes {
+        traced.last_words(at_ns, times, |record| words.push(record));
+    }
+    words
 }
 
 /// Files in `directory` whose names are not in `known`.

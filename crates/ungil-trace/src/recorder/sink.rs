@@ -1,16 +1,16 @@
-//! What becomes of the records of a recording.
+//! What becomes of the records of a recording: one trace of all, or snapshots of the last seconds.
 
-use crate::analysis::{Analysis, Least};
-use crate::perfetto::{Incomplete, Writer};
+use super::flight::Flight;
+use super::whole::Whole;
+use crate::perfetto::Incomplete;
 use crate::record::Record;
 use crate::report::{JudgedReport, Report};
-use std::io;
 
 /// What a recording came to.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The report.
-    pub report: Report,
+    /// The report; `None` of a flight recorder, which keeps the last seconds only.
+    pub report: Option<Report>,
     /// What was judged and nobody had asked for.
     pub judged: JudgedReport,
     /// Why the trace file is not whole, or not under its name, if so.
@@ -19,60 +19,63 @@ pub struct Outcome {
     pub staying: Vec<u32>,
 }
 
-/// Where records go: into the analysis, and from there with the culprit into the file.
-pub struct Sink {
-    analysis: Analysis,
-    writer: Option<Writer>,
-    file_error: Option<Incomplete>,
+/// Where records go.
+pub enum Sink {
+    /// Into one trace, and its analysis.
+    Whole(Box<Whole>),
+    /// Into memory, as long as they are among the last ones.
+    Flight(Box<Flight>),
 }
 
 impl Sink {
-    /// Holds of at least `blame_after_ns` nanoseconds are listed one by one; see
-    /// [`Analysis::judging`].
-    pub fn new(writer: Writer, blame_after_ns: u64, judged: Option<Least>) -> Self {
-        let analysis = Analysis::new(blame_after_ns).with_wall_clock(Some(writer.wall_clock()));
-        Self { analysis: analysis.judging(judged), writer: Some(writer), file_error: None }
-    }
-
     /// Takes in one record.
+    #[inline]
     pub fn put(&mut self, record: &Record) {
-        let culprit = self.analysis.push(record);
-        self.try_file(|writer| writer.write(record, culprit));
+        match self {
+            Self::Whole(whole) => whole.put(record),
+            Self::Flight(flight) => flight.put(record),
+        }
     }
 
     /// What was judged since the last call.
     pub fn take_judged(&mut self) -> JudgedReport {
-        self.analysis.take_judged()
+        match self {
+            Self::Whole(whole) => whole.take_judged(),
+            Self::Flight(_) => JudgedReport::default(),
+        }
+    }
+
+    /// Whether anything is judged.
+    pub const fn judges(&self) -> bool {
+        matches!(self, Self::Whole(whole) if whole.judges())
     }
 
     /// Hands on to the file what was written so far.
     pub fn flush(&mut self) {
-        self.try_file(Writer::flush);
+        if let Self::Whole(whole) = self {
+            whole.flush();
+        }
     }
 
-    /// A file that cannot be written any more (a full disk) ends the file, not the recording:
-    /// what was written is kept and can be read.
-    fn try_file(&mut self, work: impl FnOnce(&mut Writer) -> io::Result<()>) {
-        if let Some(mut writer) = self.writer.take() {
-            match work(&mut writer) {
-                Ok(()) => self.writer = Some(writer),
-                Err(error) => {
-                    let path = writer.path().to_owned();
-                    // That it lacks its end is no news; where it is may be.
-                    let place = writer.finish().map_or_else(|lacking| lacking.place, |()| path);
-                    self.file_error = Some(Incomplete { error, place });
-                }
-            }
+    /// To be called in every round. `last_words` tells what would be told if the recording ended.
+    pub fn tick(&mut self, now_ns: u64, last_words: impl FnMut(u64) -> Vec<Record>) {
+        if let Self::Flight(flight) = self {
+            flight.tick(now_ns, last_words);
         }
     }
 
     /// Ends the file and sums up.
     pub fn finish(mut self) -> Outcome {
-        if let Some(writer) = self.writer.take() {
-            self.file_error = writer.finish().err();
+        let judged = self.take_judged();
+        match self {
+            Self::Whole(whole) => {
+                let (report, file_error) = whole.finish();
+                Outcome { report: Some(report), judged, file_error, staying: Vec::new() }
+            }
+            Self::Flight(flight) => {
+                flight.finish();
+                Outcome { report: None, judged, file_error: None, staying: Vec::new() }
+            }
         }
-        let judged = self.analysis.take_judged();
-        let report = self.analysis.report();
-        Outcome { report, judged, file_error: self.file_error, staying: Vec::new() }
     }
 }

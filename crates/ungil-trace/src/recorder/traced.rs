@@ -173,23 +173,30 @@ impl Traced {
             latest_ns = event.at_ns.max(latest_ns);
             give(Record::Gil { process, thread, event });
         });
-        let table = self.file.table();
-        let header = table.header();
-        let at_ns = match header.ended_ticks.load(Acquire) {
+        let at_ns = match self.file.table().header().ended_ticks.load(Acquire) {
             0 => now_ns(),
             // Threads that are daemons go on until the process is gone.
             said => times.ns(clock, said).min(now_ns()),
         };
-        let at_ns = at_ns.max(latest_ns);
-        for (thread, at_ns, totals) in self.ended.drain(..) {
+        for thread in self.threads.iter_mut().flatten() {
+            let id = thread.id;
+            for count in thread.follower.last_of_a_hold() {
+                give(Record::KernelCount { thread: id, count });
+            }
+        }
+        self.last_words(at_ns.max(latest_ns), times, give);
+        let _ = fs::remove_file(&self.path);
+    }
+
+    /// Tells how threads and process end, or would if the recording ended at `at_ns`.
+    pub fn last_words(&self, at_ns: u64, times: &mut Times, mut give: impl FnMut(Record)) {
+        let (process, clock, table) = (self.id, self.clock, self.file.table());
+        let header = table.header();
+        for &(thread, at_ns, totals) in &self.ended {
             give(Record::ThreadEnded { thread, at_ns, totals });
         }
-        for (thread, slot) in self.threads.iter_mut().zip(table.slots()) {
+        for (thread, slot) in self.threads.iter().zip(table.slots()) {
             if let Some(thread) = thread {
-                let id = thread.id;
-                for count in thread.follower.last_of_a_hold() {
-                    give(Record::KernelCount { thread: id, count });
-                }
                 let totals = thread.totals(slot);
                 give(Record::ThreadEnded { thread: thread.id, at_ns, totals });
             }
@@ -210,7 +217,6 @@ impl Traced {
             clock_error_ns: times.error_ns(clock),
         };
         give(Record::ProcessEnded { process, at_ns, totals });
-        let _ = fs::remove_file(&self.path);
     }
 
     /// Asks the kernel for the CPU time and context switches of at most `count` threads, in turn.

@@ -24,6 +24,8 @@ pub struct Watch {
     /// `None` if no thread could be started for it.
     sampler: Option<StackSampler>,
     blame_after_ns: u64,
+    /// A hold as long as this is looked at although nobody waits for it.
+    unwaited_ns: Option<u64>,
     processes: HashMap<u32, State>,
     /// Holds that ended before there was a stack of them, each with a moment of it.
     missed: Vec<(ThreadId, u64)>,
@@ -49,11 +51,13 @@ struct Watched {
 }
 
 impl Watch {
-    /// Holds longer than `blame_after_ns` are to have a stack.
-    pub fn new(blame_after_ns: u64) -> Self {
+    /// Holds longer than `blame_after_ns` are to have a stack if somebody waits meanwhile, and those
+    /// longer than `unwaited_ns` in any case.
+    pub fn new(blame_after_ns: u64, unwaited_ns: Option<u64>) -> Self {
         Self {
             sampler: StackSampler::start().ok(),
             blame_after_ns,
+            unwaited_ns: unwaited_ns.map(|ns| ns / 2),
             processes: HashMap::new(),
             missed: Vec::new(),
             reported: false,
@@ -78,7 +82,7 @@ impl Watch {
                 if age_ns < watched.next_age_ns {
                     continue;
                 }
-                if hold.is_waited_for {
+                if hold.is_waited_for || self.unwaited_ns.is_some_and(|ns| age_ns >= ns) {
                     watched.next_age_ns = next_age_ns(age_ns, first_age_ns);
                     watched.asked_ns.get_or_insert(now);
                     sampler.request_stack(traced.pid);

@@ -1,11 +1,11 @@
-"""`ungil trace`: run a program and record every GIL wait and hold of it."""
+"""`ungil trace`: record every GIL wait and hold of a program, which is started or runs already."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -17,7 +17,10 @@ from ungil.cli.command import ProgramCommand, blame_after_option, scheduling_opt
 from ungil.cli.program import Program, find_program
 from ungil.cli.scheduling import Scheduling, warn_if_unscheduled
 from ungil.cli.streams import say, settle
-from ungil.cli.trace.outputs import free_name, json_file
+from ungil.cli.trace.attached import announce, attach, await_end, name_of, process_number
+from ungil.cli.trace.flight import flight_options, new_flight, snapshots_told
+from ungil.cli.trace.outputs import free_name, json_file, snapshots_beside
+from ungil.durations import parse_duration
 from ungil.environment import CLOCK, POLICY
 from ungil.errors import UsageError
 from ungil.formatting import native_reason, reason
@@ -29,6 +32,9 @@ EXAMPLES = """\
   ungil trace gunicorn -w 4 app:app         a command and its Python children
   ungil trace -o slow.pftrace -- ./run.sh   ungil's own options come first
   ungil trace --policy interactive app.py   what would it cost under another policy?
+  ungil trace --pid 4711 --for 10s          a process that runs already, for ten seconds
+  ungil trace --last 30s --on 'wait>50ms' app.py
+                                            for days: only what was before each stall
 """
 
 # Where the processor's counter cannot be trusted although the kernel does.
@@ -53,7 +59,12 @@ class Create(Protocol):
 @click.option(
     "--json", "json_path", metavar="FILE", help="Also write the report as JSON ('-': stdout)."
 )
+@click.option("--pid", metavar="PID", help="Record a process that runs, instead of a PROGRAM.")
+@click.option(
+    "--for", "duration", metavar="TIME", help="With --pid: so long (10s, 2min) [default: Ctrl-C]."
+)
 @click.option("--no-children", is_flag=True, help="Record the program alone, not its children.")
+@flight_options
 @blame_after_option
 @scheduling_options(DEFAULT_POLICY)
 @click.option("-q", "--quiet", is_flag=True, help="Print no report.")
@@ -62,7 +73,12 @@ def command(
     output: str | None,
     force: bool,
     json_path: str | None,
+    pid: str | None,
+    duration: str | None,
     no_children: bool,
+    last: str | None,
+    conditions: tuple[str, ...],
+    max_files: str | None,
     blame_after: float,
     policy: str | None,
     quantum: str | None,
@@ -74,13 +90,36 @@ def command(
 
     PROGRAM is a Python file, -m MODULE, -c CODE, or any command.
     It runs as without ungil and ungil exits as it does; children that are Python are recorded too.
+
+    With --pid, it is a CPython from 3.8 on that runs already, and the children that it forks from
+    then on, until the time is over, Ctrl-C, or its end. Then everything is taken back, and it goes
+    on. ungil needs the right to trace it, unless it was started with ungil run --standby.
+
+    With --last it is a flight recorder, for days: nothing is written but snapshots, in files that
+    are numbered, each with a line on stderr. Memory is bounded, and SIGUSR2 to ungil asks for one.
     """
-    program = find_program(words, "trace")
+    if pid is not None:
+        if words:
+            raise UsageError(f"--pid records a process that runs; leave out {words[0]!r}")
+        if policy is not None or quantum is not None or priorities:
+            raise UsageError(
+                "--pid records under the policy that the process has; ungil policy changes it"
+            )
+    elif duration is not None:
+        raise UsageError("--for goes with --pid; a PROGRAM is recorded until its end")
+    for_ns = None if duration is None else parse_duration(duration, "--for")
+    process = None if pid is None else process_number(pid)
+    program = find_program(words, "trace") if process is None else None
     variables = Scheduling(policy, quantum, priorities).variables(DEFAULT_POLICY)
     if output is not None and json_path is not None and Path(output) == Path(json_path):
         raise UsageError(f"the trace and its JSON cannot both be written to {output!r}")
+    flight = new_flight(last, conditions, max_files)
+    if flight is not None and json_path is not None:
+        raise UsageError("--json goes with a whole trace; ungil report --json reads a snapshot")
+    if flight is not None and force:
+        raise UsageError("--force goes with a whole trace; snapshots never replace a file")
     counter = _may_use_counter()
-    if variables[POLICY] != DEFAULT_POLICY:
+    if program is not None and variables[POLICY] != DEFAULT_POLICY:
         warn_if_unscheduled(program)
 
     def create(path: str, *, overwrite: bool) -> Recorder:
@@ -90,24 +129,42 @@ def command(
             blame_after_ms=blame_after,
             follow_children=not no_children,
             counter=counter,
+            flight=flight,
         )
 
     with json_file(json_path) as write_json:
-        if output is None:
-            path, recorder = _new_trace(program.name, create)
+        name = _name(program, process)
+        if flight is not None:
+            path = snapshots_beside(output, name)
+            recorder = create(path, overwrite=False)
+        elif output is None:
+            path, recorder = _new_trace(name, create)
         else:
             path, recorder = output, _trace_at(output, force, create)
-        environment = {**recorded(recorder, os.environ), **variables}
-        with Child() as child:
-            _start(child, program, environment)
-            # What it does until then waits in its rings.
-            with _told("the program is not recorded"):
-                recorder.start(program.executable)
-            status = child.wait()
-            reports: list[str] = []
-            with _told("there is no report"):
-                reports.append(recorder.stop())
-        for report in reports:
+        told = nullcontext()
+        if flight is not None:
+            told = snapshots_told(recorder, quiet=quiet, on_signal=program is None)
+        reports: list[str] = []
+        if process is not None:
+            attach(recorder, process)
+            announce(process, for_ns)
+            with told:
+                await_end(process, for_ns)
+                with _told("there is no report"):
+                    reports.append(recorder.stop())
+        status = 0
+        if program is not None:
+            environment = {**recorded(recorder, os.environ), **variables}
+            with Child() as child:
+                _start(child, program, environment, None if flight is None else recorder)
+                # What it does until then waits in its rings.
+                with _told("the program is not recorded"):
+                    recorder.start(program.executable)
+                with told:
+                    status = child.wait()
+                    with _told("there is no report"):
+                        reports.append(recorder.stop())
+        for report in reports if flight is None else ():
             with _told(f"cannot write the report to {json_path!r}"):
                 write_json(report)
             if not quiet:
@@ -116,6 +173,14 @@ def command(
         if recorder.incomplete is not None:
             say(_what_is_missing(path, *recorder.incomplete))
     return _as(status)
+
+
+def _name(program: Program | None, process: int | None) -> str:
+    """What files are called after."""
+    if program is not None:
+        return program.name
+    assert process is not None
+    return f"{name_of(process)}-{process}"
 
 
 @contextmanager
@@ -177,10 +242,15 @@ def _trace_at(path: str, force: bool, create: Create) -> Recorder:
         raise UsageError(f"cannot write {path!r}: {reason(error)}") from error
 
 
-def _start(child: Child, program: Program, environment: dict[str, str]) -> None:
-    """Start the program; UsageError if the system refuses. What cannot be started has no trace."""
+def _start(
+    child: Child, program: Program, environment: dict[str, str], flight: Recorder | None
+) -> None:
+    """Start the program; UsageError if the system refuses. What cannot be started has no trace.
+
+    SIGUSR2 goes to the recorder `flight` if there is one.
+    """
     try:
-        child.start(program.executable, program.argv, environment)
+        child.start(program.executable, program.argv, environment, flight)
     except OSError as error:
         raise UsageError(f"cannot start {program.argv[0]!r}: {reason(error)}") from error
 

@@ -23,7 +23,7 @@ def free_name(program: str, create: Callable[[str], T]) -> tuple[str, T]:
 
     `create` raises FileExistsError for a name that is taken.
     """
-    plain = re.sub(r"[^\w.+-]+", "_", program)[:100]
+    plain = _plain(program)
     for number in count(1):
         name = f"ungil-{plain}.pftrace" if number == 1 else f"ungil-{plain}-{number}.pftrace"
         try:
@@ -31,6 +31,24 @@ def free_name(program: str, create: Callable[[str], T]) -> tuple[str, T]:
         except FileExistsError:
             continue
     raise AssertionError("count() does not end")
+
+
+def snapshots_beside(output: str | None, program: str) -> str:
+    """What snapshots are called after: `output`, or the program's name in the current folder.
+
+    It is absolute, as others may ask for them. UsageError if nothing can be written there.
+    """
+    path = Path(f"ungil-{_plain(program)}.pftrace" if output is None else output).absolute()
+    folder = path.parent
+    if not folder.is_dir():
+        raise UsageError(f"cannot write snapshots to {str(folder)!r}: no such folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"cannot write snapshots to {str(folder)!r}: permission denied")
+    return str(path)
+
+
+def _plain(program: str) -> str:
+    return re.sub(r"[^\w.+-]+", "_", program)[:100]
 
 
 @contextmanager

@@ -1,0 +1,131 @@
+"""`ungil trace --last`: what is kept, when it is written, and what is said of it."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Event, Thread
+from types import FrameType
+from typing import Any, TypeVar
+
+import click
+
+from ungil._native import Recorder, Snapshots
+from ungil.cli.streams import say
+from ungil.durations import parse_duration
+from ungil.errors import UsageError
+from ungil.formatting import plural
+from ungil.recorder import Flight
+from ungil.snapshots import sentence, written
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MAX_FILES = 10
+A_CONDITION = re.compile(r"\s*(wait|hold)\s*>\s*(\S.*)")
+# The end of the recording ends the pause.
+PAUSE_S = 60.0
+
+
+def flight_options(function: F) -> F:
+    """The options `last`, `conditions` and `max_files`, as `new_flight` takes them."""
+    options = (
+        click.option(
+            "--last",
+            metavar="TIME",
+            help="Keep the last 30s or 5min only; write them on --on, SIGUSR2 and ungil snapshot.",
+        ),
+        click.option(
+            "--on",
+            "conditions",
+            metavar="CONDITION",
+            multiple=True,
+            help="Write them once a thread waited ('wait>50ms') or held ('hold>100ms') so long.",
+        ),
+        click.option(
+            "--max-files",
+            metavar="N",
+            help=f"Leave the newest N snapshots of this run [default: {MAX_FILES}].",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def new_flight(
+    last: str | None, conditions: tuple[str, ...], max_files: str | None
+) -> Flight | None:
+    """What these options mean; None: record it all. UsageError says what is wrong with them."""
+    if last is None:
+        for option, value in (("--on", conditions), ("--max-files", max_files)):
+            if value:
+                raise UsageError(f"{option} goes with --last, which says how much is kept")
+        return None
+    return Flight(
+        last_s=parse_duration(last, "--last") / 1e9,
+        conditions=tuple(_condition(it) for it in conditions),
+        max_files=MAX_FILES if max_files is None else _files(max_files),
+    )
+
+
+def _condition(text: str) -> tuple[str, float]:
+    """What is limited, and to how many milliseconds."""
+    match = A_CONDITION.fullmatch(text)
+    if match is None:
+        raise UsageError(f"--on {text!r} is not a condition such as 'wait>50ms' or 'hold>100ms'")
+    return match[1], parse_duration(match[2], f"--on {text!r}") / 1e6
+
+
+def _files(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) == 0:
+        raise UsageError(f"--max-files {text!r} is not a number of files above zero")
+    return int(text)
+
+
+@dataclass
+class Said:
+    """What was said of snapshots."""
+
+    files: int = 0
+
+
+@contextmanager
+def snapshots_told(recorder: Recorder, *, quiet: bool, on_signal: bool) -> Generator[None]:
+    """Say a line for each snapshot that is written inside, and at the end how many there were.
+
+    Inside, the recorder has to be stopped. `on_signal`: SIGUSR2 to this process asks for one.
+    """
+    over, said = Event(), Said()
+    snapshots = recorder.snapshots()
+    if on_signal:
+
+        def ask(_signal: int, _frame: FrameType | None) -> None:
+            snapshots.ask()
+
+        signal.signal(signal.SIGUSR2, ask)
+    thread = Thread(target=_tell, args=(snapshots, over, said, quiet), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    if not quiet and said.files == 0:
+        say("no snapshot was written: no condition was met, and nobody asked for one")
+    elif not quiet:
+        say(f"{plural(said.files, 'snapshot')} written; ungil report FILE reads one")
+
+
+def _tell(snapshots: Snapshots, over: Event, said: Said, quiet: bool) -> None:
+    while True:
+        text = snapshots.next(PAUSE_S)
+        if text is not None:
+            snapshot = written(text)
+            said.files += snapshot["path"] is not None
+            if not quiet:
+                say(sentence(snapshot))
+        elif over.is_set():
+            return

@@ -1,0 +1,297 @@
+"""A process that already runs is recorded and scheduled, and goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pythons import Python, pythons
+from suite import PATIENCE_S, PROGRAMS
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+ATTACHED = PROGRAMS / "attached.py"
+WITHOUT_PTRACE = [sys.executable, str(PROGRAMS / "without_ptrace.py")]
+UNGIL = [sys.executable, "-m", "ungil"]
+ALL = pythons("3.8", "3.9", "3.10", "3.11", "3.11-debian", "3.12", "3.13", since=(3, 8))
+SOME = pythons("3.8", "3.11-debian", "3.13", since=(3, 8))
+KINDS = ["busy", "waiting", "allocating", "joining", "forking", "alone"]
+KILLS = 12
+
+
+class Attached:
+    """The program that tests attach to, started without ungil."""
+
+    def __init__(self, python: Python | str, kind: str, *before: str) -> None:
+        command = [*before, getattr(python, "path", python), str(ATTACHED), kind]
+        environment = {name: it for name, it in os.environ.items() if name != "LD_PRELOAD"}
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        self.pid = self.process.pid
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "ready\n"
+
+    def end(self) -> None:
+        """Let it end, and check what it says of itself."""
+        if "alone" in self.process.args:  # type: ignore[operator]
+            self.process.terminate()
+        said, errors = self.process.communicate(timeout=PATIENCE_S)
+        assert (said, errors, self.process.returncode) == ("well\nTrue\n", "", 0)
+
+    def maps(self) -> str:
+        """What it has mapped."""
+        return Path(f"/proc/{self.pid}/maps").read_text()
+
+
+@pytest.fixture
+def attached() -> Generator[Callable[..., Attached]]:
+    """Starts programs to attach to, and ends them."""
+    started: list[Attached] = []
+
+    def start(*words: Any) -> Attached:
+        started.append(Attached(*words))
+        return started[-1]
+
+    yield start
+    for program in started:
+        program.process.kill()
+        program.process.communicate()
+
+
+def recorded(ungil: Run, pid: int, trace: Path, *options: str) -> dict[str, Any]:
+    """The report of a recording of a running process."""
+    words = ["--pid", str(pid), "--for", "300ms", "-f", "-o", str(trace), "--json", "-", "-q"]
+    outcome = ungil("trace", *words, *options)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    report: dict[str, Any] = json.loads(outcome.stdout)
+    assert report["lost_events"] == 0
+    return report
+
+
+def threads(report: dict[str, Any], pid: int) -> dict[str, dict[str, Any]]:
+    """The threads of the process, by name."""
+    (process,) = (it for it in report["processes"] if it["pid"] == pid)
+    return {thread["name"]: thread for gil in process["gils"] for thread in gil["threads"]}
+
+
+@pytest.mark.parametrize("python", ALL, ids=str)
+def test_every_python_is_recorded_again_and_again_and_goes_on(
+    ungil: Run, attached: Callable[..., Attached], tmp_path: Path, python: Python
+) -> None:
+    program = attached(python, "all")
+    for _ in range(3):
+        found = threads(recorded(ungil, program.pid, tmp_path / "a.pftrace"), program.pid)
+        assert {"compute-0", "compute-1", "echo", "sleep", "poll", "allocate"} <= set(found)
+        assert all(found[f"compute-{n}"]["held_s"] > 0 for n in range(2))
+        # Nothing is left but the library.
+        assert "ungil-session" not in program.maps()
+        assert "libungil_hook.so" in program.maps()
+    program.end()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("python", SOME, ids=str)
+def test_programs_of_every_kind_notice_nothing(
+    ungil: Run, attached: Callable[..., Attached], tmp_path: Path, python: Python, kind: str
+) -> None:
+    program = attached(python, kind)
+    for _ in range(3):
+        recorded(ungil, program.pid, tmp_path / "a.pftrace")
+    assert ungil("policy", str(program.pid), "interactive").returncode == 0
+    recorded(ungil, program.pid, tmp_path / "a.pftrace")
+    assert ungil("policy", str(program.pid), "stock", "--detach").returncode == 0
+    assert not re.search("ungil-session|ungil-policy", program.maps())
+    program.end()
+
+
+def test_children_that_are_forked_meanwhile_are_recorded(
+    ungil: Run, attached: Callable[..., Attached], tmp_path: Path
+) -> None:
+    program = attached(sys.executable, "forking")
+    report = recorded(ungil, program.pid, tmp_path / "a.pftrace")
+    parents = {process["parent_pid"] for process in report["processes"]}
+    assert program.pid in parents
+    alone = recorded(ungil, program.pid, tmp_path / "a.pftrace", "--no-children")
+    assert [process["pid"] for process in alone["processes"]] == [program.pid]
+    program.end()
+
+
+@pytest.mark.parametrize("python", SOME, ids=str)
+def test_a_recorder_that_is_killed_at_any_moment_harms_nobody(
+    ungil: Run, attached: Callable[..., Attached], tmp_path: Path, python: Python
+) -> None:
+    program = attached(python, "all")
+    code = (
+        "import os, sys; from ungil._native import Recorder\n"
+        "how = {'overwrite': True, 'blame_after_ms': 20, 'follow_children': True}\n"
+        "recorder = Recorder(sys.argv[2], **how)\n"
+        "os.write(1, b'!'); recorder.attach(int(sys.argv[1])); sys.stdin.read()"
+    )
+    chance = random.Random(1)
+    for _ in range(KILLS):
+        killed = subprocess.Popen(
+            [sys.executable, "-c", code, str(program.pid), str(tmp_path / "b.pftrace")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert killed.stdout is not None
+        assert killed.stdout.read(1) == b"!"
+        # Not to wait for anything: to be killed somewhere else each time.
+        for _ in range(chance.randrange(20000)):
+            pass
+        killed.kill()
+        killed.communicate()
+    found = threads(recorded(ungil, program.pid, tmp_path / "a.pftrace"), program.pid)
+    assert found["compute-0"]["held_s"] > 0
+    program.end()
+
+
+def test_it_is_recorded_until_ctrl_c(
+    start: Callable[..., subprocess.Popen[str]], attached: Callable[..., Attached], tmp_path: Path
+) -> None:
+    program = attached(sys.executable, "busy")
+    trace = tmp_path / "a.pftrace"
+    recorder = start("trace", "--pid", str(program.pid), "-o", str(trace))
+    while "ungil-session" not in program.maps():
+        assert recorder.poll() is None
+    recorder.send_signal(signal.SIGINT)
+    _, said = recorder.communicate(timeout=PATIENCE_S)
+    assert recorder.returncode == 0
+    assert "compute-0" in said
+    assert trace.exists()
+    program.end()
+
+
+def test_a_recording_ends_with_its_process(
+    start: Callable[..., subprocess.Popen[str]], attached: Callable[..., Attached], tmp_path: Path
+) -> None:
+    program = attached(sys.executable, "busy")
+    trace = tmp_path / "a.pftrace"
+    recorder = start("trace", "--pid", str(program.pid), "-o", str(trace))
+    while "ungil-session" not in program.maps():
+        assert recorder.poll() is None
+    program.end()
+    recorder.communicate(timeout=PATIENCE_S)
+    assert recorder.returncode == 0
+    assert trace.exists()
+
+
+def test_a_process_that_sees_other_files_is_given_the_hook_in_memory(
+    ungil: Run, attached: Callable[..., Attached], tmp_path: Path
+) -> None:
+    apart = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "-m"]
+    program = attached(sys.executable, "all", *apart)
+    found = threads(recorded(ungil, program.pid, tmp_path / "a.pftrace"), program.pid)
+    assert found["compute-0"]["held_s"] > 0
+    assert "/memfd:libungil_hook.so" in program.maps()
+    opened = [it.readlink() for it in Path(f"/proc/{program.pid}/fd").iterdir()]
+    assert not [path for path in opened if "ungil" in path.name]
+    program.end()
+
+
+def test_who_may_trace_nobody_is_told_why_and_what_to_do(
+    start: Callable[..., subprocess.Popen[str]], attached: Callable[..., Attached]
+) -> None:
+    program = attached(sys.executable, "busy")
+    refused = start(
+        args=[*WITHOUT_PTRACE, *UNGIL, "trace", "--pid", str(program.pid), "--for", "1s"]
+    )
+    said, errors = refused.communicate(timeout=PATIENCE_S)
+    assert (refused.returncode, said) == (2, "")
+    assert re.fullmatch(
+        rf"ungil: process {program.pid} cannot be recorded: it may not be traced: .*standby.*\n",
+        errors,
+    )
+    program.end()
+
+
+@pytest.mark.parametrize("python", SOME, ids=str)
+def test_standby_needs_no_right_to_trace_and_can_be_woken_again_and_again(
+    start: Callable[..., subprocess.Popen[str]],
+    ungil: Run,
+    attached: Callable[..., Attached],
+    tmp_path: Path,
+    python: Python,
+) -> None:
+    program = attached(python, "all", *UNGIL, "run", "--standby")
+    assert "ungil-policy" in program.maps()
+    for _ in range(3):
+        words = ["--pid", str(program.pid), "--for", "300ms", "-f", "-o", str(tmp_path / "a")]
+        recorder = start(args=[*WITHOUT_PTRACE, *UNGIL, "trace", *words, "--json", "-", "-q"])
+        said, errors = recorder.communicate(timeout=PATIENCE_S)
+        assert (recorder.returncode, errors) == (0, "")
+        assert threads(json.loads(said), program.pid)["compute-0"]["held_s"] > 0
+        assert "ungil-session" not in program.maps()
+    policy = start(args=[*WITHOUT_PTRACE, *UNGIL, "policy", str(program.pid), "fair"])
+    said, _ = policy.communicate(timeout=PATIENCE_S)
+    assert said == f"process {program.pid}: fair, quantum 5 ms (was stock)\n"
+    program.end()
+
+
+def test_the_variables_of_standby_are_told(ungil: Run) -> None:
+    said = ungil("run", "--env", "--standby").stdout.splitlines()
+    assert [line.partition("=")[0] for line in said] == ["LD_PRELOAD", "UNGIL_STANDBY"]
+    outcome = ungil("run", "--standby", "--policy", "fair", "true")
+    assert outcome.returncode == 2
+    assert outcome.stderr.startswith("ungil: --standby schedules nothing until")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--pid", "x"], "--pid: 'x' is not the number of a process"),
+        (["--pid", "4194305"], "there is no process 4194305"),
+        (["--pid", "1", "--for", "3"], "--for: '3' is not a duration; write a number and its unit"),
+        (["--pid", "1", "--for", "0s"], "--for: '0s' is no time at all"),
+        (["--for", "1s", "x.py"], "--for goes with --pid; a PROGRAM is recorded until its end"),
+        (["--pid", "1", "x.py"], "--pid records a process that runs; leave out 'x.py'"),
+        (["--pid", "1", "--policy", "fair"], "--pid records under the policy that the process has"),
+    ],
+)
+def test_what_makes_no_sense_is_said_in_a_sentence(
+    ungil: Run, words: list[str], sentence: str
+) -> None:
+    outcome = ungil("trace", *words)
+    assert (outcome.returncode, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith(f"ungil: {sentence}")
+
+
+def test_a_process_without_a_python_is_told_from_one_that_is_gone(
+    ungil: Run, tmp_path: Path
+) -> None:
+    with subprocess.Popen(["sleep", "1000"]) as sleeper:
+        outcome = ungil("trace", "--pid", str(sleeper.pid), "-o", str(tmp_path / "a.pftrace"))
+        sleeper.kill()
+    assert outcome.stderr == (
+        f"ungil: process {sleeper.pid} cannot be recorded: there is no Python in it\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_one_process_can_trace_another(ungil: Run, attached: Callable[..., Attached]) -> None:
+    program = attached(sys.executable, "busy")
+    debugger = [
+        *("strace", "-f", "-p", str(program.pid), "-o", "/dev/null", "-e", "trace=none", "-q"),
+    ]
+    with subprocess.Popen(debugger, stderr=subprocess.DEVNULL) as strace:
+        while f"TracerPid:\t{strace.pid}\n" not in Path(f"/proc/{program.pid}/status").read_text():
+            assert strace.poll() is None
+        outcome = ungil("trace", "--pid", str(program.pid))
+        strace.terminate()
+    assert f"process {strace.pid} traces it already" in outcome.stderr
+    program.end()
