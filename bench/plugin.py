@@ -50,6 +50,8 @@ def repeated(suite: Path, runs: int) -> tuple[Counter[str], Counter[str], str]:
             ran[test] += 1
             if said:
                 failed[test] += 1
+                if test.startswith("test_limits"):
+                    print(f"{test}: {said}", file=sys.stderr)
                 sentence = sentence if "wall_clock" in test else said
         runs -= RUNS_A_PROCESS
         print(f"{ran.total():,} tests ran, failed: {dict(failed)}", flush=True, file=sys.stderr)
