@@ -32,7 +32,7 @@ def main() -> None:
     options = parser.parse_args()
     loops = options.load * (os.cpu_count() or 1)
     print(f"{os.cpu_count()} processors, {loops} busy loops", flush=True)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(loops)]
     try:
         for name, runs in (("right", options.right), ("wrong", options.wrong)):

@@ -24,7 +24,7 @@ MARKER = (
 
 _RECORDING = pytest.StashKey["Recording"]()
 _WHY_NOT = pytest.StashKey[str]()
-_JUDGED = pytest.StashKey["dict[str, dict[str, Any]]"]()
+_JUDGED = pytest.StashKey["dict[str, dict[str, object]]"]()
 
 
 class Limited:
