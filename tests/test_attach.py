@@ -53,6 +53,10 @@ class Attached:
         said, errors = self.process.communicate(timeout=PATIENCE_S)
         assert (said, errors, self.process.returncode) == ("well\nTrue\n", "", 0)
 
+    def cpu_ticks(self) -> int:
+        """How long it has run."""
+        return int(Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[11])
+
     def maps(self) -> str:
         """What it has mapped."""
         return Path(f"/proc/{self.pid}/maps").read_text()
@@ -168,6 +172,9 @@ def test_it_is_recorded_until_ctrl_c(
     trace = tmp_path / "a.pftrace"
     recorder = start("trace", "--pid", str(program.pid), "-o", str(trace))
     while "ungil-session" not in program.maps():
+        assert recorder.poll() is None
+    before = program.cpu_ticks()
+    while program.cpu_ticks() < before + 20:
         assert recorder.poll() is None
     recorder.send_signal(signal.SIGINT)
     _, said = recorder.communicate(timeout=PATIENCE_S)

@@ -35,6 +35,9 @@ const GRACE: Duration = Duration::from_millis(100);
 /// How long processes that joined while they ran are waited for to leave. One does at its next
 /// release of a GIL.
 const LEAVE: Duration = Duration::from_millis(100);
+/// How long the names of their threads are waited for: to look into a process the first time takes
+/// some tenths of a second.
+const NAMES: Duration = Duration::from_secs(2);
 /// Kernel counters are read with every flush, of this many threads a process at most.
 const OUTSIDE_THREADS: usize = 64;
 
@@ -137,6 +140,7 @@ impl Recording {
 
     /// Asks every process to leave, and returns those that have not, the recorder's own excepted.
     fn part(&mut self) -> Vec<u32> {
+        self.await_names();
         let end = Instant::now() + LEAVE;
         self.processes.iter().for_each(Traced::ask_to_leave);
         loop {
@@ -147,6 +151,16 @@ impl Recording {
                 return staying;
             }
             thread::park_timeout(WATCH_PERIOD);
+        }
+    }
+
+    /// Goes on until the threads of processes that were recorded for a short while have their names.
+    fn await_names(&mut self) {
+        let end = Instant::now() + NAMES;
+        while Instant::now() < end
+            && self.processes.iter_mut().any(|it| !it.is_gone() && self.watch.owes_names(it))
+        {
+            thread::park_timeout(self.work());
         }
     }
 
