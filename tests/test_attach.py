@@ -32,7 +32,9 @@ class Attached:
     """The program that tests attach to, started without ungil."""
 
     def __init__(self, python: Python | str, kind: str, *before: str) -> None:
-        command = [*before, getattr(python, "path", python), str(ATTACHED), kind]
+        path = python if isinstance(python, str) else python.path
+        command = [*before, path, str(ATTACHED), kind]
+        self.kind = kind
         environment = {name: it for name, it in os.environ.items() if name != "LD_PRELOAD"}
         self.process = subprocess.Popen(
             command,
@@ -48,7 +50,7 @@ class Attached:
 
     def end(self) -> None:
         """Let it end, and check what it says of itself."""
-        if "alone" in self.process.args:  # type: ignore[operator]
+        if self.kind == "alone":
             self.process.terminate()
         said, errors = self.process.communicate(timeout=PATIENCE_S)
         assert (said, errors, self.process.returncode) == ("well\nTrue\n", "", 0)
