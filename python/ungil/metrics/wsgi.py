@@ -6,7 +6,7 @@ A thread runs one request at a time, so the request's cost is what its thread di
 the application to the end of its body.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator
 from threading import get_ident
 from time import monotonic_ns
 from typing import Any
@@ -63,7 +63,7 @@ class GilMiddleware:
             request.end()
             return body
         make: Callable[[Iterable[bytes], _Request], _Body] = _Body
-        if isinstance(body, Sized):
+        if hasattr(type(body), "__len__"):
             make = _SizedBody
         return make(body, request)
 
