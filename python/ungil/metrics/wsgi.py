@@ -6,7 +6,7 @@ A thread runs one request at a time, so the request's cost is what its thread di
 the application to the end of its body.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from threading import get_ident
 from time import monotonic_ns
 from typing import Any
