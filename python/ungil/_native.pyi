@@ -31,6 +31,7 @@ __all__ = [
     "LEVELS",
     "POLICIES",
     "Absent",
+    "Asker",
     "Cancelled",
     "Child",
     "Connecting",
@@ -122,6 +123,27 @@ POLICIES: tuple[str, ...]
 """How the GIL can be scheduled."""
 
 @final
+class Asker:
+    """A thread that, while it is told to, wants the GIL again and again and lets go at once.
+
+    So a hold in which the interpreter runs bytecode lasts little longer than a switch interval, and
+    a longer one keeps the GIL from a thread that asks for it. Python does not know the thread.
+    """
+
+    def __new__(cls) -> Asker:
+        """Start the thread, which does not ask yet. Raises OSError if there can be none."""
+
+    @property
+    def tid(self) -> int:
+        """Its kernel thread id."""
+
+    def ask(self, asks: bool) -> None:
+        """Whether it asks from now on."""
+
+    def stop(self) -> None:
+        """End the thread. Not for the child of a fork, which does not have it."""
+
+@final
 class Child:
     """A program that runs as if nobody stood between it and whoever started this process.
 
@@ -174,6 +196,7 @@ class Recorder:
         blame_after_ms: float,
         follow_children: bool,
         counter: bool = True,
+        judged_from_ms: tuple[float, float] | None = None,
         flight: tuple[float, list[tuple[str, float]], int | None, bool] | None = None,
     ) -> Recorder:
         """Prepare to write the trace `path`, which appears under that name when it is complete.
@@ -181,6 +204,8 @@ class Recorder:
         Holds longer than `blame_after_ms` while somebody waits get a Python stack.
         Times are taken from the processor's counter, unless `counter` is false or the kernel does
         not make its own clock from it; CLOCK_MONOTONIC, in which all are told, costs more.
+        `judged_from_ms` are the own time of holds and that of waits from which on `judged()` tells
+        them; it tells nothing without it.
 
         With `flight` only the last seconds are kept, and written as snapshots that are called
         after `path` (`x.pftrace`: `x-1.pftrace` and so on): how many seconds; when, as pairs of
@@ -219,6 +244,12 @@ class Recorder:
 
     def status(self) -> str:
         """How far it is, as JSON: `{"events": n, "processes": n, "threads": n}`."""
+
+    def judged(self) -> str:
+        """Holds and waits that have ended since the last call, as JSON (docs/testing.md).
+
+        After `stop()`, those that ended since the last call before it.
+        """
 
     def snapshots(self) -> Snapshots:
         """The snapshots of a flight recorder."""

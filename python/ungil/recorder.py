@@ -38,11 +38,14 @@ def new_recorder(
     blame_after_ms: float = LONG_HOLD_MS,
     follow_children: bool = True,
     counter: bool = True,
+    judged_from_ms: tuple[float, float] | None = None,
     flight: Flight | None = None,
 ) -> Recorder:
     """A recorder that will write the trace `path`, or with `flight` snapshots called after it.
 
     Its times are of the processor's counter where that can be trusted, unless `counter` is false.
+
+    With `judged_from_ms` it judges holds and waits from these lengths on (`Recorder.judged`).
 
     Raises OSError if that cannot be written, HookError if there is no room for the buffers that a
     recorder shares with a program.
@@ -56,6 +59,7 @@ def new_recorder(
             blame_after_ms=blame_after_ms,
             follow_children=follow_children,
             counter=counter,
+            judged_from_ms=judged_from_ms,
             flight=None
             if flight is None
             else (flight.last_s, list(flight.conditions), flight.max_files, flight.writes),

@@ -2,6 +2,7 @@
 
 #![warn(clippy::multiple_unsafe_ops_per_block)]
 
+mod asker;
 mod attaching;
 mod child;
 mod clock;
@@ -46,6 +47,8 @@ mod _native {
     use pyo3::prelude::*;
     use pyo3::types::PyTuple;
 
+    #[pymodule_export]
+    use super::asker::Asker;
     #[pymodule_export]
     use super::attaching::{attach_policy, detach_policy};
     #[pymodule_export]

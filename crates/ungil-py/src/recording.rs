@@ -11,12 +11,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use ungil_core::request::Request;
-use ungil_trace::analysis::{Analysis, Part, Span};
+use ungil_trace::analysis::{Analysis, Least, Part, Span};
 use ungil_trace::flight::{Condition, Limit};
 use ungil_trace::perfetto::{self, Ending, Incomplete, Overwrite, ReadError, Unfinished, why_cut};
 use ungil_trace::recorder::{
     self, Ask, AskError, CreateError, Exchange, FlightOptions, MOST_BYTES, RecorderOptions,
 };
+use ungil_trace::report::JudgedReport;
 use ungil_trace::timeline::Timeline;
 
 /// A recording; see `_native.pyi`.
@@ -24,20 +25,29 @@ use ungil_trace::timeline::Timeline;
 pub struct Recorder {
     recorder: recorder::Recorder,
     incomplete: Option<Incomplete>,
+    /// What was judged when it stopped.
+    judged: JudgedReport,
 }
 
 #[pymethods]
 impl Recorder {
     #[new]
-    #[pyo3(signature = (path, *, overwrite, blame_after_ms, follow_children, counter=true, flight=None))]
+    #[pyo3(signature = (
+        path, *, overwrite, blame_after_ms, follow_children, counter=true, judged_from_ms=None,
+        flight=None
+    ))]
     fn new(
         path: PathBuf,
         overwrite: bool,
         blame_after_ms: f64,
         follow_children: bool,
         counter: bool,
+        judged_from_ms: Option<(f64, f64)>,
         flight: Option<Flight>,
     ) -> PyResult<Self> {
+        let least = |(hold_ms, wait_ms)| {
+            PyResult::Ok(Least { hold_ns: nanoseconds(hold_ms)?, wait_ns: nanoseconds(wait_ms)? })
+        };
         let options = RecorderOptions {
             path,
             overwrite: if overwrite { Overwrite::Replace } else { Overwrite::Refuse },
@@ -45,13 +55,14 @@ impl Recorder {
             follow_children,
             hook: hook::path()?,
             counter,
+            judged: judged_from_ms.map(least).transpose()?,
             flight: flight.map(flight_options).transpose()?,
         };
         let recorder = recorder::Recorder::create(options).map_err(|error| match error {
             CreateError::File(error) => error.into(),
             CreateError::Session(error) => PyRuntimeError::new_err(error.to_string()),
         })?;
-        Ok(Self { recorder, incomplete: None })
+        Ok(Self { recorder, incomplete: None, judged: JudgedReport::default() })
     }
 
     fn environment(
@@ -93,6 +104,11 @@ impl Recorder {
             .map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 
+    fn judged(&mut self, py: Python<'_>) -> PyResult<String> {
+        let judged = py.detach(|| self.recorder.judged());
+        as_json(&judged.unwrap_or_else(|| std::mem::take(&mut self.judged)))
+    }
+
     fn snapshots(&self) -> Snapshots {
         Snapshots(self.recorder.exchange())
     }
@@ -106,6 +122,7 @@ impl Recorder {
             // It is idle, or gone. One that cannot be asked leaves when it uses its GIL again.
             let _ = attaching::ask(py, pid, &Request::leave());
         }
+        self.judged = outcome.judged;
         as_json(&outcome.report)
     }
 

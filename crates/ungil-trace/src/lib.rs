@@ -13,6 +13,7 @@ pub mod report;
 pub mod analysis;
 pub mod timeline;
 pub mod perfetto;
+pub mod prompt;
 pub mod child;
 #[cfg(feature = "stacks")]
 pub mod stacks;

@@ -63,7 +63,8 @@ class GilMiddleware:
             request.end()
             return body
         make: Callable[[Iterable[bytes], _Request], _Body] = _Body
-        if hasattr(type(body), "__len__"):
+        has_length = hasattr(body, "__len__")
+        if has_length:
             make = _SizedBody
         return make(body, request)
 

@@ -2,6 +2,7 @@
 
 use super::history::History;
 use super::hold::Hold;
+use super::length::part;
 use super::seat::{Seat, Wait};
 use crate::record::ThreadId;
 
@@ -26,15 +27,17 @@ impl Charges {
         at_ns: u64,
     ) -> Option<(Wait, Option<ThreadId>)> {
         let wait = seats[victim as usize].wait?;
-        let newly = self.charge(seats, history, holder, victim, [wait.charged_ns, at_ns]);
+        let (newly, own_ns) = self.charge(seats, history, holder, victim, [wait.charged_ns, at_ns]);
         let worst = wait.worst.into_iter().chain(newly).max_by_key(|&(_, ns)| ns);
-        let wait = Wait { charged_ns: wait.charged_ns.max(at_ns), worst, ..wait };
+        let own_ns = wait.own_ns.saturating_add(own_ns);
+        let wait = Wait { charged_ns: wait.charged_ns.max(at_ns), worst, own_ns, ..wait };
         seats[victim as usize].wait = Some(wait);
         Some((wait, worst.map(|(thread, _)| thread)))
     }
 
     /// Charges the time between to whoever held in it; the rest to nobody. Returns who held
-    /// longest, and for how long.
+    /// longest, and for how long; and how much of all that was the holders' own. A hold that only
+    /// began or ended in it counts in proportion, one that goes on does not.
     fn charge(
         &mut self,
         seats: &mut [Seat],
@@ -42,11 +45,12 @@ impl Charges {
         holder: Option<&Hold>,
         victim: u32,
         [from_ns, to_ns]: [u64; 2],
-    ) -> Option<(ThreadId, u64)> {
+    ) -> (Option<(ThreadId, u64)>, u64) {
         let Self { by_seat, charged } = self;
         if by_seat.len() < seats.len() {
             by_seat.resize(seats.len(), 0);
         }
+        let mut own_ns = 0;
         let current = holder.map(|hold| hold.past(to_ns));
         for past in current.iter().chain(history.since(from_ns)) {
             let ns = past.end_ns.min(to_ns).saturating_sub(past.start_ns.max(from_ns));
@@ -55,6 +59,11 @@ impl Charges {
                 charged.push(past.seat);
             }
             *sum += ns;
+            if past.own_ns > 0 {
+                let length_ns = past.end_ns - past.start_ns;
+                let is_whole = ns == length_ns;
+                own_ns += if is_whole { past.own_ns } else { part(past.own_ns, ns, length_ns) };
+            }
         }
         let mut nobody_ns = to_ns.saturating_sub(from_ns);
         let mut worst = None;
@@ -68,6 +77,6 @@ impl Charges {
         }
         let nobody = &mut seats[victim as usize].blame.nobody_ns;
         *nobody = nobody.saturating_add(nobody_ns);
-        worst
+        (worst, own_ns)
     }
 }

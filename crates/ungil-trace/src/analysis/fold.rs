@@ -1,6 +1,7 @@
 //! Forgetting: of threads and processes that have ended, only those that mattered keep details.
 
 use super::gil::{Gil, OTHERS};
+use super::judged;
 use super::length::seconds;
 use super::process::{Process, Thread};
 use super::tally::Tally;
@@ -87,7 +88,8 @@ impl Tally {
         let folded = lightest(&mut self.ended_processes, |id: &ProcessId| {
             processes.get(id.0).map_or(0, Process::weight_ns)
         });
-        for process in folded.iter().filter_map(|id| self.processes.remove(id.0)) {
+        for mut process in folded.iter().filter_map(|id| self.processes.remove(id.0)) {
+            judged::take(&mut process, &self.threads, &mut self.judged_before);
             let others = &mut self.other_processes;
             others.processes += 1;
             for gil in &process.gils {
@@ -130,6 +132,9 @@ impl Gil {
             others.forced = others.forced.saturating_add(seat.forced);
             others.drop_requests = others.drop_requests.saturating_add(seat.drop_requests);
             others.lost_events = others.lost_events.saturating_add(totals.lost_events);
+            if let Some((judged, thread)) = self.judged.as_mut().zip(seat.thread) {
+                judged.fold(thread, *tid, name);
+            }
             let kept = self.long_holds.kept.iter_mut();
             for hold in kept.filter(|hold| Some(hold.thread) == seat.thread) {
                 hold.identity = Some((*tid, name.clone()));

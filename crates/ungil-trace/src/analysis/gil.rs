@@ -14,6 +14,7 @@
 use super::charges::Charges;
 use super::history::History;
 use super::hold::{End, Hold};
+use super::judged::Judged;
 use super::length::part;
 use super::long_holds::{LongHold, LongHolds};
 use super::run_time::RunTime;
@@ -52,11 +53,14 @@ pub(super) struct Gil {
     /// The folded threads, summed.
     pub(super) others: OtherThreads,
     charges: Charges,
+    /// What was judged, if anybody asks.
+    pub(super) judged: Option<Judged>,
 }
 
 impl Gil {
     pub(super) fn new(number: u8) -> Self {
         Self {
+            judged: None,
             number,
             seats: vec![Seat::default()],
             free_seats: Vec::new(),
@@ -182,7 +186,7 @@ impl Gil {
         }
         self.waiting.push(index);
         self.seats[index as usize].wait =
-            Some(Wait { since_ns: at_ns, charged_ns: at_ns, worst: None });
+            Some(Wait { since_ns: at_ns, charged_ns: at_ns, worst: None, own_ns: 0 });
     }
 
     fn acquire(&mut self, index: u32, at_ns: u64, blame_ns: u64) -> Option<ThreadId> {
@@ -197,6 +201,9 @@ impl Gil {
         let seat = &mut self.seats[index as usize];
         if let Some(ns) = waited_ns {
             seat.waits.add(ns);
+        }
+        if let Some((judged, (wait, culprit))) = self.judged.as_mut().zip(waited) {
+            judged.end_wait(seat, wait, at_ns, culprit);
         }
         if let Some(released) = seat.released.take() {
             seat.gaps.add(at_ns - released.at_ns);
@@ -245,13 +252,17 @@ impl Gil {
         }
     }
 
-    /// What was sampled of the hold that this thread had at `at_ns`, if that goes on or was long.
-    pub(super) fn samples_at(&mut self, index: u32, at_ns: u64) -> Option<&mut Samples> {
+    /// Changes what was sampled of the hold that this thread had at `at_ns`, if that goes on, was
+    /// long or was judged.
+    pub(super) fn sampled(&mut self, index: u32, at_ns: u64, change: impl Fn(&mut Samples)) {
         match &mut self.holder {
-            Some(hold) if hold.seat == index && hold.since_ns <= at_ns => Some(&mut hold.samples),
+            Some(hold) if hold.seat == index && hold.since_ns <= at_ns => change(&mut hold.samples),
             _ => {
-                let thread = self.seats[index as usize].thread?;
-                self.long_holds.samples_at(thread, at_ns)
+                let Some(thread) = self.seats[index as usize].thread else { return };
+                let judged = self.judged.as_mut();
+                let judged = judged.and_then(|judged| judged.samples_at(thread, at_ns));
+                let long = self.long_holds.samples_at(thread, at_ns);
+                judged.into_iter().chain(long).for_each(change);
             }
         }
     }
@@ -266,8 +277,12 @@ impl Gil {
 
     fn end_hold(&mut self, at_ns: u64, end: End, blame_ns: u64) {
         let Some(mut hold) = self.holder.take() else { return };
-        let past = hold.past(at_ns);
+        let mut past = hold.past(at_ns);
         let (end_ns, length_ns) = (past.end_ns, past.end_ns - past.start_ns);
+        // Where the release was lost nobody knows when it was.
+        if let Some(judged) = self.judged.as_mut().filter(|_| end != End::Unseen) {
+            judged.end_hold(&hold, &mut past, &self.seats[hold.seat as usize]);
+        }
         self.add_contended(end_ns - past.contended_ns);
         self.history.push(past);
         let seat = &mut self.seats[hold.seat as usize];

@@ -12,6 +12,8 @@ pub(super) struct Past {
     pub(super) end_ns: u64,
     /// From when on somebody waited during it; `end_ns` if nobody did.
     pub(super) contended_ns: u64,
+    /// How much of it was the holder's own, if holds are judged.
+    pub(super) own_ns: u64,
     pub(super) seat: u32,
 }
 
@@ -88,6 +90,7 @@ mod tests {
                 start_ns,
                 end_ns: start_ns + 4,
                 contended_ns: start_ns + 3,
+                own_ns: 4,
                 seat: 0,
             });
         }

@@ -2,9 +2,12 @@
 
 use super::history::Past;
 use super::kernel_counts::KernelCounts;
-use super::run_time::{Ran, RunTime, run_time};
+use super::run_time::{Ran, RunTime, not_run_most, run_time};
 use super::samples::Samples;
 use super::seat::Wait;
+
+/// Holders tell of holds of 2 ms or more how they ran. Nothing told of a longer one is a loss.
+const TOLD_FROM_NS: u64 = 4_000_000;
 
 /// A hold that has not ended.
 #[derive(Clone, Debug)]
@@ -98,6 +101,22 @@ impl Hold {
         self.ran = Some(Ran { cpu_ns, blocked });
     }
 
+    /// For how long the holder kept the GIL from threads that waited, and would not let go: its own
+    /// time after somebody had asked, at least. While somebody waited and had not asked yet, it was
+    /// native code where it slept, because bytecode does not. `None` if nobody waited.
+    pub(super) fn kept_ns(&self, before: &KernelCounts, past: Past) -> Option<u64> {
+        let own_ns = |from_ns: u64| self.own_ns(before, from_ns.min(past.end_ns), past.end_ns);
+        let asked_ns = self.asked_ns.map(own_ns);
+        let slept_ns = self.ran.filter(|ran| ran.blocked && past.contended_ns < past.end_ns);
+        let slept_ns = slept_ns.map(|ran| own_ns(past.contended_ns).saturating_sub(ran.cpu_ns));
+        asked_ns.max(slept_ns)
+    }
+
+    /// For how long it ran, as far as it has told.
+    pub(super) fn cpu_ns(&self) -> Option<u64> {
+        self.ran.map(|ran| ran.cpu_ns)
+    }
+
     /// A thread that ends has waited for it.
     pub(super) fn lost_waiter(&mut self, wait: Wait, at_ns: u64) {
         self.gone.add(wait, at_ns, self.since_ns, self.asked_ns);
@@ -107,7 +126,19 @@ impl Hold {
     pub(super) fn past(&self, end_ns: u64) -> Past {
         let end_ns = end_ns.max(self.since_ns);
         let contended_ns = self.waited_since_ns.map_or(end_ns, |ns| ns.min(end_ns));
-        Past { start_ns: self.since_ns, end_ns, contended_ns, seat: self.seat }
+        Past { start_ns: self.since_ns, end_ns, contended_ns, own_ns: 0, seat: self.seat }
+    }
+
+    /// How much of it from `from_ns` to `end_ns` was the holder's own, at least: it ran, or slept.
+    /// `before` is what the kernel had counted before the hold.
+    pub(super) fn own_ns(&self, before: &KernelCounts, from_ns: u64, end_ns: u64) -> u64 {
+        let rest_ns = end_ns.saturating_sub(from_ns);
+        if self.ran.is_none() && self.counts.is_empty() {
+            let is_short = end_ns.saturating_sub(self.began_ns) < TOLD_FROM_NS;
+            return if is_short { rest_ns } else { 0 };
+        }
+        let times = [self.began_ns, from_ns, end_ns];
+        rest_ns - not_run_most(times, self.ran, before, &self.counts)
     }
 
     /// What is known of how the kernel ran the holder until `end_ns`. `before` is what it had

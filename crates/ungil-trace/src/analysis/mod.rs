@@ -33,6 +33,7 @@ mod history;
 mod seat;
 mod hold;
 mod charges;
+mod judged;
 mod gil;
 mod process;
 mod tally;
@@ -47,10 +48,11 @@ mod part;
 #[cfg(test)]
 mod tests;
 
+pub use judged::Least;
 pub use part::{Part, Span};
 
 use crate::record::{Record, ThreadId};
-use crate::report::Report;
+use crate::report::{JudgedReport, Report};
 use crate::wall_clock::WallClock;
 use tally::Tally;
 use verdict::verdict;
@@ -76,6 +78,19 @@ impl Analysis {
     pub fn with_wall_clock(mut self, wall_clock: Option<WallClock>) -> Self {
         self.tally.wall_clock = wall_clock;
         self
+    }
+
+    /// Tells holds and waits of at least this length one by one, by what was the holders' own
+    /// doing; see [`Self::take_judged`].
+    #[must_use]
+    pub fn judging(mut self, least: Option<Least>) -> Self {
+        self.tally.judged = least;
+        self
+    }
+
+    /// The holds and waits that have ended since the last call.
+    pub fn take_judged(&mut self) -> JudgedReport {
+        self.tally.take_judged()
     }
 
     /// Takes in one record. For an acquire that ended a wait: the thread that held longest

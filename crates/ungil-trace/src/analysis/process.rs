@@ -1,6 +1,7 @@
 //! A process and a thread, as far as they have been told of.
 
 use super::gil::Gil;
+use super::judged::{Judged, Least};
 use super::kernel_counts::KernelCounts;
 use super::seat::Detail;
 use crate::record::{self, ProcessTotals, ThreadId, ThreadTotals};
@@ -23,6 +24,8 @@ pub(super) struct Process {
     /// Its threads that have not ended.
     pub(super) live: BTreeSet<ThreadId>,
     pub(super) startup: Startup,
+    /// From where on holds and waits are judged one by one, if they are.
+    pub(super) judged: Option<Least>,
 }
 
 /// What a process does before it has a second thread: mostly imports. Nobody can wait then.
@@ -106,6 +109,7 @@ impl Process {
             throttled_before: (0, 0),
             live: BTreeSet::new(),
             startup: Startup::Alone { threads: 0 },
+            judged: None,
         }
     }
 
@@ -142,13 +146,16 @@ impl Process {
                 alone @ Startup::Alone { .. } => alone,
                 Startup::Until { .. } | Startup::Before => Startup::Before,
             },
+            judged: None,
         })
     }
 
     /// Seats `thread` at a GIL that it has not touched before.
     pub(super) fn seat(&mut self, id: ThreadId, thread: &mut Thread, number: u8) -> Chair {
         let place = self.gils.iter().position(|gil| gil.number == number).unwrap_or_else(|| {
-            self.gils.push(Gil::new(number));
+            let mut gil = Gil::new(number);
+            gil.judged = self.judged.map(Judged::new);
+            self.gils.push(gil);
             self.gils.len() - 1
         });
         let chair = Chair { number, place, seat: self.gils[place].sit_down(id) };

@@ -29,6 +29,8 @@ struct Around {
     before: Option<KernelCount>,
     /// The first and the last one in it.
     inside: Option<[KernelCount; 2]>,
+    /// The last one in it from before the time that is asked about.
+    earlier: Option<KernelCount>,
     /// The last one in it that found the thread asleep.
     asleep: Option<KernelCount>,
     /// One of after its end.
@@ -81,7 +83,7 @@ pub(super) fn run_time(
             not_run_most_ns: off_ns,
         };
     }
-    let around = Around::new(before, since, end_ns);
+    let around = Around::new(before, since, [start_ns, end_ns]);
     if ran.is_none() && around.inside.is_none() && around.after.is_none() {
         return RunTime::default();
     }
@@ -102,18 +104,35 @@ pub(super) fn run_time(
     }
 }
 
+/// For how long, at most, the kernel did not run the thread from `from_ns` on, in the hold from
+/// `start_ns` to `end_ns`: all of it, if nothing is known.
+pub(super) fn not_run_most(
+    [start_ns, from_ns, end_ns]: [u64; 3],
+    ran: Option<Ran>,
+    before: &KernelCounts,
+    since: &KernelCounts,
+) -> u64 {
+    let rest_ns = end_ns.saturating_sub(from_ns);
+    // Some of what it did not run may have been before, which only counts tell.
+    let counted_ns = Around::new(before, since, [from_ns, end_ns]).most(from_ns, end_ns);
+    let length_ns = end_ns.saturating_sub(start_ns);
+    let off_ns = ran.map_or(rest_ns, |ran| length_ns.saturating_sub(ran.cpu_ns));
+    counted_ns.min(off_ns).min(rest_ns)
+}
+
 /// For how long the kernel did not run the thread between two moments.
 const fn delayed_between(earlier: &KernelCount, later: &KernelCount) -> u64 {
     later.delayed_ns.saturating_sub(earlier.delayed_ns)
 }
 
 impl Around {
-    /// Those before a hold and those since its beginning, seen from its end.
-    fn new(before: &KernelCounts, since: &KernelCounts, end_ns: u64) -> Self {
+    /// Those before a hold and those since its beginning, around some of it up to its end.
+    fn new(before: &KernelCounts, since: &KernelCounts, [from_ns, end_ns]: [u64; 2]) -> Self {
         let inside = || since.iter().filter(|counted| counted.at_ns <= end_ns).copied();
         Self {
             before: before.iter().next_back().copied(),
             inside: inside().next().zip(inside().next_back()).map(<[KernelCount; 2]>::from),
+            earlier: inside().rfind(|counted| counted.at_ns <= from_ns),
             asleep: inside().rfind(|counted| !counted.runnable),
             after: since.iter().find(|counted| counted.at_ns > end_ns).copied(),
         }
@@ -129,12 +148,12 @@ impl Around {
         delayed_between(&first, &last).max(until_after)
     }
 
-    /// And at most: all delays between two counts, and all time of the hold that is not between
-    /// them. A thread that sleeps or has just let go is in no delay that would not be counted yet.
+    /// And at most from `start_ns` on: all delays between two counts, and all time that is not
+    /// between them. A thread that sleeps or has just let go is in no delay that would not be counted yet.
     fn most(&self, start_ns: u64, end_ns: u64) -> u64 {
         let first = self.inside.map(|[first, _]| first);
         let never = KernelCount { at_ns: start_ns, ran_ns: 0, delayed_ns: 0, runnable: true };
-        let openings = [Some(self.before.unwrap_or(never)), first];
+        let openings = [Some(self.before.unwrap_or(never)), first, self.earlier];
         // The last one of all may have seen it on its way to its death, which is a delay, too.
         let closings = [self.after, self.asleep];
         let pairs = openings.iter().flatten().flat_map(|opening| {
@@ -213,7 +232,8 @@ mod tests {
             }
         }
 
-        fn run_time(&self, moments: &[(usize, u64)], ran: Option<Ran>, end: usize) -> RunTime {
+        /// What was counted before the hold, and since.
+        fn counts(&self, moments: &[(usize, u64)]) -> [KernelCounts; 2] {
             let (mut before, mut since) = (KernelCounts::default(), KernelCounts::default());
             let mut moments = moments.to_vec();
             moments.sort_by_key(|moment| moment.0);
@@ -221,7 +241,24 @@ mod tests {
                 let to = if at <= self.start { &mut before } else { &mut since };
                 to.add(self.counted(at, lag));
             }
+            [before, since]
+        }
+
+        fn run_time(&self, moments: &[(usize, u64)], ran: Option<Ran>, end: usize) -> RunTime {
+            let [before, since] = self.counts(moments);
             run_time([self.start, end].map(|at| at as u64 * UNIT), ran, &before, &since)
+        }
+
+        fn not_run_most(
+            &self,
+            moments: &[(usize, u64)],
+            ran: Option<Ran>,
+            from: usize,
+            end: usize,
+        ) -> u64 {
+            let [before, since] = self.counts(moments);
+            let times = [self.start, from, end].map(|at| at as u64 * UNIT);
+            not_run_most(times, ran, &before, &since)
         }
     }
 
@@ -259,6 +296,35 @@ mod tests {
             }
             if !blocked && tells {
                 prop_assert_eq!(said.not_run_ns, Some(not_run));
+            }
+        }
+
+        #[test]
+        fn what_is_said_of_the_end_of_a_hold_accuses_nobody_wrongly(
+            life in life(),
+            choices in prop::collection::vec((any::<prop::sample::Index>(), 0..=UNIT), 0..7),
+            from in any::<prop::sample::Index>(),
+            tells in any::<bool>(),
+            blocked_before in any::<bool>(),
+        ) {
+            let mut moments: Vec<_> =
+                choices.iter().map(|(index, lag)| (index.index(life.doing.len()), *lag)).collect();
+            let after = moments.iter().map(|it| it.0).filter(|&at| at > life.end).min();
+            moments.retain(|it| it.0 <= life.end || Some(it.0) == after);
+            moments.dedup_by_key(|it| it.0);
+            let (start, end) = (life.start, life.end);
+            let from = start + from.index(end - start);
+            let [cpu, _] = [Running, Delayed].map(|doing| life.time(start, end, doing));
+            let blocked = blocked_before || life.time(start, end, Sleeping) > 0;
+            let ran = tells.then_some(Ran { cpu_ns: cpu, blocked });
+            let said = life.not_run_most(&moments, ran, from, end);
+            let not_run = life.time(from, end, Delayed);
+            let rest = (end - from) as u64 * UNIT;
+            prop_assert!(said >= not_run && said <= rest, "{}, not {}", said, not_run);
+            if tells {
+                // What it ran is its own, whatever the kernel did otherwise.
+                let ran_at_least = cpu.saturating_sub((from - start) as u64 * UNIT);
+                prop_assert!(rest - said >= ran_at_least);
             }
         }
 
@@ -309,6 +375,18 @@ mod tests {
         let since = counts(AGES.map(|age| counted(1_000 + age, age, 7, true)));
         let said = run_time([1_000, 1_000 + 85 * MS], None, &KernelCounts::default(), &since);
         assert_eq!((said.cpu_ns, said.not_run_ns), (Some(65 * MS), Some(0)));
+    }
+
+    #[test]
+    fn a_sleep_is_the_holders_own_from_the_first_count_on() {
+        let since = counts(AGES.map(|age| counted(1_000 + age, 40, 7, false)));
+        let ran = Some(Ran { cpu_ns: 0, blocked: true });
+        let times = [1_000, 1_000 + 10 * MS, 1_000 + 90 * MS];
+        // The thread may have woken up right after the last count, and may not have been run then.
+        assert_eq!(not_run_most(times, ran, &KernelCounts::default(), &since), 10 * MS);
+        let since =
+            counts([5 * MS, 80 * MS, 91 * MS].map(|age| counted(1_000 + age, 40, 7, false)));
+        assert_eq!(not_run_most(times, ran, &KernelCounts::default(), &since), 0);
     }
 
     #[test]

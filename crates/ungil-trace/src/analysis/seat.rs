@@ -60,6 +60,8 @@ pub(super) struct Wait {
     pub(super) charged_ns: u64,
     /// Who held longest in the part that has been charged already.
     pub(super) worst: Option<(ThreadId, u64)>,
+    /// How much of what was held in that part was the holders' own.
+    pub(super) own_ns: u64,
 }
 
 /// A release.
@@ -186,6 +188,7 @@ impl Seat {
                 since_ns: later(wait.since_ns),
                 charged_ns: later(wait.since_ns),
                 worst: None,
+                own_ns: 0,
             }),
             released: self
                 .released

@@ -1,11 +1,12 @@
 //! What is counted of a trace, record by record: its processes, threads and GILs.
 
+use super::judged::Least;
 use super::process::{Process, Startup, Thread};
 use super::samples::Samples;
 use super::seat::Detail;
 use crate::dense::Dense;
 use crate::record::{KernelCount, ProcessId, Record, ThreadId, ThreadTotals};
-use crate::report::OtherProcesses;
+use crate::report::{JudgedReport, OtherProcesses};
 use crate::wall_clock::WallClock;
 use ungil_core::Event;
 
@@ -33,6 +34,10 @@ pub(super) struct Tally {
     pub(super) waiting: usize,
     /// What day it is.
     pub(super) wall_clock: Option<WallClock>,
+    /// From where on holds and waits are judged one by one, if they are.
+    pub(super) judged: Option<Least>,
+    /// What was judged of processes that are forgotten.
+    pub(super) judged_before: JudgedReport,
 }
 
 impl Tally {
@@ -52,6 +57,8 @@ impl Tally {
             floor_ns: None,
             waiting: 0,
             wall_clock: None,
+            judged: None,
+            judged_before: JudgedReport::default(),
         }
     }
 
@@ -102,7 +109,8 @@ impl Tally {
                 }
             }
             Record::ProcessStarted(process) => {
-                if self.processes.insert(process.process.0, Process::new(process.clone())) {
+                let started = Process { judged: self.judged, ..Process::new(process.clone()) };
+                if self.processes.insert(process.process.0, started) {
                     self.saw(process.at_ns);
                     let started_ns = self.started_ns.unwrap_or(u64::MAX);
                     self.started_ns = Some(started_ns.min(process.at_ns));
@@ -154,9 +162,7 @@ impl Tally {
         let Some(thread) = self.threads.get(id.0) else { return };
         let Some(process) = self.processes.get_mut(thread.process.0) else { return };
         for chair in &thread.chairs {
-            if let Some(samples) = process.gils[chair.place].samples_at(chair.seat, at_ns) {
-                change(samples);
-            }
+            process.gils[chair.place].sampled(chair.seat, at_ns, &change);
         }
     }
 

@@ -27,6 +27,7 @@ mod watch;
 #[cfg(not(feature = "stacks"))]
 #[path = "no_watch.rs"]
 mod watch;
+mod questions;
 mod recording;
 
 pub use flight::{FlightOptions, MOST_BYTES};
@@ -36,8 +37,10 @@ pub use sink::Outcome;
 pub use snapshots::{Ask, Exchange, Written};
 pub use socket::{AskError, ask_for_snapshot};
 
+use crate::analysis::Least;
 use crate::clock::{self, Reading};
 use crate::perfetto::{Overwrite, Writer};
+use crate::report::JudgedReport;
 use flight::Flight;
 use recording::{Recording, Shared};
 use session::Session;
@@ -70,6 +73,8 @@ pub struct RecorderOptions {
     /// Whether times may be taken from the counter of the processor, where that is what the kernel
     /// makes `CLOCK_MONOTONIC` from. Reading it costs the program less.
     pub counter: bool,
+    /// From where on holds and waits are judged one by one, if they are.
+    pub judged: Option<Least>,
     /// Keep the last seconds only, and write snapshots of them: `path` is what these are called
     /// after.
     pub flight: Option<FlightOptions>,
@@ -192,6 +197,15 @@ impl Recorder {
         }
     }
 
+    /// What was judged since the last call: all holds and waits that had ended when it was made.
+    /// `None` if the recorder is not running.
+    pub fn judged(&self) -> Option<JudgedReport> {
+        let State::Running(worker) = &self.state else { return None };
+        let answer = self.shared.questions.ask();
+        worker.thread().unpark();
+        answer.recv().ok()
+    }
+
     /// Reads what is left, finishes the file and sums up. `None` if it was not running.
     pub fn stop(&mut self) -> Option<Outcome> {
         let state = std::mem::replace(&mut self.state, State::Over);
@@ -216,7 +230,7 @@ impl RecorderOptions {
         Ok(match &self.flight {
             None => {
                 let writer = Writer::create(&self.path, self.overwrite)?;
-                Sink::Whole(Box::new(Whole::new(writer, blame_after_ns)))
+                Sink::Whole(Box::new(Whole::new(writer, blame_after_ns, self.judged)))
             }
             Some(options) => {
                 let exchange = shared.exchange();

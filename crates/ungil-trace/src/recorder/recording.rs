@@ -1,5 +1,6 @@
 //! The thread that records: what it does in one round, and how long it pauses then.
 
+use super::questions::{Question, Questions};
 use super::session::Session;
 use super::sink::{Outcome, Sink};
 use super::snapshots::Exchange;
@@ -8,6 +9,7 @@ use super::traced::Traced;
 use super::watch::Watch;
 use crate::child::block_all;
 use crate::clock::now_ns;
+use crate::prompt::be_prompt;
 use crate::record::{NOTHING_RECORDED, ProcessId, Record, ThreadId};
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -38,6 +40,11 @@ const LEAVE: Duration = Duration::from_millis(100);
 /// How long the names of their threads are waited for: to look into a process the first time takes
 /// some tenths of a second.
 const NAMES: Duration = Duration::from_secs(2);
+/// An event that was seen in one round is given out in the next one at the latest, what a sample or
+/// the kernel told of it in the one after that.
+const ROUNDS: u32 = 3;
+/// Threads of a process of which the kernel is asked in every round, at most.
+const COUNTED_THREADS: usize = 8;
 /// Kernel counters are read with every flush, of this many threads a process at most.
 const OUTSIDE_THREADS: usize = 64;
 
@@ -52,6 +59,8 @@ pub struct Shared {
     pub processes: AtomicU64,
     /// Threads seen.
     pub threads: AtomicU64,
+    /// Who wants to know what was judged.
+    pub questions: Questions,
     /// Asks for snapshots.
     exchange: Arc<Exchange>,
 }
@@ -71,6 +80,11 @@ pub struct Recording {
     /// Whether the processes joined while they ran, and are to leave at the end.
     is_joined: bool,
     sink: Sink,
+    /// Whether the kernel is asked in every round what it did with threads, so that little is
+    /// unknown of how it ran them in a hold.
+    counts_often: bool,
+    /// Questions for what was judged, each with the rounds after which it can be answered.
+    questions: Vec<(Question, u32)>,
     watch: Watch,
     /// Holds longer than this are followed.
     follow_after_ns: u64,
@@ -101,7 +115,9 @@ impl Recording {
             shared,
             executable,
             is_joined,
+            counts_often: sink.judges(),
             sink,
+            questions: Vec::new(),
             watch,
             // Early enough that little of a hold that gets a row of its own is missed.
             follow_after_ns: blame_after_ns / 4,
@@ -118,6 +134,9 @@ impl Recording {
     /// Until it is told to stop, and a little longer if processes are about to end.
     pub fn run(mut self) -> Outcome {
         block_all();
+        if self.counts_often {
+            be_prompt();
+        }
         while !self.shared.stop.load(Relaxed) {
             let pause = self.work();
             thread::park_timeout(pause);
@@ -167,6 +186,8 @@ impl Recording {
     /// Does all that is to be done at this moment and says how long to pause after it.
     fn work(&mut self) -> Duration {
         let now = now_ns();
+        let questions = self.shared.questions.take();
+        self.questions.extend(questions.into_iter().map(|question| (question, ROUNDS)));
         if now.saturating_sub(self.discovered_ns) >= DISCOVER_NS {
             self.discovered_ns = now;
             self.discover();
@@ -196,10 +217,30 @@ impl Recording {
                 }
             }
         }
+        if self.counts_often {
+            for traced in &mut self.processes {
+                traced.count_active(COUNTED_THREADS);
+            }
+        }
+        if !self.questions.is_empty() {
+            self.answer();
+            return BUSY_PERIOD;
+        }
         match fullest {
             fullest if fullest > 0.125 => BUSY_PERIOD,
             _ if soon => WATCH_PERIOD,
             _ => PERIOD,
+        }
+    }
+
+    /// Answers the questions of which all holds and waits are known.
+    fn answer(&mut self) {
+        for (_, rounds) in &mut self.questions {
+            *rounds = rounds.saturating_sub(1);
+        }
+        let sink = &mut self.sink;
+        for (question, _) in self.questions.extract_if(.., |(_, rounds)| *rounds == 0) {
+            let _ = question.send(sink.take_judged());
         }
     }
 

@@ -4,13 +4,15 @@ use super::flight::Flight;
 use super::whole::Whole;
 use crate::perfetto::Incomplete;
 use crate::record::Record;
-use crate::report::Report;
+use crate::report::{JudgedReport, Report};
 
 /// What a recording came to.
 #[derive(Debug)]
 pub struct Outcome {
     /// The report; `None` of a flight recorder, which keeps the last seconds only.
     pub report: Option<Report>,
+    /// What was judged and nobody had asked for.
+    pub judged: JudgedReport,
     /// Why the trace file is not whole, or not under its name, if so.
     pub file_error: Option<Incomplete>,
     /// Processes that joined while they ran, were asked to leave, and have had no occasion yet.
@@ -35,6 +37,19 @@ impl Sink {
         }
     }
 
+    /// What was judged since the last call.
+    pub fn take_judged(&mut self) -> JudgedReport {
+        match self {
+            Self::Whole(whole) => whole.take_judged(),
+            Self::Flight(_) => JudgedReport::default(),
+        }
+    }
+
+    /// Whether anything is judged.
+    pub const fn judges(&self) -> bool {
+        matches!(self, Self::Whole(whole) if whole.judges())
+    }
+
     /// Hands on to the file what was written so far.
     pub fn flush(&mut self) {
         if let Self::Whole(whole) = self {
@@ -50,15 +65,16 @@ impl Sink {
     }
 
     /// Ends the file and sums up.
-    pub fn finish(self) -> Outcome {
+    pub fn finish(mut self) -> Outcome {
+        let judged = self.take_judged();
         match self {
             Self::Whole(whole) => {
                 let (report, file_error) = whole.finish();
-                Outcome { report: Some(report), file_error, staying: Vec::new() }
+                Outcome { report: Some(report), judged, file_error, staying: Vec::new() }
             }
             Self::Flight(flight) => {
                 flight.finish();
-                Outcome { report: None, file_error: None, staying: Vec::new() }
+                Outcome { report: None, judged, file_error: None, staying: Vec::new() }
             }
         }
     }

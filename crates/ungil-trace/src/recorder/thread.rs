@@ -28,6 +28,8 @@ pub struct Thread {
     pub generation: u32,
     /// CPU time and context switches as the kernel told from outside.
     outside: [u64; 3],
+    /// Whether it had told of anything in the last round.
+    pub was_active: bool,
     /// What the kernel does with it while it holds.
     pub follower: Follower,
 }
@@ -57,6 +59,7 @@ impl Thread {
             hold: (0, 0),
             generation: slot.generation.load(Relaxed),
             outside: [0; 3],
+            was_active: true,
             follower: Follower::default(),
         }
     }
@@ -82,6 +85,13 @@ impl Thread {
         let now = [count.map_or(0, |count| count.ran_ns), voluntary, involuntary];
         for (known, now) in self.outside.iter_mut().zip(now) {
             *known = now.max(*known);
+        }
+    }
+
+    /// Keeps what the kernel counts for it, which may be the last count before a long hold.
+    pub fn keep_count(&mut self, pid: u32) {
+        if let Some(count) = kernel_count(pid, self.tid) {
+            self.follower.keep(count);
         }
     }
 

@@ -113,6 +113,7 @@ impl Traced {
                 *gil = entry.gil;
                 order.add(id, entry);
             });
+            thread.was_active = count > 0;
             round.events += count;
             round.fullest = round.fullest.max(count as f64 / RING_EVENTS as f64);
             if state == Some(SlotState::Ended) {
@@ -228,6 +229,14 @@ impl Traced {
                 thread.sample_outside(self.pid);
             }
         }
+    }
+
+    /// Asks the kernel for the counters of at most `count` threads that have used a GIL since the
+    /// last round and hold none for long.
+    pub fn count_active(&mut self, count: usize) {
+        let pid = self.pid;
+        let active = self.threads.iter_mut().flatten().filter(|thread| thread.was_active);
+        active.take(count).for_each(|thread| thread.keep_count(pid));
     }
 
     /// Asks the kernel what it does with the threads that have held a GIL for `after_ns` or longer.

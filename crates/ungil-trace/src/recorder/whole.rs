@@ -1,23 +1,27 @@
 //! Records that all become one trace: into the analysis, and from there into the file.
 
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Least};
 use crate::perfetto::{Incomplete, Writer};
 use crate::record::Record;
-use crate::report::Report;
+use crate::report::{JudgedReport, Report};
 use std::io;
 
 /// A trace that is being recorded.
 pub struct Whole {
     analysis: Analysis,
+    judges: bool,
     writer: Option<Writer>,
     file_error: Option<Incomplete>,
 }
 
 impl Whole {
-    /// Holds of at least `blame_after_ns` nanoseconds are listed one by one.
-    pub fn new(writer: Writer, blame_after_ns: u64) -> Self {
+    /// Holds of at least `blame_after_ns` nanoseconds are listed one by one; see
+    /// [`Analysis::judging`].
+    pub fn new(writer: Writer, blame_after_ns: u64, judged: Option<Least>) -> Self {
+        let analysis = Analysis::new(blame_after_ns).with_wall_clock(Some(writer.wall_clock()));
         Self {
-            analysis: Analysis::new(blame_after_ns).with_wall_clock(Some(writer.wall_clock())),
+            analysis: analysis.judging(judged),
+            judges: judged.is_some(),
             writer: Some(writer),
             file_error: None,
         }
@@ -27,6 +31,16 @@ impl Whole {
     pub fn put(&mut self, record: &Record) {
         let culprit = self.analysis.push(record);
         self.try_file(|writer| writer.write(record, culprit));
+    }
+
+    /// Whether anything is judged.
+    pub const fn judges(&self) -> bool {
+        self.judges
+    }
+
+    /// What was judged since the last call.
+    pub fn take_judged(&mut self) -> JudgedReport {
+        self.analysis.take_judged()
     }
 
     /// Hands on to the file what was written so far.

@@ -8,11 +8,13 @@
 mod window;
 mod thread;
 mod gil;
+mod judged;
 mod process;
 mod finding;
 
 pub use finding::{Evidence, Finding, Scope};
 pub use gil::{BlameReport, GilReport, LongHoldReport, Who};
+pub use judged::{JudgedHoldReport, JudgedReport, JudgedThreadReport, JudgedWaitReport};
 pub use process::{FreeThreaded, OtherProcesses, ProcessReport, Throttled};
 pub use thread::{
     Blocking, ContextSwitches, Descheduled, Gaps, Lengths, OtherThreads, ThreadReport, Unanswered,

@@ -4,6 +4,7 @@ mod counting;
 mod finding;
 mod folding;
 mod illegal;
+mod judged;
 mod naive;
 mod part;
 mod scenario;
