@@ -8,6 +8,7 @@ mod clock;
 mod fanout;
 mod hook;
 mod in_process;
+mod live;
 mod loader;
 mod process_policy;
 mod recording;
@@ -62,6 +63,8 @@ mod _native {
         gil_install, gil_installed, gil_level, gil_policy, gil_set_level, gil_set_policy,
         gil_stats, gil_thread_stats,
     };
+    #[pymodule_export]
+    use super::live::{Live, Stacks, look_at_recorded};
     #[pymodule_export]
     use super::process_policy::{
         StillStarting, mark_path, process_policy, remove_stale_pages, set_process_policy,

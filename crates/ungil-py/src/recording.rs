@@ -40,10 +40,7 @@ impl Recorder {
             hook: hook::path()?,
             counter,
         };
-        let recorder = recorder::Recorder::create(options).map_err(|error| match error {
-            CreateError::File(error) => error.into(),
-            CreateError::Session(error) => PyRuntimeError::new_err(error.to_string()),
-        })?;
+        let recorder = recorder::Recorder::create(options).map_err(unprepared)?;
         Ok(Self { recorder, incomplete: None })
     }
 
@@ -192,6 +189,14 @@ pub fn trace_stretches(
     Ok(stretches.map(|it| (it.pid, it.gil, it.tid, it.held, it.begin_ns, it.end_ns)).collect())
 }
 
+/// Why there can be no recording.
+pub fn unprepared(error: CreateError) -> PyErr {
+    match error {
+        CreateError::File(error) => error.into(),
+        CreateError::Session(error) => PyRuntimeError::new_err(error.to_string()),
+    }
+}
+
 fn unreadable(error: ReadError) -> PyErr {
     match error {
         ReadError::Io(error) => error.into(),
@@ -208,7 +213,7 @@ fn to_json(report: &Report) -> PyResult<String> {
     clippy::cast_sign_loss,
     reason = "checked to be positive; a cast from float saturates"
 )]
-fn nanoseconds(milliseconds: f64) -> PyResult<u64> {
+pub fn nanoseconds(milliseconds: f64) -> PyResult<u64> {
     if milliseconds.is_finite() && milliseconds >= 0.0 {
         return Ok((milliseconds * 1e6) as u64);
     }

@@ -43,11 +43,13 @@ mod incidents;
 mod windows;
 mod verdict;
 mod part;
+mod rolling;
 
 #[cfg(test)]
 mod tests;
 
 pub use part::{Part, Span};
+pub use rolling::{Rolling, WorstWait};
 
 use crate::record::{Record, ThreadId};
 use crate::report::Report;

@@ -3,6 +3,10 @@
 
 mod session;
 mod leftover;
+mod whole;
+mod table_file;
+mod now;
+mod live;
 mod sink;
 mod order;
 mod calibration;
@@ -10,7 +14,6 @@ mod times;
 mod kernel_counts;
 mod follower;
 mod throttling;
-mod table_file;
 #[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]
 mod thread;
 #[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]
@@ -25,21 +28,30 @@ mod watch;
 mod recording;
 
 pub use leftover::{Removed, remove_dead_sessions};
+pub use live::Look;
+pub use now::{ProcessNow, ThreadNow, now_as_others_record_it};
 pub use session::NoPlace;
 pub use sink::Outcome;
 
 use crate::clock::{self, Reading};
 use crate::perfetto::{Overwrite, Writer};
+use live::{Asked, Live};
 use recording::{Recording, Shared};
 use session::Session;
+use sink::Sink;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 use times::Times;
 use ungil_core::request::Request;
+use whole::Whole;
+
+/// A look comes with the next round, which is a matter of milliseconds.
+const LOOK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What to record, and where to.
 #[derive(Clone, Debug)]
@@ -56,6 +68,19 @@ pub struct RecorderOptions {
     pub hook: PathBuf,
     /// Whether times may be taken from the counter of the processor, where that is what the kernel
     /// makes `CLOCK_MONOTONIC` from. Reading it costs the program less.
+    pub counter: bool,
+}
+
+/// What to look at.
+#[derive(Clone, Debug)]
+pub struct LiveOptions {
+    /// Holds longer than this get a stack, in ns.
+    pub blame_after_ns: u64,
+    /// Whether children that a process forks join too.
+    pub follow_children: bool,
+    /// The hook library.
+    pub hook: PathBuf,
+    /// As in [`RecorderOptions`].
     pub counter: bool,
 }
 
@@ -90,11 +115,13 @@ pub struct Recorder {
     beginning: Option<Reading>,
     /// Whether processes join while they run.
     is_joined: bool,
+    /// Where to ask for a look, if there is no file.
+    asked: Option<Asked>,
     state: State,
 }
 
 enum State {
-    Prepared(Box<Writer>),
+    Prepared(Box<Sink>),
     Running(JoinHandle<Outcome>),
     Over,
 }
@@ -103,6 +130,26 @@ impl Recorder {
     /// Opens the trace file and the session. Sessions of recorders that were killed are removed.
     pub fn create(options: RecorderOptions) -> Result<Self, CreateError> {
         let writer = Writer::create(&options.path, options.overwrite)?;
+        let whole = Whole::new(writer, options.blame_after_ns);
+        Self::with(options, Sink::Whole(Box::new(whole)), None)
+    }
+
+    /// Opens a session for somebody who looks now and then: there is no file.
+    pub fn live(options: LiveOptions) -> Result<Self, CreateError> {
+        let LiveOptions { blame_after_ns, follow_children, hook, counter } = options;
+        let asked = Asked::default();
+        let live = Live::new(blame_after_ns, asked.clone());
+        let (path, overwrite) = (PathBuf::new(), Overwrite::Refuse);
+        let options =
+            RecorderOptions { path, overwrite, blame_after_ns, follow_children, hook, counter };
+        Self::with(options, Sink::Live(Box::new(live)), Some(asked))
+    }
+
+    fn with(
+        options: RecorderOptions,
+        sink: Sink,
+        asked: Option<Asked>,
+    ) -> Result<Self, CreateError> {
         remove_dead_sessions();
         Ok(Self {
             session: Arc::new(Session::create()?),
@@ -110,8 +157,18 @@ impl Recorder {
             is_joined: false,
             options,
             shared: Arc::default(),
-            state: State::Prepared(Box::new(writer)),
+            asked,
+            state: State::Prepared(Box::new(sink)),
         })
+    }
+
+    /// Who holds and who waits now, and what was counted since the last call; `None` if nothing is
+    /// recorded, or into a file.
+    pub fn look(&self) -> Option<Look> {
+        let (State::Running(worker), Some(asked)) = (&self.state, &self.asked) else { return None };
+        let look = asked.ask();
+        worker.thread().unpark();
+        look.recv_timeout(LOOK_PATIENCE).ok()
     }
 
     /// The environment variables that make a program join; `preload` is the `LD_PRELOAD` in
@@ -135,9 +192,9 @@ impl Recorder {
     /// does nothing. Fails if the system refuses a thread; then there is no recording.
     pub fn start(&mut self, executable: PathBuf) -> io::Result<()> {
         match std::mem::replace(&mut self.state, State::Over) {
-            State::Prepared(writer) => {
+            State::Prepared(sink) => {
                 let work = Recording::new(
-                    *writer,
+                    *sink,
                     executable,
                     self.is_joined,
                     self.options.blame_after_ns,

@@ -7,7 +7,6 @@ use super::traced::Traced;
 use super::watch::Watch;
 use crate::child::block_all;
 use crate::clock::now_ns;
-use crate::perfetto::Writer;
 use crate::record::{NOTHING_RECORDED, ProcessId, Record, ThreadId};
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -73,9 +72,9 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Records into `writer` what the programs of `session` do, of which `executable` is the first.
+    /// Records into `sink` what the programs of `session` do, of which `executable` is the first.
     pub fn new(
-        writer: Writer,
+        sink: Sink,
         executable: PathBuf,
         is_joined: bool,
         blame_after_ns: u64,
@@ -88,7 +87,7 @@ impl Recording {
             shared,
             executable,
             is_joined,
-            sink: Sink::new(writer, blame_after_ns),
+            sink,
             watch: Watch::new(blame_after_ns),
             // Early enough that little of a hold that gets a row of its own is missed.
             follow_after_ns: blame_after_ns / 4,
@@ -158,6 +157,10 @@ impl Recording {
         for traced in &mut self.processes {
             let (times, sink) = (&mut self.times, &mut self.sink);
             traced.follow_holders(times, now, self.follow_after_ns, |record| sink.put(&record));
+        }
+        if let Sink::Live(live) = &mut self.sink {
+            let (processes, times) = (&self.processes, &mut self.times);
+            live.answer(|| processes.iter().map(|it| it.process_now(times)).collect());
         }
         if now.saturating_sub(self.flushed_ns) >= FLUSH_NS {
             self.flushed_ns = now;

@@ -1,15 +1,15 @@
-//! What becomes of the records of a recording.
+//! What becomes of the records of a recording: one trace of all, or figures of what happens lately.
 
-use crate::analysis::Analysis;
-use crate::perfetto::{Incomplete, Writer};
+use super::live::Live;
+use super::whole::Whole;
+use crate::perfetto::Incomplete;
 use crate::record::Record;
 use crate::report::Report;
-use std::io;
 
 /// What a recording came to.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The report.
+    /// The report; of live figures what was counted since the last look.
     pub report: Report,
     /// Why the trace file is not whole, or not under its name, if so.
     pub file_error: Option<Incomplete>,
@@ -17,56 +17,37 @@ pub struct Outcome {
     pub staying: Vec<u32>,
 }
 
-/// Where records go: into the analysis, and from there with the culprit into the file.
-pub struct Sink {
-    analysis: Analysis,
-    writer: Option<Writer>,
-    file_error: Option<Incomplete>,
+/// Where records go.
+pub enum Sink {
+    /// Into one trace, and its analysis.
+    Whole(Box<Whole>),
+    /// Into figures that somebody looks at now and then.
+    Live(Box<Live>),
 }
 
 impl Sink {
-    /// Holds of at least `blame_after_ns` nanoseconds are listed one by one.
-    pub fn new(writer: Writer, blame_after_ns: u64) -> Self {
-        Self {
-            analysis: Analysis::new(blame_after_ns).with_wall_clock(Some(writer.wall_clock())),
-            writer: Some(writer),
-            file_error: None,
-        }
-    }
-
     /// Takes in one record.
+    #[inline]
     pub fn put(&mut self, record: &Record) {
-        let culprit = self.analysis.push(record);
-        self.try_file(|writer| writer.write(record, culprit));
+        match self {
+            Self::Whole(whole) => whole.put(record),
+            Self::Live(live) => live.put(record),
+        }
     }
 
     /// Hands on to the file what was written so far.
     pub fn flush(&mut self) {
-        self.try_file(Writer::flush);
-    }
-
-    /// A file that cannot be written any more (a full disk) ends the file, not the recording:
-    /// what was written is kept and can be read.
-    fn try_file(&mut self, work: impl FnOnce(&mut Writer) -> io::Result<()>) {
-        if let Some(mut writer) = self.writer.take() {
-            match work(&mut writer) {
-                Ok(()) => self.writer = Some(writer),
-                Err(error) => {
-                    let path = writer.path().to_owned();
-                    // That it lacks its end is no news; where it is may be.
-                    let place = writer.finish().map_or_else(|lacking| lacking.place, |()| path);
-                    self.file_error = Some(Incomplete { error, place });
-                }
-            }
+        if let Self::Whole(whole) = self {
+            whole.flush();
         }
     }
 
     /// Ends the file and sums up.
-    pub fn finish(mut self) -> Outcome {
-        if let Some(writer) = self.writer.take() {
-            self.file_error = writer.finish().err();
-        }
-        let report = self.analysis.report();
-        Outcome { report, file_error: self.file_error, staying: Vec::new() }
+    pub fn finish(self) -> Outcome {
+        let (report, file_error) = match self {
+            Self::Whole(whole) => whole.finish(),
+            Self::Live(live) => (live.finish(), None),
+        };
+        Outcome { report, file_error, staying: Vec::new() }
     }
 }
