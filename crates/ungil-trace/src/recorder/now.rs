@@ -125,6 +125,7 @@ fn releases(counters: &Counters) -> u64 {
 pub fn now_as_others_record_it(pid: u32) -> Option<ProcessNow> {
     let process = PathBuf::from(format!("/proc/{pid}"));
     let maps = fs::read(process.join("maps")).ok()?;
+    let own_number = number_in_its_own_namespace(&process)?;
     maps.split(|&byte| byte == b'\n').filter_map(path_of_a_table).find_map(|path| {
         let mut outside = process.join("root").into_os_string();
         outside.push(path);
@@ -132,6 +133,8 @@ pub fn now_as_others_record_it(pid: u32) -> Option<ProcessNow> {
         let header = file.table().header();
         let is_recorded = header.magic.load(Acquire) == MAGIC
             && header.abi.load(Relaxed) == ABI
+            // A recorder has the tables of others.
+            && header.pid.load(Relaxed) == own_number
             && header.recording.load(Relaxed) == Recording::Yes as u32;
         if !is_recorded {
             return None;
@@ -148,6 +151,13 @@ pub fn now_as_others_record_it(pid: u32) -> Option<ProcessNow> {
         // Only events tell of which GIL they are, and those belong to that recorder.
         Some(now(file.table(), pid, |_| 0, ns))
     })
+}
+
+/// How a process, maybe of a container, calls itself: the last number of `NSpid`.
+fn number_in_its_own_namespace(process: &Path) -> Option<u32> {
+    let status = fs::read_to_string(process.join("status")).ok()?;
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_ascii_whitespace().last()?.parse().ok()
 }
 
 /// The path in a line of `maps`, if it is that of a table in a session which is still there.

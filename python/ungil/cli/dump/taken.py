@@ -20,7 +20,7 @@ interval, 5 ms by default."""
 TRIES = 30
 """How often stacks are read to get some that are of one moment with the GIL's account."""
 
-Everyone = Callable[[], "dict[str, Any] | None"]
+Look = Callable[[], "dict[str, Any] | None"]
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,15 @@ def _of_recorded(pid: int, first: dict[str, Any]) -> Dump:
 
 
 def _steady(
-    pid: int, account: Callable[[], dict[str, Any] | None], everyone: Everyone, notes: tuple[str, ...]
+    pid: int,
+    account: Callable[[], dict[str, Any] | None],
+    everyone: Look,
+    notes: tuple[str, ...],
 ) -> Dump:
     """Account and stacks of one moment, if the GIL rests for as long as reading stacks takes."""
-    taken = None
-    for _ in range(TRIES):
+    tries = 0
+    while True:
+        tries += 1
         before = account()
         try:
             stacks = everyone()
@@ -111,11 +115,10 @@ def _steady(
         taken = moment(pid, told, stacks)
         if stacks is not None and before is not None and _agree(pid, before, told, stacks, taken):
             return _dump(pid, told, taken, notes)
-    assert taken is not None
-    assert told is not None
-    if stacks is None:
-        notes = (*notes, "its Python stacks cannot be read")
-    return _dump(pid, told, replace(taken, steady=False), notes)
+        if tries == TRIES:
+            if stacks is None:
+                notes = (*notes, "its Python stacks cannot be read")
+            return _dump(pid, told, replace(taken, steady=False), notes)
 
 
 def _agree(

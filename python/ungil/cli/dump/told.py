@@ -82,7 +82,7 @@ def _surroundings(dump: Dump) -> str:
     if dump.policy is not None and dump.policy != "stock":
         parts.append(f"policy {dump.policy}")
     if dump.switch_interval_s is not None:
-        parts.append(f"switch interval {duration(dump.switch_interval_s)}")
+        parts.append(f"switch interval {1e3 * dump.switch_interval_s:.2g} ms")
     parts.append(plural(len(dump.moment.threads), "thread"))
     if dump.moment.seen_s is not None:
         parts.append(f"seen for {duration(dump.moment.seen_s)}")
@@ -101,7 +101,9 @@ def _sentence(dump: Dump, number: int) -> str:
 
 
 def _headline(dump: Dump, thread: Thread) -> str:
-    who = f"[bold]{_name(thread)}[/bold]" + (f" [dim](thread {thread.tid})[/dim]" if thread.tid else "")
+    who = f"[bold]{_name(thread)}[/bold]" + (
+        f" [dim](thread {thread.tid})[/dim]" if thread.tid else ""
+    )
     match thread.state:
         case "holds":
             return f"{who} [red]holds[/red]{_for(thread)}"

@@ -83,9 +83,7 @@ class _Found:
     stack: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-def moment(
-    pid: int, now: Mapping[str, Any] | None, everyone: Mapping[str, Any] | None
-) -> Moment:
+def moment(pid: int, now: Mapping[str, Any] | None, everyone: Mapping[str, Any] | None) -> Moment:
     """Join what `_native` tells of process `pid`: a PROCESS of `Live.look`, and `Stacks.read`."""
     accounts = list(now["threads"]) if now else []
     stacks = list(everyone["threads"]) if everyone else []
@@ -113,7 +111,7 @@ def moment(
 
 
 def _seen_holders(accounts: Iterable[Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:
-    """Who was seen to take each GIL. Of two, the other one has just let go of it, or is about to."""
+    """Who was seen to take each GIL; of two the first, as the slots are read one by one."""
     holders: dict[int, Mapping[str, Any]] = {}
     for account in accounts:
         if account["holding_since_ns"] is not None:

@@ -25,7 +25,7 @@ class Process:
 
 
 def process(pid: int) -> Process | None:
-    """What is known of process `pid`; `None` if it has ended, or is a zombie or none of programs."""
+    """What is known of process `pid`; `None` if it has ended, or runs no program."""
     folder = PROC / str(pid)
     try:
         stat = (folder / "stat").read_bytes()
@@ -75,7 +75,7 @@ def cpu_seconds(pid: int, tid: int) -> float | None:
 
 
 def is_python(pid: int) -> bool:
-    """Whether a CPython is in it: by the name of its program, or of a library that it has loaded."""
+    """Whether a CPython is in it, by the name of its program or of a library that it has loaded."""
     try:
         program = (PROC / str(pid) / "exe").readlink().name
         if program.startswith("python"):

@@ -55,7 +55,7 @@ def _line(row: Row) -> Text:
     if row.line is None:
         return Text("")
     place = row.line.file.rsplit("/", 1)[-1]
-    return Text(printable(f"{row.line.function} {place}:{row.line.line}"), style="dim")
+    return Text(printable(f"{place}:{row.line.line} {row.line.function}"), style="dim")
 
 
 COLUMNS = (
@@ -82,5 +82,9 @@ BY_DEFAULT = COLUMNS[1]
 
 def ordered(rows: tuple[Row, ...], by: Column) -> list[Row]:
     """`rows` in that order; where they are alike, those first that waited or held most."""
-    key = by.key or (lambda _: 0)
-    return sorted(rows, key=lambda it: (key(it), -it.waited, -it.held, not it.main, it.name))
+
+    def place(row: Row) -> tuple[Any, ...]:
+        first = by.key(row) if by.key is not None else 0
+        return first, -row.waited, -row.held, not row.main, row.name
+
+    return sorted(rows, key=place)

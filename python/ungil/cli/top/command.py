@@ -34,8 +34,7 @@ def _interval(_ctx: click.Context, _param: click.Parameter, value: str) -> float
         seconds = math.nan
     if not SHORTEST_S <= seconds <= LONGEST_S:
         raise UsageError(
-            f"--interval: {value!r} is not a number of seconds "
-            f"from {SHORTEST_S:g} to {LONGEST_S:g}"
+            f"--interval: {value!r} is not a number of seconds from {SHORTEST_S:g} to {LONGEST_S:g}"
         )
     return seconds
 
@@ -53,10 +52,8 @@ def _interval(_ctx: click.Context, _param: click.Parameter, value: str) -> float
 )
 @click.option("--once", is_flag=True, help="Look once, print it as JSON, and end. Needs --json.")
 @click.option("--json", "as_json", is_flag=True, help="With --once.")
-def command(
-    pid: int | None, children: bool, interval: float, once: bool, as_json: bool
-) -> None:
-    """Show what each thread of process PID does with the GIL: how much it holds and waits, for whom.
+def command(pid: int | None, children: bool, interval: float, once: bool, as_json: bool) -> None:
+    """Show what the threads of process PID do with the GIL: how much they hold, and wait for whom.
 
     PID is any running CPython; it goes on, and need not have been started by ungil. Keys sort,
     filter, pause, and change the policy to see what that does. At the end everything is taken back:
@@ -84,16 +81,12 @@ def command(
         ) from None
     app = Top(interval_s=interval, children=children)
     if pid is None:
-        _run(app)
-        return
-    # Before the screen, so that a refusal is a sentence below the command.
-    with Watched(pid, children=children) as watched:
-        app.begin_with(watched)
-        _run(app)
-
-
-def _run(app: "Top") -> None:  # noqa: UP037
-    app.run()
+        app.run()
+    else:
+        # Before the screen, so that a refusal is a sentence below the command.
+        with Watched(pid, children=children) as watched:
+            app.begin_with(watched)
+            app.run()
     if app.last_words:
         print(app.last_words)
 

@@ -101,15 +101,14 @@ def figures(
     """Those of process `pid` by a look (`Live.look`), what it does now, and its threads' CPU."""
     process = next((it for it in reversed(look["lately"]["processes"]) if it["pid"] == pid), None)
     account = next((it for it in reversed(look["now"]) if it["pid"] == pid), None)
-    interval_s = process["duration_s"] if process else 0.0
+    interval_s: float = process["duration_s"] if process else 0.0
     span_s = interval_s or 1.0
-    gils = process["gils"] if process else []
+    gils: list[Mapping[str, Any]] = process["gils"] if process else []
+    interval_ns = account["switch_interval_ns"] if account else None
     lines = {it.tid: it.stack[0] for it in moment.threads if it.stack}
     # A thread that has held the GIL since before anybody looked has no account of it yet.
     unseen = next((it for it in moment.threads if it.state == "holds" and it.at_least), None)
-    worst_s = {
-        it["tid"]: it["ms"] / 1e3 for it in look["worst_waits"] if it["pid"] == pid
-    }
+    worst_s = {it["tid"]: it["ms"] / 1e3 for it in look["worst_waits"] if it["pid"] == pid}
     lately: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
     for gil in gils:
         for thread in gil["threads"]:
@@ -130,7 +129,7 @@ def figures(
         python=account["python"] if account else "",
         interval_s=interval_s,
         policy=policy[0],
-        quantum_s=policy[1] or (process["switch_interval_ms"] or 0) / 1e3 if process else None,
+        quantum_s=policy[1] or (interval_ns / 1e9 if interval_ns else None),
         held=min(1.0, held_s / span_s),
         contended=min(1.0, contended_s / span_s),
         waited=sum(it.waited for it in rows),

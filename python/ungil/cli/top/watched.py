@@ -5,7 +5,13 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 
-from ungil._native import attach_policy, detach_policy, process_policy, set_process_policy
+from ungil._native import (
+    attach_policy,
+    detach_policy,
+    look_at_recorded,
+    process_policy,
+    set_process_policy,
+)
 from ungil.cli.live.attached import Attached, refusal
 from ungil.cli.live.processes import cpu_seconds, family, process
 from ungil.cli.top.figures import Figures, figures
@@ -20,6 +26,12 @@ class Watched:
 
     def __init__(self, pid: int, *, children: bool = False) -> None:
         """Attach. UsageError says why that cannot be."""
+        if look_at_recorded(pid) is not None:
+            # A process tells one recorder at a time.
+            raise UsageError(
+                f"another ungil records process {pid}, and ungil top would end that; "
+                f"wait for it, or look at one moment: ungil dump {pid}"
+            )
         self.pid = pid
         self._attached = Attached(follow_children=children)
         self._cpu: dict[tuple[int, int], tuple[float, float]] = {}
@@ -30,7 +42,8 @@ class Watched:
             for child in list(family(pid))[1:] if children else []:
                 # One that is no Python, or has ended, is none to look at.
                 with suppress(UsageError):
-                    self._attached.attach(child)
+                    if look_at_recorded(child) is None:
+                        self._attached.attach(child)
         except BaseException:
             self._attached.leave()
             raise
