@@ -34,6 +34,7 @@ class Watched:
             )
         self.pid = pid
         self._attached = Attached(follow_children=children)
+        self._pids: list[int] = [pid]
         self._cpu: dict[tuple[int, int], tuple[float, float]] = {}
         # What each process obeyed before; None is nothing at all.
         self._before: dict[int, tuple[str, int] | None] = {}
@@ -58,6 +59,7 @@ class Watched:
         """Of each process that is there, since the last call; the first process first."""
         look = self._attached.look()
         pids = sorted({it["pid"] for it in look["now"]}, key=lambda it: (it != self.pid, it))
+        self._pids = pids
         found: list[Figures] = []
         for pid, moment in self._attached.moments(pids).items():
             known = process(pid)
@@ -81,7 +83,7 @@ class Watched:
 
     def obey(self, policy: str) -> None:
         """Have all processes follow a policy. UsageError says why one cannot."""
-        for pid in {it["pid"] for it in self._attached.look()["now"]}:
+        for pid in self._pids:
             before = _obeyed(pid)
             try:
                 if before is None:
@@ -91,11 +93,6 @@ class Watched:
             except (OSError, RuntimeError) as error:
                 raise refusal(pid, error) from error
             self._before.setdefault(pid, before)
-
-    @property
-    def has_changed(self) -> bool:
-        """Whether a process obeys another policy than before."""
-        return bool(self._before)
 
     def leave(self) -> None:
         """Give every process its policy back, and leave it as it was."""
