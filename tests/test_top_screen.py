@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import cast
 
 from looking import Start, is_left, running
 from rich.text import Text
@@ -55,7 +56,7 @@ def lines(pilot: Pilot[None]) -> list[str]:
 
 def names(screen: ThreadsScreen) -> list[str]:
     """The threads in the table, from the top."""
-    table = screen.query_one(DataTable)
+    table = cast("DataTable[Text]", screen.query_one(DataTable))
     return [str(table.get_row_at(index)[0])[2:] for index in range(table.row_count)]
 
 
@@ -176,7 +177,7 @@ def test_from_the_list_of_processes_to_one_and_back(start: Start) -> None:
         app = Top(interval_s=0.1)
         async with app.run_test(size=SIZE) as pilot:
             await until(pilot, lambda: isinstance(app.screen, ProcessesScreen))
-            table = app.screen.query_one(DataTable)
+            table = cast("DataTable[Text]", app.screen.query_one(DataTable))
             await until(pilot, lambda: str(pid) in {it.value for it in table.rows})
             keys = ["⏎", "Look", "at", "it", "q", "Quit"]
             await until(pilot, lambda: lines(pilot)[-1].split() == keys)

@@ -1,4 +1,4 @@
-"""A program to look at while it runs: looked_at.py KIND. Says "ready", then goes on until stdin ends.
+"""To be looked at while it runs: looked_at.py KIND. Says "ready" and goes on until stdin ends.
 
 hog       one thread keeps the GIL in native code for ten minutes, another waits for it, one sleeps
 taking    the same, in holds of 200 ms with a pause of 50 ms after each

@@ -79,11 +79,6 @@ class Figures:
         """Who holds the main GIL, or else any."""
         return next((it for it in self.moment.threads if it.state == "holds"), None)
 
-    @property
-    def forced(self) -> float:
-        """Forced releases, by the second."""
-        return sum(it.forced for it in self.rows)
-
 
 NOBODY = "(on its way)"
 OTHERS = "(others)"
