@@ -29,7 +29,14 @@ CRATES: dict[str, set[str]] = {
     "ungil-heap": set(),
     "ungil-hook": {"ungil-core"},
     "ungil-trace": {"ungil-control", "ungil-core"},
-    "ungil-py": {"ungil-attach", "ungil-control", "ungil-core", "ungil-fanout", "ungil-heap", "ungil-trace"},
+    "ungil-py": {
+        "ungil-attach",
+        "ungil-control",
+        "ungil-core",
+        "ungil-fanout",
+        "ungil-heap",
+        "ungil-trace",
+    },
 }
 # The crates whose `lib.rs` declares modules in the order of their dependencies.
 ORDERED = ["ungil-core", "ungil-heap", "ungil-trace"]

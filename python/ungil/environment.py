@@ -8,6 +8,7 @@
 | `UNGIL_GREEN`    | threads are to be green threads                          | start-up           |
 | `UNGIL_SLICE`    | which slices of the processor threads get                | the hook           |
 | `UNGIL_CHILDREN` | `0`: programs that it starts are left alone              | the hook, start-up |
+| `UNGIL_STANDBY`  | `1`: the hook is loaded, and waits until it is asked for | the hook           |
 | `UNGIL_RUN`      | the file in which it is noted that a GIL is scheduled    | the hook           |
 | `UNGIL_CLOCK`    | the clock that times are taken from                      | `ungil trace`      |
 | `UNGIL_GORNIR`   | the program of gornir that is to be measured             | `ungil lab`        |
@@ -40,6 +41,7 @@ PRIORITY = "UNGIL_PRIORITY"
 GREEN = "UNGIL_GREEN"
 SLICE = "UNGIL_SLICE"
 CHILDREN = "UNGIL_CHILDREN"
+STANDBY = "UNGIL_STANDBY"
 RUN = "UNGIL_RUN"
 CLOCK = "UNGIL_CLOCK"
 GORNIR = "UNGIL_GORNIR"

@@ -4,7 +4,7 @@ use libc::user_regs_struct;
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::frame::Frame;
+use crate::frame::{self, Frame};
 use crate::memory::Memory;
 use crate::place::Places;
 use crate::tracee::{Stop, Tracee};
@@ -26,6 +26,8 @@ pub struct Borrowed<'a> {
     registers: user_regs_struct,
     extended: Vec<u8>,
     blocked_signals: u64,
+    /// Whether it is where it was.
+    is_back: bool,
 }
 
 /// What became of a call.
@@ -58,7 +60,16 @@ impl<'a> Borrowed<'a> {
             return Ok(None);
         }
         let (extended, blocked_signals) = (tracee.extended()?, tracee.blocked_signals()?);
-        Ok(Some(Self { tracee, memory, signal_return, registers, extended, blocked_signals }))
+        let is_back = true;
+        Ok(Some(Self {
+            tracee,
+            memory,
+            signal_return,
+            registers,
+            extended,
+            blocked_signals,
+            is_back,
+        }))
     }
 
     /// Has it call `function`. `arguments` makes the arguments from the address of the thread's own
@@ -87,12 +98,12 @@ impl<'a> Borrowed<'a> {
         })?;
         let called = self.run(&frame)?;
         match called {
-            Call::Returned => {
-                self.memory.read(frame.arguments, bytes)?;
-                self.restore()?;
+            Call::Returned => self.memory.read(frame.arguments, bytes)?,
+            Call::Crashed => {
+                self.tracee.set_registers(&self.registers)?;
+                self.tracee.set_extended(&self.extended)?;
             }
-            Call::Crashed => self.restore()?,
-            Call::Unfinished | Call::Gone => {}
+            Call::Unfinished | Call::Gone => self.is_back = false,
         }
         Ok(called)
     }
@@ -117,17 +128,22 @@ impl<'a> Borrowed<'a> {
                     if at.orig_rax.cast_signed() == libc::SYS_rt_sigreturn
                         && at.rsp == frame.at_return()
                     {
-                        return self.leave_call(at);
+                        return self.leave_call();
                     }
                 }
             }
         }
     }
 
-    /// The thread is about to go back by the frame. It does not have to: a system call that it was
-    /// in would wait for its whole time-out again.
-    fn leave_call(&mut self, at: user_regs_struct) -> io::Result<Call> {
-        self.tracee.set_registers(&user_regs_struct { orig_rax: u64::MAX, ..at })?;
+    /// The thread is about to go back by the frame. It does not have to: that would make a system call
+    /// that it was in wait for its whole time-out again.
+    ///
+    /// This process may be killed between any two steps here, and after each the thread goes on well.
+    fn leave_call(&mut self) -> io::Result<Call> {
+        // Where the frame leads, without it: no system call is made.
+        let registers = frame::restarted(&self.registers);
+        self.tracee.set_registers(&user_regs_struct { orig_rax: u64::MAX, ..registers })?;
+        self.tracee.set_extended(&self.extended)?;
         self.tracee.go_on_to_call(0)?;
         loop {
             match self.tracee.wait(CALLS)? {
@@ -139,16 +155,13 @@ impl<'a> Borrowed<'a> {
         }
     }
 
-    /// Puts it back to where it was. There the kernel makes its system call anew, as after a signal
-    /// without a handler, if the thread stops once more on its way.
-    fn restore(&mut self) -> io::Result<()> {
-        self.tracee.set_registers(&self.registers)?;
-        self.tracee.set_extended(&self.extended)
-    }
-
-    /// Lets it go. In the end it is as if it had stopped for a moment.
+    /// Lets it go. In the end it is as if it had stopped for a moment: the kernel makes its system call
+    /// anew, as after a signal without a handler, once it has stopped again on its way.
     pub fn give_back(mut self) -> io::Result<()> {
         self.tracee.interrupt_next()?;
+        if self.is_back {
+            self.tracee.set_registers(&self.registers)?;
+        }
         let mut signal = 0;
         loop {
             self.tracee.go_on(signal)?;

@@ -109,7 +109,7 @@ fn context(registers: &user_regs_struct, extended_at: u64, blocked_signals: u64)
 }
 
 /// A thread that was in a system call makes it anew.
-fn restarted(registers: &user_regs_struct) -> user_regs_struct {
+pub fn restarted(registers: &user_regs_struct) -> user_regs_struct {
     let mut it = *registers;
     if it.orig_rax.cast_signed() >= 0 && RESTART.contains(&it.rax.cast_signed()) {
         it.rax = it.orig_rax;

@@ -13,6 +13,9 @@ const GETSIGMASK: u32 = 0x420a;
 /// Between two looks whether a thread has stopped.
 const LOOK: Duration = Duration::from_micros(20);
 
+/// How long a thread that is to be let go is waited for.
+const LETS_GO: Duration = Duration::from_secs(5);
+
 /// Why a thread stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
@@ -133,12 +136,16 @@ impl Tracee {
 /// Lets it go, if it has stopped; else the kernel does when this thread ends.
 impl Drop for Tracee {
     fn drop(&mut self) {
+        let mut signal = 0;
         if !self.is_stopped && !self.is_gone {
-            // Only one that has stopped can be let go.
-            let _ = self.stop(Duration::from_millis(100));
+            // Only one that has stopped can be let go, and it stops when a processor runs it.
+            if let Ok(Some(Stop::Signal(it))) = self.stop(LETS_GO) {
+                signal = it;
+            }
         }
         if self.is_stopped {
-            let _ = request(libc::PTRACE_DETACH, self.thread, 0, 0);
+            let signal = usize::try_from(signal).unwrap_or(0);
+            let _ = request(libc::PTRACE_DETACH, self.thread, 0, signal);
         }
     }
 }

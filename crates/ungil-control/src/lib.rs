@@ -11,6 +11,7 @@ mod page;
 pub mod preload;
 pub mod signals;
 mod started;
+pub mod wake;
 
 pub use no_page::NoPage;
 pub use page::Page;

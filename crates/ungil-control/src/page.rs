@@ -12,15 +12,25 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use ungil_core::control_page::{CONTROL_ABI, CONTROL_BYTES, CONTROL_MAGIC, Control};
+use ungil_core::request::{Answer, Request};
 
 use crate::mapping::Mapping;
 use crate::no_page::{self, NoPage};
 
+/// How long a process that uses its GIL may take to serve a request.
+const SERVES: Duration = Duration::from_millis(100);
+/// Between two looks whether it has.
+const LOOK: Duration = Duration::from_micros(200);
+
 /// The control page of another process, mapped.
 pub struct Page {
     start: *mut c_void,
+    /// Locked by who asks the process for something.
+    file: File,
 }
 
 impl Page {
@@ -60,11 +70,11 @@ impl Page {
         if !facts.is_file() || facts.ino() != mapping.inode || facts.len() != CONTROL_BYTES as u64 {
             return Err(io::Error::other("its control page is not where it should be"));
         }
-        Self::map(&file)
+        Self::map(file)
     }
 
     /// Maps the whole of a file that has the size of a page.
-    fn map(file: &File) -> io::Result<Self> {
+    fn map(file: File) -> io::Result<Self> {
         // SAFETY: a new mapping of a file of that size, at an address of the kernel's choice. The
         // descriptor may be closed afterwards.
         let start = unsafe {
@@ -77,7 +87,44 @@ impl Page {
                 0,
             )
         };
-        if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self { start }) }
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { start, file })
+    }
+
+    /// Whether no call of the process leads to the hook unless somebody asks for something.
+    pub fn is_standby(&self) -> bool {
+        self.control().standby.load(Ordering::Relaxed) != 0
+    }
+
+    /// Asks the process for something. `None` if it does not look at its page: it uses no GIL at the
+    /// moment, or its calls do not lead to the hook yet. Then nothing was asked.
+    ///
+    /// `wake` wakes one that is in standby.
+    pub fn ask(&self, request: Request, wake: impl FnOnce()) -> io::Result<Option<Answer>> {
+        // SAFETY: takes a descriptor, which lives as long as `self`.
+        if unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_EX) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let control = self.control();
+        control.ask(request);
+        if self.is_standby() {
+            wake();
+        }
+        let end = Instant::now() + SERVES;
+        let answer = loop {
+            match control.answer() {
+                None if Instant::now() < end => sleep(LOOK),
+                None if control.withdraw() => break None,
+                // Somebody has begun to serve it.
+                None => sleep(LOOK),
+                answer => break answer,
+            }
+        };
+        // SAFETY: as above.
+        unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
+        Ok(answer)
     }
 
     /// What it contains.
@@ -133,7 +180,7 @@ mod tests {
     fn own_page(path: &Path) -> Page {
         let file = File::options().read(true).write(true).create_new(true).open(path).unwrap();
         file.set_len(CONTROL_BYTES as u64).unwrap();
-        Page::map(&file).unwrap()
+        Page::map(file).unwrap()
     }
 
     fn why_not(pid: u32) -> String {

@@ -24,6 +24,15 @@ pub const MARK_PREFIX: &str = "ungil-run-";
 /// Longer quanta cannot be written down.
 pub const LONGEST_QUANTUM_NS: u64 = (1 << 56) - 1;
 
+/// Nothing is asked.
+const IDLE: u32 = 0;
+/// There is a request.
+const ASKED: u32 = 1;
+/// The process serves it.
+const TAKEN: u32 = 2;
+/// There is an answer.
+const ANSWERED: u32 = 3;
+
 /// The page.
 #[repr(C)]
 #[derive(Debug)]
@@ -35,10 +44,8 @@ pub struct Control {
     /// The process that obeys.
     pub pid: AtomicU32,
     settings: AtomicU64,
-    /// How many requests there have been.
-    asked: AtomicU32,
-    /// The number of the last one that was served.
-    answered: AtomicU32,
+    /// How far the request is: one of the numbers above.
+    stage: AtomicU32,
     /// What became of it: an [`Answer`] as a number.
     answer: AtomicU32,
     /// 1 if calls are redirected only when somebody asks for something.
@@ -47,7 +54,7 @@ pub struct Control {
 }
 
 // SAFETY: `request` is written by one process outside, which holds the lock of the page's file, while
-// no request is pending, and read by the process of the page while one is. It is all integers, and a
+// nothing is asked, and read by the process of the page while it serves it. It is all integers, and a
 // process that breaks this harms nobody: the request is copied, then checked.
 unsafe impl Sync for Control {}
 
@@ -59,48 +66,53 @@ impl Control {
             abi: AtomicU32::new(CONTROL_ABI),
             pid: AtomicU32::new(0),
             settings: AtomicU64::new(0),
-            asked: AtomicU32::new(0),
-            answered: AtomicU32::new(0),
+            stage: AtomicU32::new(IDLE),
             answer: AtomicU32::new(0),
             standby: AtomicU32::new(0),
             request: UnsafeCell::new(Request::leave()),
         }
     }
 
-    /// Asks the process for something, and returns the number of the request. For one process at a
-    /// time, which holds the lock of the page's file.
-    pub fn ask(&self, request: Request) -> u32 {
-        // SAFETY: nobody else writes (see above), and no request is pending: the last one was answered
-        // or given up.
+    /// Asks the process for something. For one process at a time, which holds the lock of the page's
+    /// file. What the one before it has left is given up.
+    pub fn ask(&self, request: Request) {
+        while !self.withdraw() && self.stage.load(Ordering::Acquire) == TAKEN {
+            std::hint::spin_loop();
+        }
+        // SAFETY: nobody else writes (see above), and nobody reads while nothing is asked.
         unsafe { self.request.get().write_volatile(request) };
-        self.asked.fetch_add(1, Ordering::AcqRel).wrapping_add(1)
+        self.stage.store(ASKED, Ordering::Release);
     }
 
-    /// What became of the request of that number, if the process has answered it.
-    pub fn answer_to(&self, number: u32) -> Option<Answer> {
-        (self.answered.load(Ordering::Acquire) == number)
+    /// What became of the request, if it was answered.
+    pub fn answer(&self) -> Option<Answer> {
+        (self.stage.load(Ordering::Acquire) == ANSWERED)
             .then(|| self.answer.load(Ordering::Relaxed).cast_signed())
             .and_then(Answer::from_number)
     }
 
-    /// Whether there is a request that nobody has answered.
+    /// Takes the request back, and says whether that was possible: nobody had begun to serve it.
+    pub fn withdraw(&self) -> bool {
+        self.stage.compare_exchange(ASKED, IDLE, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Whether there is a request that nobody serves yet.
     #[inline]
     pub fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed) != self.answered.load(Ordering::Relaxed)
+        self.stage.load(Ordering::Relaxed) == ASKED
     }
 
-    /// The request that nobody has answered, if there is one, and its number.
-    pub fn pending(&self) -> Option<(u32, Request)> {
-        let number = self.asked.load(Ordering::Acquire);
-        // SAFETY: it is not written while it is pending (see above), and any content is valid.
-        (number != self.answered.load(Ordering::Relaxed))
-            .then(|| (number, unsafe { self.request.get().read_volatile() }))
+    /// The request that nobody serves yet, if there is one: the caller does now.
+    pub fn take(&self) -> Option<Request> {
+        self.stage.compare_exchange(ASKED, TAKEN, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        // SAFETY: it is not written while it is served (see above), and any content is valid.
+        Some(unsafe { self.request.get().read_volatile() })
     }
 
-    /// Answers the request of that number.
-    pub fn reply(&self, number: u32, answer: Answer) {
+    /// Answers the request that was taken.
+    pub fn reply(&self, answer: Answer) {
         self.answer.store((answer as i32).cast_unsigned(), Ordering::Relaxed);
-        self.answered.store(number, Ordering::Release);
+        self.stage.store(ANSWERED, Ordering::Release);
     }
 
     /// What the process is to do. A number that no policy has is `stock`.
@@ -130,16 +142,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_pending_until_it_is_answered() {
+    fn a_request_is_taken_once_and_answered() {
         let control = Control::new();
-        assert!(!control.is_asked() && control.pending().is_none());
-        let number = control.ask(Request::unschedule());
-        assert!(control.is_asked() && control.answer_to(number).is_none());
-        assert_eq!(control.pending(), Some((number, Request::unschedule())));
-        control.reply(number, Answer::NoTable);
-        assert_eq!(control.answer_to(number), Some(Answer::NoTable));
-        assert!(!control.is_asked() && control.pending().is_none());
-        assert!(control.answer_to(number + 1).is_none());
+        assert!(!control.is_asked() && control.take().is_none());
+        control.ask(Request::unschedule());
+        assert!(control.is_asked() && control.answer().is_none());
+        assert_eq!(control.take(), Some(Request::unschedule()));
+        assert!(control.take().is_none() && !control.withdraw() && control.answer().is_none());
+        control.reply(Answer::NoTable);
+        assert_eq!(control.answer(), Some(Answer::NoTable));
+        assert!(!control.is_asked());
+    }
+
+    #[test]
+    fn a_request_that_nobody_serves_is_taken_back() {
+        let control = Control::new();
+        control.ask(Request::leave());
+        assert!(control.withdraw() && control.take().is_none());
+        // Also one that somebody who was killed has left.
+        control.ask(Request::leave());
+        control.ask(Request::unschedule());
+        assert_eq!(control.take(), Some(Request::unschedule()));
     }
 
     #[test]

@@ -4,8 +4,8 @@
 use crate::interpreter::Interpreter;
 use crate::session::{self, Session};
 use crate::{
-    clock, first_thread, fork_and_exit, gil, late, settings, slice, starting, system, table,
-    thread, unscheduled,
+    clock, first_thread, fork_and_exit, gil, late, settings, slice, standby, starting, system,
+    table, thread, unscheduled,
 };
 use libc::c_int;
 use std::sync::OnceLock;
@@ -25,6 +25,8 @@ static INSTALLED: AtomicBool = AtomicBool::new(false);
 struct Asked {
     session: Option<Session>,
     settings: Option<Settings>,
+    /// Whether it is to wait until somebody asks.
+    standby: bool,
     leave_children: bool,
     /// The process whose environment it was.
     pid: u32,
@@ -34,9 +36,11 @@ impl Asked {
     /// `None` if it asks for nothing. Only for the constructor: it allocates.
     fn from_environment() -> Option<Self> {
         let (session, settings) = (Session::from_environment(), settings::from_environment());
-        (session.is_some() || settings.is_some()).then(|| Self {
+        let standby = session.is_none() && settings.is_none() && standby::is_asked_for();
+        (session.is_some() || settings.is_some() || standby).then(|| Self {
             session,
             settings,
+            standby,
             leave_children: session::leaves_children_alone(),
             pid: system::current_pid(),
         })
@@ -64,13 +68,19 @@ pub extern "C" fn on_load() {
         }
         // This library was loaded by `dlopen`, and the interpreter may ask for it.
         Some(interpreter) if interpreter.is_running() => {}
-        Some(interpreter) => join(&interpreter),
+        Some(interpreter) => join(interpreter),
     }
 }
 
 /// Does what is asked with an interpreter that has not made its GIL yet.
-pub fn join(interpreter: &Interpreter) {
+pub fn join(interpreter: Interpreter) {
     let Some(asked) = asked() else { return };
+    if asked.standby {
+        if interpreter.can_be_scheduled() {
+            standby::begin(interpreter, asked.leave_children);
+        }
+        return;
+    }
     let settings = asked.settings.filter(|_| interpreter.can_be_scheduled());
     if asked.leave_children {
         session::leave_environment();
@@ -78,7 +88,7 @@ pub fn join(interpreter: &Interpreter) {
     if asked.session.is_some() {
         interpreter.hook(gil::Seen::FromTheStart);
     } else if settings.is_some() {
-        first_thread::await_it(interpreter);
+        first_thread::await_it(&interpreter);
     } else {
         unscheduled::came_in_vain(interpreter.status());
         return;
@@ -89,7 +99,7 @@ pub fn join(interpreter: &Interpreter) {
     if let Some(settings) = settings {
         schedule(settings, asked.leave_children);
     }
-    if let Some(session) = asked.session
+    if let Some(session) = &asked.session
         && !table::is_recorded()
     {
         table::join(session, interpreter.version(), status);
@@ -146,7 +156,7 @@ pub fn on_exit() {
         && is_missed()
         && let Some(interpreter) = Interpreter::find()
     {
-        table::join(*session, interpreter.version(), Status::NotSeen);
+        table::join(session, interpreter.version(), Status::NotSeen);
     }
     unscheduled::on_exit();
 }
@@ -166,7 +176,7 @@ pub fn install() -> c_int {
     // A child after fork has inherited the redirection, but not the table.
     let is_new = table::address().is_null();
     if is_new {
-        if let Some(session) = asked.and_then(|asked| asked.session) {
+        if let Some(session) = asked.and_then(|asked| asked.session.as_ref()) {
             table::join(session, interpreter.version(), Status::Hooked);
         }
         if table::address().is_null() && !table::count_only(interpreter.version()) {

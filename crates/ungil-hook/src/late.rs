@@ -81,8 +81,8 @@ fn meet_newcomers() {
     }
     // One that runs already has a GIL that nobody knows.
     if let Some(interpreter) = found.filter(|found| !found.is_running()) {
-        asked::join(&interpreter);
         BY_SEMAPHORE.store(!interpreter.sets_clocks(), Relaxed);
+        asked::join(interpreter);
         STATE.store(HERE, Release);
     }
 }

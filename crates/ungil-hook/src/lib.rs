@@ -32,6 +32,7 @@ mod sem;
 mod session;
 mod settings;
 mod slice;
+mod standby;
 mod starting;
 mod symbols;
 mod system;

@@ -5,7 +5,7 @@
 
 use crate::interpreter::Interpreter;
 use crate::session::Session;
-use crate::{asked, gil, settings, system, table};
+use crate::{asked, gil, settings, standby, system, table};
 use std::sync::atomic::{
     AtomicBool, AtomicU32,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -28,17 +28,15 @@ pub fn look() {
     }
 }
 
+/// Does what is pending, also in a signal handler.
 #[cold]
-fn serve_pending() {
+pub fn serve_pending() {
     if table::is_to_be_left() {
         serve(&Request::leave());
     }
     let page = settings::page();
-    if let Some((number, request)) = page.pending() {
-        let answer = serve(&request);
-        if answer != Answer::Busy {
-            page.reply(number, answer);
-        }
+    if let Some(request) = page.take() {
+        page.reply(serve(&request));
     }
     if IS_LEAVING.load(Relaxed) {
         alone(|| {
@@ -83,7 +81,7 @@ fn alone(deed: impl FnOnce() -> Answer) -> Answer {
 fn join(request: &Request) -> Answer {
     let Some(session) = Session::requested(request) else { return Answer::Senseless };
     hooked(|interpreter| {
-        if !table::join(session, interpreter.version(), interpreter.status()) {
+        if !table::join(&session, interpreter.version(), interpreter.status()) {
             return Answer::NoTable;
         }
         Answer::Done
@@ -101,17 +99,24 @@ fn schedule(request: &Request) -> Answer {
 
 /// Does something with the interpreter, whose calls lead here then if it was done.
 fn hooked(deed: impl FnOnce(&Interpreter) -> Answer) -> Answer {
-    let Some(interpreter) = Interpreter::find() else { return Answer::NoInterpreter };
+    let found;
+    let interpreter = if let Some(kept) = standby::interpreter() {
+        kept
+    } else {
+        let Some(it) = Interpreter::find() else { return Answer::NoInterpreter };
+        found = it;
+        &found
+    };
     match interpreter.status() {
         Status::Hooked if interpreter.can_be_scheduled() => {}
         Status::FreeThreaded => return Answer::FreeThreaded,
         Status::PyPy => return Answer::PyPy,
         _ => return Answer::Unknown,
     }
-    let answer = deed(&interpreter);
+    let answer = deed(interpreter);
     if answer == Answer::Done {
         IS_LEAVING.store(false, Relaxed);
-        asked::hook_while_it_runs(&interpreter, gil::Seen::Running);
+        asked::hook_while_it_runs(interpreter, gil::Seen::Running);
     }
     answer
 }
@@ -125,9 +130,13 @@ fn leave() {
 /// Threads that stand in a line of ours leave it first.
 fn leave_if_possible() {
     if gil::are_lines_empty() {
-        settings::stop();
         Interpreter::unhook();
         asked::is_unhooked();
+        if standby::interpreter().is_some() {
+            standby::wait();
+        } else {
+            settings::stop();
+        }
         IS_LEAVING.store(false, Relaxed);
     }
 }

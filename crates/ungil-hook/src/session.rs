@@ -1,6 +1,6 @@
 //! The recording that this process is asked to join.
 
-use crate::{settings, slice};
+use crate::{settings, slice, standby};
 use libc::c_int;
 use std::ffi::{CStr, CString};
 use ungil_core::HOOK_FILE;
@@ -91,7 +91,8 @@ pub fn leave_environment() {
         // SAFETY: the name is NUL-terminated, and no other thread reads the environment.
         unsafe { libc::unsetenv(name.as_ptr()) };
     };
-    for name in [SESSION, CHILDREN, RUN, TICK, settings::POLICY, settings::QUANTUM, slice::SLICE] {
+    let policy = [settings::POLICY, settings::QUANTUM, slice::SLICE, standby::STANDBY];
+    for name in [SESSION, CHILDREN, RUN, TICK].into_iter().chain(policy) {
         unset(name);
     }
     match CString::new(others) {

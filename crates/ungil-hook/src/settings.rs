@@ -44,6 +44,8 @@ pub fn from_environment() -> Option<Settings> {
 
 /// Whether there is a page, or was to be one.
 static STARTED: AtomicBool = AtomicBool::new(false);
+/// Whether the page says that nobody looks at it unless a signal comes.
+static IS_STANDBY: AtomicBool = AtomicBool::new(false);
 
 /// Obeys `settings`, and a page that others can write to. So do children after fork,
 /// unless they are to be left alone.
@@ -54,6 +56,12 @@ pub fn start(settings: Settings, leave_children: bool) {
     LEAVE_CHILDREN.store(leave_children, Relaxed);
     OWN.set_settings(settings);
     share();
+}
+
+/// Makes a page through which this process can be asked for something, and follows no policy.
+pub fn stand_by(leave_children: bool) {
+    IS_STANDBY.store(true, Relaxed);
+    start(Policy::Stock.into(), leave_children);
 }
 
 /// Obeys nobody any more: the GIL is CPython's, and there is no page. No thread waits in a line.
@@ -167,6 +175,7 @@ unsafe fn publish(start: *mut c_void) {
     let control = unsafe { &*page };
     control.abi.store(CONTROL_ABI, Relaxed);
     control.pid.store(current_pid(), Relaxed);
+    control.standby.store(u32::from(IS_STANDBY.load(Relaxed)), Relaxed);
     control.set_settings(OWN.settings());
     control.magic.store(CONTROL_MAGIC, Release);
     PAGE.store(page, Release);

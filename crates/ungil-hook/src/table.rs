@@ -49,7 +49,7 @@ struct Joined {
 
 /// Joins `session`: creates the table of this process, and of every child it forks, and says whether
 /// it has one. The one that it had is left. For one thread at a time.
-pub fn join(session: Session, python: &CStr, status: Status) -> bool {
+pub fn join(session: &Session, python: &CStr, status: Status) -> bool {
     static TURN: AtomicU32 = AtomicU32::new(0);
     leave();
     let mut text = [0; 128];
@@ -57,7 +57,7 @@ pub fn join(session: Session, python: &CStr, status: Status) -> bool {
     let length = python.len().min(text.len());
     text[..length].copy_from_slice(&python[..length]);
     let place = PLACES[TURN.fetch_add(1, Relaxed) as usize % PLACES.len()].0.get();
-    let joined = Joined { session, python: text, status };
+    let joined = Joined { session: *session, python: text, status };
     // SAFETY: `JOINED` does not point here, and no other thread joins meanwhile.
     let kept = unsafe { (*place).insert(joined) };
     JOINED.store(kept, Release);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use pyo3::exceptions::{PyProcessLookupError, PyRuntimeError};
 use pyo3::prelude::*;
 use ungil_attach::Refusal;
+use ungil_control::Page;
 use ungil_core::request::{Answer, Request};
 use ungil_core::schedule::Settings;
 
@@ -33,10 +34,22 @@ pub fn detach_policy(py: Python<'_>, pid: u32) -> PyResult<()> {
     ask(py, pid, &Request::unschedule())
 }
 
-/// Asks a process on one of its own threads.
+/// Asks a process: through its control page if it has one and looks at it, else on one of its own
+/// threads.
 pub fn ask(py: Python<'_>, pid: u32, request: &Request) -> PyResult<()> {
     let hook = hook::path()?;
-    match py.detach(|| patiently(|| ungil_attach::ask(pid, &hook, request))) {
+    let by_page = || {
+        let page = Page::of(pid).ok()?;
+        let wake = || {
+            let _ = ungil_control::wake::wake(pid);
+        };
+        page.ask(*request, wake).ok().flatten()
+    };
+    let ask = || match by_page() {
+        Some(answer) => Ok(answer),
+        None => ungil_attach::ask(pid, &hook, request),
+    };
+    match py.detach(|| patiently(ask)) {
         Ok(Answer::Done) => Ok(()),
         Ok(other) => Err(PyRuntimeError::new_err(other.to_string())),
         Err(Refusal::Gone) => Err(PyProcessLookupError::new_err(Refusal::Gone.to_string())),

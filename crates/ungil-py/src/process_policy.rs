@@ -6,7 +6,10 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use ungil_control::{NoPage, Page, files};
+use ungil_core::request::Request;
 use ungil_core::schedule::{Policy, Settings};
+
+use crate::attaching;
 
 create_exception!(
     ungil._native,
@@ -25,6 +28,7 @@ pub fn process_policy(pid: u32) -> PyResult<(&'static str, u64)> {
 /// the policy's own.
 #[pyfunction]
 pub fn set_process_policy(
+    py: Python<'_>,
     pid: u32,
     policy: &str,
     quantum_ns: u64,
@@ -35,7 +39,11 @@ pub fn set_process_policy(
     let quantum_ns = if quantum_ns == 0 { policy.quantum_ns() } else { quantum_ns };
     let page = page(pid)?;
     let before = page.control().settings();
-    page.control().set_settings(Settings { policy, quantum_ns });
+    let settings = Settings { policy, quantum_ns };
+    if page.is_standby() {
+        attaching::ask(py, pid, &Request::schedule(settings))?;
+    }
+    page.control().set_settings(settings);
     Ok(shown(before))
 }
 

@@ -12,7 +12,13 @@ from typing import TypedDict, TypeVar
 
 import click
 
-from ungil._native import StillStarting, process_policy, set_process_policy
+from ungil._native import (
+    StillStarting,
+    attach_policy,
+    detach_policy,
+    process_policy,
+    set_process_policy,
+)
 from ungil.cli import proc
 from ungil.cli.command import Command
 from ungil.cli.scheduling import known_policy, milliseconds
@@ -24,6 +30,7 @@ EXAMPLES = """\
   ungil policy 4711 batch              change it
   ungil policy 4711 fair --quantum 2   and its quantum
   ungil policy 4711 stock --children   its children, too: a server and its workers
+  ungil policy 4711 stock --detach     as if ungil had never been there
 """
 
 
@@ -59,21 +66,36 @@ def _process_number(_ctx: click.Context, _param: click.Parameter, value: str) ->
 @click.argument("name", required=False)
 @click.option("--quantum", metavar="MS", help="Time slice [default with NAME: the policy's own].")
 @click.option("--children", is_flag=True, help="Also the descendants of PID that are scheduled.")
+@click.option("--detach", is_flag=True, help="With stock: take the hook out of PID again.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a sentence.")
-def command(pid: int, name: str | None, quantum: str | None, children: bool, as_json: bool) -> None:
+def command(
+    pid: int,
+    name: str | None,
+    quantum: str | None,
+    children: bool,
+    detach: bool,
+    as_json: bool,
+) -> None:
     """Show the policy of process PID, or change it to NAME.
 
-    PID was started by ungil run or ungil trace, or with the variables of ungil run --env or
-    UNGIL_POLICY alone, or has called ungil.gil.install(). While it is still starting, ungil waits
-    for it, up to two seconds.
+    A process that runs under ungil has one: it was started by ungil run or ungil trace, or with the
+    variables of ungil run --env or UNGIL_POLICY alone, or has called ungil.gil.install(). While it
+    is still starting, ungil waits for it, up to two seconds.
+    Any other running CPython from 3.8 on can be given one: ungil stops one of its threads for some
+    milliseconds and has it load the hook, for which it needs the right to trace the process.
     The change is in force at once. Processes that it forks later begin with it; programs that it
     starts later begin with the policy that its command line or environment said.
     """
     if name is not None:
         known_policy("NAME", name)
+    if detach and (name != "stock" or children or quantum is not None):
+        raise UsageError("--detach goes with stock alone: ungil policy PID stock --detach")
     quantum_ns = None
     if quantum is not None:
         quantum_ns = max(1, round(milliseconds("--quantum", quantum) * 1e6))
+    if detach:
+        _detach(pid, as_json)
+        return
     processes = [
         shown_or_changed(it, name, quantum_ns)
         for it in ([pid] if not children else _scheduled(pid))
@@ -90,13 +112,36 @@ def command(pid: int, name: str | None, quantum: str | None, children: bool, as_
 def shown_or_changed(pid: int, name: str | None, quantum_ns: int | None) -> ScheduledProcess:
     """Process `pid`, after it was given policy `name` or that quantum, if there are any.
 
-    UsageError if it has no policy.
+    UsageError if it has no policy, and can be given none.
     """
     before = None
     if name is not None or quantum_ns is not None:
         policy = name if name is not None else _policy_of(pid)[0]
-        before = _settings(answer(pid, lambda: set_process_policy(pid, policy, quantum_ns or 0)))
+
+        def change() -> tuple[str, int]:
+            try:
+                return set_process_policy(pid, policy, quantum_ns or 0)
+            except StillStarting:
+                raise
+            except RuntimeError:
+                if name is None:
+                    raise
+                attach_policy(pid, name, quantum_ns)
+                return "stock", 0
+
+        before = _settings(answer(pid, change))
     return {"pid": pid, **_settings(_policy_of(pid)), "before": before}
+
+
+def _detach(pid: int, as_json: bool) -> None:
+    """Take the hook out of process `pid`; UsageError if that cannot be done."""
+    before = _settings(_policy_of(pid))
+    answer(pid, lambda: detach_policy(pid))
+    if as_json:
+        process = {"pid": pid, "policy": "stock", "quantum_ms": 0.0, "before": before}
+        print(json.dumps({"schema": 1, "processes": [process]}))
+    else:
+        print(f"process {pid}: detached (was {_words(before)})")
 
 
 def _policy_of(pid: int, patience_s: float = PATIENCE_S) -> tuple[str, int]:

@@ -18,6 +18,7 @@ EXAMPLES = """\
   ungil run gunicorn -w 4 --threads 8 app:app    a command and its Python children
   ungil run --green app.py                       on green threads instead: gevent
   ungil run --env                                variables for what starts elsewhere
+  ungil run --env --standby                      the same, and nothing happens until you ask
 """
 
 
@@ -28,6 +29,9 @@ EXAMPLES = """\
 @click.option(
     "--env", "as_environment", is_flag=True, help="Print the variables and run no program."
 )
+@click.option(
+    "--standby", is_flag=True, help="Load the hook only, for ungil trace --pid to wake it later."
+)
 @click.argument("words", metavar="PROGRAM [ARGS]...", nargs=-1, type=click.UNPROCESSED)
 def command(
     policy: str | None,
@@ -36,6 +40,7 @@ def command(
     no_children: bool,
     green: bool,
     as_environment: bool,
+    standby: bool,
     words: tuple[str, ...],
 ) -> None:
     """Run PROGRAM with its GIL scheduled by a policy.
@@ -62,13 +67,21 @@ def command(
     All threads of the program then take turns in one, which switches where they wait: no GIL is
     waited for, and none is scheduled. Its children run as usual. docs/green.md has the limits.
 
+    --standby loads the hook and redirects no call, which costs nothing, until ungil trace --pid,
+    ungil policy or ungil dump wakes it, for which they need no privilege then.
+
     Where an option is not given, its variable counts: UNGIL_POLICY, UNGIL_QUANTUM, UNGIL_PRIORITY
     (a PATTERN=LEVEL a line).
     --env prints these and what else a program needs as NAME=VALUE lines, quoted as in a shell,
     for env $(ungil run --env) PROGRAM or an EnvironmentFile of systemd.
     """  # noqa: D301 (click keeps the lines of a paragraph that begins with a backspace)
     scheduling = Scheduling(policy, quantum, priorities)
-    launch = Launch(scheduling, words, children=not no_children, green=green)
+    if standby and (policy is not None or quantum is not None or priorities or green):
+        raise UsageError(
+            "--standby schedules nothing until ungil policy PID NAME asks for it; leave out "
+            "--policy, --quantum, --priority and --green"
+        )
+    launch = Launch(scheduling, words, children=not no_children, green=green, standby=standby)
     if not as_environment:
         launch.start()
     elif words:

@@ -20,7 +20,7 @@ from ungil._native import mark_path, preload_value, remove_stale_pages, restore_
 from ungil.cli.program import find_program
 from ungil.cli.scheduling import Scheduling, warn_if_unscheduled
 from ungil.cli.streams import say, settle
-from ungil.environment import CHILDREN, PRELOAD, RUN
+from ungil.environment import CHILDREN, PRELOAD, RUN, STANDBY
 from ungil.errors import UsageError
 
 TYPE_CHECKING = False
@@ -36,23 +36,30 @@ class Launch:
     """What a command line of `ungil run` asks for."""
 
     def __init__(
-        self, scheduling: Scheduling, words: Sequence[str], *, children: bool, green: bool = False
+        self,
+        scheduling: Scheduling,
+        words: Sequence[str],
+        *,
+        children: bool,
+        green: bool = False,
+        standby: bool = False,
     ) -> None:
         self.scheduling = scheduling
         self.words = list(words)
         self.children = children
         self.green = green
+        self.standby = standby
 
     def variables(self) -> dict[str, str]:
         """The variables that schedule a program; UsageError, or what `preload_value` raises.
 
-        Of a green program, those that make it so.
+        Of a green program, those that make it so; of one in standby, those that load the hook.
         """
         if self.green:
             from ungil.cli.run.green import variables
 
             return variables(self.scheduling)
-        variables = self.scheduling.variables(DEFAULT_POLICY)
+        variables = {STANDBY: "1"} if self.standby else self.scheduling.variables(DEFAULT_POLICY)
         if not self.children:
             variables[CHILDREN] = "0"
         return {PRELOAD: preload_value(os.environ.get(PRELOAD)), **variables}
@@ -77,9 +84,10 @@ class Launch:
             say(f"{error}; the program runs unscheduled")
             return {}
         # By this variable the hook knows the program itself, which says in the end if no GIL was
-        # scheduled; without /proc it is not said.
-        with suppress(OSError):
-            variables[RUN] = mark_path()
+        # scheduled; without /proc it is not said. Nothing is to be scheduled in standby.
+        if not self.standby:
+            with suppress(OSError):
+                variables[RUN] = mark_path()
         return variables if warn_if_unscheduled(program) else {}
 
 

@@ -1,4 +1,4 @@
-"""`ungil trace`: run a program and record every GIL wait and hold of it."""
+"""`ungil trace`: record every GIL wait and hold of a program, which is started or runs already."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from ungil.cli.command import ProgramCommand, blame_after_option, scheduling_opt
 from ungil.cli.program import Program, find_program
 from ungil.cli.scheduling import Scheduling, warn_if_unscheduled
 from ungil.cli.streams import say, settle
+from ungil.cli.trace.attached import announce, attach, await_end, name_of, process_number
 from ungil.cli.trace.outputs import free_name, json_file
+from ungil.durations import parse_duration
 from ungil.environment import CLOCK, POLICY
 from ungil.errors import UsageError
 from ungil.formatting import native_reason, reason
@@ -29,6 +31,7 @@ EXAMPLES = """\
   ungil trace gunicorn -w 4 app:app         a command and its Python children
   ungil trace -o slow.pftrace -- ./run.sh   ungil's own options come first
   ungil trace --policy interactive app.py   what would it cost under another policy?
+  ungil trace --pid 4711 --for 10s          a process that runs already, for ten seconds
 """
 
 # Where the processor's counter cannot be trusted although the kernel does.
@@ -53,6 +56,10 @@ class Create(Protocol):
 @click.option(
     "--json", "json_path", metavar="FILE", help="Also write the report as JSON ('-': stdout)."
 )
+@click.option("--pid", metavar="PID", help="Record a process that runs, instead of a PROGRAM.")
+@click.option(
+    "--for", "duration", metavar="TIME", help="With --pid: so long (10s, 2min) [default: Ctrl-C]."
+)
 @click.option("--no-children", is_flag=True, help="Record the program alone, not its children.")
 @blame_after_option
 @scheduling_options(DEFAULT_POLICY)
@@ -62,6 +69,8 @@ def command(
     output: str | None,
     force: bool,
     json_path: str | None,
+    pid: str | None,
+    duration: str | None,
     no_children: bool,
     blame_after: float,
     policy: str | None,
@@ -74,13 +83,28 @@ def command(
 
     PROGRAM is a Python file, -m MODULE, -c CODE, or any command.
     It runs as without ungil and ungil exits as it does; children that are Python are recorded too.
+
+    With --pid, it is a CPython from 3.8 on that runs already, and the children that it forks from
+    then on, until the time is over, Ctrl-C, or its end. Then everything is taken back, and it goes
+    on. ungil needs the right to trace it, unless it was started with ungil run --standby.
     """
-    program = find_program(words, "trace")
+    if pid is not None:
+        if words:
+            raise UsageError(f"--pid records a process that runs; leave out {words[0]!r}")
+        if policy is not None or quantum is not None or priorities:
+            raise UsageError(
+                "--pid records under the policy that the process has; ungil policy changes it"
+            )
+    elif duration is not None:
+        raise UsageError("--for goes with --pid; a PROGRAM is recorded until its end")
+    for_ns = None if duration is None else parse_duration(duration, "--for")
+    process = None if pid is None else process_number(pid)
+    program = find_program(words, "trace") if process is None else None
     variables = Scheduling(policy, quantum, priorities).variables(DEFAULT_POLICY)
     if output is not None and json_path is not None and Path(output) == Path(json_path):
         raise UsageError(f"the trace and its JSON cannot both be written to {output!r}")
     counter = _may_use_counter()
-    if variables[POLICY] != DEFAULT_POLICY:
+    if program is not None and variables[POLICY] != DEFAULT_POLICY:
         warn_if_unscheduled(program)
 
     def create(path: str, *, overwrite: bool) -> Recorder:
@@ -94,19 +118,28 @@ def command(
 
     with json_file(json_path) as write_json:
         if output is None:
-            path, recorder = _new_trace(program.name, create)
+            name = f"{name_of(process)}-{process}" if process is not None else ""
+            path, recorder = _new_trace(program.name if program is not None else name, create)
         else:
             path, recorder = output, _trace_at(output, force, create)
-        environment = {**recorded(recorder, os.environ), **variables}
-        with Child() as child:
-            _start(child, program, environment)
-            # What it does until then waits in its rings.
-            with _told("the program is not recorded"):
-                recorder.start(program.executable)
-            status = child.wait()
-            reports: list[str] = []
+        reports: list[str] = []
+        if process is not None:
+            attach(recorder, process)
+            announce(process, for_ns)
+            await_end(process, for_ns)
             with _told("there is no report"):
                 reports.append(recorder.stop())
+        status = 0
+        if program is not None:
+            environment = {**recorded(recorder, os.environ), **variables}
+            with Child() as child:
+                _start(child, program, environment)
+                # What it does until then waits in its rings.
+                with _told("the program is not recorded"):
+                    recorder.start(program.executable)
+                status = child.wait()
+                with _told("there is no report"):
+                    reports.append(recorder.stop())
         for report in reports:
             with _told(f"cannot write the report to {json_path!r}"):
                 write_json(report)

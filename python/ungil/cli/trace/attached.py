@@ -1,0 +1,103 @@
+"""`ungil trace --pid`: a process that runs is recorded for a while, and let go as it was."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+from ungil._native import Recorder
+from ungil.cli import proc
+from ungil.cli.streams import say
+from ungil.errors import UsageError
+from ungil.formatting import reason
+
+ENDS_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What ends the recording, and not its process."""
+
+
+def process_number(text: str) -> int:
+    """The process that `text` names; UsageError if it names none."""
+    if not text.isdecimal() or not 0 < int(text) < 2**31:
+        raise UsageError(f"--pid: {text!r} is not the number of a process")
+    return int(text)
+
+
+def name_of(pid: int) -> str:
+    """What process `pid` runs, for the name of a file: its script, its module, or its program."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
+    except OSError as error:
+        raise _refusal(pid, error) from error
+    program, *rest = [os.fsdecode(word) for word in words] or ["process"]
+    if Path(program).name.startswith("python"):
+        for word, after in zip(rest, [*rest[1:], ""], strict=True):
+            if word == "-m" and after:
+                return after
+            if word.startswith("-c"):
+                break
+            if not word.startswith("-"):
+                return Path(word).name
+    return Path(program).name
+
+
+def attach(recorder: Recorder, pid: int) -> None:
+    """Have process `pid` join the recording; UsageError with a sentence if it cannot."""
+    try:
+        recorder.attach(pid)
+    except (OSError, RuntimeError) as error:
+        raise _refusal(pid, error) from error
+
+
+def await_end(pid: int, for_ns: int | None) -> None:
+    """Wait until the time is over, process `pid` has ended, or a signal asks for an end."""
+    with _told_by_signals() as told:
+        try:
+            life = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return
+        try:
+            timeout_s = None if for_ns is None else for_ns / 1e9
+            select.select([life, told], [], [], timeout_s)
+        finally:
+            os.close(life)
+
+
+def announce(pid: int, for_ns: int | None) -> None:
+    """Say what is going on, to a person."""
+    if sys.stderr.isatty():
+        until = "until Ctrl-C or its end" if for_ns is None else f"for {for_ns / 1e9:g} s"
+        say(f"recording process {pid} ({name_of(pid)}) {until}")
+
+
+@contextmanager
+def _told_by_signals() -> Generator[int]:
+    """A descriptor that becomes readable when one of `ENDS_BY` has come."""
+    readable, writable = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def tell(_signal: int, _frame: FrameType | None) -> None:
+        with suppress(OSError):
+            os.write(writable, b"!")
+
+    before = {number: signal.signal(number, tell) for number in ENDS_BY}
+    try:
+        yield readable
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(readable)
+        os.close(writable)
+
+
+def _refusal(pid: int, error: OSError | RuntimeError) -> UsageError:
+    if not proc.is_mounted():
+        return UsageError(f"process {pid} cannot be looked into: {proc.ABSENT}")
+    if isinstance(error, FileNotFoundError | ProcessLookupError):
+        return UsageError(f"there is no process {pid}")
+    why = reason(error) if isinstance(error, OSError) else str(error)
+    return UsageError(f"process {pid} cannot be recorded: {why}")
