@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ungil._native import Stacks, look_at_recorded
+from ungil._native import Stacks, look_at_recorded, process_policy
 from ungil.cli.live.attached import Attached, refusal
 from ungil.cli.live.moment import Moment, moment
 from ungil.cli.live.processes import process
@@ -17,6 +17,8 @@ from ungil.errors import UsageError
 SEEN_S = 0.1
 """For so long calls are seen before anything is said: a thread that waits calls once a switch
 interval, 5 ms by default."""
+SEEN_IN_LINE_S = 1.05
+"""For so long where a policy is in force: a thread in its line calls once a second at least."""
 TRIES = 30
 """How often stacks are read to get some that are of one moment with the GIL's account."""
 
@@ -61,13 +63,22 @@ def dumps(pids: Iterable[int]) -> list[Dump]:
                         done[pid] = _without_account(pid, why)
         if attached:
             # Finding an interpreter takes some of that time.
-            end = time.monotonic() + SEEN_S
+            in_line = any(_has_line(it) for it in attached)
+            end = time.monotonic() + (SEEN_IN_LINE_S if in_line else SEEN_S)
             for pid in attached:
                 live.everyone(pid)
             time.sleep(max(0.0, end - time.monotonic()))
             for pid in attached:
                 done[pid] = _of_attached(live, pid)
     return [done[pid] for pid in pids if pid in done]
+
+
+def _has_line(pid: int) -> bool:
+    """Whether threads of the process may stand in a line of ungil's, where they call nothing."""
+    try:
+        return process_policy(pid)[0] != "stock"
+    except (OSError, RuntimeError):
+        return False
 
 
 def _of_attached(live: Attached, pid: int) -> Dump:
