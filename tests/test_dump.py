@@ -135,6 +135,14 @@ def test_a_process_that_is_scheduled_keeps_its_policy(ungil: Run, start: Start) 
     assert is_left(pid)
 
 
+def test_those_that_stand_in_a_line_under_a_policy_are_found(ungil: Run, start: Start) -> None:
+    pid = running(start, "crowd", "python", "run", "--policy", "batch")
+    process, _ = one(ungil, pid)
+    (gil,) = process["gils"]
+    # One holds it, or is about to.
+    assert len(gil["waiters"]) >= 5
+
+
 def test_children_are_dumped_if_they_are_to(ungil: Run, start: Start) -> None:
     pid = running(start, "forked")
     assert [it["pid"] for it in dumped(ungil, pid)] == [pid]

@@ -82,7 +82,6 @@ impl Stacks {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "map_err gives the error away")]
 fn unread(error: StackError) -> PyErr {
     match error {
         StackError::Gone => PyProcessLookupError::new_err(error.to_string()),

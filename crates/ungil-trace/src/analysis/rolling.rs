@@ -205,9 +205,9 @@ mod tests {
         event(&mut rolling, 1, Kind::ReleaseVoluntary, 901, 2);
         event(&mut rolling, 1, Kind::Wait, 30_000, 2);
         event(&mut rolling, 1, Kind::Acquire, 30_001, 3);
-        let worst_ms = |rolling: &mut Rolling, at_ms: u64| rolling.take(at_ms * MS).1[0].ms;
-        assert_eq!(worst_ms(&mut rolling, 59_999), 800.0);
-        assert_eq!(worst_ms(&mut rolling, 60_000), 1.0);
+        let mut worst = |at_ms: u64| rolling.take(at_ms * MS).1;
+        assert_eq!(worst(59_999), [WorstWait { pid: 7, tid: 101, ms: 800.0 }]);
+        assert_eq!(worst(60_000), [WorstWait { pid: 7, tid: 101, ms: 1.0 }]);
     }
 
     #[test]
