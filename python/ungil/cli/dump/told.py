@@ -112,7 +112,10 @@ def _headline(dump: Dump, thread: Thread) -> str:
             whom = f" for {_name(holder)}" if holder else ""
             return f"{who} [yellow]waits[/yellow]{whom}{_for(thread)}"
         case "off":
-            return f"{who} [dim]does not want it[/dim]"
+            # A thread in a line of ungil's calls once a second only, and later if nothing runs it.
+            is_sure = dump.moment.seen_s is not None and dump.policy in (None, "stock")
+            wants = "does not want it" if is_sure else "was not seen to want it"
+            return f"{who} [dim]{wants}[/dim]"
 
 
 def _for(thread: Thread) -> str:

@@ -139,12 +139,25 @@ class ProcessesScreen(Screen[None]):
     @work(exclusive=True, group="attach")
     async def _begin(self, pid: int) -> None:
         self.query_one("#notice", Static).update(f"attaching to {pid} ...")
+        children = self.top.children_too
+        attaching = asyncio.ensure_future(
+            asyncio.to_thread(lambda: Watched(pid, children=children))
+        )
         try:
-            watched = await asyncio.to_thread(lambda: Watched(pid, children=self.top.children_too))
+            watched = await asyncio.shield(attaching)
+        except asyncio.CancelledError:
+            # Somebody quits meanwhile; what is about to be attached to is left.
+            attaching.add_done_callback(_leave)
+            raise
         except Error as error:
             self.notify(str(error), severity="error", timeout=10)
             return
         self.top.push_screen(ThreadsScreen(watched, self.top.interval_s, is_only=False))
+
+
+def _leave(attached: asyncio.Future[Watched]) -> None:
+    if not attached.cancelled() and attached.exception() is None:
+        attached.result().leave()
 
 
 def _state(pid: int) -> str:

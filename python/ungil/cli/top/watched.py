@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import suppress
 
@@ -35,6 +36,9 @@ class Watched:
         self.pid = pid
         self._attached = Attached(follow_children=children)
         self._pids: list[int] = [pid]
+        # Whoever leaves waits for a look, or a change, that another thread is about.
+        self._lock = threading.Lock()
+        self._has_left = False
         self._cpu: dict[tuple[int, int], tuple[float, float]] = {}
         # What each process obeyed before; None is nothing at all.
         self._before: dict[int, tuple[str, int] | None] = {}
@@ -57,6 +61,10 @@ class Watched:
 
     def figures(self) -> list[Figures]:
         """Of each process that is there, since the last call; the first process first."""
+        with self._lock:
+            return [] if self._has_left else self._figures()
+
+    def _figures(self) -> list[Figures]:
         look = self._attached.look()
         pids = sorted({it["pid"] for it in look["now"]}, key=lambda it: (it != self.pid, it))
         self._pids = pids
@@ -83,28 +91,31 @@ class Watched:
 
     def obey(self, policy: str) -> None:
         """Have all processes follow a policy. UsageError says why one cannot."""
-        for pid in self._pids:
-            before = _obeyed(pid)
-            try:
-                if before is None:
-                    attach_policy(pid, policy)
-                else:
-                    set_process_policy(pid, policy, 0)
-            except (OSError, RuntimeError) as error:
-                raise refusal(pid, error) from error
-            self._before.setdefault(pid, before)
+        with self._lock:
+            for pid in [] if self._has_left else self._pids:
+                before = _obeyed(pid)
+                try:
+                    if before is None:
+                        attach_policy(pid, policy)
+                    else:
+                        set_process_policy(pid, policy, 0)
+                except (OSError, RuntimeError) as error:
+                    raise refusal(pid, error) from error
+                self._before.setdefault(pid, before)
 
     def leave(self) -> None:
         """Give every process its policy back, and leave it as it was."""
-        while self._before:
-            pid, before = self._before.popitem()
-            # It may have ended.
-            with suppress(OSError, RuntimeError):
-                if before is None:
-                    detach_policy(pid)
-                else:
-                    set_process_policy(pid, *before)
-        self._attached.leave()
+        with self._lock:
+            self._has_left = True
+            while self._before:
+                pid, before = self._before.popitem()
+                # It may have ended.
+                with suppress(OSError, RuntimeError):
+                    if before is None:
+                        detach_policy(pid)
+                    else:
+                        set_process_policy(pid, *before)
+            self._attached.leave()
 
 
 def _obeyed(pid: int) -> tuple[str, int] | None:
