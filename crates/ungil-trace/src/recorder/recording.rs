@@ -206,6 +206,10 @@ impl Recording {
         }
         let Self { sink, processes, times, .. } = self;
         sink.tick(now, |at_ns| last_words(processes, times, at_ns));
+        if let Sink::Live(live) = &mut self.sink {
+            let (processes, times) = (&self.processes, &mut self.times);
+            live.answer(|| processes.iter().map(|it| it.process_now(times)).collect());
+        }
         if now.saturating_sub(self.flushed_ns) >= FLUSH_NS {
             self.flushed_ns = now;
             self.sink.flush();
