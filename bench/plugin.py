@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,17 +32,20 @@ def main() -> None:
     options = parser.parse_args()
     loops = options.load * (os.cpu_count() or 1)
     print(f"{os.cpu_count()} processors, {loops} busy loops", flush=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(loops)]
     try:
         for name, runs in (("right", options.right), ("wrong", options.wrong)):
-            tell(name, runs, *repeated(PROGRAMS / f"plugin_{name}.py", runs))
+            tell(name, runs, *repeated(PROGRAMS / f"plugin_{name}.py", runs, busy))
     finally:
         for loop in busy:
             loop.kill()
             loop.wait()
 
 
-def repeated(suite: Path, runs: int) -> tuple[Counter[str], Counter[str], str]:
+def repeated(
+    suite: Path, runs: int, busy: list[subprocess.Popen[bytes]]
+) -> tuple[Counter[str], Counter[str], str]:
     """How often each test of a suite ran and failed, and how one of them said so."""
     ran, failed = Counter[str](), Counter[str]()
     sentence = ""
@@ -50,8 +54,12 @@ def repeated(suite: Path, runs: int) -> tuple[Counter[str], Counter[str], str]:
             ran[test] += 1
             if said:
                 failed[test] += 1
+                if test.startswith("test_limits"):
+                    print(f"{test}: {said}", file=sys.stderr)
                 sentence = sentence if "wall_clock" in test else said
         runs -= RUNS_A_PROCESS
+        if any(loop.poll() is not None for loop in busy):
+            sys.exit("a busy loop has ended: the machine was not as busy as it should have been")
         print(f"{ran.total():,} tests ran, failed: {dict(failed)}", flush=True, file=sys.stderr)
     return ran, failed, sentence
 

@@ -9,11 +9,19 @@ use crate::clock::now_ns;
 use crate::record::KernelCount;
 use std::fs;
 
+/// An answer that took longer was interrupted.
+const AT_ONCE_NS: u64 = 200_000;
+
 /// Asks. `None` if the thread is gone, or if the kernel does not count.
 pub fn kernel_count(pid: u32, tid: u32) -> Option<KernelCount> {
+    let asked_ns = now_ns();
     let runnable = is_runnable(&read(pid, tid, "stat"));
     let [ran_ns, delayed_ns] = times(&read(pid, tid, "schedstat"))?;
-    Some(KernelCount { at_ns: now_ns(), ran_ns, delayed_ns, runnable })
+    let at_ns = now_ns();
+    // A thread that slept when it was asked about may have wanted to run since, if this one was
+    // not run itself in between.
+    let runnable = runnable || at_ns.saturating_sub(asked_ns) > AT_ONCE_NS;
+    Some(KernelCount { at_ns, ran_ns, delayed_ns, runnable })
 }
 
 /// Voluntary and involuntary context switches of a thread; zeroes if it is gone.
