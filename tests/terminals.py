@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import re
@@ -54,6 +55,8 @@ class Terminal:
         self.login = start(args=words, **(streams | options))
         os.close(slave)
         self.seen = ""
+        # A character may come in two pieces.
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
 
     def resize(self, columns: int) -> None:
         """Give it another width."""
@@ -68,7 +71,7 @@ class Terminal:
         while self.seen.count(text) < times:
             assert _ENDED not in self.seen, self.seen
             try:
-                self.seen += os.read(self._master, 4096).decode()
+                self.seen += self._decoder.decode(os.read(self._master, 4096))
             except OSError as error:
                 raise AssertionError(self.seen) from error
         return self.seen

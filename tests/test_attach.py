@@ -32,7 +32,9 @@ class Attached:
     """The program that tests attach to, started without ungil."""
 
     def __init__(self, python: Python | str, kind: str, *before: str) -> None:
-        command = [*before, getattr(python, "path", python), str(ATTACHED), kind]
+        path = python if isinstance(python, str) else python.path
+        command = [*before, path, str(ATTACHED), kind]
+        self.kind = kind
         environment = {name: it for name, it in os.environ.items() if name != "LD_PRELOAD"}
         self.process = subprocess.Popen(
             command,
@@ -48,10 +50,14 @@ class Attached:
 
     def end(self) -> None:
         """Let it end, and check what it says of itself."""
-        if "alone" in self.process.args:  # type: ignore[operator]
+        if self.kind == "alone":
             self.process.terminate()
         said, errors = self.process.communicate(timeout=PATIENCE_S)
         assert (said, errors, self.process.returncode) == ("well\nTrue\n", "", 0)
+
+    def cpu_ticks(self) -> int:
+        """How long it has run."""
+        return int(Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[11])
 
     def maps(self) -> str:
         """What it has mapped."""
@@ -168,6 +174,9 @@ def test_it_is_recorded_until_ctrl_c(
     trace = tmp_path / "a.pftrace"
     recorder = start("trace", "--pid", str(program.pid), "-o", str(trace))
     while "ungil-session" not in program.maps():
+        assert recorder.poll() is None
+    before = program.cpu_ticks()
+    while program.cpu_ticks() < before + 20:
         assert recorder.poll() is None
     recorder.send_signal(signal.SIGINT)
     _, said = recorder.communicate(timeout=PATIENCE_S)

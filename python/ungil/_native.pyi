@@ -39,6 +39,7 @@ __all__ = [
     "Dispatcher",
     "Held",
     "Lean",
+    "Live",
     "Operation",
     "Outcome",
     "QuickDict",
@@ -61,15 +62,20 @@ __all__ = [
     "SharedTransaction",
     "Slot",
     "Slots",
+    "Snapshots",
+    "Stacks",
     "StillStarting",
     "StructSchema",
+    "WithoutPolicy",
     "__version__",
     "after_fork_in_child",
     "after_fork_in_parent",
     "ask_for_snapshot",
+    "attach_policy",
     "before_fork",
     "connect",
     "connect_unix",
+    "detach_policy",
     "die_by",
     "gil_install",
     "gil_installed",
@@ -89,6 +95,7 @@ __all__ = [
     "is_shared",
     "kept_waiting",
     "leave_transaction",
+    "look_at_recorded",
     "mark_path",
     "owner_died",
     "preload_value",
@@ -266,6 +273,61 @@ class Recorder:
     @property
     def incomplete(self) -> tuple[str, str] | None:
         """After `stop()`, if the trace lacks its end or its name: why, and where it is."""
+
+@final
+class Live:
+    """A recording without a file, for somebody who looks now and then.
+
+    Holds of `blame_after_ms` and longer that keep somebody waiting get a stack.
+    Raises OSError or RuntimeError, as `Recorder` does.
+    """
+
+    def __new__(
+        cls, *, blame_after_ms: float, follow_children: bool, counter: bool = True
+    ) -> Live: ...
+    def attach(self, pid: int) -> None:
+        """See process `pid`, which runs, from now on, until `stop()`.
+
+        With `follow_children` also the children that it forks. May be called for several
+        processes. See `attach_policy` for how, and for errors.
+        """
+
+    def look(self) -> str:
+        """What was counted since the last look, and what is so now, as JSON.
+
+        `{"lately": REPORT, "worst_waits": [{"pid", "tid", "ms"}], "now": [PROCESS]}`. The report
+        is of schema 1, without findings. A worst wait is the longest of a thread that ended in the
+        last minute, or goes on. PROCESS is what `look_at_recorded` returns.
+        Raises RuntimeError if no process was attached to.
+        """
+
+    def stop(self) -> None:
+        """Have every process leave. One that cannot be asked does when it next uses its GIL."""
+
+def look_at_recorded(pid: int) -> str | None:
+    """Who holds and who waits in a process that somebody else records, as JSON; else None.
+
+    `{"pid", "at_ns", "seen_since_ns", "python", "not_recorded", "policy", "switch_interval_ns",
+    "unrecorded_threads", "threads": [{"tid", "ident", "gil", "holding_since_ns",
+    "waiting_since_ns", "is_first_wait", "releases"}]}`, times by CLOCK_MONOTONIC. A thread that
+    has held a GIL since before `seen_since_ns` has no hold there until it lets go. The process and
+    its recorder notice nothing; the number of the GIL is 0, as only the recorder knows it.
+    """
+
+@final
+class Stacks:
+    """The Python stacks of process `pid`, read from outside while it runs.
+
+    Raises ProcessLookupError if it has ended, RuntimeError with a sentence if it cannot be read.
+    """
+
+    def __new__(cls, pid: int) -> Stacks: ...
+    def read(self) -> str:
+        """What all its threads do, as JSON; raises as the class does.
+
+        `{"begun_ns", "at_ns", "threads": [{"ident", "tid", "name", "owns_gil", "frames":
+        [{"function", "file", "line"}]}]}`, innermost frame first.
+        """
 
 def attach_policy(pid: int, policy: str, quantum_ns: int | None = None) -> None:
     """Have process `pid`, which runs under no policy, follow one; None is the policy's own quantum.

@@ -24,7 +24,7 @@ use crate::no_page::{self, NoPage};
 
 /// How long a process that uses its GIL may take to serve a request.
 const SERVES: Duration = Duration::from_millis(100);
-/// How long it may take once it has begun. Then it has ended, or has been stopped.
+/// How long one may take that was woken, or has begun. Then it has ended, or has been stopped.
 const FINISHES: Duration = Duration::from_secs(2);
 /// Between two looks whether it has.
 const LOOK: Duration = Duration::from_micros(200);
@@ -126,21 +126,23 @@ impl Page {
     /// Asks the process for something. `None` if it does not look at its page: it uses no GIL at the
     /// moment, or its calls do not lead to the hook yet. Then nothing was asked.
     ///
-    /// `wake` wakes one that is in standby.
-    pub fn ask(&self, request: Request, wake: impl FnOnce()) -> io::Result<Option<Answer>> {
+    /// `wake` wakes one that is in standby, and says whether it could.
+    pub fn ask(&self, request: Request, wake: impl FnOnce() -> bool) -> io::Result<Option<Answer>> {
         // SAFETY: takes a descriptor, which lives as long as `self`.
         if unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_EX) } != 0 {
             return Err(io::Error::last_os_error());
         }
         let control = self.control();
         control.ask(request);
-        if self.is_standby() {
-            wake();
-        }
+        let patience = match self.is_standby() {
+            false => SERVES,
+            true if wake() => FINISHES,
+            true => Duration::ZERO,
+        };
         let begun = Instant::now();
         let answer = loop {
             match control.answer() {
-                None if begun.elapsed() < SERVES => sleep(LOOK),
+                None if begun.elapsed() < patience => sleep(LOOK),
                 None if control.withdraw() || begun.elapsed() > FINISHES => break None,
                 // Somebody has begun to serve it.
                 None => sleep(LOOK),

@@ -1,7 +1,8 @@
 //! Processes that already run, asked for something, as Python sees it.
 
 use std::io;
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyProcessLookupError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -11,6 +12,11 @@ use ungil_core::request::{Answer, Request};
 use ungil_core::schedule::Settings;
 
 use crate::hook;
+
+/// How long a process that uses its GIL may take to leave it to CPython.
+const LEAVES: Duration = Duration::from_secs(1);
+/// Between two looks whether it has.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// Has a process follow a policy; see `_native.pyi`.
 #[pyfunction]
@@ -31,7 +37,15 @@ pub fn attach_policy(
 /// Has a process follow none any more; see `_native.pyi`.
 #[pyfunction]
 pub fn detach_policy(py: Python<'_>, pid: u32) -> PyResult<()> {
-    ask(py, pid, &Request::unschedule())
+    ask(py, pid, &Request::unschedule())?;
+    // Threads that stand in its line leave that first, at the next releases.
+    py.detach(|| {
+        let begun = Instant::now();
+        while begun.elapsed() < LEAVES && Page::of(pid).is_ok_and(|page| !page.is_standby()) {
+            sleep(LOOK);
+        }
+    });
+    Ok(())
 }
 
 /// Asks a process: through its control page if it has one and looks at it, else on one of its own
@@ -40,10 +54,7 @@ pub fn ask(py: Python<'_>, pid: u32, request: &Request) -> PyResult<()> {
     let hook = hook::path()?;
     let by_page = || {
         let page = Page::of(pid).ok()?;
-        let wake = || {
-            let _ = ungil_control::wake::wake(pid);
-        };
-        page.ask(*request, wake).ok().flatten()
+        page.ask(*request, || ungil_control::wake::wake(pid)).ok().flatten()
     };
     let ask = || match by_page() {
         Some(answer) => Ok(answer),
@@ -64,7 +75,7 @@ pub fn ask(py: Python<'_>, pid: u32, request: &Request) -> PyResult<()> {
 fn patiently(mut ask: impl FnMut() -> Result<Answer, Refusal>) -> Result<Answer, Refusal> {
     for _ in 0..20 {
         match ask() {
-            Ok(Answer::Busy) => std::thread::sleep(Duration::from_millis(5)),
+            Ok(Answer::Busy) => sleep(Duration::from_millis(5)),
             other => return other,
         }
     }

@@ -9,6 +9,7 @@ mod clock;
 mod fanout;
 mod hook;
 mod in_process;
+mod live;
 mod loader;
 mod process_policy;
 mod recording;
@@ -66,6 +67,8 @@ mod _native {
         gil_set_level, gil_set_policy, gil_stats, gil_thread_stats, gil_thread_waits, gil_totals,
         gil_uncounted_threads,
     };
+    #[pymodule_export]
+    use super::live::{Live, Stacks, look_at_recorded};
     #[pymodule_export]
     use super::process_policy::{
         StillStarting, WithoutPolicy, mark_path, process_policy, remove_stale_pages,

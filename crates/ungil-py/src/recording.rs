@@ -58,10 +58,7 @@ impl Recorder {
             judged: judged_from_ms.map(least).transpose()?,
             flight: flight.map(flight_options).transpose()?,
         };
-        let recorder = recorder::Recorder::create(options).map_err(|error| match error {
-            CreateError::File(error) => error.into(),
-            CreateError::Session(error) => PyRuntimeError::new_err(error.to_string()),
-        })?;
+        let recorder = recorder::Recorder::create(options).map_err(unprepared)?;
         Ok(Self { recorder, incomplete: None, judged: JudgedReport::default() })
     }
 
@@ -288,6 +285,14 @@ pub fn trace_stretches(
     Ok(stretches.map(|it| (it.pid, it.gil, it.tid, it.held, it.begin_ns, it.end_ns)).collect())
 }
 
+/// Why there can be no recording.
+pub fn unprepared(error: CreateError) -> PyErr {
+    match error {
+        CreateError::File(error) => error.into(),
+        CreateError::Session(error) => PyRuntimeError::new_err(error.to_string()),
+    }
+}
+
 fn unreadable(error: ReadError) -> PyErr {
     match error {
         ReadError::Io(error) => error.into(),
@@ -304,7 +309,7 @@ fn as_json(value: &impl Serialize) -> PyResult<String> {
     clippy::cast_sign_loss,
     reason = "checked to be positive; a cast from float saturates"
 )]
-fn nanoseconds(milliseconds: f64) -> PyResult<u64> {
+pub fn nanoseconds(milliseconds: f64) -> PyResult<u64> {
     if milliseconds.is_finite() && milliseconds >= 0.0 {
         return Ok((milliseconds * 1e6) as u64);
     }

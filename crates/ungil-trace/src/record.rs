@@ -236,7 +236,7 @@ pub struct ThreadTotals {
 }
 
 /// One frame of a Python stack.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Frame {
     /// Function name.
     pub function: String,

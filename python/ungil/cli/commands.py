@@ -17,6 +17,8 @@ COMMANDS = {
     "check": "ungil.cli.check",
     "run": "ungil.cli.run.command",
     "policy": "ungil.cli.policy",
+    "dump": "ungil.cli.dump.command",
+    "top": "ungil.cli.top.command",
     "heap": "ungil.cli.heap.command",
     "fanout": "ungil.cli.fanout.command",
     "lab": "ungil.cli.lab",
@@ -31,6 +33,8 @@ EXAMPLES = """\
   ungil check --max-hold 50ms app.py   fail if anything keeps the GIL longer
   ungil run app.py --port 8000         run it with its GIL scheduled
   ungil policy 4711 batch              change the policy of a running process
+  ungil dump 4711                      who holds the GIL of a running process, and where?
+  ungil top 4711                       the same, every second, with what it costs
   ungil heap ls                        which shared heaps are there, and who uses them?
   ungil fanout --hosts FILE -- ssh {host} uptime
                                        run something for many hosts at once

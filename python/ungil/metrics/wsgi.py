@@ -62,7 +62,11 @@ class GilMiddleware:
             # The server sends the file itself, if it is given this very object.
             request.end()
             return body
-        return (_SizedBody if isinstance(body, Sized) else _Body)(body, request)
+        make: Callable[[Iterable[bytes], _Request], _Body] = _Body
+        has_length = hasattr(body, "__len__")
+        if has_length:
+            make = _SizedBody
+        return make(body, request)
 
 
 class _Request:

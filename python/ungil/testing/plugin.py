@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
     from contextlib import AbstractContextManager
+    from typing import Any
 
     from ungil.limits import Judged, Limits
     from ungil.testing.recording import Recording
@@ -24,7 +25,7 @@ MARKER = (
 
 _RECORDING = pytest.StashKey["Recording"]()
 _WHY_NOT = pytest.StashKey[str]()
-_JUDGED = pytest.StashKey["dict[str, dict[str, object]]"]()
+_JUDGED: pytest.StashKey[dict[str, dict[str, Any]]] = pytest.StashKey()
 
 
 class Limited:

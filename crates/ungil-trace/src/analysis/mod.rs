@@ -44,12 +44,14 @@ mod incidents;
 mod windows;
 mod verdict;
 mod part;
+mod rolling;
 
 #[cfg(test)]
 mod tests;
 
 pub use judged::Least;
 pub use part::{Part, Span};
+pub use rolling::{Rolling, WorstWait};
 
 use crate::record::{Record, ThreadId};
 use crate::report::{JudgedReport, Report};

@@ -8,6 +8,9 @@ mod snapshots;
 mod snapshot_files;
 mod socket;
 mod flight;
+mod table_file;
+mod now;
+mod live;
 mod sink;
 mod order;
 mod calibration;
@@ -15,7 +18,6 @@ mod times;
 mod kernel_counts;
 mod follower;
 mod throttling;
-mod table_file;
 #[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]
 mod thread;
 #[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]
@@ -32,6 +34,8 @@ mod recording;
 
 pub use flight::{FlightOptions, MOST_BYTES};
 pub use leftover::{Removed, remove_dead_sessions};
+pub use live::Look;
+pub use now::{ProcessNow, ThreadNow, now_as_others_record_it};
 pub use session::NoPlace;
 pub use sink::Outcome;
 pub use snapshots::{Ask, Exchange, Written};
@@ -42,6 +46,7 @@ use crate::clock::{self, Reading};
 use crate::perfetto::{Overwrite, Writer};
 use crate::report::JudgedReport;
 use flight::Flight;
+use live::{Asked, Live};
 use recording::{Recording, Shared};
 use session::Session;
 use sink::Sink;
@@ -52,10 +57,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 use times::Times;
 use ungil_core::request::Request;
 use watch::Watch;
 use whole::Whole;
+
+/// A look comes with the next round, which is a matter of milliseconds.
+const LOOK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What to record, and where to.
 #[derive(Clone, Debug)]
@@ -78,6 +87,19 @@ pub struct RecorderOptions {
     /// Keep the last seconds only, and write snapshots of them: `path` is what these are called
     /// after.
     pub flight: Option<FlightOptions>,
+}
+
+/// What to look at.
+#[derive(Clone, Debug)]
+pub struct LiveOptions {
+    /// Holds longer than this get a stack, in ns.
+    pub blame_after_ns: u64,
+    /// Whether children that a process forks join too.
+    pub follow_children: bool,
+    /// The hook library.
+    pub hook: PathBuf,
+    /// As in [`RecorderOptions`].
+    pub counter: bool,
 }
 
 /// How far the recording is.
@@ -113,6 +135,8 @@ pub struct Recorder {
     is_joined: bool,
     /// The process that made it. A child that is forked from it has none of its threads.
     made_by: u32,
+    /// Where to ask for a look, if there is no file.
+    asked: Option<Asked>,
     state: State,
 }
 
@@ -129,15 +153,52 @@ impl Recorder {
         remove_dead_sessions();
         let session = Session::create()?;
         let sink = options.sink(&session, &shared)?;
-        Ok(Self {
+        Ok(Self::with(options, session, shared, sink))
+    }
+
+    /// Opens a session for somebody who looks now and then: there is no file.
+    pub fn live(options: LiveOptions) -> Result<Self, CreateError> {
+        let LiveOptions { blame_after_ns, follow_children, hook, counter } = options;
+        remove_dead_sessions();
+        let session = Session::create()?;
+        let asked = Asked::default();
+        let live = Live::new(blame_after_ns, asked.clone());
+        let options = RecorderOptions {
+            path: PathBuf::new(),
+            overwrite: Overwrite::Refuse,
+            blame_after_ns,
+            follow_children,
+            hook,
+            counter,
+            judged: None,
+            flight: None,
+        };
+        let sink = Sink::Live(Box::new(live));
+        let mut recorder = Self::with(options, session, Arc::default(), sink);
+        recorder.asked = Some(asked);
+        Ok(recorder)
+    }
+
+    fn with(options: RecorderOptions, session: Session, shared: Arc<Shared>, sink: Sink) -> Self {
+        Self {
             session: Arc::new(session),
             beginning: if options.counter { clock::read_both() } else { None },
             is_joined: false,
             made_by: std::process::id(),
             options,
             shared,
+            asked: None,
             state: State::Prepared(Box::new(sink)),
-        })
+        }
+    }
+
+    /// Who holds and who waits now, and what was counted since the last call; `None` if nothing is
+    /// recorded, or into a file.
+    pub fn look(&self) -> Option<Look> {
+        let (State::Running(worker), Some(asked)) = (&self.state, &self.asked) else { return None };
+        let look = asked.ask();
+        worker.thread().unpark();
+        look.recv_timeout(LOOK_PATIENCE).ok()
     }
 
     /// The environment variables that make a program join; `preload` is the `LD_PRELOAD` in

@@ -20,6 +20,11 @@ impl Watch {
     }
 
     /// As the real one.
+    pub fn owes_names(&self, _traced: &mut Traced) -> bool {
+        false
+    }
+
+    /// As the real one.
     pub fn collect(&mut self, _traced: &mut [Traced], _give: impl FnMut(Record)) {}
 
     /// As the real one.

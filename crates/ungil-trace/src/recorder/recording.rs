@@ -37,6 +37,9 @@ const GRACE: Duration = Duration::from_millis(100);
 /// How long processes that joined while they ran are waited for to leave. One does at its next
 /// release of a GIL.
 const LEAVE: Duration = Duration::from_millis(100);
+/// How long the names of their threads are waited for: to look into a process the first time takes
+/// some tenths of a second.
+const NAMES: Duration = Duration::from_secs(2);
 /// An event that was seen in one round is given out in the next one at the latest, what a sample or
 /// the kernel told of it in the one after that.
 const ROUNDS: u32 = 3;
@@ -156,6 +159,7 @@ impl Recording {
 
     /// Asks every process to leave, and returns those that have not, the recorder's own excepted.
     fn part(&mut self) -> Vec<u32> {
+        self.await_names();
         let end = Instant::now() + LEAVE;
         self.processes.iter().for_each(Traced::ask_to_leave);
         loop {
@@ -166,6 +170,16 @@ impl Recording {
                 return staying;
             }
             thread::park_timeout(WATCH_PERIOD);
+        }
+    }
+
+    /// Goes on until the threads of processes that were recorded for a short while have their names.
+    fn await_names(&mut self) {
+        let end = Instant::now() + NAMES;
+        while Instant::now() < end
+            && self.processes.iter_mut().any(|it| !it.is_gone() && self.watch.owes_names(it))
+        {
+            thread::park_timeout(self.work());
         }
     }
 
@@ -192,6 +206,10 @@ impl Recording {
         }
         let Self { sink, processes, times, .. } = self;
         sink.tick(now, |at_ns| last_words(processes, times, at_ns));
+        if let Sink::Live(live) = &mut self.sink {
+            let (processes, times) = (&self.processes, &mut self.times);
+            live.answer(|| processes.iter().map(|it| it.process_now(times)).collect());
+        }
         if now.saturating_sub(self.flushed_ns) >= FLUSH_NS {
             self.flushed_ns = now;
             self.sink.flush();

@@ -1,6 +1,8 @@
-//! What becomes of the records of a recording: one trace of all, or snapshots of the last seconds.
+//! What becomes of the records of a recording: one trace of all, snapshots of the last seconds, or
+//! figures of what happens lately.
 
 use super::flight::Flight;
+use super::live::Live;
 use super::whole::Whole;
 use crate::perfetto::Incomplete;
 use crate::record::Record;
@@ -9,7 +11,8 @@ use crate::report::{JudgedReport, Report};
 /// What a recording came to.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The report; `None` of a flight recorder, which keeps the last seconds only.
+    /// The report; `None` of a flight recorder, which keeps the last seconds only; of live figures what
+    /// was counted since the last look.
     pub report: Option<Report>,
     /// What was judged and nobody had asked for.
     pub judged: JudgedReport,
@@ -25,6 +28,8 @@ pub enum Sink {
     Whole(Box<Whole>),
     /// Into memory, as long as they are among the last ones.
     Flight(Box<Flight>),
+    /// Into figures that somebody looks at now and then.
+    Live(Box<Live>),
 }
 
 impl Sink {
@@ -34,6 +39,7 @@ impl Sink {
         match self {
             Self::Whole(whole) => whole.put(record),
             Self::Flight(flight) => flight.put(record),
+            Self::Live(live) => live.put(record),
         }
     }
 
@@ -41,7 +47,7 @@ impl Sink {
     pub fn take_judged(&mut self) -> JudgedReport {
         match self {
             Self::Whole(whole) => whole.take_judged(),
-            Self::Flight(_) => JudgedReport::default(),
+            Self::Flight(_) | Self::Live(_) => JudgedReport::default(),
         }
     }
 
@@ -67,15 +73,17 @@ impl Sink {
     /// Ends the file and sums up.
     pub fn finish(mut self) -> Outcome {
         let judged = self.take_judged();
-        match self {
+        let (report, file_error) = match self {
             Self::Whole(whole) => {
                 let (report, file_error) = whole.finish();
-                Outcome { report: Some(report), judged, file_error, staying: Vec::new() }
+                (Some(report), file_error)
             }
             Self::Flight(flight) => {
                 flight.finish();
-                Outcome { report: None, judged, file_error: None, staying: Vec::new() }
+                (None, None)
             }
-        }
+            Self::Live(live) => (Some(live.finish()), None),
+        };
+        Outcome { report, judged, file_error, staying: Vec::new() }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::kernel_counts::kernel_count;
 use super::moment::Moment;
+use super::now::{self, ProcessNow};
 use super::order::Order;
 use super::table_file::TableFile;
 use super::thread::Thread;
@@ -277,6 +278,13 @@ impl Traced {
         let gils = self.file.table().header().gils.iter();
         let place = gils.map(|gil| gil.load(Relaxed)).position(|gil| range.contains(&gil));
         place.and_then(|place| u8::try_from(place).ok())
+    }
+
+    /// Who holds and who waits at this moment, for somebody who looks.
+    pub fn process_now(&self, times: &mut Times) -> ProcessNow {
+        let (threads, clock) = (&self.threads, self.clock);
+        let gil = |index: usize| threads.get(index).and_then(Option::as_ref).map_or(0, |it| it.gil);
+        now::now(self.file.table(), self.pid, gil, |ticks| times.ns(clock, ticks))
     }
 
     /// Who holds and who waits at this moment.

@@ -38,6 +38,8 @@ struct State {
     holds: HashMap<u8, Watched>,
     names_at_ns: u64,
     names_pause_ns: u64,
+    /// Whether the process was looked into, or cannot be.
+    was_answered: bool,
 }
 
 /// A hold, and what was seen of it.
@@ -100,6 +102,12 @@ impl Watch {
         soon
     }
 
+    /// Whether a process was never looked into, and has threads without a name.
+    pub fn owes_names(&self, traced: &mut Traced) -> bool {
+        let was_answered = self.processes.get(&traced.pid).is_some_and(|state| state.was_answered);
+        self.sampler.is_some() && !was_answered && traced.threads_mut().any(|it| !it.named)
+    }
+
     /// Turns the answers that have come into records.
     pub fn collect(&mut self, traced: &mut [Traced], mut give: impl FnMut(Record)) {
         let Some(sampler) = &self.sampler else { return };
@@ -109,6 +117,7 @@ impl Watch {
                 continue;
             };
             let state = self.processes.entry(traced.pid).or_default();
+            state.was_answered = true;
             match answer {
                 Answer::Sample { sample, .. } => {
                     if name_threads(traced, &sample, &mut give) {

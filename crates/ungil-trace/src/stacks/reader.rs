@@ -21,7 +21,7 @@ use crate::clock::now_ns;
 use crate::record::Frame;
 
 /// What the main thread of an interpreter is called.
-const MAIN: &str = "MainThread";
+pub(super) const MAIN: &str = "MainThread";
 /// Why nothing can be read where that is so.
 const NO_PROC: &str = "/proc is not mounted here, and programs cannot be looked into without it: \
                        mount it (mount -t proc proc /proc)";
@@ -33,8 +33,8 @@ const LIBRARIES_EVERY: Duration = Duration::from_secs(1);
 /// Finding the interpreter takes 2 to 50 ms, reading the holder's stack some 0.15 ms, and reading
 /// names 0.6 ms with 3 threads and 6 ms with 200.
 pub struct StackReader {
-    pid: u32,
-    spy: PythonSpy,
+    pub(super) pid: u32,
+    pub(super) spy: PythonSpy,
     /// Where the interpreters are listed, if that is known.
     interpreters: Option<InterpreterStates>,
     /// The one that py-spy found.
@@ -85,7 +85,7 @@ impl StackReader {
     }
 
     /// The interpreters that are there now, the main one first; never empty.
-    fn list(&self) -> Vec<PythonProcessLayout> {
+    pub(super) fn list(&self) -> Vec<PythonProcessLayout> {
         let found = self.interpreters.as_ref().map(|known| known.list(&self.spy.process));
         found.filter(|found| !found.is_empty()).unwrap_or_else(|| vec![self.first.clone()])
     }
@@ -225,7 +225,7 @@ enum Extent {
     AllThreads,
 }
 
-fn frame(frame: py_spy::Frame) -> Frame {
+pub(super) fn frame(frame: py_spy::Frame) -> Frame {
     Frame {
         function: frame.name,
         file: frame.filename,
@@ -234,7 +234,7 @@ fn frame(frame: py_spy::Frame) -> Frame {
 }
 
 /// Calls py-spy, which may stumble over memory that changes under its hands, even by a panic.
-fn guarded<T, E>(pid: u32, call: impl FnOnce() -> Result<T, E>) -> Result<T, StackError>
+pub(super) fn guarded<T, E>(pid: u32, call: impl FnOnce() -> Result<T, E>) -> Result<T, StackError>
 where
     E: AsRef<dyn Error + Send + Sync>,
 {

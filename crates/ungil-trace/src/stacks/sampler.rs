@@ -7,11 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::{Sample, StackError, StackReader};
+use super::{Sample, StackError, StackReader, TRIES};
 
-/// How often a read is tried at once. One in fifty reads of a busy thread fails because the
-/// thread moved on meanwhile; each try costs about 0.15 ms.
-const TRIES: u32 = 4;
 /// A process that gave no sample is left alone for this long, then twice as long, ...
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 /// ... up to this.

@@ -54,18 +54,17 @@ def attach(recorder: Recorder, pid: int) -> None:
         raise _refusal(pid, error) from error
 
 
-def await_end(pid: int, for_ns: int | None) -> None:
-    """Wait until the time is over, process `pid` has ended, or a signal asks for an end."""
-    with _told_by_signals() as told:
-        try:
-            life = os.pidfd_open(pid)
-        except ProcessLookupError:
-            return
-        try:
-            timeout_s = None if for_ns is None else for_ns / 1e9
-            select.select([life, told], [], [], timeout_s)
-        finally:
-            os.close(life)
+def await_end(pid: int, for_ns: int | None, told: int) -> None:
+    """Wait until the time is over, process `pid` has ended, or `told` can be read."""
+    try:
+        life = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        timeout_s = None if for_ns is None else for_ns / 1e9
+        select.select([life, told], [], [], timeout_s)
+    finally:
+        os.close(life)
 
 
 def announce(pid: int, for_ns: int | None) -> None:
@@ -76,7 +75,7 @@ def announce(pid: int, for_ns: int | None) -> None:
 
 
 @contextmanager
-def _told_by_signals() -> Generator[int]:
+def told_by_signals() -> Generator[int]:
     """A descriptor that becomes readable when one of `ENDS_BY` has come."""
     readable, writable = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 

@@ -17,7 +17,14 @@ from ungil.cli.command import ProgramCommand, blame_after_option, scheduling_opt
 from ungil.cli.program import Program, find_program
 from ungil.cli.scheduling import Scheduling, warn_if_unscheduled
 from ungil.cli.streams import say, settle
-from ungil.cli.trace.attached import announce, attach, await_end, name_of, process_number
+from ungil.cli.trace.attached import (
+    announce,
+    attach,
+    await_end,
+    name_of,
+    process_number,
+    told_by_signals,
+)
 from ungil.cli.trace.flight import flight_options, new_flight, snapshots_told
 from ungil.cli.trace.outputs import free_name, json_file, snapshots_beside
 from ungil.durations import parse_duration
@@ -146,10 +153,10 @@ def command(
             told = snapshots_told(recorder, quiet=quiet, on_signal=program is None)
         reports: list[str] = []
         if process is not None:
-            attach(recorder, process)
-            announce(process, for_ns)
-            with told:
-                await_end(process, for_ns)
+            with told_by_signals() as ended_by, told:
+                attach(recorder, process)
+                announce(process, for_ns)
+                await_end(process, for_ns, ended_by)
                 with _told("there is no report"):
                     reports.append(recorder.stop())
         status = 0

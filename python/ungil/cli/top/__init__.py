@@ -1,0 +1,1 @@
+"""`ungil top`: what the threads of a running process do with its GIL, second by second."""
