@@ -270,7 +270,7 @@ impl Gil {
     /// Keeps what the kernel had counted for the thread.
     pub(super) fn count(&mut self, index: u32, count: KernelCount) {
         match &mut self.holder {
-            Some(hold) if hold.seat == index => hold.counts.add(count),
+            Some(hold) if hold.seat == index => hold.count(count),
             _ => self.seats[index as usize].counts.add(count),
         }
     }

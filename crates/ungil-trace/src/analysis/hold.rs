@@ -5,6 +5,7 @@ use super::kernel_counts::KernelCounts;
 use super::run_time::{Ran, RunTime, not_run_most, run_time};
 use super::samples::Samples;
 use super::seat::Wait;
+use crate::record::KernelCount;
 
 /// Holders tell of holds of 2 ms or more how they ran. Nothing told of a longer one is a loss.
 const TOLD_FROM_NS: u64 = 4_000_000;
@@ -25,7 +26,9 @@ pub(super) struct Hold {
     pub(super) gone: Gone,
     ran: Option<Ran>,
     /// What the kernel has counted for the holder since it began.
-    pub(super) counts: KernelCounts,
+    counts: KernelCounts,
+    /// When it was seen asleep: the first time and the last two.
+    asleep: Option<[u64; 3]>,
     pub(super) samples: Samples,
 }
 
@@ -52,7 +55,7 @@ pub(super) enum End {
 impl Hold {
     /// Begins at `since_ns`, when somebody waits already or nobody does.
     pub(super) fn new(seat: u32, since_ns: u64, is_waited_for: bool, counts: KernelCounts) -> Self {
-        Self {
+        let mut hold = Self {
             seat,
             began_ns: since_ns,
             since_ns,
@@ -60,9 +63,30 @@ impl Hold {
             asked_ns: None,
             gone: Gone::default(),
             ran: None,
-            counts,
+            counts: KernelCounts::default(),
+            asleep: None,
             samples: Samples::default(),
+        };
+        counts.iter().for_each(|count| hold.count(*count));
+        hold
+    }
+
+    /// Keeps what the kernel had counted for the holder.
+    pub(super) fn count(&mut self, count: KernelCount) {
+        self.counts.add(count);
+        if !count.runnable {
+            let [_, earlier, last] = self.asleep.get_or_insert([count.at_ns; 3]);
+            (*earlier, *last) = (*last, count.at_ns);
         }
+    }
+
+    /// The most that the holder can have slept between `from_ns` and `end_ns`, as far as it was seen.
+    fn slept_ns(&self, from_ns: u64, end_ns: u64) -> u64 {
+        self.asleep.map_or(0, |[first, earlier, last]| {
+            // One count may be of after the end.
+            let last = if last <= end_ns { last } else { earlier.min(end_ns) };
+            last.saturating_sub(first.max(from_ns))
+        })
     }
 
     /// The same hold with nothing counted yet, from `at_ns` on.
@@ -129,7 +153,9 @@ impl Hold {
         Past { start_ns: self.since_ns, end_ns, contended_ns, own_ns: 0, seat: self.seat }
     }
 
-    /// How much of it from `from_ns` to `end_ns` was the holder's own, at least: it ran, or slept.
+    /// How much of it from `from_ns` to `end_ns` was the holder's own, at least: it ran, or it was
+    /// seen to sleep. A thread also sleeps while the kernel does not run the one that has the mutex
+    /// of the GIL; then nobody saw it asleep (`recorder/kernel_counts.rs`).
     /// `before` is what the kernel had counted before the hold.
     pub(super) fn own_ns(&self, before: &KernelCounts, from_ns: u64, end_ns: u64) -> u64 {
         let rest_ns = end_ns.saturating_sub(from_ns);
@@ -138,7 +164,9 @@ impl Hold {
             return if is_short { rest_ns } else { 0 };
         }
         let times = [self.began_ns, from_ns, end_ns];
-        rest_ns - not_run_most(times, self.ran, before, &self.counts)
+        let own_ns = rest_ns - not_run_most(times, self.ran, before, &self.counts);
+        let ran_ns = self.ran.map_or(0, |ran| ran.cpu_ns);
+        own_ns.min(ran_ns.saturating_add(self.slept_ns(from_ns, end_ns)))
     }
 
     /// What is known of how the kernel ran the holder until `end_ns`. `before` is what it had

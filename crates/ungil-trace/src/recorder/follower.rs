@@ -50,8 +50,10 @@ impl Follower {
     ) {
         if self.hold_ns != 0 && self.hold_ns != since_ns {
             self.hold_ns = 0;
-            self.asleep = None;
-            self.latest.take().into_iter().chain(ask()).for_each(&mut give);
+            // It may have woken up, and not have been run, a while before the end.
+            let woken = self.latest.is_some_and(|latest| latest.runnable);
+            let asleep = self.asleep.take().filter(|_| woken);
+            asleep.into_iter().chain(self.latest.take()).chain(ask()).for_each(&mut give);
         }
         let age = now.saturating_sub(since_ns);
         if since_ns == 0 || age < after_ns {

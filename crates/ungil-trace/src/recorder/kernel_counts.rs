@@ -12,10 +12,17 @@ use std::fs;
 /// An answer that took longer was interrupted.
 const AT_ONCE_NS: u64 = 200_000;
 
+/// The condition variables and mutexes of a GIL lie together, from the one that is known on.
+const GIL_BYTES: u64 = 192;
+
 /// Asks. `None` if the thread is gone, or if the kernel does not count.
-pub fn kernel_count(pid: u32, tid: u32) -> Option<KernelCount> {
+///
+/// A thread that sleeps until the mutex of one of `gils` is free, which are known by their
+/// addresses, does so because the kernel does not run the thread that has it.
+pub fn kernel_count(pid: u32, tid: u32, gils: &[u64]) -> Option<KernelCount> {
     let asked_ns = now_ns();
-    let runnable = is_runnable(&read(pid, tid, "stat"));
+    let runnable =
+        is_runnable(&read(pid, tid, "stat")) || is_at_one(gils, &read(pid, tid, "syscall"));
     let [ran_ns, delayed_ns] = times(&read(pid, tid, "schedstat"))?;
     let at_ns = now_ns();
     // A thread that slept when it was asked about may have wanted to run since, if this one was
@@ -50,6 +57,17 @@ fn times(schedstat: &str) -> Option<[u64; 2]> {
     (times > 0).then_some([ran_ns, delayed_ns])
 }
 
+/// `proc_pid_syscall`: number and arguments of the call that a thread sleeps in. A file that may not
+/// be read tells nothing.
+fn is_at_one(gils: &[u64], syscall: &str) -> bool {
+    let mut words = syscall.split_whitespace();
+    let is_futex = words.next().is_some_and(|number| number.parse() == Ok(libc::SYS_futex));
+    let address = words.next().and_then(|word| word.strip_prefix("0x"));
+    let address = address.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    is_futex
+        && address.is_some_and(|it| gils.iter().any(|gil| (*gil..gil + GIL_BYTES).contains(&it)))
+}
+
 /// `proc_pid_stat`: id, name in parentheses, state. What is not known may be runnable.
 fn is_runnable(stat: &str) -> bool {
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
@@ -80,8 +98,24 @@ mod tests {
     fn this_very_thread_has_run() {
         // SAFETY: gettid has no preconditions.
         let tid = u32::try_from(unsafe { libc::syscall(libc::SYS_gettid) }).unwrap();
-        let answer = kernel_count(std::process::id(), tid);
+        let answer = kernel_count(std::process::id(), tid, &[]);
         assert_eq!(answer.is_some(), fs::metadata("/proc/self/schedstat").is_ok());
-        assert!(kernel_count(u32::MAX, 1).is_none());
+        assert!(kernel_count(u32::MAX, 1, &[]).is_none());
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_the_mutex_of_a_gil_is_known_by_its_address() {
+        let gils = [0x5000, 0x9000];
+        let call =
+            |number: i64, address: &str| format!("{number} {address} 0x80 0x2 0x0 0x7ffc 0x7f");
+        assert!(is_at_one(&gils, &call(libc::SYS_futex, "0x5030")));
+        assert!(is_at_one(&gils, &call(libc::SYS_futex, "0x9000")));
+        assert!(!is_at_one(&gils, &call(libc::SYS_futex, "0x8fff")));
+        assert!(!is_at_one(&gils, &call(libc::SYS_futex, "0x50c0")));
+        assert!(!is_at_one(&gils, &call(libc::SYS_nanosleep, "0x5030")));
+        assert!(!is_at_one(&[], &call(libc::SYS_futex, "0x5030")));
+        for text in ["running\n", "", "-1 0x7ffc 0x7f"] {
+            assert!(!is_at_one(&gils, text), "{text:?}");
+        }
     }
 }

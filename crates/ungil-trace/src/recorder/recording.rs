@@ -43,6 +43,8 @@ const NAMES: Duration = Duration::from_secs(2);
 /// An event that was seen in one round is given out in the next one at the latest, what a sample or
 /// the kernel told of it in the one after that.
 const ROUNDS: u32 = 3;
+/// Holds longer than this are followed where they are judged.
+const JUDGED_NS: u64 = 3_000_000;
 /// Threads of a process of which the kernel is asked in every round, at most.
 const COUNTED_THREADS: usize = 8;
 /// Kernel counters are read with every flush, of this many threads a process at most.
@@ -110,17 +112,18 @@ impl Recording {
         session: Arc<Session>,
         shared: Arc<Shared>,
     ) -> Self {
+        let judges = sink.judges();
         Self {
             session,
             shared,
             executable,
             is_joined,
-            counts_often: sink.judges(),
+            counts_often: judges,
             sink,
             questions: Vec::new(),
             watch,
             // Early enough that little of a hold that gets a row of its own is missed.
-            follow_after_ns: blame_after_ns / 4,
+            follow_after_ns: if judges { JUDGED_NS } else { blame_after_ns / 4 },
             times,
             processes: Vec::new(),
             known: HashSet::new(),
@@ -200,9 +203,11 @@ impl Recording {
         let soon = self.watch.look(&mut self.processes, &mut self.times, now);
         // What this tells of a hold that has ended comes before its release, which is given out in
         // the next round at the earliest.
+        let mut follows = false;
         for traced in &mut self.processes {
             let (times, sink) = (&mut self.times, &mut self.sink);
-            traced.follow_holders(times, now, self.follow_after_ns, |record| sink.put(&record));
+            follows |=
+                traced.follow_holders(times, now, self.follow_after_ns, |record| sink.put(&record));
         }
         let Self { sink, processes, times, .. } = self;
         sink.tick(now, |at_ns| last_words(processes, times, at_ns));
@@ -232,7 +237,7 @@ impl Recording {
         }
         match fullest {
             fullest if fullest > 0.125 => BUSY_PERIOD,
-            _ if soon => WATCH_PERIOD,
+            _ if soon || (follows && self.counts_often) => WATCH_PERIOD,
             _ => PERIOD,
         }
     }

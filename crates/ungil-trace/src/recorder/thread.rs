@@ -76,8 +76,8 @@ impl Thread {
 
     /// Asks the kernel for its CPU time and context switches: a thread that holds the GIL for long
     /// does not tell its own.
-    pub fn sample_outside(&mut self, pid: u32) {
-        let count = kernel_count(pid, self.tid);
+    pub fn sample_outside(&mut self, pid: u32, gils: &[u64]) {
+        let count = kernel_count(pid, self.tid, gils);
         if let Some(count) = count {
             self.follower.keep(count);
         }
@@ -89,8 +89,8 @@ impl Thread {
     }
 
     /// Keeps what the kernel counts for it, which may be the last count before a long hold.
-    pub fn keep_count(&mut self, pid: u32) {
-        if let Some(count) = kernel_count(pid, self.tid) {
+    pub fn keep_count(&mut self, pid: u32, gils: &[u64]) {
+        if let Some(count) = kernel_count(pid, self.tid, gils) {
             self.follower.keep(count);
         }
     }

@@ -222,12 +222,12 @@ impl Traced {
 
     /// Asks the kernel for the CPU time and context switches of at most `count` threads, in turn.
     pub fn sample_outside(&mut self, count: usize) {
-        let slots = self.threads.len();
+        let (slots, gils) = (self.threads.len(), self.gils());
         for _ in 0..count.min(slots) {
             let index = self.next_outside % slots;
             self.next_outside = index + 1;
             if let Some(thread) = &mut self.threads[index] {
-                thread.sample_outside(self.pid);
+                thread.sample_outside(self.pid, &gils);
             }
         }
     }
@@ -235,30 +235,40 @@ impl Traced {
     /// Asks the kernel for the counters of at most `count` threads that have used a GIL since the
     /// last round and hold none for long.
     pub fn count_active(&mut self, count: usize) {
-        let pid = self.pid;
+        let (pid, gils) = (self.pid, self.gils());
         let active = self.threads.iter_mut().flatten().filter(|thread| thread.was_active);
-        active.take(count).for_each(|thread| thread.keep_count(pid));
+        active.take(count).for_each(|thread| thread.keep_count(pid, &gils));
     }
 
-    /// Asks the kernel what it does with the threads that have held a GIL for `after_ns` or longer.
+    /// Asks the kernel what it does with the threads that have held a GIL for `after_ns` or longer,
+    /// and says whether any has.
     pub fn follow_holders(
         &mut self,
         times: &mut Times,
         now: u64,
         after_ns: u64,
         mut give: impl FnMut(Record),
-    ) {
-        let (pid, slots) = (self.pid, self.file.table().slots());
+    ) -> bool {
+        let (pid, gils, mut any) = (self.pid, self.gils(), false);
+        let slots = self.file.table().slots();
         for (thread, slot) in self.threads.iter_mut().zip(slots) {
             let Some(thread) = thread else { continue };
             let since_ns = thread.holding_since_ns(slot, times, self.clock);
+            any |= since_ns != 0 && now.saturating_sub(since_ns) >= after_ns;
             let Thread { id, tid, follower, .. } = thread;
-            let ask = || kernel_count(pid, *tid);
+            let ask = || kernel_count(pid, *tid, &gils);
             let thread = *id;
             follower.look(since_ns, now, after_ns, ask, |count| {
                 give(Record::KernelCount { thread, count });
             });
         }
+        any
+    }
+
+    /// Where its GILs are in its memory.
+    fn gils(&self) -> Vec<u64> {
+        let gils = self.file.table().header().gils.iter().map(|gil| gil.load(Relaxed));
+        gils.filter(|&gil| gil != 0).collect()
     }
 
     /// Tells the process how long a tick of the counter is, if it counts by it.

@@ -93,8 +93,18 @@ fn a_sleep_counts_from_when_somebody_waits() {
     scenario.ran(MS, 0, MS, true);
     scenario.release(100 * MS, 0);
     scenario.acquire(100 * MS, 1);
-    // 95 ms, less what it ran, and less the only ms of which nothing is known.
-    assert_eq!(own(&judged(scenario)), [93.0]);
+    // From the first to the last time in the hold that it was seen asleep.
+    assert_eq!(own(&judged(scenario)), [89.0]);
+}
+
+#[test]
+fn a_thread_that_nobody_saw_asleep_waited_for_another_that_was_not_run() {
+    let mut scenario = scenario();
+    scenario.kernel_counted(0, 0, 7 * MS);
+    asked(&mut scenario);
+    scenario.ran(0, 0, MS, true);
+    scenario.release(100 * MS, 0);
+    assert_eq!(own(&judged(scenario)), [0.0]);
 }
 
 #[test]
