@@ -72,7 +72,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if is_patched or pyfuncitem.get_closest_marker("patched") is None:
         return None
     # Those that the configuration speaks of.
-    plugins = ["-p", "pytest_timeout", "-p", "pytest_asyncio"]
+    plugins = ["-p", "pytest_timeout", "-p", "pytest_asyncio.plugin"]
     words = ["-q", "-p", "no:cacheprovider", *plugins, pyfuncitem.nodeid]
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", PATCHED, *words],
