@@ -111,13 +111,12 @@ def test_every_python_is_recorded_again_and_again_and_goes_on(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("python", SOME, ids=str)
+@pytest.mark.parametrize("python", pythons("3.11-debian", "3.13")[-1:], ids=str)
 def test_programs_of_every_kind_notice_nothing(
     ungil: Run, attached: Callable[..., Attached], tmp_path: Path, python: Python, kind: str
 ) -> None:
     program = attached(python, kind)
-    for _ in range(3):
-        recorded(ungil, program.pid, tmp_path / "a.pftrace")
+    recorded(ungil, program.pid, tmp_path / "a.pftrace")
     assert ungil("policy", str(program.pid), "interactive").returncode == 0
     recorded(ungil, program.pid, tmp_path / "a.pftrace")
     assert ungil("policy", str(program.pid), "stock", "--detach").returncode == 0

@@ -128,7 +128,7 @@ def test_before_the_page_is_filled_in(
         "    file.truncate(4096)\n"
         "    page = mmap.mmap(file.fileno(), 4096)\n"
         "print(flush=True); sys.stdin.readline()\n"
-        "page[8:16] = (1).to_bytes(4, 'little') + os.getpid().to_bytes(4, 'little')\n"
+        "page[8:16] = (2).to_bytes(4, 'little') + os.getpid().to_bytes(4, 'little')\n"
         "page[16:24] = (5_000_000 << 8 | 2).to_bytes(8, 'little')\n"
         "page[:8] = b'ungilctl'\n"
         "sys.stdin.read()\n"

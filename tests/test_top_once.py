@@ -47,7 +47,8 @@ def test_who_keeps_the_gil_is_blamed_for_the_wait_of_who_wants_it(
     blamed = process["blame"][0]
     assert (blamed["culprit"], blamed["culprit_name"]) == (taker["tid"], "taker")
     assert blamed["victims"][0]["name"] == "victim"
-    assert blamed["waited"] == pytest.approx(victim["waited"], rel=0.1)
+    # For the rest nobody held: the taker had let go, and no processor had run the victim yet.
+    assert 0.3 * victim["waited"] < blamed["waited"] < 1.001 * victim["waited"]
     # Each hold that somebody waited for was ended by his asking, or by the sleep that followed.
     assert victim["free_releases_per_s"] > victim["forced_releases_per_s"]
     assert is_left(pid)
