@@ -220,7 +220,7 @@ impl Gil {
         self.last_holder = seat.thread;
         let since_ns = at_ns.max(self.history.end_ns);
         let counts = seat.counts.split_off(since_ns);
-        self.holder = Some(Hold::new(index, since_ns, !self.waiting.is_empty(), counts));
+        self.holder = Some(Hold::new(index, since_ns, !self.waiting.is_empty(), &counts));
         waited.and_then(|(_, worst)| worst)
     }
 

@@ -54,7 +54,12 @@ pub(super) enum End {
 
 impl Hold {
     /// Begins at `since_ns`, when somebody waits already or nobody does.
-    pub(super) fn new(seat: u32, since_ns: u64, is_waited_for: bool, counts: KernelCounts) -> Self {
+    pub(super) fn new(
+        seat: u32,
+        since_ns: u64,
+        is_waited_for: bool,
+        counts: &KernelCounts,
+    ) -> Self {
         let mut hold = Self {
             seat,
             began_ns: since_ns,
