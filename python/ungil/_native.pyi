@@ -197,7 +197,7 @@ class Recorder:
 
     def __new__(
         cls,
-        path: str,
+        path: str | None,
         *,
         overwrite: bool,
         blame_after_ms: float,
@@ -207,6 +207,8 @@ class Recorder:
         flight: tuple[float, list[tuple[str, float]], int | None, bool] | None = None,
     ) -> Recorder:
         """Prepare to write the trace `path`, which appears under that name when it is complete.
+
+        None writes no trace.
 
         Holds longer than `blame_after_ms` while somebody waits get a Python stack.
         Times are taken from the processor's counter, unless `counter` is false or the kernel does

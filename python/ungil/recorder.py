@@ -32,7 +32,7 @@ class Flight:
 
 
 def new_recorder(
-    path: str,
+    path: str | None,
     *,
     overwrite: bool = False,
     blame_after_ms: float = LONG_HOLD_MS,
@@ -42,6 +42,8 @@ def new_recorder(
     flight: Flight | None = None,
 ) -> Recorder:
     """A recorder that will write the trace `path`, or with `flight` snapshots called after it.
+
+    With None for `path` it writes nothing.
 
     Its times are of the processor's counter where that can be trusted, unless `counter` is false.
 

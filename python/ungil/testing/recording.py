@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
-import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 from ungil._native import Asker
 from ungil.errors import HookError
@@ -37,23 +34,17 @@ class Recording:
     def __init__(self) -> None:
         """Begin. HookError, in one sentence, if the GIL of this process cannot be recorded."""
         self._pid = os.getpid()
-        self._folder = Path(tempfile.mkdtemp(prefix="ungil-"))
         self._spans: list[Span] = []
         self._collections = Collections()
+        # No file: a recording thread that waits for a disk sees nothing meanwhile.
+        least_ms = (TOLD_FROM_MS, TOLD_FROM_MS)
+        self._recorder = new_recorder(None, follow_children=False, judged_from_ms=least_ms)
         try:
-            self._recorder = new_recorder(
-                str(self._folder / "tests.pftrace"),
-                follow_children=False,
-                judged_from_ms=(TOLD_FROM_MS, TOLD_FROM_MS),
-            )
-            try:
-                self._recorder.join()
-            except RuntimeError as error:
-                raise HookError(str(error)) from error
-            self._asker = Asker()
-        except BaseException:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            raise
+            self._recorder.join()
+        except RuntimeError as error:
+            raise HookError(str(error)) from error
+        self._asker = Asker()
+        self._is_over = False
         atexit.register(self.stop)
 
     @contextmanager
@@ -90,9 +81,9 @@ class Recording:
     def stop(self) -> None:
         """End, and leave nothing behind; a second time nothing happens."""
         atexit.unregister(self.stop)
-        if os.getpid() != self._pid or not self._folder.is_dir():
+        if os.getpid() != self._pid or self._is_over:
             return
+        self._is_over = True
         self._asker.stop()
         with suppress(RuntimeError):
             self._recorder.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)

@@ -9,9 +9,6 @@ use crate::clock::now_ns;
 use crate::record::KernelCount;
 use std::fs;
 
-/// An answer that took longer was interrupted.
-const AT_ONCE_NS: u64 = 200_000;
-
 /// The condition variables and mutexes of a GIL lie together, from the one that is known on.
 const GIL_BYTES: u64 = 192;
 
@@ -20,14 +17,14 @@ const GIL_BYTES: u64 = 192;
 /// A thread that sleeps until the mutex of one of `gils` is free, which are known by their
 /// addresses, does so because the kernel does not run the thread that has it.
 pub fn kernel_count(pid: u32, tid: u32, gils: &[u64]) -> Option<KernelCount> {
-    let asked_ns = now_ns();
-    let runnable =
-        is_runnable(&read(pid, tid, "stat")) || is_at_one(gils, &read(pid, tid, "syscall"));
-    let [ran_ns, delayed_ns] = times(&read(pid, tid, "schedstat"))?;
+    let counted = || times(&read(pid, tid, "schedstat"));
+    let [ran_ns, delayed_ns, runs] = counted()?;
     let at_ns = now_ns();
-    // A thread that slept when it was asked about may have wanted to run since, if this one was
-    // not run itself in between.
-    let runnable = runnable || at_ns.saturating_sub(asked_ns) > AT_ONCE_NS;
+    let sleeps =
+        !is_runnable(&read(pid, tid, "stat")) && !is_at_one(gils, &read(pid, tid, "syscall"));
+    // This thread may not be run itself in between. One that sleeps now and has not run since it was
+    // asked about slept then, too.
+    let runnable = !sleeps || counted().is_none_or(|[_, _, later]| later != runs);
     Some(KernelCount { at_ns, ran_ns, delayed_ns, runnable })
 }
 
@@ -50,11 +47,11 @@ fn read(pid: u32, tid: u32, file: &str) -> String {
 
 /// `proc_pid_schedstat` in Linux's `fs/proc/base.c`: time on a processor, run delay, and how often
 /// the thread was put on a processor, which is 0 where nothing is counted.
-fn times(schedstat: &str) -> Option<[u64; 2]> {
+fn times(schedstat: &str) -> Option<[u64; 3]> {
     let mut numbers = schedstat.split_whitespace().map(|word| word.parse::<u64>().ok());
     let mut next = || numbers.next().flatten();
     let (ran_ns, delayed_ns, times) = (next()?, next()?, next()?);
-    (times > 0).then_some([ran_ns, delayed_ns])
+    (times > 0).then_some([ran_ns, delayed_ns, times])
 }
 
 /// `proc_pid_syscall`: number and arguments of the call that a thread sleeps in. A file that may not
@@ -80,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_kernel_that_does_not_count_has_no_answer() {
-        assert_eq!(times("4373795 12 7\n"), Some([4_373_795, 12]));
+        assert_eq!(times("4373795 12 7\n"), Some([4_373_795, 12, 7]));
         for text in ["0 0 0\n", "", "1 2", "-1 2 3", "a b c"] {
             assert_eq!(times(text), None, "{text:?}");
         }

@@ -69,7 +69,7 @@ const LOOK_PATIENCE: Duration = Duration::from_secs(10);
 /// What to record, and where to.
 #[derive(Clone, Debug)]
 pub struct RecorderOptions {
-    /// The trace file.
+    /// The trace file; empty: none is written.
     pub path: PathBuf,
     /// Whether `path` may exist.
     pub overwrite: Overwrite,
@@ -290,7 +290,9 @@ impl RecorderOptions {
         let blame_after_ns = self.blame_after_ns();
         Ok(match &self.flight {
             None => {
-                let writer = Writer::create(&self.path, self.overwrite)?;
+                let is_written = !self.path.as_os_str().is_empty();
+                let create = || Writer::create(&self.path, self.overwrite);
+                let writer = is_written.then(create).transpose()?;
                 Sink::Whole(Box::new(Whole::new(writer, blame_after_ns, self.judged)))
             }
             Some(options) => {

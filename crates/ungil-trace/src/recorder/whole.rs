@@ -17,12 +17,14 @@ pub struct Whole {
 impl Whole {
     /// Holds of at least `blame_after_ns` nanoseconds are listed one by one; see
     /// [`Analysis::judging`].
-    pub fn new(writer: Writer, blame_after_ns: u64, judged: Option<Least>) -> Self {
-        let analysis = Analysis::new(blame_after_ns).with_wall_clock(Some(writer.wall_clock()));
+    /// Without a writer there is no file.
+    pub fn new(writer: Option<Writer>, blame_after_ns: u64, judged: Option<Least>) -> Self {
+        let wall_clock = writer.as_ref().map(Writer::wall_clock);
+        let analysis = Analysis::new(blame_after_ns).with_wall_clock(wall_clock);
         Self {
             analysis: analysis.judging(judged),
             judges: judged.is_some(),
-            writer: Some(writer),
+            writer,
             file_error: None,
         }
     }
