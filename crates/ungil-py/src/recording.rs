@@ -49,7 +49,7 @@ impl Recorder {
             PyResult::Ok(Least { hold_ns: nanoseconds(hold_ms)?, wait_ns: nanoseconds(wait_ms)? })
         };
         let options = RecorderOptions {
-            path: path.unwrap_or_default(),
+            path,
             overwrite: if overwrite { Overwrite::Replace } else { Overwrite::Refuse },
             blame_after_ns: nanoseconds(blame_after_ms)?,
             follow_children,

@@ -69,8 +69,8 @@ const LOOK_PATIENCE: Duration = Duration::from_secs(10);
 /// What to record, and where to.
 #[derive(Clone, Debug)]
 pub struct RecorderOptions {
-    /// The trace file; empty: none is written.
-    pub path: PathBuf,
+    /// The trace file, if one is written.
+    pub path: Option<PathBuf>,
     /// Whether `path` may exist.
     pub overwrite: Overwrite,
     /// Holds longer than this get a stack, in ns.
@@ -164,7 +164,7 @@ impl Recorder {
         let asked = Asked::default();
         let live = Live::new(blame_after_ns, asked.clone());
         let options = RecorderOptions {
-            path: PathBuf::new(),
+            path: None,
             overwrite: Overwrite::Refuse,
             blame_after_ns,
             follow_children,
@@ -290,9 +290,8 @@ impl RecorderOptions {
         let blame_after_ns = self.blame_after_ns();
         Ok(match &self.flight {
             None => {
-                let is_written = !self.path.as_os_str().is_empty();
-                let create = || Writer::create(&self.path, self.overwrite);
-                let writer = is_written.then(create).transpose()?;
+                let create = |path| Writer::create(path, self.overwrite);
+                let writer = self.path.as_deref().map(create).transpose()?;
                 Sink::Whole(Box::new(Whole::new(writer, blame_after_ns, self.judged)))
             }
             Some(options) => {
@@ -300,7 +299,9 @@ impl RecorderOptions {
                 // Where there can be no socket, nobody else can ask.
                 let answering = Answering::at(session, exchange.clone()).ok();
                 let options = options.clone();
-                let flight = Flight::new(&self.path, options, blame_after_ns, exchange)?;
+                // Snapshots are named after it.
+                let path = self.path.as_deref().ok_or(io::ErrorKind::InvalidInput)?;
+                let flight = Flight::new(path, options, blame_after_ns, exchange)?;
                 Sink::Flight(Box::new(flight.answering(answering)))
             }
         })

@@ -16,8 +16,7 @@ pub struct Whole {
 
 impl Whole {
     /// Holds of at least `blame_after_ns` nanoseconds are listed one by one; see
-    /// [`Analysis::judging`].
-    /// Without a writer there is no file.
+    /// [`Analysis::judging`]. Without a writer there is no file.
     pub fn new(writer: Option<Writer>, blame_after_ns: u64, judged: Option<Least>) -> Self {
         let wall_clock = writer.as_ref().map(Writer::wall_clock);
         let analysis = Analysis::new(blame_after_ns).with_wall_clock(wall_clock);
