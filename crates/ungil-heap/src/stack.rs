@@ -70,19 +70,20 @@ fn find(here: usize) -> Place {
 /// As the C library knows it. It reads `/proc` for the main thread.
 fn of_thread() -> Option<Place> {
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
-    // SAFETY: initialised here if it succeeds, which is looked at.
-    if unsafe { libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) } != 0 {
+    // SAFETY: it has no conditions.
+    let thread = unsafe { libc::pthread_self() };
+    // SAFETY: the calling thread is alive; initialised here if it succeeds, which is looked at.
+    if unsafe { libc::pthread_getattr_np(thread, attributes.as_mut_ptr()) } != 0 {
         return None;
     }
     let (mut first, mut size, mut guard) = (std::ptr::null_mut(), 0, 0);
+    let known = attributes.as_ptr();
     // SAFETY: the attributes were initialised; the places to write to are alive.
-    let failed = unsafe {
-        let failed =
-            libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut first, &raw mut size)
-                | libc::pthread_attr_getguardsize(attributes.as_ptr(), &raw mut guard);
-        libc::pthread_attr_destroy(attributes.as_mut_ptr());
-        failed
-    };
+    let mut failed = unsafe { libc::pthread_attr_getstack(known, &raw mut first, &raw mut size) };
+    // SAFETY: as above.
+    failed |= unsafe { libc::pthread_attr_getguardsize(known, &raw mut guard) };
+    // SAFETY: initialised, and not used again.
+    unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
     // Some versions count the guard as part of the stack, some do not.
     let first = first.addr();
     (failed == 0).then(|| Place::At(first.saturating_add(guard), first.saturating_add(size)))

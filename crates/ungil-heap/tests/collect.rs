@@ -159,7 +159,7 @@ fn what_a_dead_process_held_is_freed() {
         link(&heap, cycle.at(), cycle.at());
         link(&heap, mine.at(), kept.at());
         // SAFETY: the process kills itself.
-        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        unsafe { libc::raise(libc::SIGKILL) };
     });
     assert_eq!(child.wait(), support::End::Killed);
     let done = settled(&heap);

@@ -42,7 +42,7 @@ fn a_thousand_processes_attach_one_after_the_other_and_half_of_them_are_killed()
             link(&mine, held.at(), held.at());
             if number % 2 == 0 {
                 // SAFETY: the process kills itself.
-                unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+                unsafe { libc::raise(libc::SIGKILL) };
             }
             mine.release(held).unwrap();
         });

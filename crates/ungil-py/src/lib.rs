@@ -1,6 +1,5 @@
 //! `ungil._native`: conversions between Python and the Rust parts, and nothing else.
 
-#![warn(clippy::multiple_unsafe_ops_per_block)]
 
 mod asker;
 mod attaching;

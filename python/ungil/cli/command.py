@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import click
 
@@ -77,10 +77,17 @@ def _milliseconds(_ctx: click.Context, _param: click.Parameter, value: str) -> f
     return number
 
 
-def process_number(_ctx: click.Context, _param: click.Parameter, value: str) -> int:
-    """The number of a process that `value` writes; UsageError if it is none."""
+@overload
+def process_number(_ctx: click.Context, param: click.Parameter, value: str) -> int: ...
+@overload
+def process_number(_ctx: click.Context, param: click.Parameter, value: None) -> None: ...
+def process_number(_ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """The number of a process that `value` writes, if there is one; UsageError if it is none."""
+    if value is None:
+        return None
     if not re.fullmatch("[0-9]+", value) or not 0 < int(value) < 2**31:
-        raise UsageError(f"PID: {value!r} is not the number of a process")
+        name = param.opts[0] if isinstance(param, click.Option) else param.human_readable_name
+        raise UsageError(f"{name}: {value!r} is not the number of a process")
     return int(value)
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import TypedDict, TypeVar
 
 import click
@@ -170,7 +168,7 @@ def _refusal(pid: int, error: OSError | RuntimeError) -> UsageError:
 
 def _scheduled(pid: int) -> list[int]:
     """`pid` and its descendants, those that are scheduled; UsageError if none is."""
-    family = list(_family(pid))
+    family = list(proc.family(pid))
     found: list[int] = []
     refusal: UsageError | None = None
     for it in family:
@@ -186,24 +184,6 @@ def _scheduled(pid: int) -> list[int]:
     if len(family) == 1:
         raise refusal
     raise UsageError(f"neither process {pid} nor a descendant of it has a policy")
-
-
-def _family(pid: int) -> Iterator[int]:
-    """`pid` and all that descend from it, parents first."""
-    children: defaultdict[int, list[int]] = defaultdict(list)
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdecimal():
-            try:
-                stat = (folder / "stat").read_bytes()
-            except OSError:
-                continue  # it has ended
-            # The name, in parentheses, may contain anything; state and parent follow.
-            children[int(stat[stat.rindex(b")") + 1 :].split()[1])].append(int(folder.name))
-    family = [pid]
-    for it in family:
-        yield it
-        # Taken out, because a number that is used again could close a circle.
-        family += children.pop(it, [])
 
 
 def _settings(settings: tuple[str, int]) -> Settings:

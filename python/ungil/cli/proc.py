@@ -1,13 +1,94 @@
-"""What to say where there is no /proc, as in some sandboxes and `chroot`s."""
+"""What /proc tells of processes, and what to say where it is not, as in some sandboxes."""
 
 from __future__ import annotations
 
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 ADVICE = "mount it: mount -t proc proc /proc"
 ABSENT = f"/proc is not mounted here; {ADVICE}"
 
+PROC = Path("/proc")
+CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process that lives."""
+
+    pid: int
+    parent_pid: int
+    uid: int
+    threads: int
+    cpu_s: float
+    command: tuple[str, ...]
+
 
 def is_mounted() -> bool:
     """Whether /proc is there and shows processes."""
-    return Path("/proc/self/stat").exists()
+    return (PROC / "self" / "stat").exists()
+
+
+def process(pid: int) -> Process | None:
+    """What is known of process `pid`; `None` if it has ended, or runs no program."""
+    folder = PROC / str(pid)
+    try:
+        stat = (folder / "stat").read_bytes()
+        words = (folder / "cmdline").read_bytes().removesuffix(b"\0")
+        uid = folder.stat().st_uid
+    except OSError:
+        return None
+    # The name, in parentheses, may contain anything; the state follows.
+    fields = stat[stat.rindex(b")") + 1 :].split()
+    if not words or fields[0] in (b"Z", b"X"):
+        return None
+    command = tuple(word.decode(errors="replace") for word in words.split(b"\0"))
+    cpu_s = (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
+    return Process(pid, int(fields[1]), uid, int(fields[17]), cpu_s, command)
+
+
+def processes() -> list[Process]:
+    """All processes, by their numbers."""
+    numbers = sorted(int(it.name) for it in PROC.iterdir() if it.name.isdecimal())
+    return [found for number in numbers if (found := process(number)) is not None]
+
+
+def family(pid: int) -> Iterator[int]:
+    """`pid` and all that descend from it, parents first."""
+    children: defaultdict[int, list[int]] = defaultdict(list)
+    for it in processes():
+        children[it.parent_pid].append(it.pid)
+    members = [pid]
+    for member in members:
+        yield member
+        # Taken out, because a number that is used again could close a circle.
+        members += children.pop(member, [])
+
+
+def cpu_seconds(pid: int, tid: int) -> float | None:
+    """How long a thread has run on a processor; `None` if it has ended, or nobody counts."""
+    folder = PROC / str(pid) / "task" / str(tid)
+    try:
+        ran_ns = int((folder / "schedstat").read_text().split()[0])
+        if ran_ns:
+            return ran_ns / 1e9
+        stat = (folder / "stat").read_bytes()
+    except (OSError, ValueError, IndexError):
+        return None
+    fields = stat[stat.rindex(b")") + 1 :].split()
+    return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
+
+
+def is_python(pid: int) -> bool:
+    """Whether a CPython is in it, by the name of its program or of a library that it has loaded."""
+    try:
+        program = (PROC / str(pid) / "exe").readlink().name
+        if program.startswith("python"):
+            return True
+        maps = (PROC / str(pid) / "maps").read_bytes()
+    except OSError:
+        return False
+    return b"/libpython" in maps

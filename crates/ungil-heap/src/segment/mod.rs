@@ -259,8 +259,10 @@ impl Segment {
         if !at.is_multiple_of(4) {
             return Err(Error::Corrupt("an offset is not aligned"));
         }
-        // SAFETY: inside of the mapping and aligned; everybody uses this word as an atomic.
-        Ok(unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(at).cast()) })
+        // SAFETY: inside of the mapping.
+        let place = unsafe { self.base.as_ptr().add(at) };
+        // SAFETY: alive as long as the mapping, and aligned; everybody uses this word as an atomic.
+        Ok(unsafe { AtomicU32::from_ptr(place.cast()) })
     }
 
     /// A word of 64 bits.
@@ -279,8 +281,11 @@ impl Segment {
         if !at.is_multiple_of(8) {
             return Err(Error::Corrupt("an offset is not aligned"));
         }
-        // SAFETY: inside of the mapping and aligned; everybody uses these words as atomics.
-        Ok(unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at).cast(), count) })
+        // SAFETY: inside of the mapping.
+        let first = unsafe { self.base.as_ptr().add(at) };
+        // SAFETY: inside of the mapping to their end, and aligned; everybody uses these words as
+        // atomics.
+        Ok(unsafe { std::slice::from_raw_parts(first.cast(), count) })
     }
 
     /// Words in a row, as what they are.

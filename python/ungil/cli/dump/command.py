@@ -7,11 +7,10 @@ import sys
 
 import click
 
-from ungil.cli.command import Command
+from ungil.cli.command import Command, process_number
 from ungil.cli.dump.taken import dumps
 from ungil.cli.dump.told import as_data, print_dump
-from ungil.cli.live.pid import process_number
-from ungil.cli.live.processes import family
+from ungil.cli.proc import family
 from ungil.console import line_console
 
 EXAMPLES = """\

@@ -11,7 +11,7 @@ from typing import Any
 from ungil._native import Stacks, look_at_recorded, process_policy
 from ungil.cli.live.attached import Attached, refusal
 from ungil.cli.live.moment import Moment, moment
-from ungil.cli.live.processes import process
+from ungil.cli.proc import process
 from ungil.errors import UsageError
 
 SEEN_S = 0.1

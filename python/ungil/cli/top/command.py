@@ -9,8 +9,7 @@ import time
 
 import click
 
-from ungil.cli.command import Command
-from ungil.cli.live.pid import process_number
+from ungil.cli.command import Command, process_number
 from ungil.cli.top.told import as_data
 from ungil.cli.top.watched import Watched
 from ungil.errors import UsageError

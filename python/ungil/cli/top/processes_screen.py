@@ -17,7 +17,7 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Static
 
 from ungil._native import look_at_recorded, process_policy
-from ungil.cli.live.processes import Process, is_python, processes
+from ungil.cli.proc import Process, is_python, processes
 from ungil.cli.top import lines
 from ungil.cli.top.threads_screen import ThreadsScreen
 from ungil.cli.top.watched import Watched

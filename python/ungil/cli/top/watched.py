@@ -14,7 +14,7 @@ from ungil._native import (
     set_process_policy,
 )
 from ungil.cli.live.attached import Attached, refusal
-from ungil.cli.live.processes import cpu_seconds, family, process
+from ungil.cli.proc import cpu_seconds, family, process
 from ungil.cli.top.figures import Figures, figures
 from ungil.errors import UsageError
 

@@ -21,13 +21,6 @@ ENDS_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What ends the recording, and not its process."""
 
 
-def process_number(text: str) -> int:
-    """The process that `text` names; UsageError if it names none."""
-    if not text.isdecimal() or not 0 < int(text) < 2**31:
-        raise UsageError(f"--pid: {text!r} is not the number of a process")
-    return int(text)
-
-
 def name_of(pid: int) -> str:
     """What process `pid` runs, for the name of a file: its script, its module, or its program."""
     try:

@@ -13,7 +13,12 @@ from typing import Protocol
 import click
 
 from ungil._native import Child, Recorder, die_by
-from ungil.cli.command import ProgramCommand, blame_after_option, scheduling_options
+from ungil.cli.command import (
+    ProgramCommand,
+    blame_after_option,
+    process_number,
+    scheduling_options,
+)
 from ungil.cli.program import Program, find_program
 from ungil.cli.scheduling import Scheduling, warn_if_unscheduled
 from ungil.cli.streams import say, settle
@@ -22,7 +27,6 @@ from ungil.cli.trace.attached import (
     attach,
     await_end,
     name_of,
-    process_number,
     told_by_signals,
 )
 from ungil.cli.trace.flight import flight_options, new_flight, snapshots_told
@@ -66,7 +70,12 @@ class Create(Protocol):
 @click.option(
     "--json", "json_path", metavar="FILE", help="Also write the report as JSON ('-': stdout)."
 )
-@click.option("--pid", metavar="PID", help="Record a process that runs, instead of a PROGRAM.")
+@click.option(
+    "--pid",
+    callback=process_number,
+    metavar="PID",
+    help="Record a process that runs, instead of a PROGRAM.",
+)
 @click.option(
     "--for", "duration", metavar="TIME", help="With --pid: so long (10s, 2min) [default: Ctrl-C]."
 )
@@ -80,7 +89,7 @@ def command(
     output: str | None,
     force: bool,
     json_path: str | None,
-    pid: str | None,
+    pid: int | None,
     duration: str | None,
     no_children: bool,
     last: str | None,
@@ -115,8 +124,7 @@ def command(
     elif duration is not None:
         raise UsageError("--for goes with --pid; a PROGRAM is recorded until its end")
     for_ns = None if duration is None else parse_duration(duration, "--for")
-    process = None if pid is None else process_number(pid)
-    program = find_program(words, "trace") if process is None else None
+    program = find_program(words, "trace") if pid is None else None
     variables = Scheduling(policy, quantum, priorities).variables(DEFAULT_POLICY)
     if output is not None and json_path is not None and Path(output) == Path(json_path):
         raise UsageError(f"the trace and its JSON cannot both be written to {output!r}")
@@ -140,7 +148,7 @@ def command(
         )
 
     with json_file(json_path) as write_json:
-        name = _name(program, process)
+        name = _name(program, pid)
         if flight is not None:
             path = snapshots_beside(output, name)
             recorder = create(path, overwrite=False)
@@ -152,11 +160,11 @@ def command(
         if flight is not None:
             told = snapshots_told(recorder, quiet=quiet, on_signal=program is None)
         reports: list[str] = []
-        if process is not None:
+        if pid is not None:
             with told_by_signals() as ended_by, told:
-                attach(recorder, process)
-                announce(process, for_ns)
-                await_end(process, for_ns, ended_by)
+                attach(recorder, pid)
+                announce(pid, for_ns)
+                await_end(pid, for_ns, ended_by)
                 with _told("there is no report"):
                     reports.append(recorder.stop())
         status = 0
@@ -182,12 +190,12 @@ def command(
     return _as(status)
 
 
-def _name(program: Program | None, process: int | None) -> str:
+def _name(program: Program | None, pid: int | None) -> str:
     """What files are called after."""
     if program is not None:
         return program.name
-    assert process is not None
-    return f"{name_of(process)}-{process}"
+    assert pid is not None
+    return f"{name_of(pid)}-{pid}"
 
 
 @contextmanager
