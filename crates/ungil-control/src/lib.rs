@@ -1,7 +1,6 @@
 //! How a program gets a policy for its GIL: what is preloaded into one that starts, whether that
 //! can work, and the control page of one that runs. Knows no Python, and nothing of recordings.
 
-
 pub mod files;
 pub mod hookable;
 mod mapping;

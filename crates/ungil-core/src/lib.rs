@@ -6,7 +6,6 @@
 //! every time comes in as an argument, in nanoseconds of `CLOCK_MONOTONIC` or in ticks of the clock
 //! that a table's times are of ([`tick`]).
 
-
 pub mod atomic;
 pub mod event;
 pub mod ring;

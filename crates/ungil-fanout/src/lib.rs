@@ -4,7 +4,6 @@
 //! Nothing here reads a clock: times are nanoseconds that the caller gives, on one clock that never
 //! goes back. Only [`lean`] does I/O.
 
-
 pub mod attempt;
 pub mod auto_limit;
 pub mod backoff;

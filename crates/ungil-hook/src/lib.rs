@@ -9,7 +9,6 @@
 //! Rules of everything that runs inside a hooked call: no allocation, no Python API, no lock, no
 //! panic, `errno` is kept.
 
-
 mod asked;
 mod clock;
 mod cond;

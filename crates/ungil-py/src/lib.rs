@@ -1,6 +1,5 @@
 //! `ungil._native`: conversions between Python and the Rust parts, and nothing else.
 
-
 mod asker;
 mod attaching;
 mod child;

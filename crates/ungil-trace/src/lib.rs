@@ -1,7 +1,6 @@
 //! From rings to report: the recorder that drains traced processes, the trace file (a Perfetto
 //! trace), and the analysis that says who waited for whom. Knows no Python.
 
-
 mod flock;
 mod clock;
 pub mod wall_clock;
