@@ -121,7 +121,7 @@ known-bench:
 	@for name in $(filter-out $(BENCHES),$(BENCH)); do \
 		echo "there is no benchmark $$name; there are $(BENCHES)" >&2; exit 1; done
 
-CONFORMANCE_PYTHONS ?= python3.11 python3.13
+CONFORMANCE_PYTHONS ?= 3.11 3.13
 
 .PHONY: conformance
 conformance: $(DEVELOPED) ## CPython's own test suites, bare and under ungil, test by test (long)
@@ -134,12 +134,18 @@ nornir-suite: $(TEST_TOOLS) ## nornir's own test suite with our runner (NORNIR=a
 SOAK_PYTHONS ?= $(CONFORMANCE_PYTHONS)
 SOAK_SECONDS ?= 600
 
+ATTACH_SOAK ?=
+
+.PHONY: attach-soak
+attach-soak: $(TEST_TOOLS) ## ungil attaches to real servers 500 times each (hours; needs redis-server)
+	$(BIN)/python tests/attach_soak.py $(ATTACH_SOAK)
+
 .PHONY: soak
 soak: $(DEVELOPED) ## random threads, processes and signals under every policy, watched (long)
 	for python in $(SOAK_PYTHONS); do \
 		for policy in interactive fair batch priority changing; do \
 			$(BIN)/python tests/soak.py --seconds $(SOAK_SECONDS) --policy $$policy \
-				--seed "$$RANDOM" --python "$$(command -v $$python)"; done; done
+				--seed "$$RANDOM" --python "$$python"; done; done
 
 FUZZ_SECONDS ?= 600
 

@@ -33,10 +33,14 @@ class Variant:
     """A policy of ungil's, if there is one."""
     slices: str | None = None
     """Its `UNGIL_SLICE`, if it has one."""
+    standby: bool = False
+    """Whether the hook is there and sleeps."""
 
     def environment(self) -> dict[str, str]:
         """Of a program that is to run this way."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("UNGIL_")}
+        if self.standby:
+            return {**kept, "LD_PRELOAD": str(_native.hook_path()), "UNGIL_STANDBY": "1"}
         if self.policy is None:
             return kept
         hook = {"LD_PRELOAD": str(_native.hook_path()), "UNGIL_POLICY": self.policy}
@@ -59,6 +63,11 @@ class Program:
         """Of a process that was just started."""
         self._process = process
         self._lines = lines
+
+    @property
+    def pid(self) -> int:
+        """The number of its process."""
+        return self._process.pid
 
     def says(self) -> dict[str, Any]:
         """The next line."""

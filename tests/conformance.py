@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 
 import scheduling
+from pythons import path_of
 
 SUITES = [
     "test_threading",
@@ -106,7 +107,9 @@ def compare(python: str, suite: str, ways: dict[str, Callable[[], dict[str, str]
 def main() -> int:
     """Compares suite by suite; returns the exit status."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("pythons", nargs="+", metavar="PYTHON")
+    parser.add_argument(
+        "pythons", nargs="+", metavar="PYTHON", type=path_of, help="a path, a command, or 3.13"
+    )
     parser.add_argument("--with", dest="under", default="trace --quiet", help="ungil's arguments")
     parser.add_argument("--policy", default="", help="names, separated by commas")
     parser.add_argument("--suite", action="append", help="instead of all")

@@ -7,6 +7,7 @@ continuous integration does, the suite does not begin while one of `REQUIRED` is
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -67,6 +68,21 @@ def pythons(*names: str, since: tuple[int, int] = (2, 7)) -> list[Python]:
     if not any(python.version == mine for python in chosen):
         chosen += [python for python in found() if python.version == mine][:1]
     return [python for python in chosen if python.version >= since]
+
+
+def path_of(name: str) -> str:
+    """The interpreter that is named like one of `found()`, or that `name` is a command of.
+
+    For argparse, which says it if there is none.
+    """
+    paths = [python.path for python in found() if python.name == name]
+    path = paths[0] if paths else shutil.which(name)
+    if path is None:
+        there = ", ".join(python.name for python in found())
+        raise argparse.ArgumentTypeError(
+            f"there is no interpreter {name!r} here; there are {there}"
+        )
+    return path
 
 
 @cache

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import scheduling
+from pythons import path_of
 
 CHURN = scheduling.PROGRAMS / "churn.py"
 POLICIES = ["bare", "stock", *scheduling.POLICIES, "changing"]
@@ -177,7 +178,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--policy", choices=POLICIES, default="interactive")
-    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument(
+        "--python", type=path_of, default=sys.executable, help="a path, a command, or 3.13"
+    )
     parser.add_argument("--patience", type=float, default=30, help="seconds without progress")
     options = parser.parse_args()
     until = time.monotonic() + options.seconds

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,8 @@ class Attached:
         if self.kind == "alone":
             self.process.terminate()
         said, errors = self.process.communicate(timeout=PATIENCE_S)
-        assert (said, errors, self.process.returncode) == ("well\nTrue\n", "", 0)
+        assert (errors, self.process.returncode) == ("", 0)
+        assert re.fullmatch(r"well\n[1-9]\d*\n", said)
 
     def cpu_ticks(self) -> int:
         """How long it has run."""
@@ -100,13 +102,16 @@ def test_every_python_is_recorded_again_and_again_and_goes_on(
     ungil: Run, attached: Callable[..., Attached], tmp_path: Path, python: Python
 ) -> None:
     program = attached(python, "all")
+    held_s: Counter[str] = Counter()
     for _ in range(3):
         found = threads(recorded(ungil, program.pid, tmp_path / "a.pftrace"), program.pid)
         assert {"compute-0", "compute-1", "echo", "sleep", "poll", "allocate"} <= set(found)
-        assert all(found[f"compute-{n}"]["held_s"] > 0 for n in range(2))
+        held_s.update({name: thread["held_s"] for name, thread in found.items()})
         # Nothing is left but the library.
         assert "ungil-session" not in program.maps()
         assert "libungil_hook.so" in program.maps()
+    # In one of them a busy machine may leave no time to a thread.
+    assert all(held_s[f"compute-{n}"] > 0 for n in range(2))
     program.end()
 
 

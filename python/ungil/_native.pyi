@@ -245,10 +245,11 @@ class Recorder:
         Raises RuntimeError with a sentence if its GIL cannot be recorded, OSError as `start()`.
         """
 
-    def attach(self, pid: int) -> None:
+    def attach(self, pid: int) -> float | None:
         """Record process `pid`, which runs, until `stop()`, and the children that it forks.
 
-        In the place of `environment()` and `start()`. See `attach_policy` for how, and for errors.
+        In the place of `environment()` and `start()`. See `attach_policy` for how, for
+        what is returned, and for errors.
         """
 
     def status(self) -> str:
@@ -287,11 +288,12 @@ class Live:
     def __new__(
         cls, *, blame_after_ms: float, follow_children: bool, counter: bool = True
     ) -> Live: ...
-    def attach(self, pid: int) -> None:
+    def attach(self, pid: int) -> float | None:
         """See process `pid`, which runs, from now on, until `stop()`.
 
         With `follow_children` also the children that it forks. May be called for several
-        processes. See `attach_policy` for how, and for errors.
+        processes. See `attach_policy` for how, for
+        what is returned, and for errors.
         """
 
     def look(self) -> str:
@@ -331,19 +333,21 @@ class Stacks:
         [{"function", "file", "line"}]}]}`, innermost frame first.
         """
 
-def attach_policy(pid: int, policy: str, quantum_ns: int | None = None) -> None:
+def attach_policy(pid: int, policy: str, quantum_ns: int | None = None) -> float | None:
     """Have process `pid`, which runs under no policy, follow one; None is the policy's own quantum.
 
-    A thread of it is borrowed for some milliseconds, by ptrace, and loads the hook.
+    It is asked through its control page, if it has one. Else a thread of it is borrowed for some
+    milliseconds, by ptrace, and loads the hook. Return for how many seconds a thread was stopped,
+    at most; None if none was.
     Raises ProcessLookupError if there is no such process; RuntimeError with a sentence about the
     process if it may not be traced, has no GIL that can be scheduled, or is at no safe place for
     five seconds.
     """
 
-def detach_policy(pid: int) -> None:
+def detach_policy(pid: int) -> float | None:
     """Have process `pid` follow no policy, and call the C library as if it had never had one.
 
-    Raises as `attach_policy`.
+    Return and raise as `attach_policy`.
     """
 
 @final

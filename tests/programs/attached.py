@@ -117,4 +117,4 @@ is_over.set()
 for thread in threads:
     thread.join()
 print("; ".join(wrong) if wrong else "well", flush=True)
-print(min(counts.values()) > 0, flush=True)
+print(sum(counts.values()) if min(counts.values()) > 0 else 0, flush=True)

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use ungil_core::HOOK_FILE;
 use ungil_core::request::{Answer, Asking, Request};
 
+use crate::Asked;
 use crate::borrowed::{Borrowed, Call};
 use crate::image::Image;
 use crate::memory::Memory;
@@ -22,21 +23,23 @@ const PAUSE: Duration = Duration::from_millis(1);
 const SERVE: &[u8] = b"ungil_attach_v1";
 
 /// See [`crate::ask`].
-pub fn ask(pid: u32, hook: &Path, request: &Request) -> Result<Answer, Refusal> {
+pub fn ask(pid: u32, hook: &Path, request: &Request) -> Result<Asked, Refusal> {
     let process = Process { pid };
     refuse_early(process)?;
     let memory = Memory::of(process).map_err(|error| forbidden(process, error))?;
     let loader = Loader::of(process, &memory)?;
     let end = Instant::now() + PATIENCE;
+    let mut stopped = Duration::ZERO;
     loop {
         let places = Places::of(process, &memory, &loader.libc).map_err(lost(process))?;
-        if places.signal_return().is_none() {
+        if places.way_back().is_none() {
             return Err(Refusal::Foreign);
         }
         for thread in process.threads().map_err(lost(process))? {
             if !places.is_promising(thread) {
                 continue;
             }
+            let since = Instant::now();
             let borrowed = match Borrowed::try_borrow(thread, &memory, &places) {
                 Ok(borrowed) => borrowed,
                 // It has ended meanwhile.
@@ -45,11 +48,10 @@ pub fn ask(pid: u32, hook: &Path, request: &Request) -> Result<Answer, Refusal> 
             };
             if let Some(mut borrowed) = borrowed {
                 let answer = loader.serve(&mut borrowed, hook, request);
-                let given_back = borrowed.give_back();
-                let answer = answer?;
-                given_back.map_err(lost(process))?;
-                return Ok(answer);
+                drop(borrowed);
+                return Ok(Asked { answer: answer?, stopped: stopped.max(since.elapsed()) });
             }
+            stopped = stopped.max(since.elapsed());
         }
         if Instant::now() >= end {
             return Err(Refusal::NoPlace(PATIENCE.as_secs()));

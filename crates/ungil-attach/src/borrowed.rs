@@ -4,7 +4,7 @@ use libc::user_regs_struct;
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::frame::{self, Frame};
+use crate::frame::{Frame, MARK, WayBack};
 use crate::memory::Memory;
 use crate::place::Places;
 use crate::tracee::{Stop, Tracee};
@@ -17,11 +17,13 @@ const CALLS: Duration = Duration::from_secs(2);
 const DIRECTION: u64 = 0x400;
 const FAULTS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
 
-/// A thread that has stopped where it may call any function.
+/// A thread that has stopped where it may call any function. When this is dropped it goes on as if
+/// it had stopped for a moment: the kernel makes its system call anew, as after a signal without a
+/// handler.
 pub struct Borrowed<'a> {
     tracee: Tracee,
     memory: &'a Memory,
-    signal_return: u64,
+    way: WayBack,
     /// What it comes back to.
     registers: user_regs_struct,
     extended: Vec<u8>,
@@ -50,7 +52,7 @@ impl<'a> Borrowed<'a> {
         memory: &'a Memory,
         places: &Places,
     ) -> io::Result<Option<Self>> {
-        let Some(signal_return) = places.signal_return() else { return Ok(None) };
+        let Some(way) = places.way_back() else { return Ok(None) };
         let mut tracee = Tracee::seize(thread)?;
         if !stops(&mut tracee)? {
             return Ok(None);
@@ -61,15 +63,7 @@ impl<'a> Borrowed<'a> {
         }
         let (extended, blocked_signals) = (tracee.extended()?, tracee.blocked_signals()?);
         let is_back = true;
-        Ok(Some(Self {
-            tracee,
-            memory,
-            signal_return,
-            registers,
-            extended,
-            blocked_signals,
-            is_back,
-        }))
+        Ok(Some(Self { tracee, memory, way, registers, extended, blocked_signals, is_back }))
     }
 
     /// Has it call `function`. `arguments` makes the arguments from the address of the thread's own
@@ -80,9 +74,10 @@ impl<'a> Borrowed<'a> {
         bytes: &mut [u8],
         arguments: impl FnOnce(u64) -> [u64; 3],
     ) -> io::Result<Call> {
-        let Self { registers, extended, blocked_signals, signal_return, .. } = self;
-        let frame = Frame::new(registers, extended, *blocked_signals, *signal_return, bytes);
+        let Self { registers, extended, blocked_signals, way, .. } = self;
+        let frame = Frame::new(registers, extended, *blocked_signals, *way, bytes);
         self.memory.write(frame.start, &frame.bytes)?;
+        self.tracee.block_signals(self.blocked_signals & !(1 << (MARK - 1)))?;
         let [first, second, third] = arguments(frame.arguments);
         self.tracee.set_registers(&user_regs_struct {
             rip: function,
@@ -96,16 +91,26 @@ impl<'a> Borrowed<'a> {
             orig_rax: u64::MAX,
             ..self.registers
         })?;
+        self.is_back = false;
         let called = self.run(&frame)?;
-        match called {
-            Call::Returned => self.memory.read(frame.arguments, bytes)?,
-            Call::Crashed => {
-                self.tracee.set_registers(&self.registers)?;
-                self.tracee.set_extended(&self.extended)?;
-            }
-            Call::Unfinished | Call::Gone => self.is_back = false,
+        if called == Call::Returned {
+            self.memory.read(frame.arguments, bytes)?;
+        }
+        if matches!(called, Call::Returned | Call::Crashed) {
+            self.put_back()?;
         }
         Ok(called)
+    }
+
+    /// Puts it where it was. This process may be killed between any two steps: up to the last the
+    /// thread goes back by the frame. That would make a system call that it was in wait for its whole
+    /// time-out again, or end early; the kernel does better (`restart_syscall(2)`).
+    fn put_back(&mut self) -> io::Result<()> {
+        self.tracee.set_extended(&self.extended)?;
+        self.tracee.block_signals(self.blocked_signals)?;
+        self.tracee.set_registers(&self.registers)?;
+        self.is_back = true;
+        Ok(())
     }
 
     /// Lets it run until the function has returned.
@@ -113,7 +118,7 @@ impl<'a> Borrowed<'a> {
         let end = Instant::now() + CALLS;
         let mut signal = 0;
         loop {
-            self.tracee.go_on_to_call(signal)?;
+            self.tracee.go_on(signal)?;
             signal = 0;
             let left = end.saturating_duration_since(Instant::now());
             match self.tracee.wait(left)? {
@@ -121,55 +126,17 @@ impl<'a> Borrowed<'a> {
                 Some(Stop::Gone) => return Ok(Call::Gone),
                 Some(Stop::Asked) => {}
                 Some(Stop::Signal(it)) if FAULTS.contains(&it) => return Ok(Call::Crashed),
+                Some(Stop::Signal(MARK)) if self.has_left(frame)? => return Ok(Call::Returned),
                 // Its own: the program is to have it.
                 Some(Stop::Signal(it)) => signal = it,
-                Some(Stop::Call) => {
-                    let at = self.tracee.registers()?;
-                    if at.orig_rax.cast_signed() == libc::SYS_rt_sigreturn
-                        && at.rsp == frame.at_return()
-                    {
-                        return self.leave_call();
-                    }
-                }
             }
         }
     }
 
-    /// The thread is about to go back by the frame. It does not have to: that would make a system call
-    /// that it was in wait for its whole time-out again.
-    ///
-    /// This process may be killed between any two steps here, and after each the thread goes on well.
-    fn leave_call(&mut self) -> io::Result<Call> {
-        // Where the frame leads, without it: no system call is made.
-        let registers = frame::restarted(&self.registers);
-        self.tracee.set_registers(&user_regs_struct { orig_rax: u64::MAX, ..registers })?;
-        self.tracee.set_extended(&self.extended)?;
-        self.tracee.go_on_to_call(0)?;
-        loop {
-            match self.tracee.wait(CALLS)? {
-                Some(Stop::Call) => return Ok(Call::Returned),
-                Some(Stop::Gone) => return Ok(Call::Gone),
-                Some(Stop::Asked | Stop::Signal(_)) => self.tracee.go_on_to_call(0)?,
-                None => return Ok(Call::Unfinished),
-            }
-        }
-    }
-
-    /// Lets it go. In the end it is as if it had stopped for a moment: the kernel makes its system call
-    /// anew, as after a signal without a handler, once it has stopped again on its way.
-    pub fn give_back(mut self) -> io::Result<()> {
-        self.tracee.interrupt_next()?;
-        if self.is_back {
-            self.tracee.set_registers(&self.registers)?;
-        }
-        let mut signal = 0;
-        loop {
-            self.tracee.go_on(signal)?;
-            match self.tracee.wait(CALLS)? {
-                Some(Stop::Signal(it)) => signal = it,
-                _ => return Ok(()),
-            }
-        }
+    fn has_left(&self, frame: &Frame) -> io::Result<bool> {
+        let mut words = [0; _];
+        self.memory.read(frame.start, &mut words)?;
+        Ok(frame.is_left(words))
     }
 }
 
@@ -180,7 +147,6 @@ fn stops(tracee: &mut Tracee) -> io::Result<bool> {
         match found {
             Some(Stop::Asked) => return Ok(true),
             Some(Stop::Signal(signal)) => tracee.go_on(signal)?,
-            Some(Stop::Call) => tracee.go_on(0)?,
             Some(Stop::Gone) | None => return Ok(false),
         }
         found = tracee.wait(STOPS)?;

@@ -1,5 +1,9 @@
 //! The frame of a signal, as the kernel writes it (`arch/x86/kernel/signal.c`, `struct rt_sigframe`):
 //! a thread that is given one goes back by it to where it was, whatever it calls before.
+//!
+//! On its way it raises [`MARK`], a signal that does nothing unless the program has a handler for it.
+//! A tracer sees it, and keeps it; so it knows that the function has returned without stopping the
+//! thread at every system call of it, of which each would cost two turns of a busy processor.
 
 use libc::user_regs_struct;
 
@@ -23,6 +27,31 @@ const MAGIC_2: u32 = 0x4650_5845;
 /// What a system call returns that is to be made anew after a signal (`<linux/errno.h>`).
 const RESTART: [i64; 4] = [-512, -513, -514, -516];
 
+/// What a thread raises when the function has returned. It is ignored by default.
+pub const MARK: i32 = libc::SIGURG;
+/// Words that the function returns through.
+const WAY: usize = 5;
+
+/// Addresses of code in the C library by which a function returns.
+#[derive(Clone, Copy, Debug)]
+pub struct WayBack {
+    /// `pop rdi; ret`
+    pub pop_argument: u64,
+    /// `raise(3)`
+    pub raise: u64,
+    /// How signal handlers end: `rt_sigreturn(2)`.
+    pub signal_return: u64,
+}
+
+impl WayBack {
+    /// What is on the stack when the function returns.
+    fn words(self) -> [u64; WAY] {
+        let Self { pop_argument, raise, signal_return } = self;
+        // The second `ret`, past the `pop`, keeps the stack aligned for `raise`.
+        [pop_argument, u64::from(MARK.unsigned_abs()), pop_argument + 1, raise, signal_return]
+    }
+}
+
 /// A frame, to be written to the stack of a thread.
 pub struct Frame {
     /// Where it lies: the stack pointer with which a function is called.
@@ -33,20 +62,19 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A frame by which a thread returns to `registers`, with `arguments` beside it. It ends by the
-    /// code at `signal_return`.
+    /// A frame by which a thread returns to `registers`, with `arguments` beside it.
     pub fn new(
         registers: &user_regs_struct,
         extended: &[u8],
         blocked_signals: u64,
-        signal_return: u64,
+        way: WayBack,
         arguments: &[u8],
     ) -> Self {
         let top = (registers.rsp - RED_ZONE) & !63;
         let arguments_at = (top - arguments.len() as u64) & !63;
         // Room for the second magic number behind it.
         let extended_at = (arguments_at - extended.len() as u64 - 8) & !63;
-        let size = 8 + UCONTEXT_BYTES + SIGINFO_BYTES;
+        let size = WAY * 8 + UCONTEXT_BYTES + SIGINFO_BYTES;
         // As after a call: the stack is aligned once the return address is on it.
         let start = ((extended_at - size as u64) & !15) - 8;
         let mut bytes = vec![0; usize::try_from(top - start).unwrap_or(0)];
@@ -54,16 +82,19 @@ impl Frame {
             let at = usize::try_from(address - start).unwrap_or(0);
             bytes[at..at + data.len()].copy_from_slice(data);
         };
-        put(start, &signal_return.to_le_bytes());
-        put(start + 8, &context(registers, extended_at, blocked_signals));
+        for (word, at) in way.words().into_iter().zip((start..).step_by(8)) {
+            put(at, &word.to_le_bytes());
+        }
+        put(start + WAY as u64 * 8, &context(registers, extended_at, blocked_signals));
         put(extended_at, &with_magic(extended));
         put(arguments_at, arguments);
         Self { start, bytes, arguments: arguments_at }
     }
 
-    /// What `rt_sigreturn` finds in the stack pointer when the function has returned.
-    pub fn at_return(&self) -> u64 {
-        self.start + 8
+    /// Whether the function has returned, if `words` is what lies at the start now: a function leaves
+    /// alone what it returns through, and what it returns to writes over it.
+    pub fn is_left(&self, words: [u8; WAY * 8]) -> bool {
+        self.bytes[..WAY * 8] != words
     }
 }
 
@@ -109,7 +140,7 @@ fn context(registers: &user_regs_struct, extended_at: u64, blocked_signals: u64)
 }
 
 /// A thread that was in a system call makes it anew.
-pub fn restarted(registers: &user_regs_struct) -> user_regs_struct {
+fn restarted(registers: &user_regs_struct) -> user_regs_struct {
     let mut it = *registers;
     if it.orig_rax.cast_signed() >= 0 && RESTART.contains(&it.rax.cast_signed()) {
         it.rax = it.orig_rax;
@@ -148,10 +179,17 @@ mod tests {
     #[test]
     fn a_frame_lies_below_what_the_thread_uses_and_is_aligned_as_after_a_call() {
         let extended = vec![1; 832];
-        let frame = Frame::new(&registers(), &extended, 0, 0x55, b"argument");
+        let way = WayBack { pop_argument: 0x53, raise: 0x54, signal_return: 0x55 };
+        let frame = Frame::new(&registers(), &extended, 0, way, b"argument");
         assert_eq!((frame.start + 8) % 16, 0);
+        // When `raise` begins, too.
+        assert_eq!((frame.start + 4 * 8 + 8) % 16, 0);
         assert!(frame.start + frame.bytes.len() as u64 <= registers().rsp - RED_ZONE);
-        assert_eq!(frame.bytes[..8], 0x55u64.to_le_bytes());
+        let mut words: [u8; WAY * 8] = frame.bytes[..WAY * 8].try_into().unwrap();
+        assert_eq!(words[32..], 0x55u64.to_le_bytes());
+        assert!(!frame.is_left(words));
+        words[16] = 0;
+        assert!(frame.is_left(words));
         let at = usize::try_from(frame.arguments - frame.start).unwrap();
         assert_eq!(&frame.bytes[at..at + 8], b"argument");
     }

@@ -24,7 +24,18 @@ mod attach;
 pub use refusal::Refusal;
 
 use std::path::Path;
+use std::time::Duration;
 use ungil_core::request::{Answer, Request};
+
+/// A process was asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// What it answered.
+    pub answer: Answer,
+    /// The longest time for which a thread of it did not do its own work, at most: each has been
+    /// asked to stop at the beginning, and goes on at the end.
+    pub stopped: Duration,
+}
 
 /// Has process `pid` do what `request` says, and loads `hook` into it if it has none. The process is
 /// one of this machine's, maybe in a container.
@@ -32,7 +43,7 @@ use ungil_core::request::{Answer, Request};
 /// # Errors
 /// Why it could not be asked; it goes on as if nothing had been tried.
 #[cfg(target_arch = "x86_64")]
-pub fn ask(pid: u32, hook: &Path, request: &Request) -> Result<Answer, Refusal> {
+pub fn ask(pid: u32, hook: &Path, request: &Request) -> Result<Asked, Refusal> {
     attach::ask(pid, hook, request)
 }
 
@@ -41,6 +52,6 @@ pub fn ask(pid: u32, hook: &Path, request: &Request) -> Result<Answer, Refusal> 
 /// # Errors
 /// [`Refusal::Architecture`].
 #[cfg(not(target_arch = "x86_64"))]
-pub fn ask(_pid: u32, _hook: &Path, _request: &Request) -> Result<Answer, Refusal> {
+pub fn ask(_pid: u32, _hook: &Path, _request: &Request) -> Result<Asked, Refusal> {
     Err(Refusal::Architecture)
 }

@@ -14,6 +14,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileTypeExt;
 
+use crate::frame::WayBack;
 use crate::image::Image;
 use crate::memory::Memory;
 use crate::process::{Mapping, Process};
@@ -22,12 +23,14 @@ use crate::process::{Mapping, Process};
 const STACK_BYTES: u64 = 1 << 20;
 /// `mov rax, SYS_rt_sigreturn; syscall`: how every signal handler ends.
 const SIGNAL_RETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+/// `pop rdi; ret`: the end of a `pop r15; ret`, with which functions end.
+const POP_ARGUMENT: [u8; 2] = [0x5f, 0xc3];
 /// `futex(2)`: to wait until a moment.
 const FUTEX_WAIT_BITSET: u64 = 9;
 const FUTEX_COMMAND: u64 = 0x7f;
 
 /// System calls that wait for something that is none of the process's own.
-const WAITING: [c_long; 19] = [
+const WAITING: [c_long; 20] = [
     libc::SYS_poll,
     libc::SYS_ppoll,
     libc::SYS_select,
@@ -35,6 +38,8 @@ const WAITING: [c_long; 19] = [
     libc::SYS_epoll_wait,
     libc::SYS_epoll_pwait,
     libc::SYS_epoll_pwait2,
+    // One of them goes on after a stop: only those with a time-out do so by this.
+    libc::SYS_restart_syscall,
     libc::SYS_nanosleep,
     libc::SYS_clock_nanosleep,
     libc::SYS_recvfrom,
@@ -55,6 +60,8 @@ pub struct Places {
     mappings: Vec<Mapping>,
     /// The addresses of [`SIGNAL_RETURN`] in its C library.
     signal_returns: Vec<u64>,
+    /// The first of them, and what else it takes to come back.
+    way_back: Option<WayBack>,
     /// The evaluation loop.
     evaluation: Range<u64>,
 }
@@ -63,20 +70,32 @@ impl Places {
     /// Those of a process, whose C library is mapped at `libc`.
     pub fn of(process: Process, memory: &Memory, libc: &Mapping) -> io::Result<Self> {
         let mappings = process.mappings()?;
-        let mut signal_returns = Vec::new();
+        let (mut signal_returns, mut pop_argument) = (Vec::new(), None);
         for part in mappings.iter().filter(|it| it.is_executable && it.path == libc.path) {
             let code = memory.bytes(part.start, bytes(part.end - part.start))?;
-            let found = code.windows(SIGNAL_RETURN.len()).enumerate();
-            let found = found.filter(|(_, code)| *code == SIGNAL_RETURN);
-            signal_returns.extend(found.map(|(at, _)| part.start + at as u64));
+            let all = |searched: &'static [u8]| {
+                let places = code.windows(searched.len()).enumerate();
+                let found = places.filter(move |(_, code)| *code == searched);
+                found.map(|(at, _)| part.start + at as u64)
+            };
+            signal_returns.extend(all(&SIGNAL_RETURN));
+            pop_argument = pop_argument.or_else(|| all(&POP_ARGUMENT).next());
         }
+        let raise = Image::at(memory, libc)?.map(|image| image.symbol(b"raise")).transpose()?;
+        let way_back = raise.flatten().zip(pop_argument).zip(signal_returns.first()).map(
+            |((raise, pop_argument), &signal_return)| WayBack {
+                pop_argument,
+                raise: raise.address,
+                signal_return,
+            },
+        );
         let evaluation = evaluation(memory, &mappings)?.unwrap_or(0..0);
-        Ok(Self { process, mappings, signal_returns, evaluation })
+        Ok(Self { process, mappings, signal_returns, way_back, evaluation })
     }
 
-    /// Where signal handlers return to.
-    pub fn signal_return(&self) -> Option<u64> {
-        self.signal_returns.first().copied()
+    /// How a thread can come back from a function; not, if its C library is none that is known.
+    pub fn way_back(&self) -> Option<WayBack> {
+        self.way_back
     }
 
     /// Whether a thread looks as if it were at such a place, without stopping it.

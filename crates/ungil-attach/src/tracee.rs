@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 const NT_X86_XSTATE: usize = 0x202;
 /// More than any processor has of it.
 const XSTATE_BYTES: usize = 16 << 10;
-/// `PTRACE_GETSIGMASK` of `<linux/ptrace.h>`.
+/// `PTRACE_GETSIGMASK` and `PTRACE_SETSIGMASK` of `<linux/ptrace.h>`.
 const GETSIGMASK: u32 = 0x420a;
+const SETSIGMASK: u32 = 0x420b;
 /// Between two looks whether a thread has stopped.
 const LOOK: Duration = Duration::from_micros(20);
 
@@ -21,8 +22,6 @@ const LETS_GO: Duration = Duration::from_secs(5);
 pub enum Stop {
     /// It was asked to.
     Asked,
-    /// It begins or ends a system call.
-    Call,
     /// It is about to get this signal.
     Signal(c_int),
     /// It is gone.
@@ -40,8 +39,7 @@ impl Tracee {
     /// Begins to trace a thread, which runs on.
     pub fn seize(thread: u32) -> io::Result<Self> {
         let thread = pid_t::try_from(thread).map_err(io::Error::other)?;
-        let options = libc::PTRACE_O_TRACESYSGOOD as usize;
-        request(libc::PTRACE_SEIZE, thread, 0, options)?;
+        request(libc::PTRACE_SEIZE, thread, 0, 0)?;
         Ok(Self { thread, is_stopped: false, is_gone: false })
     }
 
@@ -49,11 +47,6 @@ impl Tracee {
     pub fn stop(&mut self, patience: Duration) -> io::Result<Option<Stop>> {
         request(libc::PTRACE_INTERRUPT, self.thread, 0, 0)?;
         self.wait(patience)
-    }
-
-    /// Has it stop once more, after it has been let go from where it is.
-    pub fn interrupt_next(&self) -> io::Result<()> {
-        request(libc::PTRACE_INTERRUPT, self.thread, 0, 0)
     }
 
     /// Waits for its next stop.
@@ -82,16 +75,8 @@ impl Tracee {
 
     /// Lets it go on, with a signal if it was about to get one, up to its next stop.
     pub fn go_on(&mut self, signal: c_int) -> io::Result<()> {
-        self.resume(libc::PTRACE_CONT, signal)
-    }
-
-    /// The same, and stops it where it begins or ends a system call.
-    pub fn go_on_to_call(&mut self, signal: c_int) -> io::Result<()> {
-        self.resume(libc::PTRACE_SYSCALL, signal)
-    }
-
-    fn resume(&mut self, how: u32, signal: c_int) -> io::Result<()> {
-        request(how, self.thread, 0, usize::try_from(signal).unwrap_or(0))?;
+        let signal = usize::try_from(signal).unwrap_or(0);
+        request(libc::PTRACE_CONT, self.thread, 0, signal)?;
         self.is_stopped = false;
         Ok(())
     }
@@ -131,6 +116,11 @@ impl Tracee {
         request(GETSIGMASK, self.thread, size_of::<u64>(), (&raw mut mask) as usize)?;
         Ok(mask)
     }
+
+    /// Changes which they are.
+    pub fn block_signals(&self, mut mask: u64) -> io::Result<()> {
+        request(SETSIGMASK, self.thread, size_of::<u64>(), (&raw mut mask) as usize)
+    }
 }
 
 /// Lets it go, if it has stopped; else the kernel does when this thread ends.
@@ -156,7 +146,6 @@ fn reason(status: c_int) -> Stop {
     }
     match (libc::WSTOPSIG(status), status >> 16) {
         (_, libc::PTRACE_EVENT_STOP) => Stop::Asked,
-        (signal, 0) if signal == libc::SIGTRAP | 0x80 => Stop::Call,
         (signal, _) => Stop::Signal(signal),
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyProcessLookupError, PyRuntimeError};
 use pyo3::prelude::*;
-use ungil_attach::Refusal;
+use ungil_attach::{Asked, Refusal};
 use ungil_control::Page;
 use ungil_core::request::{Answer, Request};
 use ungil_core::schedule::Settings;
@@ -26,7 +26,7 @@ pub fn attach_policy(
     pid: u32,
     policy: &str,
     quantum_ns: Option<u64>,
-) -> PyResult<()> {
+) -> PyResult<Option<f64>> {
     let policy = policy.parse().map_err(|_| {
         pyo3::exceptions::PyValueError::new_err(format!("there is no policy {policy:?}"))
     })?;
@@ -36,8 +36,8 @@ pub fn attach_policy(
 
 /// Has a process follow none any more; see `_native.pyi`.
 #[pyfunction]
-pub fn detach_policy(py: Python<'_>, pid: u32) -> PyResult<()> {
-    ask(py, pid, &Request::unschedule())?;
+pub fn detach_policy(py: Python<'_>, pid: u32) -> PyResult<Option<f64>> {
+    let stopped = ask(py, pid, &Request::unschedule())?;
     // Threads that stand in its line leave that first, at the next releases.
     py.detach(|| {
         let begun = Instant::now();
@@ -45,24 +45,25 @@ pub fn detach_policy(py: Python<'_>, pid: u32) -> PyResult<()> {
             sleep(LOOK);
         }
     });
-    Ok(())
+    Ok(stopped)
 }
 
 /// Asks a process: through its control page if it has one and looks at it, else on one of its own
-/// threads.
-pub fn ask(py: Python<'_>, pid: u32, request: &Request) -> PyResult<()> {
+/// threads. For how many seconds that one was stopped, if one was.
+pub fn ask(py: Python<'_>, pid: u32, request: &Request) -> PyResult<Option<f64>> {
     let hook = hook::path()?;
     let by_page = || {
         let page = Page::of(pid).ok()?;
         page.ask(*request, || ungil_control::wake::wake(pid)).ok().flatten()
     };
     let ask = || match by_page() {
-        Some(answer) => Ok(answer),
-        None => ungil_attach::ask(pid, &hook, request),
+        Some(answer) => Ok((answer, None)),
+        None => ungil_attach::ask(pid, &hook, request)
+            .map(|Asked { answer, stopped }| (answer, Some(stopped.as_secs_f64()))),
     };
     match py.detach(|| patiently(ask)) {
-        Ok(Answer::Done) => Ok(()),
-        Ok(other) => Err(PyRuntimeError::new_err(other.to_string())),
+        Ok((Answer::Done, stopped)) => Ok(stopped),
+        Ok((other, _)) => Err(PyRuntimeError::new_err(other.to_string())),
         Err(Refusal::Gone) => Err(PyProcessLookupError::new_err(Refusal::Gone.to_string())),
         Err(Refusal::System(_, error)) if error.kind() == io::ErrorKind::NotFound => {
             Err(PyProcessLookupError::new_err(Refusal::Gone.to_string()))
@@ -72,10 +73,12 @@ pub fn ask(py: Python<'_>, pid: u32, request: &Request) -> PyResult<()> {
 }
 
 /// Another request is being served for a moment only.
-fn patiently(mut ask: impl FnMut() -> Result<Answer, Refusal>) -> Result<Answer, Refusal> {
+fn patiently<T>(
+    mut ask: impl FnMut() -> Result<(Answer, T), Refusal>,
+) -> Result<(Answer, T), Refusal> {
     for _ in 0..20 {
         match ask() {
-            Ok(Answer::Busy) => sleep(Duration::from_millis(5)),
+            Ok((Answer::Busy, _)) => sleep(Duration::from_millis(5)),
             other => return other,
         }
     }

@@ -33,11 +33,12 @@ impl Live {
         Ok(Self { recorder })
     }
 
-    fn attach(&mut self, py: Python<'_>, pid: u32) -> PyResult<()> {
+    fn attach(&mut self, py: Python<'_>, pid: u32) -> PyResult<Option<f64>> {
         let request = self.recorder.request()?;
-        attaching::ask(py, pid, &request)?;
+        let stopped = attaching::ask(py, pid, &request)?;
         // Once; further processes are found.
-        Ok(self.recorder.start(format!("/proc/{pid}/exe").into())?)
+        self.recorder.start(format!("/proc/{pid}/exe").into())?;
+        Ok(stopped)
     }
 
     fn look(&self, py: Python<'_>) -> PyResult<String> {

@@ -90,10 +90,11 @@ impl Recorder {
     }
 
     /// A process that runs joins, and is recorded from now on.
-    fn attach(&mut self, py: Python<'_>, pid: u32) -> PyResult<()> {
+    fn attach(&mut self, py: Python<'_>, pid: u32) -> PyResult<Option<f64>> {
         let request = self.recorder.request()?;
-        attaching::ask(py, pid, &request)?;
-        Ok(self.recorder.start(format!("/proc/{pid}/exe").into())?)
+        let stopped = attaching::ask(py, pid, &request)?;
+        self.recorder.start(format!("/proc/{pid}/exe").into())?;
+        Ok(stopped)
     }
 
     fn status(&self) -> PyResult<String> {

@@ -19,6 +19,7 @@ from ungil._native import (
 )
 from ungil.cli import proc
 from ungil.cli.command import Command, process_number
+from ungil.cli.live.attached import way_in
 from ungil.cli.scheduling import known_policy, milliseconds
 from ungil.errors import UsageError
 from ungil.formatting import reason
@@ -47,10 +48,14 @@ class Settings(TypedDict):
 
 
 class ScheduledProcess(Settings):
-    """A process, its settings, and those it had before they were changed."""
+    """A process, its settings, and those it had before they were changed.
+
+    `stopped_ms`: for how long a thread of it stood still, at most, for that; None if none did.
+    """
 
     pid: int
     before: Settings | None
+    stopped_ms: float | None
 
 
 @click.command(cls=Command, name="policy", examples=EXAMPLES)
@@ -98,7 +103,7 @@ def command(
     for process in processes:
         before = process["before"]
         was = "" if before is None else f" (was {_words(before)})"
-        print(f"process {process['pid']}: {_words(process)}{was}")
+        print(f"process {process['pid']}: {_words(process)}{was}{_way_in(process)}")
 
 
 def shown_or_changed(pid: int, name: str | None, quantum_ns: int | None) -> ScheduledProcess:
@@ -106,32 +111,32 @@ def shown_or_changed(pid: int, name: str | None, quantum_ns: int | None) -> Sche
 
     UsageError if it has no policy, and can be given none.
     """
-    before = None
+    before = stopped_s = None
     if name is not None or quantum_ns is not None:
         policy = name if name is not None else _policy_of(pid)[0]
 
-        def change() -> tuple[str, int]:
+        def change() -> tuple[tuple[str, int], float | None]:
             try:
-                return set_process_policy(pid, policy, quantum_ns or 0)
+                return set_process_policy(pid, policy, quantum_ns or 0), None
             except WithoutPolicy:
                 if name is None:
                     raise
-            attach_policy(pid, name, quantum_ns)
-            return "stock", 0
+            return ("stock", 0), attach_policy(pid, name, quantum_ns)
 
-        before = _settings(answer(pid, change))
-    return {"pid": pid, **_settings(_policy_of(pid)), "before": before}
+        was, stopped_s = answer(pid, change)
+        before = _settings(was)
+    return _scheduled_process(pid, _policy_of(pid), before, stopped_s)
 
 
 def _detach(pid: int, as_json: bool) -> None:
     """Take the hook out of process `pid`; UsageError if that cannot be done."""
     before = _settings(_policy_of(pid))
-    answer(pid, lambda: detach_policy(pid))
+    stopped_s = answer(pid, lambda: detach_policy(pid))
+    process = _scheduled_process(pid, ("stock", 0), before, stopped_s)
     if as_json:
-        process = {"pid": pid, "policy": "stock", "quantum_ms": 0.0, "before": before}
         print(json.dumps({"schema": 1, "processes": [process]}))
     else:
-        print(f"process {pid}: detached (was {_words(before)})")
+        print(f"process {pid}: detached (was {_words(before)}){_way_in(process)}")
 
 
 def _policy_of(pid: int, patience_s: float = PATIENCE_S) -> tuple[str, int]:
@@ -184,6 +189,19 @@ def _scheduled(pid: int) -> list[int]:
     if len(family) == 1:
         raise refusal
     raise UsageError(f"neither process {pid} nor a descendant of it has a policy")
+
+
+def _scheduled_process(
+    pid: int, settings: tuple[str, int], before: Settings | None, stopped_s: float | None
+) -> ScheduledProcess:
+    stopped_ms = None if stopped_s is None else stopped_s * 1e3
+    return {"pid": pid, **_settings(settings), "before": before, "stopped_ms": stopped_ms}
+
+
+def _way_in(process: ScheduledProcess) -> str:
+    """What to say of it, where there is anything to say."""
+    stopped_ms = process["stopped_ms"]
+    return "" if stopped_ms is None else f"; attached {way_in(stopped_ms / 1e3)}"
 
 
 def _settings(settings: tuple[str, int]) -> Settings:

@@ -10,6 +10,7 @@ from ungil._native import Live, Stacks
 from ungil.cli import proc
 from ungil.cli.live.moment import Moment, moment
 from ungil.errors import HookError, UsageError
+from ungil.formatting import duration
 from ungil.recorder import LONG_HOLD_MS
 
 
@@ -66,6 +67,13 @@ class Attached:
     def leave(self) -> None:
         """Have the processes make their calls as if nobody had looked."""
         self._live.stop()
+
+
+def way_in(stopped_s: float | None) -> str:
+    """How a process was attached to, from what `Recorder.attach` returned."""
+    if stopped_s is None:
+        return "through its control page"
+    return f"by ptrace: one of its threads stood still for {duration(stopped_s)}"
 
 
 def refusal(pid: int, error: OSError | RuntimeError) -> UsageError:

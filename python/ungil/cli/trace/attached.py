@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 import signal
-import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ from types import FrameType
 
 from ungil._native import Recorder
 from ungil.cli import proc
+from ungil.cli.live.attached import way_in
 from ungil.cli.streams import say
 from ungil.errors import UsageError
 from ungil.formatting import reason
@@ -39,10 +39,10 @@ def name_of(pid: int) -> str:
     return Path(program).name
 
 
-def attach(recorder: Recorder, pid: int) -> None:
-    """Have process `pid` join the recording; UsageError with a sentence if it cannot."""
+def attach(recorder: Recorder, pid: int) -> str:
+    """Have process `pid` join the recording; how. UsageError with a sentence if it cannot."""
     try:
-        recorder.attach(pid)
+        return way_in(recorder.attach(pid))
     except (OSError, RuntimeError) as error:
         raise _refusal(pid, error) from error
 
@@ -60,11 +60,10 @@ def await_end(pid: int, for_ns: int | None, told: int) -> None:
         os.close(life)
 
 
-def announce(pid: int, for_ns: int | None) -> None:
-    """Say what is going on, to a person."""
-    if sys.stderr.isatty():
-        until = "until Ctrl-C or its end" if for_ns is None else f"for {for_ns / 1e9:g} s"
-        say(f"recording process {pid} ({name_of(pid)}) {until}")
+def announce(pid: int, for_ns: int | None, way: str) -> None:
+    """Say what is going on, and which way in was taken."""
+    until = "until Ctrl-C or its end" if for_ns is None else f"for {for_ns / 1e9:g} s"
+    say(f"recording process {pid} ({name_of(pid)}) {until}; attached {way}")
 
 
 @contextmanager

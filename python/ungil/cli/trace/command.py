@@ -162,8 +162,9 @@ def command(
         reports: list[str] = []
         if pid is not None:
             with told_by_signals() as ended_by, told:
-                attach(recorder, pid)
-                announce(pid, for_ns)
+                way = attach(recorder, pid)
+                if not quiet:
+                    announce(pid, for_ns, way)
                 await_end(pid, for_ns, ended_by)
                 with _told("there is no report"):
                     reports.append(recorder.stop())
