@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from typing import Any
 import pytest
 from pythons import Python, pythons
 from suite import PATIENCE_S, PROGRAMS
+
+import ungil as ungil_package
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -34,7 +37,8 @@ class Attached:
 
     def __init__(self, python: Python | str, kind: str, *before: str) -> None:
         path = python if isinstance(python, str) else python.path
-        command = [*before, path, str(ATTACHED), kind]
+        # Its text, because not everybody may read the files of whoever runs the tests.
+        command = [*before, path, "-c", ATTACHED.read_text(), kind]
         self.kind = kind
         environment = {name: it for name, it in os.environ.items() if name != "LD_PRELOAD"}
         self.process = subprocess.Popen(
@@ -214,6 +218,24 @@ def test_a_process_that_sees_other_files_is_given_the_hook_in_memory(
     assert "/memfd:libungil_hook.so" in program.maps()
     opened = [it.readlink() for it in Path(f"/proc/{program.pid}/fd").iterdir()]
     assert not [path for path in opened if "ungil" in path.name]
+    program.end()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root attaches to other users' processes")
+def test_a_process_of_another_user_need_not_be_able_to_read_the_hook(
+    start: Callable[..., subprocess.Popen[str]], attached: Callable[..., Attached], tmp_path: Path
+) -> None:
+    package = Path(ungil_package.__file__).parent
+    shutil.copytree(package, tmp_path / "ungil", ignore=shutil.ignore_patterns("__pycache__"))
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    program = attached(pythons("3.11-debian")[-1], "all", *nobody)
+    command = [sys.executable, "-m", "ungil", "policy", str(program.pid), "interactive"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    changed = start(args=command, env=environment, cwd=tmp_path)
+    said, errors = changed.communicate(timeout=PATIENCE_S)
+    assert (changed.returncode, errors) == (0, "")
+    assert "interactive, quantum 5 ms (was stock); attached by ptrace" in said
+    assert "/memfd:libungil_hook.so" in program.maps()
     program.end()
 
 

@@ -126,11 +126,14 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Has the thread load the hook: from its file, or where the process does not see that, from
-    /// memory that it is given.
+    /// Has the thread load the hook: from its file, or where the process does not see that or may
+    /// not read it, from memory that it is given.
     fn load(&self, thread: &mut Borrowed<'_>, hook: &Path) -> Result<(), Refusal> {
         if self.process.shares_files() {
-            return self.open(thread, hook.as_os_str().as_encoded_bytes());
+            self.open(thread, hook.as_os_str().as_encoded_bytes())?;
+            if self.function()?.is_some() {
+                return Ok(());
+            }
         }
         let library = fs::read(hook).map_err(|error| Refusal::System("the hook", error))?;
         let mut name = HOOK_FILE.as_bytes().to_vec();
