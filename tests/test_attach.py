@@ -175,6 +175,19 @@ def test_a_recorder_that_is_killed_at_any_moment_harms_nobody(
     program.end()
 
 
+def test_a_program_that_does_not_use_its_gil_meanwhile_is_reported_as_that(
+    start: Callable[..., subprocess.Popen[str]], ungil: Run, tmp_path: Path
+) -> None:
+    code = "import signal; print('ready', flush=True); signal.pause()"
+    idle = start(args=[sys.executable, "-c", code])
+    assert idle.stdout is not None
+    assert idle.stdout.readline() == "ready\n"
+    report = recorded(ungil, idle.pid, tmp_path / "a.pftrace")
+    (finding,) = report["findings"]
+    assert finding["kind"] == "not_recorded"
+    assert finding["text"].startswith("no thread took the GIL or let go of it meanwhile")
+
+
 def test_it_is_recorded_until_ctrl_c(
     start: Callable[..., subprocess.Popen[str]], attached: Callable[..., Attached], tmp_path: Path
 ) -> None:

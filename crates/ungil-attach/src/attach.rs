@@ -1,5 +1,6 @@
 //! A process is asked: a thread of it is borrowed, loads the hook if it must, and serves the request.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 use std::thread::sleep;
@@ -29,7 +30,7 @@ pub fn ask(pid: u32, hook: &Path, request: &Request) -> Result<Asked, Refusal> {
     let memory = Memory::of(process).map_err(|error| forbidden(process, error))?;
     let loader = Loader::of(process, &memory)?;
     let end = Instant::now() + PATIENCE;
-    let mut stopped = Duration::ZERO;
+    let stopped = Cell::new(Duration::ZERO);
     loop {
         let places = Places::of(process, &memory, &loader.libc).map_err(lost(process))?;
         if places.way_back().is_none() {
@@ -39,8 +40,7 @@ pub fn ask(pid: u32, hook: &Path, request: &Request) -> Result<Asked, Refusal> {
             if !places.is_promising(thread) {
                 continue;
             }
-            let since = Instant::now();
-            let borrowed = match Borrowed::try_borrow(thread, &memory, &places) {
+            let borrowed = match Borrowed::try_borrow(thread, &memory, &places, &stopped) {
                 Ok(borrowed) => borrowed,
                 // It has ended meanwhile.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => None,
@@ -49,9 +49,8 @@ pub fn ask(pid: u32, hook: &Path, request: &Request) -> Result<Asked, Refusal> {
             if let Some(mut borrowed) = borrowed {
                 let answer = loader.serve(&mut borrowed, hook, request);
                 drop(borrowed);
-                return Ok(Asked { answer: answer?, stopped: stopped.max(since.elapsed()) });
+                return Ok(Asked { answer: answer?, stopped: stopped.get() });
             }
-            stopped = stopped.max(since.elapsed());
         }
         if Instant::now() >= end {
             return Err(Refusal::NoPlace(PATIENCE.as_secs()));

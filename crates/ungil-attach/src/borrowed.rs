@@ -1,6 +1,7 @@
 //! A thread that is borrowed: it calls functions for us, then goes on where it was.
 
 use libc::user_regs_struct;
+use std::cell::Cell;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -9,8 +10,8 @@ use crate::memory::Memory;
 use crate::place::Places;
 use crate::tracee::{Stop, Tracee};
 
-/// How long a thread may take to stop. One that the kernel does not run takes longer.
-const STOPS: Duration = Duration::from_millis(20);
+/// How long a thread may take to stop: until the kernel runs it. It goes on meanwhile.
+const STOPS: Duration = Duration::from_millis(500);
 /// How long a function may take. After that the thread is let go, and finishes by itself.
 const CALLS: Duration = Duration::from_secs(2);
 /// The direction flag, which is clear wherever a function begins.
@@ -21,7 +22,7 @@ const FAULTS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFP
 /// it had stopped for a moment: the kernel makes its system call anew, as after a signal without a
 /// handler.
 pub struct Borrowed<'a> {
-    tracee: Tracee,
+    tracee: Tracee<'a>,
     memory: &'a Memory,
     way: WayBack,
     /// What it comes back to.
@@ -46,14 +47,16 @@ pub enum Call {
 }
 
 impl<'a> Borrowed<'a> {
-    /// Stops a thread and keeps it if it may be borrowed where it is; else it goes on.
+    /// Stops a thread and keeps it if it may be borrowed where it is; else it goes on. `longest` grows
+    /// if it stands still for longer.
     pub fn try_borrow(
         thread: u32,
         memory: &'a Memory,
         places: &Places,
+        longest: &'a Cell<Duration>,
     ) -> io::Result<Option<Self>> {
         let Some(way) = places.way_back() else { return Ok(None) };
-        let mut tracee = Tracee::seize(thread)?;
+        let mut tracee = Tracee::seize(thread, longest)?;
         if !stops(&mut tracee)? {
             return Ok(None);
         }
@@ -141,7 +144,7 @@ impl<'a> Borrowed<'a> {
 }
 
 /// Stops a thread, past the signals that it is about to get.
-fn stops(tracee: &mut Tracee) -> io::Result<bool> {
+fn stops(tracee: &mut Tracee<'_>) -> io::Result<bool> {
     let mut found = tracee.stop(STOPS)?;
     loop {
         match found {

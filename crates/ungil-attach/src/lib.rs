@@ -32,8 +32,7 @@ use ungil_core::request::{Answer, Request};
 pub struct Asked {
     /// What it answered.
     pub answer: Answer,
-    /// The longest time for which a thread of it did not do its own work, at most: each has been
-    /// asked to stop at the beginning, and goes on at the end.
+    /// The longest time for which a thread of it did not do its own work.
     pub stopped: Duration,
 }
 

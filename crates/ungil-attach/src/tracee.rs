@@ -1,6 +1,7 @@
 //! One thread of another process under ptrace: stopped, looked at, changed, let go.
 
 use libc::{c_int, c_long, c_void, iovec, pid_t, user_regs_struct};
+use std::cell::Cell;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -29,18 +30,22 @@ pub enum Stop {
 }
 
 /// A thread that this one traces. When it is dropped it goes on.
-pub struct Tracee {
+pub struct Tracee<'a> {
     thread: pid_t,
     is_stopped: bool,
     is_gone: bool,
+    /// When it stopped first.
+    since: Option<Instant>,
+    /// The longest that any thread did not do its own work.
+    longest: &'a Cell<Duration>,
 }
 
-impl Tracee {
-    /// Begins to trace a thread, which runs on.
-    pub fn seize(thread: u32) -> io::Result<Self> {
+impl<'a> Tracee<'a> {
+    /// Begins to trace a thread, which runs on. `longest` grows if it stands still for longer.
+    pub fn seize(thread: u32, longest: &'a Cell<Duration>) -> io::Result<Self> {
         let thread = pid_t::try_from(thread).map_err(io::Error::other)?;
         request(libc::PTRACE_SEIZE, thread, 0, 0)?;
-        Ok(Self { thread, is_stopped: false, is_gone: false })
+        Ok(Self { thread, is_stopped: false, is_gone: false, since: None, longest })
     }
 
     /// Stops it, wherever it is. `None` if it did not stop in time; it may still.
@@ -61,6 +66,7 @@ impl Tracee {
             if found == self.thread {
                 self.is_stopped = libc::WIFSTOPPED(status);
                 self.is_gone = !self.is_stopped;
+                self.since.get_or_insert_with(Instant::now);
                 return Ok(Some(reason(status)));
             }
             if found < 0 {
@@ -124,7 +130,7 @@ impl Tracee {
 }
 
 /// Lets it go, if it has stopped; else the kernel does when this thread ends.
-impl Drop for Tracee {
+impl Drop for Tracee<'_> {
     fn drop(&mut self) {
         let mut signal = 0;
         if !self.is_stopped && !self.is_gone {
@@ -137,6 +143,8 @@ impl Drop for Tracee {
             let signal = usize::try_from(signal).unwrap_or(0);
             let _ = request(libc::PTRACE_DETACH, self.thread, 0, signal);
         }
+        let stopped = self.since.map_or(Duration::ZERO, |since| since.elapsed());
+        self.longest.set(self.longest.get().max(stopped));
     }
 }
 

@@ -311,6 +311,11 @@ impl Recording {
         if self.next_process.0 == 0 {
             let text = format!("{NOTHING_RECORDED}{}", self.why_nothing());
             self.sink.put(&Record::Note { text });
+        } else if self.is_joined && self.next_thread.0 == 0 {
+            let text = format!(
+                "{NOTHING_RECORDED}no thread took the GIL or let go of it meanwhile: all of them                  were blocked, or one kept it"
+            );
+            self.sink.put(&Record::Note { text });
         }
         self.finish_processes(processes);
         if let Some(text) = self.times.complaint() {
