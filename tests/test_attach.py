@@ -184,7 +184,7 @@ def test_a_program_that_does_not_use_its_gil_meanwhile_is_reported_as_that(
     assert idle.stdout.readline() == "ready\n"
     report = recorded(ungil, idle.pid, tmp_path / "a.pftrace")
     (finding,) = report["findings"]
-    assert finding["kind"] == "not_recorded"
+    assert finding["kind"] == "not-recorded"
     assert finding["text"].startswith("no thread took the GIL or let go of it meanwhile")
 
 
