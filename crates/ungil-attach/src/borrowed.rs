@@ -29,8 +29,6 @@ pub struct Borrowed<'a> {
     registers: user_regs_struct,
     extended: Vec<u8>,
     blocked_signals: u64,
-    /// Whether it is where it was.
-    is_back: bool,
 }
 
 /// What became of a call.
@@ -65,8 +63,7 @@ impl<'a> Borrowed<'a> {
             return Ok(None);
         }
         let (extended, blocked_signals) = (tracee.extended()?, tracee.blocked_signals()?);
-        let is_back = true;
-        Ok(Some(Self { tracee, memory, way, registers, extended, blocked_signals, is_back }))
+        Ok(Some(Self { tracee, memory, way, registers, extended, blocked_signals }))
     }
 
     /// Has it call `function`. `arguments` makes the arguments from the address of the thread's own
@@ -94,7 +91,6 @@ impl<'a> Borrowed<'a> {
             orig_rax: u64::MAX,
             ..self.registers
         })?;
-        self.is_back = false;
         let called = self.run(&frame)?;
         if called == Call::Returned {
             self.memory.read(frame.arguments, bytes)?;
@@ -108,12 +104,10 @@ impl<'a> Borrowed<'a> {
     /// Puts it where it was. This process may be killed between any two steps: up to the last the
     /// thread goes back by the frame. That would make a system call that it was in wait for its whole
     /// time-out again, or end early; the kernel does better (`restart_syscall(2)`).
-    fn put_back(&mut self) -> io::Result<()> {
+    fn put_back(&self) -> io::Result<()> {
         self.tracee.set_extended(&self.extended)?;
         self.tracee.block_signals(self.blocked_signals)?;
-        self.tracee.set_registers(&self.registers)?;
-        self.is_back = true;
-        Ok(())
+        self.tracee.set_registers(&self.registers)
     }
 
     /// Lets it run until the function has returned.
