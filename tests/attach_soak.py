@@ -41,6 +41,7 @@ RECORDED_S = 1.0
 LONG_MS = 5.0
 # The clock is read beside what is recorded.
 BESIDE_NS = 50_000
+LEAVES_S = 10.0
 PATIENCE_S = 180
 KILLED = """
 import os, sys
@@ -208,8 +209,12 @@ def record(subject: Subject, tally: Tally) -> None:
     tally.events += recorded_events(report)
     if report["lost_events"]:
         raise Wrong(f"{report['lost_events']} events are lost")
-    if left := subject.left():
-        raise Wrong(f"left in it: {left}")
+    # A process that could not be asked to leave does so when it uses its GIL again.
+    end_s = time.monotonic() + LEAVES_S
+    while left := subject.left():
+        if time.monotonic() > end_s:
+            raise Wrong(f"left in it: {left}")
+        time.sleep(0.01)
     gils = (gil for process in report["processes"] for gil in process["gils"])
     holds = [hold for gil in gils for hold in gil["long_holds"]]
     known = [it for it in subject.known() if begun_ns < it.before and it.after < ended_ns]
