@@ -313,7 +313,8 @@ impl Recording {
             self.sink.put(&Record::Note { text });
         } else if self.is_joined && self.next_thread.0 == 0 {
             let text = format!(
-                "{NOTHING_RECORDED}no thread took the GIL or let go of it meanwhile: all of them                  were blocked, or one kept it"
+                "{NOTHING_RECORDED}no thread took the GIL or let go of it meanwhile: all of them \
+                 were blocked, or one kept it"
             );
             self.sink.put(&Record::Note { text });
         }
