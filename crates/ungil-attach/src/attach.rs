@@ -31,11 +31,9 @@ pub fn ask(pid: u32, hook: &Path, request: &Request) -> Result<Asked, Refusal> {
     let loader = Loader::of(process, &memory)?;
     let end = Instant::now() + PATIENCE;
     let stopped = Cell::new(Duration::ZERO);
+    let places = Places::of(process, &memory, &loader.libc).map_err(lost(process))?;
+    let mut places = places.ok_or(Refusal::Foreign)?;
     loop {
-        let places = Places::of(process, &memory, &loader.libc).map_err(lost(process))?;
-        if places.way_back().is_none() {
-            return Err(Refusal::Foreign);
-        }
         for thread in process.threads().map_err(lost(process))? {
             if !places.is_promising(thread) {
                 continue;
@@ -56,6 +54,7 @@ pub fn ask(pid: u32, hook: &Path, request: &Request) -> Result<Asked, Refusal> {
             return Err(Refusal::NoPlace(PATIENCE.as_secs()));
         }
         sleep(PAUSE);
+        places.look_again().map_err(lost(process))?;
     }
 }
 

@@ -53,7 +53,6 @@ impl<'a> Borrowed<'a> {
         places: &Places,
         longest: &'a Cell<Duration>,
     ) -> io::Result<Option<Self>> {
-        let Some(way) = places.way_back() else { return Ok(None) };
         let mut tracee = Tracee::seize(thread, longest)?;
         if !stops(&mut tracee)? {
             return Ok(None);
@@ -63,6 +62,7 @@ impl<'a> Borrowed<'a> {
             return Ok(None);
         }
         let (extended, blocked_signals) = (tracee.extended()?, tracee.blocked_signals()?);
+        let way = places.way_back;
         Ok(Some(Self { tracee, memory, way, registers, extended, blocked_signals }))
     }
 

@@ -60,15 +60,15 @@ pub struct Places {
     mappings: Vec<Mapping>,
     /// The addresses of [`SIGNAL_RETURN`] in its C library.
     signal_returns: Vec<u64>,
-    /// The first of them, and what else it takes to come back.
-    way_back: Option<WayBack>,
+    /// How a thread can come back from a function, by the first of them.
+    pub way_back: WayBack,
     /// The evaluation loop.
     evaluation: Range<u64>,
 }
 
 impl Places {
-    /// Those of a process, whose C library is mapped at `libc`.
-    pub fn of(process: Process, memory: &Memory, libc: &Mapping) -> io::Result<Self> {
+    /// Those of a process, whose C library is mapped at `libc`; `None` if that is none that is known.
+    pub fn of(process: Process, memory: &Memory, libc: &Mapping) -> io::Result<Option<Self>> {
         let mappings = process.mappings()?;
         let (mut signal_returns, mut pop_argument) = (Vec::new(), None);
         for part in mappings.iter().filter(|it| it.is_executable && it.path == libc.path) {
@@ -82,20 +82,20 @@ impl Places {
             pop_argument = pop_argument.or_else(|| all(&POP_ARGUMENT).next());
         }
         let raise = Image::at(memory, libc)?.map(|image| image.symbol(b"raise")).transpose()?;
-        let way_back = raise.flatten().zip(pop_argument).zip(signal_returns.first()).map(
-            |((raise, pop_argument), &signal_return)| WayBack {
-                pop_argument,
-                raise: raise.address,
-                signal_return,
-            },
-        );
+        let (Some(raise), Some(pop_argument), Some(&signal_return)) =
+            (raise.flatten(), pop_argument, signal_returns.first())
+        else {
+            return Ok(None);
+        };
+        let way_back = WayBack { pop_argument, raise: raise.address, signal_return };
         let evaluation = evaluation(memory, &mappings)?.unwrap_or(0..0);
-        Ok(Self { process, mappings, signal_returns, way_back, evaluation })
+        Ok(Some(Self { process, mappings, signal_returns, way_back, evaluation }))
     }
 
-    /// How a thread can come back from a function; not, if its C library is none that is known.
-    pub fn way_back(&self) -> Option<WayBack> {
-        self.way_back
+    /// Looks again at what is mapped: threads come with stacks of their own. Code stays where it is.
+    pub fn look_again(&mut self) -> io::Result<()> {
+        self.mappings = self.process.mappings()?;
+        Ok(())
     }
 
     /// Whether a thread looks as if it were at such a place, without stopping it.

@@ -10,6 +10,7 @@ use ungil_attach::{Asked, Refusal};
 use ungil_control::Page;
 use ungil_core::request::{Answer, Request};
 use ungil_core::schedule::Settings;
+use ungil_trace::recorder::Recorder;
 
 use crate::hook;
 
@@ -69,6 +70,23 @@ pub fn ask(py: Python<'_>, pid: u32, request: &Request) -> PyResult<Option<f64>>
             Err(PyProcessLookupError::new_err(Refusal::Gone.to_string()))
         }
         Err(refusal) => Err(PyRuntimeError::new_err(refusal.to_string())),
+    }
+}
+
+/// Has a process join a recording, and begins it; as [`ask`].
+pub fn attach(py: Python<'_>, recorder: &mut Recorder, pid: u32) -> PyResult<Option<f64>> {
+    let request = recorder.request()?;
+    let stopped = ask(py, pid, &request)?;
+    // Once; further processes are found.
+    recorder.start(format!("/proc/{pid}/exe").into())?;
+    Ok(stopped)
+}
+
+/// Has processes leave a recording that is over. One that cannot be asked is idle, or gone; it leaves
+/// when it uses its GIL again.
+pub fn leave(py: Python<'_>, pids: Vec<u32>) {
+    for pid in pids {
+        let _ = ask(py, pid, &Request::leave());
     }
 }
 

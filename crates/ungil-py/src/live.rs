@@ -5,7 +5,6 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::exceptions::{PyProcessLookupError, PyRuntimeError};
 use pyo3::prelude::*;
 use serde::Serialize;
-use ungil_core::request::Request;
 use ungil_trace::recorder::{self, LiveOptions, now_as_others_record_it};
 use ungil_trace::stacks::{StackError, StackReader};
 
@@ -34,11 +33,7 @@ impl Live {
     }
 
     fn attach(&mut self, py: Python<'_>, pid: u32) -> PyResult<Option<f64>> {
-        let request = self.recorder.request()?;
-        let stopped = attaching::ask(py, pid, &request)?;
-        // Once; further processes are found.
-        self.recorder.start(format!("/proc/{pid}/exe").into())?;
-        Ok(stopped)
+        attaching::attach(py, &mut self.recorder, pid)
     }
 
     fn look(&self, py: Python<'_>) -> PyResult<String> {
@@ -50,10 +45,7 @@ impl Live {
 
     fn stop(&mut self, py: Python<'_>) {
         let Some(outcome) = py.detach(|| self.recorder.stop()) else { return };
-        for pid in outcome.staying {
-            // It is idle, or gone. One that cannot be asked leaves when it uses its GIL again.
-            let _ = attaching::ask(py, pid, &Request::leave());
-        }
+        attaching::leave(py, outcome.staying);
     }
 }
 

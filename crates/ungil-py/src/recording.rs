@@ -10,7 +10,6 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use ungil_core::request::Request;
 use ungil_trace::analysis::{Analysis, Least, Part, Span};
 use ungil_trace::flight::{Condition, Limit};
 use ungil_trace::perfetto::{self, Ending, Incomplete, Overwrite, ReadError, Unfinished, why_cut};
@@ -91,10 +90,7 @@ impl Recorder {
 
     /// A process that runs joins, and is recorded from now on.
     fn attach(&mut self, py: Python<'_>, pid: u32) -> PyResult<Option<f64>> {
-        let request = self.recorder.request()?;
-        let stopped = attaching::ask(py, pid, &request)?;
-        self.recorder.start(format!("/proc/{pid}/exe").into())?;
-        Ok(stopped)
+        attaching::attach(py, &mut self.recorder, pid)
     }
 
     fn status(&self) -> PyResult<String> {
@@ -116,10 +112,7 @@ impl Recorder {
             .detach(|| self.recorder.stop())
             .ok_or_else(|| PyRuntimeError::new_err("the recorder is not running"))?;
         self.incomplete = outcome.file_error;
-        for pid in outcome.staying {
-            // It is idle, or gone. One that cannot be asked leaves when it uses its GIL again.
-            let _ = attaching::ask(py, pid, &Request::leave());
-        }
+        attaching::leave(py, outcome.staying);
         self.judged = outcome.judged;
         as_json(&outcome.report)
     }
