@@ -5,16 +5,14 @@
 `policy`: delays of an echo thread beside four computing threads (as in io_latency.py, the kernel
 places them), when the server was started under `ungil run`, and when it was given the policy while
 it ran. `ways in`: how long it takes to begin a recording of that server, by ptrace and through the
-control page of a standby, and for how long a thread stood still. `standby`: CPU time of programs of
-one thread whose hook sleeps, as a ratio to the bare run of the same round.
+control page of a standby, and for how long a thread stood still. What a standby costs meanwhile is
+in single_thread.py.
 """
 
 import argparse
 import functools
-import statistics
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from interleaving import (
     Measured,
@@ -27,36 +25,20 @@ from interleaving import (
     quantile,
     report,
 )
-from peers import FOLDER, INTERACTIVE, STOCK, Program, Variant, client, running
+from peers import INTERACTIVE, STANDBY, STOCK, Program, Variant, client, result, running
 from rich.table import Table
-from sampling import sample
-from surroundings import spread
 
 from ungil import _native
 from ungil.recorder import new_recorder
 
 ATTACHED = Variant("attached")
-STANDBY = Variant("standby", standby=True)
 PTRACE = Variant("ptrace")
-BARE_AGAIN = Variant("bare again")
 THREADS, RATE = 4, 100.0
-PROGRAMS = {"one_cpu_thread": 100_000, "stat_switches": 50_000, "null_switches": 200_000}
 POLICY, WAYS = "policy", "ways in"
 # What has to be shown.
 MOST_OF_STARTED = 1.25
 MOST_WAKE_MS = 100.0
 MOST_STOPPED_MS = 50.0
-MOST_COST = 1.001
-
-
-@dataclass(frozen=True)
-class Setting:
-    """Something that is measured: its name, its variants, how, and how it is shown."""
-
-    name: str
-    variants: list[Variant]
-    measure: Callable[[Variant], Measured]
-    table: Callable[[Runs], Table]
 
 
 def main() -> None:
@@ -64,7 +46,7 @@ def main() -> None:
     made = parser(__doc__, rounds=15)
     made.add_argument("--seconds", type=float, default=3.0, help="of load [3]")
     made.add_argument("--times", type=int, default=20, help="attached to a server [20]")
-    made.add_argument("--setting", choices=[POLICY, WAYS, STANDBY.name], help="instead of all")
+    made.add_argument("--setting", choices=[POLICY, WAYS], help="instead of both")
     options = parse(made)
     if options.quick:
         options.seconds, options.times = 0.5, 3
@@ -72,21 +54,14 @@ def main() -> None:
 
 
 def _sections(options: argparse.Namespace) -> Iterator[tuple[Runs, Table]]:
-    settings = [
-        Setting(POLICY, [STOCK, INTERACTIVE, ATTACHED], functools.partial(_delays, options), _late),
-        Setting(WAYS, [PTRACE, STANDBY], functools.partial(_entries, options), _entered),
-    ]
-    for program, little in PROGRAMS.items():
-        words = [options.python, str(FOLDER / f"{program}.py")]
-        words += [str(little)] if options.quick else []
-        measure = functools.partial(_cpu, words)
-        settings.append(
-            Setting(f"{STANDBY.name}, {program}", [STOCK, BARE_AGAIN, STANDBY], measure, _costs)
-        )
-    for setting in settings:
-        if setting.name.startswith(options.setting or ""):
-            runs = interleave(setting.name, setting.variants, setting.measure, options)
-            yield runs, setting.table(runs)
+    if options.setting in (None, POLICY):
+        variants = [STOCK, INTERACTIVE, ATTACHED]
+        runs = interleave(POLICY, variants, functools.partial(_delays, options), options)
+        yield runs, _late(runs)
+    if options.setting in (None, WAYS):
+        variants = [PTRACE, STANDBY]
+        runs = interleave(WAYS, variants, functools.partial(_entries, options), options)
+        yield runs, _entered(runs)
 
 
 def _delays(options: argparse.Namespace, variant: Variant) -> Measured:
@@ -97,8 +72,8 @@ def _delays(options: argparse.Namespace, variant: Variant) -> Measured:
             _native.attach_policy(server.pid, "interactive")
         load = [port, "--rate", RATE, "--seconds", options.seconds]
         delays = client("echo_client", load)
-        server.says()
-        return delays
+        # It cannot tell what it was given later.
+        return {**result(variant, server), **delays}
 
 
 def _entries(options: argparse.Namespace, variant: Variant) -> Measured:
@@ -124,11 +99,6 @@ def _entry(server: Program) -> tuple[float, float]:
     took_s = time.perf_counter() - begun
     recorder.stop()
     return took_s * 1e3, (stopped_s or 0.0) * 1e3
-
-
-def _cpu(words: list[str], variant: Variant) -> Measured:
-    """CPU time of a program."""
-    return vars(sample(words, variant.environment()))
 
 
 def _late(runs: Runs) -> Table:
@@ -161,23 +131,6 @@ def _entered(runs: Runs) -> Table:
     return table
 
 
-def _cpu_s(measured: Measured) -> float:
-    """CPU seconds of the work."""
-    return measured["cpu_s"]
-
-
-def _costs(runs: Runs) -> Table:
-    """CPU time of the work."""
-    table = columns(runs.setting, "", "CPU time of the work", "ratio to bare")
-    for variant in (STOCK, BARE_AGAIN, STANDBY):
-        table.add_row(
-            "bare" if variant is STOCK else variant.name,
-            f"{runs.median(variant, _cpu_s):.3f} s",
-            spread(runs.ratios(variant, STOCK, _cpu_s)),
-        )
-    return table
-
-
 def _targets(taken: list[Runs]) -> Iterator[Target]:
     """What has to be shown."""
     for runs in taken:
@@ -191,7 +144,7 @@ def _targets(taken: list[Runs]) -> Iterator[Target]:
                 attached <= MOST_OF_STARTED * started,
                 f"{attached / started:.2f} ({attached:.2f} ms to {started:.2f} ms)",
             )
-        elif runs.setting == WAYS:
+        else:
             woken = quantile(runs.pooled(STANDBY, "took_ms"), 0.99)
             yield Target(
                 f"a standby is awake within {MOST_WAKE_MS:.0f} ms (p99)",
@@ -203,13 +156,6 @@ def _targets(taken: list[Runs]) -> Iterator[Target]:
                 f"no thread stands still for more than {MOST_STOPPED_MS:.0f} ms (p99)",
                 stopped <= MOST_STOPPED_MS,
                 f"{stopped:.1f} ms",
-            )
-        else:
-            ratios = runs.ratios(STANDBY, STOCK, _cpu_s)
-            yield Target(
-                f"{runs.setting}: CPU time at most {MOST_COST} of the bare program's",
-                statistics.median(ratios) <= MOST_COST,
-                f"{spread(ratios)}, bare again {spread(runs.ratios(BARE_AGAIN, STOCK, _cpu_s))}",
             )
 
 

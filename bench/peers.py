@@ -53,6 +53,9 @@ INTERVALS = [
     Variant("interval 0.5 ms", interval_s=5e-4),
     Variant("interval 50 us", interval_s=5e-5),
 ]
+# The same a second time: as much as it differs is noise.
+BARE_AGAIN = Variant("bare again")
+STANDBY = Variant("standby", standby=True)
 INTERACTIVE, FAIR, BATCH, PRIORITY = (Variant(name, policy=name) for name in POLICIES[1:])
 
 

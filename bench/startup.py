@@ -16,11 +16,10 @@ import time
 from collections.abc import Iterator
 
 from interleaving import Measured, Runs, Target, columns, interleave, parse, parser, report
-from peers import INTERACTIVE, STOCK, Variant
+from peers import BARE_AGAIN, INTERACTIVE, STOCK, Variant
 from rich.table import Table
 from sampling import children_cpu
 
-BARE_AGAIN = Variant("bare again")
 VARIANTS = [STOCK, BARE_AGAIN, INTERACTIVE]
 STARTS = 20
 MOST_MS = 5.0
