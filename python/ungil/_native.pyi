@@ -248,8 +248,8 @@ class Recorder:
     def attach(self, pid: int) -> float | None:
         """Record process `pid`, which runs, until `stop()`, and the children that it forks.
 
-        In the place of `environment()` and `start()`. See `attach_policy` for how, for
-        what is returned, and for errors.
+        In the place of `environment()` and `start()`. See `attach_policy` for how, for what is
+        returned, and for errors.
         """
 
     def status(self) -> str:
@@ -292,8 +292,7 @@ class Live:
         """See process `pid`, which runs, from now on, until `stop()`.
 
         With `follow_children` also the children that it forks. May be called for several
-        processes. See `attach_policy` for how, for
-        what is returned, and for errors.
+        processes. See `attach_policy` for how, for what is returned, and for errors.
         """
 
     def look(self) -> str:

@@ -18,8 +18,8 @@ from ungil._native import (
     set_process_policy,
 )
 from ungil.cli import proc
+from ungil.cli.attaching import way_in
 from ungil.cli.command import Command, process_number
-from ungil.cli.live.attached import way_in
 from ungil.cli.scheduling import known_policy, milliseconds
 from ungil.errors import UsageError
 from ungil.formatting import reason

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ungil._native import Stacks, look_at_recorded, process_policy
-from ungil.cli.live.attached import Attached, refusal
+from ungil.cli.attaching import refusal
+from ungil.cli.live.attached import Attached
 from ungil.cli.live.moment import Moment, moment
 from ungil.cli.proc import process
 from ungil.errors import UsageError

@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from ungil._native import Live, Stacks
-from ungil.cli import proc
+from ungil.cli.attaching import refusal
 from ungil.cli.live.moment import Moment, moment
-from ungil.errors import HookError, UsageError
-from ungil.formatting import duration
+from ungil.errors import HookError
 from ungil.recorder import LONG_HOLD_MS
 
 
@@ -67,19 +66,3 @@ class Attached:
     def leave(self) -> None:
         """Have the processes make their calls as if nobody had looked."""
         self._live.stop()
-
-
-def way_in(stopped_s: float | None) -> str:
-    """How a process was attached to, from what `Recorder.attach` returned."""
-    if stopped_s is None:
-        return "through its control page"
-    return f"by ptrace: one of its threads stood still for {duration(stopped_s)}"
-
-
-def refusal(pid: int, error: OSError | RuntimeError) -> UsageError:
-    """What the native part says, in a sentence about process `pid`."""
-    if not proc.is_mounted():
-        return UsageError(f"process {pid} cannot be looked into: {proc.ABSENT}")
-    if isinstance(error, FileNotFoundError | ProcessLookupError):
-        return UsageError(f"there is no process {pid}")
-    return UsageError(f"process {pid} cannot be attached to: {error}")

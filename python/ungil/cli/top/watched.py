@@ -13,7 +13,8 @@ from ungil._native import (
     process_policy,
     set_process_policy,
 )
-from ungil.cli.live.attached import Attached, refusal
+from ungil.cli.attaching import refusal
+from ungil.cli.live.attached import Attached
 from ungil.cli.proc import cpu_seconds, family, process
 from ungil.cli.top.figures import Figures, figures
 from ungil.errors import UsageError

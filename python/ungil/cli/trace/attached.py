@@ -11,11 +11,8 @@ from pathlib import Path
 from types import FrameType
 
 from ungil._native import Recorder
-from ungil.cli import proc
-from ungil.cli.live.attached import way_in
+from ungil.cli.attaching import refusal, way_in
 from ungil.cli.streams import say
-from ungil.errors import UsageError
-from ungil.formatting import reason
 
 ENDS_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What ends the recording, and not its process."""
@@ -26,7 +23,7 @@ def name_of(pid: int) -> str:
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
     except OSError as error:
-        raise _refusal(pid, error) from error
+        raise refusal(pid, error, "recorded") from error
     program, *rest = [os.fsdecode(word) for word in words] or ["process"]
     if Path(program).name.startswith("python"):
         for word, after in zip(rest, [*rest[1:], ""], strict=True):
@@ -44,7 +41,7 @@ def attach(recorder: Recorder, pid: int) -> str:
     try:
         return way_in(recorder.attach(pid))
     except (OSError, RuntimeError) as error:
-        raise _refusal(pid, error) from error
+        raise refusal(pid, error, "recorded") from error
 
 
 def await_end(pid: int, for_ns: int | None, told: int) -> None:
@@ -83,12 +80,3 @@ def told_by_signals() -> Generator[int]:
             signal.signal(number, handler)
         os.close(readable)
         os.close(writable)
-
-
-def _refusal(pid: int, error: OSError | RuntimeError) -> UsageError:
-    if not proc.is_mounted():
-        return UsageError(f"process {pid} cannot be looked into: {proc.ABSENT}")
-    if isinstance(error, FileNotFoundError | ProcessLookupError):
-        return UsageError(f"there is no process {pid}")
-    why = reason(error) if isinstance(error, OSError) else str(error)
-    return UsageError(f"process {pid} cannot be recorded: {why}")

@@ -1,0 +1,24 @@
+"""What commands say of a process that runs: how it was attached to, or why it cannot be."""
+
+from __future__ import annotations
+
+from ungil.cli import proc
+from ungil.errors import UsageError
+from ungil.formatting import duration, reason
+
+
+def way_in(stopped_s: float | None) -> str:
+    """How a process was attached to, from what `Recorder.attach` returned."""
+    if stopped_s is None:
+        return "through its control page"
+    return f"by ptrace: one of its threads stood still for {duration(stopped_s)}"
+
+
+def refusal(pid: int, error: OSError | RuntimeError, cannot_be: str = "attached to") -> UsageError:
+    """What the native part says, in a sentence about process `pid`."""
+    if not proc.is_mounted():
+        return UsageError(f"process {pid} cannot be looked into: {proc.ABSENT}")
+    if isinstance(error, FileNotFoundError | ProcessLookupError):
+        return UsageError(f"there is no process {pid}")
+    why = reason(error) if isinstance(error, OSError) else str(error)
+    return UsageError(f"process {pid} cannot be {cannot_be}: {why}")
