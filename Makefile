@@ -138,18 +138,16 @@ nornir-suite: $(TEST_TOOLS) ## nornir's own test suite with our runner (NORNIR=a
 SOAK_PYTHONS ?= $(CONFORMANCE_PYTHONS)
 SOAK_SECONDS ?= 600
 
-ATTACH_SOAK ?=
-
-.PHONY: attach-soak
-attach-soak: $(TEST_TOOLS) ## ungil attaches to real servers 500 times each (hours; needs redis-server)
-	$(BIN)/python tests/attach_soak.py $(ATTACH_SOAK)
-
 .PHONY: soak
 soak: $(DEVELOPED) ## random threads, processes and signals under every policy, watched (long)
 	for python in $(SOAK_PYTHONS); do \
 		for policy in interactive fair batch priority changing; do \
 			$(BIN)/python tests/soak.py --seconds $(SOAK_SECONDS) --policy $$policy \
 				--seed "$$RANDOM" --python "$$python"; done; done
+
+.PHONY: attach-soak
+attach-soak: $(TEST_TOOLS) ## ungil attaches to real servers 500 times each (hours; needs redis-server)
+	$(BIN)/python tests/attach_soak.py $(ATTACH_SOAK)
 
 FUZZ_SECONDS ?= 600
 

@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -28,7 +29,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from process_groups import children_of
 from pythons import path_of
+from suite import PROGRAMS
 from tracing import compile_library
 
 from ungil.recorder import new_recorder
@@ -43,15 +46,6 @@ LONG_MS = 5.0
 BESIDE_NS = 50_000
 LEAVES_S = 10.0
 PATIENCE_S = 180
-KILLED = """
-import os, sys
-from ungil.recorder import new_recorder
-recorder = new_recorder(None, blame_after_ms=5)
-os.write(1, b"!")
-recorder.attach(int(sys.argv[1]))
-os.write(1, b"!")
-sys.stdin.read()
-"""
 
 
 class Wrong(Exception):
@@ -112,12 +106,12 @@ class Tally:
     refused: Counter[str] = field(default_factory=Counter[str])
     times: int = 0
     kills: int = 0
-    events: int = 0
+    handoffs: int = 0
 
     def __str__(self) -> str:
         stopped, off = sorted(self.stopped_ms), sorted(self.off_percent)
         return (
-            f"{self.times} times recorded ({self.events:,} events), {self.kills} killed; "
+            f"{self.times} times recorded ({self.handoffs:,} handoffs), {self.kills} killed; "
             f"a thread stood still for {_share(stopped, 0.5):.1f} ms (median), "
             f"{_share(stopped, 0.99):.1f} (p99), {_share(stopped, 1):.1f} (most); "
             f"{len(off)} known holds, off by {_share(off, 0.5):.3f} % (median), "
@@ -132,14 +126,16 @@ def main() -> None:
     )
     parser.add_argument("--times", type=int, default=500)
     parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--program", action="append", choices=sorted(PROGRAMS))
+    parser.add_argument("--program", action="append", choices=sorted(SUBJECTS))
     parser.add_argument("--python", action="append", metavar="NAME")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    if shutil.which("redis-server") is None and "celery" in (options.program or SUBJECTS):
+        sys.exit("celery needs redis-server: install it, or name the programs (--program)")
     failed = False
     for name in options.python or ("3.8", "3.11", "3.11-debian", "3.13"):
         python = environment(name)
-        for program in options.program or PROGRAMS:
+        for program in options.program or SUBJECTS:
             begun, tally = time.monotonic(), Tally()
             try:
                 answered = attacked(python, program, options, tally)
@@ -169,7 +165,7 @@ def attacked(python: Path, program: str, options: argparse.Namespace, tally: Tal
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ungil-strangers-")))
         os.environ["TRUTH_LIBRARY"] = str(compile_library(folder))
-        subject = stack.enter_context(PROGRAMS[program](python, folder))
+        subject = stack.enter_context(SUBJECTS[program](python, folder))
         stack.callback(tell_errors, folder)
         kills = sorted(chance.sample(range(options.times), min(options.kills, options.times)))
         for number in range(options.times):
@@ -206,7 +202,6 @@ def record(subject: Subject, tally: Tally) -> None:
     report = json.loads(recorder.stop())
     tally.times += 1
     tally.stopped_ms.append((stopped_s or 0.0) * 1e3)
-    tally.events += recorded_events(report)
     if report["lost_events"]:
         raise Wrong(f"{report['lost_events']} events are lost")
     # A process that could not be asked to leave does so when it uses its GIL again.
@@ -215,15 +210,11 @@ def record(subject: Subject, tally: Tally) -> None:
         if time.monotonic() > end_s:
             raise Wrong(f"left in it: {left}")
         time.sleep(0.01)
-    gils = (gil for process in report["processes"] for gil in process["gils"])
+    gils = [gil for process in report["processes"] for gil in process["gils"]]
+    tally.handoffs += sum(gil["handoffs"] for gil in gils)
     holds = [hold for gil in gils for hold in gil["long_holds"]]
     known = [it for it in subject.known() if begun_ns < it.before and it.after < ended_ns]
     tally.off_percent += off_percents(known, holds)
-
-
-def recorded_events(report: dict[str, Any]) -> int:
-    """Holds that were recorded."""
-    return sum(gil["handoffs"] for process in report["processes"] for gil in process["gils"])
 
 
 def off_percents(known: list[Known], holds: list[dict[str, Any]]) -> list[float]:
@@ -257,7 +248,7 @@ def off_percents(known: list[Known], holds: list[dict[str, Any]]) -> list[float]
 def kill_in_it(subject: Subject, chance: random.Random) -> None:
     """Have ungil attach to it, and kill it at a random moment of that."""
     with subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(subject.pid)],
+        [sys.executable, PROGRAMS / "attaching.py", str(subject.pid)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as killed:
@@ -325,7 +316,8 @@ def server(python: Path, folder: Path, *words: str, is_child: bool = False) -> G
         started(*command, folder=folder, KNOWN_HOLDS_IN=str(folder)) as process,
         load(python, STRANGERS / "load_http.py", str(port), folder=folder) as end,
     ):
-        yield Subject(only_child(process.pid) if is_child else process.pid, folder, end)
+        (pid,) = children_of(process.pid).values() if is_child else (process.pid,)
+        yield Subject(pid, folder, end)
 
 
 def gunicorn(python: Path, folder: Path) -> Any:
@@ -384,8 +376,7 @@ def attached(kind: str) -> Callable[[Path, Path], Any]:
 
     @contextmanager
     def start(python: Path, folder: Path) -> Generator[Subject]:
-        program = STRANGERS.parent / "programs" / "attached.py"
-        words = (python, STRANGERS / "known.py", program, kind)
+        words = (python, STRANGERS / "known.py", PROGRAMS / "attached.py", kind)
         with started(*words, folder=folder, KNOWN_HOLDS_IN=str(folder)) as process:
             expect_ready(process, folder)
 
@@ -401,12 +392,6 @@ def attached(kind: str) -> Callable[[Path, Path], Any]:
     return start
 
 
-def only_child(pid: int) -> int:
-    """The child of a process that has one."""
-    (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return int(child)
-
-
 def free_port() -> int:
     """A port that nobody uses."""
     with socket.socket() as it:
@@ -419,7 +404,7 @@ def _share(numbers: list[float], share: float) -> float:
     return numbers[min(len(numbers) - 1, int(share * len(numbers)))] if numbers else 0.0
 
 
-PROGRAMS: dict[str, Callable[[Path, Path], Any]] = {
+SUBJECTS: dict[str, Callable[[Path, Path], Any]] = {
     "gunicorn": gunicorn,
     "uvicorn": uvicorn,
     "celery": celery,

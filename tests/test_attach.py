@@ -23,7 +23,7 @@ import ungil as ungil_package
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-ATTACHED = PROGRAMS / "attached.py"
+ATTACHED, ATTACHING = PROGRAMS / "attached.py", PROGRAMS / "attaching.py"
 WITHOUT_PTRACE = [sys.executable, str(PROGRAMS / "without_ptrace.py")]
 UNGIL = [sys.executable, "-m", "ungil"]
 ALL = pythons("3.8", "3.9", "3.10", "3.11", "3.11-debian", "3.12", "3.13", since=(3, 8))
@@ -150,16 +150,10 @@ def test_a_recorder_that_is_killed_at_any_moment_harms_nobody(
     ungil: Run, attached: Callable[..., Attached], tmp_path: Path, python: Python
 ) -> None:
     program = attached(python, "all")
-    code = (
-        "import os, sys; from ungil._native import Recorder\n"
-        "how = {'overwrite': True, 'blame_after_ms': 20, 'follow_children': True}\n"
-        "recorder = Recorder(sys.argv[2], **how)\n"
-        "os.write(1, b'!'); recorder.attach(int(sys.argv[1])); sys.stdin.read()"
-    )
     chance = random.Random(1)
     for _ in range(KILLS):
         killed = subprocess.Popen(
-            [sys.executable, "-c", code, str(program.pid), str(tmp_path / "b.pftrace")],
+            [sys.executable, ATTACHING, str(program.pid), tmp_path / "b.pftrace"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -185,7 +179,9 @@ def test_a_program_that_does_not_use_its_gil_meanwhile_is_reported_as_that(
     report = recorded(ungil, idle.pid, tmp_path / "a.pftrace")
     (finding,) = report["findings"]
     assert finding["kind"] == "not-recorded"
-    assert finding["text"].startswith("no thread took the GIL or let go of it meanwhile")
+    assert finding["text"] == (
+        "no thread took the GIL or let go of it meanwhile: all of them were blocked, or one kept it"
+    )
 
 
 def test_it_is_recorded_until_ctrl_c(
@@ -234,7 +230,10 @@ def test_a_process_that_sees_other_files_is_given_the_hook_in_memory(
     program.end()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root attaches to other users' processes")
+@pytest.mark.skipif(
+    os.geteuid() != 0 and "CI" not in os.environ,
+    reason="only root attaches to other users' processes",
+)
 def test_a_process_of_another_user_need_not_be_able_to_read_the_hook(
     start: Callable[..., subprocess.Popen[str]], attached: Callable[..., Attached], tmp_path: Path
 ) -> None:
