@@ -11,9 +11,11 @@ mod gil;
 mod judged;
 mod process;
 mod finding;
+mod measures;
 
 pub use finding::{Evidence, Finding, Scope};
 pub use gil::{BlameReport, GilReport, LongHoldReport, Who};
+pub use measures::{GilMeasures, GroupMeasures, Measures, ProcessMeasures, Stretch};
 pub use judged::{JudgedHoldReport, JudgedReport, JudgedThreadReport, JudgedWaitReport};
 pub use process::{FreeThreaded, OtherProcesses, ProcessReport, Throttled};
 pub use thread::{
