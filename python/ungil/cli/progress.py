@@ -20,3 +20,15 @@ def progress(what: str, total: int) -> Generator[Callable[[], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(what, total=total)
         yield lambda: shown.advance(task)
+
+
+@contextmanager
+def working(what: str) -> Generator[None]:
+    """Shows that something goes on of which nobody knows how long it will take."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
