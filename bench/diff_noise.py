@@ -1,9 +1,9 @@
 """How often `ungil diff` takes noise for a change, and how often it misses one.
 
-Two sides are drawn from one distribution of noise, so each change that is told is a false alarm; then
-the second side is made twice as large, so each one that is not told is a miss. Printed by the number
-of runs of each side, for noise of several kinds, and the factors that make it one false alarm in a
-hundred with normal noise (`ungil/comparison/noise.py`).
+Two sides are drawn from one distribution of noise, so each change that is told is a false alarm;
+then the second side is made twice as large, so each one that is not told is a miss. Printed by the
+number of runs of each side, for noise of several kinds, and the factors that make it one false
+alarm in a hundred with normal noise (`ungil/comparison/noise.py`).
 
     python bench/diff_noise.py              # what the factors of today do
     python bench/diff_noise.py --factors    # and make them anew

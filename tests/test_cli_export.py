@@ -26,7 +26,7 @@ MARKER_COLUMNS = ("data", "name", "startTime", "endTime", "phase", "category")
 
 @pytest.fixture(scope="module")
 def convoy(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A thread that keeps the GIL in native code, in which another one waits for it."""
+    """A thread that computes, and one that comes back from I/O."""
     folder = tmp_path_factory.mktemp("convoy")
     return recorded(folder, "convoy", "compared.py", SECONDS, "convoy")
 
@@ -51,7 +51,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def speedscope_schema(tmp_path_factory: pytest.TempPathFactory) -> Draft7Validator:
-    """speedscope's own schema of its files, from its npm package."""
+    """The schema of speedscope's own files, from its npm package."""
     folder = tmp_path_factory.mktemp("npm")
     npm = shutil.which("npm")
     if npm is None:
@@ -146,7 +146,7 @@ def checked(profile: dict[str, Any]) -> dict[str, Any]:
         for index in range(markers["length"]):
             assert 0 <= markers["name"][index] < strings
             assert 0 <= markers["category"][index] < categories
-            fields = {field["key"] for field in schemas[markers["data"][index]["type"]]["data"]}
+            fields = {field["key"] for field in schemas[markers["data"][index]["type"]]["fields"]}
             assert markers["data"][index].keys() - {"type", "cause"} <= fields
             if markers["phase"][index] == 1:
                 assert markers["startTime"][index] <= markers["endTime"][index]
@@ -215,9 +215,9 @@ def test_the_longest_markers_are_kept_and_the_rest_is_told(
     assert lengths(few) == lengths(everything)[-10:]
     left = len(lengths(everything)) - 10
     assert f"the {left:,} shortest holds and waits are left out" in outcome.stderr
-    notes = [
-        data["type"] for thread in few["threads"] for data in thread["markers"]["data"]
-    ].count("GilNote")
+    notes = [data["type"] for thread in few["threads"] for data in thread["markers"]["data"]].count(
+        "GilNote"
+    )
     assert notes == 1
 
 

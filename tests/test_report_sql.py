@@ -124,7 +124,7 @@ def test_an_exported_database_answers_the_same(ungil: Run, trace: str, tmp_path:
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("SELECT * FROM nothing", "no such table: nothing; there are processes, threads"),
+        ("SELECT * FROM nowhere", "no such table: nowhere; there are processes, threads"),
         ("SELEC", "syntax error"),
         ("DELETE FROM holds", "readonly database"),
         ("SELECT 1; SELECT 2", "one statement"),

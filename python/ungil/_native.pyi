@@ -418,9 +418,7 @@ def trace_stretches(
     before `until_ns` are left out. Raises what `read_trace` does.
     """
 
-def measure_trace(
-    path: str, blame_after_ms: float, most_parts: int, least_part_ms: float
-) -> str:
+def measure_trace(path: str, blame_after_ms: float, most_parts: int, least_part_ms: float) -> str:
     """The measures of a trace file, as JSON: its report, and sums of threads whose names are alike.
 
     They are of all of it, and of at most `most_parts` parts of equal length, each of

@@ -1,10 +1,13 @@
-"""Threads whose names are HTML, control characters, Arabic, empty, very long, or all the same; each
-makes another one wait for it.
+"""Threads whose names are HTML, control characters, Arabic, empty, very long, or the same.
 
 Usage: hostile_names.py
 """
 
 import threading
+import time
+
+# Long enough for a recorder to read the names.
+SECONDS = 0.5
 
 NAMES = [
     "<script>document.title = 'owned'</script>",
@@ -24,7 +27,8 @@ NAMES = [
 
 
 def work():
-    for _ in range(20):
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until:
         sum(range(20_000))
 
 

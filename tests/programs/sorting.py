@@ -25,7 +25,10 @@ def wait():
         time.sleep(0.001)
 
 
-threads = [threading.Thread(target=keep, name="keeper"), threading.Thread(target=wait, name="waiter")]
+threads = [
+    threading.Thread(target=keep, name="keeper"),
+    threading.Thread(target=wait, name="waiter"),
+]
 for thread in threads:
     thread.start()
 for thread in threads:

@@ -134,22 +134,24 @@ impl Made {
             Stretch::Hold(hold) => {
                 self.sample(&hold);
                 let longest = hold.samples.iter().max_by_key(|sample| sample.held_ns);
-                (hold.thread, hold.end_ns - hold.begin_ns, Mark::Hold {
-                    thread: hold.thread,
-                    gil: hold.gil,
-                    begin_ns: hold.begin_ns,
-                    end_ns: hold.end_ns,
-                    end: hold.end,
-                    waited_ns: hold.waited_ns,
-                    waiters_max: hold.waiters_max,
-                    unanswered_ns: hold.asked_ns.map_or(0, |ns| hold.end_ns.saturating_sub(ns)),
-                    cpu_ns: hold.cpu_ns,
-                    stack: longest.map(|sample| sample.stack),
-                })
+                (
+                    hold.thread,
+                    hold.end_ns - hold.begin_ns,
+                    Mark::Hold {
+                        thread: hold.thread,
+                        gil: hold.gil,
+                        begin_ns: hold.begin_ns,
+                        end_ns: hold.end_ns,
+                        end: hold.end,
+                        waited_ns: hold.waited_ns,
+                        waiters_max: hold.waiters_max,
+                        unanswered_ns: hold.asked_ns.map_or(0, |ns| hold.end_ns.saturating_sub(ns)),
+                        cpu_ns: hold.cpu_ns,
+                        stack: longest.map(|sample| sample.stack),
+                    },
+                )
             }
-            Stretch::Wait(wait) => {
-                (wait.thread, wait.end_ns - wait.begin_ns, Mark::Wait(wait))
-            }
+            Stretch::Wait(wait) => (wait.thread, wait.end_ns - wait.begin_ns, Mark::Wait(wait)),
         };
         *self.busy_ns.entry(thread).or_default() += length_ns;
         self.marks.push(length_ns, mark);
@@ -254,8 +256,7 @@ impl<'a> Building<'a> {
             let (begin_ns, end_ns) =
                 (thread.started_ns, thread.ended_ns.unwrap_or(self.stretches.end_ns()));
             let is_main = thread.tid == owner.process.pid;
-            let handle =
-                self.profile.add_thread(process, thread.tid, self.at(begin_ns), is_main);
+            let handle = self.profile.add_thread(process, thread.tid, self.at(begin_ns), is_main);
             self.profile.set_thread_name(handle, &thread_label(self.stretches, id));
             self.profile.set_thread_end_time(handle, self.at(end_ns.max(begin_ns)));
             self.profile.set_thread_show_markers_in_timeline(handle, true);
@@ -328,7 +329,8 @@ impl<'a> Building<'a> {
     }
 
     fn hold(&mut self, mark: &Mark, category: CategoryHandle) -> Filled {
-        let Mark::Hold { gil, end, waited_ns, waiters_max, unanswered_ns, cpu_ns, .. } = mark else {
+        let Mark::Hold { gil, end, waited_ns, waiters_max, unanswered_ns, cpu_ns, .. } = mark
+        else {
             unreachable!("only holds are given")
         };
         let release = match end {

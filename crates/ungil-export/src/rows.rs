@@ -123,11 +123,9 @@ impl Made {
     }
 
     fn hand_over<E>(&mut self, take: &mut impl FnMut(Batch) -> Result<(), E>) -> Result<(), E> {
-        for (table, rows) in [
-            ("holds", &mut self.holds),
-            ("samples", &mut self.samples),
-            ("waits", &mut self.waits),
-        ] {
+        for (table, rows) in
+            [("holds", &mut self.holds), ("samples", &mut self.samples), ("waits", &mut self.waits)]
+        {
             if !rows.is_empty() {
                 take((table, std::mem::take(rows)))?;
             }

@@ -395,22 +395,25 @@ impl Stretches {
             samples.retain(|sample| (begin_ns..=until_ns).contains(&sample.at_ns));
         }
         let waited_ns = hold.waited_ns(until_ns).saturating_sub(hold.waited_ns(begin_ns));
-        take(self, Stretch::Hold(Hold {
-            process,
-            gil,
-            thread: hold.thread,
-            begin_ns,
-            end_ns: until_ns,
-            end: if until_ns < end_ns { End::Unseen } else { end },
-            waited_ns,
-            waiters_max: hold.waiters_max,
-            asked_ns: hold.asked_ns.filter(|asked_ns| (begin_ns..=until_ns).contains(asked_ns)),
-            cpu_ns: hold
-                .ran_until_ns
-                .filter(|_| !is_cut)
-                .map(|ns| ns.saturating_sub(hold.since_ns).min(end_ns - hold.since_ns)),
-            samples,
-        }));
+        take(
+            self,
+            Stretch::Hold(Hold {
+                process,
+                gil,
+                thread: hold.thread,
+                begin_ns,
+                end_ns: until_ns,
+                end: if until_ns < end_ns { End::Unseen } else { end },
+                waited_ns,
+                waiters_max: hold.waiters_max,
+                asked_ns: hold.asked_ns.filter(|asked_ns| (begin_ns..=until_ns).contains(asked_ns)),
+                cpu_ns: hold
+                    .ran_until_ns
+                    .filter(|_| !is_cut)
+                    .map(|ns| ns.saturating_sub(hold.since_ns).min(end_ns - hold.since_ns)),
+                samples,
+            }),
+        );
     }
 
     #[allow(clippy::too_many_arguments, reason = "they are one wait")]
@@ -427,24 +430,22 @@ impl Stretches {
         if begin_ns >= self.to_ns || end_ns < self.from_ns {
             return;
         }
-        take(self, Stretch::Wait(Wait {
-            process,
-            gil,
-            thread,
-            begin_ns: begin_ns.max(self.from_ns),
-            end_ns: end_ns.min(self.to_ns),
-            acquired: acquired && end_ns < self.to_ns,
-            culprit,
-            drop_requests,
-        }));
+        take(
+            self,
+            Stretch::Wait(Wait {
+                process,
+                gil,
+                thread,
+                begin_ns: begin_ns.max(self.from_ns),
+                end_ns: end_ns.min(self.to_ns),
+                acquired: acquired && end_ns < self.to_ns,
+                culprit,
+                drop_requests,
+            }),
+        );
     }
 
-    fn end_thread(
-        &mut self,
-        id: ThreadId,
-        at_ns: u64,
-        take: &mut impl FnMut(&Self, Stretch),
-    ) {
+    fn end_thread(&mut self, id: ThreadId, at_ns: u64, take: &mut impl FnMut(&Self, Stretch)) {
         let Some(thread) = self.threads.get_mut(&id.0).filter(|it| it.ended_ns.is_none()) else {
             return;
         };

@@ -76,7 +76,11 @@ fn records() -> impl Strategy<Value = Vec<Record>> {
             }
             if ends == 0 {
                 let totals = ThreadTotals::default();
-                records.push(Record::ThreadEnded { thread: ThreadId(number), at_ns: now_ns, totals });
+                records.push(Record::ThreadEnded {
+                    thread: ThreadId(number),
+                    at_ns: now_ns,
+                    totals,
+                });
             }
         }
         records.push(end(now_ns + 10));

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import fmean
 from typing import Literal
 
 from ungil.comparison.conditions import warnings
@@ -76,7 +77,7 @@ def compare(before: list[Run], after: list[Run]) -> Comparison:
     sides = Sides(before, after, match_commands(before, after))
     total = sides.row(ALL, "all threads", None)
     groups = sides.groups()
-    names = [command for command in sides.commands.all]
+    names = sides.commands.all
     locks = list(dict.fromkeys(Threads(row.which.command, row.which.gil) for row in groups))
     several = len(locks) > len({lock.command for lock in locks})
     return Comparison(
@@ -108,7 +109,9 @@ class Sides:
         mine = all_threads(self.before, self.commands.before)
         theirs = all_threads(self.after, self.commands.after)
         return [
-            self.row(which, _name(which, mine.get(which, []) + theirs.get(which, [])), (mine, theirs))
+            self.row(
+                which, _name(which, mine.get(which, []) + theirs.get(which, [])), (mine, theirs)
+            )
             for which in dict.fromkeys([*mine, *theirs])
         ]
 
@@ -157,8 +160,16 @@ class Sides:
     def values(
         self, runs: Sequence[Run], commands: dict[str, str], which: Threads, metric: Metric
     ) -> list[float | None]:
-        """A number by run."""
-        return [metric.of(sums(run.whole, run.duration_s, which, commands)) for run in runs]
+        """A number by run. The start-up is in no part of a run, and parts are of equal length."""
+        values: list[float | None] = []
+        for run in runs:
+            parts = [metric.of(sums(part, 0.0, which, commands)) for part in run.parts]
+            known = [value for value in parts if value is not None]
+            if metric.in_startup and known:
+                values.append(fmean(known))
+            else:
+                values.append(metric.of(sums(run.whole, run.duration_s, which, commands)))
+        return values
 
     def threads(self, runs: Sequence[Run], commands: dict[str, str], which: Threads) -> float:
         """How many there were in a run, on average."""

@@ -49,7 +49,7 @@ def match_commands(before: Sequence[Run], after: Sequence[Run]) -> Commands:
     mine, theirs = _patterns(before), _patterns(after)
     pairs = {pattern: pattern for pattern in mine if pattern in theirs}
     different: list[tuple[str, str]] = []
-    for alike in (_without_interpreter, lambda _pattern: ""):
+    for alike in (_without_interpreter, _any):
         left = [pattern for pattern in mine if pattern not in pairs.values()]
         right = [pattern for pattern in theirs if pattern not in pairs]
         for pattern in right:
@@ -79,6 +79,10 @@ def _patterns(runs: Sequence[Run]) -> list[str]:
 def _weight(process: Process) -> float:
     groups = (group for gil in process["gils"] for group in gil["groups"])
     return sum(group["waited_s"] + group["held_s"] for group in groups)
+
+
+def _any(_pattern: str) -> str:
+    return ""
 
 
 def _without_interpreter(pattern: str) -> str:

@@ -1,6 +1,4 @@
-"""What is compared of a thread group, a process or a run: each a number that the length of the run
-does not change.
-"""
+"""What is compared: numbers that the length of a run does not change."""
 
 from __future__ import annotations
 
@@ -69,6 +67,8 @@ class Metric:
     of: Callable[[Sums], float | None]
     of_gils: bool = False
     """Whether it is a GIL's, and no thread's."""
+    in_startup: bool = False
+    """Whether the whole of a run counts what came before any process had a second thread, too."""
 
 
 def _per_second(part: Callable[[Group], float]) -> Callable[[Sums], float | None]:
@@ -129,6 +129,7 @@ METRICS = (
         0.002,
         0.05,
         _per_second(lambda it: it["not_run_s"]),
+        in_startup=True,
     ),
     Metric("held", "held", "s/s", "neither", 0.002, 0.05, _per_second(lambda it: it["held_s"])),
     Metric("cpu", "CPU", "s/s", "neither", 0.005, 0.05, _cpu),
@@ -141,6 +142,7 @@ METRICS = (
         0.5,
         0.05,
         _per_second(lambda it: it["blocking_calls"]),
+        in_startup=True,
     ),
     Metric(
         "handoffs",

@@ -65,7 +65,8 @@ def _page(comparison: Comparison) -> Iterator[str]:
     yield "</dl>\n"
     for warning in comparison.warnings:
         yield f'<p class="warning">{_name(warning)}</p>\n'
-    yield f'<p class="quiet">{escape(noise_of(comparison)[:1].upper() + noise_of(comparison)[1:])}. '
+    noise = noise_of(comparison)
+    yield f'<p class="quiet">{escape(noise[:1].upper() + noise[1:])}. '
     yield "Times are told for 10 s of a run, whatever its length.</p>\n</header>\n<main>\n"
     yield from _threads(comparison)
     yield from _findings(comparison.findings)
@@ -108,8 +109,8 @@ def _open_table(label: str, heads: Sequence[str]) -> Iterator[str]:
 def _row(row: Row, name: str, kind: str) -> Iterator[str]:
     waited = row.waited
     status = told_status(row.status)
-    before = "–" if row.status == "new" else amount(waited.metric, waited.before_median)
-    after = "–" if row.status == "gone" else amount(waited.metric, waited.after_median)
+    before = "-" if row.status == "new" else amount(waited.metric, waited.before_median)
+    after = "-" if row.status == "gone" else amount(waited.metric, waited.after_median)
     also = "" if status else ", ".join(_also(row))
     yield f'<tr class="{kind}"><th scope="row">{_name(name or "(no name)")}</th>'
     yield f"<td>{before}</td><td>{after}</td>"
@@ -122,7 +123,9 @@ def _also(row: Row) -> Iterator[str]:
     for judged in row.metrics.values():
         if judged is not row.waited and judged.changed:
             metric = judged.metric
-            change = f"{amount(metric, judged.before_median)} → {amount(metric, judged.after_median)}"
+            change = (
+                f"{amount(metric, judged.before_median)} → {amount(metric, judged.after_median)}"
+            )
             yield f'<span class="{_css(judged)}">{escape(metric.title)} {change}</span>'
 
 
@@ -172,7 +175,7 @@ def _numbers(judged: Judged) -> Iterator[str]:
 
     difference = judged.difference
     change = amount(metric, None if difference is None else abs(difference))
-    sign = "" if not difference else "+" if difference > 0 else "−"
+    sign = "" if not difference else "+" if difference > 0 else "-"
     yield f'<tr><th scope="row">{escape(metric.title)}</th>'
     yield f"<td>{amount(metric, judged.before_median)}</td>"
     yield f"<td>{amount(metric, judged.after_median)}</td>"

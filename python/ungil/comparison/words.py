@@ -43,7 +43,10 @@ def answer(comparison: Comparison) -> str:
 
 
 def _seconds(share: float) -> str:
-    return f"{digits(share * SECONDS, 2)} s"
+    seconds = share * SECONDS
+    if 0 < seconds < 0.1:
+        return f"{digits(1e3 * seconds, 2)} ms"
+    return f"{digits(seconds, 2)} s" if seconds else "0 s"
 
 
 def changed_by(judged: Judged) -> str:

@@ -130,7 +130,8 @@ impl Measured {
             end_s: seconds(end_ns.saturating_sub(started_ns)),
             processes: tally.grouped_until(end_ns, whole),
         };
-        let parts = self.parts.iter().map(|(start_ns, end_ns, part)| stretch(*start_ns, *end_ns, part));
+        let parts =
+            self.parts.iter().map(|(start_ns, end_ns, part)| stretch(*start_ns, *end_ns, part));
         Measures {
             report: self.analysis.report(),
             parts: parts.collect(),

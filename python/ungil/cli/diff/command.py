@@ -1,4 +1,4 @@
-"""`ungil diff`: what changed between two sides of traces, and whether that is more than the noise."""
+"""`ungil diff`: what changed between two sides of traces, and whether it is more than noise."""
 
 from __future__ import annotations
 

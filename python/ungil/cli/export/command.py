@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,7 +111,7 @@ def command(
 
 
 def _is_no_file(path: str) -> bool:
-    return os.path.exists(path) and not os.path.isfile(path)
+    return Path(path).exists() and not Path(path).is_file()
 
 
 def _write(
@@ -129,13 +128,13 @@ def _write(
 
             try:
                 # The file has no name that could be trusted yet, but it has a number.
-                build(trace, Path(os.readlink(f"/proc/self/fd/{descriptor}")), part)
+                build(trace, Path(f"/proc/self/fd/{descriptor}").readlink(), part)
             except sqlite3.Error as error:
                 raise OSError(f"cannot write {output!r}: {error}") from error
             return
         missing, missing_ns = export_trace(trace, name, descriptor, part, markers, weight)
     if missing:
         say(
-            f"the {missing:,} shortest holds and waits are left out, {duration(missing_ns / 1e9)} in"
-            f" all: --markers allows {markers:,}; --from and --to choose a part"
+            f"the {missing:,} shortest holds and waits are left out, {duration(missing_ns / 1e9)}"
+            f" in all: --markers allows {markers:,}; --from and --to choose a part"
         )
