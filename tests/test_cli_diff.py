@@ -186,8 +186,6 @@ def test_hostile_names_change_nothing_on_the_screen(ungil: Run, tmp_path: Path) 
     outcome = ungil("diff", trace, trace)
     assert outcome.returncode == 0
     assert outcome.stdout.replace("\n", "").isprintable()
-    names = {group["name"] for group in told(ungil, trace, trace)["groups"]}
-    assert {"<script>document.title = 'owned'</script>", " ", "\x1b[31mred\x1b]0;title\x07"} <= names
 
 
 @pytest.mark.parametrize(
