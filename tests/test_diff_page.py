@@ -98,8 +98,8 @@ def test_hostile_names_are_text(browser: Browser, page: Path) -> None:
     shown = looked_at(browser, page, DESK, "light")
     assert shown.title().startswith("ungil diff: threads waited")
     names = shown.locator("tbody th bdi").all_inner_texts()
-    assert {"<script>document.title = 'owned'</script>", "&lt;"} <= set(names)
-    assert {"\\u202eevil", "\\x1b[31m"} <= set(names)
+    for name in (*HOSTILE[:2], "\\u202eevil", "\\x1b[31m"):
+        assert any(shown.startswith(name) for shown in names), name
 
 
 def test_each_table_has_a_name_and_heads_of_rows_and_columns(browser: Browser, page: Path) -> None:

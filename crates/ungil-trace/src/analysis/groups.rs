@@ -122,20 +122,16 @@ impl Tally {
         lock.add_others(&gil.others);
         for seat in &gil.seats {
             let Some(thread) = thread_of(seat) else { continue };
-            let name = self.latest_name(seat.thread, thread, known);
+            let name = latest_name(seat.thread, thread, known);
             lock.groups.entry(pattern_of(name)).or_default().add(seat, thread, name);
         }
     }
+}
 
-    fn latest_name<'a>(
-        &'a self,
-        id: Option<ThreadId>,
-        thread: &'a Thread,
-        known: &'a Self,
-    ) -> &'a str {
-        let later = id.and_then(|id| known.threads.get(id.0));
-        &later.unwrap_or(thread).name
-    }
+/// The name that a thread had in the end.
+fn latest_name<'a>(id: Option<ThreadId>, thread: &'a Thread, known: &'a Tally) -> &'a str {
+    let later = id.and_then(|id| known.threads.get(id.0));
+    &later.unwrap_or(thread).name
 }
 
 /// What a process lived after its start-up, until `end_ns`.
