@@ -77,6 +77,7 @@ __all__ = [
     "connect_unix",
     "detach_policy",
     "die_by",
+    "export_trace",
     "gil_install",
     "gil_installed",
     "gil_level",
@@ -97,6 +98,7 @@ __all__ = [
     "leave_transaction",
     "look_at_recorded",
     "mark_path",
+    "measure_trace",
     "owner_died",
     "preload_value",
     "process_policy",
@@ -113,6 +115,7 @@ __all__ = [
     "sleep",
     "struct_cas",
     "struct_incr",
+    "trace_rows",
     "trace_span",
     "trace_stretches",
     "unfinished_traces",
@@ -413,6 +416,39 @@ def trace_stretches(
     Each as process id, number of the GIL, thread id, whether it held (or waited), begin and end in
     nanoseconds since the start of the first process. Those that begin before `from_ns` or not
     before `until_ns` are left out. Raises what `read_trace` does.
+    """
+
+def measure_trace(path: str, blame_after_ms: float, most_parts: int, least_part_ms: float) -> str:
+    """The measures of a trace file, as JSON: its report, and sums of threads whose names are alike.
+
+    They are of all of it, and of at most `most_parts` parts of equal length, each of
+    `least_part_ms` milliseconds at least. Raises what `read_trace` does.
+    """
+
+def export_trace(
+    path: str,
+    format: str,
+    descriptor: int,
+    part: tuple[int, int] | None = None,
+    most_markers: int = 500_000,
+    weight: str = "waited",
+) -> tuple[int, int]:
+    """Write a trace file in the `format` "firefox", "speedscope" or "collapsed" to a descriptor.
+
+    `part` is as for `read_trace`. `firefox` gets the `most_markers` longest holds and waits;
+    returned is how many are missing, and what they add up to in nanoseconds. `collapsed` weighs
+    stacks by what others "waited", or by how long they "held". Raises what `read_trace` does, and
+    ValueError for another format or weight.
+    """
+
+def trace_rows(
+    path: str,
+    take: Callable[[str, list[tuple[int | str | None, ...]]], object],
+    part: tuple[int, int] | None = None,
+) -> None:
+    """Hand the rows of a trace file to `take`, many at a time, with the name of their table.
+
+    `part` is as for `read_trace`. Raises what `read_trace` does, and what `take` raises.
     """
 
 def hook_path() -> str:

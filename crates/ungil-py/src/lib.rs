@@ -4,11 +4,13 @@ mod asker;
 mod attaching;
 mod child;
 mod clock;
+mod exporting;
 mod fanout;
 mod hook;
 mod in_process;
 mod live;
 mod loader;
+mod measuring;
 mod process_policy;
 mod recording;
 mod scheduled;
@@ -53,6 +55,8 @@ mod _native {
     #[pymodule_export]
     use super::child::{Child, die_by};
     #[pymodule_export]
+    use super::exporting::{export_trace, trace_rows};
+    #[pymodule_export]
     use super::fanout::{
         Connecting, Connection, Lean, Operation, connect, connect_unix, sleep, wait_readable,
         wait_writable,
@@ -67,6 +71,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::live::{Live, Stacks, look_at_recorded};
+    #[pymodule_export]
+    use super::measuring::measure_trace;
     #[pymodule_export]
     use super::process_policy::{
         StillStarting, WithoutPolicy, mark_path, process_policy, remove_stale_pages,

@@ -61,6 +61,17 @@ impl Lengths {
         }
     }
 
+    /// Adds the lengths that another one has seen.
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.sum.count = self.sum.count.saturating_add(other.sum.count);
+        self.sum.total_ns = self.sum.total_ns.saturating_add(other.sum.total_ns);
+        self.sum.max_ns = self.sum.max_ns.max(other.sum.max_ns);
+        // All sketches are alike, so this cannot fail; without percentiles there is nothing to merge.
+        if let Some((mine, theirs)) = self.sketch.as_mut().zip(other.sketch.as_ref()) {
+            let _ = mine.merge(theirs);
+        }
+    }
+
     /// Without percentiles, which cost most of the time and memory; they are 0.
     pub(super) fn without_percentiles() -> Self {
         Self { sum: Sum::default(), sketch: None }

@@ -45,11 +45,14 @@ mod windows;
 mod verdict;
 mod part;
 mod rolling;
+mod groups;
+mod measured;
 
 #[cfg(test)]
 mod tests;
 
 pub use judged::Least;
+pub use measured::{Busy, Measured};
 pub use part::{Part, Span};
 pub use rolling::{Rolling, WorstWait};
 
@@ -73,6 +76,12 @@ impl Analysis {
     /// and a drop request that stays unanswered for so long means native code.
     pub fn new(blame_after_ns: u64) -> Self {
         Self { tally: Tally::new(blame_after_ns), windows: Some(Box::default()) }
+    }
+
+    /// As [`Self::new`], for whoever asks for no report: it says who held longest during a wait
+    /// ([`Self::push`]), and costs less.
+    pub fn without_findings(blame_after_ns: u64) -> Self {
+        Self { windows: None, ..Self::new(blame_after_ns) }
     }
 
     /// Lets the report say at what time of day things happened.

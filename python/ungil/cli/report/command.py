@@ -20,6 +20,7 @@ EXAMPLES = """\
   ungil report ungil-app.pftrace --blame-after 5
   ungil report ungil-app.pftrace --from 12:03:41 --to 12:03:51
   ungil report ungil-app.pftrace --last 30s
+  ungil report ungil-app.pftrace --sql 'SELECT thread, max(waited_ns) FROM named_waits GROUP BY 1'
 """
 
 
@@ -35,6 +36,9 @@ EXAMPLES = """\
 )
 @click.option("--to", "end", metavar="T", help="Report what is before this.")
 @click.option("--last", metavar="TIME", help="Report the last 30s, 5m or 1h.")
+@click.option(
+    "--sql", metavar="QUERY", help="Ask the trace as a database; .schema prints its tables."
+)
 def command(
     file: str,
     as_json: bool,
@@ -42,6 +46,7 @@ def command(
     begin: str | None,
     end: str | None,
     last: str | None,
+    sql: str | None,
 ) -> None:
     """Print the report of the trace FILE, or of a part of it.
 
@@ -55,6 +60,12 @@ def command(
         part = None
         if begin is not None or end is not None or last is not None:
             part = Extent(*trace_span(file)).part(begin, end, last)
+        if sql is not None:
+            from ungil.cli.report.sql import answer
+
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            answer(file, sql, part, as_json, sys.stdout)
+            return
         report = read_trace(file, blame_after, part)
     except ValueError as error:
         raise UsageError(f"cannot read {file!r}: {error}") from error

@@ -59,12 +59,37 @@ def json_file(path: str | None) -> Generator[Callable[[str], None]]:
     """
     if path is None:
         yield lambda _text: None
-    elif path == "-":
-        # Not by print(): what a full disk refuses would be left in its buffer.
-        yield lambda text: _write(1, text)
+        return
+    with _target(path) as (descriptor, publish):
+
+        def write(text: str) -> None:
+            # Not by print(): what a full disk refuses would be left in its buffer.
+            _write(descriptor, text)
+            publish()
+
+        yield write
+
+
+@contextmanager
+def whole_file(path: str) -> Generator[int]:
+    """A descriptor to write to; the file gets its name once the block has ended without an error.
+
+    `-` is stdout. That it can be written is found out on entry (UsageError).
+    """
+    with _target(path) as (descriptor, publish):
+        yield descriptor
+        publish()
+
+
+@contextmanager
+def _target(path: str) -> Generator[tuple[int, Callable[[], object]]]:
+    """A descriptor, and what gives the file its name; nothing stays of a file without a name."""
+    if path == "-":
+        sys.stdout.flush()
+        yield 1, lambda: None
     elif _is_special(path):
         with _opened(path, path, os.O_WRONLY) as descriptor:
-            yield lambda text: _write(descriptor, text)
+            yield descriptor, lambda: None
     else:
         target = Path(os.path.realpath(path))
         if target.is_dir():
@@ -75,12 +100,7 @@ def json_file(path: str | None) -> Generator[Callable[[str], None]]:
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
             with _opened(path, str(temporary), flags) as descriptor:
-
-                def publish(text: str) -> None:
-                    _write(descriptor, text)
-                    temporary.replace(target)
-
-                yield publish
+                yield descriptor, lambda: temporary.replace(target)
         finally:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)

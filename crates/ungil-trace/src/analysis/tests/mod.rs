@@ -5,6 +5,7 @@ mod finding;
 mod folding;
 mod illegal;
 mod judged;
+mod measured;
 mod naive;
 mod part;
 mod scenario;

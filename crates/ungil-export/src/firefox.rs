@@ -1,0 +1,510 @@
+//! The processed profile format of the Firefox Profiler (<https://profiler.firefox.com>).
+//!
+//! A track for each thread: holds and waits are markers with schemas, and the stacks of long holds
+//! are samples whose weight is what others waited meanwhile, in milliseconds. So the flame graph of
+//! a thread says which code of it made others wait. Of very many markers the longest are kept: the
+//! profiler reads its file whole.
+
+use crate::longest::Longest;
+use crate::stacks::{StackId, label};
+use crate::stretches::{End, Hold, Stretch, Stretches, Wait};
+use crate::weights::{process_label, thread_label};
+use fxprof_processed_profile::{
+    CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, Marker,
+    MarkerFieldFlags, MarkerFieldFormat, MarkerLocations, MarkerTiming, MarkerTypeHandle, Profile,
+    ReferenceTimestamp, RuntimeSchemaMarkerField, RuntimeSchemaMarkerSchema, SamplingInterval,
+    StackHandle, StringHandle, ThreadHandle, Timestamp, WeightType,
+};
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::time::Duration;
+use ungil_trace::Record;
+use ungil_trace::origin::Origin;
+use ungil_trace::record::ThreadId;
+
+const MILLISECOND_NS: u64 = 1_000_000;
+/// What others waited in holds without a stack is one sample for so long.
+const UNSAMPLED_NS: u64 = 1_000 * MILLISECOND_NS;
+/// Threads that are shown at first: those that waited and held most.
+const VISIBLE: usize = 20;
+
+/// What is missing from an export, because there was too much.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Omitted {
+    /// How many holds and waits; the others are all longer.
+    pub markers: u64,
+    /// What these add up to.
+    pub markers_ns: u64,
+}
+
+/// Makes a profile.
+#[derive(Debug)]
+pub struct Firefox {
+    stretches: Stretches,
+    made: Made,
+}
+
+#[derive(Debug)]
+struct Made {
+    marks: Longest<Mark>,
+    /// Thread, time, stack and what others waited.
+    samples: Vec<(ThreadId, u64, Option<StackId>, u64)>,
+    unsampled: HashMap<ThreadId, (u64, u64)>,
+    /// What each thread waited and held.
+    busy_ns: HashMap<ThreadId, u64>,
+}
+
+#[derive(Debug)]
+enum Mark {
+    Hold {
+        thread: ThreadId,
+        gil: u8,
+        begin_ns: u64,
+        end_ns: u64,
+        end: End,
+        waited_ns: u64,
+        waiters_max: u64,
+        unanswered_ns: u64,
+        cpu_ns: Option<u64>,
+        stack: Option<StackId>,
+    },
+    Wait(Wait),
+}
+
+impl Mark {
+    fn begin_ns(&self) -> u64 {
+        match self {
+            Self::Hold { begin_ns, .. } => *begin_ns,
+            Self::Wait(wait) => wait.begin_ns,
+        }
+    }
+}
+
+impl Firefox {
+    /// Of what happens from `from_ns` on and before `to_ns`, with at most `most` markers.
+    pub fn new(most: usize, from_ns: u64, to_ns: u64) -> Self {
+        let made = Made {
+            marks: Longest::new(most),
+            samples: Vec::new(),
+            unsampled: HashMap::new(),
+            busy_ns: HashMap::new(),
+        };
+        Self { stretches: Stretches::new(from_ns, to_ns), made }
+    }
+
+    /// When the first process started.
+    pub fn started_ns(&self) -> u64 {
+        self.stretches.started_ns()
+    }
+
+    /// Takes in one record.
+    pub fn push(&mut self, record: &Record) {
+        let Self { stretches, made } = self;
+        stretches.push(record, &mut |_, stretch| made.add(stretch));
+    }
+
+    /// Writes the profile; `unix_ns` is when the trace began, in ns since 1970.
+    pub fn write(mut self, unix_ns: u64, out: &mut impl Write) -> io::Result<Omitted> {
+        let Self { stretches, made } = &mut self;
+        stretches.finish(&mut |_, stretch| made.add(stretch));
+        let end_ns = stretches.end_ns();
+        for (thread, (since_ns, waited_ns)) in made.unsampled.drain() {
+            made.samples.push((thread, since_ns.min(end_ns), None, waited_ns));
+        }
+        let Self { stretches, made } = self;
+        let (mut marks, markers, markers_ns) = made.marks.into_parts();
+        marks.sort_unstable_by_key(Mark::begin_ns);
+        let mut samples = made.samples;
+        samples.sort_unstable_by_key(|&(thread, at_ns, ..)| (thread, at_ns));
+        let omitted = Omitted { markers, markers_ns };
+        let mut building = Building::new(&stretches, unix_ns);
+        building.threads(&made.busy_ns);
+        building.note(omitted);
+        marks.iter().for_each(|mark| building.mark(mark));
+        building.samples(&samples);
+        serde_json::to_writer(&mut *out, &building.profile)?;
+        out.flush()?;
+        Ok(omitted)
+    }
+}
+
+impl Made {
+    fn add(&mut self, stretch: Stretch) {
+        let (thread, length_ns, mark) = match stretch {
+            Stretch::Hold(hold) => {
+                self.sample(&hold);
+                let longest = hold.samples.iter().max_by_key(|sample| sample.held_ns);
+                (
+                    hold.thread,
+                    hold.end_ns - hold.begin_ns,
+                    Mark::Hold {
+                        thread: hold.thread,
+                        gil: hold.gil,
+                        begin_ns: hold.begin_ns,
+                        end_ns: hold.end_ns,
+                        end: hold.end,
+                        waited_ns: hold.waited_ns,
+                        waiters_max: hold.waiters_max,
+                        unanswered_ns: hold.asked_ns.map_or(0, |ns| hold.end_ns.saturating_sub(ns)),
+                        cpu_ns: hold.cpu_ns,
+                        stack: longest.map(|sample| sample.stack),
+                    },
+                )
+            }
+            Stretch::Wait(wait) => (wait.thread, wait.end_ns - wait.begin_ns, Mark::Wait(wait)),
+        };
+        *self.busy_ns.entry(thread).or_default() += length_ns;
+        self.marks.push(length_ns, mark);
+    }
+
+    fn sample(&mut self, hold: &Hold) {
+        for sample in &hold.samples {
+            let stack = Some(sample.stack);
+            self.samples.push((hold.thread, sample.at_ns, stack, sample.waited_ns));
+        }
+        if hold.samples.is_empty() && hold.waited_ns > 0 {
+            let (since_ns, waited_ns) =
+                self.unsampled.entry(hold.thread).or_insert((hold.begin_ns, 0));
+            *waited_ns = waited_ns.saturating_add(hold.waited_ns);
+            if hold.end_ns.saturating_sub(*since_ns) >= UNSAMPLED_NS {
+                self.samples.push((hold.thread, *since_ns, None, *waited_ns));
+                self.unsampled.remove(&hold.thread);
+            }
+        }
+    }
+}
+
+/// A profile that is being made.
+struct Building<'a> {
+    profile: Profile,
+    stretches: &'a Stretches,
+    handles: HashMap<ThreadId, ThreadHandle>,
+    first: Option<ThreadHandle>,
+    categories: Categories,
+    hold_type: MarkerTypeHandle,
+    wait_type: MarkerTypeHandle,
+    note_type: MarkerTypeHandle,
+    stacks: HashMap<(ThreadId, Option<StackId>), Option<StackHandle>>,
+}
+
+struct Categories {
+    held: CategoryHandle,
+    kept: CategoryHandle,
+    waited: CategoryHandle,
+    user: CategoryHandle,
+    package: CategoryHandle,
+    python: CategoryHandle,
+}
+
+impl<'a> Building<'a> {
+    fn new(stretches: &'a Stretches, unix_ns: u64) -> Self {
+        let reference =
+            ReferenceTimestamp::from_duration_since_unix_epoch(Duration::from_nanos(unix_ns));
+        let interval = SamplingInterval::from_millis(1);
+        let mut profile = Profile::new("ungil: who waited for the GIL", reference, interval);
+        profile.set_os_name("Linux");
+        profile.set_symbolicated(true);
+        let mut category = |name, colour| profile.add_category(name, colour);
+        let categories = Categories {
+            held: category("held the GIL", CategoryColor::Blue),
+            kept: category("held the GIL while others waited", CategoryColor::Red),
+            waited: category("waited for the GIL", CategoryColor::Orange),
+            user: category("your code", CategoryColor::Green),
+            package: category("package", CategoryColor::Purple),
+            python: category("standard library", CategoryColor::Yellow),
+        };
+        let hold_type = profile.register_marker_type(hold_schema());
+        let wait_type = profile.register_marker_type(wait_schema());
+        let note_type = profile.register_marker_type(note_schema());
+        Self {
+            profile,
+            stretches,
+            handles: HashMap::new(),
+            first: None,
+            categories,
+            hold_type,
+            wait_type,
+            note_type,
+            stacks: HashMap::new(),
+        }
+    }
+
+    fn at(&self, ns: u64) -> Timestamp {
+        let since_ns = ns.saturating_sub(self.stretches.started_ns());
+        Timestamp::from_nanos_since_reference(since_ns)
+    }
+
+    /// A track for each thread that did anything.
+    fn threads(&mut self, busy_ns: &HashMap<ThreadId, u64>) {
+        let mut known: Vec<_> = self.stretches.threads.iter().collect();
+        known.sort_unstable_by_key(|(id, _)| **id);
+        let mut processes = HashMap::new();
+        for (id, thread) in known {
+            let id = ThreadId(*id);
+            let Some(owner) = self.stretches.processes.get(&thread.process.0) else { continue };
+            if !busy_ns.contains_key(&id) {
+                continue;
+            }
+            let began = self.at(owner.process.at_ns);
+            let process = *processes.entry(thread.process).or_insert_with(|| {
+                let name = process_label(self.stretches, thread.process);
+                self.profile.add_process(&name, owner.process.pid, began)
+            });
+            if let Some(ended_ns) = owner.ended_ns {
+                self.profile.set_process_end_time(process, self.at(ended_ns));
+            }
+            let (begin_ns, end_ns) =
+                (thread.started_ns, thread.ended_ns.unwrap_or(self.stretches.end_ns()));
+            let is_main = thread.tid == owner.process.pid;
+            let handle = self.profile.add_thread(process, thread.tid, self.at(begin_ns), is_main);
+            self.profile.set_thread_name(handle, &thread_label(self.stretches, id));
+            self.profile.set_thread_end_time(handle, self.at(end_ns.max(begin_ns)));
+            self.profile.set_thread_show_markers_in_timeline(handle, true);
+            self.profile.set_thread_samples_weight_type(handle, WeightType::TracingMs);
+            self.handles.insert(id, handle);
+        }
+        let mut busiest: Vec<_> = busy_ns.iter().map(|(id, ns)| (*ns, *id)).collect();
+        busiest.sort_unstable_by(|a, b| b.cmp(a));
+        for (_, id) in busiest.iter().take(VISIBLE) {
+            if let Some(handle) = self.handles.get(id) {
+                self.profile.add_initial_visible_thread(*handle);
+                self.first.get_or_insert(*handle);
+            }
+        }
+        if let Some(first) = self.first {
+            self.profile.add_initial_selected_thread(first);
+        }
+    }
+
+    /// Says on the busiest track what is missing.
+    fn note(&mut self, omitted: Omitted) {
+        let Some(thread) = self.first.filter(|_| omitted.markers > 0) else { return };
+        let text = format!(
+            "{} shorter holds and waits, {:.3} s in all, are left out",
+            omitted.markers,
+            omitted.markers_ns as f64 / 1e9
+        );
+        let note = Filled {
+            kind: self.note_type,
+            name: self.profile.intern_string("left out"),
+            category: self.categories.held,
+            texts: vec![self.profile.intern_string(&text)],
+            numbers: Vec::new(),
+        };
+        let start = MarkerTiming::Instant(Timestamp::from_nanos_since_reference(0));
+        self.profile.add_marker(thread, start, note);
+    }
+
+    fn mark(&mut self, mark: &Mark) {
+        match mark {
+            Mark::Hold { thread, begin_ns, end_ns, waited_ns, stack, .. } => {
+                let Some(&handle) = self.handles.get(thread) else { return };
+                let timing = MarkerTiming::Interval(self.at(*begin_ns), self.at(*end_ns));
+                let category =
+                    if *waited_ns > 0 { self.categories.kept } else { self.categories.held };
+                let marker = self.hold(mark, category);
+                let marker = self.profile.add_marker(handle, timing, marker);
+                if stack.is_some() {
+                    let stack = self.stack(*thread, handle, *stack);
+                    self.profile.set_marker_stack(handle, marker, stack);
+                }
+            }
+            Mark::Wait(wait) => {
+                let Some(&handle) = self.handles.get(&wait.thread) else { return };
+                let timing = MarkerTiming::Interval(self.at(wait.begin_ns), self.at(wait.end_ns));
+                let culprit = wait.culprit.map_or_else(
+                    || "nobody: it was on its way".to_owned(),
+                    |culprit| thread_label(self.stretches, culprit),
+                );
+                let marker = Filled {
+                    kind: self.wait_type,
+                    name: self.profile.intern_string(&named("wait", wait.gil)),
+                    category: self.categories.waited,
+                    texts: vec![self.profile.intern_string(&culprit)],
+                    numbers: vec![f64::from(wait.drop_requests)],
+                };
+                self.profile.add_marker(handle, timing, marker);
+            }
+        }
+    }
+
+    fn hold(&mut self, mark: &Mark, category: CategoryHandle) -> Filled {
+        let Mark::Hold { gil, end, waited_ns, waiters_max, unanswered_ns, cpu_ns, .. } = mark
+        else {
+            unreachable!("only holds are given")
+        };
+        let release = match end {
+            End::Voluntary => "voluntary",
+            End::Forced => "forced",
+            End::Unseen => "not seen",
+        };
+        let ms = |ns: u64| ns as f64 / MILLISECOND_NS as f64;
+        Filled {
+            kind: self.hold_type,
+            name: self.profile.intern_string(&named("hold", *gil)),
+            category,
+            texts: vec![self.profile.intern_string(release)],
+            numbers: vec![
+                ms(*waited_ns),
+                *waiters_max as f64,
+                ms(*unanswered_ns),
+                // Not a number is null in JSON, and not shown.
+                cpu_ns.map_or(f64::NAN, ms),
+            ],
+        }
+    }
+
+    /// Samples of a thread follow one another. What is lost by rounding to milliseconds is made up
+    /// for by the next one.
+    fn samples(&mut self, samples: &[(ThreadId, u64, Option<StackId>, u64)]) {
+        let mut rest_ns: HashMap<ThreadId, u64> = HashMap::new();
+        let mut threads: Vec<_> = self.handles.iter().map(|(id, handle)| (*id, *handle)).collect();
+        threads.sort_unstable_by_key(|(id, _)| *id);
+        for (id, handle) in threads {
+            let from = samples.partition_point(|(thread, ..)| *thread < id);
+            let to = samples.partition_point(|(thread, ..)| *thread <= id);
+            let known = self.stretches.threads.get(&id.0);
+            let begin_ns = known.map_or(0, |known| known.started_ns);
+            // A track without a sample has no place in the profiler.
+            self.profile.add_sample(handle, self.at(begin_ns), None, CpuDelta::ZERO, 0);
+            for &(_, at_ns, stack, waited_ns) in &samples[from..to] {
+                let rest_ns = rest_ns.entry(id).or_default();
+                *rest_ns = rest_ns.saturating_add(waited_ns);
+                let weight = i32::try_from(*rest_ns / MILLISECOND_NS).unwrap_or(i32::MAX);
+                *rest_ns %= MILLISECOND_NS;
+                let stack = self.stack(id, handle, stack);
+                let at = self.at(at_ns.max(begin_ns));
+                self.profile.add_sample(handle, at, stack, CpuDelta::ZERO, weight);
+            }
+        }
+    }
+
+    fn stack(
+        &mut self,
+        thread: ThreadId,
+        handle: ThreadHandle,
+        stack: Option<StackId>,
+    ) -> Option<StackHandle> {
+        if let Some(made) = self.stacks.get(&(thread, stack)) {
+            return *made;
+        }
+        let lines: Vec<(String, CategoryHandle)> = match stack {
+            Some(stack) => {
+                let frames = self.stretches.stacks.frames(stack).iter().rev();
+                frames.map(|frame| (label(frame), self.categories.of(&frame.file))).collect()
+            }
+            None => vec![("(no stack)".to_owned(), self.categories.held)],
+        };
+        let frames: Vec<_> = lines
+            .into_iter()
+            .map(|(line, category)| FrameInfo {
+                frame: Frame::Label(self.profile.intern_string(&line)),
+                category_pair: category.into(),
+                flags: FrameFlags::empty(),
+            })
+            .collect();
+        let made = self.profile.intern_stack_frames(handle, frames.into_iter());
+        self.stacks.insert((thread, stack), made);
+        made
+    }
+}
+
+impl Categories {
+    fn of(&self, file: &str) -> CategoryHandle {
+        match Origin::of(file) {
+            Origin::User => self.user,
+            Origin::Package(_) => self.package,
+            Origin::Python => self.python,
+        }
+    }
+}
+
+/// GILs of sub-interpreters have names of their own, and so rows of their own.
+fn named(what: &str, gil: u8) -> String {
+    if gil == 0 { what.to_owned() } else { format!("{what} (GIL {gil})") }
+}
+
+/// A marker with the values of its fields, texts and numbers each in their order.
+struct Filled {
+    kind: MarkerTypeHandle,
+    name: StringHandle,
+    category: CategoryHandle,
+    texts: Vec<StringHandle>,
+    numbers: Vec<f64>,
+}
+
+impl Marker for Filled {
+    fn marker_type(&self, _profile: &mut Profile) -> MarkerTypeHandle {
+        self.kind
+    }
+
+    fn name(&self, _profile: &mut Profile) -> StringHandle {
+        self.name
+    }
+
+    fn category(&self, _profile: &mut Profile) -> CategoryHandle {
+        self.category
+    }
+
+    /// The text of each schema is its first field.
+    fn string_field_value(&self, field: u32) -> StringHandle {
+        self.texts[field as usize]
+    }
+
+    fn number_field_value(&self, field: u32) -> f64 {
+        self.numbers[field as usize - self.texts.len()]
+    }
+}
+
+fn field(key: &str, label: &str, format: MarkerFieldFormat) -> RuntimeSchemaMarkerField {
+    let flags = MarkerFieldFlags::SEARCHABLE;
+    RuntimeSchemaMarkerField { key: key.to_owned(), label: label.to_owned(), format, flags }
+}
+
+fn schema(
+    name: &str,
+    description: &str,
+    label: &str,
+    fields: Vec<RuntimeSchemaMarkerField>,
+) -> RuntimeSchemaMarkerSchema {
+    RuntimeSchemaMarkerSchema {
+        type_name: name.to_owned(),
+        description: Some(description.to_owned()),
+        locations: MarkerLocations::MARKER_CHART
+            | MarkerLocations::MARKER_TABLE
+            | MarkerLocations::TIMELINE_OVERVIEW,
+        chart_label: Some(label.to_owned()),
+        tooltip_label: Some(format!("{{marker.name}}: {label}")),
+        table_label: Some(label.to_owned()),
+        fields,
+        graphs: Vec::new(),
+    }
+}
+
+fn hold_schema() -> RuntimeSchemaMarkerSchema {
+    use MarkerFieldFormat::{Duration, Integer, String};
+    let fields = vec![
+        field("release", "Release", String),
+        field("waited", "Others waited, summed", Duration),
+        field("waiters", "Waiters at most", Integer),
+        field("unanswered", "Drop request unanswered", Duration),
+        field("cpu", "Ran", Duration),
+    ];
+    let what = "The thread had the GIL.";
+    schema("GilHold", what, "others waited {marker.data.waited}", fields)
+}
+
+fn wait_schema() -> RuntimeSchemaMarkerSchema {
+    use MarkerFieldFormat::{Integer, String};
+    let fields = vec![
+        field("culprit", "Held longest meanwhile", String),
+        field("requests", "Drop requests", Integer),
+    ];
+    let what = "The thread had asked for the GIL and had not got it.";
+    schema("GilWait", what, "for {marker.data.culprit}", fields)
+}
+
+fn note_schema() -> RuntimeSchemaMarkerSchema {
+    let fields = vec![field("text", "What", MarkerFieldFormat::String)];
+    schema("GilNote", "What this export lacks.", "{marker.data.text}", fields)
+}

@@ -1,0 +1,206 @@
+//! A trace as rows of tables, for SQL. `docs/sql.md` describes each table and its columns.
+
+use crate::stretches::{End, Hold, Stretch, Stretches, Wait};
+use ungil_core::schedule::Policy;
+use ungil_trace::Record;
+use ungil_trace::origin::Origin;
+use ungil_trace::record::Process;
+
+/// Rows of one batch.
+const BATCH: usize = 10_000;
+
+/// A value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// Not known.
+    Null,
+    /// A number, or a time in ns.
+    Number(i64),
+    /// A text.
+    Text(String),
+}
+
+/// Rows of the table of that name.
+pub type Batch = (&'static str, Vec<Vec<Cell>>);
+
+/// Turns records into rows.
+#[derive(Debug)]
+pub struct Rows {
+    stretches: Stretches,
+    made: Made,
+}
+
+#[derive(Debug, Default)]
+struct Made {
+    holds: Vec<Vec<Cell>>,
+    samples: Vec<Vec<Cell>>,
+    waits: Vec<Vec<Cell>>,
+    hold_id: i64,
+    wait_id: i64,
+}
+
+impl Rows {
+    /// Of what happens from `from_ns` on and before `to_ns`.
+    pub fn new(from_ns: u64, to_ns: u64) -> Self {
+        Self { stretches: Stretches::new(from_ns, to_ns), made: Made::default() }
+    }
+
+    /// Takes in one record, and hands over rows when there are many.
+    pub fn push<E>(
+        &mut self,
+        record: &Record,
+        take: &mut impl FnMut(Batch) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Self { stretches, made } = self;
+        stretches.push(record, &mut |stretches, stretch| made.add(stretches, &stretch));
+        if made.holds.len().max(made.samples.len()).max(made.waits.len()) >= BATCH {
+            made.hand_over(take)?;
+        }
+        Ok(())
+    }
+
+    /// Hands over the rest.
+    pub fn finish<E>(mut self, take: &mut impl FnMut(Batch) -> Result<(), E>) -> Result<(), E> {
+        let Self { stretches, made } = &mut self;
+        stretches.finish(&mut |stretches, stretch| made.add(stretches, &stretch));
+        made.hand_over(take)?;
+        take(("processes", processes(stretches)))?;
+        take(("threads", threads(stretches)))?;
+        take(("frames", frames(stretches)))
+    }
+}
+
+impl Made {
+    fn add(&mut self, stretches: &Stretches, stretch: &Stretch) {
+        let since = |ns: u64| number(ns.saturating_sub(stretches.started_ns()));
+        match stretch {
+            Stretch::Hold(hold) => {
+                self.hold_id += 1;
+                let &Hold { process, gil, thread, begin_ns, end_ns, .. } = hold;
+                self.holds.push(vec![
+                    Cell::Number(self.hold_id),
+                    number(process.0),
+                    number(gil),
+                    number(thread.0),
+                    since(begin_ns),
+                    since(end_ns),
+                    match hold.end {
+                        End::Voluntary => number(0u32),
+                        End::Forced => number(1u32),
+                        End::Unseen => Cell::Null,
+                    },
+                    number(hold.waited_ns),
+                    number(hold.waiters_max),
+                    hold.asked_ns.map_or(Cell::Null, since),
+                    hold.cpu_ns.map_or(Cell::Null, number),
+                ]);
+                for sample in &hold.samples {
+                    self.samples.push(vec![
+                        Cell::Number(self.hold_id),
+                        since(sample.at_ns),
+                        number(sample.stack.0),
+                        number(sample.held_ns),
+                        number(sample.waited_ns),
+                    ]);
+                }
+            }
+            Stretch::Wait(wait) => {
+                self.wait_id += 1;
+                let &Wait { process, gil, thread, begin_ns, end_ns, .. } = wait;
+                self.waits.push(vec![
+                    Cell::Number(self.wait_id),
+                    number(process.0),
+                    number(gil),
+                    number(thread.0),
+                    since(begin_ns),
+                    since(end_ns),
+                    number(u32::from(wait.acquired)),
+                    wait.culprit.map_or(Cell::Null, |culprit| number(culprit.0)),
+                    number(wait.drop_requests),
+                ]);
+            }
+        }
+    }
+
+    fn hand_over<E>(&mut self, take: &mut impl FnMut(Batch) -> Result<(), E>) -> Result<(), E> {
+        for (table, rows) in
+            [("holds", &mut self.holds), ("samples", &mut self.samples), ("waits", &mut self.waits)]
+        {
+            if !rows.is_empty() {
+                take((table, std::mem::take(rows)))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn processes(stretches: &Stretches) -> Vec<Vec<Cell>> {
+    let since = |ns: u64| number(ns.saturating_sub(stretches.started_ns()));
+    let mut known: Vec<_> = stretches.processes.iter().collect();
+    known.sort_unstable_by_key(|(id, _)| **id);
+    let row = |(id, known): (&u32, &crate::stretches::KnownProcess)| {
+        let Process { pid, parent_pid, argv, python, .. } = &known.process;
+        let interval_ns = known.totals.switch_interval_ns;
+        let policy = u32::try_from(known.totals.policy).ok().filter(|_| interval_ns > 0);
+        vec![
+            number(*id),
+            number(*pid),
+            number(*parent_pid),
+            Cell::Text(argv.join(" ")),
+            Cell::Text(python.clone()),
+            since(known.process.at_ns),
+            known.ended_ns.map_or(Cell::Null, since),
+            policy
+                .and_then(Policy::from_number)
+                .map_or(Cell::Null, |policy| Cell::Text(policy.name().to_owned())),
+            if interval_ns > 0 { number(interval_ns) } else { Cell::Null },
+            known.process.not_recorded.clone().map_or(Cell::Null, Cell::Text),
+        ]
+    };
+    known.into_iter().map(row).collect()
+}
+
+fn threads(stretches: &Stretches) -> Vec<Vec<Cell>> {
+    let since = |ns: u64| number(ns.saturating_sub(stretches.started_ns()));
+    let mut known: Vec<_> = stretches.threads.iter().collect();
+    known.sort_unstable_by_key(|(id, _)| **id);
+    let row = |(id, known): (&u32, &crate::stretches::KnownThread)| {
+        vec![
+            number(*id),
+            number(known.process.0),
+            number(known.tid),
+            Cell::Text(known.name.clone()),
+            since(known.started_ns),
+            known.ended_ns.map_or(Cell::Null, since),
+            known.totals.map_or(Cell::Null, |totals| number(totals.cpu_ns)),
+            known.totals.map_or(Cell::Null, |totals| number(totals.lost_events)),
+        ]
+    };
+    known.into_iter().map(row).collect()
+}
+
+fn frames(stretches: &Stretches) -> Vec<Vec<Cell>> {
+    let mut rows = Vec::new();
+    for (stack, frames) in stretches.stacks.all().iter().enumerate() {
+        for (depth, frame) in frames.iter().enumerate() {
+            let origin = match Origin::of(&frame.file) {
+                Origin::Python => "python".to_owned(),
+                Origin::Package(name) => format!("package {name}").trim_end().to_owned(),
+                Origin::User => "user".to_owned(),
+            };
+            rows.push(vec![
+                number(stack as u64),
+                number(depth as u64),
+                Cell::Text(frame.function.clone()),
+                Cell::Text(frame.file.clone()),
+                if frame.line > 0 { number(frame.line) } else { Cell::Null },
+                Cell::Text(origin),
+            ]);
+        }
+    }
+    rows
+}
+
+fn number(number: impl Into<u64>) -> Cell {
+    Cell::Number(i64::try_from(number.into()).unwrap_or(i64::MAX))
+}

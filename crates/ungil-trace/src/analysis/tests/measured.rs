@@ -1,0 +1,135 @@
+//! What two runs are compared by.
+
+use super::naive::{schedule, steps};
+use super::scenario::*;
+use super::window::records;
+use crate::analysis::{Analysis, Busy, Measured, Part};
+use crate::record::{Record, ThreadId};
+use crate::report::{GroupMeasures, Measures, Report, Stretch};
+use proptest::prelude::*;
+use ungil_core::Kind;
+
+fn measured(records: &[Record], most: u64, least_ns: u64) -> Measures {
+    let mut busy = Busy::default();
+    records.iter().for_each(|record| busy.push(record));
+    let mut measured = Measured::new(Analysis::new(BLAME_AFTER), &busy, most, least_ns);
+    records.iter().for_each(|record| measured.push(record));
+    measured.measures()
+}
+
+fn part(records: &[Record], from_ns: u64, to_ns: u64) -> Report {
+    let mut part = Part::new(BLAME_AFTER, None, from_ns, to_ns);
+    records.iter().for_each(|record| part.push(record));
+    part.report()
+}
+
+fn sum(stretch: &Stretch, of: fn(&GroupMeasures) -> f64) -> f64 {
+    let gils = stretch.processes.iter().flat_map(|process| &process.gils);
+    gils.flat_map(|gil| &gil.groups).map(of).sum()
+}
+
+fn nanoseconds(seconds: f64) -> u64 {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole ns")]
+    let ns = (seconds * 1e9).round() as u64;
+    ns
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() < 1e-9
+}
+
+proptest! {
+    #[test]
+    fn each_part_is_what_a_report_of_that_part_says(threads in 2u32..6, steps in steps()) {
+        let schedule = schedule(threads as usize, &steps);
+        let records = records(&schedule, threads, 1, 0);
+        let measures = measured(&records, 4, 1);
+        for stretch in &measures.parts {
+            let (from_ns, to_ns) =
+                (START + nanoseconds(stretch.start_s), START + nanoseconds(stretch.end_s));
+            let report = part(&records, from_ns, to_ns);
+            let told = |of: fn(&crate::report::ThreadReport) -> f64| -> f64 {
+                let gils = report.processes.iter().flat_map(|process| &process.gils);
+                gils.flat_map(|gil| &gil.threads).map(of).sum()
+            };
+            prop_assert!(close(sum(stretch, |it| it.waited_s), told(|it| it.waited_s)));
+            prop_assert!(close(sum(stretch, |it| it.held_s), told(|it| it.held_s)));
+            prop_assert!(close(sum(stretch, |it| it.forced as f64), told(|it| it.forced as f64)));
+            prop_assert!(close(sum(stretch, |it| it.waits as f64), told(|it| it.waits.count as f64)));
+        }
+    }
+
+    #[test]
+    fn parts_add_up_to_the_whole(threads in 2u32..6, steps in steps(), most in 2u64..9) {
+        let schedule = schedule(threads as usize, &steps);
+        let measures = measured(&records(&schedule, threads, 1, 0), most, 1);
+        let parts: f64 = measures.parts.iter().map(|it| sum(it, |group| group.waited_s)).sum();
+        if measures.parts.is_empty() {
+            prop_assert!(schedule.doing.len() < 2);
+        } else {
+            prop_assert!(close(parts, sum(&measures.whole, |group| group.waited_s)));
+        }
+    }
+}
+
+/// A pool of two and the main thread, which computes alone for 100 ms, and then holds while the
+/// pool waits for 10 and 30 ms.
+fn pool() -> Vec<Record> {
+    let name = |thread: u32| Record::ThreadNamed {
+        thread: ThreadId(thread),
+        name: if thread == 0 { "MainThread".to_owned() } else { format!("pool-1_{thread}") },
+    };
+    vec![
+        process(0),
+        thread_of(0, 0, START),
+        name(0),
+        event(0, 0, START, Kind::Acquire),
+        event(0, 0, START + 90 * MS, Kind::ReleaseVoluntary),
+        thread_of(0, 1, START + 100 * MS),
+        name(1),
+        event(0, 0, START + 100 * MS, Kind::Acquire),
+        event(0, 1, START + 110 * MS, Kind::Wait),
+        thread_of(0, 2, START + 110 * MS),
+        name(2),
+        event(0, 2, START + 110 * MS, Kind::Wait),
+        event(0, 0, START + 120 * MS, Kind::ReleaseVoluntary),
+        event(0, 1, START + 120 * MS, Kind::Acquire),
+        event(0, 1, START + 140 * MS, Kind::ReleaseVoluntary),
+        event(0, 2, START + 140 * MS, Kind::Acquire),
+        event(0, 2, START + 150 * MS, Kind::ReleaseVoluntary),
+        process_end(0, START + 200 * MS),
+    ]
+}
+
+#[test]
+fn threads_whose_names_differ_in_numbers_are_one_group_without_the_start_up() {
+    let measures = measured(&pool(), 10, MS);
+    let [process] = &measures.whole.processes[..] else { panic!("{:?}", measures.whole) };
+    assert_eq!((process.pattern.as_str(), &process.pids[..]), ("python app*.py", &[PID][..]));
+    assert_close(process.busy_s, 0.1);
+    let [gil] = &process.gils[..] else { panic!("{process:?}") };
+    assert_close(gil.held_s, 0.050);
+    let [main, pool] = &gil.groups[..] else { panic!("{gil:?}") };
+    assert_eq!((main.name.as_deref(), main.threads), (Some("MainThread"), 1));
+    assert_close(main.held_s, 0.020);
+    assert_eq!((pool.pattern.as_deref(), pool.name.as_deref()), (Some("pool-*_*"), None));
+    assert_eq!((pool.threads, pool.waits), (2, 2));
+    assert_close(pool.waited_s, 0.040);
+    let p99_us = pool.wait_p99_us.unwrap();
+    assert!((p99_us - 10_000.0).abs() < 200.0 || (p99_us - 30_000.0).abs() < 600.0, "{p99_us}");
+}
+
+#[test]
+fn parts_begin_when_there_is_a_second_thread() {
+    let measures = measured(&pool(), 10, MS);
+    assert_eq!(measures.parts.len(), 10);
+    assert_close(measures.parts[0].start_s, 0.1);
+    assert_close(measures.parts[9].end_s, 0.2);
+    assert!(measured(&pool(), 10, 60 * MS).parts.is_empty());
+}
+
+#[test]
+fn nothing_at_all_is_measured_too() {
+    let measures = measured(&[], 10, MS);
+    assert!(measures.whole.processes.is_empty() && measures.parts.is_empty());
+}

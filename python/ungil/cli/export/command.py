@@ -1,0 +1,140 @@
+"""`ungil export`: a trace in the format of another tool."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from ungil._native import export_trace, trace_span
+from ungil.cli.command import Command
+from ungil.cli.progress import working
+from ungil.cli.report.part import Extent
+from ungil.cli.report.unfinished import readable
+from ungil.cli.streams import say
+from ungil.cli.trace.outputs import whole_file
+from ungil.errors import UsageError
+from ungil.formatting import duration, printable, reason
+
+EXAMPLES = """\
+  ungil export app.pftrace --format firefox       for https://profiler.firefox.com
+  ungil export app.pftrace --format speedscope    for https://speedscope.app
+  ungil export app.pftrace --format collapsed -o - | inferno-flamegraph > waited.svg
+  ungil export app.pftrace --format sqlite        a database, as ungil report --sql asks it
+  ungil export app.pftrace --format firefox --from 12:03:41 --to 12:03:51
+"""
+
+
+@dataclass(frozen=True)
+class Format:
+    """What can be written."""
+
+    suffix: str
+    """Of the file if no name is given."""
+    opened: str
+    """How people open it, for a sentence."""
+
+
+FORMATS = {
+    "firefox": Format(".firefox.json", "load it at https://profiler.firefox.com"),
+    "speedscope": Format(".speedscope.json", "open it at https://speedscope.app"),
+    "collapsed": Format(".collapsed.txt", "draw it with flamegraph.pl or inferno-flamegraph"),
+    "sqlite": Format(".sqlite", "open it with sqlite3"),
+}
+
+
+@click.command(cls=Command, name="export", examples=EXAMPLES)
+@click.argument("file")
+@click.option(
+    "--format",
+    "name",
+    type=click.Choice(list(FORMATS)),
+    required=True,
+    help="Which tool the file is for.",
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="OUT",
+    help="Write to this file, - for standard output [default: FILE's name with .FORMAT].",
+)
+@click.option(
+    "--weight",
+    type=click.Choice(["waited", "held"]),
+    default="waited",
+    show_default=True,
+    help="Of collapsed: what others waited while a stack held the GIL, or how long it held.",
+)
+@click.option(
+    "--markers",
+    type=click.IntRange(min=0),
+    default=500_000,
+    show_default=True,
+    help="Of firefox: so many holds and waits at most, the longest; it reads its file whole.",
+)
+@click.option("--from", "begin", metavar="T", help="Export what is after this: as in ungil report.")
+@click.option("--to", "end", metavar="T", help="Export what is before this.")
+@click.option("--last", metavar="TIME", help="Export the last 30s, 5m or 1h.")
+def command(
+    file: str,
+    name: str,
+    output: str | None,
+    weight: str,
+    markers: int,
+    begin: str | None,
+    end: str | None,
+    last: str | None,
+) -> None:
+    """Write the trace FILE, or a part of it, in the format of another tool."""
+    if last is not None and (begin is not None or end is not None):
+        raise UsageError("--last cannot be combined with --from and --to")
+    found = readable(file)
+    if output is None:
+        output = Path(file).name.removesuffix(".pftrace") + FORMATS[name].suffix
+    if name == "sqlite" and (output == "-" or _is_no_file(output)):
+        raise UsageError("a database cannot be written to a stream: name a file with -o")
+    try:
+        part = None
+        if begin is not None or end is not None or last is not None:
+            part = Extent(*trace_span(found)).part(begin, end, last)
+        else:
+            trace_span(found)  # what is no trace is told of before anything is written
+        _write(found, name, output, weight, markers, part)
+    except ValueError as error:
+        raise UsageError(f"cannot read {file!r}: {error}") from error
+    except FileNotFoundError as error:
+        raise UsageError(f"cannot read {file!r}: {reason(error)}") from error
+    if output != "-":
+        say(f"wrote {printable(output)!r}; {FORMATS[name].opened}")
+
+
+def _is_no_file(path: str) -> bool:
+    return Path(path).exists() and not Path(path).is_file()
+
+
+def _write(
+    trace: str,
+    name: str,
+    output: str,
+    weight: str,
+    markers: int,
+    part: tuple[int, int] | None,
+) -> None:
+    with whole_file(output) as descriptor, working(f"writing {name}"):
+        if name == "sqlite":
+            from ungil.cli.database import build
+
+            try:
+                # The file has no name that could be trusted yet, but it has a number.
+                build(trace, Path(f"/proc/self/fd/{descriptor}").readlink(), part)
+            except sqlite3.Error as error:
+                raise OSError(f"cannot write {output!r}: {error}") from error
+            return
+        missing, missing_ns = export_trace(trace, name, descriptor, part, markers, weight)
+    if missing:
+        say(
+            f"the {missing:,} shortest holds and waits are left out, {duration(missing_ns / 1e9)}"
+            f" in all: --markers allows {markers:,}; --from and --to choose a part"
+        )

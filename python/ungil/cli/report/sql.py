@@ -1,0 +1,88 @@
+"""`ungil report --sql`: a question to a trace as a database."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from rich.table import Table
+from rich.text import Text
+
+from ungil.cli.database import TABLES, VIEWS, build, ddl
+from ungil.cli.progress import working
+from ungil.console import line_console
+from ungil.errors import UsageError
+from ungil.formatting import printable
+
+SCHEMA_WORD = ".schema"
+
+
+def answer(
+    trace: str, query: str, part: tuple[int, int] | None, as_json: bool, file: TextIO
+) -> None:
+    """Print what `query` selects, as a table, or as a JSON array of objects.
+
+    Raises UsageError where the query is wrong, and what `_native.read_trace` does.
+    """
+    if query.strip() == SCHEMA_WORD:
+        file.write(ddl())
+        return
+    with tempfile.TemporaryDirectory(prefix="ungil-") as folder:
+        database = Path(folder) / "trace.sqlite"
+        try:
+            with working("reading the trace"):
+                build(trace, database, part)
+        except sqlite3.Error as error:
+            raise OSError(f"the tables cannot be written to {folder!r}: {error}") from error
+        connection = sqlite3.connect(database)
+        try:
+            connection.execute("PRAGMA query_only = ON")
+            found = connection.execute(query)
+            if found.description is None:
+                raise UsageError("--sql selects nothing: give a SELECT")
+            heads = [column[0] for column in found.description]
+            if as_json:
+                _print_json(heads, found, file)
+            else:
+                _print_table(heads, found, file)
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            tables = ", ".join([*TABLES, *VIEWS])
+            raise UsageError(
+                f"--sql: {error}; there are {tables}, and --sql {SCHEMA_WORD} prints their columns"
+            ) from error
+        finally:
+            connection.close()
+
+
+def _print_json(heads: Sequence[str], rows: sqlite3.Cursor, file: TextIO) -> None:
+    """One object a line, so that much is printed in little memory."""
+    between = "["
+    for row in rows:
+        file.write(between + json.dumps(dict(zip(heads, map(_plain, row), strict=True))))
+        between = ",\n"
+    file.write("[]\n" if between == "[" else "]\n")
+
+
+def _plain(value: Any) -> Any:
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _print_table(heads: Sequence[str], rows: sqlite3.Cursor, file: TextIO) -> None:
+    drawn = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    all_rows = rows.fetchall()
+    for index, head in enumerate(heads):
+        is_number = all(isinstance(row[index], int | float | None) for row in all_rows)
+        drawn.add_column(Text(printable(head)), justify="right" if is_number else "left")
+    for row in all_rows:
+        drawn.add_row(*(Text(_cell(value)) for value in row))
+    line_console(file).print(drawn)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else printable(str(_plain(value)))

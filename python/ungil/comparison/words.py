@@ -1,0 +1,148 @@
+"""The sentences and numbers of a comparison, for the screen and the page alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from ungil.comparison.compared import Comparison, Row
+from ungil.comparison.metrics import Metric
+from ungil.comparison.noise import Judged, Verdict
+from ungil.comparison.runs import PARTS, Run
+from ungil.formatting import digits, duration, plural
+
+SECONDS = 10.0
+"""Times are told for so long a run, whatever its length."""
+
+VERDICTS: dict[Verdict, str] = {
+    "better": "better",
+    "worse": "worse",
+    "more": "more",
+    "less": "less",
+    "within noise": "within noise",
+    "unknown": "cannot be told",
+}
+
+
+def answer(comparison: Comparison) -> str:
+    """What changed in all, and whether that is more than the noise: one sentence."""
+    waited = comparison.total.waited
+    before, after = waited.before_median, waited.after_median
+    if before is None or after is None:
+        return "nothing can be told: a side has no time in which a GIL was used"
+    said = f"threads waited {_seconds(before)} of 10 s before, {_seconds(after)} after"
+    if waited.verdict == "within noise":
+        return f"{said}: no change beyond the noise"
+    if waited.verdict == "unknown":
+        return f"{said}: whether that is more than the noise cannot be told of so few or short runs"
+    if after <= 0:
+        return f"{said}: all of it gone (more than the noise)"
+    if before <= 0:
+        return f"{said}: new (more than the noise)"
+    return f"{said}: {changed_by(waited)} (more than the noise)"
+
+
+def _seconds(share: float) -> str:
+    seconds = share * SECONDS
+    if 0 < seconds < 0.1:
+        return f"{digits(1e3 * seconds, 2)} ms"
+    return f"{digits(seconds, 2)} s" if seconds else "0 s"
+
+
+def changed_by(judged: Judged) -> str:
+    """`7.8 times less`, `12 % more`; "" where that means nothing."""
+    before, after = judged.before_median, judged.after_median
+    if before is None or after is None or before <= 0 or after <= 0:
+        return ""
+    ratio, word = (before / after, "less") if after < before else (after / before, "more")
+    if ratio >= 2:
+        return f"{digits(ratio, 2)} times {word}"
+    percent = 100 * abs(after - before) / before
+    return f"{percent:.0f} % {word}" if percent >= 0.5 else "the same"
+
+
+def amount(metric: Metric, value: float | None) -> str:
+    """A number with its unit: times are told for ten seconds of a run."""
+    if value is None:
+        return "-"
+    match metric.unit:
+        case "s/s":
+            return duration(value * SECONDS)
+        case "us":
+            return duration(value / 1e6)
+        case "1/s":
+            return f"{digits(value) if value else '0'}/s"
+
+
+def conditions(runs: Sequence[Run]) -> str:
+    """With what a side was recorded."""
+    lengths = sorted(run.duration_s for run in runs)
+    length = duration(lengths[0])
+    if duration(lengths[-1]) != length:
+        length += f" to {duration(lengths[-1])}"
+    facts = [f"{plural(len(runs), 'run')} of {length}"]
+    facts += [f"Python {' and '.join(_all(run.python for run in runs))}"]
+    facts += _all(_schedule(run) for run in runs)
+    facts += [cpu] if (cpu := _cpu(runs)) else []
+    lost = sum(run.lost_events for run in runs)
+    facts += [f"{plural(lost, 'event')} lost"] if lost else []
+    return f"{', '.join(facts)}: {' '.join(run.file for run in runs)}"
+
+
+def _all(words: Iterable[str]) -> list[str]:
+    return sorted({word for word in words if word})
+
+
+def _schedule(run: Run) -> str:
+    if run.interval_ms is None:
+        return ""
+    what = "switch interval" if run.policy in (None, "stock") else f"policy {run.policy}, quantum"
+    return f"{what} {digits(run.interval_ms)} ms"
+
+
+def _cpu(runs: Sequence[Run]) -> str:
+    """The CPU work of the processes that ended, for the longer side may have done more."""
+    works = [
+        sum(
+            group["cpu_s"]
+            for process in run.processes
+            for gil in process["gils"]
+            for group in gil["groups"]
+        )
+        for run in runs
+    ]
+    least, most = duration(min(works)), duration(max(works))
+    if max(works) <= 0:
+        return ""
+    return f"CPU {least}" if least == most else f"CPU {least} to {most}"
+
+
+def noise_of(comparison: Comparison) -> str:
+    """What the noise was estimated from."""
+    if not comparison.is_weak:
+        return "noise: the largest difference between two runs of one side, medians of each side"
+    parts = min(len(run.parts) for run in (comparison.before[0], comparison.after[0]))
+    if parts < PARTS:
+        return (
+            f"noise: one run a side, so the largest difference between {parts} parts of one run;"
+            " several runs a side tell more"
+        )
+    return (
+        f"noise: one run a side, so the largest difference between {PARTS} equal parts of one run;"
+        " what differs from run to run is not seen: several runs a side tell more"
+    )
+
+
+def told_status(status: Literal["both", "gone", "new"]) -> str:
+    """`gone`, `new`, or "" for what both sides have."""
+    return "" if status == "both" else status
+
+
+def at_its_end(row: Row) -> str:
+    """How many threads a row is of, if they are several: ` (8 threads)`, ` (8, then 2 threads)`."""
+    before, after = (round(number) for number in row.threads)
+    if row.status != "both":
+        before = after = max(before, after)
+    if before == after:
+        return f" ({before:,} threads)" if before > 1 else ""
+    return f" ({before:,}, then {after:,} threads)"

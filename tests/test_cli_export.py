@@ -1,0 +1,266 @@
+"""`ungil export`: real traces in the formats of other tools, checked by their own schemas."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tarfile
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft7Validator
+from test_cli_diff import SECONDS, recorded
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+SPEEDSCOPE = "speedscope@1.25.0"
+FORMATS = ("firefox", "speedscope", "collapsed", "sqlite")
+# Of the columns of a marker table, those that each marker has.
+MARKER_COLUMNS = ("data", "name", "startTime", "endTime", "phase", "category")
+
+
+@pytest.fixture(scope="module")
+def convoy(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A thread that computes, and one that comes back from I/O."""
+    folder = tmp_path_factory.mktemp("convoy")
+    return recorded(folder, "convoy", "compared.py", SECONDS, "convoy")
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Holds that are long enough to be sampled."""
+    return recorded(tmp_path_factory.mktemp("held"), "held", "sorting.py", "12")
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Threads with hostile names."""
+    return recorded(tmp_path_factory.mktemp("hostile"), "hostile", "hostile_names.py")
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One thread, which never waits."""
+    return recorded(tmp_path_factory.mktemp("alone"), "alone", "alone.py")
+
+
+@pytest.fixture(scope="module")
+def speedscope_schema(tmp_path_factory: pytest.TempPathFactory) -> Draft7Validator:
+    """The schema of speedscope's own files, from its npm package."""
+    folder = tmp_path_factory.mktemp("npm")
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("speedscope's schema comes from npm, which is not installed")
+    packed = subprocess.run(
+        [npm, "pack", SPEEDSCOPE], cwd=folder, capture_output=True, check=False, timeout=120
+    )
+    archives = list(folder.glob("*.tgz"))
+    if packed.returncode != 0 or not archives:
+        pytest.skip("npm cannot reach its registry")
+    with tarfile.open(archives[0]) as archive:
+        file = archive.extractfile("package/dist/release/file-format-schema.json")
+        assert file is not None
+        return Draft7Validator(json.load(file))
+
+
+def exported(ungil: Run, trace: str, name: str, *options: str) -> str:
+    """What `ungil export` writes to stdout."""
+    outcome = ungil("export", trace, "--format", name, "-o", "-", *options)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    return outcome.stdout
+
+
+def report(ungil: Run, trace: str) -> dict[str, Any]:
+    return json.loads(ungil("report", trace, "--json").stdout)
+
+
+def threads(report: dict[str, Any]) -> dict[int, dict[str, Any]]:
+    """By tid."""
+    gils = (gil for process in report["processes"] for gil in process["gils"])
+    return {thread["tid"]: thread for gil in gils for thread in gil["threads"]}
+
+
+def blamed_ms(report: dict[str, Any]) -> float:
+    """What threads waited while somebody held."""
+    gils = (gil for process in report["processes"] for gil in process["gils"])
+    rows = (row for gil in gils for row in gil["blame"])
+    return sum(1e3 * row["waited_s"] for row in rows if row["culprit"] is not None)
+
+
+@pytest.mark.parametrize("trace", ["convoy", "held", "hostile", "alone"])
+def test_speedscopes_own_schema_accepts_its_file(
+    ungil: Run, trace: str, speedscope_schema: Draft7Validator, request: pytest.FixtureRequest
+) -> None:
+    file = json.loads(exported(ungil, request.getfixturevalue(trace), "speedscope"))
+    speedscope_schema.validate(file)
+    frames = file["shared"]["frames"]
+    for profile in file["profiles"]:
+        assert len(profile["samples"]) == len(profile["weights"])
+        assert sum(profile["weights"]) == profile["endValue"]
+        assert all(0 <= frame < len(frames) for stack in profile["samples"] for frame in stack)
+
+
+def test_weights_of_speedscope_are_what_the_report_blames_holders_for(
+    ungil: Run, held: str
+) -> None:
+    waited, holding = json.loads(exported(ungil, held, "speedscope"))["profiles"]
+    told = report(ungil, held)
+    assert waited["endValue"] / 1e6 == pytest.approx(blamed_ms(told), rel=1e-6)
+    held_s = sum(thread["held_s"] for thread in threads(told).values())
+    assert holding["endValue"] / 1e9 == pytest.approx(held_s, rel=1e-6)
+
+
+def test_a_collapsed_stack_is_frames_and_a_weight(ungil: Run, held: str) -> None:
+    lines = exported(ungil, held, "collapsed").splitlines()
+    assert all(re.fullmatch(r"[^;]+(;[^;]+)* [1-9]\d*", line) for line in lines)
+    total_ms = sum(int(line.rpartition(" ")[2]) for line in lines) / 1e3
+    assert total_ms == pytest.approx(blamed_ms(report(ungil, held)), abs=0.001 * len(lines) + 0.01)
+    assert any("keep (" in line for line in lines)
+    by_holding = exported(ungil, held, "collapsed", "--weight", "held").splitlines()
+    held_s = sum(int(line.rpartition(" ")[2]) for line in by_holding) / 1e6
+    told = sum(thread["held_s"] for thread in threads(report(ungil, held)).values())
+    assert held_s == pytest.approx(told, abs=1e-5 * len(by_holding))
+
+
+def test_hostile_names_break_no_line_and_no_frame(ungil: Run, hostile: str) -> None:
+    lines = exported(ungil, hostile, "collapsed", "--weight", "held").split("\n")
+    assert lines.pop() == ""
+    assert all(re.fullmatch(r"[^;\x00-\x1f]+(;[^;\x00-\x1f]+)+ \d+", line) for line in lines)
+
+
+def checked(profile: dict[str, Any]) -> dict[str, Any]:
+    """A profile whose tables are consistent, as the types of the profiler have it."""
+    meta, categories = profile["meta"], len(profile["meta"]["categories"])
+    schemas = {schema["name"]: schema for schema in meta["markerSchema"]}
+    assert meta["version"] >= 24
+    for thread in profile["threads"]:
+        strings = len(thread.get("stringArray") or profile["shared"]["stringArray"])
+        markers = thread["markers"]
+        for column in MARKER_COLUMNS:
+            assert len(markers[column]) == markers["length"], column
+        for index in range(markers["length"]):
+            assert 0 <= markers["name"][index] < strings
+            assert 0 <= markers["category"][index] < categories
+            fields = {field["key"] for field in schemas[markers["data"][index]["type"]]["fields"]}
+            assert markers["data"][index].keys() - {"type", "cause"} <= fields
+            if markers["phase"][index] == 1:
+                assert markers["startTime"][index] <= markers["endTime"][index]
+        samples = thread["samples"]
+        stacks, frames = thread["stackTable"], thread["frameTable"]
+        assert samples["weightType"] == "tracing-ms"
+        assert len(samples["stack"]) == len(samples["weight"]) == samples["length"] >= 1
+        for stack in samples["stack"]:
+            assert stack is None or 0 <= stack < stacks["length"]
+        for index in range(stacks["length"]):
+            prefix = stacks["prefix"][index]
+            assert prefix is None or 0 <= prefix < index
+            assert 0 <= stacks["frame"][index] < frames["length"]
+    return profile
+
+
+@pytest.mark.parametrize("trace", ["convoy", "held", "hostile", "alone"])
+def test_a_profile_has_a_track_for_each_thread_with_its_holds_and_waits(
+    ungil: Run, trace: str, request: pytest.FixtureRequest
+) -> None:
+    path = request.getfixturevalue(trace)
+    profile = checked(json.loads(exported(ungil, path, "firefox")))
+    told = threads(report(ungil, path))
+    tracks = {int(thread["tid"]): thread for thread in profile["threads"]}
+    assert tracks.keys() == told.keys()
+    for tid, thread in told.items():
+        lengths: dict[str, float] = defaultdict(float)
+        counts: dict[str, int] = defaultdict(int)
+        markers = tracks[tid]["markers"]
+        for index, data in enumerate(markers["data"]):
+            lengths[data["type"]] += markers["endTime"][index] - markers["startTime"][index]
+            counts[data["type"]] += 1
+        assert counts["GilHold"] == thread["holds"]["count"]
+        assert counts["GilWait"] == thread["waits"]["count"]
+        assert lengths["GilHold"] == pytest.approx(1e3 * thread["held_s"], abs=0.01)
+        assert lengths["GilWait"] == pytest.approx(1e3 * thread["waited_s"], abs=0.01)
+        # The profiler calls the track of a main thread after its process.
+        name = thread["name"] or f"thread-{tid}"
+        assert tracks[tid]["name"] == name or tracks[tid]["isMainThread"]
+
+
+def test_the_weights_of_a_profile_are_milliseconds_that_others_waited(
+    ungil: Run, held: str
+) -> None:
+    profile = json.loads(exported(ungil, held, "firefox"))
+    weights = sum(sum(thread["samples"]["weight"]) for thread in profile["threads"])
+    assert weights == pytest.approx(blamed_ms(report(ungil, held)), abs=len(profile["threads"]))
+
+
+def test_the_longest_markers_are_kept_and_the_rest_is_told(
+    ungil: Run, convoy: str, tmp_path: Path
+) -> None:
+    everything = json.loads(exported(ungil, convoy, "firefox"))
+    outcome = ungil("export", convoy, "--format", "firefox", "--markers", "10", "-o", "few.json")
+    assert outcome.returncode == 0
+    few = checked(json.loads((tmp_path / "few.json").read_text()))
+
+    def lengths(profile: dict[str, Any]) -> list[float]:
+        tables = (thread["markers"] for thread in profile["threads"])
+        return sorted(
+            table["endTime"][index] - table["startTime"][index]
+            for table in tables
+            for index, data in enumerate(table["data"])
+            if data["type"] != "GilNote"
+        )
+
+    assert lengths(few) == lengths(everything)[-10:]
+    left = len(lengths(everything)) - 10
+    assert f"the {left:,} shortest holds and waits are left out" in outcome.stderr
+    notes = [data["type"] for thread in few["threads"] for data in thread["markers"]["data"]].count(
+        "GilNote"
+    )
+    assert notes == 1
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_part_and_a_trace_without_its_end_are_exported_too(
+    ungil: Run, convoy: str, tmp_path: Path, name: str
+) -> None:
+    whole = Path(convoy).read_bytes()
+    (tmp_path / "cut.pftrace").write_bytes(whole[: len(whole) * 2 // 3])
+    for words in (["cut.pftrace"], [convoy, "--from", "0.5", "--to", "1"]):
+        outcome = ungil("export", *words, "--format", name, "-o", f"out.{name}")
+        assert outcome.returncode == 0
+        assert (tmp_path / f"out.{name}").stat().st_size > 0
+
+
+@pytest.mark.parametrize(("name", "suffix"), [(name, name) for name in FORMATS])
+def test_the_file_is_called_after_the_trace(
+    ungil: Run, convoy: str, tmp_path: Path, name: str, suffix: str
+) -> None:
+    outcome = ungil("export", convoy, "--format", name)
+    assert outcome.returncode == 0
+    (made,) = tmp_path.iterdir()
+    assert made.name.startswith(f"convoy.{suffix}")
+    assert made.name in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["missing.pftrace", "--format", "firefox"], "no such file"),
+        (["/dev/null", "--format", "firefox"], "cut off"),
+        (["{trace}"], "Missing option '--format'"),
+        (["{trace}", "--format", "excel"], "'excel' is not one of"),
+        (["{trace}", "--format", "sqlite", "-o", "-"], "name a file with -o"),
+        (["{trace}", "--format", "firefox", "-o", "none/out.json"], "cannot write"),
+        (["{trace}", "--format", "firefox", "--last", "1s", "--from", "1"], "cannot be combined"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_leaves_nothing(
+    ungil: Run, convoy: str, tmp_path: Path, words: list[str], said: str
+) -> None:
+    outcome = ungil("export", *(word.format(trace=convoy) for word in words))
+    assert (outcome.returncode, outcome.stdout) == (2, "")
+    assert said in outcome.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,104 @@
+"""Whether two sides differ by more than the noise, against a model that knows only the rule."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ungil.comparison.metrics import METRICS, WAITED
+from ungil.comparison.noise import FACTORS, HOPELESS, MOST_RUNS, judge
+
+HELD = next(metric for metric in METRICS if metric.key == "held")
+NUMBERS = st.floats(0, 100, allow_nan=False)
+SIDE = st.lists(NUMBERS, min_size=1, max_size=6)
+
+
+def middle(values: list[float]) -> float:
+    """The median, by leaving out the smallest and the largest until one or two are left."""
+    left = list(values)
+    while len(left) > 2:
+        left.remove(min(left))
+        left.remove(max(left))
+    return sum(left) / len(left)
+
+
+def naive(before: list[float], after: list[float]) -> str:
+    """The verdict about a time, in the words of `docs/diff.md`."""
+    pairs = [abs(a - b) for side in (before, after) for a, b in combinations(side, 2)]
+    factor = FACTORS.get((min(len(before), len(after)), max(len(before), len(after))))
+    if not pairs or factor is None or factor > HOPELESS:
+        return "within noise" if middle(before) == middle(after) else "unknown"
+    difference = middle(after) - middle(before)
+    larger = max(middle(before), middle(after))
+    if abs(difference) <= max(max(pairs) * factor, 0.002, 0.05 * larger):
+        return "within noise"
+    return "worse" if difference > 0 else "better"
+
+
+@given(SIDE, SIDE)
+def test_verdicts_of_several_runs_are_those_of_the_naive_model(
+    before: list[float], after: list[float]
+) -> None:
+    if len(before) == len(after) == 1:
+        return
+    assert judge(WAITED, before, after, None).verdict == naive(before, after)
+
+
+@given(SIDE, SIDE)
+def test_to_swap_the_sides_swaps_better_and_worse(before: list[float], after: list[float]) -> None:
+    swapped = {"better": "worse", "worse": "better"}
+    there, back = judge(WAITED, before, after, None), judge(WAITED, after, before, None)
+    assert swapped.get(there.verdict, there.verdict) == back.verdict
+
+
+@given(st.lists(NUMBERS, min_size=3, max_size=10), st.lists(NUMBERS, min_size=3, max_size=10))
+def test_one_run_a_side_is_compared_with_what_its_parts_differ_by(
+    before: list[float], after: list[float]
+) -> None:
+    judged = judge(WAITED, [middle(before)], [middle(after)], (before, after))
+    width = max(max(side) - min(side) for side in (before, after))
+    assert judged.noise is not None
+    assert judged.noise >= width
+    if judged.changed:
+        assert abs(middle(after) - middle(before)) > width
+
+
+def test_two_parts_a_side_are_too_few_to_tell() -> None:
+    assert judge(WAITED, [1.0], [2.0], ([1.0, 1.0], [2.0, 2.0])).verdict == "unknown"
+
+
+def test_what_is_not_known_in_a_run_is_left_out_of_its_side() -> None:
+    judged = judge(WAITED, [None, 1.0, 1.0, 1.01], [2.0, None, 2.0, 2.01], None)
+    assert (judged.before_median, judged.after_median, judged.verdict) == (1.0, 2.0, "worse")
+    assert judge(WAITED, [None, None], [1.0, 1.0], None).verdict == "unknown"
+
+
+def test_a_number_that_is_neither_good_nor_bad_is_more_or_less() -> None:
+    assert judge(HELD, [0.1, 0.1, 0.1], [0.5, 0.5, 0.5], None).verdict == "more"
+    assert judge(HELD, [0.5, 0.5, 0.5], [0.1, 0.1, 0.1], None).verdict == "less"
+
+
+def test_a_change_of_five_percent_is_none_however_quiet_the_runs_are() -> None:
+    assert judge(WAITED, [1.0] * 5, [1.04] * 5, None).verdict == "within noise"
+    assert judge(WAITED, [1.0] * 5, [1.06] * 5, None).verdict == "worse"
+    assert judge(WAITED, [0.0] * 5, [0.001] * 5, None).verdict == "within noise"
+
+
+@pytest.mark.parametrize("runs", [2, 3, 5, 8])
+def test_two_equal_sides_differ_in_one_of_a_hundred_comparisons(runs: int) -> None:
+    chance = random.Random(20)
+    told = 0
+    for _ in range(4_000):
+        sides = [[chance.gauss(1.0, 0.2) for _ in range(runs)] for _ in range(2)]
+        told += judge(WAITED, *sides, None).changed
+    assert 10 <= told <= 80
+
+
+def test_there_is_a_factor_for_each_number_of_runs_and_it_falls_with_it() -> None:
+    for fewer in range(1, MOST_RUNS + 1):
+        row = [FACTORS[fewer, more] for more in range(max(fewer, 2), MOST_RUNS + 1)]
+        assert row == sorted(row, reverse=True)

@@ -1,0 +1,138 @@
+"""`ungil report --sql`: a trace as a database, whose sums are those of the report."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_cli_diff import SECONDS, recorded
+
+from ungil.cli.database import TABLES, VIEWS
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+DOCUMENT = Path(__file__).parent.parent / "docs" / "sql.md"
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A convoy."""
+    folder = tmp_path_factory.mktemp("convoy")
+    return recorded(folder, "convoy", "compared.py", SECONDS, "convoy")
+
+
+def asked(ungil: Run, trace: str, query: str, *options: str) -> list[dict[str, Any]]:
+    """The rows of an answer."""
+    outcome = ungil("report", trace, "--json", "--sql", query, *options)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    return json.loads(outcome.stdout)
+
+
+def test_sums_of_holds_and_waits_are_those_of_the_report(ungil: Run, trace: str) -> None:
+    report = json.loads(ungil("report", trace, "--json").stdout)
+    (process,) = report["processes"]
+    for table, key, sums in (("named_holds", "held", "holds"), ("named_waits", "waited", "waits")):
+        query = f"SELECT tid, thread, count(*) AS n, sum({key}_ns) AS ns FROM {table} GROUP BY tid"
+        rows = {row["tid"]: row for row in asked(ungil, trace, query)}
+        for thread in process["gils"][0]["threads"]:
+            if thread[sums]["count"]:
+                row = rows[thread["tid"]]
+                assert (row["thread"], row["n"]) == (thread["name"], thread[sums]["count"])
+                assert row["ns"] == pytest.approx(1e9 * thread[f"{key}_s"], abs=1)
+
+
+def test_processes_and_threads_are_those_of_the_report(ungil: Run, trace: str) -> None:
+    report = json.loads(ungil("report", trace, "--json").stdout)
+    (process,) = report["processes"]
+    (row,) = asked(ungil, trace, "SELECT * FROM processes")
+    assert (row["pid"], row["command"]) == (process["pid"], " ".join(process["argv"]))
+    assert row["python"] == process["python"]
+    assert row["policy"] == process["policy"]
+    assert row["switch_interval_ns"] == round(1e6 * process["switch_interval_ms"])
+    rows = asked(ungil, trace, "SELECT name, cpu_ns FROM threads ORDER BY name")
+    threads = process["gils"][0]["threads"]
+    assert [row["name"] for row in rows] == sorted(thread["name"] for thread in threads)
+    cpu = {thread["name"]: thread["cpu_s"] for thread in threads}
+    for row in rows:
+        assert row["cpu_ns"] == pytest.approx(1e9 * cpu[row["name"]], abs=1)
+    (whole,) = asked(ungil, trace, "SELECT * FROM trace")
+    assert whole["duration_ns"] == pytest.approx(1e9 * report["duration_s"], abs=1)
+
+
+def test_a_part_is_what_the_report_of_that_part_has(ungil: Run, trace: str) -> None:
+    options = ("--from", "0.5", "--to", "1")
+    report = json.loads(ungil("report", trace, "--json", *options).stdout)
+    (row,) = asked(ungil, trace, "SELECT sum(end_ns - start_ns) AS ns FROM waits", *options)
+    threads = report["processes"][0]["gils"][0]["threads"]
+    assert row["ns"] == pytest.approx(sum(1e9 * thread["waited_s"] for thread in threads), abs=10)
+
+
+def test_every_question_of_the_document_has_an_answer(ungil: Run, trace: str) -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    ours, _ = text.split("## In Perfetto's SQL")
+    queries = re.findall(r"```sql\n(.*?)```", ours, re.DOTALL)
+    assert len(queries) >= 3
+    for query in queries:
+        assert isinstance(asked(ungil, trace, query), list)
+
+
+def test_the_document_names_every_table_and_column(ungil: Run, trace: str) -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    for table in [*TABLES, *VIEWS]:
+        assert f"`{table}`" in text
+    for table in TABLES:
+        for column in asked(ungil, trace, f"SELECT name FROM pragma_table_info('{table}')"):
+            (row,) = [line for line in text.splitlines() if line.startswith(f"| `{table}` |")]
+            assert f"`{column['name']}`" in row
+
+
+def test_people_get_a_table_and_pipes_a_line_a_row(ungil: Run, trace: str) -> None:
+    query = "SELECT 'a' AS letter, 1 AS number UNION SELECT 'b', NULL"
+    outcome = ungil("report", trace, "--sql", query)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert [line.split() for line in outcome.stdout.splitlines()] == [
+        ["letter", "number"],
+        ["a", "1"],
+        ["b"],
+    ]
+    assert asked(ungil, trace, "SELECT * FROM threads WHERE 0") == []
+
+
+def test_the_schema_is_printed_as_statements_that_sqlite_takes(ungil: Run, trace: str) -> None:
+    outcome = ungil("report", trace, "--sql", ".schema")
+    with sqlite3.connect(":memory:") as connection:
+        connection.executescript(outcome.stdout)
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type != 'index'")
+        assert {name for (name,) in names} == {*TABLES, *VIEWS}
+
+
+def test_an_exported_database_answers_the_same(ungil: Run, trace: str, tmp_path: Path) -> None:
+    assert ungil("export", trace, "--format", "sqlite", "-o", "out.sqlite").returncode == 0
+    query = "SELECT count(*) AS n, sum(waited_ns) AS ns FROM holds"
+    with sqlite3.connect(tmp_path / "out.sqlite") as connection:
+        row = connection.execute(query).fetchone()
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert asked(ungil, trace, query) == [{"n": row[0], "ns": row[1]}]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT * FROM nowhere", "no such table: nowhere; there are processes, threads"),
+        ("SELEC", "syntax error"),
+        ("DELETE FROM holds", "readonly database"),
+        ("SELECT 1; SELECT 2", "one statement"),
+        ("", "give a SELECT"),
+    ],
+)
+def test_a_wrong_question_is_one_sentence(ungil: Run, trace: str, query: str, said: str) -> None:
+    outcome = ungil("report", trace, "--sql", query)
+    assert (outcome.returncode, outcome.stdout) == (2, "")
+    assert said in outcome.stderr
+    assert len(outcome.stderr.splitlines()) == 1
