@@ -21,10 +21,11 @@ pub fn kernel_count(pid: u32, tid: u32, gils: &[u64]) -> Option<KernelCount> {
     let [ran_ns, delayed_ns, runs] = counted()?;
     let at_ns = now_ns();
     let sleeps =
-        !is_runnable(&read(pid, tid, "stat")) && !is_at_one(gils, &read(pid, tid, "syscall"));
+        !is_runnable(&read(pid, tid, "stat")) && sleeps_elsewhere(gils, &read(pid, tid, "syscall"));
     // This thread may not be run itself in between. One that sleeps now and has not run since it was
-    // asked about slept then, too.
-    let runnable = !sleeps || counted().is_none_or(|[_, _, later]| later != runs);
+    // asked about slept then, too. One that was on a processor then is put on none again, but runs.
+    let has_run = || counted().is_none_or(|[ran, _, times]| (ran, times) != (ran_ns, runs));
+    let runnable = !sleeps || has_run();
     Some(KernelCount { at_ns, ran_ns, delayed_ns, runnable })
 }
 
@@ -52,6 +53,12 @@ fn times(schedstat: &str) -> Option<[u64; 3]> {
     let mut next = || numbers.next().flatten();
     let (ran_ns, delayed_ns, times) = (next()?, next()?, next()?);
     (times > 0).then_some([ran_ns, delayed_ns, times])
+}
+
+/// Whether a thread that sleeps does so for anything but the mutex of a GIL. One that has woken
+/// meanwhile does not tell what it slept for; it may have been that mutex.
+fn sleeps_elsewhere(gils: &[u64], syscall: &str) -> bool {
+    syscall.trim_end() != "running" && !is_at_one(gils, syscall)
 }
 
 /// `proc_pid_syscall`: number and arguments of the call that a thread sleeps in. A file that may not
@@ -114,5 +121,14 @@ mod tests {
         for text in ["running\n", "", "-1 0x7ffc 0x7f"] {
             assert!(!is_at_one(&gils, text), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_thread_that_has_woken_meanwhile_may_have_slept_for_the_mutex() {
+        let gils = [0x5000];
+        assert!(!sleeps_elsewhere(&gils, "running\n"));
+        assert!(!sleeps_elsewhere(&gils, &format!("{} 0x5030 0x80", libc::SYS_futex)));
+        assert!(sleeps_elsewhere(&gils, &format!("{} 0x0 0x0 0x7ffc", libc::SYS_clock_nanosleep)));
+        assert!(sleeps_elsewhere(&gils, ""), "where it may not be read, the state is all there is");
     }
 }
