@@ -93,8 +93,8 @@ def test_two_equal_sides_differ_in_one_of_a_hundred_comparisons(runs: int) -> No
     chance = random.Random(20)
     told = 0
     for _ in range(4_000):
-        sides = [[chance.gauss(1.0, 0.2) for _ in range(runs)] for _ in range(2)]
-        told += judge(WAITED, *sides, None).changed
+        before, after = ([chance.gauss(1.0, 0.2) for _ in range(runs)] for _ in range(2))
+        told += judge(WAITED, before, after, None).changed
     assert 10 <= told <= 80
 
 
