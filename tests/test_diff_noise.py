@@ -36,6 +36,8 @@ def naive(before: list[float], after: list[float]) -> str:
     larger = max(middle(before), middle(after))
     if abs(difference) <= max(max(pairs) * factor, 0.002, 0.05 * larger):
         return "within noise"
+    if min(after) <= middle(before) <= max(after) or min(before) <= middle(after) <= max(before):
+        return "within noise"
     return "worse" if difference > 0 else "better"
 
 
@@ -89,13 +91,13 @@ def test_a_change_of_five_percent_is_none_however_quiet_the_runs_are() -> None:
 
 
 @pytest.mark.parametrize("runs", [2, 3, 5, 8])
-def test_two_equal_sides_differ_in_one_of_a_hundred_comparisons(runs: int) -> None:
+def test_two_equal_sides_differ_in_one_of_a_hundred_comparisons_at_most(runs: int) -> None:
     chance = random.Random(20)
     told = 0
     for _ in range(4_000):
-        sides = [[chance.gauss(1.0, 0.2) for _ in range(runs)] for _ in range(2)]
-        told += judge(WAITED, *sides, None).changed
-    assert 10 <= told <= 80
+        before, after = ([chance.gauss(1.0, 0.2) for _ in range(runs)] for _ in range(2))
+        told += judge(WAITED, before, after, None).changed
+    assert told <= 60
 
 
 def test_there_is_a_factor_for_each_number_of_runs_and_it_falls_with_it() -> None:

@@ -75,7 +75,7 @@ def test_a_part_is_what_the_report_of_that_part_has(ungil: Run, trace: str) -> N
 
 def test_every_question_of_the_document_has_an_answer(ungil: Run, trace: str) -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
-    ours, _ = text.split("## In Perfetto's SQL")
+    ours, _ = text.split("## In the SQL of Perfetto")
     queries = re.findall(r"```sql\n(.*?)```", ours, re.DOTALL)
     assert len(queries) >= 3
     for query in queries:

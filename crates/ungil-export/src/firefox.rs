@@ -120,7 +120,9 @@ impl Firefox {
         let mut building = Building::new(&stretches, unix_ns);
         building.threads(&made.busy_ns);
         building.note(omitted);
-        marks.iter().for_each(|mark| building.mark(mark));
+        for mark in &marks {
+            building.mark(mark);
+        }
         building.samples(&samples);
         serde_json::to_writer(&mut *out, &building.profile)?;
         out.flush()?;

@@ -56,7 +56,9 @@ mod tests {
             most in 0usize..50,
         ) {
             let mut longest = Longest::new(most);
-            lengths.iter().for_each(|&ns| longest.push(ns, ns));
+            for &ns in &lengths {
+                longest.push(ns, ns);
+            }
             let (mut kept, dropped, dropped_ns) = longest.into_parts();
             kept.sort_unstable_by(|a, b| b.cmp(a));
             let mut sorted = lengths.clone();

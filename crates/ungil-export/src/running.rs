@@ -142,8 +142,12 @@ mod tests {
             waits in prop::collection::vec(100u64..200, 0..5),
         ) {
             let mut hold = Running::new(ThreadId(0), 100, 0);
-            waits.iter().for_each(|&at_ns| hold.waits(at_ns));
-            at_ns.iter().for_each(|&at_ns| hold.sampled(at_ns, StackId(0)));
+            for &at_ns in &waits {
+                hold.waits(at_ns);
+            }
+            for &at_ns in &at_ns {
+                hold.sampled(at_ns, StackId(0));
+            }
             let samples = hold.samples(200);
             prop_assert_eq!(samples.iter().map(|it| it.held_ns).sum::<u64>(), 100);
             prop_assert_eq!(samples.iter().map(|it| it.waited_ns).sum::<u64>(), hold.waited_ns(200));

@@ -230,7 +230,9 @@ impl Stretches {
                 owner.totals = *totals;
                 let threads = std::mem::take(&mut owner.threads);
                 self.saw(*at_ns);
-                threads.iter().for_each(|thread| self.end_thread(*thread, *at_ns, take));
+                for thread in threads {
+                    self.end_thread(thread, *at_ns, take);
+                }
             }
             Record::Stack { thread, at_ns, frames } => self.sampled(*thread, *at_ns, frames),
             &Record::Snapshot { from_ns } => self.begin(from_ns),

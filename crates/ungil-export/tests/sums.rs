@@ -123,7 +123,9 @@ fn legal() -> impl Strategy<Value = Vec<Record>> {
 
 fn report(records: &[Record]) -> Report {
     let mut analysis = Analysis::new(20_000_000);
-    records.iter().for_each(|record| _ = analysis.push(record));
+    for record in records {
+        analysis.push(record);
+    }
     analysis.report()
 }
 
@@ -134,7 +136,9 @@ fn rows(records: &[Record], from_ns: u64, to_ns: u64) -> BTreeMap<&'static str, 
         Ok::<_, ()>(())
     };
     let mut made = Rows::new(from_ns, to_ns);
-    records.iter().for_each(|record| made.push(record, &mut take).unwrap());
+    for record in records {
+        made.push(record, &mut take).unwrap();
+    }
     made.finish(&mut take).unwrap();
     tables
 }
@@ -256,7 +260,9 @@ fn who_held_is_blamed_for_what_was_waited() {
 fn a_collapsed_stack_weighs_what_others_waited() {
     let written = |weight| {
         let mut collapsed = Collapsed::new(weight, 0, u64::MAX);
-        convoy().iter().for_each(|record| collapsed.push(record));
+        for record in &convoy() {
+            collapsed.push(record);
+        }
         let mut out = Vec::new();
         collapsed.write(&mut out).unwrap();
         String::from_utf8(out).unwrap()

@@ -16,13 +16,13 @@ pub fn measure_trace(
     most_parts: u64,
     least_part_ms: f64,
 ) -> PyResult<String> {
-    let blame_after_ns = nanoseconds(blame_after_ms)?;
+    let blame_ns = nanoseconds(blame_after_ms)?;
     let least_ns = nanoseconds(least_part_ms)?;
     let clock = perfetto::wall_clock(&path)?;
     let measures = py.detach(|| {
         let mut busy = Busy::default();
         perfetto::read(&path, |record| busy.push(&record))?;
-        let analysis = Analysis::new(blame_after_ns).with_wall_clock(clock);
+        let analysis = Analysis::new(blame_ns).with_wall_clock(clock);
         let mut measured = Measured::new(analysis, &busy, most_parts, least_ns);
         let ending = perfetto::read(&path, |record| measured.push(&record))?;
         Ok::<_, ReadError>((ending, measured.measures()))

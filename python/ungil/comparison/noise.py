@@ -3,7 +3,8 @@
 The runs of a side are the only witnesses of the noise, and there are few of them. So the test is
 one that few runs can feed and a reader can check: the distance of the two medians, against the
 largest difference between two runs of one side (the *range*). With normal noise the distance is
-larger than `FACTORS` times the range in one of a hundred comparisons of two equal sides.
+larger than `FACTORS` times the range in one of a hundred comparisons of two equal sides. And no
+median may be among the values of the other side.
 `bench/diff_noise.py` measures that, also for noise that is not normal.
 """
 
@@ -89,6 +90,8 @@ def judge(
         least = max(metric.least, metric.least_share * max(before_median, after_median))
         noise = max(noise, least)
         verdict = _verdict(metric, after_median - before_median, noise)
+        if basis == "runs" and not _are_apart(known_before, known_after):
+            verdict = "within noise"
     elif before_median is not None and before_median == after_median:
         verdict = "within noise"
     return Judged(
@@ -109,6 +112,19 @@ def _verdict(metric: Metric, difference: float, noise: float) -> Verdict:
     if metric.better == "neither":
         return "more" if difference > 0 else "less"
     return "worse" if difference > 0 else "better"
+
+
+def _are_apart(before: list[float], after: list[float]) -> bool:
+    """Whether neither median is among the values of the other side.
+
+    Where runs have two modes, the median jumps from one to the other, and no range tells of that.
+    """
+    inside = (min(other) <= median(side) <= max(other) for side, other in _both(before, after))
+    return not any(inside)
+
+
+def _both(before: list[float], after: list[float]) -> tuple[tuple[list[float], list[float]], ...]:
+    return (before, after), (after, before)
 
 
 def _known(values: Sequence[float | None]) -> list[float]:

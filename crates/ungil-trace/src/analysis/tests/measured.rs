@@ -11,15 +11,21 @@ use ungil_core::Kind;
 
 fn measured(records: &[Record], most: u64, least_ns: u64) -> Measures {
     let mut busy = Busy::default();
-    records.iter().for_each(|record| busy.push(record));
+    for record in records {
+        busy.push(record);
+    }
     let mut measured = Measured::new(Analysis::new(BLAME_AFTER), &busy, most, least_ns);
-    records.iter().for_each(|record| measured.push(record));
+    for record in records {
+        measured.push(record);
+    }
     measured.measures()
 }
 
 fn part(records: &[Record], from_ns: u64, to_ns: u64) -> Report {
     let mut part = Part::new(BLAME_AFTER, None, from_ns, to_ns);
-    records.iter().for_each(|record| part.push(record));
+    for record in records {
+        part.push(record);
+    }
     part.report()
 }
 
