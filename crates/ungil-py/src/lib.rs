@@ -9,6 +9,7 @@ mod hook;
 mod in_process;
 mod live;
 mod loader;
+mod page;
 mod process_policy;
 mod recording;
 mod scheduled;
@@ -67,6 +68,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::live::{Live, Stacks, look_at_recorded};
+    #[pymodule_export]
+    use super::page::write_page;
     #[pymodule_export]
     use super::process_policy::{
         StillStarting, WithoutPolicy, mark_path, process_policy, remove_stale_pages,

@@ -1,0 +1,274 @@
+//! From the records of a trace to what its page tells, in one pass.
+
+use super::gil::{Gil, Scale};
+use super::stacks::Stacks;
+use crate::analysis::{Analysis, Ended, Part, Place, Span};
+use crate::record::{ProcessId, Record, ThreadId};
+use crate::report::Report;
+use crate::wall_clock::WallClock;
+use std::collections::HashMap;
+
+/// Records between two looks at what has ended.
+const RECORDS: usize = 8_192;
+/// The narrowest bucket, about.
+const WIDTH_NS: u64 = 100_000;
+/// Rows of one GIL, and of all, beyond which buckets become wider.
+const ROWS_OF_ONE: usize = 120_000;
+const ROWS: usize = 1_000_000;
+
+/// What is known of a process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ProcessFacts {
+    pub(super) pid: u32,
+    pub(super) started_ns: u64,
+}
+
+/// What is known of a thread.
+#[derive(Clone, Debug)]
+pub(super) struct ThreadFacts {
+    pub(super) process: ProcessId,
+    pub(super) tid: u32,
+    pub(super) name: String,
+    pub(super) started_ns: u64,
+    pub(super) ended_ns: Option<u64>,
+}
+
+/// Counts the trace, or a part of it.
+#[derive(Debug)]
+enum Source {
+    Whole(Box<Analysis>),
+    Part(Box<Part>),
+}
+
+/// Everything that a trace tells.
+#[derive(Debug)]
+pub(super) struct Collected {
+    source: Source,
+    unit_ns: u64,
+    /// Known from the first record on.
+    scale: Option<Scale>,
+    pub(super) span: Span,
+    /// From and to when, if it is about a part.
+    part: Option<(u64, u64)>,
+    pub(super) processes: HashMap<ProcessId, ProcessFacts>,
+    pub(super) threads: HashMap<ThreadId, ThreadFacts>,
+    pub(super) gils: Vec<(Place, Gil)>,
+    by_place: HashMap<Place, usize>,
+    pub(super) stacks: Stacks,
+    pub(super) lost_looks: u64,
+    since: usize,
+    most_bytes: usize,
+}
+
+impl Collected {
+    /// Of the whole trace, or of a part of it. In a page of `most_bytes`.
+    pub(super) fn new(
+        blame_after_ns: u64,
+        clock: Option<WallClock>,
+        part: Option<(u64, u64)>,
+        unit_ns: u64,
+        most_bytes: usize,
+    ) -> Self {
+        let source = match part {
+            None => {
+                let analysis = Analysis::new(blame_after_ns).with_wall_clock(clock);
+                Source::Whole(Box::new(analysis.telling_ended()))
+            }
+            Some((from_ns, to_ns)) => {
+                let part = Part::new(blame_after_ns, clock, from_ns, to_ns);
+                Source::Part(Box::new(part.telling_ended()))
+            }
+        };
+        Self {
+            source,
+            unit_ns,
+            scale: part.map(|(base_ns, _)| Scale { base_ns, unit_ns }),
+            span: Span::default(),
+            part,
+            processes: HashMap::new(),
+            threads: HashMap::new(),
+            gils: Vec::new(),
+            by_place: HashMap::new(),
+            stacks: Stacks::new(),
+            lost_looks: 0,
+            since: 0,
+            most_bytes,
+        }
+    }
+
+    /// Takes in one record.
+    pub(super) fn push(&mut self, record: &Record) {
+        self.span.push(record);
+        if !matches!(record, Record::Gil { .. }) {
+            self.learn(record);
+        }
+        match &mut self.source {
+            Source::Whole(analysis) => _ = analysis.push(record),
+            Source::Part(part) => part.push(record),
+        }
+        self.since += 1;
+        if self.since >= RECORDS {
+            self.take_ended();
+        }
+    }
+
+    /// The report of what was pushed, and the end of all that goes on.
+    pub(super) fn finish(&mut self) -> Report {
+        let report = match &mut self.source {
+            Source::Whole(analysis) => {
+                let report = analysis.report();
+                analysis.end();
+                report
+            }
+            Source::Part(part) => {
+                let report = part.report();
+                part.end();
+                report
+            }
+        };
+        self.take_ended();
+        self.gils.iter_mut().for_each(|(_, gil)| gil.finish());
+        report
+    }
+
+    /// Where the page begins, and how its times are told.
+    pub(super) fn scale(&self) -> Scale {
+        let base_ns = self.span.started_ns();
+        self.scale.unwrap_or(Scale { base_ns, unit_ns: self.unit_ns })
+    }
+
+    /// Where the page ends.
+    pub(super) fn end_ns(&self) -> u64 {
+        self.part.map_or(self.span.end_ns(), |(_, to_ns)| to_ns)
+    }
+
+    /// How the report says this moment, of something that began then: as the time since the start of
+    /// the trace, or that at which counting began.
+    pub(super) fn moments(&self, at_ns: u64) -> [u64; 2] {
+        let started_ns = self.span.started_ns();
+        let seconds = |ns: u64| (ns.saturating_sub(started_ns) as f64 / 1e9).to_bits();
+        [seconds(at_ns), seconds(at_ns.max(self.scale().base_ns))]
+    }
+
+    fn learn(&mut self, record: &Record) {
+        match record {
+            Record::ProcessStarted(process) => {
+                let facts = ProcessFacts { pid: process.pid, started_ns: process.at_ns };
+                self.processes.entry(process.process).or_insert(facts);
+                let base_ns = self.span.started_ns();
+                self.scale.get_or_insert(Scale { base_ns, unit_ns: self.unit_ns });
+            }
+            Record::ThreadStarted { thread, process, tid, at_ns, name } => {
+                self.threads.entry(*thread).or_insert_with(|| ThreadFacts {
+                    process: *process,
+                    tid: *tid,
+                    name: name.clone(),
+                    started_ns: *at_ns,
+                    ended_ns: None,
+                });
+            }
+            Record::ThreadNamed { thread, name } => {
+                if let Some(facts) = self.threads.get_mut(thread) {
+                    facts.name.clone_from(name);
+                }
+            }
+            Record::ThreadEnded { thread, at_ns, .. } => {
+                if let Some(facts) = self.threads.get_mut(thread) {
+                    facts.ended_ns.get_or_insert(*at_ns);
+                }
+            }
+            Record::Snapshot { from_ns } => {
+                self.take_ended();
+                self.gils.clear();
+                self.by_place.clear();
+                if self.part.is_none() {
+                    self.scale = Some(Scale { base_ns: *from_ns, unit_ns: self.unit_ns });
+                }
+            }
+            Record::Stack { thread, at_ns, frames } => match self.stacks.stack(frames) {
+                Some(stack) => self.look(*thread, *at_ns, stack as u64 + 1, 0),
+                None => self.lost_looks += 1,
+            },
+            Record::NoStack { thread, at_ns, why } => {
+                let why = self.stacks.why(why) as u64 + 1;
+                self.look(*thread, *at_ns, 0, why);
+            }
+            _ => {}
+        }
+    }
+
+    /// Somebody looked at a hold of this thread. It may have ended, so that is taken in first.
+    fn look(&mut self, thread: ThreadId, at_ns: u64, stack: u64, why: u64) {
+        if self.part.is_some_and(|(from_ns, to_ns)| !(from_ns..to_ns).contains(&at_ns)) {
+            return;
+        }
+        self.take_ended();
+        let Some(process) = self.threads.get(&thread).map(|facts| facts.process) else { return };
+        let (scale, width) = self.measures();
+        if !self.gils.iter().any(|((of, _), _)| *of == process) {
+            // The hold that was looked at is the first thing that happens at its GIL.
+            self.by_place.insert((process, 0), self.gils.len());
+            self.gils.push(((process, 0), Gil::new(scale, width)));
+        }
+        for (_, gil) in self.gils.iter_mut().filter(|((of, _), _)| *of == process) {
+            gil.look(thread, at_ns, stack, why);
+        }
+    }
+
+    fn measures(&self) -> (Scale, u64) {
+        let scale = self.scale();
+        (scale, (WIDTH_NS / scale.unit_ns).max(1).next_power_of_two())
+    }
+
+    fn take_ended(&mut self) {
+        self.since = 0;
+        let (scale, width) = self.measures();
+        let Self { source, gils, by_place, .. } = self;
+        let mut last: Option<(Place, usize)> = None;
+        let mut take = |place: Place, ended: &Ended| {
+            let index = match last {
+                Some((known, index)) if known == place => index,
+                _ => *by_place.entry(place).or_insert_with(|| {
+                    gils.push((place, Gil::new(scale, width)));
+                    gils.len() - 1
+                }),
+            };
+            last = Some((place, index));
+            gils[index].1.take(ended);
+        };
+        match source {
+            Source::Whole(analysis) => analysis.take_ended(&mut take),
+            Source::Part(part) => part.take_ended(&mut take),
+        }
+        self.keep_within_bounds();
+    }
+
+    /// Makes buckets wider, and leaves out holds, if there are too many.
+    fn keep_within_bounds(&mut self) {
+        for (_, gil) in &mut self.gils {
+            while gil.buckets.rows > ROWS_OF_ONE {
+                let before = gil.buckets.rows;
+                gil.buckets.coarsen();
+                if gil.buckets.rows == before {
+                    break;
+                }
+            }
+        }
+        while self.gils.iter().map(|(_, gil)| gil.buckets.rows).sum::<usize>() > ROWS {
+            let most = self.gils.iter_mut().max_by_key(|(_, gil)| gil.buckets.rows);
+            let Some((_, gil)) = most else { return };
+            let before = gil.buckets.rows;
+            gil.buckets.coarsen();
+            if gil.buckets.rows == before {
+                break;
+            }
+        }
+        let held = |gils: &[(Place, Gil)]| -> usize {
+            gils.iter().map(|(_, gil)| gil.holds.bytes()).sum()
+        };
+        // In base64 they are a third larger, so four times as much as can stay.
+        if held(&self.gils) > 3 * self.most_bytes {
+            super::bounded::leave_out(&mut self.gils, 2 * self.most_bytes, |_, _| false);
+        }
+    }
+}
