@@ -9,7 +9,7 @@ import { element, replace } from "./dom";
 
 const HEIGHT = 150;
 /** Multiples of the switch interval that are marked. */
-const MULTIPLES = 5;
+const MULTIPLES = 4;
 
 /** What one histogram is about. */
 export interface Lengths {

@@ -4,18 +4,11 @@ import type { Summary } from "../format/summary";
 import type { Explanation } from "../model/explanation";
 import type { Range } from "../model/range";
 import type { Found } from "../model/search";
+import { printable } from "../units/names";
 import { duration } from "../units/numbers";
 import { Client } from "../worker/client";
 import { forgetColours } from "./colours";
-import {
-  clockOf,
-  coloursOf,
-  labelsOf,
-  momentOf,
-  wholeOf,
-  type Context,
-  type ShownGil,
-} from "./context";
+import { clockOf, momentOf, wholeOf, type Context } from "./context";
 import { element, name, replace } from "./dom";
 import { busyBar } from "./busy";
 import { findings, title, worstSentence, worstTenSeconds } from "./findings";
@@ -26,6 +19,7 @@ import { Measured } from "./measured";
 import { gilChoice, processTable } from "./processes";
 import { Search } from "./search";
 import { Sections } from "./sections";
+import { shownGil } from "./shown_gil";
 import { Store, type State } from "./state";
 import { legend, toolbar } from "./timeline/toolbar";
 import { showDetail } from "./timeline/detail";
@@ -36,6 +30,8 @@ import { inWords } from "./timeline/words";
 
 /** How long the view must rest before the link is changed, in ms. */
 const LINK_AFTER = 250;
+/** How long a remark stays, in ms. */
+const SAID_FOR = 4000;
 
 /** The page of one summary. */
 export class Page {
@@ -52,6 +48,8 @@ export class Page {
   readonly #words = element("p", { id: "timeline-words", class: "unseen", "aria-live": "polite" });
   readonly #clear = element("button", { type: "button" }, "Whole run");
   readonly #worst = element("p", { class: "worst" });
+  readonly #said = element("p", { class: "said quiet", role: "status" });
+  #sayTimer = 0;
   #shownGil = -1;
   #showing: Promise<void> = Promise.resolve();
   #linkTimer = 0;
@@ -160,6 +158,7 @@ export class Page {
       this.#overview.element,
       this.#timeline.element,
       legend(),
+      this.#said,
       this.#words,
       this.#detail,
     );
@@ -195,32 +194,9 @@ export class Page {
 
   async #showGil(index: number): Promise<void> {
     this.#shownGil = index;
-    const { client, summary, store } = this.#context;
+    const { store } = this.#context;
     this.#showing = (async () => {
-      const lanes = await client.ask("lanes", { gil: index });
-      const hasLevels = summary.gils[index]?.levels.length;
-      const level = hasLevels ? await client.ask("level", { gil: index, level: 0 }) : null;
-      const count = lanes.tid.length;
-      const [held, sum] = [new Float64Array(count), new Float64Array(count)];
-      for (let lane = 0; level && lane < count; lane++) {
-        const end = level.laneStart[lane + 1] as number;
-        for (let row = level.laneStart[lane] as number; row < end; row++) {
-          const run = level.run[row] as number;
-          held[lane] = (held[lane] as number) + (level.held[row] as number) * run;
-          sum[lane] = (sum[lane] as number) + (level.waited[row] as number) * run;
-        }
-        sum[lane] = (sum[lane] as number) + (held[lane] as number);
-      }
-      const order = Array.from({ length: count }, (_, lane) => lane)
-        .filter((lane) => lanes.tid[lane] !== null || (sum[lane] as number) > 0)
-        .sort((one, other) => (sum[other] as number) - (sum[one] as number));
-      const gil: ShownGil = {
-        index,
-        lanes,
-        order,
-        colourOf: coloursOf(order, held, count),
-        labels: labelsOf(lanes),
-      };
+      const gil = await shownGil(this.#context, index);
       if (this.#shownGil !== index) return;
       this.#context.gil = gil;
       await this.#timeline.show(gil);
@@ -285,8 +261,16 @@ export class Page {
   async #pick(lane: number, range: Range, isShown = false): Promise<void> {
     const { client, store } = this.#context;
     const picked = await client.ask("explain", { gil: store.now.gil, lane, ...range });
+    if (!picked) this.#say(`${this.#context.gil?.labels[lane] ?? "It"} was idle then`);
     store.set({ picked, lane, ...(isShown && picked ? { view: this.#around(picked) } : {}) });
     if (isShown) this.#toTimeline();
+  }
+
+  /** Says something that needs no answer, beside the toolbar. */
+  #say(text: string): void {
+    this.#said.textContent = printable(text);
+    window.clearTimeout(this.#sayTimer);
+    this.#sayTimer = window.setTimeout(() => (this.#said.textContent = ""), SAID_FOR);
   }
 
   async #step(step: 1 | -1): Promise<void> {
@@ -295,7 +279,10 @@ export class Page {
     if (lane === null) return;
     const at = picked ? (step > 0 ? picked.end : picked.begin) : view.from;
     const next = await client.ask("neighbour", { gil, lane, at, step });
-    if (!next) return;
+    if (!next) {
+      this.#say(step > 0 ? "That was its last" : "That was its first");
+      return;
+    }
     const isInView = next.begin >= view.from && next.end <= view.to;
     const length = view.to - view.from;
     const middle = (next.begin + next.end) / 2;

@@ -33,6 +33,8 @@ export interface Picture {
 
 /** A share above which a column is drawn as full, because it is so but for rounding. */
 const FULL = 0.995;
+/** Marks are drawn where each has so many pixels on average. */
+const PIXELS_PER_MARK = 14;
 /** The least that is seen of something that is there. */
 const LEAST = 1.5;
 
@@ -66,7 +68,7 @@ function drawRuler(
 ): void {
   const { view, width, height, unitNs } = picture;
   const nsPerPixel = ((view.to - view.from) * unitNs) / width;
-  const step = tickStep(nsPerPixel * 100) / unitNs;
+  const step = tickStep(nsPerPixel * 75) / unitNs;
   context.font = "11px system-ui, sans-serif";
   context.textBaseline = "middle";
   for (let at = Math.ceil(view.from / step) * step; at < view.to; at += step) {
@@ -175,26 +177,27 @@ function drawMarks(
   colours: Colours,
 ): void {
   context.fillStyle = colours.mark;
-  let last = -Infinity;
-  for (let at = 0; at < strip.forced.length; at++) {
-    if (!strip.forced[at]) continue;
+  for (const at of fewMarks(strip.forced, density)) {
     const x = at / density;
-    if (x - last < 5) continue;
-    last = x;
     context.beginPath();
     context.moveTo(x - 3, top);
     context.lineTo(x + 3, top);
     context.lineTo(x, top + 5);
     context.fill();
   }
-  last = -Infinity;
-  for (let at = 0; at < strip.asked.length; at++) {
-    if (!strip.asked[at]) continue;
+  for (const at of fewMarks(strip.asked, density)) {
     const x = at / density;
-    if (x - last < 4) continue;
-    last = x;
     context.fillRect(x - 0.5, bottom - 5, 1.5, 8);
   }
+}
+
+/** The columns with a mark; none where there would be so many that they hide the lane. */
+function fewMarks(marks: Uint8Array, density: number): number[] {
+  const columns: number[] = [];
+  marks.forEach((isMarked, column) => {
+    if (isMarked) columns.push(column);
+  });
+  return columns.length * density * PIXELS_PER_MARK <= marks.length ? columns : [];
 }
 
 function drawPicked(

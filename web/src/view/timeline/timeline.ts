@@ -35,6 +35,7 @@ export class Timeline {
   constructor(context: Context, onPick: (lane: number, range: Range) => void) {
     this.#context = context;
     this.#onPick = onPick;
+    this.#cursor.hidden = true;
     this.#scroller.append(this.#labels.element);
     this.element = element(
       "div",
