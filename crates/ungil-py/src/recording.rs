@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use ungil_trace::analysis::{Analysis, Least, Part, Span};
 use ungil_trace::flight::{Condition, Limit};
-use ungil_trace::perfetto::{self, Ending, Incomplete, Overwrite, ReadError, Unfinished, what_is_cut};
+use ungil_trace::perfetto::{
+    self, Ending, Incomplete, Overwrite, ReadError, Unfinished, what_is_cut,
+};
 use ungil_trace::recorder::{
     self, Ask, AskError, CreateError, Exchange, FlightOptions, MOST_BYTES, RecorderOptions,
 };

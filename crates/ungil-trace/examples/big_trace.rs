@@ -69,7 +69,15 @@ impl Gil {
         let waits = vec![false; wants_ns.len()];
         let noise = 0x9e37_79b9 + u64::from(number);
         let process = ProcessId(number);
-        Self { process, first: number * threads, wants_ns, waits, now_ns: START_NS, noise, turns: 0 }
+        Self {
+            process,
+            first: number * threads,
+            wants_ns,
+            waits,
+            now_ns: START_NS,
+            noise,
+            turns: 0,
+        }
     }
 
     fn introduction(&self) -> Vec<Record> {

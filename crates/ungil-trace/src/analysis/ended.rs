@@ -121,7 +121,9 @@ impl Tally {
     /// Hands over what has ended since the last call.
     pub(super) fn take_ended(&mut self, take: &mut impl FnMut(Place, &Ended)) {
         for (place, ended) in self.ended_before.drain(..) {
-            ended.iter().for_each(|ended| take(place, ended));
+            for ended in &ended {
+                take(place, ended);
+            }
         }
         for process in self.processes.iter_mut() {
             let id = process.known.process;

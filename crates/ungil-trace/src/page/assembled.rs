@@ -123,9 +123,8 @@ impl<'a> Page<'a> {
             ));
             gils.truncate(GILS);
         }
-        let rows = |gils: &[(Place, Gil)]| -> usize {
-            gils.iter().map(|(_, gil)| gil.buckets.rows).sum()
-        };
+        let rows =
+            |gils: &[(Place, Gil)]| -> usize { gils.iter().map(|(_, gil)| gil.buckets.rows).sum() };
         while rows(&gils) > LEVEL_ROWS {
             let most = gils.iter_mut().max_by_key(|(_, gil)| gil.buckets.rows);
             let Some((_, gil)) = most else { break };
@@ -170,7 +169,8 @@ impl<'a> Page<'a> {
             }
         }
         if number > LOOKS || lost > 0 {
-            self.bounds.push("stacks of the holds that threads waited for least are left out".into());
+            self.bounds
+                .push("stacks of the holds that threads waited for least are left out".into());
         }
     }
 
@@ -313,9 +313,8 @@ fn waited_s(gil: &GilReport) -> f64 {
 }
 
 fn process(process: &ProcessReport) -> Process<'_> {
-    let threads = |gil: &GilReport| {
-        gil.threads.len() as u64 + gil.others.map_or(0, |others| others.threads)
-    };
+    let threads =
+        |gil: &GilReport| gil.threads.len() as u64 + gil.others.map_or(0, |others| others.threads);
     Process {
         pid: process.pid,
         name: short_name(&process.argv),

@@ -161,7 +161,8 @@ mod tests {
 
     #[test]
     fn a_long_command_line_keeps_its_beginning() {
-        let mut argv = vec!["python".to_owned(), "x".repeat(2 * ARGUMENTS), "y".repeat(9), "z".to_owned()];
+        let mut argv =
+            vec!["python".to_owned(), "x".repeat(2 * ARGUMENTS), "y".repeat(9), "z".to_owned()];
         shorten_arguments(&mut argv);
         assert_eq!(argv.len(), 3);
         assert!(argv[1].ends_with("x…") && argv[1].chars().count() <= ARGUMENTS);

@@ -141,7 +141,8 @@ impl Buckets {
         let lane = &mut lanes[lane];
         lane.end = lane.end.max(at);
         let bucket = at / *width;
-        let is_new = lane.rows.last().is_none_or(|row| row.bucket + row.run < bucket || row.run > 0);
+        let is_new =
+            lane.rows.last().is_none_or(|row| row.bucket + row.run < bucket || row.run > 0);
         if is_new {
             let next = lane.rows.last().map_or(0, |row| row.bucket + row.run + 1);
             lane.rows.push(Row { bucket: bucket.max(next), ..Row::default() });
@@ -249,7 +250,8 @@ impl Buckets {
             (last_lane, end) = (lane, row.bucket + row.run + 1);
         }
         let names = [
-            "lane", "bucket", "run", "held", "waited", "not_run", "holds", "waits", "forced", "asks",
+            "lane", "bucket", "run", "held", "waited", "not_run", "holds", "waits", "forced",
+            "asks",
         ];
         let columns: Vec<_> = names.into_iter().zip(columns.iter().map(|it| &it[..])).collect();
         pack(&columns)

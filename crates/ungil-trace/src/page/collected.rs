@@ -267,8 +267,10 @@ impl Collected {
             gils.iter().map(|(_, gil)| gil.holds.bytes()).sum()
         };
         // In base64 they are a third larger, so four times as much as can stay.
-        if held(&self.gils) > 3 * self.most_bytes {
-            super::bounded::leave_out(&mut self.gils, 2 * self.most_bytes, |_, _| false);
+        if held(&self.gils) > self.most_bytes.saturating_mul(3) {
+            super::bounded::leave_out(&mut self.gils, self.most_bytes.saturating_mul(2), |_, _| {
+                false
+            });
         }
     }
 }

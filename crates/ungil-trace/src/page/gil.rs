@@ -129,9 +129,8 @@ impl Gil {
     fn hold(&mut self, hold: EndedHold) {
         let lane = self.lanes.of(hold.thread);
         let (begin, end) = (self.scale.at(hold.start_ns), self.scale.at(hold.end_ns));
-        let ends_in_it = |wait: &mut EndedWait| {
-            wait.thread == hold.thread && wait.end_ns == hold.start_ns
-        };
+        let ends_in_it =
+            |wait: &mut EndedWait| wait.thread == hold.thread && wait.end_ns == hold.start_ns;
         let wait = self.acquired.take_if(ends_in_it);
         self.loosen();
         let ns = hold.end_ns.saturating_sub(hold.start_ns);

@@ -132,10 +132,12 @@ impl Holds {
 
     /// Packs what is open.
     pub(super) fn close(&mut self) {
-        if self.open.lanes.is_empty() {
-            return;
+        let mut open = std::mem::take(&mut self.open);
+        if open.lanes.is_empty() {
+            // The last chunk has no hold if threads asked after the last one.
+            let Some(from) = open.asks.iter().map(|(at, _)| *at).min() else { return };
+            (open.from, open.to, open.waits_from) = (from, from, from);
         }
-        let open = std::mem::take(&mut self.open);
         let holds = pack(&[
             ("lane", &open.lanes),
             ("gap", &open.gaps),
@@ -145,12 +147,8 @@ impl Holds {
         ]);
         let [row, not_run, not_run_most, cpu] = &open.extras;
         let extras = (!row.is_empty()).then(|| {
-            let columns: [(_, &[u64]); 4] = [
-                ("hold", row),
-                ("not_run", not_run),
-                ("not_run_most", not_run_most),
-                ("cpu", cpu),
-            ];
+            let columns: [(_, &[u64]); 4] =
+                [("hold", row), ("not_run", not_run), ("not_run_most", not_run_most), ("cpu", cpu)];
             pack(&columns)
         });
         let chunk = Chunk {
@@ -213,13 +211,12 @@ impl Holds {
         self.bytes
     }
 
-    /// Leaves out the chunks at these places, but for their sums.
+    /// Leaves out the chunks at these places, which are in order, but for their sums.
     pub(super) fn leave_out(&mut self, places: &[usize]) {
-        let mut number = 0;
         let (mut kept, mut gone) = (Vec::new(), Vec::new());
-        for chunk in std::mem::take(&mut self.chunks) {
-            if places.contains(&number) { gone.push(chunk) } else { kept.push(chunk) }
-            number += 1;
+        for (number, chunk) in std::mem::take(&mut self.chunks).into_iter().enumerate() {
+            let is_gone = places.binary_search(&number).is_ok();
+            if is_gone { &mut gone } else { &mut kept }.push(chunk);
         }
         self.chunks = kept;
         self.bytes = self.chunks.iter().map(Chunk::bytes).sum();
@@ -244,16 +241,16 @@ impl Holds {
             let is_free = |from: u64, to: u64| {
                 !self.chunks.iter().any(|chunk| chunk.from < to && chunk.to > from)
             };
-            match joined.last_mut().filter(|last| may_join && is_free(last.to, stretch.from)) {
-                Some(last) => {
-                    last.to = stretch.to;
-                    last.sums.absorb(&stretch.sums);
-                    may_join = false;
-                }
-                None => {
-                    joined.push(stretch);
-                    may_join = true;
-                }
+            if let Some(last) = joined.last_mut()
+                && may_join
+                && is_free(last.to, stretch.from)
+            {
+                last.to = stretch.to;
+                last.sums.absorb(&stretch.sums);
+                may_join = false;
+            } else {
+                joined.push(stretch);
+                may_join = true;
             }
         }
         self.left_out = joined;

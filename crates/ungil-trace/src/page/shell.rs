@@ -83,7 +83,8 @@ fn escaped_json(json: &str) -> String {
     for character in json.chars() {
         match character {
             '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\u{7f}' => {
-                escaped.push_str(&format!("\\u{:04x}", u32::from(character)));
+                let escape = format!("\\u{:04x}", u32::from(character));
+                escaped.push_str(&escape);
             }
             _ => escaped.push(character),
         }
@@ -103,7 +104,9 @@ mod tests {
     fn data_goes_to_its_places() {
         let shell = Shell::parse(SHELL).unwrap();
         let mut page = Vec::new();
-        shell.write(&mut page, "<b>", "{\"a\": \"</script>\"}", &[b"\xff".as_slice().into()]).unwrap();
+        shell
+            .write(&mut page, "<b>", "{\"a\": \"</script>\"}", &[b"\xff".as_slice().into()])
+            .unwrap();
         let expected = "<head><title>&lt;b&gt;</title></head><main></main>\
             <script type=\"application/json\" id=\"ungil-summary\">\
             {\"a\": \"\\u003c/script\\u003e\"}</script><script>paint()</script>\

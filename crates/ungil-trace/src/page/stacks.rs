@@ -146,6 +146,6 @@ pub(super) fn packed(holds: &[Sampled]) -> Option<Packed> {
         }
     }
     let names = ["lane", "begin", "length", "waited", "at", "stack", "why"];
-    let named: Vec<_> = names.into_iter().zip(columns.iter().map(|it| &it[..])).collect();
-    (!columns[0].is_empty()).then(|| pack(&named))
+    let columns: Vec<_> = names.into_iter().zip(columns.iter().map(|it| &it[..])).collect();
+    (!columns[0].1.is_empty()).then(|| pack(&columns))
 }

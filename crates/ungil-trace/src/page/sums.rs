@@ -87,7 +87,10 @@ mod tests {
 
     #[test]
     fn lengths_are_in_the_bin_that_begins_below_them() {
-        assert_eq!([0, 999, 1_000, 2_000, 2_180, 2_182, 1_024_000].map(bin), [0, 0, 0, 8, 8, 9, 80]);
+        assert_eq!(
+            [0, 999, 1_000, 2_000, 2_180, 2_182, 1_024_000].map(bin),
+            [0, 0, 0, 8, 8, 9, 80]
+        );
     }
 
     #[test]

@@ -60,10 +60,12 @@ pub fn write(options: &Options, mut goes_on: impl FnMut(u64) -> bool) -> Result<
     let most_bytes = options.most_bytes.unwrap_or(MOST_BYTES).min(MOST_BYTES);
     let clock = perfetto::wall_clock(options.trace).map_err(ReadError::Io)?;
     let size = fs::metadata(options.trace).map_err(ReadError::Io)?.len();
-    let unit_ns = match size {
-        ..=NANOSECONDS => 1,
-        ..=TENTHS => 100,
-        _ => 1_000,
+    let unit_ns = if size <= NANOSECONDS {
+        1
+    } else if size <= TENTHS {
+        100
+    } else {
+        1_000
     };
     let mut collected =
         Collected::new(options.blame_after_ns, clock, options.part, unit_ns, most_bytes);

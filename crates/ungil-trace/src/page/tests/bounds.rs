@@ -11,7 +11,8 @@ fn busy_records(holds: u64) -> Vec<Record> {
     records.push(does(0, 0, Kind::Acquire));
     for turn in 0..holds {
         let (holder, other) = if turn % 2 == 0 { (0, 1) } else { (1, 0) };
-        noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        noise =
+            noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         records.push(does(other, at_ns + 10, Kind::Wait));
         at_ns += 1_000 + (noise >> 44);
         records.push(does(holder, at_ns, Kind::ReleaseVoluntary));
@@ -26,7 +27,10 @@ fn without_room_for_all_holds_their_sums_stay_and_the_page_says_so() {
     let records = busy_records(200_000);
     let (whole, report) = page_of(&records, None, 1, usize::MAX);
     let (page, _) = page_of(&records, None, 1, 1_400_000);
-    assert_eq!((&whole.summary["is_whole"], &page.summary["is_whole"]), (&true.into(), &false.into()));
+    assert_eq!(
+        (&whole.summary["is_whole"], &page.summary["is_whole"]),
+        (&true.into(), &false.into())
+    );
     assert!(page.summary["bounds"][0].as_str().unwrap().starts_with("there is no room"));
     let [gil, all] = [&page.gils()[0], &whole.gils()[0]];
     let characters: usize = page.blocks.iter().map(|bytes| bytes.len() * 4 / 3).sum();
@@ -44,13 +48,15 @@ fn without_room_for_all_holds_their_sums_stay_and_the_page_says_so() {
         })
         .sum();
     assert_eq!(usize::try_from(lost).unwrap() + kept, holds);
-    let waited: u64 = missing.iter().map(|it| page.table(&it["blame"])["waited"].iter().sum::<u64>()).sum();
+    let waited: u64 =
+        missing.iter().map(|it| page.table(&it["blame"])["waited"].iter().sum::<u64>()).sum();
     let exact: u64 = page.waits(gil).iter().map(|wait| wait[2] - wait[1]).sum();
     let told: f64 = report.processes[0].gils[0].threads.iter().map(|thread| thread.waited_s).sum();
     assert!(((waited + exact) as f64 / 1e9 - told).abs() < 1e-6);
     for chunk in gil["chunks"].as_array().unwrap() {
         let is_apart = |it: &serde_json::Value| {
-            it["to"].as_u64() <= chunk["from"].as_u64() || it["from"].as_u64() >= chunk["to"].as_u64()
+            it["to"].as_u64() <= chunk["from"].as_u64()
+                || it["from"].as_u64() >= chunk["to"].as_u64()
         };
         assert!(missing.iter().all(is_apart));
     }
@@ -112,7 +118,8 @@ fn of_five_hundred_processes_those_that_waited_most_have_a_timeline() {
 
 #[test]
 fn a_stack_goes_to_the_hold_in_which_it_was_taken_however_late_it_is_told() {
-    let frame = |function: &str| Frame { function: function.into(), file: "/srv/a.py".into(), line: 3 };
+    let frame =
+        |function: &str| Frame { function: function.into(), file: "/srv/a.py".into(), line: 3 };
     let stack = |at_ns: u64, function: &str| Record::Stack {
         thread: ThreadId(0),
         at_ns: START + at_ns,
@@ -126,7 +133,11 @@ fn a_stack_goes_to_the_hold_in_which_it_was_taken_however_late_it_is_told() {
         does(0, 30_000_000, Kind::ReleaseForced),
         does(1, 30_000_000, Kind::Acquire),
         stack(20_000_000, "late"),
-        Record::NoStack { thread: ThreadId(1), at_ns: START + 31_000_000, why: "it was dark".into() },
+        Record::NoStack {
+            thread: ThreadId(1),
+            at_ns: START + 31_000_000,
+            why: "it was dark".into(),
+        },
         does(1, 50_000_000, Kind::ReleaseVoluntary),
     ]);
     let (page, _) = page_of(&records, None, 1, usize::MAX);
@@ -138,7 +149,10 @@ fn a_stack_goes_to_the_hold_in_which_it_was_taken_however_late_it_is_told() {
     assert_eq!((&samples["stack"][..], &samples["why"][..]), (&[1, 2, 0][..], &[0, 0, 1][..]));
     let tables = page.json(&page.summary["stacks"]);
     let text = |index: &serde_json::Value| {
-        tables["strings"][usize::try_from(index.as_u64().unwrap()).unwrap()].as_str().unwrap().to_owned()
+        tables["strings"][usize::try_from(index.as_u64().unwrap()).unwrap()]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
     let innermost = |stack: usize| {
         let frame = usize::try_from(tables["stacks"][stack][0].as_u64().unwrap()).unwrap();

@@ -34,7 +34,9 @@ pub(super) fn page_of(
     room: usize,
 ) -> (Parsed, Report) {
     let mut collected = Collected::new(BLAME_NS, None, part, unit_ns, room);
-    records.iter().for_each(|record| collected.push(record));
+    for record in records {
+        collected.push(record);
+    }
     let report = collected.finish();
     let page = Page::new("x.pftrace", BLAME_NS);
     let (summary, blocks) = page.assemble(collected, report.clone(), room).unwrap();
@@ -74,10 +76,12 @@ impl Parsed {
         for chunk in gil["chunks"].as_array().unwrap() {
             let table = self.table(&chunk["holds"]);
             let mut at = chunk["from"].as_u64().unwrap();
-            for row in 0..table["lane"].len() {
-                let begin = at + table["gap"][row];
-                at = begin + table["length"][row];
-                holds.push([table["lane"][row], begin, at, table["wait"][row], table["end"][row]]);
+            for [lane, gap, length, wait, end] in
+                rows(&table, ["lane", "gap", "length", "wait", "end"])
+            {
+                let begin = at + gap;
+                at = begin + length;
+                holds.push([lane, begin, at, wait, end]);
             }
             assert_eq!(chunk["to"].as_u64().unwrap(), at);
         }
@@ -90,31 +94,33 @@ impl Parsed {
         let waited = holds.iter().filter(|hold| hold[3] > 0);
         let mut waits: Vec<_> =
             waited.map(|hold| [hold[0], hold[1] - (hold[3] - 1), hold[1]]).collect();
-        let loose = self.table(&gil["loose"]);
-        let mut begin = 0;
-        for row in 0..loose.get("lane").map_or(0, Vec::len) {
-            begin += loose["begin"][row];
-            waits.push([loose["lane"][row], begin, begin + loose["length"][row]]);
+        let mut at = 0;
+        for [lane, begin, length] in rows(&self.table(&gil["loose"]), ["lane", "begin", "length"]) {
+            at += begin;
+            waits.push([lane, at, at + length]);
         }
         waits
     }
 
     /// The sums of a level: by lane, `held`, `waited`, `holds`, `waits`, `forced` and `asks`.
     pub(super) fn level(&self, level: &Value) -> HashMap<u64, [u64; 6]> {
-        let table = self.table(&level["table"]);
         let (mut sums, mut lane) = (HashMap::<u64, [u64; 6]>::new(), 0);
-        for row in 0..table["lane"].len() {
-            lane += table["lane"][row];
-            let times = table["run"][row] + 1;
+        let names = ["lane", "run", "held", "waited", "holds", "waits", "forced", "asks"];
+        for [step, run, of_row @ ..] in rows(&self.table(&level["table"]), names) {
+            lane += step;
             let sum = sums.entry(lane).or_default();
-            for (sum, name) in
-                sum.iter_mut().zip(["held", "waited", "holds", "waits", "forced", "asks"])
-            {
-                *sum += table[name][row] * times;
+            for (sum, value) in sum.iter_mut().zip::<[u64; 6]>(of_row) {
+                *sum += value * (run + 1);
             }
         }
         sums
     }
+}
+
+/// These columns of a table, row by row.
+fn rows<const N: usize>(table: &Table, names: [&str; N]) -> Vec<[u64; N]> {
+    let count = table.get(names[0]).map_or(0, Vec::len);
+    (0..count).map(|row| names.map(|name| table[name][row])).collect()
 }
 
 /// A process with so many threads; thread n has tid 100 + n.

@@ -94,7 +94,9 @@ fn rows_agree(page: &Parsed, report: &Report, unit_ns: u64) -> Result<(), TestCa
         return Ok(());
     };
     let Some(gil) = page.gils().first() else {
-        prop_assert!(told.threads.iter().all(|thread| thread.holds.count + thread.waits.count == 0));
+        prop_assert!(
+            told.threads.iter().all(|thread| thread.holds.count + thread.waits.count == 0)
+        );
         return Ok(());
     };
     let sums = counted(page, gil);
@@ -114,7 +116,7 @@ fn rows_agree(page: &Parsed, report: &Report, unit_ns: u64) -> Result<(), TestCa
             // A lane never does two things at once; where lost events make it look so, levels tell
             // of the first.
             prop_assert!(level[0] <= exact[0] && level[1] <= exact[1]);
-            prop_assert_eq!(level[2..], exact[2..]);
+            prop_assert_eq!(&level[2..], &exact[2..]);
         }
     }
     Ok(())
