@@ -104,6 +104,15 @@ class Shown:
         """Return when the numbers are those of what is selected."""
         self.page.wait_for_selector("[aria-busy=false]", state="attached")
 
+    def until(self, expression: str) -> None:
+        """Return when it is true. The page forbids what Playwright's own waiting would evaluate."""
+        self.page.evaluate(
+            f"""() => new Promise(resolve => {{
+              const look = () => ({expression}) ? resolve() : setTimeout(look, 20);
+              look();
+            }})"""
+        )
+
     @property
     def scope(self) -> str:
         """What the numbers are about."""
@@ -244,7 +253,7 @@ def test_dragging_on_the_overview_selects_and_every_number_is_of_that_time(
     shown = Shown(browser, page_of(convoy))
     before = shown.page.locator("main").inner_text()
     shown.drag(".overview", 0.4, 0.6, 20)
-    shown.page.wait_for_function("document.querySelector('.scope').matches('.selected')")
+    shown.until("document.querySelector('.scope').matches('.selected')")
     shown.measured()
     after = shown.page.locator("main").inner_text()
     assert before != after
@@ -269,7 +278,7 @@ def test_keys_zoom_and_move_and_a_link_keeps_the_view(browser: Browser, convoy: 
     for _ in range(6):
         shown.page.keyboard.press("w")
     shown.page.keyboard.press("d")
-    shown.page.wait_for_function("location.hash.includes('view=')")
+    shown.until("location.hash.includes('view=')")
     begin, end = (int(it) for it in shown.hash.split("view=")[1].split("&")[0].split("-"))
     summary = shown.page.evaluate(
         "JSON.parse(document.getElementById('ungil-summary').textContent).end"
@@ -281,7 +290,7 @@ def test_keys_zoom_and_move_and_a_link_keeps_the_view(browser: Browser, convoy: 
     again.page.wait_for_timeout(400)
     assert again.hash == shown.hash
     shown.page.keyboard.press("0")
-    shown.page.wait_for_function("!location.hash.includes('view=')")
+    shown.until("!location.hash.includes('view=')")
     shown.page.keyboard.press("?")
     assert shown.page.get_by_role("dialog").is_visible()
     shown.page.keyboard.press("Escape")
@@ -309,11 +318,11 @@ def test_a_wait_is_explained_by_who_held_meanwhile(browser: Browser, convoy: Pat
     assert "asked the holder to let go after" in detail.inner_text()
     # Its culprit's hold is one click away.
     detail.locator(".parties button").first.click()
-    shown.page.wait_for_function(
+    shown.until(
         "document.querySelector('.detail').innerText.includes('cpu held the GIL')"
     )
     assert "io" in detail.locator(".parties").inner_text()
-    shown.page.wait_for_function("location.hash.includes('pick=')")
+    shown.until("location.hash.includes('pick=')")
     again = Shown(browser, page_of(convoy), link=shown.hash)
     again.page.locator(".detail").wait_for()
     assert "cpu held the GIL" in again.page.locator(".detail").inner_text()

@@ -3,7 +3,7 @@
 import type { Holds, Loose } from "../format/holds";
 import type { Measured } from "./measure";
 import type { LongPiece, Numbers } from "./numbers";
-import { lowerBound, pieceIn, type Range } from "./range";
+import { lowerBound, type Range } from "./range";
 import { Waiting } from "./waiting";
 
 /** How many are listed. */
@@ -86,21 +86,17 @@ function firstAsk(holds: Holds, lane: number, from: number, to: number): number 
 }
 
 /** All waits, summed over time. */
-export function waitsOf(holds: Holds, loose: Loose): Waiting {
-  const begins: number[] = [];
-  const ends: number[] = [];
+function waitsOf(holds: Holds, loose: Loose): Waiting {
+  const begins = new Float64Array(holds.count + loose.lane.length);
+  const ends = new Float64Array(begins.length);
+  let count = 0;
   for (let i = 0; i < holds.count; i++) {
     if (!holds.waited[i]) continue;
-    begins.push(holds.waitBegin[i] as number);
-    ends.push(holds.begin[i] as number);
+    begins[count] = holds.waitBegin[i] as number;
+    ends[count++] = holds.begin[i] as number;
   }
-  return new Waiting(
-    Float64Array.from([...begins, ...loose.begin]),
-    Float64Array.from([...ends, ...loose.end]),
-  );
-}
-
-/** The piece of a hold in the range, for a sum in proportion. */
-export function pieceOfHold(range: Range, begin: number, end: number): number {
-  return end > begin ? pieceIn(range, begin, end) / (end - begin) : 0;
+  begins.set(loose.begin, count);
+  ends.set(loose.end, count);
+  count += loose.lane.length;
+  return new Waiting(begins.subarray(0, count), ends.subarray(0, count));
 }

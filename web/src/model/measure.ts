@@ -10,7 +10,7 @@ import { contendedTime } from "./contended";
 import { count, emptyHistogram, quantile } from "./lengths";
 import { measureLongHolds } from "./long_holds";
 import { emptyLanes, type Numbers, type PerLane } from "./numbers";
-import { lowerBound, pieceIn, touches, type Range } from "./range";
+import { pieceIn, touches, type Range } from "./range";
 
 /** What was before the first of the holds that are measured. */
 export interface Before {
@@ -120,8 +120,9 @@ function measureHolds(it: Measured, range: Range, numbers: Numbers): void {
 function measureWaits(it: Measured, range: Range, numbers: Numbers): void {
   const { holds, loose } = it;
   const { lanes } = numbers;
-  const waits = new Grouped(it.lanes);
-  const late = new Grouped(it.lanes);
+  const most = holds.count + loose.lane.length;
+  const waits = new Grouped(it.lanes, most);
+  const late = new Grouped(it.lanes, most);
   const how = it.before.how.slice();
   const limit = it.switchInterval === null ? Infinity : it.switchInterval * LATE;
 
@@ -165,21 +166,25 @@ function measureWaits(it: Measured, range: Range, numbers: Numbers): void {
 
 /** Lengths by lane. */
 class Grouped {
-  readonly #lanes: number[] = [];
-  readonly #lengths: number[] = [];
+  readonly #lanes: Uint16Array;
+  readonly #lengths: Float64Array;
   readonly #counts: Uint32Array;
+  #count = 0;
 
-  constructor(lanes: number) {
+  /** For at most `most` lengths. */
+  constructor(lanes: number, most: number) {
+    this.#lanes = new Uint16Array(most);
+    this.#lengths = new Float64Array(most);
     this.#counts = new Uint32Array(lanes);
   }
 
   add(lane: number, length: number): void {
-    this.#lanes.push(lane);
-    this.#lengths.push(length);
+    this.#lanes[this.#count] = lane;
+    this.#lengths[this.#count++] = length;
     add(this.#counts, lane, 1);
   }
 
-  /** Calls `with` with each lane that has any, and its lengths, the shortest first. */
+  /** Calls `use` with each lane that has any, and its lengths, the shortest first. */
   eachSorted(use: (lane: number, lengths: Float64Array) => void): void {
     const starts = new Uint32Array(this.#counts.length);
     let at = 0;
@@ -189,11 +194,11 @@ class Grouped {
     }
     const sorted = new Float64Array(at);
     const next = starts.slice();
-    this.#lengths.forEach((length, i) => {
+    for (let i = 0; i < this.#count; i++) {
       const lane = this.#lanes[i] as number;
-      sorted[next[lane] as number] = length;
+      sorted[next[lane] as number] = this.#lengths[i] as number;
       add(next, lane, 1);
-    });
+    }
     for (let lane = 0; lane < starts.length; lane++) {
       const [from, to] = [starts[lane] as number, next[lane] as number];
       if (to > from) use(lane, sorted.subarray(from, to).sort());
@@ -214,9 +219,4 @@ export function after(before: Before, holds: Holds): Before {
   const how = before.how.slice();
   for (let i = 0; i < holds.count; i++) how[holds.lane[i] as number] = holds.how[i] as number;
   return { how, lane: holds.count ? (holds.lane[holds.count - 1] as number) : before.lane };
-}
-
-/** The index of the first hold that begins at or after `at`. */
-export function firstHoldFrom(holds: Holds, at: number): number {
-  return lowerBound(holds.begin, at, holds.count);
 }

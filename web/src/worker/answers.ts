@@ -13,15 +13,18 @@ import type { FromWorker, Name, Questions, ToWorker } from "./questions";
 
 const US_PER_MS = 1000;
 
+/** Sends an answer; the buffers in `owned` are nobody else's, and may be moved. */
+type Send = (message: FromWorker, owned: ArrayBuffer[]) => void;
+
 /** Takes messages, and sends the answers. */
 export class Answers {
-  readonly #send: (message: FromWorker) => void;
+  readonly #send: Send;
   readonly #blocks = new Blocks();
   readonly #cancelled = new Set<number>();
   #summary: Summary | undefined;
   #gils: GilReader[] = [];
 
-  constructor(send: (message: FromWorker) => void) {
+  constructor(send: Send) {
     this.#send = send;
   }
 
@@ -47,10 +50,11 @@ export class Answers {
     try {
       const isCancelled = (): boolean => this.#cancelled.has(id);
       const answer = await this.#answers[name](ask as never, isCancelled);
-      this.#send({ id, answer });
+      // A level is made anew each time, and large; chunks are kept.
+      this.#send({ id, answer }, name === "level" ? buffersOf(answer as object) : []);
     } catch (error) {
       const said = error instanceof Cancelled ? "cancelled" : String(error);
-      this.#send({ id, error: said });
+      this.#send({ id, error: said }, []);
     } finally {
       this.#cancelled.delete(id);
     }
@@ -146,4 +150,10 @@ export class Answers {
     if (!reader) throw new Error(`the page has no data of GIL ${index}`);
     return reader;
   }
+}
+
+/** The buffers of an object's arrays, each once. */
+function buffersOf(answer: object): ArrayBuffer[] {
+  const arrays = Object.values(answer).filter((value) => ArrayBuffer.isView(value));
+  return [...new Set(arrays.map((array) => array.buffer as ArrayBuffer))];
 }

@@ -1,4 +1,4 @@
-/** The page's side of its worker. */
+/** The page's side of its workers. */
 
 import source from "worker:./worker.ts";
 
@@ -8,24 +8,39 @@ import type { FromWorker, Name, Questions, ToWorker } from "./questions";
 
 /** How much text of blocks is sent before the page may paint again. */
 const SENT_AT_ONCE = 1 << 20;
+/** What the reader of the timeline waits for: not behind the measuring of a long time. */
+const FOR_THE_PICTURE: readonly Name[] = [
+  "lanes",
+  "level",
+  "chunk",
+  "loose",
+  "explain",
+  "neighbour",
+];
 
 interface Pending {
   resolve(answer: never): void;
   reject(error: Error): void;
 }
 
-/** Asks the worker; where there can be none, the same code answers beside the page. */
+type Send = (message: ToWorker) => void;
+
+/** Asks two workers, one for the picture; where there can be none, their code runs in the page. */
 export class Client {
-  readonly #send: (message: ToWorker) => void;
+  readonly #picture: Send;
+  readonly #numbers: Send;
   readonly #pending = new Map<number, Pending>();
   #asked = 0;
 
   constructor(summary: Summary) {
-    this.#send = started((message) => this.#take(message));
+    const take = (message: FromWorker): void => {
+      this.#take(message);
+    };
+    [this.#picture, this.#numbers] = started(take);
     this.#send({ what: "summary", summary });
   }
 
-  /** Hands all blocks of the document to the worker, a few at a time. */
+  /** Hands all blocks of the document to the workers, a few at a time. */
   async sendBlocks(page: Document): Promise<void> {
     let sent = 0;
     for (let block = 0; ; block++) {
@@ -40,20 +55,27 @@ export class Client {
     }
   }
 
-  /** Asks; the answer is rejected if `signal` aborts first, or the worker has failed. */
+  /** Asks; rejected if the worker has failed, or if it was told by `signal` to give up. */
   ask<N extends Name>(
     name: N,
     ask: Questions[N]["ask"],
     signal?: AbortSignal,
   ): Promise<Questions[N]["answer"]> {
     const id = ++this.#asked;
+    const send = FOR_THE_PICTURE.includes(name) ? this.#picture : this.#numbers;
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { resolve: resolve as Pending["resolve"], reject });
       signal?.addEventListener("abort", () => {
-        this.#send({ what: "cancel", id });
+        send({ what: "cancel", id });
       });
-      this.#send({ what: "ask", id, name, ask });
+      send({ what: "ask", id, name, ask });
     });
+  }
+
+  /** Tells both. */
+  #send(message: ToWorker): void {
+    this.#picture(message);
+    this.#numbers(message);
   }
 
   #take(message: FromWorker): void {
@@ -64,20 +86,27 @@ export class Client {
   }
 }
 
-function started(take: (message: FromWorker) => void): (message: ToWorker) => void {
+function started(take: (message: FromWorker) => void): [Send, Send] {
   try {
     const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-    const worker = new Worker(url);
-    worker.addEventListener("message", (event: MessageEvent<FromWorker>) => {
-      take(event.data);
-    });
-    return (message) => {
-      worker.postMessage(message);
-    };
+    return [worker(url, take), worker(url, take)];
   } catch {
-    const answers = new Answers(take);
-    return (message) => {
-      answers.take(message);
+    const here = (): Send => {
+      const answers = new Answers(take);
+      return (message) => {
+        answers.take(message);
+      };
     };
+    return [here(), here()];
   }
+}
+
+function worker(url: string, take: (message: FromWorker) => void): Send {
+  const made = new Worker(url);
+  made.addEventListener("message", (event: MessageEvent<FromWorker>) => {
+    take(event.data);
+  });
+  return (message) => {
+    made.postMessage(message);
+  };
 }

@@ -3,8 +3,8 @@
 import { Answers } from "./answers";
 import type { ToWorker } from "./questions";
 
-const answers = new Answers((message) => {
-  self.postMessage(message);
+const answers = new Answers((message, owned) => {
+  self.postMessage(message, { transfer: owned });
 });
 
 self.addEventListener("message", (event: MessageEvent<ToWorker>) => {

@@ -14,6 +14,9 @@ const KEPT_CHUNKS = 64;
 /** Up to so many chunks are quicker to draw than a level, and tell more. */
 const FEW_CHUNKS = 2;
 
+/** How many chunks wide a view is from which on one of them is fetched before it is needed. */
+const SOON = 40;
+
 /** What was drawn. */
 export interface Drawn {
   /** Nothing better is on its way. */
@@ -54,6 +57,7 @@ export class TimelineData {
         return { isFinal: loose !== null, isExact: true };
       }
     }
+    this.#fetchNear(layout.view);
     const wanted = this.#levelFor(unitsPerColumn);
     const level = this.#bestLevel(wanted);
     if (level) addLevel(raster, layout, level);
@@ -85,6 +89,16 @@ export class TimelineData {
     const needed = chunksIn(chunks, view);
     const finest = levels.at(-1);
     return needed.length <= FEW_CHUNKS || !finest || finest.width > unitsPerColumn ? needed : null;
+  }
+
+  /** Fetches the chunk in the middle of a view that is soon narrow enough for single holds. */
+  #fetchNear(view: Range): void {
+    const { chunks } = this.#gil;
+    const middle = (view.from + view.to) / 2;
+    const [first] = chunks;
+    if (!first || view.to - view.from > SOON * (first.to - first.from)) return;
+    const index = chunks.findIndex((chunk) => chunk.to >= middle);
+    if (index >= 0) this.#chunk(index);
   }
 
   /** The coarsest level whose buckets are no wider than a column, or the finest. */
