@@ -42,7 +42,9 @@ FACTOR = 4
 
 def main() -> None:
     """Measure and print."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     options.add_argument("--events", type=int, default=10_000_000)
     options.add_argument("--trace", type=Path, help="a trace that exists, instead of a made one")
     options.add_argument("--keep", type=Path, help="keep trace and page in this folder")

@@ -16,7 +16,9 @@ from typing import Any
 
 Table = dict[str, list[int]]
 # Anything that a page could load or send.
-NETWORK = re.compile(r"""(?:src|href|action)\s*=\s*["']?(?:https?:)?//|url\(\s*["']?(?:https?:)?//""")
+NETWORK = re.compile(
+    r"""(?:src|href|action)\s*=\s*["']?(?:https?:)?//|url\(\s*["']?(?:https?:)?//"""
+)
 
 
 @dataclass(frozen=True)
@@ -121,9 +123,7 @@ class PageFile:
         held = self.holds(gil)
         waits = [(it.lane, it.waited_from, it.begin) for it in held if it.waited_from is not None]
         loose, at = self.table(gil["loose"]), 0
-        for lane, begin, length in zip(
-            loose["lane"], loose["begin"], loose["length"], strict=True
-        ):
+        for lane, begin, length in zip(loose["lane"], loose["begin"], loose["length"], strict=True):
             at += begin
             waits.append((lane, at, at + length))
         return waits
