@@ -43,8 +43,8 @@ def writable(page: str, trace: str | None) -> None:
 def write(trace: str, page: str, blame_after: float, part: tuple[int, int] | None = None) -> str:
     """Write the page, say where it is, and return the report as JSON.
 
-    Raises what `ungil.report.page.write` does, but for an Error, in one sentence, if the page cannot
-    be written.
+    Raises what `ungil.report.page.write` does, but an Error, in one sentence, if the page cannot be
+    written.
     """
     from ungil.report.page import write as write_page
 
