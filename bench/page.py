@@ -3,9 +3,9 @@
     make bench BENCH=page
     python bench/page.py [--events N] [--trace FILE] [--keep FOLDER]
 
-Prints the seconds and the peak of memory that `ungil report --html` takes, the size of the
-page, and, in headless Chromium, when the first screen was painted and how long each step of a zoom took: from
-the whole run down to a microsecond, at several places, and back.
+Prints the seconds and the peak of memory that `ungil report --html` takes, the size of the page,
+and, in headless Chromium, when the first screen was painted and how long each step of a zoom took:
+from the whole run down to a microsecond, at several places, and back.
 
 The trace is made by the example `big_trace` of ungil-trace: eight threads whose holds and waits are
 noise, so the page is no smaller than that of a program. `--trace` takes one that was recorded.
