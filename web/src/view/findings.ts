@@ -1,12 +1,14 @@
 /** The first screen: what the trace is of, its findings as headlines, and how busy the GIL was. */
 
+import { findingNumbers } from "../model/finding_numbers";
+import type { Numbers } from "../model/numbers";
 import type { Finding } from "../model/report";
 import type { Summary } from "../format/summary";
 import { duration, plural, seconds, share } from "../units/numbers";
 import { printable } from "../units/names";
 import { clock } from "../units/moments";
-import { unitsOf, wholeOf } from "./context";
-import { element, name } from "./dom";
+import { unitsOf, wholeOf, type ShownGil } from "./context";
+import { element, name, replace } from "./dom";
 import type { Store } from "./state";
 
 const WORDS: Record<string, string> = {
@@ -47,41 +49,80 @@ function begun(summary: Summary): string | null {
   return at ? `began ${at}` : null;
 }
 
-/** The findings, what explains most wait time first. */
-export function findings(summary: Summary, store: Store): HTMLElement {
-  const list = element("ol", { class: "findings" });
-  for (const finding of summary.report.findings) list.append(item(finding, summary, store));
-  return element(
-    "section",
-    { "aria-labelledby": "findings" },
-    element("h2", { id: "findings", class: "unseen" }, "Findings"),
-    list,
-  );
+/** Where a finding's number and its words about a selected time stand. */
+interface Place {
+  number: HTMLElement;
+  words: HTMLElement;
 }
 
-function item(finding: Finding, summary: Summary, store: Store): HTMLElement {
-  const { headline, rest } = inTwo(finding.text);
-  const [number, unit] = oneNumber(finding);
-  const window = finding.scope === "window" ? finding.window : finding.worst;
-  return element(
-    "li",
-    { class: `finding ${finding.kind === "none" ? "fine" : ""}` },
-    element("p", { class: "number" }, element("b", {}, number), ` ${unit}`),
-    element(
-      "div",
-      {},
+/** The findings, what explains most wait time first. */
+export class Findings {
+  /** What goes into the page. */
+  readonly element: HTMLElement;
+  readonly #summary: Summary;
+  /** By finding. */
+  readonly #places: Place[] = [];
+
+  constructor(summary: Summary, store: Store) {
+    this.#summary = summary;
+    const list = element("ol", { class: "findings" });
+    for (const finding of summary.report.findings) list.append(this.#item(finding, store));
+    this.element = element(
+      "section",
+      { "aria-labelledby": "findings" },
+      element("h2", { id: "findings", class: "unseen" }, "Findings"),
+      list,
+    );
+    this.show(null, null);
+  }
+
+  /** Shows the numbers of a selected time; those of the run if `numbers` is null. */
+  show(numbers: Numbers | null, gil: ShownGil | null): void {
+    const summary = this.#summary;
+    summary.report.findings.forEach((finding, index) => {
+      const { number, words } = this.#places[index] as Place;
+      const isHere = gil !== null && gilOf(finding, summary) === gil.index;
+      const found =
+        numbers && isHere ? findingNumbers(finding, numbers, gil.lanes, summary.unit_ns) : null;
+      const [value, unit] = oneNumber(finding);
+      if (found && found.cost !== null) {
+        const cost = duration(found.cost * summary.unit_ns);
+        replace(number, element("b", {}, cost), " waited in the selected time");
+      } else {
+        replace(number, element("b", {}, value), ` ${unit}${numbers ? ", in the whole run" : ""}`);
+      }
+      words.hidden = !found;
+      replace(words, found && `In the selected time: ${found.words}.`);
+    });
+  }
+
+  #item(finding: Finding, store: Store): HTMLElement {
+    const { headline, rest } = inTwo(finding.text);
+    const window = finding.scope === "window" ? finding.window : finding.worst;
+    const number = element("p", { class: "number" });
+    const words = element("p", { class: "of-selection" });
+    this.#places.push({ number, words });
+    return element(
+      "li",
+      { class: `finding ${finding.kind === "none" ? "fine" : ""}` },
+      number,
       element(
-        "h3",
+        "div",
         {},
-        element("span", { class: "kind" }, WORDS[finding.kind] ?? printable(finding.kind)),
-        " ",
-        name(headline, "cause"),
+        element(
+          "h3",
+          {},
+          element("span", { class: "kind" }, WORDS[finding.kind] ?? printable(finding.kind)),
+          " ",
+          name(headline, "cause"),
+        ),
+        rest && element("p", { class: "rest" }, name(rest)),
+        words,
+        finding.advice && element("p", { class: "advice" }, name(finding.advice)),
+        window && worst(window, finding, this.#summary, store),
       ),
-      rest && element("p", { class: "rest" }, name(rest)),
-      finding.advice && element("p", { class: "advice" }, name(finding.advice)),
-      window && worst(window, finding, summary, store),
-    ),
-  );
+    );
+  }
 }
 
 function worst(

@@ -2,20 +2,28 @@
 
 import { figuresOfNumbers, figuresOfReport, type Figures } from "../model/figures";
 import { wholeOf, type Context, type ShownGil } from "./context";
+import type { Findings } from "./findings";
 import type { Sections } from "./sections";
 
 /** Keeps the sections at the selection; a newer selection cancels the measuring of an older one. */
 export class Measured {
   readonly #context: Context;
   readonly #sections: Sections;
+  readonly #findings: Findings;
   readonly #onFigures: (figures: Figures) => void;
   #running: AbortController | null = null;
   #done: Promise<void> = Promise.resolve();
 
   /** `onFigures` is called with all figures that are shown. */
-  constructor(context: Context, sections: Sections, onFigures: (figures: Figures) => void) {
+  constructor(
+    context: Context,
+    sections: Sections,
+    findings: Findings,
+    onFigures: (figures: Figures) => void,
+  ) {
     this.#context = context;
     this.#sections = sections;
+    this.#findings = findings;
     this.#onFigures = onFigures;
   }
 
@@ -53,6 +61,7 @@ export class Measured {
       figures = figuresOfNumbers(numbers, gil.lanes, summary.unit_ns);
       this.#figures(figures, gil);
     }
+    this.#findings.show(selection ? numbers : null, gil);
     this.#sections.showLengths(numbers, gil);
     this.#sections.showFlame(flame, figures.waited);
     this.#sections.measuring(false);

@@ -9,13 +9,14 @@ import { duration } from "../units/numbers";
 import { Client } from "../worker/client";
 import { forgetColours } from "./colours";
 import { clockOf, momentOf, wholeOf, type Context } from "./context";
-import { element, name, replace } from "./dom";
+import { element, replace } from "./dom";
 import { busyBar } from "./busy";
-import { findings, title, worstSentence, worstTenSeconds } from "./findings";
+import { Findings, title, worstSentence, worstTenSeconds } from "./findings";
 import { offerHooks } from "./hooks";
 import { help, listenToKeys } from "./keyboard";
 import { readLink, writeLink } from "./link";
 import { Measured } from "./measured";
+import { footer, notes } from "./notes";
 import { gilChoice, processTable } from "./processes";
 import { Search } from "./search";
 import { Sections } from "./sections";
@@ -40,6 +41,7 @@ export class Page {
   readonly #timeline: Timeline;
   readonly #overview: Overview;
   readonly #sections: Sections;
+  readonly #findings: Findings;
   readonly #measured: Measured;
   readonly #search: Search;
   readonly #dialog = help();
@@ -90,7 +92,8 @@ export class Page {
         void this.#pick(hold.lane, range, true);
       },
     });
-    this.#measured = new Measured(context, this.#sections, (figures) => {
+    this.#findings = new Findings(summary, store);
+    this.#measured = new Measured(context, this.#sections, this.#findings, (figures) => {
       this.#words.textContent = inWords(this.#scopeText(), figures);
     });
     this.#search = new Search(context, (found) => {
@@ -168,7 +171,7 @@ export class Page {
       element(
         "main",
         {},
-        findings(summary, store),
+        this.#findings.element,
         !isEmpty &&
           element("div", { class: "scope" }, this.#scope, this.#clear, this.#search.element),
         !isEmpty &&
@@ -407,30 +410,4 @@ function clipped(range: Range, whole: Range): Range | null {
   const from = Math.max(range.from, whole.from);
   const to = Math.min(range.to, whole.to);
   return to > from ? { from, to } : null;
-}
-
-function notes(summary: Summary): HTMLElement | null {
-  const said = [...(summary.report.notes ?? []), ...summary.bounds];
-  const lost = summary.report.lost_events;
-  if (lost) said.push(`${lost.toLocaleString("en")} events were lost`);
-  if (!said.length) return null;
-  const list = element("ul");
-  for (const note of said) list.append(element("li", {}, name(note)));
-  return element(
-    "section",
-    { "aria-labelledby": "notes" },
-    element("h2", { id: "notes" }, "Notes"),
-    list,
-  );
-}
-
-function footer(summary: Summary): HTMLElement {
-  return element(
-    "footer",
-    { class: "quiet" },
-    name(summary.source),
-    ", made by ",
-    name(summary.made_by),
-    ". The address of this page keeps what you look at.",
-  );
 }
