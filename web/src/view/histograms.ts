@@ -10,6 +10,11 @@ import { element, replace } from "./dom";
 const HEIGHT = 150;
 /** Multiples of the switch interval that are marked. */
 const MULTIPLES = 4;
+const MULTIPLES_IN_WORDS = [
+  "one switch interval",
+  "two switch intervals",
+  "three switch intervals",
+];
 
 /** What one histogram is about. */
 export interface Lengths {
@@ -39,7 +44,8 @@ export function showHistograms(place: HTMLElement, all: readonly Lengths[], scal
   }
   const first = Math.max(Math.min(...bins) - BINS_PER_OCTAVE / 2, 0);
   const last = Math.min(Math.max(...bins) + BINS_PER_OCTAVE / 2, BINS - 1);
-  replace(place, ...all.map((lengths) => figure(lengths, scale, first, last)));
+  const some = all.filter(({ histogram }) => usedBins(histogram).length);
+  replace(place, ...some.map((lengths) => figure(lengths, scale, first, last)));
 }
 
 function usedBins(histogram: Histogram): number[] {
@@ -197,7 +203,7 @@ export function inWords({ histogram, noun, colour }: Lengths, scale: Scale): str
         binOf(interval * (multiple + 0.2)),
       );
       if (near.total > time / 20) {
-        const what = multiple === 1 ? "one switch interval" : `${multiple} of them`;
+        const what = MULTIPLES_IN_WORDS[multiple - 1] ?? "";
         bumps.push(
           `${grouped(near.count)} last about ${what} (${share(near.total, time)} of the time)`,
         );
