@@ -109,7 +109,7 @@ def _show(page: Path) -> None:
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         shown = browser.new_context(viewport=DESK, offline=True).new_page()  # pyright: ignore[reportArgumentType]
         shown.set_default_timeout(120_000)
-        shown.goto(page.as_uri(), wait_until="commit")
+        shown.goto(page.resolve().as_uri(), wait_until="commit")
         shown.wait_for_function("window.ungil && window.ungil.painted")
         painted: float = shown.evaluate("window.ungil.painted")
         limit = f"{MOST_PAINT_MS / 1e3:.0f} s"

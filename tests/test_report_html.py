@@ -20,10 +20,14 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 CONVOY = PROGRAMS / "convoy.py"
 TWO_THREADS = "import threading; t = threading.Thread(target=len, args=('',)); t.start(); t.join()"
 MARKUP = "</script><script>alert(1)</script><!--\u202e&amp;"
+# They compute for a while, so that their names are read.
 HOSTILE = f"""
-import threading, time
-threads = [threading.Thread(target=time.sleep, args=(0.01,), name=name)
-           for name in ({MARKUP!r}, "<img src=x onerror=alert(1)>", "", "\\u2028", "x" * 5000)]
+import threading
+def compute():
+    for _ in range(100):
+        sum(range(50_000))
+names = ({MARKUP!r}, "<img src=x onerror=alert(1)>", "", "\\u2028", "x" * 5000)
+threads = [threading.Thread(target=compute, name=name) for name in names]
 [it.start() for it in threads]
 [it.join() for it in threads]
 """
@@ -65,9 +69,10 @@ def agree(page: PageFile) -> None:
                 )
             assert len(held[lane]) == thread["holds"]["count"]
             assert len(waited[lane]) == thread["waits"]["count"]
-        assert sorted(row for row in lanes["row"] if row is not None) == [
-            *range(len(told["threads"]))
-        ]
+        rows = {row for row in lanes["row"] if row is not None}
+        for row, thread in enumerate(told["threads"]):
+            # What did nothing with the GIL has no lane.
+            assert row in rows or (thread["holds"]["count"], thread["waits"]["count"]) == (0, 0)
         edge = (len(holds) + len(waits) + 1) * unit_s
         assert sum(gil["busy"]["held"]) * unit_s == pytest.approx(told["held_s"], abs=edge)
         assert sum(gil["busy"]["contended"]) * unit_s == pytest.approx(
@@ -156,7 +161,7 @@ def test_hostile_names_are_text_and_no_elements(tmp_path: Path) -> None:
     program = folder / "<script>alert(2)<.py"
     program.write_text(HOSTILE)
     recording = trace(folder, program)
-    hostile = recording.path.rename(folder / "</title><script>alert(3)<.pftrace")
+    hostile = recording.path.rename(folder / "<script>alert(3)<.pftrace")
     page = page_of(hostile)
 
     def tags(page: PageFile) -> list[tuple[str, str | None]]:

@@ -19,7 +19,7 @@ use std::io;
 const SUMMARY: usize = 100_000;
 const OF_CHUNK: usize = 400;
 /// Rows of the finest levels, over all GILs.
-const LEVEL_ROWS: usize = 250_000;
+const LEVEL_ROWS: usize = 600_000;
 /// Buckets of the first picture, and of the coarsest level.
 const BUSY: u64 = 512;
 const COARSEST: u64 = 128;

@@ -13,8 +13,8 @@ const RECORDS: usize = 8_192;
 /// The narrowest bucket, about.
 const WIDTH_NS: u64 = 100_000;
 /// Rows of one GIL, and of all, beyond which buckets become wider.
-const ROWS_OF_ONE: usize = 120_000;
-const ROWS: usize = 1_000_000;
+const ROWS_OF_ONE: usize = 600_000;
+const ROWS: usize = 1_200_000;
 
 /// What is known of a process.
 #[derive(Clone, Copy, Debug)]

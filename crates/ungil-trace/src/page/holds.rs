@@ -5,7 +5,7 @@ use super::table::{Packed, pack};
 use crate::analysis::Ending;
 
 /// Holds of one chunk.
-const ROWS: usize = 32_768;
+const ROWS: usize = 16_384;
 /// Waits of one GIL that no hold ended.
 const LOOSE: usize = 65_536;
 

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 /// A page of this many bytes is still passed around.
 const MOST_BYTES: usize = 20_000_000;
 /// Traces up to so many bytes keep their nanoseconds, and up to so many tenths of microseconds.
-const NANOSECONDS: u64 = 3_000_000;
-const TENTHS: u64 = 12_000_000;
+const NANOSECONDS: u64 = 8_000_000;
+const TENTHS: u64 = 50_000_000;
 /// Records between two words on how far it is.
 const PROGRESS: u64 = 65_536;
 
