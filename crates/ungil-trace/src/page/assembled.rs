@@ -116,12 +116,13 @@ impl<'a> Page<'a> {
             let [held_ns, waited_ns] = gil.weight_ns;
             (std::cmp::Reverse((waited_ns, held_ns)), *place)
         });
-        if gils.len() > GILS {
+        let all = gils.len() + collected.forgotten_gils;
+        if all > GILS {
+            gils.truncate(GILS);
             self.bounds.push(format!(
-                "of {} GILs the {GILS} that threads waited for most have a timeline",
+                "of {all} GILs the {} that threads waited for most have a timeline",
                 gils.len()
             ));
-            gils.truncate(GILS);
         }
         let rows =
             |gils: &[(Place, Gil)]| -> usize { gils.iter().map(|(_, gil)| gil.buckets.rows).sum() };

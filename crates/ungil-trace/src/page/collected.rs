@@ -15,12 +15,19 @@ const WIDTH_NS: u64 = 100_000;
 /// Rows of one GIL, and of all, beyond which buckets become wider.
 const ROWS_OF_ONE: usize = 600_000;
 const ROWS: usize = 1_200_000;
+/// GILs beyond which the lightest of processes that have ended are forgotten,
+const GILS: usize = 1_000;
+/// and beyond which those of others are, too.
+const LIVE_GILS: usize = 8_000;
+/// The place of a GIL that is forgotten.
+const FORGOTTEN: usize = usize::MAX;
 
 /// What is known of a process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProcessFacts {
     pub(super) pid: u32,
     pub(super) started_ns: u64,
+    has_ended: bool,
 }
 
 /// What is known of a thread.
@@ -56,6 +63,7 @@ pub(super) struct Collected {
     by_place: HashMap<Place, usize>,
     pub(super) stacks: Stacks,
     pub(super) lost_looks: u64,
+    pub(super) forgotten_gils: usize,
     since: usize,
     most_bytes: usize,
 }
@@ -91,6 +99,7 @@ impl Collected {
             by_place: HashMap::new(),
             stacks: Stacks::new(),
             lost_looks: 0,
+            forgotten_gils: 0,
             since: 0,
             most_bytes,
         }
@@ -153,7 +162,8 @@ impl Collected {
     fn learn(&mut self, record: &Record) {
         match record {
             Record::ProcessStarted(process) => {
-                let facts = ProcessFacts { pid: process.pid, started_ns: process.at_ns };
+                let (pid, started_ns) = (process.pid, process.at_ns);
+                let facts = ProcessFacts { pid, started_ns, has_ended: false };
                 self.processes.entry(process.process).or_insert(facts);
                 let base_ns = self.span.started_ns();
                 self.scale.get_or_insert(Scale { base_ns, unit_ns: self.unit_ns });
@@ -172,9 +182,10 @@ impl Collected {
                     facts.name.clone_from(name);
                 }
             }
-            Record::ThreadEnded { thread, at_ns, .. } => {
-                if let Some(facts) = self.threads.get_mut(thread) {
-                    facts.ended_ns.get_or_insert(*at_ns);
+            Record::ThreadEnded { thread, at_ns, .. } => self.end_thread(*thread, *at_ns),
+            Record::ProcessEnded { process, .. } => {
+                if let Some(facts) = self.processes.get_mut(process) {
+                    facts.has_ended = true;
                 }
             }
             Record::Snapshot { from_ns } => {
@@ -197,6 +208,16 @@ impl Collected {
         }
     }
 
+    /// Of a thread that shares its lane nobody will ask.
+    fn end_thread(&mut self, thread: ThreadId, at_ns: u64) {
+        let Some(facts) = self.threads.get_mut(&thread) else { return };
+        facts.ended_ns.get_or_insert(at_ns);
+        let gil = self.by_place.get(&(facts.process, 0)).and_then(|&place| self.gils.get(place));
+        if gil.is_some_and(|(_, gil)| gil.lanes.is_full && !gil.lanes.has(thread)) {
+            self.threads.remove(&thread);
+        }
+    }
+
     /// Somebody looked at a hold of this thread. It may have ended, so that is taken in first.
     fn look(&mut self, thread: ThreadId, at_ns: u64, stack: u64, why: u64) {
         if self.part.is_some_and(|(from_ns, to_ns)| !(from_ns..to_ns).contains(&at_ns)) {
@@ -205,7 +226,9 @@ impl Collected {
         self.take_ended();
         let Some(process) = self.threads.get(&thread).map(|facts| facts.process) else { return };
         let (scale, width) = self.measures();
-        if !self.gils.iter().any(|((of, _), _)| *of == process) {
+        if !self.by_place.contains_key(&(process, 0))
+            && !self.gils.iter().any(|((of, _), _)| *of == process)
+        {
             // The hold that was looked at is the first thing that happens at its GIL.
             self.by_place.insert((process, 0), self.gils.len());
             self.gils.push(((process, 0), Gil::new(scale, width)));
@@ -234,7 +257,9 @@ impl Collected {
                 }),
             };
             last = Some((place, index));
-            gils[index].1.take(ended);
+            if let Some((_, gil)) = gils.get_mut(index) {
+                gil.take(ended);
+            }
         };
         match source {
             Source::Whole(analysis) => analysis.take_ended(&mut take),
@@ -243,8 +268,53 @@ impl Collected {
         self.keep_within_bounds();
     }
 
+    /// Forgets GILs that matter least, if there are too many.
+    fn forget_gils(&mut self) {
+        let Self { gils, processes, by_place, .. } = self;
+        let has_ended = |process: ProcessId| processes.get(&process).is_none_or(|it| it.has_ended);
+        let mut order: Vec<_> = gils
+            .iter()
+            .map(|((process, _), gil)| {
+                let [held_ns, waited_ns] = gil.weight_ns;
+                // Those that live come first: what they will do is not known.
+                (!has_ended(*process), waited_ns, held_ns)
+            })
+            .enumerate()
+            .map(|(place, weight)| (weight, place))
+            .collect();
+        order.sort_unstable_by(|a, b| b.cmp(a));
+        let live = order.iter().filter(|((is_live, ..), _)| *is_live).count();
+        let kept = (GILS / 2 + live).min(LIVE_GILS / 2);
+        let mut is_kept = vec![false; gils.len()];
+        order.iter().take(kept).for_each(|(_, place)| is_kept[*place] = true);
+        self.forgotten_gils += gils.len().saturating_sub(kept);
+        let mut is_kept = is_kept.into_iter();
+        gils.retain(|(place, _)| {
+            let stays = is_kept.next().unwrap_or(true);
+            if !stays {
+                by_place.insert(*place, FORGOTTEN);
+            }
+            stays
+        });
+        for (index, (place, _)) in gils.iter().enumerate() {
+            by_place.insert(*place, index);
+        }
+    }
+
+    /// How many GILs of processes that have ended there are.
+    fn ended_gils(&self) -> usize {
+        let processes = self.gils.iter().map(|((process, _), _)| process);
+        let has_ended =
+            |process: &&ProcessId| self.processes.get(process).is_none_or(|facts| facts.has_ended);
+        processes.filter(has_ended).count()
+    }
+
     /// Makes buckets wider, and leaves out holds, if there are too many.
     fn keep_within_bounds(&mut self) {
+        let gils = self.gils.len();
+        if gils > LIVE_GILS || (gils > GILS && self.ended_gils() > GILS) {
+            self.forget_gils();
+        }
         for (_, gil) in &mut self.gils {
             while gil.buckets.rows > ROWS_OF_ONE {
                 let before = gil.buckets.rows;

@@ -51,6 +51,11 @@ impl Lanes {
         lane
     }
 
+    /// Whether this thread has a lane of its own.
+    pub(super) fn has(&self, thread: ThreadId) -> bool {
+        self.by_thread.contains_key(&thread)
+    }
+
     /// How many there are, with that of the others.
     pub(super) fn len(&self) -> usize {
         self.threads.len()

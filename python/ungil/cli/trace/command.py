@@ -131,6 +131,8 @@ def command(
     variables = Scheduling(policy, quantum, priorities).variables(DEFAULT_POLICY)
     if output is not None and json_path is not None and Path(output) == Path(json_path):
         raise UsageError(f"the trace and its JSON cannot both be written to {output!r}")
+    if page is not None and json_path is not None and Path(page) == Path(json_path):
+        raise UsageError(f"the page and the JSON cannot both be written to {page!r}")
     flight = new_flight(last, conditions, max_files)
     if flight is not None and json_path is not None:
         raise UsageError("--json goes with a whole trace; ungil report --json reads a snapshot")

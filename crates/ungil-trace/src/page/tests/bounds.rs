@@ -1,7 +1,7 @@
 //! What a page leaves out, and that it says so.
 
 use super::read::*;
-use crate::record::{Frame, Process, ProcessId, Record, ThreadId};
+use crate::record::{Frame, Process, ProcessId, ProcessTotals, Record, ThreadId};
 use ungil_core::{Event, Kind};
 
 /// Two threads in turn, each of which waits for the other; holds are of any length.
@@ -161,4 +161,34 @@ fn a_stack_goes_to_the_hold_in_which_it_was_taken_however_late_it_is_told() {
     assert_eq!([innermost(0), innermost(1)], ["early", "late"]);
     assert_eq!(text(&tables["whys"][0]), "it was dark");
     assert_eq!(tables["frames"][0][5], 1, "it is the user's own code");
+}
+
+#[test]
+fn a_server_that_forks_for_each_request_is_bounded() {
+    let mut records = Vec::new();
+    for number in 0..3_000u32 {
+        let (process, thread) = (ProcessId(number), ThreadId(number));
+        let started_ns = START + 1_000 * u64::from(number);
+        records.push(Record::ProcessStarted(Process {
+            process,
+            pid: 10 + number,
+            parent_pid: 1,
+            at_ns: started_ns,
+            argv: Vec::new(),
+            python: String::new(),
+            not_recorded: None,
+        }));
+        let name = String::new();
+        let tid = 10 + number;
+        records.push(Record::ThreadStarted { thread, process, tid, at_ns: started_ns, name });
+        for (at_ns, kind) in [(10, Kind::Acquire), (20, Kind::ReleaseVoluntary)] {
+            let event = Event { at_ns: started_ns + at_ns, kind, gil: 0, seq: 0 };
+            records.push(Record::Gil { process, thread, event });
+        }
+        let totals = ProcessTotals::default();
+        records.push(Record::ProcessEnded { process, at_ns: started_ns + 30, totals });
+    }
+    let (page, _) = page_of(&records, None, 1, usize::MAX);
+    assert_eq!(page.gils().len(), 64);
+    assert!(page.summary["bounds"].to_string().contains("of 3000 GILs the 64"));
 }
