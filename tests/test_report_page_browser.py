@@ -18,6 +18,8 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, syn
 from suite import PROGRAMS
 from tracing import trace
 
+from ungil.formatting import duration, share
+
 PHONE: ViewportSize = {"width": 390, "height": 844}
 DESK: ViewportSize = {"width": 1400, "height": 900}
 Scheme = Literal["light", "dark"]
@@ -33,6 +35,20 @@ def compute(n):
         sum(range(50_000))
 names = [{MARKS!r}, "\\u202egnp.exe", "שלום עולם", "a\\x00\\x1b[31mb", "", "<b>bold</b>", "x" * 400]
 threads = [threading.Thread(target=compute, args=(20,), name=name) for name in names]
+[it.start() for it in threads]
+[it.join() for it in threads]
+"""
+
+
+SUBINTERPRETERS = """
+import threading
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+ids = [interpreters.create() for _ in range(3)]
+run = lambda it: interpreters.run_string(it, "sum(range(100_000))")
+threads = [threading.Thread(target=run, args=(it,)) for it in ids]
 [it.start() for it in threads]
 [it.join() for it in threads]
 """
@@ -116,12 +132,23 @@ class Shown:
     @property
     def scope(self) -> str:
         """What the numbers are about."""
-        return self.page.locator(".scope p").inner_text()
+        return self.page.locator(".scope > p").inner_text()
 
     @property
     def hash(self) -> str:
         """The part of the address that keeps the view."""
         return self.page.evaluate("location.hash")
+
+    def range(self, name: str) -> tuple[int, int]:
+        """A stretch of time in the address."""
+        begin, end = self.hash.split(f"{name}=")[1].split("&")[0].split("-")
+        return int(begin), int(end)
+
+    @property
+    def unit_s(self) -> float:
+        """The page's unit of time."""
+        summary = "JSON.parse(document.getElementById('ungil-summary').textContent)"
+        return self.page.evaluate(f"{summary}.unit_ns") / 1e9
 
     def drag(self, selector: str, start: float, end: float, y: float, *keys: str) -> None:
         """Drag over an element, between shares of its width, `y` below its top."""
@@ -257,13 +284,18 @@ def test_dragging_on_the_overview_selects_and_every_number_is_of_that_time(
     shown.measured()
     after = shown.page.locator("main").inner_text()
     assert before != after
-    held = [
-        shown.page.locator("table.threads tbody tr").nth(i).locator("td").first.inner_text()
-        for i in range(2)
-    ]
-    measured = numbers(shown, 0.4, 0.6)
-    longest = max(it["held_s"] for it in measured["threads"])
-    assert any(text.startswith(f"{longest * 1000:.0f}"[:2]) for text in held)
+    shown.until("location.hash.includes('range=')")
+    begin, end = shown.range("range")
+    measured = shown.page.evaluate("([a, b]) => ungil.numbers(0, a, b)", [begin, end])
+    threads = sorted(measured["threads"], key=lambda it: -it["held_s"] - it["waited_s"])
+    first = shown.page.locator("table.threads tbody tr").first.locator("td").all_inner_texts()
+    assert first[0] == duration(threads[0]["held_s"])
+    assert first[2] == duration(threads[0]["waited_s"])
+    facts = shown.page.locator(".facts dd").all_inner_texts()
+    seconds = (end - begin) * shown.unit_s
+    assert facts[0] == share(measured["held_s"], seconds)
+    assert facts[1] == share(measured["contended_s"], seconds)
+    assert facts[2] == duration(measured["waited_s"])
     shown.page.keyboard.press("Escape")
     shown.measured()
     assert shown.scope.startswith("Numbers are of the whole run")
@@ -279,7 +311,7 @@ def test_keys_zoom_and_move_and_a_link_keeps_the_view(browser: Browser, convoy: 
         shown.page.keyboard.press("w")
     shown.page.keyboard.press("d")
     shown.until("location.hash.includes('view=')")
-    begin, end = (int(it) for it in shown.hash.split("view=")[1].split("&")[0].split("-"))
+    begin, end = shown.range("view")
     summary = shown.page.evaluate(
         "JSON.parse(document.getElementById('ungil-summary').textContent).end"
     )
@@ -458,9 +490,9 @@ def test_it_can_be_printed(browser: Browser, convoy: Path) -> None:
     [
         ["-c", "pass"],
         ["-c", "import threading; t = threading.Thread(target=len, args=('',)); t.start(); t.join()"],
-        [PROGRAMS / "subinterpreters.py"],
-        [PROGRAMS / "children.py"],
-        [PROGRAMS / "short_threads.py"],
+        ["-c", SUBINTERPRETERS],
+        [PROGRAMS / "children.py", "spawn", "2", "20"],
+        [PROGRAMS / "short_threads.py", "60", "6", "5"],
         ["/bin/true"],
     ],
     ids=["one-thread", "two-threads", "subinterpreters", "children", "short-threads", "no-python"],
