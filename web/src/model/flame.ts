@@ -2,12 +2,15 @@
 
 import type { Stacks } from "../format/summary";
 import { pieceIn, type Range } from "./range";
-import { framesOf, placeOf, type Samples } from "./samples";
+import { framesOf, type Samples } from "./samples";
 
 /** A function, or a thread, with all that it called. */
 export interface FlameNode {
   label: string;
-  place: string;
+  /** The file of the function, or the library of a native one; "" for a thread. */
+  file: string;
+  /** The line that ran, 0 if several did. */
+  line: number;
   kind: "all" | "thread" | "python" | "user" | "native";
   /** What others waited while this was on the stack of the holder, in units. */
   waited: number;
@@ -21,7 +24,7 @@ export function flame(
   names: readonly string[],
   range: Range,
 ): FlameNode {
-  const root = node("", "", "all");
+  const root = node("", "", 0, "all");
   for (let first = 0; first < samples.count;) {
     const last = endOfHold(samples, first);
     const lane = samples.lane[first] as number;
@@ -33,7 +36,7 @@ export function flame(
     const weight = ((samples.waited[first] as number) * part) / withStack.length;
     for (const i of withStack) {
       if (weight > 0) {
-        const thread = child(root, names[lane] ?? "", "", "thread");
+        const thread = child(root, names[lane] ?? "", "", 0, "thread");
         root.waited += weight;
         add(thread, stacks, (samples.stack[i] as number) - 1, weight);
       }
@@ -62,7 +65,7 @@ function add(thread: FlameNode, stacks: Stacks, stack: number, weight: number): 
   at.waited += weight;
   for (const frame of framesOf(stacks, stack).reverse()) {
     const kind = frame.isNative ? "native" : frame.isUser ? "user" : "python";
-    at = child(at, frame.function, placeOf(frame), kind);
+    at = child(at, frame.function, frame.isNative ? frame.library : frame.file, frame.line, kind);
     at.waited += weight;
   }
 }
@@ -70,16 +73,22 @@ function add(thread: FlameNode, stacks: Stacks, stack: number, weight: number): 
 function child(
   parent: FlameNode,
   label: string,
-  place: string,
+  file: string,
+  line: number,
   kind: FlameNode["kind"],
 ): FlameNode {
-  let found = parent.children.find((it) => it.label === label && it.place === place);
-  if (!found) parent.children.push((found = node(label, place, kind)));
-  return found;
+  const found = parent.children.find((it) => it.label === label && it.file === file);
+  if (found) {
+    if (found.line !== line) found.line = 0;
+    return found;
+  }
+  const made = node(label, file, line, kind);
+  parent.children.push(made);
+  return made;
 }
 
-function node(label: string, place: string, kind: FlameNode["kind"]): FlameNode {
-  return { label, place, kind, waited: 0, children: [] };
+function node(label: string, file: string, line: number, kind: FlameNode["kind"]): FlameNode {
+  return { label, file, line, kind, waited: 0, children: [] };
 }
 
 function sort(parent: FlameNode): void {

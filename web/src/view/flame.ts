@@ -47,7 +47,7 @@ export function showFlame(
   };
   const add = (list: HTMLElement, node: FlameNode, whole: number, depth: number): void => {
     if (node.waited < whole * LEAST || depth > DEPTH) return;
-    const text = `${node.label} ${node.place}: ${duration(node.waited * unitNs)}, ${share(node.waited, root.waited)}`;
+    const text = `${node.label} ${placeOf(node)}: ${duration(node.waited * unitNs)}, ${share(node.waited, root.waited)}`;
     const item = element("li");
     const zoom = (): void => {
       if (path.at(-1) === node) path.length = 0;
@@ -61,7 +61,7 @@ export function showFlame(
         { type: "button", class: `frame ${node.kind}`, title: printable(text), onclick: zoom },
         name(node.label || "?", "function"),
         " ",
-        name(shortPlace(node.place), "place"),
+        name(placeOf(node).slice(node.file.lastIndexOf("/") + 1), "place"),
         element("span", { class: "unseen" }, ` ${duration(node.waited * unitNs)}`),
       ),
     );
@@ -93,7 +93,7 @@ export function showFlame(
   );
 }
 
-/** A place without its folders. */
-function shortPlace(place: string): string {
-  return place.slice(place.lastIndexOf("/") + 1);
+/** The file and the line, if it is one. */
+function placeOf({ file, line }: FlameNode): string {
+  return line ? `${file}:${line}` : file;
 }

@@ -14,6 +14,8 @@ const KEPT_CHUNKS = 64;
 /** Up to so many chunks are quicker to draw than a level, and tell more. */
 const FEW_CHUNKS = 2;
 
+/** Buckets may be so many columns wide before a view needs single holds. */
+const WIDEST_BUCKET = 2;
 /** How many chunks wide a view is from which on one of them is fetched before it is needed. */
 const SOON = 40;
 
@@ -88,7 +90,8 @@ export class TimelineData {
     if (!chunks.length || missingIn(this.#gil, view).length) return null;
     const needed = chunksIn(chunks, view);
     const finest = levels.at(-1);
-    return needed.length <= FEW_CHUNKS || !finest || finest.width > unitsPerColumn ? needed : null;
+    const isTooCoarse = !finest || finest.width > WIDEST_BUCKET * unitsPerColumn;
+    return needed.length <= FEW_CHUNKS || isTooCoarse ? needed : null;
   }
 
   /** Fetches the chunk in the middle of a view that is soon narrow enough for single holds. */
