@@ -20,6 +20,11 @@ const SUMMARY: usize = 100_000;
 const OF_CHUNK: usize = 400;
 /// Rows of the finest levels, over all GILs.
 const LEVEL_ROWS: usize = 600_000;
+/// A row takes about a quarter of this in all levels together, and levels a quarter of the page.
+const CHARACTERS_A_ROW: usize = 48;
+/// Holds that make a row worth having.
+const HOLDS_A_ROW: usize = 4;
+const FEWEST_ROWS: usize = 2_000;
 /// Buckets of the first picture, and of the coarsest level.
 const BUSY: u64 = 512;
 const COARSEST: u64 = 128;
@@ -60,7 +65,7 @@ impl<'a> Page<'a> {
     ) -> io::Result<(String, Vec<Bytes>)> {
         self.bounds = shorten(&mut report);
         let full_report = self.blocks.add_json(&report)?;
-        let mut gils = self.chosen(&mut collected);
+        let mut gils = self.chosen(&mut collected, &report, room);
         self.fewer_looks(&mut gils, &collected);
         let tables = collected.stacks.tables();
         let stacks = tables.map(|tables| self.blocks.add_json(&tables)).transpose()?;
@@ -109,14 +114,21 @@ impl<'a> Page<'a> {
     }
 
     /// The GILs that the page has data of, most waited first.
-    fn chosen(&mut self, collected: &mut Collected) -> Vec<(Place, Gil)> {
+    fn chosen(
+        &mut self,
+        collected: &mut Collected,
+        report: &Report,
+        room: usize,
+    ) -> Vec<(Place, Gil)> {
         let mut gils = std::mem::take(&mut collected.gils);
-        gils.retain(|(_, gil)| gil.lanes.len() > 1);
+        let all = gils.len() + collected.forgotten_gils;
+        gils.retain(|(place, gil)| {
+            gil.lanes.len() > 1 && tell(*place, report, collected).is_some()
+        });
         gils.sort_by_key(|(place, gil)| {
             let [held_ns, waited_ns] = gil.weight_ns;
             (std::cmp::Reverse((waited_ns, held_ns)), *place)
         });
-        let all = gils.len() + collected.forgotten_gils;
         if all > GILS {
             gils.truncate(GILS);
             self.bounds.push(format!(
@@ -124,19 +136,8 @@ impl<'a> Page<'a> {
                 gils.len()
             ));
         }
-        let rows =
-            |gils: &[(Place, Gil)]| -> usize { gils.iter().map(|(_, gil)| gil.buckets.rows).sum() };
-        while rows(&gils) > LEVEL_ROWS {
-            let most = gils.iter_mut().max_by_key(|(_, gil)| gil.buckets.rows);
-            let Some((_, gil)) = most else { break };
-            let before = gil.buckets.rows;
-            gil.buckets.coarsen();
-            if gil.buckets.rows == before {
-                break;
-            }
-        }
-        let is_full = |(_, gil): &&(Place, Gil)| gil.lanes.is_full;
-        if gils.iter().find(is_full).is_some() {
+        widen(&mut gils, room / CHARACTERS_A_ROW, collected);
+        if gils.iter().any(|(_, gil)| gil.lanes.is_full) {
             self.bounds.push(
                 "threads that appeared after the first 16,383 of a GIL have one lane together"
                     .to_owned(),
@@ -280,6 +281,29 @@ impl<'a> Page<'a> {
                 blame: self.blocks.add_table(blame),
                 lengths: self.blocks.add_table(lengths),
             });
+        }
+    }
+}
+
+/// Makes buckets wider where they are narrower than they need to be, and until all GILs have at
+/// most so many rows.
+fn widen(gils: &mut [(Place, Gil)], most: usize, collected: &Collected) {
+    let end = collected.scale().at(collected.end_ns());
+    for (_, gil) in gils.iter_mut() {
+        // Where there are few holds to a row, they are drawn themselves.
+        let enough = (gil.holds.rows / HOLDS_A_ROW).max(FEWEST_ROWS);
+        while gil.buckets.rows > enough && end / gil.buckets.width > 2 * BUSY {
+            gil.buckets.coarsen();
+        }
+    }
+    let rows = |gils: &[(Place, Gil)]| gils.iter().map(|(_, gil)| gil.buckets.rows).sum::<usize>();
+    while rows(gils) > most.min(LEVEL_ROWS) {
+        let largest = gils.iter_mut().max_by_key(|(_, gil)| gil.buckets.rows);
+        let Some((_, gil)) = largest else { return };
+        let before = gil.buckets.rows;
+        gil.buckets.coarsen();
+        if gil.buckets.rows == before {
+            return;
         }
     }
 }

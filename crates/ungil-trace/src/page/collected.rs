@@ -6,6 +6,7 @@ use crate::analysis::{Analysis, Ended, Part, Place, Span};
 use crate::record::{ProcessId, Record, ThreadId};
 use crate::report::Report;
 use crate::wall_clock::WallClock;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 /// Records between two looks at what has ended.
@@ -274,19 +275,22 @@ impl Collected {
         let has_ended = |process: ProcessId| processes.get(&process).is_none_or(|it| it.has_ended);
         let mut order: Vec<_> = gils
             .iter()
-            .map(|((process, _), gil)| {
+            .enumerate()
+            .map(|(index, (place, gil))| {
                 let [held_ns, waited_ns] = gil.weight_ns;
                 // Those that live come first: what they will do is not known.
-                (!has_ended(*process), waited_ns, held_ns)
+                let weight = (!has_ended(place.0), waited_ns, held_ns);
+                // Of those that are alike the first stay, as in the report.
+                (Reverse(weight), *place, index)
             })
-            .enumerate()
-            .map(|(place, weight)| (weight, place))
             .collect();
-        order.sort_unstable_by(|a, b| b.cmp(a));
-        let live = order.iter().filter(|((is_live, ..), _)| *is_live).count();
+        order.sort_unstable();
+        let live = order.iter().filter(|(Reverse((is_live, ..)), ..)| *is_live).count();
         let kept = (GILS / 2 + live).min(LIVE_GILS / 2);
         let mut is_kept = vec![false; gils.len()];
-        order.iter().take(kept).for_each(|(_, place)| is_kept[*place] = true);
+        for (.., index) in order.iter().take(kept) {
+            is_kept[*index] = true;
+        }
         self.forgotten_gils += gils.len().saturating_sub(kept);
         let mut is_kept = is_kept.into_iter();
         gils.retain(|(place, _)| {

@@ -73,6 +73,8 @@ pub(super) struct Holds {
     /// Lane, begin, length, and whether it did not end by itself.
     loose: Vec<[u64; 4]>,
     pub(super) lost_loose: u64,
+    /// How many holds there were.
+    pub(super) rows: usize,
     /// What was left out, by time.
     pub(super) left_out: Vec<LeftOut>,
     bytes: usize,
@@ -81,6 +83,7 @@ pub(super) struct Holds {
 impl Holds {
     /// Adds a hold that begins after the end of the one before; `ns` is its exact length.
     pub(super) fn push(&mut self, hold: Hold, ns: u64) {
+        self.rows += 1;
         let open = &mut self.open;
         if open.lanes.is_empty() {
             (open.from, open.to, open.waits_from) = (hold.begin, hold.begin, hold.begin);
