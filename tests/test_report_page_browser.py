@@ -1,4 +1,4 @@
-"""The page of a trace in a real browser: its numbers, its gestures, and what it shows to whom.
+"""The page of a trace in a real browser: its gestures, and what it shows to whom.
 
 Needs a Chromium of the system's, as distributions package it.
 """
@@ -6,24 +6,21 @@ Needs a Chromium of the system's, as distributions package it.
 from __future__ import annotations
 
 import json
-import shutil
+import re
 import subprocess
 import sys
 from collections.abc import Generator
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, ViewportSize
+from shown_pages import DESK, PHONE, Scheme, Shown, chromium, page_of, report_of
 from suite import PROGRAMS
 from tracing import trace
 
 from ungil.formatting import duration, share
 
-PHONE: ViewportSize = {"width": 390, "height": 844}
-DESK: ViewportSize = {"width": 1400, "height": 900}
-Scheme = Literal["light", "dark"]
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 CONVOY = PROGRAMS / "convoy.py"
 # What WCAG 2.1 asks of text.
 CONTRAST = 4.5
@@ -40,6 +37,18 @@ threads = [threading.Thread(target=compute, args=(20,), name=name) for name in n
 """
 
 
+FORKS = """
+import os, threading
+def work():
+    threads = [threading.Thread(target=lambda: sum(range(300_000))) for _ in range(4)]
+    [it.start() for it in threads]
+    [it.join() for it in threads]
+for _ in range(8):
+    if not os.fork():
+        work()
+        os._exit(0)
+    os.wait()
+"""
 SUBINTERPRETERS = """
 import threading
 try:
@@ -56,12 +65,8 @@ threads = [threading.Thread(target=run, args=(it,)) for it in ids]
 
 @pytest.fixture(scope="module")
 def browser() -> Generator[Browser]:
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    assert found, "these tests need a Chromium: apt install chromium"
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+    with chromium() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")
@@ -75,169 +80,6 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = folder / "<script>window.executed = 1<.py"
     program.write_text(HOSTILE, encoding="utf-8")
     return trace(folder, program).path
-
-
-def page_of(recording: Path, *options: str) -> Path:
-    """The page of a trace."""
-    page = recording.with_suffix(".html")
-    command = [sys.executable, "-m", "ungil", "report", str(recording), "--html", str(page)]
-    subprocess.run([*command, *options], check=True, capture_output=True)
-    return page
-
-
-def report_of(recording: Path, *options: str) -> dict[str, Any]:
-    """What the terminal would be told."""
-    command = [sys.executable, "-m", "ungil", "report", str(recording), "--json", *options]
-    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-
-
-class Shown:
-    """A page in a browser, and all that it asked for and complained about."""
-
-    def __init__(
-        self,
-        browser: Browser,
-        path: Path,
-        size: ViewportSize = DESK,
-        scheme: Scheme = "light",
-        link: str = "",
-    ) -> None:
-        context = browser.new_context(viewport=size, color_scheme=scheme, offline=True)
-        self.page: Page = context.new_page()
-        self.asked: list[str] = []
-        self.said: list[str] = []
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.on("console", self._console)
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.goto(path.as_uri() + link)
-        self.page.evaluate("window.ungil.ready")
-        self.measured()
-
-    def _console(self, message: ConsoleMessage) -> None:
-        self.said.append(message.text)
-
-    def measured(self) -> None:
-        """Return when the numbers are those of what is selected."""
-        self.page.wait_for_selector("[aria-busy=false]", state="attached")
-
-    def until(self, expression: str) -> None:
-        """Return when it is true. The page forbids what Playwright's own waiting would evaluate."""
-        self.page.evaluate(
-            f"""() => new Promise(resolve => {{
-              const look = () => ({expression}) ? resolve() : setTimeout(look, 20);
-              look();
-            }})"""
-        )
-
-    @property
-    def scope(self) -> str:
-        """What the numbers are about."""
-        return self.page.locator(".scope > p").inner_text()
-
-    @property
-    def hash(self) -> str:
-        """The part of the address that keeps the view."""
-        return self.page.evaluate("location.hash")
-
-    def range(self, name: str) -> tuple[int, int]:
-        """A stretch of time in the address."""
-        begin, end = self.hash.split(f"{name}=")[1].split("&")[0].split("-")
-        return int(begin), int(end)
-
-    @property
-    def unit_s(self) -> float:
-        """The page's unit of time."""
-        summary = "JSON.parse(document.getElementById('ungil-summary').textContent)"
-        return self.page.evaluate(f"{summary}.unit_ns") / 1e9
-
-    def drag(self, selector: str, start: float, end: float, y: float, *keys: str) -> None:
-        """Drag over an element, between shares of its width, `y` below its top."""
-        self.page.locator(selector).scroll_into_view_if_needed()
-        box = self.page.locator(selector).bounding_box()
-        assert box
-        for key in keys:
-            self.page.keyboard.down(key)
-        mouse = self.page.mouse
-        mouse.move(box["x"] + box["width"] * start, box["y"] + y)
-        mouse.down()
-        mouse.move(box["x"] + box["width"] * (start + end) / 2, box["y"] + y)
-        mouse.move(box["x"] + box["width"] * end, box["y"] + y)
-        mouse.up()
-        for key in keys:
-            self.page.keyboard.up(key)
-
-
-
-def numbers(shown: Shown, start: float = 0.0, end: float = 1.0) -> dict[str, Any]:
-    """What the page measures between two shares of the run."""
-    return shown.page.evaluate(
-        """async ([start, end]) => {
-          const summary = JSON.parse(document.getElementById('ungil-summary').textContent);
-          return await ungil.numbers(0, Math.floor(start * summary.end), Math.ceil(end * summary.end));
-        }""",
-        [start, end],
-    )
-
-
-def agree(measured: dict[str, Any], gil: dict[str, Any]) -> None:
-    """What the page measured from single holds is what the report says of that GIL."""
-    for key in ("held_s", "contended_s"):
-        assert measured[key] == pytest.approx(gil[key], rel=1e-6, abs=2e-6), key
-    for key in ("handoffs", "voluntary", "forced"):
-        assert measured[key] == gil[key], key
-    lanes = {it["tid"]: it for it in measured["threads"]}
-    for thread in gil["threads"]:
-        lane = lanes[thread["tid"]]
-        for key in ("held_s", "waited_s"):
-            assert lane[key] == pytest.approx(thread[key], abs=2e-6), key
-        for kind in ("holds", "waits"):
-            assert lane[kind]["count"] == thread[kind]["count"]
-            assert lane[kind]["max_us"] == pytest.approx(thread[kind]["max_us"], abs=0.01)
-        for quantile in ("p50_us", "p99_us"):
-            exact = lane["waits"][quantile]
-            assert exact == pytest.approx(thread["waits"][quantile], rel=0.011, abs=0.01)
-        for key in ("mean_ms", "max_ms"):
-            assert lane["gaps"][key] == pytest.approx(thread["gaps"][key], abs=1e-4), key
-        for key in ("voluntary", "forced", "drop_requests"):
-            assert lane[key] == thread[key], key
-        for key in ("calls", "late"):
-            assert lane["blocking"][key] == thread["blocking"][key], key
-        assert lane["unanswered"]["holds"] == thread["unanswered"]["holds"]
-        for key in ("total_s", "waited_s"):
-            said = thread["unanswered"][key]
-            assert lane["unanswered"][key] == pytest.approx(said, abs=1e-5), key
-    blame = {
-        (it["victim"], it["culprit"]): it["waited_s"] for it in gil["blame"] if it["waited_s"] > 1e-6
-    }
-    tids = [it["tid"] for it in measured["threads"]]
-    charged = {
-        (tids[it["victim"]], None if it["culprit"] is None else tids[it["culprit"]]): it["waited_s"]
-        for it in measured["blame"]
-        if it["waited_s"] > 1e-6
-    }
-    assert charged == pytest.approx(blame, abs=1e-6)
-
-
-def test_over_the_whole_run_its_numbers_are_the_reports(browser: Browser, convoy: Path) -> None:
-    shown = Shown(browser, page_of(convoy))
-    agree(numbers(shown), report_of(convoy)["processes"][0]["gils"][0])
-
-
-def test_numbers_of_a_range_are_those_of_the_report_of_that_part(
-    browser: Browser, convoy: Path
-) -> None:
-    seconds = report_of(convoy)["duration_s"]
-    start, end = round(seconds * 0.3, 3), round(seconds * 0.8, 3)
-    part = report_of(convoy, "--from", str(start), "--to", str(end))
-    shown = Shown(browser, page_of(convoy))
-    measured = shown.page.evaluate(
-        """([from, to]) => {
-          const {unit_ns} = JSON.parse(document.getElementById('ungil-summary').textContent);
-          return ungil.numbers(0, Math.round(from * 1e9 / unit_ns), Math.round(to * 1e9 / unit_ns));
-        }""",
-        [start, end],
-    )
-    agree(measured, part["processes"][0]["gils"][0])
 
 
 def test_the_first_screen_has_the_cause_the_advice_and_how_busy_the_gil_was(
@@ -350,9 +192,7 @@ def test_a_wait_is_explained_by_who_held_meanwhile(browser: Browser, convoy: Pat
     assert "asked the holder to let go after" in detail.inner_text()
     # Its culprit's hold is one click away.
     detail.locator(".parties button").first.click()
-    shown.until(
-        "document.querySelector('.detail').innerText.includes('cpu held the GIL')"
-    )
+    shown.until("document.querySelector('.detail').innerText.includes('cpu held the GIL')")
     assert "io" in detail.locator(".parties").inner_text()
     shown.until("location.hash.includes('pick=')")
     again = Shown(browser, page_of(convoy), link=shown.hash)
@@ -455,6 +295,25 @@ def test_hostile_names_execute_nothing_and_stay_what_they_are(
     assert shown.page.evaluate("window.executed") is None
 
 
+def test_many_findings_leave_room_for_the_rest_of_the_first_screen(
+    browser: Browser, tmp_path: Path
+) -> None:
+    path = page_of(trace(tmp_path, "-c", FORKS).path)
+    findings = json.loads(re.findall(r'id="ungil-summary">(.*?)</script>', path.read_text())[0])
+    count = len(findings["report"]["findings"])
+    page = Shown(browser, path).page
+    assert page.locator("#gil option").count() > 2
+    if count > 5:
+        assert page.locator(".finding:visible").count() == 3
+        page.get_by_role("button", name="more findings").click()
+    assert page.locator(".finding:visible").count() == count
+    page.locator("#gil").select_option("1")
+    page.wait_for_selector("[aria-busy=false]", state="attached")
+    assert "gil=1" in page.evaluate(
+        "new Promise(resolve => setTimeout(() => resolve(location.hash), 400))"
+    )
+
+
 def test_it_can_be_read_aloud(browser: Browser, convoy: Path) -> None:
     page = Shown(browser, page_of(convoy)).page
     for role in ("banner", "main", "contentinfo", "search"):
@@ -463,7 +322,7 @@ def test_it_can_be_read_aloud(browser: Browser, convoy: Path) -> None:
         "[...document.querySelectorAll('h1, h2, h3')].map(it => Number(it.tagName[1]))"
     )
     assert levels[0] == 1
-    assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after - before <= 1 for before, after in pairwise(levels))
     words = page.locator("#timeline-words").inner_text()
     assert "cpu held" in words
     assert "io held" in words
@@ -482,6 +341,8 @@ def test_it_can_be_printed(browser: Browser, convoy: Path) -> None:
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert not page.locator(".toolbar button").first.is_visible()
+    page.set_viewport_size({"width": 780, "height": 1000})
+    assert page.evaluate("document.documentElement.scrollWidth") == 780
     assert page.pdf().startswith(b"%PDF")
 
 
@@ -489,7 +350,10 @@ def test_it_can_be_printed(browser: Browser, convoy: Path) -> None:
     "words",
     [
         ["-c", "pass"],
-        ["-c", "import threading; t = threading.Thread(target=len, args=('',)); t.start(); t.join()"],
+        [
+            "-c",
+            "import threading; t = threading.Thread(target=len, args=('',)); t.start(); t.join()",
+        ],
         ["-c", SUBINTERPRETERS],
         [PROGRAMS / "children.py", "spawn", "2", "20"],
         [PROGRAMS / "short_threads.py", "60", "6", "5"],

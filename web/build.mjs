@@ -49,7 +49,9 @@ async function page() {
   const script = await build({ ...options, entryPoints: ["src/main.ts"] });
   const style = await build({ ...COMMON, entryPoints: ["src/style/page.css"] });
   // An end tag in a text of the script would end the script.
-  const js = script.outputFiles[0].text.trim().replaceAll("</script", "<\\/script");
+  const license = await readFile(join(HERE, "node_modules", "uplot", "LICENSE"), "utf8");
+  const notice = `/* With uPlot (https://github.com/leeoniya/uPlot):\n${license.trim()} */\n`;
+  const js = notice + script.outputFiles[0].text.trim().replaceAll("</script", "<\\/script");
   const css = style.outputFiles[0].text.trim();
   const shell = await readFile(join(HERE, "src", "shell.html"), "utf8");
   const parts = { js, css, script: hash(js), style: hash(css) };

@@ -11,6 +11,9 @@ import { unitsOf, wholeOf, type ShownGil } from "./context";
 import { element, name, replace } from "./dom";
 import type { Store } from "./state";
 
+/** Of more findings than `MOST`, the first `FEW` are shown until the reader asks for all. */
+const MOST = 5;
+const FEW = 3;
 const WORDS: Record<string, string> = {
   none: "ok",
   "not-recorded": "not recorded",
@@ -24,7 +27,7 @@ export function title(summary: Summary): HTMLElement {
   const facts = [
     process ? `pid ${process.pid}` : null,
     process?.python ? `Python ${printable(process.python)}` : null,
-    seconds(summary.report.duration_s),
+    summary.report.duration_s > 0 ? seconds(summary.report.duration_s) : null,
     process ? plural(process.threads, "thread") : null,
     count > 1 ? `1 of ${plural(count, "process")}` : null,
     begun(summary),
@@ -67,11 +70,21 @@ export class Findings {
     this.#summary = summary;
     const list = element("ol", { class: "findings" });
     for (const finding of summary.report.findings) list.append(this.#item(finding, store));
+    const items = [...list.children] as HTMLElement[];
+    const isLong = items.length > MOST;
+    if (isLong) for (const item of items.slice(FEW)) item.hidden = true;
+    const more = element("button", { type: "button", class: "more" });
+    more.textContent = `Show ${plural(items.length - FEW, "more finding")}`;
+    more.addEventListener("click", () => {
+      for (const item of items) item.hidden = false;
+      more.remove();
+    });
     this.element = element(
       "section",
       { "aria-labelledby": "findings" },
       element("h2", { id: "findings", class: "unseen" }, "Findings"),
       list,
+      isLong && more,
     );
     this.show(null, null);
   }
@@ -168,7 +181,7 @@ function gilOf(finding: Finding, summary: Summary): number | null {
 
 /** The number of a finding that says most, and what it counts. */
 function oneNumber(finding: Finding): [string, string] {
-  if (finding.kind === "not-recorded") return ["?", ""];
+  if (finding.kind === "not-recorded") return ["", ""];
   if (finding.kind === "none") {
     const held = finding["held_share"];
     return typeof held === "number" ? [share(held, 1), "of the time held"] : ["0", "waited"];
