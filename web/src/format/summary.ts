@@ -40,7 +40,7 @@ export interface LevelRef {
   table: TableRef;
 }
 
-/** Up to 32,768 exact holds with their waits. */
+/** Up to 16,384 exact holds with their waits. */
 export interface ChunkRef {
   from: number;
   to: number;

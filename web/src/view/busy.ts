@@ -61,7 +61,15 @@ export function showBusy(
       `Left out: the first ${duration(alone)}, when one thread was alone and held it for ` +
         share(figures.startupHeld, alone),
     );
-  replace(place, busyBar(held, figures.contended, span), list, left);
+  const rough =
+    figures.source === "rough" &&
+    element(
+      "p",
+      { class: "quiet" },
+      "This page had no room for all single holds of this time. Its numbers are rounded out to " +
+        "the stretches that were summed, and a dash is a number that is not known.",
+    );
+  replace(place, busyBar(held, figures.contended, span), list, rough, left);
 }
 
 /** A text, or a dash for a number that is not known. */
