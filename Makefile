@@ -23,6 +23,8 @@ BENCH_TOOLS := $(VENV)/bench.stamp
 # The page of the lab is tested in a real browser, and its system calls are counted by strace; uWSGI
 # is a real program that loads its Python later; a real Prometheus scrapes the examples.
 SYSTEM_TOOLS := $(VENV)/system.stamp
+# The tools of the page's front end, as web/package-lock.json has them.
+WEB_TOOLS := web/node_modules/.package-lock.json
 # Installs optional dependencies of pyproject.toml, and nothing else: $(call install,test lint).
 install = $(BIN)/python -c "import sys, tomllib; \
 	extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; \
@@ -46,7 +48,7 @@ picture: demo ## run the demo, and draw its report for the README (docs/report-*
 .PHONY: test
 test: ## everything that has to pass before a change lands
 	@# Compilers and linters leave a core idle by themselves; tests that wait for each other do not.
-	$(MAKE) --jobs 2 --output-sync=target lint rust-test model
+	$(MAKE) --jobs 2 --output-sync=target lint rust-test model web-test
 	$(MAKE) stress-quick
 	$(MAKE) python-test
 
@@ -72,11 +74,19 @@ tsan: needs-cargo ## the heap's concurrent tests under ThreadSanitizer (needs a 
 	python3 tests/tsan.py
 
 .PHONY: python-test
-python-test: $(TEST_TOOLS) $(SYSTEM_TOOLS) ## end to end tests (PYTEST='-k name' selects some)
+python-test: $(TEST_TOOLS) $(SYSTEM_TOOLS) $(WEB_TOOLS) ## end to end tests (PYTEST='-k name' selects some)
 	$(BIN)/pytest --numprocesses auto --dist worksteal $(PYTEST)
 
+.PHONY: page
+page: $(WEB_TOOLS) ## build the page of `ungil report --html` from web/ (checked in)
+	cd web && node build.mjs
+
+.PHONY: web-test
+web-test: $(WEB_TOOLS) ## unit tests of the page's front end
+	cd web && node test.mjs
+
 .PHONY: lint
-lint: $(TEST_TOOLS) prose ## formatting, clippy, types, prose, and rules that no tool knows
+lint: $(TEST_TOOLS) $(WEB_TOOLS) prose ## formatting, clippy, types, prose, and rules that no tool knows
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@# loom only sees the atomics of atomic.rs.
@@ -89,6 +99,8 @@ lint: $(TEST_TOOLS) prose ## formatting, clippy, types, prose, and rules that no
 	$(BIN)/pyright --warnings
 	$(BIN)/stubtest ungil._native
 	$(BIN)/python tests/typed_documents.py
+	cd web && node_modules/.bin/tsc
+	cd web && node_modules/.bin/prettier --check --log-level warn src tests '*.mjs' '*.json'
 
 # The English of what people read first; api.md is made of docstrings.
 PROSE := README.md ARCHITECTURE.md CONTRIBUTING.md $(filter-out docs/api.md,$(wildcard docs/*.md))
@@ -168,7 +180,7 @@ wheel: $(DEVELOPED) ## build a wheel into dist/
 
 .PHONY: clean
 clean: ## remove everything that was made
-	rm -rf target dist $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf target dist web/node_modules $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	rm -f python/ungil/*.so
 	find python tests bench examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
@@ -176,6 +188,21 @@ clean: ## remove everything that was made
 needs-cargo:
 	@command -v cargo >/dev/null || { echo "ungil needs Rust: https://rustup.rs" >&2; exit 1; }
 	@command -v cc >/dev/null || { echo "Rust needs a C compiler to link: install gcc" >&2; exit 1; }
+
+# No browser or network is needed to build the page, only Node and its registry.
+.PHONY: needs-node
+needs-node:
+	@command -v npm >/dev/null || { root=; (($$(id -u))) && root='sudo -n'; \
+		echo "the page needs Node: $$root apt-get install nodejs npm"; \
+		$$root apt-get install -y -qq --no-install-recommends nodejs npm >/dev/null; } \
+		|| { echo "that has failed; install Node 20 or newer: https://nodejs.org" >&2; exit 1; }
+	@node -e 'process.exit(+(parseInt(process.versions.node) < 20))' || { \
+		echo "the page needs Node 20 or newer, this is $$(node --version): https://nodejs.org" >&2; \
+		exit 1; }
+
+$(WEB_TOOLS): web/package-lock.json | needs-node
+	cd web && npm ci --silent --no-audit --no-fund
+	@touch $@
 
 $(VENV)/made.stamp:
 	python=$$($(FIND_PYTHON)); "$$python" -m venv $(VENV)

@@ -122,6 +122,7 @@ __all__ = [
     "unscheduled",
     "wait_readable",
     "wait_writable",
+    "write_page",
 ]
 
 __version__: str
@@ -399,6 +400,22 @@ def read_trace(path: str, blame_after_ms: float, part: tuple[int, int] | None = 
     trace that was cut off is read as far as it goes, which a note says.
     Raises ValueError, in one sentence, for a foreign or damaged file or one of another schema,
     OSError if it cannot be read.
+    """
+
+def write_page(
+    trace: str,
+    page: str,
+    shell: str,
+    blame_after_ms: float,
+    part: tuple[int, int] | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> str:
+    """Write the page of a trace file, or of a part of it, and return what `read_trace` does.
+
+    The page is `shell`, the page without data, with the data in it. It appears, or replaces another,
+    when it is complete. `progress` is called now and then with the number of records read so far.
+    Raises what `read_trace` does, an OSError with `filename` if the page cannot be written,
+    RuntimeError if the shell is none.
     """
 
 def trace_span(path: str) -> tuple[int, int, int | None]:

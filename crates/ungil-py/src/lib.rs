@@ -11,6 +11,7 @@ mod in_process;
 mod live;
 mod loader;
 mod measuring;
+mod page;
 mod process_policy;
 mod recording;
 mod scheduled;
@@ -73,6 +74,8 @@ mod _native {
     use super::live::{Live, Stacks, look_at_recorded};
     #[pymodule_export]
     use super::measuring::measure_trace;
+    #[pymodule_export]
+    use super::page::write_page;
     #[pymodule_export]
     use super::process_policy::{
         StillStarting, WithoutPolicy, mark_path, process_policy, remove_stale_pages,

@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use ungil_trace::analysis::{Analysis, Least, Part, Span};
 use ungil_trace::flight::{Condition, Limit};
-use ungil_trace::perfetto::{self, Ending, Incomplete, Overwrite, ReadError, Unfinished, why_cut};
+use ungil_trace::perfetto::{
+    self, Ending, Incomplete, Overwrite, ReadError, Unfinished, what_is_cut,
+};
 use ungil_trace::recorder::{
     self, Ask, AskError, CreateError, Exchange, FlightOptions, MOST_BYTES, RecorderOptions,
 };
@@ -243,9 +245,7 @@ pub fn read_trace(
     });
     let (ending, mut report) = read.map_err(unreadable)?;
     if ending == Ending::Cut {
-        let seconds = (span.end_ns() - span.started_ns()) as f64 / 1e9;
-        let why = why_cut(&path);
-        report.notes.insert(0, format!("the trace ends after {seconds:.1} s: {why}"));
+        report.notes.insert(0, what_is_cut(&path, span.end_ns() - span.started_ns()));
     }
     as_json(&report)
 }

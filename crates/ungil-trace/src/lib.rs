@@ -11,6 +11,7 @@ pub mod report;
 pub mod analysis;
 pub mod timeline;
 pub mod perfetto;
+pub mod page;
 pub mod prompt;
 pub mod child;
 #[cfg(feature = "stacks")]

@@ -1,5 +1,6 @@
 //! Whom a wait is charged to: whoever held meanwhile, and nobody while nobody did.
 
+use super::ended::Ended;
 use super::history::History;
 use super::hold::Hold;
 use super::length::part;
@@ -23,11 +24,13 @@ impl Charges {
         seats: &mut [Seat],
         history: &History,
         holder: Option<&Hold>,
+        ended: Option<&mut Vec<Ended>>,
         victim: u32,
         at_ns: u64,
     ) -> Option<(Wait, Option<ThreadId>)> {
         let wait = seats[victim as usize].wait?;
-        let (newly, own_ns) = self.charge(seats, history, holder, victim, [wait.charged_ns, at_ns]);
+        let time = [wait.charged_ns, at_ns];
+        let (newly, own_ns) = self.charge(seats, history, holder, ended, victim, time);
         let worst = wait.worst.into_iter().chain(newly).max_by_key(|&(_, ns)| ns);
         let own_ns = wait.own_ns.saturating_add(own_ns);
         let wait = Wait { charged_ns: wait.charged_ns.max(at_ns), worst, own_ns, ..wait };
@@ -43,6 +46,7 @@ impl Charges {
         seats: &mut [Seat],
         history: &History,
         holder: Option<&Hold>,
+        mut ended: Option<&mut Vec<Ended>>,
         victim: u32,
         [from_ns, to_ns]: [u64; 2],
     ) -> (Option<(ThreadId, u64)>, u64) {
@@ -71,12 +75,21 @@ impl Charges {
             let ns = std::mem::take(&mut by_seat[culprit as usize]);
             nobody_ns = nobody_ns.saturating_sub(ns);
             seats[victim as usize].blame.charge(culprit as usize, ns);
+            if let Some((ended, by)) = ended.as_mut().zip(seats[victim as usize].thread) {
+                let culprit = seats[culprit as usize].thread;
+                ended.push(Ended::Charged { victim: by, culprit, ns });
+            }
             if worst.is_none_or(|(_, most_ns)| ns > most_ns) {
                 worst = seats[culprit as usize].thread.map(|thread| (thread, ns)).or(worst);
             }
         }
         let nobody = &mut seats[victim as usize].blame.nobody_ns;
         *nobody = nobody.saturating_add(nobody_ns);
+        if let Some((ended, victim)) = ended.zip(seats[victim as usize].thread)
+            && nobody_ns > 0
+        {
+            ended.push(Ended::Charged { victim, culprit: None, ns: nobody_ns });
+        }
         (worst, own_ns)
     }
 }

@@ -90,6 +90,10 @@ impl Tally {
         });
         for mut process in folded.iter().filter_map(|id| self.processes.remove(id.0)) {
             judged::take(&mut process, &self.threads, &mut self.judged_before);
+            for gil in &mut process.gils {
+                let place = (process.known.process, gil.number);
+                self.ended_before.extend(gil.ended.take().map(|ended| (place, ended)));
+            }
             let others = &mut self.other_processes;
             others.processes += 1;
             for gil in &process.gils {

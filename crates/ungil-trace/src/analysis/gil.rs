@@ -12,6 +12,7 @@
 //! | the thread ends             | it holds or waits      | that ends here, and is counted        |
 
 use super::charges::Charges;
+use super::ended::{Ended, EndedHold, EndedWait, counts_waits};
 use super::history::History;
 use super::hold::{End, Hold};
 use super::judged::Judged;
@@ -55,12 +56,15 @@ pub(super) struct Gil {
     charges: Charges,
     /// What was judged, if anybody asks.
     pub(super) judged: Option<Judged>,
+    /// What has ended and was not told yet, if anybody asks.
+    pub(super) ended: Option<Vec<Ended>>,
 }
 
 impl Gil {
     pub(super) fn new(number: u8) -> Self {
         Self {
             judged: None,
+            ended: None,
             number,
             seats: vec![Seat::default()],
             free_seats: Vec::new(),
@@ -151,6 +155,9 @@ impl Gil {
             Kind::Acquire => return self.acquire(index, at_ns, blame_ns),
             Kind::DropRequest => {
                 seat.drop_requests += 1;
+                if let Some((ended, thread)) = self.ended.as_mut().zip(seat.thread) {
+                    ended.push(Ended::DropRequest { thread, at_ns });
+                }
                 if let Some(hold) = &mut self.holder
                     && hold.seat != index
                 {
@@ -180,7 +187,7 @@ impl Gil {
         }
         self.discard_wait(index, at_ns);
         let late_ns = self.history.contend(at_ns);
-        self.add_contended(late_ns);
+        self.add_contended(at_ns, at_ns.saturating_add(late_ns));
         if let Some(hold) = &mut self.holder {
             hold.begins_to_be_waited_for(at_ns);
         }
@@ -201,6 +208,7 @@ impl Gil {
         let seat = &mut self.seats[index as usize];
         if let Some(ns) = waited_ns {
             seat.waits.add(ns);
+            tell_wait(self.ended.as_mut(), seat, [at_ns - ns, at_ns], true);
         }
         if let Some((judged, (wait, culprit))) = self.judged.as_mut().zip(waited) {
             judged.end_wait(seat, wait, at_ns, culprit);
@@ -243,8 +251,10 @@ impl Gil {
         }
         if let Some((wait, _)) = self.settle(index, at_ns) {
             let ns = at_ns - wait.since_ns;
-            self.seats[index as usize].waits.add(ns);
-            self.seats[index as usize].cut_waits.add(ns);
+            let seat = &mut self.seats[index as usize];
+            seat.waits.add(ns);
+            seat.cut_waits.add(ns);
+            tell_wait(self.ended.as_mut(), seat, [wait.since_ns, at_ns], false);
             if let Some(hold) = &mut self.holder {
                 hold.lost_waiter(wait, at_ns);
             }
@@ -283,7 +293,7 @@ impl Gil {
         if let Some(judged) = self.judged.as_mut().filter(|_| end != End::Unseen) {
             judged.end_hold(&hold, &mut past, &self.seats[hold.seat as usize]);
         }
-        self.add_contended(end_ns - past.contended_ns);
+        self.add_contended(past.contended_ns, end_ns);
         self.history.push(past);
         let seat = &mut self.seats[hold.seat as usize];
         seat.holds.add(length_ns);
@@ -291,6 +301,9 @@ impl Gil {
             seat.cut_holds.add(length_ns);
         }
         let run_time = hold.run_time(&mut seat.counts, end_ns);
+        if let Some(thread) = seat.thread.filter(|_| self.ended.is_some()) {
+            self.tell_hold(&hold, thread, past.start_ns, end_ns, end, run_time);
+        }
         if run_time.not_run_least_ns > 0 {
             let ns = run_time.not_run_least_ns;
             let waited_ns = self.waited_in(&hold, end_ns);
@@ -358,8 +371,37 @@ impl Gil {
         })
     }
 
-    const fn add_contended(&mut self, ns: u64) {
+    fn add_contended(&mut self, from_ns: u64, to_ns: u64) {
+        let ns = to_ns.saturating_sub(from_ns);
         self.contended_ns = self.contended_ns.saturating_add(ns);
+        if let Some(ended) = self.ended.as_mut().filter(|_| ns > 0) {
+            ended.push(Ended::Contended { from_ns, to_ns });
+        }
+    }
+
+    fn tell_hold(
+        &mut self,
+        hold: &Hold,
+        thread: ThreadId,
+        start_ns: u64,
+        end_ns: u64,
+        end: End,
+        run_time: RunTime,
+    ) {
+        let waited_ns =
+            if counts_waits(end_ns - start_ns) { self.waited_in(hold, end_ns) } else { 0 };
+        if let Some(ended) = &mut self.ended {
+            ended.push(Ended::Hold(EndedHold {
+                thread,
+                start_ns,
+                end_ns,
+                ending: end.into(),
+                not_run_least_ns: run_time.not_run_least_ns,
+                not_run_most_ns: run_time.not_run_most_ns,
+                cpu_ns: run_time.cpu_ns,
+                waited_ns,
+            }));
+        }
     }
 
     /// The thread waits no longer. What its wait was charged with stays.
@@ -372,7 +414,7 @@ impl Gil {
             && let Some(hold) = &mut self.holder
             && let Some(since_ns) = hold.ends_to_be_waited_for()
         {
-            self.add_contended(at_ns.saturating_sub(since_ns));
+            self.add_contended(since_ns, at_ns);
         }
     }
 
@@ -382,6 +424,7 @@ impl Gil {
         if let Some(wait) = seat.wait {
             if wait.charged_ns > wait.since_ns {
                 seat.waits.add(wait.charged_ns - wait.since_ns);
+                tell_wait(self.ended.as_mut(), seat, [wait.since_ns, wait.charged_ns], false);
             }
             self.end_wait(index, at_ns);
         }
@@ -390,8 +433,8 @@ impl Gil {
     /// Charges the wait of this seat up to `at_ns`, and returns it with the thread that held
     /// longest during it.
     fn settle(&mut self, index: u32, at_ns: u64) -> Option<(Wait, Option<ThreadId>)> {
-        let Self { charges, seats, history, holder, .. } = self;
-        charges.settle(seats, history, holder.as_ref(), index, at_ns)
+        let Self { charges, seats, history, holder, ended, .. } = self;
+        charges.settle(seats, history, holder.as_ref(), ended.as_mut(), index, at_ns)
     }
 
     fn trim_history(&mut self) {
@@ -408,5 +451,18 @@ impl Gil {
             self.settle(self.waiting[place], self.history.end_ns);
         }
         self.history.clear();
+    }
+}
+
+/// Tells of a wait of this seat.
+#[inline]
+fn tell_wait(
+    ended: Option<&mut Vec<Ended>>,
+    seat: &Seat,
+    [since_ns, end_ns]: [u64; 2],
+    acquired: bool,
+) {
+    if let Some((ended, thread)) = ended.zip(seat.thread) {
+        ended.push(Ended::Wait(EndedWait { thread, since_ns, end_ns, acquired }));
     }
 }

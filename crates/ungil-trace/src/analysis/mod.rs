@@ -32,6 +32,7 @@ mod long_holds;
 mod history;
 mod seat;
 mod hold;
+mod ended;
 mod charges;
 mod judged;
 mod gil;
@@ -51,6 +52,7 @@ mod measured;
 #[cfg(test)]
 mod tests;
 
+pub use ended::{Ended, EndedHold, EndedWait, Ending, Place};
 pub use judged::Least;
 pub use measured::{Busy, Measured};
 pub use part::{Part, Span};
@@ -102,6 +104,24 @@ impl Analysis {
     /// The holds and waits that have ended since the last call.
     pub fn take_judged(&mut self) -> JudgedReport {
         self.tally.take_judged()
+    }
+
+    /// Tells holds and waits one by one; see [`Self::take_ended`].
+    #[must_use]
+    pub fn telling_ended(mut self) -> Self {
+        self.tally.tell_ended();
+        self
+    }
+
+    /// Hands over the holds and waits that have ended since the last call. They are in memory until
+    /// then.
+    pub fn take_ended(&mut self, mut take: impl FnMut(Place, &Ended)) {
+        self.tally.take_ended(&mut take);
+    }
+
+    /// Ends what goes on, as the last report has counted it, so that it can be taken, too.
+    pub fn end(&mut self) {
+        self.tally.end_running(self.tally.now_ns);
     }
 
     /// Takes in one record. For an acquire that ended a wait: the thread that held longest

@@ -6,6 +6,7 @@
 //! counts in both parts.
 
 use super::Analysis;
+use super::ended::{Ended, Place};
 use super::seat::Detail;
 use super::tally::Tally;
 use crate::record::{KernelCount, Record};
@@ -54,6 +55,7 @@ pub struct Part {
     cut_waits: u64,
     /// Events that threads lost which did not live in the part alone.
     lost_outside: u64,
+    tells_ended: bool,
 }
 
 impl Part {
@@ -73,7 +75,25 @@ impl Part {
             cut_holds: 0,
             cut_waits: 0,
             lost_outside: 0,
+            tells_ended: false,
         }
+    }
+
+    /// Tells holds and waits of the part one by one, cut at its edges; see [`Self::take_ended`].
+    #[must_use]
+    pub fn telling_ended(mut self) -> Self {
+        self.tells_ended = true;
+        self
+    }
+
+    /// Hands over what has ended since the last call; see [`Analysis::take_ended`].
+    pub fn take_ended(&mut self, take: impl FnMut(Place, &Ended)) {
+        self.analysis.take_ended(take);
+    }
+
+    /// Ends what goes on at the end of the part; see [`Analysis::end`].
+    pub fn end(&mut self) {
+        self.analysis.end();
     }
 
     /// Takes in one record, of any time.
@@ -122,6 +142,9 @@ impl Part {
         let notes = std::mem::take(&mut self.analysis.tally.notes);
         let tally = Tally { notes, ..self.analysis.tally.reopened(self.from_ns, Detail::All) };
         self.analysis = Analysis { tally, windows: Some(Box::default()) };
+        if self.tells_ended {
+            self.analysis.tally.tell_ended();
+        }
         (self.cut_holds, self.cut_waits) = self.running();
     }
 
@@ -134,7 +157,7 @@ impl Part {
     }
 
     /// The report of the part.
-    pub fn report(mut self) -> Report {
+    pub fn report(&mut self) -> Report {
         if !self.is_open {
             self.open();
         }

@@ -26,6 +26,8 @@ pub(super) struct Process {
     pub(super) startup: Startup,
     /// From where on holds and waits are judged one by one, if they are.
     pub(super) judged: Option<Least>,
+    /// Whether what ends is told one by one.
+    pub(super) tells_ended: bool,
 }
 
 /// What a process does before it has a second thread: mostly imports. Nobody can wait then.
@@ -110,6 +112,7 @@ impl Process {
             live: BTreeSet::new(),
             startup: Startup::Alone { threads: 0 },
             judged: None,
+            tells_ended: false,
         }
     }
 
@@ -147,6 +150,7 @@ impl Process {
                 Startup::Until { .. } | Startup::Before => Startup::Before,
             },
             judged: None,
+            tells_ended: false,
         })
     }
 
@@ -155,6 +159,7 @@ impl Process {
         let place = self.gils.iter().position(|gil| gil.number == number).unwrap_or_else(|| {
             let mut gil = Gil::new(number);
             gil.judged = self.judged.map(Judged::new);
+            gil.ended = self.tells_ended.then(Vec::new);
             self.gils.push(gil);
             self.gils.len() - 1
         });

@@ -1,5 +1,6 @@
 //! What is counted of a trace, record by record: its processes, threads and GILs.
 
+use super::ended::{Ended, Place};
 use super::judged::Least;
 use super::process::{Process, Startup, Thread};
 use super::samples::Samples;
@@ -38,6 +39,10 @@ pub(super) struct Tally {
     pub(super) judged: Option<Least>,
     /// What was judged of processes that are forgotten.
     pub(super) judged_before: JudgedReport,
+    /// Whether what ends is told one by one,
+    pub(super) tells_ended: bool,
+    /// and what ended in processes that are forgotten.
+    pub(super) ended_before: Vec<(Place, Vec<Ended>)>,
 }
 
 impl Tally {
@@ -59,6 +64,8 @@ impl Tally {
             wall_clock: None,
             judged: None,
             judged_before: JudgedReport::default(),
+            tells_ended: false,
+            ended_before: Vec::new(),
         }
     }
 
@@ -78,11 +85,14 @@ impl Tally {
 
     /// Nothing of what was told so far counts: the trace begins at `at_ns`, with what stands then.
     fn begin(&mut self, at_ns: u64) {
-        let notes = std::mem::take(&mut self.notes);
+        let (notes, tells_ended) = (std::mem::take(&mut self.notes), self.tells_ended);
         *self = Self { started_ns: Some(at_ns), notes, ..self.reopened(at_ns, Detail::All) };
         // How many threads they have had is not told.
         for process in self.processes.iter_mut() {
             process.startup = Startup::Before;
+        }
+        if tells_ended {
+            self.tell_ended();
         }
     }
 
@@ -109,7 +119,11 @@ impl Tally {
                 }
             }
             Record::ProcessStarted(process) => {
-                let started = Process { judged: self.judged, ..Process::new(process.clone()) };
+                let started = Process {
+                    judged: self.judged,
+                    tells_ended: self.tells_ended,
+                    ..Process::new(process.clone())
+                };
                 if self.processes.insert(process.process.0, started) {
                     self.saw(process.at_ns);
                     let started_ns = self.started_ns.unwrap_or(u64::MAX);

@@ -36,5 +36,6 @@ mod reader;
 pub use anchor::wall_clock;
 pub use reader::{Ending, ReadError, read};
 pub use schema::SCHEMA;
-pub use unfinished::{Unfinished, why_cut};
+pub(crate) use unfinished::temporary_name;
+pub use unfinished::{Unfinished, what_is_cut, why_cut};
 pub use writer::{Incomplete, Overwrite, Writer};

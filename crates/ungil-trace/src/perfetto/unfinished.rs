@@ -66,6 +66,11 @@ pub fn why_cut(path: &Path) -> &'static str {
     }
 }
 
+/// What a report says of a trace that has no end, and is so long.
+pub fn what_is_cut(path: &Path, length_ns: u64) -> String {
+    format!("the trace ends after {:.1} s: {}", length_ns as f64 / 1e9, why_cut(path))
+}
+
 /// What the temporary names of a trace begin with; `None` if there can be none.
 fn name_start(path: &Path) -> Option<Vec<u8>> {
     let name = path.file_name()?.as_bytes();

@@ -9,6 +9,7 @@ import click
 
 from ungil._native import read_trace, trace_span
 from ungil.cli.command import Command, blame_after_option
+from ungil.cli.page import html_option, writable, write
 from ungil.cli.report.part import Extent
 from ungil.cli.report.unfinished import readable
 from ungil.errors import UsageError
@@ -17,6 +18,7 @@ from ungil.formatting import reason
 EXAMPLES = """\
   ungil report ungil-app.pftrace
   ungil report ungil-app.pftrace --json | jq .findings
+  ungil report ungil-app.pftrace --html app.html
   ungil report ungil-app.pftrace --blame-after 5
   ungil report ungil-app.pftrace --from 12:03:41 --to 12:03:51
   ungil report ungil-app.pftrace --last 30s
@@ -27,6 +29,7 @@ EXAMPLES = """\
 @click.command(cls=Command, name="report", examples=EXAMPLES)
 @click.argument("file")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema 1) instead of tables.")
+@html_option
 @blame_after_option
 @click.option(
     "--from",
@@ -42,6 +45,7 @@ EXAMPLES = """\
 def command(
     file: str,
     as_json: bool,
+    page: str | None,
     blame_after: float,
     begin: str | None,
     end: str | None,
@@ -52,10 +56,14 @@ def command(
 
     A trace that is not complete is read as far as it goes. Where FILE is missing, and its recorder
     was killed or is still at work, what it has written is read.
+
+    With --html it writes a page instead of printing tables; a page that is there is replaced.
     """
     if last is not None and (begin is not None or end is not None):
         raise UsageError("--last cannot be combined with --from and --to")
     file = readable(file)
+    if page is not None:
+        writable(page, file)
     try:
         part = None
         if begin is not None or end is not None or last is not None:
@@ -66,7 +74,10 @@ def command(
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             answer(file, sql, part, as_json, sys.stdout)
             return
-        report = read_trace(file, blame_after, part)
+        if page is None:
+            report = read_trace(file, blame_after, part)
+        else:
+            report = write(file, page, blame_after, part)
     except ValueError as error:
         raise UsageError(f"cannot read {file!r}: {error}") from error
     except OSError as error:
@@ -75,6 +86,8 @@ def command(
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if as_json:
         print(report)
+        return
+    if page is not None:
         return
     from ungil.report import print_report
 

@@ -19,6 +19,7 @@ from ungil.cli.command import (
     process_number,
     scheduling_options,
 )
+from ungil.cli.page import html_option, writable, write
 from ungil.cli.program import Program, find_program
 from ungil.cli.scheduling import Scheduling, warn_if_unscheduled
 from ungil.cli.streams import say, settle
@@ -70,6 +71,7 @@ class Create(Protocol):
 @click.option(
     "--json", "json_path", metavar="FILE", help="Also write the report as JSON ('-': stdout)."
 )
+@html_option
 @click.option(
     "--pid",
     callback=process_number,
@@ -89,6 +91,7 @@ def command(
     output: str | None,
     force: bool,
     json_path: str | None,
+    page: str | None,
     pid: int | None,
     duration: str | None,
     no_children: bool,
@@ -128,9 +131,15 @@ def command(
     variables = Scheduling(policy, quantum, priorities).variables(DEFAULT_POLICY)
     if output is not None and json_path is not None and Path(output) == Path(json_path):
         raise UsageError(f"the trace and its JSON cannot both be written to {output!r}")
+    if page is not None and json_path is not None and Path(page) == Path(json_path):
+        raise UsageError(f"the page and the JSON cannot both be written to {page!r}")
     flight = new_flight(last, conditions, max_files)
     if flight is not None and json_path is not None:
         raise UsageError("--json goes with a whole trace; ungil report --json reads a snapshot")
+    if flight is not None and page is not None:
+        raise UsageError("--html goes with a whole trace; ungil report --html reads a snapshot")
+    if page is not None:
+        writable(page, output)
     if flight is not None and force:
         raise UsageError("--force goes with a whole trace; snapshots never replace a file")
     counter = _may_use_counter()
@@ -181,11 +190,15 @@ def command(
                     with _told("there is no report"):
                         reports.append(recorder.stop())
         for report in reports if flight is None else ():
+            place = recorder.incomplete[1] if recorder.incomplete else path
             with _told(f"cannot write the report to {json_path!r}"):
                 write_json(report)
             if not quiet:
                 with _told("cannot print the report"):
-                    _print(report, recorder.incomplete[1] if recorder.incomplete else path)
+                    _print(report, place)
+            if page is not None:
+                with _told("there is no page"):
+                    write(place, page, blame_after)
         if recorder.incomplete is not None:
             say(_what_is_missing(path, *recorder.incomplete))
     return _as(status)

@@ -1,0 +1,6 @@
+//! Tests of a page as a whole.
+
+mod read;
+mod same_numbers;
+mod bounds;
+mod files;

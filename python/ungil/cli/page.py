@@ -1,0 +1,81 @@
+"""The page of a trace, for the commands that write one: `ungil report` and `ungil trace`."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from ungil.cli.streams import say
+from ungil.errors import Error, UsageError
+from ungil.formatting import native_reason, reason, size, tally
+
+html_option = click.option(
+    "--html", "page", metavar="OUT.html", help="Write a page for a browser: one file, no network."
+)
+
+
+def writable(page: str, trace: str | None) -> None:
+    """UsageError if nothing can be written to `page`, or if that is the trace itself.
+
+    It is found out before the work, not after it.
+    """
+    path = Path(page)
+    folder = path.parent
+    if trace is not None and path.exists() and Path(trace).exists() and path.samefile(trace):
+        raise UsageError(f"the page cannot be written to {page!r}: that is the trace")
+    if trace is not None and os.path.realpath(page) == os.path.realpath(trace):
+        raise UsageError(f"the page cannot be written to {page!r}: that is the trace")
+    if not folder.is_dir():
+        raise UsageError(f"cannot write {page!r}: no such folder")
+    if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+        # It is renamed to its name, which must not replace a device or a folder.
+        raise UsageError(f"cannot write {page!r}: it is not a regular file")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"cannot write {page!r}: permission denied")
+
+
+def write(trace: str, page: str, blame_after: float, part: tuple[int, int] | None = None) -> str:
+    """Write the page, say where it is, and return the report as JSON.
+
+    Raises what `ungil.report.page.write` does, but an Error, in one sentence, if the page cannot be
+    written.
+    """
+    from ungil.report.page import write as write_page
+
+    try:
+        with _progress() as progress:
+            report = write_page(trace, page, blame_after, part, progress)
+    except OSError as error:
+        if error.filename is None or os.fspath(error.filename) != page:
+            raise
+        raise Error(f"cannot write {page!r}: {native_reason(reason(error))}") from error
+    say(f"the page is {page!r} ({size(Path(page).stat().st_size)}); open it in a browser")
+    return report
+
+
+@contextmanager
+def _progress() -> Generator[Callable[[int], None] | None]:
+    """A function that shows, on a terminal, how far it is; off a terminal there is none."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    shown = 0
+
+    def show(records: int) -> None:
+        nonlocal shown
+        # What is read in a moment needs no line.
+        if records - shown >= 500_000:
+            shown = records
+            print(f"\r{tally(records)} records read", end="\x1b[K", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        if shown:
+            print("\r", end="\x1b[K", file=sys.stderr, flush=True)

@@ -1,0 +1,224 @@
+/** The first screen: what the trace is of, its findings as headlines, and how busy the GIL was. */
+
+import { findingNumbers } from "../model/finding_numbers";
+import type { Numbers } from "../model/numbers";
+import type { Finding } from "../model/report";
+import type { Summary } from "../format/summary";
+import { duration, plural, seconds, share } from "../units/numbers";
+import { printable } from "../units/names";
+import { clock } from "../units/moments";
+import { unitsOf, wholeOf, type ShownGil } from "./context";
+import { element, name, replace } from "./dom";
+import type { Store } from "./state";
+
+/** Of more findings than `MOST`, the first `FEW` are shown until the reader asks for all. */
+const MOST = 5;
+const FEW = 3;
+const WORDS: Record<string, string> = {
+  none: "ok",
+  "not-recorded": "not recorded",
+  "native-hold": "native hold",
+};
+
+/** The title of the page: the program, and the facts about its run. */
+export function title(summary: Summary): HTMLElement {
+  const process = summary.processes[0];
+  const count = summary.processes.length + (summary.report.other_processes?.processes ?? 0);
+  const facts = [
+    process ? `pid ${process.pid}` : null,
+    process?.python ? `Python ${printable(process.python)}` : null,
+    summary.report.duration_s > 0 ? seconds(summary.report.duration_s) : null,
+    process ? plural(process.threads, "thread") : null,
+    count > 1 ? `1 of ${plural(count, "process")}` : null,
+    begun(summary),
+  ].filter(Boolean);
+  const { part } = summary.report;
+  return element(
+    "div",
+    { class: "title" },
+    element("h1", {}, name(process?.name ?? "No Python process was recorded")),
+    element("p", { class: "quiet" }, facts.join(", ")),
+    part &&
+      element(
+        "p",
+        { class: "part" },
+        `Only a part of the trace: from ${seconds(part.start_s)} to ${seconds(part.end_s)}`,
+      ),
+  );
+}
+
+function begun(summary: Summary): string | null {
+  const at = clock(summary.report.started_at, 0, true);
+  return at ? `began ${at}` : null;
+}
+
+/** Where a finding's number and its words about a selected time stand. */
+interface Place {
+  number: HTMLElement;
+  words: HTMLElement;
+}
+
+/** The findings, what explains most wait time first. */
+export class Findings {
+  /** What goes into the page. */
+  readonly element: HTMLElement;
+  readonly #summary: Summary;
+  /** By finding. */
+  readonly #places: Place[] = [];
+
+  constructor(summary: Summary, store: Store) {
+    this.#summary = summary;
+    const list = element("ol", { class: "findings" });
+    for (const finding of summary.report.findings) list.append(this.#item(finding, store));
+    const items = [...list.children] as HTMLElement[];
+    const isLong = items.length > MOST;
+    if (isLong) for (const item of items.slice(FEW)) item.hidden = true;
+    const more = element("button", { type: "button", class: "more" });
+    more.textContent = `Show ${plural(items.length - FEW, "more finding")}`;
+    more.addEventListener("click", () => {
+      for (const item of items) item.hidden = false;
+      more.remove();
+    });
+    this.element = element(
+      "section",
+      { "aria-labelledby": "findings" },
+      element("h2", { id: "findings", class: "unseen" }, "Findings"),
+      list,
+      isLong && more,
+    );
+    this.show(null, null);
+  }
+
+  /** Shows the numbers of a selected time; those of the run if `numbers` is null. */
+  show(numbers: Numbers | null, gil: ShownGil | null): void {
+    const summary = this.#summary;
+    summary.report.findings.forEach((finding, index) => {
+      const { number, words } = this.#places[index] as Place;
+      const isHere = gil !== null && gilOf(finding, summary) === gil.index;
+      const found =
+        numbers && isHere ? findingNumbers(finding, numbers, gil.lanes, summary.unit_ns) : null;
+      const [value, unit] = oneNumber(finding);
+      if (found && found.cost !== null) {
+        const cost = duration(found.cost * summary.unit_ns);
+        replace(number, element("b", {}, cost), " waited in the selected time");
+      } else {
+        replace(number, element("b", {}, value), ` ${unit}${numbers ? ", in the whole run" : ""}`);
+      }
+      words.hidden = !found;
+      replace(words, found && `In the selected time: ${found.words}.`);
+    });
+  }
+
+  #item(finding: Finding, store: Store): HTMLElement {
+    const { headline, rest } = inTwo(finding.text);
+    const window = finding.scope === "window" ? finding.window : finding.worst;
+    const number = element("p", { class: "number" });
+    const words = element("p", { class: "of-selection" });
+    this.#places.push({ number, words });
+    return element(
+      "li",
+      { class: `finding ${finding.kind === "none" ? "fine" : ""}` },
+      number,
+      element(
+        "div",
+        {},
+        element(
+          "h3",
+          {},
+          element("span", { class: "kind" }, WORDS[finding.kind] ?? printable(finding.kind)),
+          " ",
+          name(headline, "cause"),
+        ),
+        rest && element("p", { class: "rest" }, name(rest)),
+        words,
+        finding.advice && element("p", { class: "advice" }, name(finding.advice)),
+        window && worst(window, finding, this.#summary, store),
+      ),
+    );
+  }
+}
+
+function worst(
+  window: NonNullable<Finding["window"]>,
+  finding: Finding,
+  summary: Summary,
+  store: Store,
+): HTMLElement {
+  const cost = finding.worst?.cost_s ?? finding.cost_s ?? 0;
+  const at = clock(window.started_at, 0) || `${window.start_s.toFixed(1)}s`;
+  const length = seconds(window.end_s - window.start_s);
+  const range = {
+    from: unitsOf(summary, window.start_s),
+    to: unitsOf(summary, window.end_s),
+  };
+  const whole = wholeOf(summary);
+  const show = (): void => {
+    const margin = (range.to - range.from) / 10;
+    const view = {
+      from: Math.max(range.from - margin, 0),
+      to: Math.min(range.to + margin, whole.to),
+    };
+    const gil = gilOf(finding, summary) ?? store.now.gil;
+    store.set({ gil, selection: range, view, picked: null });
+    document.getElementById("timeline")?.scrollIntoView();
+  };
+  return element(
+    "p",
+    { class: "worst" },
+    `Worst from ${at} for ${length}: ${seconds(cost)} waited. `,
+    range.to > range.from && element("button", { type: "button", onclick: show }, "Look at it"),
+  );
+}
+
+/** The GIL of the page that a finding is about. */
+function gilOf(finding: Finding, summary: Summary): number | null {
+  const index = summary.gils.findIndex(
+    (gil) =>
+      summary.processes[gil.process]?.pid === finding.pid && gil.gil === (finding.gil ?? gil.gil),
+  );
+  return index < 0 ? null : index;
+}
+
+/** The number of a finding that says most, and what it counts. */
+function oneNumber(finding: Finding): [string, string] {
+  if (finding.kind === "not-recorded") return ["", ""];
+  if (finding.kind === "none") {
+    const held = finding["held_share"];
+    return typeof held === "number" ? [share(held, 1), "of the time held"] : ["0", "waited"];
+  }
+  return [seconds(finding.cost_s ?? 0), "waited"];
+}
+
+/** The first clause of a finding's sentence, which names who and what, and the numbers behind it. */
+export function inTwo(text: string): { headline: string; rest: string } {
+  const process = /^.{1,200}? \(pid \d+\)(?:, [^:]{1,60})?: /u.exec(text)?.[0] ?? "";
+  const end = /: |; /u.exec(text.slice(process.length));
+  if (!end) return { headline: text, rest: "" };
+  const at = process.length + end.index;
+  return { headline: text.slice(0, at), rest: text.slice(at + end[0].length) };
+}
+
+/** The ten seconds in which most was waited, in units; null for a run that is not longer. */
+export function worstTenSeconds(
+  summary: Summary,
+  gil: number,
+): { from: number; to: number; waited: number } | null {
+  const busy = summary.gils[gil]?.busy;
+  const length = 10e9 / summary.unit_ns;
+  if (!busy || summary.end <= length) return null;
+  const buckets = Math.max(Math.round(length / busy.width), 1);
+  let waited = 0;
+  let best = { from: 0, waited: 0 };
+  busy.waited.forEach((value, bucket) => {
+    waited += value - (bucket >= buckets ? (busy.waited[bucket - buckets] as number) : 0);
+    if (waited > best.waited) best = { from: Math.max(bucket - buckets + 1, 0), waited };
+  });
+  if (!best.waited) return null;
+  const from = best.from * busy.width;
+  return { from, to: Math.min(from + length, summary.end), waited: best.waited };
+}
+
+/** The sentence about the worst ten seconds. */
+export function worstSentence(waitedUnits: number, unit: number, at: string): string {
+  return `Worst ten seconds: from ${at}, ${duration(waitedUnits * unit)} waited.`;
+}

@@ -1,0 +1,99 @@
+/** The flame graph: what held the GIL while somebody waited. Nested lists, so it can be read, too. */
+
+import type { FlameNode } from "../model/flame";
+import { duration, share } from "../units/numbers";
+import { printable } from "../units/names";
+import { element, name, replace } from "./dom";
+
+/** Parts of the whole that are too small to be seen are left out. */
+const LEAST = 0.002;
+/** How deep stacks are shown. */
+const DEPTH = 80;
+
+/** Fills `place` with the tree below `root`; `waited` is what was waited in all, in ns. */
+export function showFlame(
+  place: HTMLElement,
+  root: FlameNode,
+  waited: number,
+  unitNs: number,
+): void {
+  if (!(root.waited > 0)) {
+    replace(
+      place,
+      element("p", { class: "quiet" }, "No stack was taken of a hold that others waited for."),
+    );
+    return;
+  }
+  const known = root.waited * unitNs;
+  const path: FlameNode[] = [];
+  const area = element("div", { class: "flame" });
+  const render = (): void => {
+    const top = path.at(-1) ?? root;
+    const list = element("ul", { class: "root" });
+    const shown = path.length ? [top] : top.children;
+    for (const node of shown) add(list, node, top.waited, 0);
+    const back = element(
+      "button",
+      {
+        type: "button",
+        onclick: () => {
+          path.length = 0;
+          render();
+        },
+      },
+      "Show all",
+    );
+    replace(area, path.length ? back : null, list);
+  };
+  const add = (list: HTMLElement, node: FlameNode, whole: number, depth: number): void => {
+    if (node.waited < whole * LEAST || depth > DEPTH) return;
+    const text = `${node.label} ${placeOf(node)}: ${duration(node.waited * unitNs)}, ${share(node.waited, root.waited)}`;
+    const item = element("li");
+    const zoom = (): void => {
+      if (path.at(-1) === node) path.length = 0;
+      else path.push(node);
+      render();
+    };
+    item.style.width = `${Math.min((node.waited / whole) * 100, 100)}%`;
+    item.append(
+      element(
+        "button",
+        { type: "button", class: `frame ${node.kind}`, title: printable(text), onclick: zoom },
+        name(node.label || "?", "function"),
+        " ",
+        name(placeOf(node).slice(node.file.lastIndexOf("/") + 1), "place"),
+        element("span", { class: "unseen" }, ` ${duration(node.waited * unitNs)}`),
+      ),
+    );
+    const children = element("ul");
+    for (const child of node.children) {
+      add(children, child, node.waited, depth + 1);
+    }
+    if (children.childElementCount) item.append(children);
+    list.append(item);
+  };
+  render();
+  replace(
+    place,
+    element(
+      "p",
+      { class: "quiet" },
+      `Explains ${duration(known)}, ${share(known, waited)} of what was waited: holds of which a ` +
+        "stack was taken. Width is what others waited meanwhile.",
+    ),
+    element(
+      "p",
+      { class: "legend" },
+      ...(["user", "python", "native"] as const).flatMap((kind) => [
+        element("i", { class: `swatch frame ${kind}` }),
+        { user: "your code ", python: "libraries ", native: "native code " }[kind],
+      ]),
+    ),
+    area,
+  );
+}
+
+/** The file and the line, if it is one. */
+function placeOf({ file, line }: FlameNode): string {
+  return line ? `${file}:${line}` : file;
+}

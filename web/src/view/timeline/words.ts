@@ -1,0 +1,22 @@
+/** The timeline in words, for those who cannot see it. */
+
+import type { Figures } from "../../model/figures";
+import { duration, plural, share } from "../../units/numbers";
+
+/** How many threads are told of. */
+const THREADS = 5;
+
+/** What the timeline shows of a time, `stretch`, in sentences. */
+export function inWords(stretch: string, figures: Figures): string {
+  const { threads, span } = figures;
+  const told = threads.slice(0, THREADS).map((thread) => {
+    const name = thread.name || `thread ${thread.tid ?? ""}`;
+    return `${name} held ${share(thread.held, span)} and waited ${duration(thread.waited)}`;
+  });
+  const more = threads.length - told.length;
+  return (
+    `${stretch}: the GIL was held ${share(figures.held, span)} of the time and contended ` +
+    `${share(figures.contended, span)}. ${told.join("; ")}` +
+    `${more > 0 ? `; and ${plural(more, "more thread")}` : ""}.`
+  );
+}
