@@ -61,6 +61,8 @@ def command(
     """
     if last is not None and (begin is not None or end is not None):
         raise UsageError("--last cannot be combined with --from and --to")
+    if sql is not None and page is not None:
+        raise UsageError("--sql cannot be combined with --html")
     file = readable(file)
     if page is not None:
         writable(page, file)
