@@ -1,0 +1,138 @@
+//! An image that a process has loaded: its program or a library.
+
+use std::io;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use framehop::Module as UnwoundModule;
+use std::sync::Arc;
+use ungil_attach::memory::Memory;
+use ungil_attach::process::{Mapping, Process};
+
+use crate::methods::Methods;
+use crate::symbols::Symbols;
+use crate::tables::{Headers, Tables};
+
+/// What the kernel calls its own image in a process.
+const VDSO: &[u8] = b"[vdso]";
+/// So much of a file has to be what is in memory for it to be the one: headers, and the build id.
+const COMPARED: usize = 4096;
+/// No symbols are read from a vDSO larger than this.
+const MOST_VDSO_BYTES: u64 = 1 << 20;
+
+/// An image.
+pub struct Module {
+    /// Its file, as the process names it.
+    pub library: String,
+    /// Its addresses.
+    pub range: Range<u64>,
+    bias: u64,
+    tables: Option<Tables>,
+    symbols: Symbols,
+    methods: Methods,
+}
+
+/// What a function is called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Name {
+    /// By its library; empty if that has no symbol for it.
+    pub symbol: String,
+    /// By Python; empty if Python does not call it, or that is not known.
+    pub method: String,
+}
+
+impl Module {
+    /// The image that begins with `first`. `None` if there is none.
+    pub fn read(process: Process, memory: &Memory, first: &Mapping) -> io::Result<Option<Self>> {
+        let Some(headers) = Headers::read(memory, first.start)? else { return Ok(None) };
+        let range = headers.whole();
+        let symbols = if first.path == VDSO {
+            let length = range.end.saturating_sub(range.start).min(MOST_VDSO_BYTES);
+            let mut image = vec![0; usize::try_from(length).unwrap_or(0)];
+            let length = memory.up_to(first.start, &mut image)?;
+            Symbols::of(&image[..length])
+        } else {
+            let length = usize::try_from(first.end - first.start).unwrap_or(COMPARED);
+            let beginning = memory.bytes(first.start, length.min(COMPARED))?;
+            Symbols::of_file(&file_of(process, &first.path), &beginning)
+        };
+        Ok(Some(Self {
+            library: String::from_utf8_lossy(without_mark(&first.path)).into_owned(),
+            range,
+            bias: headers.bias,
+            tables: Tables::read(memory, &headers)?,
+            symbols,
+            methods: Methods::read(memory, &headers),
+        }))
+    }
+
+    /// Whether the unwinder knows how the function at this address is left.
+    pub fn can_unwind(&self, address: u64) -> bool {
+        self.function_at(address).is_some()
+    }
+
+    /// What the function at this address is called.
+    pub fn name_at(&self, address: u64) -> Name {
+        let begin = self.function_at(address).map(|it| it.start);
+        let symbol = self.symbols.name_at(address.wrapping_sub(self.bias), begin);
+        let method = begin.and_then(|it| self.methods.name_of(it.wrapping_add(self.bias)));
+        let method = method.map(str::to_owned).unwrap_or_default();
+        Name { symbol: symbol.unwrap_or_default(), method }
+    }
+
+    /// The function around an address, by its addresses in the file.
+    fn function_at(&self, address: u64) -> Option<Range<u64>> {
+        self.tables.as_ref()?.function_at(address.wrapping_sub(self.bias))
+    }
+
+    /// As the unwinder takes it.
+    pub fn unwound(&self) -> Option<UnwoundModule<Arc<[u8]>>> {
+        let sections = self.tables.as_ref()?.sections();
+        Some(UnwoundModule::new(self.library.clone(), self.range.clone(), self.bias, sections))
+    }
+}
+
+/// Where a file that a process names is found from outside.
+fn file_of(process: Process, path: &[u8]) -> PathBuf {
+    let path = Path::new(std::ffi::OsStr::from_bytes(path));
+    process.folder().join("root").join(path.strip_prefix("/").unwrap_or(path))
+}
+
+fn without_mark(path: &[u8]) -> &[u8] {
+    path.strip_suffix(b" (deleted)").unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_of_the_c_library_is_known_by_its_address() {
+        let own = Process { pid: std::process::id() };
+        let memory = Memory::of(own).unwrap();
+        let mappings = own.mappings().unwrap();
+        let first = mappings
+            .iter()
+            .find(|it| it.file_name().starts_with(b"libc.so") && it.offset == 0)
+            .unwrap();
+        let module = Module::read(own, &memory, first).unwrap().unwrap();
+        let address = libc::qsort as *const () as u64 + 1;
+        assert!(module.range.contains(&address));
+        assert!(module.can_unwind(address));
+        assert_eq!(module.name_at(address).symbol, "qsort");
+        assert_eq!(module.name_at(module.range.start), Name::default());
+        assert!(module.library.ends_with(".so.6"));
+    }
+
+    #[test]
+    fn what_the_kernel_brings_is_an_image_too() {
+        let own = Process { pid: std::process::id() };
+        let memory = Memory::of(own).unwrap();
+        let mappings = own.mappings().unwrap();
+        let first = mappings.iter().find(|it| it.path == VDSO).unwrap();
+        let module = Module::read(own, &memory, first).unwrap().unwrap();
+        assert_eq!(module.library, "[vdso]");
+        assert!(module.unwound().is_some());
+    }
+}
