@@ -237,7 +237,8 @@ def read_tracks(path: Path) -> list[Track]:
             track = tracks.setdefault(uuid, Track(process, thread.pid, thread.tid, ""))
             track.name = thread.thread_name
         if packet.HasField("track_event") and packet.track_event.name == "stack":
-            (stack,) = packet.track_event.debug_annotations
+            # Native frames, if they were seen, come behind.
+            stack = packet.track_event.debug_annotations[0]
             frames = [it.string_value for it in stack.array_values]
             tracks[packet.track_event.track_uuid].stacks.append(frames)
         if packet.HasField("track_event") and packet.track_event.type != TrackEvent.TYPE_INSTANT:

@@ -57,10 +57,10 @@ impl Natives {
         let called = &mut self.called[index];
         called.count += 1;
         let innermost = Place::of(innermost);
-        match called.innermost.iter_mut().find(|(it, _)| *it == innermost) {
-            Some((_, count)) => *count += 1,
-            None if called.innermost.len() < FUNCTIONS => called.innermost.push((innermost, 1)),
-            None => {}
+        if let Some((_, count)) = called.innermost.iter_mut().find(|(it, _)| *it == innermost) {
+            *count += 1;
+        } else if called.innermost.len() < FUNCTIONS {
+            called.innermost.push((innermost, 1));
         }
     }
 

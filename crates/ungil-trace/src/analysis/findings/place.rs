@@ -108,7 +108,8 @@ fn native_clause(native: &NativeReport) -> String {
 pub(super) fn native_name(native: &NativeReport) -> String {
     let NativeReport { function, library, innermost, innermost_library, .. } = native;
     let called = in_library(function.as_deref(), library);
-    if (function, library) == (innermost, innermost_library) || innermost_library.is_empty() {
+    let is_there = library == innermost_library || innermost_library.is_empty();
+    if is_there && (innermost.is_none() || innermost == function) {
         return called;
     }
     format!("{called}, mostly {}", in_library(innermost.as_deref(), innermost_library))
