@@ -115,11 +115,16 @@ impl StackReader {
     /// Like [`read`](Self::read), with the names of all threads.
     pub fn read_with_names(&mut self) -> Result<Sample, StackError> {
         let mut sample = self.read()?;
-        sample.names = guarded(self.pid, || {
+        sample.names = self.read_names()?;
+        Ok(sample)
+    }
+
+    /// The names of all threads.
+    pub(super) fn read_names(&mut self) -> Result<Vec<ThreadName>, StackError> {
+        guarded(self.pid, || {
             let interpreters = self.list();
             self.names(&interpreters)
-        })?;
-        Ok(sample)
+        })
     }
 
     /// The interpreters that are there now, the main one first; never empty.

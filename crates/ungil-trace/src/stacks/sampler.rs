@@ -238,11 +238,14 @@ impl Worker {
 fn read(reader: &mut StackReader, wanted: &Wanted) -> Result<Sample, StackError> {
     let mut attempt = 1;
     loop {
-        let sample = match (wanted.names, &wanted.natives[..]) {
-            (true, _) => reader.read_with_names(),
-            (false, []) => reader.read(),
-            (false, threads) => reader.read_with_natives(threads),
+        let sample = match &wanted.natives[..] {
+            [] => reader.read(),
+            threads => reader.read_with_natives(threads),
         };
+        let sample = sample.and_then(|sample| {
+            let names = if wanted.names { reader.read_names()? } else { Vec::new() };
+            Ok(Sample { names, ..sample })
+        });
         match sample {
             Err(StackError::NotReady(_)) if attempt < TRIES => attempt += 1,
             sample => return sample,
