@@ -8,7 +8,7 @@
 
 pub mod process;
 pub mod memory;
-mod image;
+pub mod image;
 mod refusal;
 #[cfg(target_arch = "x86_64")]
 mod tracee;

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 
 use framehop::Module as UnwoundModule;
 use std::sync::Arc;
+use ungil_attach::image::Image;
 use ungil_attach::memory::Memory;
 use ungil_attach::process::{Mapping, Process};
 
 use crate::methods::Methods;
+use crate::plumbing::is_evaluation;
 use crate::symbols::Symbols;
 use crate::tables::{Headers, Tables};
 
@@ -31,6 +33,8 @@ pub struct Module {
     tables: Option<Tables>,
     symbols: Symbols,
     methods: Methods,
+    /// The evaluation loop.
+    evaluation: Option<Range<u64>>,
 }
 
 /// What a function is called.
@@ -40,6 +44,24 @@ pub struct Name {
     pub symbol: String,
     /// By Python; empty if Python does not call it, or that is not known.
     pub method: String,
+}
+
+/// A function on a stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Function {
+    /// What it is called.
+    pub name: Name,
+    /// Its library; empty for code that was made while the program ran.
+    pub library: String,
+    /// Whether that library gives functions to Python.
+    pub is_extensions: bool,
+}
+
+impl Function {
+    /// Whether Python code can have called it, as far as that is known.
+    pub fn is_for_python(&self, interpreter: &str) -> bool {
+        !self.name.method.is_empty() || (self.is_extensions && self.library != interpreter)
+    }
 }
 
 impl Module {
@@ -64,6 +86,7 @@ impl Module {
             tables: Tables::read(memory, &headers)?,
             symbols,
             methods: Methods::read(memory, &headers),
+            evaluation: evaluation_in(memory, first),
         }))
     }
 
@@ -72,8 +95,20 @@ impl Module {
         self.function_at(address).is_some()
     }
 
+    /// Whether the function at this address runs Python code.
+    pub fn runs_python_at(&self, address: u64) -> bool {
+        self.evaluation.as_ref().is_some_and(|it| it.contains(&address))
+            || is_evaluation(&self.name_at(address).symbol)
+    }
+
+    /// The function at this address.
+    pub fn function_called_at(&self, address: u64) -> Function {
+        let (name, library) = (self.name_at(address), self.library.clone());
+        Function { name, library, is_extensions: !self.methods.is_empty() }
+    }
+
     /// What the function at this address is called.
-    pub fn name_at(&self, address: u64) -> Name {
+    fn name_at(&self, address: u64) -> Name {
         let begin = self.function_at(address).map(|it| it.start);
         let symbol = self.symbols.name_at(address.wrapping_sub(self.bias), begin);
         let method = begin.and_then(|it| self.methods.name_of(it.wrapping_add(self.bias)));
@@ -91,6 +126,13 @@ impl Module {
         let sections = self.tables.as_ref()?.sections();
         Some(UnwoundModule::new(self.library.clone(), self.range.clone(), self.bias, sections))
     }
+}
+
+/// Where the evaluation loop is, as the image says in memory: its file may be another one by now.
+fn evaluation_in(memory: &Memory, first: &Mapping) -> Option<Range<u64>> {
+    let image = Image::at(memory, first).ok().flatten()?;
+    let found = image.symbol(b"_PyEval_EvalFrameDefault").ok().flatten()?;
+    Some(found.address..found.address.saturating_add(found.size))
 }
 
 /// Where a file that a process names is found from outside.

@@ -5,15 +5,18 @@ use std::time::Duration;
 use ungil_attach::memory::Memory;
 use ungil_attach::process::Process;
 
+use crate::module::Function;
 use crate::modules::Modules;
 use crate::plumbing::is_plumbing;
 use crate::refusal::Refusal;
 use crate::stopped::{Copied, Stack, stop_and_copy};
-use crate::unwinding::{Function, Way, way_to_python};
+use crate::unwinding::{Way, way_to_python};
 use crate::waiting::{Place, place_of};
 
 /// How often a thread is looked at that begins or ends to wait meanwhile.
 const TRIES: u32 = 3;
+/// As many frames of a deep stack are told at most, of those that ran and of those next to Python.
+const MOST_AT_AN_END: usize = 64;
 /// A longer path is cut.
 const LONGEST_LIBRARY: usize = 4096;
 
@@ -63,9 +66,12 @@ impl NativeReader {
     pub fn look(&self, tid: u32) -> Result<Look, Refusal> {
         for _ in 0..TRIES {
             let copied = match (place_of(self.process, tid)?, self.stops) {
+                (Place::Unknown, _) => return Err(Refusal::Untold),
                 (Place::Waiting(_), _) => self.copy_waiting(tid)?,
-                (_, Some(prepare)) => stop_and_copy(self.process, &self.memory, tid, prepare)?,
-                (_, None) => return Err(Refusal::NotWaiting),
+                (Place::Running, Some(prepare)) => {
+                    stop_and_copy(self.process, &self.memory, tid, prepare)?
+                }
+                (Place::Running, None) => return Err(Refusal::NotWaiting),
             };
             if let Some(copied) = copied {
                 return Ok(Look(copied));
@@ -98,16 +104,25 @@ impl NativeReader {
     }
 }
 
-/// Without the functions of the interpreter that handed the call on.
+/// Without the functions of the interpreter that handed the call on, and without the middle of a very
+/// deep stack.
 fn called_by_python(mut functions: Vec<Function>, interpreter: &str) -> Vec<NativeFrame> {
-    let hands_on = |it: &Function| {
-        let is_nameless = it.name.symbol.is_empty() && it.name.method.is_empty();
-        it.library == interpreter && (is_nameless || is_plumbing(&it.name.symbol))
+    let is_plumbing = |it: &Function| it.library == interpreter && is_plumbing(&it.name.symbol);
+    let is_nameless = |it: &Function| {
+        it.library == interpreter && it.name.symbol.is_empty() && it.name.method.is_empty()
     };
-    if let Some(callee) = functions.iter().rposition(|it| !hands_on(it)) {
+    // Of functions without a name nothing tells what they do, unless what they called is known to be
+    // called by Python.
+    let beyond = functions.iter().rposition(|it| !is_plumbing(it) && !is_nameless(it));
+    let callee = beyond.filter(|&at| functions[at].is_for_python(interpreter));
+    let callee = callee.or_else(|| functions.iter().rposition(|it| !is_plumbing(it)));
+    if let Some(callee) = callee {
         functions.truncate(callee + 1);
     }
-    let frame = |Function { name, library }: Function| NativeFrame {
+    if functions.len() > 2 * MOST_AT_AN_END {
+        functions.drain(MOST_AT_AN_END..functions.len() - MOST_AT_AN_END);
+    }
+    let frame = |Function { name, library, .. }: Function| NativeFrame {
         symbol: name.symbol,
         method: name.method,
         library: library.chars().take(LONGEST_LIBRARY).collect(),
@@ -122,7 +137,7 @@ mod tests {
 
     fn function(symbol: &str, method: &str, library: &str) -> Function {
         let name = Name { symbol: symbol.into(), method: method.into() };
-        Function { name, library: library.into() }
+        Function { name, library: library.into(), is_extensions: library.ends_with("_x.so") }
     }
 
     #[test]
@@ -143,6 +158,26 @@ mod tests {
     fn a_nameless_function_of_a_library_is_what_python_called() {
         let frames = called_by_python(vec![function("", "", "/srv/fast.so")], "/python");
         assert_eq!(frames.len(), 1);
+    }
+
+    #[test]
+    fn a_nameless_function_of_the_interpreter_is_told_unless_an_extension_is_called_by_it() {
+        let nameless = || function("", "", "/python");
+        let last = |inner| called_by_python(vec![inner, nameless()], "/python").pop().unwrap();
+        assert_eq!(last(function("malloc", "", "/libc.so.6")).library, "/python");
+        assert_eq!(last(function("PyDict_New", "", "/python")).symbol, "");
+        assert_eq!(last(function("", "", "/srv/_x.so")).library, "/srv/_x.so");
+        assert_eq!(last(function("", "len", "/python")).method, "len");
+    }
+
+    #[test]
+    fn the_middle_of_a_very_deep_stack_is_left_out() {
+        let mut functions = vec![function("inner", "", "/python")];
+        functions.extend((0..1000).map(|_| function("recurse", "", "/python")));
+        functions.push(function("outer", "", "/python"));
+        let frames = called_by_python(functions, "/python");
+        assert_eq!(frames.len(), 2 * MOST_AT_AN_END);
+        assert_eq!((&*frames[0].symbol, &*frames[127].symbol), ("inner", "outer"));
     }
 
     #[test]

@@ -20,6 +20,9 @@ pub enum Refusal {
     /// Another process traces it.
     #[error("process {0} traces it already (a debugger or strace)")]
     Traced(u64),
+    /// The kernel does not tell whether it waits in a system call, which a stop could end. Final.
+    #[error("this kernel does not tell whether a thread waits (/proc/PID/syscall)")]
+    Untold,
     /// The platform forbids to stop it. Final.
     #[error("{0}")]
     Forbidden(String),
@@ -31,7 +34,7 @@ pub enum Refusal {
 impl Refusal {
     /// Whether no later look at the same process can do better.
     pub fn is_final(&self) -> bool {
-        matches!(self, Self::Forbidden(_))
+        matches!(self, Self::Forbidden(_) | Self::Untold)
     }
 
     /// What an error of the system means, when a thread of `process` was to be stopped.

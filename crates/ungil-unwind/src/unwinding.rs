@@ -7,9 +7,8 @@
 use framehop::{FrameAddress, Unwinder};
 use ungil_attach::memory::Memory;
 
-use crate::module::Name;
+use crate::module::Function;
 use crate::modules::Modules;
-use crate::plumbing::is_evaluation;
 use crate::registers::Registers;
 use crate::stopped::Stack;
 
@@ -21,15 +20,6 @@ const SEARCHED_WORDS: u64 = 2048;
 const MOST_SEARCHES: usize = 3;
 /// Words that are tried in one search.
 const MOST_TRIALS: usize = 32;
-
-/// A function on a stack.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Function {
-    /// What it is called.
-    pub name: Name,
-    /// Its library; empty for code that was made while the program ran.
-    pub library: String,
-}
 
 /// What a stack shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,14 +65,12 @@ impl Walk<'_> {
             if !self.modules.is_code(at) {
                 return None;
             }
-            let (name, library, is_known) = match self.modules.at(self.memory, at) {
-                Some(module) => (module.name_at(at), module.library.clone(), module.can_unwind(at)),
-                None => (Name::default(), String::new(), false),
+            let (function, is_known) = match self.modules.at(self.memory, at) {
+                Some(module) if module.runs_python_at(at) => return Some(module.library.clone()),
+                Some(module) => (module.function_called_at(at), module.can_unwind(at)),
+                None => (Function::default(), false),
             };
-            if is_evaluation(&name.symbol) {
-                return Some(library);
-            }
-            functions.push(Function { name, library });
+            functions.push(function);
             let (sp, fp) = (unwound.sp(), frame_pointer(&unwound));
             if !is_known {
                 return self.search(sp, fp, functions, searches.checked_sub(1)?);

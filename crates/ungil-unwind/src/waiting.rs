@@ -24,10 +24,11 @@ pub fn place_of(process: Process, tid: u32) -> Result<Place, Refusal> {
     let file = process.folder().join("task").join(tid.to_string()).join("syscall");
     match fs::read_to_string(file) {
         Ok(text) => Ok(parse(&text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Refusal::Gone),
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Err(Refusal::Gone),
-        // A kernel without this file, or one that hides it.
-        Err(_) => Ok(Place::Unknown),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && process.folder().exists() => {
+            let folder = process.folder().join("task").join(tid.to_string());
+            if folder.exists() { Ok(Place::Unknown) } else { Err(Refusal::Gone) }
+        }
+        Err(error) => Err(Refusal::of_read(process, &error)),
     }
 }
 
