@@ -10,8 +10,10 @@ use crate::clock::now_ns;
 use crate::prompt::be_prompt;
 use crate::record::NativeFrame;
 
-/// A thread is not stopped again for so long: a hundred times a second at most.
+/// A thread is not looked at again for so long: a hundred times a second at most,
 const PAUSE: Duration = Duration::from_millis(10);
+/// and for so many times what it stood still: on a busy machine that can be milliseconds.
+const PAUSES: u32 = 100;
 /// Before Python 3.5 a system call that a stop interrupts may raise an exception (PEP 475).
 const RETRIES_CALLS: (u64, u64) = (3, 5);
 /// Threads remembered.
@@ -34,8 +36,8 @@ pub struct NativeStack {
 /// The native frames of one process.
 pub(super) struct NativeStacks {
     reader: Result<NativeReader, Refusal>,
-    /// When threads were looked at.
-    looked: HashMap<u32, Instant>,
+    /// From when on a thread that was looked at may be looked at again.
+    not_before: HashMap<u32, Instant>,
 }
 
 /// A thread that was looked at, with when.
@@ -45,7 +47,7 @@ impl NativeStacks {
     /// Of process `pid`, which runs this version of Python.
     pub(super) fn of(pid: u32, version: (u64, u64)) -> Self {
         let stops: Option<fn()> = (version >= RETRIES_CALLS).then_some(be_prompt);
-        Self { reader: NativeReader::of(pid, stops), looked: HashMap::new() }
+        Self { reader: NativeReader::of(pid, stops), not_before: HashMap::new() }
     }
 
     /// Why there will never be any.
@@ -58,15 +60,17 @@ impl NativeStacks {
         let mut seen = Vec::new();
         for &tid in threads {
             let Ok(reader) = &self.reader else { break };
-            if self.looked.get(&tid).is_some_and(|at| at.elapsed() < PAUSE) {
+            let begun = Instant::now();
+            if self.not_before.get(&tid).is_some_and(|&at| begun < at) {
                 continue;
             }
-            if self.looked.len() >= MOST_THREADS {
-                self.looked.clear();
+            if self.not_before.len() >= MOST_THREADS {
+                self.not_before.retain(|_, at| *at > begun);
             }
-            self.looked.insert(tid, Instant::now());
-            let at_ns = now_ns();
-            match reader.look(tid) {
+            let (at_ns, look) = (now_ns(), reader.look(tid));
+            let stood = look.as_ref().ok().and_then(Look::stood).unwrap_or_default();
+            self.not_before.insert(tid, begun + PAUSE.max(stood.saturating_mul(PAUSES)));
+            match look {
                 Ok(look) => seen.push((tid, at_ns, look)),
                 Err(refusal) if refusal.is_final() => self.reader = Err(refusal),
                 // The next look may do better.
