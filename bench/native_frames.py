@@ -2,12 +2,12 @@
 
     python bench/native_frames.py [--seconds N] [--pythons NAME,...] [--only NAME,...] [--json FILE]
 
-A thread keeps the GIL in a known function of each of 14 extensions (`programs/native_holds.py`), on
-several Pythons, each with its packages in a folder of its own (`target/native-frames`). Counted are
-the samples of its long holds in which native code was looked for. Right is the one that names the
-function, or at least its library, and the library is another one than the interpreter's where the
-extension has one. Printed beside it: how long the thread stood still, and the program's CPU time with
-and without native frames.
+A thread keeps the GIL in a known function of each of 14 extensions (`programs/native_holds.py`),
+on several Pythons, each with its packages in a folder of its own (`target/native-frames`). Counted
+are the samples of its long holds in which native code was looked for. Right is one that names the
+function, or at least its library, which is another one than the interpreter's where the extension
+has one. Printed beside it: how long the thread stood still, and the program's CPU time with and
+without native frames.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-from pythons import path_of  # noqa: E402
+from pythons import path_of
 
 PROGRAM = Path(__file__).parent / "programs/native_holds.py"
 FOLDER = Path(__file__).resolve().parent.parent / "target/native-frames"
@@ -90,7 +90,9 @@ class Seen:
 
 def main() -> None:
     """Measures and prints."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--pythons", default=",".join(PYTHONS))
     parser.add_argument("--only", default=",".join(KNOWN))
@@ -108,7 +110,9 @@ def main() -> None:
     console.print(table(results))
     console.print(summary(results))
     if options.json is not None:
-        plain = {name: {it: vars(seen) for it, seen in row.items()} for name, row in results.items()}
+        plain = {
+            name: {it: vars(seen) for it, seen in row.items()} for name, row in results.items()
+        }
         options.json.write_text(json.dumps(plain, indent=1), encoding="utf-8")
     every = [seen for row in results.values() for seen in row.values()]
     if sum(it.libraries for it in every) < GOAL * sum(it.looks for it in every):
@@ -155,7 +159,9 @@ def measure(interpreter: Path, name: str, seconds: float) -> Seen:
 def holds_of(process: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The long holds of the thread that keeps the GIL on purpose."""
     for gil in process["gils"]:
-        yield from (hold for hold in gil["long_holds"] if hold["name"] == "keeping" and hold["contended"])
+        yield from (
+            hold for hold in gil["long_holds"] if hold["name"] == "keeping" and hold["contended"]
+        )
 
 
 def is_right(known: Known, native: dict[str, Any]) -> tuple[bool, bool]:
@@ -168,13 +174,19 @@ def is_right(known: Known, native: dict[str, Any]) -> tuple[bool, bool]:
     return function and library, library
 
 
-def traced(interpreter: Path, name: str, seconds: float, *options: str) -> tuple[dict[str, Any], float]:
+def traced(
+    interpreter: Path, name: str, seconds: float, *options: str
+) -> tuple[dict[str, Any], float]:
     """The report, and the CPU seconds that one call took while it was traced."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         words = ["-q", "-o", str(Path(folder) / "t.pftrace"), "--json", str(report), *options, "--"]
         traced = [sys.executable, "-m", "ungil", "trace", *words]
-        subprocess.run([*traced, interpreter, PROGRAM, name, str(seconds)], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [*traced, interpreter, PROGRAM, name, str(seconds)],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         told = json.loads(report.read_text(encoding="utf-8"))
     holds = list(holds_of(told["processes"][0]))
     spent = [hold["cpu_ms"] / 1e3 for hold in holds if hold["cpu_ms"]]
@@ -220,7 +232,9 @@ def summary(results: dict[str, dict[str, Seen]]) -> str:
         )
     ratios = [it.cpu_ratio for it in every if it.cpu_ratio == it.cpu_ratio]
     if ratios:
-        lines.append(f"CPU time of a call with native frames to without: median {median(ratios):.3f}")
+        lines.append(
+            f"CPU time of a call with native frames to without: median {median(ratios):.3f}"
+        )
     return "\n".join(lines)
 
 

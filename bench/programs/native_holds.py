@@ -25,7 +25,7 @@ def json_scanner(size):
     """The scanner of json, on one large document."""
     import json
 
-    text = json.dumps([{"key %d" % n: [n, str(n), None, 1.5]} for n in range(size * 500)])
+    text = json.dumps([{f"key {n}": [n, str(n), None, 1.5]} for n in range(size * 500)])
     return partial(json.loads, text)
 
 
@@ -33,7 +33,7 @@ def pickler(size):
     """The C pickler, on many small objects."""
     import pickle
 
-    values = [{"key %d" % n: (n, str(n))} for n in range(size * 500)]
+    values = [{f"key {n}": (n, str(n))} for n in range(size * 500)]
     return partial(pickle.dumps, values)
 
 
@@ -45,14 +45,14 @@ def sort(size):
 
 def big_power(size):
     """The power of large integers."""
-    return partial(pow, 3, 2 ** (size * 40), 2 ** 521 - 1 << size * 8)
+    return partial(pow, 3, 2 ** (size * 40), 2**521 - 1 << size * 8)
 
 
 def elementtree(size):
     """The C parser of XML, with expat."""
     from xml.etree import ElementTree
 
-    text = "<r>" + "".join('<a b="%d">text<c/></a>' % n for n in range(size * 500)) + "</r>"
+    text = "<r>" + "".join(f'<a b="{n}">text<c/></a>' for n in range(size * 500)) + "</r>"
 
     def parse():
         parser = ElementTree.XMLParser()
@@ -88,7 +88,7 @@ def openblas(size):
     names = ["cblas_dgemm", "cblas_dgemm64_", "scipy_cblas_dgemm64_"]
     name = next(it for it in names if hasattr(library, it))
     integer = ctypes.c_int64 if "64" in name else ctypes.c_int
-    product, n = getattr(library, name), int(100 * size ** 0.34) + 100
+    product, n = getattr(library, name), int(100 * size**0.34) + 100
     product.restype = None
     a, b, c = (numpy.ones((n, n)) for _ in range(3))
     place = [ctypes.c_void_p(it.ctypes.data) for it in (a, b, c)]
@@ -106,7 +106,7 @@ def orjson_loads(size):
     """A parser in Rust."""
     import orjson
 
-    text = orjson.dumps([{"key %d" % n: [n, str(n), None, 1.5]} for n in range(size * 1000)])
+    text = orjson.dumps([{f"key {n}": [n, str(n), None, 1.5]} for n in range(size * 1000)])
     return partial(orjson.loads, text)
 
 
@@ -114,7 +114,7 @@ def msgpack_unpack(size):
     """A parser in Cython."""
     import msgpack
 
-    text = msgpack.packb([{"key %d" % n: [n, str(n), None, 1.5]} for n in range(size * 1000)])
+    text = msgpack.packb([{f"key {n}": [n, str(n), None, 1.5]} for n in range(size * 1000)])
     return partial(msgpack.unpackb, text)
 
 
@@ -122,7 +122,7 @@ def yaml_compose(size):
     """libyaml, by its Cython parser."""
     import yaml
 
-    text = "".join("- key %d: [%d, text, null, 1.5]\n" % (n, n) for n in range(size * 100))
+    text = "".join(f"- key {n}: [{n}, text, null, 1.5]\n" for n in range(size * 100))
 
     def compose():
         yaml.CSafeLoader(text).get_single_node()
@@ -142,7 +142,7 @@ def pillow_median(size):
     """A filter of Pillow."""
     from PIL import Image, ImageFilter
 
-    image = Image.effect_noise((int(40 * size ** 0.5) + 40,) * 2, 50)
+    image = Image.effect_noise((int(40 * size**0.5) + 40,) * 2, 50)
     return partial(image.filter, ImageFilter.MedianFilter(9))
 
 
@@ -150,7 +150,8 @@ def pydantic_validate(size):
     """A validation in Rust, by PyO3."""
     from pydantic_core import SchemaValidator, core_schema
 
-    whole = core_schema.list_schema(core_schema.dict_schema(core_schema.str_schema(), core_schema.int_schema()))
+    values_of = core_schema.dict_schema(core_schema.str_schema(), core_schema.int_schema())
+    whole = core_schema.list_schema(values_of)
     values = [{"a": n, "b": n + 1} for n in range(size * 1000)]
     return partial(SchemaValidator(whole).validate_python, values)
 
@@ -200,7 +201,10 @@ def main():
         while not over.wait(0.002):
             pass
 
-    threads = [threading.Thread(target=keep, name="keeping"), threading.Thread(target=want, name="wanting")]
+    threads = [
+        threading.Thread(target=keep, name="keeping"),
+        threading.Thread(target=want, name="wanting"),
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
