@@ -1,8 +1,9 @@
 //! From the copied registers and stack to the functions that were called.
 //!
-//! A function of which no table tells how it is left (written in assembler, or made while the program
-//! ran) is passed by searching the stack: the first word in it that follows a call in known code, and
-//! from which the tables lead to Python, is where the function returns to.
+//! Where the tables lead no further, the stack is searched: the first word in it that follows a call in
+//! known code, and from which the tables lead to Python, is where the function returns to. That is so
+//! for functions without tables (written in assembler, or made while the program ran), and where the
+//! way out needs the frame pointer of a thread that waits in the kernel, which `/proc` does not tell.
 
 use framehop::{FrameAddress, Unwinder};
 use ungil_attach::memory::Memory;
@@ -18,8 +19,8 @@ const MOST_FRAMES: usize = 1024;
 const SEARCHED_WORDS: u64 = 2048;
 /// Times that the stack may be searched on one way.
 const MOST_SEARCHES: usize = 3;
-/// Words that are tried in one search.
-const MOST_TRIALS: usize = 32;
+/// Words that are tried in all searches together.
+const MOST_TRIALS: usize = 64;
 
 /// What a stack shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub fn way_to_python(
     stack: &Stack,
     registers: Registers,
 ) -> Way {
-    let mut walk = Walk { modules, memory, stack };
+    let mut walk = Walk { modules, memory, stack, trials: MOST_TRIALS };
     let address = FrameAddress::from_instruction_pointer(registers.ip);
     let mut functions = Vec::new();
     let interpreter = walk.follow(address, registers, &mut functions, MOST_SEARCHES);
@@ -48,6 +49,8 @@ struct Walk<'a> {
     modules: &'a mut Modules,
     memory: &'a Memory,
     stack: &'a Stack,
+    /// Words that may still be tried.
+    trials: usize,
 }
 
 impl Walk<'_> {
@@ -62,9 +65,6 @@ impl Walk<'_> {
         let mut unwound = registers.unwinding();
         while functions.len() < MOST_FRAMES {
             let at = address.address_for_lookup();
-            if !self.modules.is_code(at) {
-                return None;
-            }
             let (function, is_known) = match self.modules.at(self.memory, at) {
                 Some(module) if module.runs_python_at(at) => return Some(module.library.clone()),
                 Some(module) => (module.function_called_at(at), module.can_unwind(at)),
@@ -72,13 +72,17 @@ impl Walk<'_> {
             };
             functions.push(function);
             let (sp, fp) = (unwound.sp(), frame_pointer(&unwound));
-            if !is_known {
-                return self.search(sp, fp, functions, searches.checked_sub(1)?);
+            let caller = is_known.then(|| {
+                let mut read = |address| self.stack.word(address).ok_or(());
+                let Modules { unwinding, cache, .. } = &mut *self.modules;
+                unwinding.unwind_frame(address, &mut unwound, cache, &mut read).ok().flatten()
+            });
+            match caller.flatten().and_then(FrameAddress::from_return_address) {
+                Some(caller) if self.modules.is_code(caller.address_for_lookup()) => {
+                    address = caller;
+                }
+                _ => return self.search(sp, fp, functions, searches.checked_sub(1)?),
             }
-            let mut read = |address| self.stack.word(address).ok_or(());
-            let Modules { unwinding, cache, .. } = &mut *self.modules;
-            let caller = unwinding.unwind_frame(address, &mut unwound, cache, &mut read);
-            address = FrameAddress::from_return_address(caller.ok().flatten()?)?;
         }
         None
     }
@@ -92,7 +96,6 @@ impl Walk<'_> {
         searches: usize,
     ) -> Option<String> {
         let known = functions.len();
-        let mut trials = 0;
         for place in (0..SEARCHED_WORDS).map(|index| sp.wrapping_add(8 * index)) {
             let ip = self.stack.word(place)?;
             let is_return =
@@ -106,10 +109,7 @@ impl Walk<'_> {
                 return Some(interpreter);
             }
             functions.truncate(known);
-            trials += 1;
-            if trials == MOST_TRIALS {
-                break;
-            }
+            self.trials = self.trials.checked_sub(1)?;
         }
         None
     }
