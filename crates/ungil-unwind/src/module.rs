@@ -148,6 +148,9 @@ fn without_mark(path: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::Index;
 
     #[test]
     fn a_function_of_the_c_library_is_known_by_its_address() {
@@ -165,6 +168,33 @@ mod tests {
         assert_eq!(module.name_at(address).symbol, "qsort");
         assert_eq!(module.name_at(module.range.start), Name::default());
         assert!(module.library.ends_with(".so.6"));
+    }
+
+    proptest! {
+        #[test]
+        fn an_image_with_any_bytes_in_it_harms_nobody(
+            damage in vec((any::<Index>(), any::<u8>()), 1..40),
+            offset in 0u64..0x4000,
+        ) {
+            let own = Process { pid: std::process::id() };
+            let memory = Memory::of(own).unwrap();
+            let mappings = own.mappings().unwrap();
+            let vdso = mappings.iter().find(|it| it.path == VDSO).unwrap();
+            let length = usize::try_from(vdso.end - vdso.start).unwrap();
+            let mut image = memory.bytes(vdso.start, length).unwrap();
+            for (place, byte) in damage {
+                // Most of what is read is at the beginning.
+                let end = if byte % 2 == 0 { 1024 } else { length };
+                image[place.index(end)] = byte;
+            }
+            let start = image.as_ptr() as u64;
+            let first = Mapping { start, end: start + length as u64, ..vdso.clone() };
+            if let Ok(Some(module)) = Module::read(own, &memory, &first) {
+                let address = start.wrapping_add(offset);
+                let _ = (module.can_unwind(address), module.runs_python_at(address));
+                let _ = (module.function_called_at(address), module.unwound().is_some());
+            }
+        }
     }
 
     #[test]
