@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use proptest::collection::vec;
+use proptest::option;
 use proptest::prelude::*;
 use ungil_core::{Event, Kind};
 use ungil_trace::Record;
@@ -63,8 +64,8 @@ fn other() -> impl Strategy<Value = Record> {
     let frame = (r"[a (\\<>é]{0,9}", r"[a (\\):/]{0,9}", any::<u32>());
     let frame = frame.prop_map(|(function, file, line)| Frame { function, file, line });
     let native = (r"[a (\[<>é=]{0,9}", r"[a.= ]{0,9}", r"[a (\\):/\[]{0,9}");
-    let native = native
-        .prop_map(|(symbol, method, library)| NativeFrame { symbol, method, library });
+    let native =
+        native.prop_map(|(symbol, method, library)| NativeFrame { symbol, method, library });
     prop_oneof![
         ".{0,300}".prop_map(|text| Record::Note { text }),
         any::<u64>().prop_map(|from_ns| Record::Snapshot { from_ns }),

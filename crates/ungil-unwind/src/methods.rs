@@ -98,8 +98,9 @@ impl Data {
             for (index, definition) in words.windows(WORDS).enumerate() {
                 if let &[name, function, flags, documentation] = definition
                     && self.may_be_method(name, function, flags, documentation)
-                    && let Some(name) =
-                        names.entry(name).or_insert_with(|| text(name).filter(|it| is_identifier(it)))
+                    && let Some(name) = names
+                        .entry(name)
+                        .or_insert_with(|| text(name).filter(|it| is_identifier(it)))
                 {
                     found.push((start + 8 * index as u64, function, name.clone()));
                 }
@@ -148,9 +149,7 @@ impl Data {
         for (start, words) in &self.parts {
             for (index, array) in words.iter().enumerate().filter(|(_, it)| arrays.contains(it)) {
                 let back = |by: usize| index.checked_sub(by).map(|it| words[it]);
-                let named = |by: usize| {
-                    text(back(by).filter(|it| self.whole.contains(it))?)
-                };
+                let named = |by: usize| text(back(by).filter(|it| self.whole.contains(it))?);
                 if back(1).is_some_and(|slot| slot & 0xffff_ffff == TP_METHODS) {
                     let list = slots_around(words, index - 1).map(|it| start + 8 * it as u64);
                     slots.extend(list.map(|at| (at, *array)));
@@ -198,7 +197,11 @@ mod tests {
     }
 
     fn names(words: Vec<u64>) -> HashMap<u64, String> {
-        let data = Data { parts: vec![(0x8000, words)], code: vec![0x1000..0x2000], whole: 0x1000..0x9000 };
+        let data = Data {
+            parts: vec![(0x8000, words)],
+            code: vec![0x1000..0x2000],
+            whole: 0x1000..0x9000,
+        };
         data.methods(&text)
     }
 

@@ -67,18 +67,16 @@ impl Modules {
     /// The image that an address is in, if it is in one.
     pub fn at(&mut self, memory: &Memory, address: u64) -> Option<&Module> {
         let first = self.first_mapping(address)?;
-        let place = match self.read.iter().position(|(it, _)| it == first) {
-            Some(place) => place,
-            None => {
-                let first = first.clone();
-                let module = Module::read(self.process, memory, &first).ok().flatten();
-                if let Some(unwound) = module.as_ref().and_then(Module::unwound) {
-                    self.unwinding.add_module(unwound);
-                }
-                self.read.push((first, module));
-                self.read.len() - 1
+        let known = self.read.iter().position(|(it, _)| it == first);
+        let place = known.unwrap_or(self.read.len());
+        if known.is_none() {
+            let first = first.clone();
+            let module = Module::read(self.process, memory, &first).ok().flatten();
+            if let Some(unwound) = module.as_ref().and_then(Module::unwound) {
+                self.unwinding.add_module(unwound);
             }
-        };
+            self.read.push((first, module));
+        }
         self.read[place].1.as_ref().filter(|it| it.range.contains(&address))
     }
 

@@ -144,10 +144,8 @@ mod tests {
     fn the_last_frame_is_what_python_called() {
         let inner = function("memcpy", "", "/libc.so.6");
         let callee = function("", "zlib.compress", "/python");
-        let handing = [
-            function("cfunction_vectorcall_FASTCALL", "", "/python"),
-            function("", "", "/python"),
-        ];
+        let handing =
+            [function("cfunction_vectorcall_FASTCALL", "", "/python"), function("", "", "/python")];
         let all = [&[inner, callee][..], &handing].concat();
         let frames = called_by_python(all, "/python");
         assert_eq!(frames.len(), 2);

@@ -41,12 +41,10 @@ impl Refusal {
     pub(crate) fn of_stop(process: Process, error: &io::Error) -> Self {
         match error.raw_os_error() {
             Some(libc::ESRCH) => Self::Gone,
-            Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => {
-                match process.number("TracerPid") {
-                    Some(by) if by != 0 => Self::Traced(by),
-                    _ => Self::Forbidden(why_forbidden().to_owned()),
-                }
-            }
+            Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => match process.number("TracerPid") {
+                Some(by) if by != 0 => Self::Traced(by),
+                _ => Self::Forbidden(why_forbidden().to_owned()),
+            },
             _ => Self::Unreadable(error.to_string()),
         }
     }

@@ -42,7 +42,7 @@ impl Symbols {
     /// Those of a file, if it begins with the same bytes as the image in memory; else none.
     pub fn of_file(path: &Path, beginning: &[u8]) -> Self {
         let open = || {
-            let mut file = File::open(path).ok().filter(|it| is_regular(it))?;
+            let mut file = File::open(path).ok().filter(is_regular)?;
             let mut head = vec![0; beginning.len()];
             file.read_exact(&mut head).ok()?;
             (head == beginning).then(|| Self::of(&ReadCache::new(file)))
@@ -151,7 +151,8 @@ mod tests {
 
     #[test]
     fn an_address_has_the_name_of_the_function_around_it() {
-        let known = symbols(&[(100, 20, "f", false), (200, 50, "outer", true), (210, 5, "in", true)]);
+        let known =
+            symbols(&[(100, 20, "f", false), (200, 50, "outer", true), (210, 5, "in", true)]);
         let name = |address| known.name_at(address, None);
         assert_eq!(name(99), None);
         assert_eq!(name(100).as_deref(), Some("f"));

@@ -130,14 +130,14 @@ impl Tables {
 
     /// The function, or the part of one, that `address` is in.
     pub fn function_at(&self, address: u64) -> Option<Range<u64>> {
-        let bases = BaseAddresses::default()
-            .set_eh_frame_hdr(self.index.0)
-            .set_eh_frame(self.frames.0);
+        let bases =
+            BaseAddresses::default().set_eh_frame_hdr(self.index.0).set_eh_frame(self.frames.0);
         let index = EhFrameHdr::new(&self.index.1, LittleEndian).parse(&bases, 8).ok()?;
         let frames = EhFrame::new(&self.frames.1, LittleEndian);
-        let entry = index.table()?.fde_for_address(&frames, &bases, address, |it, bases, offset| {
-            it.cie_from_offset(bases, offset)
-        });
+        let entry =
+            index.table()?.fde_for_address(&frames, &bases, address, |it, bases, offset| {
+                it.cie_from_offset(bases, offset)
+            });
         let entry = entry.ok()?;
         Some(entry.initial_address()..entry.end_address())
     }

@@ -175,15 +175,15 @@ mod tests {
     #[test]
     fn calls_are_told_from_other_instructions() {
         for call in [
-            &[0xe8, 1, 2, 3, 4][..],            // call +n
-            &[0xff, 0xd0],                      // call rax
-            &[0xff, 0x10],                      // call [rax]
-            &[0x41, 0xff, 0xd4],                // call r12
-            &[0xff, 0x50, 0x10],                // call [rax+16]
-            &[0xff, 0x54, 0x24, 0x08],          // call [rsp+8]
-            &[0xff, 0x90, 0, 1, 0, 0],          // call [rax+256]
-            &[0xff, 0x94, 0x24, 0, 1, 0, 0],    // call [rsp+256]
-            &[0xff, 0x15, 0, 1, 0, 0],          // call [rip+256]
+            &[0xe8, 1, 2, 3, 4][..],         // call +n
+            &[0xff, 0xd0],                   // call rax
+            &[0xff, 0x10],                   // call [rax]
+            &[0x41, 0xff, 0xd4],             // call r12
+            &[0xff, 0x50, 0x10],             // call [rax+16]
+            &[0xff, 0x54, 0x24, 0x08],       // call [rsp+8]
+            &[0xff, 0x90, 0, 1, 0, 0],       // call [rax+256]
+            &[0xff, 0x94, 0x24, 0, 1, 0, 0], // call [rsp+256]
+            &[0xff, 0x15, 0, 1, 0, 0],       // call [rip+256]
         ] {
             let mut code = [0x90; 8];
             code[8 - call.len()..].copy_from_slice(call);

@@ -130,7 +130,10 @@ mod tests {
         let report = natives.report().unwrap();
         assert_eq!((report.function.as_deref(), &*report.library), (Some("dot"), "/numpy.so"));
         assert_eq!((report.samples, report.looks), (3, 5));
-        assert_eq!((report.innermost.as_deref(), &*report.innermost_library), (Some("dgemm"), "/blas.so"));
+        assert_eq!(
+            (report.innermost.as_deref(), &*report.innermost_library),
+            (Some("dgemm"), "/blas.so")
+        );
         assert_eq!(report.stack, ["memcpy [/libc.so]", "dot [/numpy.so]"]);
     }
 

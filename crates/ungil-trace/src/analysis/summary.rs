@@ -9,7 +9,8 @@ use super::tally::Tally;
 use crate::record::{NOTHING_RECORDED, ProcessTotals, ThreadId};
 use crate::report::{
     BlameReport, Blocking, ContextSwitches, Descheduled, Finding, FreeThreaded, Gaps, GilReport,
-    LongHoldReport, ProcessReport, Report, SCHEMA, StoppedReport, ThreadReport, Throttled, Who, Window,
+    LongHoldReport, ProcessReport, Report, SCHEMA, StoppedReport, ThreadReport, Throttled, Who,
+    Window,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;

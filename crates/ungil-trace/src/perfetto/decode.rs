@@ -9,13 +9,14 @@ use ungil_core::{Event, Kind};
 use super::frame;
 use super::native_frame;
 use super::schema::{
-    BLOCKED, CLOCK_ERROR, COMMON_SEQUENCE, DEBUG_ANNOTATIONS, DROP_REQUEST, FORCED, GIL, HOLD, NATIVE,
-    RAN, RELEASE, RELEASE_KIND, SCHEMA, Track, VOLUNTARY, WAIT, annotation, free_threaded_totals,
-    packet, process_totals, thread_totals, track_event,
+    BLOCKED, CLOCK_ERROR, COMMON_SEQUENCE, DEBUG_ANNOTATIONS, DROP_REQUEST, FORCED, GIL, HOLD,
+    NATIVE, RAN, RELEASE, RELEASE_KIND, SCHEMA, Track, VOLUNTARY, WAIT, annotation,
+    free_threaded_totals, packet, process_totals, thread_totals, track_event,
 };
 use super::wire::{Fields, Malformed, Value};
 use crate::record::{
-    Frame, KernelCount, NativeFrame, Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals,
+    Frame, KernelCount, NativeFrame, Process, ProcessId, ProcessTotals, Record, ThreadId,
+    ThreadTotals,
 };
 
 /// Why a packet is no part of a trace that this version can read.
@@ -237,9 +238,7 @@ impl Decoder {
                     let (frames, native) = (event.frames()?, event.native_frames()?);
                     Record::Stack { thread, at_ns, frames, native }
                 }
-                b"stopped" => {
-                    Record::Stopped { thread, at_ns, stood_ns: event.uint("stood_ns")? }
-                }
+                b"stopped" => Record::Stopped { thread, at_ns, stood_ns: event.uint("stood_ns")? },
                 b"no stack" => Record::NoStack { thread, at_ns, why: event.text("why")? },
                 _ => return Err(Damage("an event on a thread's track is none that schema 1 has")),
             },

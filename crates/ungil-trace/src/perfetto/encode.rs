@@ -17,8 +17,8 @@ use super::packet::{
     put_packet,
 };
 use super::schema::{
-    COMMON_SEQUENCE, CULPRIT, CULPRIT_TID, NATIVE, SCHEMA, Track, annotation, clock, free_threaded_totals,
-    packet, process_totals, sequence_of, thread_totals, track, track_event,
+    COMMON_SEQUENCE, CULPRIT, CULPRIT_TID, NATIVE, SCHEMA, Track, annotation, clock,
+    free_threaded_totals, packet, process_totals, sequence_of, thread_totals, track, track_event,
 };
 use super::slices::ThreadTrack;
 use super::wire::Message;
@@ -367,7 +367,10 @@ fn text_bytes(record: &Record) -> usize {
         Record::Libraries { files, .. } => files.iter().map(piece).sum(),
         Record::Stack { frames, native, .. } => {
             let python = frames.iter().map(|it| 2 * piece(&it.function) + piece(&it.file));
-            let native = native.iter().flatten().map(|it| 2 * (piece(&it.symbol) + piece(&it.method) + piece(&it.library)));
+            let native = native
+                .iter()
+                .flatten()
+                .map(|it| 2 * (piece(&it.symbol) + piece(&it.method) + piece(&it.library)));
             python.chain(native).sum()
         }
         Record::Gil { .. }

@@ -54,7 +54,10 @@ mod tests {
         };
         for (frame, text) in [
             (frame("sre_match", ""), "sre_match [/usr/bin/python3.11]"),
-            (frame("pattern_match", "re.Pattern.match"), "pattern_match = re.Pattern.match [/usr/bin/python3.11]"),
+            (
+                frame("pattern_match", "re.Pattern.match"),
+                "pattern_match = re.Pattern.match [/usr/bin/python3.11]",
+            ),
             (frame("", "re.match"), " = re.match [/usr/bin/python3.11]"),
             (frame("", ""), " [/usr/bin/python3.11]"),
             (frame("A::operator[]", ""), "A::operator[] [/usr/bin/python3.11]"),

@@ -228,8 +228,7 @@ impl Recorder {
         match std::mem::replace(&mut self.state, State::Over) {
             State::Prepared(sink) => {
                 let Self { options, .. } = self;
-                let watch =
-                    Watch::new(options.blame_after_ns(), options.hold_ns(), options.native);
+                let watch = Watch::new(options.blame_after_ns(), options.hold_ns(), options.native);
                 let work = Recording::new(
                     *sink,
                     executable,

@@ -81,7 +81,12 @@ impl NativeStacks {
     }
 
     /// What a look showed. It is kept if `belongs` says that the Python stack is of that moment.
-    pub(super) fn stack(&mut self, pid: u32, (tid, at_ns, look): &Looked, belongs: bool) -> NativeStack {
+    pub(super) fn stack(
+        &mut self,
+        pid: u32,
+        (tid, at_ns, look): &Looked,
+        belongs: bool,
+    ) -> NativeStack {
         let frames = self.reader.as_mut().ok().filter(|_| belongs);
         // It reads what a program has in its memory and its files, which may be anything.
         let read = |reader: &mut NativeReader| {
@@ -94,7 +99,9 @@ impl NativeStacks {
     }
 }
 
-fn frame(ungil_unwind::NativeFrame { symbol, method, library }: ungil_unwind::NativeFrame) -> NativeFrame {
+fn frame(
+    ungil_unwind::NativeFrame { symbol, method, library }: ungil_unwind::NativeFrame,
+) -> NativeFrame {
     NativeFrame { symbol, method, library }
 }
 

@@ -73,9 +73,8 @@ impl Place {
 fn native_of<'a>(
     natives: &(impl Iterator<Item = &'a NativeReport> + Clone),
 ) -> Option<NativeReport> {
-    let is_same = |a: &NativeReport, b: &NativeReport| {
-        (&a.function, &a.library) == (&b.function, &b.library)
-    };
+    let is_same =
+        |a: &NativeReport, b: &NativeReport| (&a.function, &a.library) == (&b.function, &b.library);
     let samples_of = |it: &NativeReport| -> u64 {
         natives.clone().filter(|other| is_same(it, other)).map(|other| other.samples).sum()
     };

@@ -3,7 +3,8 @@
 use super::scenario::*;
 use crate::analysis::Analysis;
 use crate::record::{
-    Frame, KernelCount, NativeFrame, Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals,
+    Frame, KernelCount, NativeFrame, Process, ProcessId, ProcessTotals, Record, ThreadId,
+    ThreadTotals,
 };
 use crate::report::{Report, Who};
 use proptest::prelude::*;
