@@ -199,7 +199,7 @@ mod tests {
     fn names(words: Vec<u64>) -> HashMap<u64, String> {
         let data = Data {
             parts: vec![(0x8000, words)],
-            code: vec![0x1000..0x2000],
+            code: std::iter::once(0x1000..0x2000).collect(),
             whole: 0x1000..0x9000,
         };
         data.methods(&text)

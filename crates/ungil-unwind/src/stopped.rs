@@ -209,11 +209,11 @@ mod tests {
     #[test]
     fn a_thread_that_runs_is_copied_and_goes_on() {
         let (mut child, process, memory) = busy();
-        let mut copies = 0;
-        while copies < 5 {
+        let mut looks = 0;
+        while looks < 5 {
             match stop_and_copy(process, &memory, process.pid, || ()) {
                 Ok(Some(copied)) => {
-                    copies += 1;
+                    looks += 1;
                     assert!(copied.stack.word(copied.registers.sp).is_some());
                     assert!(copied.stood.is_some());
                 }

@@ -57,10 +57,10 @@ mod tests {
     fn what_the_kernel_says_is_a_place() {
         let at = |ip, sp| Place::Waiting(Registers { ip, sp, fp: 0, lr: 0 });
         assert_eq!(parse("running\n"), Place::Running);
-        let call = "202 0x1 0x189 0x0 0x0 0x0 0xffffffff 0x7ffe10 0x7f20\n";
-        assert_eq!(parse(call), at(0x7f20, 0x7ffe10));
+        let call = "202 0x1 0x189 0x0 0x0 0x0 0xffffffff 0x7ffe 0x7f20\n";
+        assert_eq!(parse(call), at(0x7f20, 0x7ffe));
         // In no system call: a page is being read.
-        assert_eq!(parse("-1 0x7ffe10 0x7f20\n"), at(0x7f20, 0x7ffe10));
+        assert_eq!(parse("-1 0x7ffe 0x7f20\n"), at(0x7f20, 0x7ffe));
         for text in ["", "0", "-1 0x0 0x0", "7 8 9"] {
             assert_eq!(parse(text), Place::Unknown, "{text}");
         }
