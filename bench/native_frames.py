@@ -141,10 +141,10 @@ def measure(interpreter: Path, name: str, seconds: float) -> Seen:
     told: dict[str, int] = {}
     for hold in holds_of(process):
         seen.samples += hold["samples"]
+        seen.looks += hold["native_looks"]
         native = hold["native"]
         if native is None:
             continue
-        seen.looks += native["looks"]
         function, library = is_right(KNOWN[name], native)
         seen.functions += native["samples"] if function else 0
         seen.libraries += native["samples"] if function or library else 0

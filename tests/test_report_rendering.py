@@ -145,12 +145,13 @@ def native(function: str | None, library: str, samples: int, looks: int) -> dict
 def test_a_long_hold_names_its_native_function_behind_its_line() -> None:
     known = native("ImagingCore.resize", "/srv/pillow/_imaging.so", 4, 5)
     line = "cpu-0 resize (pillow/image.py:42); native code: ImagingCore.resize (_imaging.so); 1 th"
-    assert line in drawn(long_hold(native=known), 200)
+    assert line in drawn(long_hold(native=known, native_looks=5), 200)
     inside = known | {"innermost": None, "innermost_library": "/lib/libz.so"}
     told = "ImagingCore.resize (_imaging.so), mostly a function of libz.so; "
-    assert told in drawn(long_hold(native=inside), 200)
+    assert told in drawn(long_hold(native=inside, native_looks=5), 200)
     # What most looks do not show may be wrong.
-    assert "native code:" not in drawn(long_hold(native=native("f", "/a.so", 2, 5)), 200)
+    seldom = long_hold(native=native("f", "/a.so", 2, 5), native_looks=5)
+    assert "native code:" not in drawn(seldom, 200)
     hostile = native("f\x1b[31m", "/a\x1b.so", 5, 5)
     assert r"native code: f\x1b[31m (a\x1b.so)" in drawn(long_hold(native=hostile), 200)
     made = native(None, "", 5, 5)

@@ -137,6 +137,8 @@ class LongHold(TypedDict):
     """How often the stack was taken."""
     native: NotRequired[Native | None]
     """The native function that most samples show."""
+    native_looks: NotRequired[int]
+    """In how many samples native code would have been seen."""
     stack_samples: NotRequired[int]
     """How many of these samples have the innermost frame of `stack`."""
     stack_missing: NotRequired[str | None]

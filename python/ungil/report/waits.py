@@ -107,7 +107,7 @@ class Site:
         if not counts:
             return None
         most = max(counts, key=lambda place: counts[place])
-        if counts[most] * 2 <= sum(native["looks"] for native in natives):
+        if counts[most] * 2 <= sum(hold.get("native_looks", 0) for hold in self.holds):
             return None
         return next(it for it in natives if (it["function"], it["library"]) == most)
 

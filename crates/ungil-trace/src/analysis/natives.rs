@@ -64,6 +64,11 @@ impl Natives {
         }
     }
 
+    /// How many samples there were.
+    pub(super) const fn looks(&self) -> u64 {
+        self.looks
+    }
+
     /// The most frequent one; the earliest of those that are equally frequent.
     pub(super) fn report(&self) -> Option<NativeReport> {
         let called = self.called.iter().rev().max_by_key(|it| it.count)?;

@@ -72,6 +72,11 @@ impl Samples {
         self.natives.report()
     }
 
+    /// In how many of them native code would have been seen.
+    pub(super) const fn native_looks(&self) -> u64 {
+        self.natives.looks()
+    }
+
     /// Why there is no stack, in a clause in which "it" is the hold; `None` if there is one.
     pub(super) fn why_none(&self, is_contended: bool) -> Option<String> {
         let unasked = if is_contended {

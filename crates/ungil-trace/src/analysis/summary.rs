@@ -347,6 +347,7 @@ impl View<'_> {
                     user_frame: stack.and_then(|stack| stack.user_line.clone()),
                     samples: hold.samples.count(),
                     stack_samples: stack.map_or(0, |stack| stack.count),
+                    native_looks: hold.samples.native_looks(),
                     native: hold.samples.native(),
                     stack_missing: hold.samples.why_none(contended),
                 }

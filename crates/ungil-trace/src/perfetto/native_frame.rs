@@ -28,7 +28,8 @@ fn escaped(name: &str) -> String {
     if !name.contains(['\\', '[', '=']) {
         return name.to_owned();
     }
-    name.replace('\\', r"\\").replace(" [", r" \[").replace('=', r"\=")
+    let name = name.replace('\\', r"\\").replace(" [", r" \[").replace('=', r"\=");
+    if name.starts_with('[') { format!(r"\{name}") } else { name }
 }
 
 fn unescaped(text: &str) -> Option<String> {

@@ -42,7 +42,7 @@ impl Place {
             user_frame: holds.clone().filter(there).find_map(|hold| hold.user_frame.clone()),
             samples: holds.clone().map(|hold| hold.samples).sum(),
             frame_samples: frame.map_or(0, |(_, samples)| samples),
-            native: native_of(&holds.clone().filter_map(|hold| hold.native.as_ref())),
+            native: native_of(holds),
             why_none: holds.clone().find_map(|hold| hold.stack_missing.clone()),
         }
     }
@@ -71,13 +71,15 @@ impl Place {
 
 /// What several holds show together.
 fn native_of<'a>(
-    natives: &(impl Iterator<Item = &'a NativeReport> + Clone),
+    holds: &(impl Iterator<Item = &'a LongHoldReport> + Clone),
 ) -> Option<NativeReport> {
+    let natives = holds.clone().filter_map(|hold| hold.native.as_ref());
     let is_same =
         |a: &NativeReport, b: &NativeReport| (&a.function, &a.library) == (&b.function, &b.library);
     let samples_of = |it: &NativeReport| -> u64 {
         natives.clone().filter(|other| is_same(it, other)).map(|other| other.samples).sum()
     };
+    // The first of those that are equally frequent: it is in the longest hold.
     let mut most: Option<(&NativeReport, u64)> = None;
     for candidate in natives.clone() {
         let samples = samples_of(candidate);
@@ -86,7 +88,7 @@ fn native_of<'a>(
         }
     }
     let (native, samples) = most?;
-    let looks = natives.clone().map(|it| it.looks).sum();
+    let looks = holds.clone().map(|hold| hold.native_looks).sum();
     Some(NativeReport { samples, looks, ..native.clone() })
 }
 
@@ -157,6 +159,7 @@ mod tests {
             user_frame: frame.map(|_| PARSE.to_owned()),
             samples,
             stack_samples,
+            native_looks: 0,
             native: None,
             stack_missing: frame.is_none().then(|| "it was too dark".to_owned()),
         }
@@ -197,7 +200,11 @@ mod tests {
 
     #[test]
     fn the_native_function_is_told_behind_the_python_line_that_called_it() {
-        let is_in = |native| LongHoldReport { native, ..hold(Some(PARSE), 4, 4) };
+        let is_in = |native: Option<NativeReport>| LongHoldReport {
+            native_looks: native.as_ref().map_or(1, |it| it.looks),
+            native,
+            ..hold(Some(PARSE), 4, 4)
+        };
         let pattern = || native(Some("re.Pattern.match"), "/usr/bin/python3.11", 4, 4);
         assert_eq!(
             clause(&[is_in(Some(pattern()))]),
@@ -206,7 +213,10 @@ mod tests {
         );
         let other = native(Some("sorted"), "/usr/bin/python3.11", 3, 5);
         let both = clause(&[is_in(Some(other)), is_in(Some(pattern())), is_in(None)]);
-        assert!(both.ends_with("is re.Pattern.match (python3.11) in 4 of 9 looks at it"), "{both}");
+        assert!(
+            both.ends_with("is re.Pattern.match (python3.11) in 4 of 10 looks at it"),
+            "{both}"
+        );
     }
 
     #[test]
