@@ -29,7 +29,8 @@ CRATES: dict[str, set[str]] = {
     "ungil-fanout": set(),
     "ungil-heap": set(),
     "ungil-hook": {"ungil-core"},
-    "ungil-trace": {"ungil-control", "ungil-core"},
+    "ungil-trace": {"ungil-control", "ungil-core", "ungil-unwind"},
+    "ungil-unwind": {"ungil-attach"},
     "ungil-py": {
         "ungil-attach",
         "ungil-control",

@@ -129,6 +129,48 @@ def test_a_long_hold_in_a_library_names_the_users_own_code_too() -> None:
     assert "called by" not in drawn(own, 200)
 
 
+def native(function: str | None, library: str, samples: int, looks: int) -> dict[str, Any]:
+    """What a long hold says of native code, in which the same function was called and ran."""
+    return {
+        "function": function,
+        "library": library,
+        "innermost": function,
+        "innermost_library": library,
+        "samples": samples,
+        "looks": looks,
+        "stack": [],
+    }
+
+
+def test_a_long_hold_names_its_native_function_behind_its_line() -> None:
+    known = native("ImagingCore.resize", "/srv/pillow/_imaging.so", 4, 5)
+    line = "cpu-0 resize (pillow/image.py:42); native code: ImagingCore.resize (_imaging.so); 1 th"
+    assert line in drawn(long_hold(native=known, native_looks=5), 200)
+    inside = known | {"innermost": None, "innermost_library": "/lib/libz.so"}
+    told = "ImagingCore.resize (_imaging.so), mostly a function of libz.so; "
+    assert told in drawn(long_hold(native=inside, native_looks=5), 200)
+    # What most looks do not show may be wrong.
+    seldom = long_hold(native=native("f", "/a.so", 2, 5), native_looks=5)
+    assert "native code:" not in drawn(seldom, 200)
+    hostile = native("f\x1b[31m", "/a\x1b.so", 5, 5)
+    assert r"native code: f\x1b[31m (a\x1b.so)" in drawn(long_hold(native=hostile), 200)
+    made = native(None, "", 5, 5)
+    assert "a function of code made while the program ran" in drawn(long_hold(native=made), 200)
+
+
+def test_the_report_says_how_long_threads_stood_still() -> None:
+    report = convoy()
+    report["processes"][0]["stopped"] = {
+        "times": 42,
+        "p50_us": 20.0,
+        "p99_us": 80.0,
+        "max_us": 95.0,
+        "total_ms": 1.2,
+    }
+    told = "to see native code, threads stood still 42 times, 95.0µs at most, 1.20ms in all"
+    assert told in drawn(report, 200)
+
+
 def test_a_long_hold_says_how_many_samples_stand_for_its_line() -> None:
     assert "; 1 sample; 1 thread" in drawn(long_hold(samples=1, stack_samples=1), 200)
     assert "; 3 of 5 samples; 1 thread" in drawn(long_hold(samples=5, stack_samples=3), 200)

@@ -70,6 +70,8 @@ class Track:
     slices: list[Slice] = field(default_factory=list[Slice])
     stacks: list[list[str]] = field(default_factory=list[list[str]])
     """As they were sampled, innermost frame first."""
+    natives: list[list[str]] = field(default_factory=list[list[str]])
+    """The native frames above them, where they were looked for."""
 
     def of(self, name: str, gil: int = 0) -> list[Slice]:
         """Its slices of that name at that GIL."""
@@ -237,9 +239,13 @@ def read_tracks(path: Path) -> list[Track]:
             track = tracks.setdefault(uuid, Track(process, thread.pid, thread.tid, ""))
             track.name = thread.thread_name
         if packet.HasField("track_event") and packet.track_event.name == "stack":
-            (stack,) = packet.track_event.debug_annotations
+            # Native frames, if they were seen, come behind.
+            stack = packet.track_event.debug_annotations[0]
             frames = [it.string_value for it in stack.array_values]
             tracks[packet.track_event.track_uuid].stacks.append(frames)
+            for native in packet.track_event.debug_annotations[1:]:
+                frames = [it.string_value for it in native.array_values]
+                tracks[packet.track_event.track_uuid].natives.append(frames)
         if packet.HasField("track_event") and packet.track_event.type != TrackEvent.TYPE_INSTANT:
             first = sequences[packet.trusted_packet_sequence_id]
             defaults = first.trace_packet_defaults

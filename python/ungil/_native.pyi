@@ -209,6 +209,7 @@ class Recorder:
         counter: bool = True,
         judged_from_ms: tuple[float, float] | None = None,
         flight: tuple[float, list[tuple[str, float]], int | None, bool] | None = None,
+        native: bool = False,
     ) -> Recorder:
         """Prepare to write the trace `path`, which appears under that name when it is complete.
 
@@ -224,6 +225,8 @@ class Recorder:
         after `path` (`x.pftrace`: `x-1.pftrace` and so on): how many seconds; when, as pairs of
         "wait" or "hold" and milliseconds; how many files stay at most; whether a stall is written
         to a file, or only told.
+        With `native` long holds come with the native functions that the thread was in; to see them
+        it is stopped for some tens of microseconds, a hundred times a second at most.
         Raises FileExistsError (unless `overwrite`), FileNotFoundError, PermissionError, OSError;
         RuntimeError with a sentence if there is no room for the recording's buffers.
         """

@@ -40,6 +40,7 @@ def new_recorder(
     counter: bool = True,
     judged_from_ms: tuple[float, float] | None = None,
     flight: Flight | None = None,
+    native: bool = False,
 ) -> Recorder:
     """A recorder that will write the trace `path`, or with `flight` snapshots called after it.
 
@@ -48,6 +49,9 @@ def new_recorder(
     Its times are of the processor's counter where that can be trusted, unless `counter` is false.
 
     With `judged_from_ms` it judges holds and waits from these lengths on (`Recorder.judged`).
+
+    With `native` long holds come with their native functions: threads are stopped for some tens of
+    microseconds to see them.
 
     Raises OSError if that cannot be written, HookError if there is no room for the buffers that a
     recorder shares with a program.
@@ -65,6 +69,7 @@ def new_recorder(
             flight=None
             if flight is None
             else (flight.last_s, list(flight.conditions), flight.max_files, flight.writes),
+            native=native,
         )
     except RuntimeError as error:
         raise HookError(str(error)) from error

@@ -25,7 +25,9 @@ pub struct Image<'a> {
 /// A function or a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol {
+    /// Where it begins.
     pub address: u64,
+    /// Its length in bytes, 0 if that is not told.
     pub size: u64,
 }
 

@@ -6,9 +6,9 @@
 //! others run on. It gets a signal frame to come back by ([`frame`]), so that it does so by itself
 //! if the tracer is killed meanwhile; else it goes on exactly where it was, its system call included.
 
-mod process;
-mod memory;
-mod image;
+pub mod process;
+pub mod memory;
+pub mod image;
 mod refusal;
 #[cfg(target_arch = "x86_64")]
 mod tracee;

@@ -21,6 +21,11 @@ impl Memory {
         self.0.read_exact_at(bytes, address)
     }
 
+    /// Fills `bytes` as far as there is memory from `address` on, and says how far.
+    pub fn up_to(&self, address: u64, bytes: &mut [u8]) -> io::Result<usize> {
+        self.0.read_at(bytes, address)
+    }
+
     /// As many bytes.
     pub fn bytes(&self, address: u64, length: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; length];

@@ -8,16 +8,24 @@ use ungil_core::HOOK_FILE;
 /// A process.
 #[derive(Clone, Copy, Debug)]
 pub struct Process {
+    /// Its id.
     pub pid: u32,
 }
 
 /// A stretch of its memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
+    /// Its first address.
     pub start: u64,
+    /// The first address behind it.
     pub end: u64,
+    /// Whether code in it may run.
     pub is_executable: bool,
+    /// Where in its file it begins.
+    pub offset: u64,
+    /// The inode of its file, 0 if it has none.
     pub inode: u64,
+    /// Its file as the process names it, or what the kernel calls it; empty if it is anonymous.
     pub path: Vec<u8>,
 }
 
@@ -74,13 +82,14 @@ impl Mapping {
             rest = after.trim_ascii_start();
             str::from_utf8(word).ok()
         };
-        let (range, access, _offset, _device) = (word()?, word()?, word()?, word()?);
+        let (range, access, offset, _device) = (word()?, word()?, word()?, word()?);
         let inode = word()?.parse().ok()?;
         let (start, end) = range.split_once('-')?;
         Some(Self {
             start: u64::from_str_radix(start, 16).ok()?,
             end: u64::from_str_radix(end, 16).ok()?,
             is_executable: access.contains('x'),
+            offset: u64::from_str_radix(offset, 16).ok()?,
             inode,
             path: rest.to_vec(),
         })

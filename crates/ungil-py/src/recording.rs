@@ -35,7 +35,7 @@ impl Recorder {
     #[new]
     #[pyo3(signature = (
         path, *, overwrite, blame_after_ms, follow_children, counter=true, judged_from_ms=None,
-        flight=None
+        flight=None, native=false
     ))]
     fn new(
         path: Option<PathBuf>,
@@ -45,6 +45,7 @@ impl Recorder {
         counter: bool,
         judged_from_ms: Option<(f64, f64)>,
         flight: Option<Flight>,
+        native: bool,
     ) -> PyResult<Self> {
         let least = |(hold_ms, wait_ms)| {
             PyResult::Ok(Least { hold_ns: nanoseconds(hold_ms)?, wait_ns: nanoseconds(wait_ms)? })
@@ -56,6 +57,7 @@ impl Recorder {
             follow_children,
             hook: hook::path()?,
             counter,
+            native,
             judged: judged_from_ms.map(least).transpose()?,
             flight: flight.map(flight_options).transpose()?,
         };

@@ -10,7 +10,7 @@ use ungil_core::{Event, Kind};
 use ungil_trace::Record;
 use ungil_trace::perfetto::{Overwrite, Writer};
 use ungil_trace::record::{
-    Frame, KernelCount, Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals,
+    Frame, KernelCount, NativeFrame, Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals,
 };
 
 const SERVER: ProcessId = ProcessId(0);
@@ -45,7 +45,13 @@ fn records() -> Vec<Record> {
                 Frame { function: "spin".into(), file: "/srv/app (2)/server.py".into(), line: 7 },
                 Frame { function: "<module>".into(), file: "server.py".into(), line: 12 },
             ],
+            native: Some(vec![NativeFrame {
+                symbol: "spin_for".into(),
+                method: "_fast.spin".into(),
+                library: "/srv/app (2)/_fast.so".into(),
+            }]),
         },
+        Record::Stopped { thread: MAIN, at_ns: 5_000_300, stood_ns: 25_000 },
         Record::KernelCount {
             thread: MAIN,
             count: KernelCount {

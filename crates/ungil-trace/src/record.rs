@@ -98,6 +98,18 @@ pub enum Record {
         at_ns: u64,
         /// Innermost frame first.
         frames: Vec<Frame>,
+        /// The native frames above the innermost of these, innermost first: the last one is what
+        /// that Python code called. Empty if it called none; `None` if that was not looked at.
+        native: Option<Vec<NativeFrame>>,
+    },
+    /// A thread was stopped for a moment, to see its native frames.
+    Stopped {
+        /// Which.
+        thread: ThreadId,
+        /// When.
+        at_ns: u64,
+        /// How long it stood still, at most.
+        stood_ns: u64,
     },
     /// Why there is no stack of a hold that was to have one, or no further one.
     NoStack {
@@ -144,6 +156,7 @@ impl Record {
             | Self::ThreadEnded { at_ns, .. }
             | Self::Snapshot { from_ns: at_ns } => Some(*at_ns),
             Self::Stack { .. }
+            | Self::Stopped { .. }
             | Self::NoStack { .. }
             | Self::KernelCount { .. }
             | Self::Throttled { .. }
@@ -244,4 +257,24 @@ pub struct Frame {
     pub file: String,
     /// Line being executed; 0 if unknown.
     pub line: u32,
+}
+
+/// One frame of native code.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct NativeFrame {
+    /// The function as its library names it, C++ and Rust as they were written; empty if the library
+    /// has no symbol for it.
+    pub symbol: String,
+    /// What Python calls it (`re.Pattern.match`); empty if Python does not call it, or that is not
+    /// known.
+    pub method: String,
+    /// The file that the code is from; empty for code that was made while the program ran.
+    pub library: String,
+}
+
+impl NativeFrame {
+    /// What to call the function: what Python calls it, else its symbol. `None` if it has no name.
+    pub fn function(&self) -> Option<&str> {
+        [&self.method, &self.symbol].into_iter().find(|it| !it.is_empty()).map(String::as_str)
+    }
 }

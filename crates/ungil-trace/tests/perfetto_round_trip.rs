@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use proptest::collection::vec;
+use proptest::option;
 use proptest::prelude::*;
 use ungil_core::{Event, Kind};
 use ungil_trace::Record;
 use ungil_trace::perfetto::{Overwrite, Writer, read};
 use ungil_trace::record::{
-    Frame, KernelCount, Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals,
+    Frame, KernelCount, NativeFrame, Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals,
 };
 
 const PROCESSES: u32 = 2;
@@ -62,12 +63,21 @@ fn other() -> impl Strategy<Value = Record> {
     let thread = || (0..THREADS).prop_map(ThreadId);
     let frame = (r"[a (\\<>é]{0,9}", r"[a (\\):/]{0,9}", any::<u32>());
     let frame = frame.prop_map(|(function, file, line)| Frame { function, file, line });
+    let native = (r"[a (\[<>é=]{0,9}", r"[a.= ]{0,9}", r"[a (\\):/\[]{0,9}");
+    let native =
+        native.prop_map(|(symbol, method, library)| NativeFrame { symbol, method, library });
     prop_oneof![
         ".{0,300}".prop_map(|text| Record::Note { text }),
         any::<u64>().prop_map(|from_ns| Record::Snapshot { from_ns }),
         (thread(), ".{0,20}").prop_map(|(thread, name)| Record::ThreadNamed { thread, name }),
-        (thread(), any::<u64>(), vec(frame, 0..5))
-            .prop_map(|(thread, at_ns, frames)| Record::Stack { thread, at_ns, frames }),
+        (thread(), any::<u64>(), vec(frame, 0..5), option::of(vec(native, 0..5))).prop_map(
+            |(thread, at_ns, frames, native)| Record::Stack { thread, at_ns, frames, native }
+        ),
+        (thread(), any::<[u64; 2]>()).prop_map(|(thread, [at_ns, stood_ns])| Record::Stopped {
+            thread,
+            at_ns,
+            stood_ns
+        }),
         (thread(), any::<[u64; 3]>(), any::<bool>()).prop_map(
             |(thread, [at_ns, ran_ns, delayed_ns], runnable)| {
                 let count = KernelCount { at_ns, ran_ns, delayed_ns, runnable };

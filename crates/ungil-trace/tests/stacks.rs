@@ -97,7 +97,7 @@ fn the_sampler_answers_and_then_says_that_the_process_has_ended() {
     let pid = program.0.id();
     let sampler = StackSampler::start().unwrap();
     until(|| {
-        sampler.request_stack(pid);
+        sampler.request_stack(pid, None);
         sampler.answers().find(|answer| match answer {
             Answer::Sample { sample, .. } => is_held_by(sample, ident),
             Answer::Failed { .. } => false,
@@ -105,10 +105,10 @@ fn the_sampler_answers_and_then_says_that_the_process_has_ended() {
     });
     drop(program);
     until(|| {
-        sampler.request_stack(pid);
+        sampler.request_stack(pid, None);
         sampler.answers().find(|it| *it == Answer::Failed { pid, error: StackError::Gone })
     });
-    sampler.request_stack(pid);
+    sampler.request_stack(pid, None);
     assert_eq!(until(|| sampler.answers().next()), Answer::Failed { pid, error: StackError::Gone });
 }
 

@@ -85,6 +85,35 @@ class Blame(TypedDict):
     culprit_name: NotRequired[str | None]
 
 
+class Native(TypedDict):
+    """The native function that Python code called, as samples show it."""
+
+    function: str | None
+    """What Python calls it, else its symbol; None if it has no name."""
+    library: str
+    """The file that it is from, or ""."""
+    innermost: str | None
+    """The function that was running then."""
+    innermost_library: str
+    samples: int
+    """How many samples show `function`."""
+    looks: int
+    """In how many samples native code could have been seen."""
+    stack: list[str]
+    """The native frames of one of these samples, innermost first."""
+
+
+class Stopped(TypedDict):
+    """How often threads were stopped so that their native functions could be seen."""
+
+    times: int
+    p50_us: float
+    p99_us: float
+    max_us: float
+    total_ms: float
+    """How long they stood still, at most."""
+
+
 class LongHold(TypedDict):
     """One hold that was longer than `--blame-after`."""
 
@@ -106,6 +135,10 @@ class LongHold(TypedDict):
     """The innermost frame that is the user's own code."""
     samples: NotRequired[int]
     """How often the stack was taken."""
+    native: NotRequired[Native | None]
+    """The native function that most samples show."""
+    native_looks: NotRequired[int]
+    """In how many samples native code would have been seen."""
     stack_samples: NotRequired[int]
     """How many of these samples have the innermost frame of `stack`."""
     stack_missing: NotRequired[str | None]
@@ -155,6 +188,7 @@ class Process(TypedDict):
     switch_interval_ms: NotRequired[float | None]
     unrecorded_threads: NotRequired[int]
     clock_error_us: NotRequired[float | None]
+    stopped: NotRequired[Stopped | None]
     duration_s: NotRequired[float]
     startup_s: NotRequired[float | None]
     """Until its second thread used a GIL: mostly imports."""

@@ -59,6 +59,7 @@ def render(report: Report, console: Console) -> None:
     below[:0] = [
         *blame_section(gil, names, few, console.width),
         *holds_section(gil, names, few, console.width),
+        *_stops(process),
     ]
     rows = ROWS_OF_A_FILE
     if height is not None:
@@ -130,6 +131,17 @@ def _findings(report: Report) -> list[RenderableType]:
             Text(), Text(f"and {plural(more, 'further finding')} in the JSON", style="dim")
         )
     return [Text(), grid] if report["findings"] else []
+
+
+def _stops(process: Process) -> list[RenderableType]:
+    """How long threads stood still to be looked at."""
+    stopped = process.get("stopped")
+    if stopped is None:
+        return []
+    longest, total = duration(stopped["max_us"] / 1e6), duration(stopped["total_ms"] / 1e3)
+    times = plural(stopped["times"], "time")
+    told = f"to see native code, threads stood still {times}, {longest} at most, {total} in all"
+    return [Text(told, style="dim")]
 
 
 def _gil_line(gil: Gil, process: Process, seconds: float) -> Text:

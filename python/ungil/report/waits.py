@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ungil.formatting import duration, plural, printable
-from ungil.report.model import Gil, LongHold
+from ungil.report.model import Gil, LongHold, Native
 from ungil.report.names import Names
 
 VICTIM, CELL, WIDE_CELL = 16, 9, 16
@@ -93,7 +93,23 @@ class Site:
         user = next(filter(None, (hold.get("user_frame") for hold in self.holds)), None)
         if user is not None and user != frame:
             text.append(f", called by {_short(user)}", "not bold")
+        native = self.native()
+        if native is not None:
+            text.append(f"; native code: {_native_name(native)}", "not bold")
         return text
+
+    def native(self) -> Native | None:
+        """The native function that most looks show; None if most show none."""
+        natives = [native for hold in self.holds if (native := hold.get("native")) is not None]
+        counts: dict[tuple[str | None, str], int] = defaultdict(int)
+        for native in natives:
+            counts[native["function"], native["library"]] += native["samples"]
+        if not counts:
+            return None
+        most = max(counts, key=lambda place: counts[place])
+        if counts[most] * 2 <= sum(hold.get("native_looks", 0) for hold in self.holds):
+            return None
+        return next(it for it in natives if (it["function"], it["library"]) == most)
 
     def facts(self) -> list[str]:
         """How many holds and samples stand for it, and what they cost others."""
@@ -164,6 +180,20 @@ def _parts(hold: LongHold) -> str:
         if ms > (1 - RUNS) * hold["duration_ms"]
     ]
     return f" ({', '.join([ran, *told])})"
+
+
+def _native_name(native: Native) -> str:
+    """A native function with its library, and with the one that was running if that is another."""
+    called = _in_library(native["function"], native["library"])
+    function, library = native["innermost"], native["innermost_library"]
+    if library in ("", native["library"]) and function in (None, native["function"]):
+        return called
+    return f"{called}, mostly {_in_library(function, library)}"
+
+
+def _in_library(function: str | None, library: str) -> str:
+    file = printable(library.rpartition("/")[2]) or "code made while the program ran"
+    return f"a function of {file}" if function is None else f"{printable(function)} ({file})"
 
 
 def _short(frame: str) -> str:

@@ -27,6 +27,7 @@ mod length;
 mod late_waits;
 mod kernel_counts;
 mod run_time;
+mod natives;
 mod samples;
 mod long_holds;
 mod history;

@@ -3,6 +3,7 @@
 use super::gil::Gil;
 use super::judged::{Judged, Least};
 use super::kernel_counts::KernelCounts;
+use super::length::Lengths;
 use super::seat::Detail;
 use crate::record::{self, ProcessTotals, ThreadId, ThreadTotals};
 use std::collections::BTreeSet;
@@ -15,6 +16,8 @@ pub(super) struct Process {
     pub(super) totals: ProcessTotals,
     /// Shared libraries that its user may have built.
     pub(super) libraries: Vec<String>,
+    /// How long its threads stood still to be looked at.
+    pub(super) stops: Lengths,
     /// In the order in which they were first used.
     pub(super) gils: Vec<Gil>,
     /// How often a CPU limit stopped it, and for how many ns, if that is known.
@@ -106,6 +109,7 @@ impl Process {
             ended_ns: None,
             totals,
             libraries: Vec::new(),
+            stops: Lengths::default(),
             gils: Vec::new(),
             throttled: None,
             throttled_before: (0, 0),
@@ -141,6 +145,7 @@ impl Process {
             ended_ns: None,
             totals: self.totals,
             libraries: self.libraries.clone(),
+            stops: Lengths::default(),
             throttled: self.throttled,
             throttled_before: self.throttled.unwrap_or_default(),
             gils: self.gils.iter().map(|gil| gil.reopened(at_ns, detail, live)).collect(),

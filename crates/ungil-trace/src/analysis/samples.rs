@@ -1,7 +1,9 @@
 //! What the samples of one hold showed.
 
+use super::natives::Natives;
 use crate::origin::Origin;
-use crate::record::Frame;
+use crate::record::{Frame, NativeFrame};
+use crate::report::NativeReport;
 
 /// Frames kept of one stack, innermost first.
 const FRAMES: usize = 100;
@@ -13,6 +15,7 @@ const STACKS: usize = 8;
 pub(super) struct Samples {
     count: u64,
     stacks: Vec<Stack>,
+    natives: Natives,
     /// Why there is none, or no more.
     why_none: Option<String>,
 }
@@ -30,8 +33,11 @@ pub(super) struct Stack {
 
 impl Samples {
     /// Counts a sample. Of those with one innermost frame the first one is shown.
-    pub(super) fn add(&mut self, frames: &[Frame]) {
+    pub(super) fn add(&mut self, frames: &[Frame], native: Option<&[NativeFrame]>) {
         self.count += 1;
+        if let Some(native) = native {
+            self.natives.add(native);
+        }
         let innermost = frames.first().map(line_of);
         let alike = |stack: &&mut Stack| stack.lines.first() == innermost.as_ref();
         if let Some(stack) = self.stacks.iter_mut().find(alike) {
@@ -59,6 +65,16 @@ impl Samples {
     /// The most frequent one; the earliest of those that are equally frequent.
     pub(super) fn most_frequent(&self) -> Option<&Stack> {
         self.stacks.iter().rev().max_by_key(|stack| stack.count)
+    }
+
+    /// Which native function most of them show.
+    pub(super) fn native(&self) -> Option<NativeReport> {
+        self.natives.report()
+    }
+
+    /// In how many of them native code would have been seen.
+    pub(super) const fn native_looks(&self) -> u64 {
+        self.natives.looks()
     }
 
     /// Why there is no stack, in a clause in which "it" is the hold; `None` if there is one.
@@ -92,7 +108,7 @@ mod tests {
     fn the_most_frequent_innermost_frame_is_shown_with_its_count() {
         let mut samples = Samples::default();
         for function in ["first", "second", "third", "second", "third"] {
-            samples.add(&[frame(function, "a.py"), frame("main", "a.py")]);
+            samples.add(&[frame(function, "a.py"), frame("main", "a.py")], None);
         }
         let stack = samples.most_frequent().unwrap();
         assert_eq!(stack.lines, ["second (a.py:7)", "main (a.py:7)"]);
@@ -106,11 +122,11 @@ mod tests {
         let mut samples = Samples::default();
         let frames =
             [frame("match", library), frame("parse", "/srv/parser.py"), frame("main", "/srv/a.py")];
-        samples.add(&frames);
+        samples.add(&frames, None);
         let users = |samples: &Samples| samples.most_frequent().unwrap().user_line.clone();
         assert_eq!(users(&samples).as_deref(), Some("parse (/srv/parser.py:7)"));
         let mut samples = Samples::default();
-        samples.add(&frames[..1]);
+        samples.add(&frames[..1], None);
         assert_eq!(users(&samples), None);
     }
 
@@ -119,7 +135,7 @@ mod tests {
         let mut frames = vec![frame("descend", "/usr/lib/python3.11/copy.py"); 2 * FRAMES];
         frames.push(frame("main", "/srv/a.py"));
         let mut samples = Samples::default();
-        samples.add(&frames);
+        samples.add(&frames, None);
         let stack = samples.most_frequent().unwrap();
         assert_eq!(stack.lines.len(), FRAMES);
         assert_eq!(stack.user_line.as_deref(), Some("main (/srv/a.py:7)"));
@@ -139,7 +155,7 @@ mod tests {
         samples.miss("it was too dark");
         assert_eq!(samples.why_none(true).unwrap(), "it was too dark");
         for function in 0..2 * STACKS {
-            samples.add(&[frame(&function.to_string(), "a.py")]);
+            samples.add(&[frame(&function.to_string(), "a.py")], None);
         }
         assert_eq!((samples.stacks.len(), samples.count()), (STACKS, 2 * STACKS as u64));
         assert_eq!(samples.why_none(true), None);

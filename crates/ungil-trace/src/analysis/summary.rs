@@ -9,7 +9,8 @@ use super::tally::Tally;
 use crate::record::{NOTHING_RECORDED, ProcessTotals, ThreadId};
 use crate::report::{
     BlameReport, Blocking, ContextSwitches, Descheduled, Finding, FreeThreaded, Gaps, GilReport,
-    LongHoldReport, ProcessReport, Report, SCHEMA, ThreadReport, Throttled, Who, Window,
+    LongHoldReport, ProcessReport, Report, SCHEMA, StoppedReport, ThreadReport, Throttled, Who,
+    Window,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -121,6 +122,7 @@ impl View<'_> {
             unrecorded_threads: totals.unrecorded_threads,
             throttled: self.throttled(),
             libraries: self.process.libraries.clone(),
+            stopped: self.stopped(),
             clock_error_us: self.process.ended_ns.map(|_| totals.clock_error_ns as f64 / 1e3),
             gils,
             startup_s: match self.process.startup {
@@ -345,10 +347,23 @@ impl View<'_> {
                     user_frame: stack.and_then(|stack| stack.user_line.clone()),
                     samples: hold.samples.count(),
                     stack_samples: stack.map_or(0, |stack| stack.count),
+                    native_looks: hold.samples.native_looks(),
+                    native: hold.samples.native(),
                     stack_missing: hold.samples.why_none(contended),
                 }
             })
             .collect()
+    }
+
+    fn stopped(&self) -> Option<StoppedReport> {
+        let stops = &self.process.stops;
+        (stops.sum.count > 0).then(|| StoppedReport {
+            times: stops.sum.count,
+            p50_us: stops.quantile_ns(0.5) / 1e3,
+            p99_us: stops.quantile_ns(0.99) / 1e3,
+            max_us: stops.sum.max_ns as f64 / 1e3,
+            total_ms: milliseconds(stops.sum.total_ns),
+        })
     }
 
     fn throttled(&self) -> Option<Throttled> {

@@ -107,8 +107,14 @@ impl Tally {
                     process.throttled = Some((*times, *stopped_ns));
                 }
             }
-            Record::Stack { thread, at_ns, frames } => {
-                self.sampled(*thread, *at_ns, |samples| samples.add(frames));
+            Record::Stack { thread, at_ns, frames, native } => {
+                self.sampled(*thread, *at_ns, |samples| samples.add(frames, native.as_deref()));
+            }
+            Record::Stopped { thread, stood_ns, .. } => {
+                let process = self.threads.get(thread.0).map(|thread| thread.process);
+                if let Some(process) = process.and_then(|it| self.processes.get_mut(it.0)) {
+                    process.stops.add(*stood_ns);
+                }
             }
             Record::NoStack { thread, at_ns, why } => {
                 self.sampled(*thread, *at_ns, |samples| samples.miss(why));

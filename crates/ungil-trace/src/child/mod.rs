@@ -36,6 +36,9 @@ use witness::Witness;
 /// What the default of is to stop, and what a terminal sends to those who use it.
 const STOPPING: [c_int; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 
+/// After so long a look at the program is over.
+const LOOKED_AT_MS: c_int = 1;
+
 /// Signals of this process, kept from it as long as it stands between its own caller and a program.
 ///
 /// Made, used and given back by one thread, before which no other has been started.
@@ -97,6 +100,8 @@ enum State {
     Ended(c_int),
     Stopped(c_int),
     Continued,
+    /// A thread of this process has stopped it, to look at it, and lets it go on.
+    LookedAt,
     Unchanged,
 }
 
@@ -139,6 +144,8 @@ impl Child {
                 State::Ended(status) => return Ok(status),
                 State::Stopped(number) => self.stopped_by = Some(number),
                 State::Continued => (self.stopped_by, self.was_asked_to_stop) = (None, false),
+                // Of what happens meanwhile no signal may tell.
+                State::LookedAt => self.arrivals.wait_for(LOOKED_AT_MS),
                 // A signal to go on may have come behind the one to stop.
                 State::Unchanged => match (signals::lowest_pending(), self.stop_for_both()) {
                     (Some(number), _) => self.take_signal(number),
@@ -152,10 +159,19 @@ impl Child {
         }
     }
 
+    /// What has become of it. That a thread of this process stops it is not taken note of: it is
+    /// this thread's to know.
     fn state(&self) -> io::Result<State> {
+        match self.waited(libc::WNOWAIT)? {
+            it @ (State::Unchanged | State::LookedAt) => Ok(it),
+            _ => self.waited(0),
+        }
+    }
+
+    fn waited(&self, flags: c_int) -> io::Result<State> {
         // SAFETY: all zeroes are a valid siginfo_t.
         let mut info: siginfo_t = unsafe { zeroed() };
-        let events = libc::WEXITED | libc::WSTOPPED | libc::WCONTINUED | libc::WNOHANG;
+        let events = libc::WEXITED | libc::WSTOPPED | libc::WCONTINUED | libc::WNOHANG | flags;
         // SAFETY: `info` is valid for writing.
         if unsafe { libc::waitid(libc::P_PID, self.pid.cast_unsigned(), &raw mut info, events) }
             != 0
@@ -171,6 +187,7 @@ impl Child {
             libc::CLD_EXITED => State::Ended(status),
             libc::CLD_KILLED | libc::CLD_DUMPED => State::Ended(-status),
             libc::CLD_STOPPED => State::Stopped(status),
+            libc::CLD_TRAPPED => State::LookedAt,
             _ => State::Continued,
         })
     }

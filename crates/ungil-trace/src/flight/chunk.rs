@@ -138,8 +138,11 @@ fn bytes_of(record: &Record) -> usize {
         Record::ThreadStarted { name, .. } | Record::ThreadNamed { name, .. } => text(name),
         Record::NoStack { why: it, .. } | Record::Note { text: it } => text(it),
         Record::Libraries { files, .. } => files.iter().map(text).sum(),
-        Record::Stack { frames, .. } => {
-            frames.iter().map(|frame| text(&frame.function) + text(&frame.file)).sum()
+        Record::Stack { frames, native, .. } => {
+            let python = frames.iter().map(|it| text(&it.function) + text(&it.file));
+            let native = native.iter().flatten();
+            let native = native.map(|it| text(&it.symbol) + text(&it.method) + text(&it.library));
+            python.chain(native).sum()
         }
         _ => 0,
     }

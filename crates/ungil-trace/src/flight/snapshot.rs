@@ -186,6 +186,7 @@ impl Ids {
             | Record::ThreadEnded { thread, .. }
             | Record::KernelCount { thread, .. }
             | Record::Stack { thread, .. }
+            | Record::Stopped { thread, .. }
             | Record::NoStack { thread, .. } => self.thread(thread),
             Record::ProcessEnded { process, .. }
             | Record::Throttled { process, .. }
@@ -250,7 +251,7 @@ impl Watching {
                     known.1.clone_from(name);
                 }
             }
-            Record::Stack { thread, at_ns, frames }
+            Record::Stack { thread, at_ns, frames, .. }
                 if (since_ns..=until_ns).contains(at_ns) && self.threads.contains_key(thread) =>
             {
                 self.stacks.push((*thread, frames.clone()));

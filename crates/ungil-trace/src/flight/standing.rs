@@ -123,7 +123,7 @@ impl Standing {
                     self.notes.push(text.clone());
                 }
             }
-            Record::Throttled { .. } | Record::Snapshot { .. } => {}
+            Record::Throttled { .. } | Record::Snapshot { .. } | Record::Stopped { .. } => {}
         }
     }
 
@@ -323,7 +323,9 @@ const fn release(voluntary: bool) -> Kind {
 /// The sample with another time.
 fn at(record: Record, now_ns: u64) -> Record {
     match record {
-        Record::Stack { thread, frames, .. } => Record::Stack { thread, at_ns: now_ns, frames },
+        Record::Stack { thread, frames, native, .. } => {
+            Record::Stack { thread, at_ns: now_ns, frames, native }
+        }
         Record::NoStack { thread, why, .. } => Record::NoStack { thread, at_ns: now_ns, why },
         other => other,
     }

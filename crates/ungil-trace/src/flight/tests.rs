@@ -94,7 +94,7 @@ fn records(steps: Vec<Step>) -> Vec<Record> {
                     file: "/srv/app.py".into(),
                     line: 7,
                 }];
-                records.push(Record::Stack { thread: id, at_ns: now_ns, frames });
+                records.push(Record::Stack { thread: id, at_ns: now_ns, frames, native: None });
                 continue;
             }
             4 if after_ns % 5 == 0 => {
@@ -275,6 +275,7 @@ fn a_stall() -> (Vec<Record>, Stall) {
             thread: ThreadId(0),
             at_ns: 1_020 * MS,
             frames: vec![frame("match", "/usr/lib/python3.13/re.py"), frame("f0", "/srv/app.py")],
+            native: None,
         },
         event(60, 0, Kind::ReleaseForced),
         event(61, 2, Kind::Acquire),

@@ -7,14 +7,16 @@ use std::collections::{HashMap, HashSet};
 use ungil_core::{Event, Kind};
 
 use super::frame;
+use super::native_frame;
 use super::schema::{
-    BLOCKED, CLOCK_ERROR, COMMON_SEQUENCE, DEBUG_ANNOTATIONS, DROP_REQUEST, FORCED, GIL, HOLD, RAN,
-    RELEASE, RELEASE_KIND, SCHEMA, Track, VOLUNTARY, WAIT, annotation, free_threaded_totals,
-    packet, process_totals, thread_totals, track_event,
+    BLOCKED, CLOCK_ERROR, COMMON_SEQUENCE, DEBUG_ANNOTATIONS, DROP_REQUEST, FORCED, GIL, HOLD,
+    NATIVE, RAN, RELEASE, RELEASE_KIND, SCHEMA, Track, VOLUNTARY, WAIT, annotation,
+    free_threaded_totals, packet, process_totals, thread_totals, track_event,
 };
 use super::wire::{Fields, Malformed, Value};
 use crate::record::{
-    Frame, KernelCount, Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals,
+    Frame, KernelCount, NativeFrame, Process, ProcessId, ProcessTotals, Record, ThreadId,
+    ThreadTotals,
 };
 
 /// Why a packet is no part of a trace that this version can read.
@@ -232,7 +234,11 @@ impl Decoder {
                         runnable: event.uint("runnable")? != 0,
                     },
                 },
-                b"stack" => Record::Stack { thread, at_ns, frames: event.frames()? },
+                b"stack" => {
+                    let (frames, native) = (event.frames()?, event.native_frames()?);
+                    Record::Stack { thread, at_ns, frames, native }
+                }
+                b"stopped" => Record::Stopped { thread, at_ns, stood_ns: event.uint("stood_ns")? },
                 b"no stack" => Record::NoStack { thread, at_ns, why: event.text("why")? },
                 _ => return Err(Damage("an event on a thread's track is none that schema 1 has")),
             },
@@ -342,6 +348,11 @@ impl<'a> TrackEvent<'a> {
 
     fn frames(&self) -> Result<Vec<Frame>, Problem> {
         self.required("stack")?.array(frame::from_text)
+    }
+
+    fn native_frames(&self) -> Result<Option<Vec<NativeFrame>>, Problem> {
+        let native = self.annotation(Name::Spelled(NATIVE.as_bytes()))?;
+        native.map(|frames| frames.array(native_frame::from_text)).transpose()
     }
 }
 

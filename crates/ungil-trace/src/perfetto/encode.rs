@@ -11,13 +11,14 @@ use std::io;
 use ungil_core::Event;
 
 use super::frame;
+use super::native_frame;
 use super::packet::{
     annotate_interned, annotate_text, annotate_texts, annotate_uint, first_packet, follow_sequence,
     put_packet,
 };
 use super::schema::{
-    COMMON_SEQUENCE, CULPRIT, CULPRIT_TID, SCHEMA, Track, annotation, clock, free_threaded_totals,
-    packet, process_totals, sequence_of, thread_totals, track, track_event,
+    COMMON_SEQUENCE, CULPRIT, CULPRIT_TID, NATIVE, SCHEMA, Track, annotation, clock,
+    free_threaded_totals, packet, process_totals, sequence_of, thread_totals, track, track_event,
 };
 use super::slices::ThreadTrack;
 use super::wire::Message;
@@ -136,10 +137,19 @@ impl Encoder {
                 });
                 self.forget_later(thread);
             }
-            Record::Stack { thread, at_ns, frames } => {
+            Record::Stack { thread, at_ns, frames, native } => {
                 known(&mut self.threads, *thread)?;
                 self.instant(Track::Thread(*thread), *at_ns, "stack", |event| {
                     annotate_texts(event, "stack", frames.iter().map(frame::to_text));
+                    if let Some(native) = native {
+                        annotate_texts(event, NATIVE, native.iter().map(native_frame::to_text));
+                    }
+                });
+            }
+            &Record::Stopped { thread, at_ns, stood_ns } => {
+                known(&mut self.threads, thread)?;
+                self.instant(Track::Thread(thread), at_ns, "stopped", |event| {
+                    annotate_uint(event, "stood_ns", stood_ns);
                 });
             }
             &Record::KernelCount { thread, count } => {
@@ -355,10 +365,16 @@ fn text_bytes(record: &Record) -> usize {
         | Record::NoStack { why: text, .. }
         | Record::Note { text } => piece(text),
         Record::Libraries { files, .. } => files.iter().map(piece).sum(),
-        Record::Stack { frames, .. } => {
-            frames.iter().map(|frame| 2 * piece(&frame.function) + piece(&frame.file)).sum()
+        Record::Stack { frames, native, .. } => {
+            let python = frames.iter().map(|it| 2 * piece(&it.function) + piece(&it.file));
+            let native = native
+                .iter()
+                .flatten()
+                .map(|it| 2 * (piece(&it.symbol) + piece(&it.method) + piece(&it.library)));
+            python.chain(native).sum()
         }
         Record::Gil { .. }
+        | Record::Stopped { .. }
         | Record::Snapshot { .. }
         | Record::KernelCount { .. }
         | Record::Throttled { .. }

@@ -13,7 +13,8 @@
 //!   process tracks    instants `process started`, `throttled`, `process totals`
 //!   thread tracks     slices `wait` and `hold`;
 //!                     instants `thread started`, `thread named`, `thread totals`,
-//!                     `drop request`, `stack`, `scheduled` (what the kernel had counted), `ran`
+//!                     `drop request`, `stack` (with the native frames above it, if they were seen),
+//!                     `stopped` (to see them), `scheduled` (what the kernel had counted), `ran`
 //!                     (for how long in a long hold), and `release` for one without a hold
 //! ```
 //! The analysis reads instants and slices only; track descriptors are for the UI.
@@ -23,6 +24,7 @@
 
 mod wire;
 mod frame;
+mod native_frame;
 mod schema;
 mod packet;
 mod anchor;

@@ -126,6 +126,9 @@ pub const CPU_NS: u64 = 6;
 /// `true` with an instant `ran` if the thread blocked meanwhile.
 pub const BLOCKED: u64 = 7;
 
+/// The annotation of `stack` that only a sample with native frames has.
+pub const NATIVE: &str = "native";
+
 pub const VOLUNTARY: &str = "voluntary";
 pub const FORCED: &str = "forced";
 

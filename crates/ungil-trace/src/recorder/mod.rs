@@ -82,6 +82,9 @@ pub struct RecorderOptions {
     /// Whether times may be taken from the counter of the processor, where that is what the kernel
     /// makes `CLOCK_MONOTONIC` from. Reading it costs the program less.
     pub counter: bool,
+    /// Whether long holds get their native frames too. To see them a thread is stopped for some tens
+    /// of microseconds.
+    pub native: bool,
     /// From where on holds and waits are judged one by one, if they are.
     pub judged: Option<Least>,
     /// Keep the last seconds only, and write snapshots of them: `path` is what these are called
@@ -170,6 +173,7 @@ impl Recorder {
             follow_children,
             hook,
             counter,
+            native: false,
             judged: None,
             flight: None,
         };
@@ -223,7 +227,8 @@ impl Recorder {
     pub fn start(&mut self, executable: PathBuf) -> io::Result<()> {
         match std::mem::replace(&mut self.state, State::Over) {
             State::Prepared(sink) => {
-                let watch = Watch::new(self.options.blame_after_ns(), self.options.hold_ns());
+                let Self { options, .. } = self;
+                let watch = Watch::new(options.blame_after_ns(), options.hold_ns(), options.native);
                 let work = Recording::new(
                     *sink,
                     executable,

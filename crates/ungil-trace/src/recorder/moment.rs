@@ -21,6 +21,8 @@ pub struct Moment {
 pub struct Running {
     /// The holder.
     pub thread: ThreadId,
+    /// Its kernel thread id.
+    pub tid: u32,
     /// Of which GIL.
     pub gil: u8,
     /// When it began.
@@ -52,8 +54,8 @@ impl Moment {
             }
             let since_ns = thread.holding_since_ns(slot, times, clock);
             if since_ns != 0 {
-                let thread = thread.id;
-                moment.add(Running { thread, gil, since_ns, is_waited_for: false });
+                let (thread, tid) = (thread.id, thread.tid);
+                moment.add(Running { thread, tid, gil, since_ns, is_waited_for: false });
             }
         }
         for hold in &mut moment.holds {

@@ -5,8 +5,8 @@ use super::moment::Running;
 use super::thread::Thread;
 use super::times::Times;
 use super::traced::Traced;
-use crate::record::{Record, ThreadId};
-use crate::stacks::{Answer, Holder, Sample, StackError, StackSampler};
+use crate::record::{NativeFrame, Record, ThreadId};
+use crate::stacks::{Answer, Holder, NativeStack, Sample, StackError, StackSampler};
 use std::collections::HashMap;
 
 /// Between two looks for names: with hundreds of threads one costs milliseconds.
@@ -23,6 +23,8 @@ const GROWTH: u64 = 8;
 pub struct Watch {
     /// `None` if no thread could be started for it.
     sampler: Option<StackSampler>,
+    /// Whether native frames are wanted, for which threads are stopped.
+    native: bool,
     blame_after_ns: u64,
     /// A hold as long as this is looked at although nobody waits for it.
     unwaited_ns: Option<u64>,
@@ -30,6 +32,8 @@ pub struct Watch {
     /// Holds that ended before there was a stack of them, each with a moment of it.
     missed: Vec<(ThreadId, u64)>,
     reported: bool,
+    /// Whether was told why native frames are missing.
+    natives_reported: bool,
 }
 
 #[derive(Default)]
@@ -54,15 +58,17 @@ struct Watched {
 
 impl Watch {
     /// Holds longer than `blame_after_ns` are to have a stack if somebody waits meanwhile, and those
-    /// longer than `unwaited_ns` in any case.
-    pub fn new(blame_after_ns: u64, unwaited_ns: Option<u64>) -> Self {
+    /// longer than `unwaited_ns` in any case; with `native`, the native frames of their threads too.
+    pub fn new(blame_after_ns: u64, unwaited_ns: Option<u64>, native: bool) -> Self {
         Self {
             sampler: StackSampler::start().ok(),
+            native,
             blame_after_ns,
             unwaited_ns: unwaited_ns.map(|ns| ns / 2),
             processes: HashMap::new(),
             missed: Vec::new(),
             reported: false,
+            natives_reported: false,
         }
     }
 
@@ -87,7 +93,7 @@ impl Watch {
                 if hold.is_waited_for || self.unwaited_ns.is_some_and(|ns| age_ns >= ns) {
                     watched.next_age_ns = next_age_ns(age_ns, first_age_ns);
                     watched.asked_ns.get_or_insert(now);
-                    sampler.request_stack(traced.pid);
+                    sampler.request_stack(traced.pid, self.native.then_some(hold.tid));
                 } else {
                     soon |= moment.threads > 1;
                 }
@@ -127,10 +133,18 @@ impl Watch {
                         let (process, at_ns) = (traced.id, sample.at_ns);
                         give(Record::Libraries { process, at_ns, files });
                     }
-                    let Sample { begun_ns, at_ns, holders, .. } = sample;
+                    let Sample { begun_ns, at_ns, holders, mut natives, no_natives, .. } = sample;
+                    if let Some(why) = no_natives.filter(|_| !self.natives_reported) {
+                        self.natives_reported = true;
+                        let text = format!("the native functions of long holds are missing: {why}");
+                        give(Record::Note { text });
+                    }
+                    give_stops(traced, &natives, &mut give);
                     for holder in holders {
                         if let Some(thread) = state.thread_of(traced, &holder, begun_ns) {
-                            state.give_stack(&thread, holder, at_ns, &mut give);
+                            let native = natives.iter_mut().find(|it| it.tid == thread.tid);
+                            let native = native.and_then(|it| it.frames.take());
+                            state.give_stack(&thread, holder, native, at_ns, &mut give);
                         }
                     }
                 }
@@ -199,6 +213,7 @@ impl State {
         &mut self,
         &Thread { id: thread, ident, .. }: &Thread,
         holder: Holder,
+        native: Option<Vec<NativeFrame>>,
         at_ns: u64,
         give: &mut impl FnMut(Record),
     ) {
@@ -213,7 +228,7 @@ impl State {
             let why = "the thread ran no Python function".to_owned();
             give(Record::NoStack { thread, at_ns, why });
         } else {
-            give(Record::Stack { thread, at_ns, frames });
+            give(Record::Stack { thread, at_ns, frames, native });
         }
     }
 
@@ -224,6 +239,16 @@ impl State {
                 let thread = watched.hold.thread;
                 give(Record::NoStack { thread, at_ns, why: error.about_a_hold() });
             }
+        }
+    }
+}
+
+/// Tells how long threads stood still to be looked at.
+fn give_stops(traced: &mut Traced, natives: &[NativeStack], give: &mut impl FnMut(Record)) {
+    for &NativeStack { tid, at_ns, stood_ns, .. } in natives {
+        let thread = traced.threads_mut().find(|it| it.tid == tid).map(|it| it.id);
+        if let Some((thread, stood_ns)) = thread.zip(stood_ns) {
+            give(Record::Stopped { thread, at_ns, stood_ns });
         }
     }
 }
@@ -261,7 +286,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn running(thread: u32, gil: u8, since_ns: u64) -> Running {
-        Running { thread: ThreadId(thread), gil, since_ns, is_waited_for: true }
+        Running { thread: ThreadId(thread), tid: thread, gil, since_ns, is_waited_for: true }
     }
 
     /// Holds of threads 0, 1, 2 at GILs 0, 1, 2; the stack of all but the last is asked for.

@@ -1,5 +1,6 @@
 //! What is worth telling.
 
+use super::native::NativeReport;
 use super::window::{Window, WorstWindow};
 use serde::Serialize;
 
@@ -92,6 +93,8 @@ pub enum Evidence {
         samples: u64,
         /// How many of them have `frame`.
         frame_samples: u64,
+        /// Which native function most samples of these holds show; `None` if none shows one.
+        native: Option<NativeReport>,
     },
     /// The kernel did not run threads that had the GIL.
     Descheduled {

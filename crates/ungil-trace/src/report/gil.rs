@@ -1,5 +1,6 @@
 //! A GIL: who waited for whom, and the longest holds.
 
+use super::native::NativeReport;
 use super::thread::{OtherThreads, ThreadReport};
 use serde::{Serialize, Serializer};
 
@@ -109,6 +110,10 @@ pub struct LongHoldReport {
     pub samples: u64,
     /// How many of these samples have the innermost frame of `stack`.
     pub stack_samples: u64,
+    /// In how many of these samples native code would have been seen.
+    pub native_looks: u64,
+    /// Which native function the holder was in; `None` if no sample shows one.
+    pub native: Option<NativeReport>,
     /// Why `stack` is empty, in a clause in which "it" is the hold; `None` if it is not.
     pub stack_missing: Option<String>,
 }

@@ -7,6 +7,7 @@
 
 mod window;
 mod thread;
+mod native;
 mod gil;
 mod judged;
 mod process;
@@ -17,6 +18,7 @@ pub use finding::{Evidence, Finding, Scope};
 pub use gil::{BlameReport, GilReport, LongHoldReport, Who};
 pub use judged::{JudgedHoldReport, JudgedReport, JudgedThreadReport, JudgedWaitReport};
 pub use measures::{GilMeasures, GroupMeasures, Measures, ProcessMeasures, Stretch};
+pub use native::{NativeReport, StoppedReport};
 pub use process::{FreeThreaded, OtherProcesses, ProcessReport, Throttled};
 pub use thread::{
     Blocking, ContextSwitches, Descheduled, Gaps, Lengths, OtherThreads, ThreadReport, Unanswered,

@@ -1,6 +1,7 @@
 //! A process, and those that are not listed.
 
 use super::gil::GilReport;
+use super::native::StoppedReport;
 use serde::Serialize;
 
 /// One process image.
@@ -34,6 +35,9 @@ pub struct ProcessReport {
     /// Shared libraries it had loaded that its user may have built (they are no part of Python, of
     /// an installed package or of the system), when a stack was last taken.
     pub libraries: Vec<String>,
+    /// How long its threads stood still so that their native frames could be seen; `None` if none
+    /// was stopped.
+    pub stopped: Option<StoppedReport>,
     /// How far its times may be from `CLOCK_MONOTONIC`, 0 if they are readings of that clock;
     /// `None` if the process still runs.
     pub clock_error_us: Option<f64>,

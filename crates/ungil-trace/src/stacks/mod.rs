@@ -1,7 +1,8 @@
 //! Python stacks and thread names of running processes, taken from outside by the py-spy crate.
 //!
-//! The process is never stopped: its memory is read while it changes, so a read can fail or, very
-//! rarely, show a frame that has just been left. What costs little regardless of the number of
+//! No thread is stopped to see its Python stack: memory is read while it changes, so a read can fail
+//! or, very rarely, show a frame that has just been left. To see native frames a thread is stopped
+//! for some tens of microseconds. What costs little regardless of the number of
 //! threads is the stack of *the thread that holds the GIL*, and that is the only one blame needs.
 //!
 //! Threads are named by `ident` (`pthread_self()`, [`Slot::ident`](ungil_core::table::Slot)):
@@ -17,10 +18,12 @@ mod forbidden;
 mod libraries;
 mod interpreter_states;
 mod reader;
+mod native;
 mod everyone;
 mod sampler;
 
 pub use everyone::{Everyone, ThreadStack};
+pub use native::NativeStack;
 pub use reader::StackReader;
 pub use sampler::{Answer, StackSampler};
 
@@ -46,6 +49,10 @@ pub struct Sample {
     /// The shared libraries that its user may have built, if they were looked up and are others
     /// than before.
     pub libraries: Option<Vec<String>>,
+    /// The native frames of the threads that were asked for, as far as they could be seen.
+    pub natives: Vec<NativeStack>,
+    /// Why there will never be native frames of this process, if they were asked for.
+    pub no_natives: Option<String>,
 }
 
 /// A thread that held a GIL when the sample was taken.

@@ -16,6 +16,7 @@ use py_spy::{PythonSpy, StackTrace};
 use super::forbidden::why_forbidden;
 use super::interpreter_states::InterpreterStates;
 use super::libraries::users_libraries;
+use super::native::NativeStacks;
 use super::{Holder, Sample, StackError, ThreadName};
 use crate::clock::now_ns;
 use crate::record::Frame;
@@ -42,6 +43,8 @@ pub struct StackReader {
     libraries: Vec<String>,
     /// When they were looked up.
     libraries_at: Option<Instant>,
+    /// Once they are asked for.
+    natives: Option<NativeStacks>,
 }
 
 impl StackReader {
@@ -57,8 +60,15 @@ impl StackReader {
         guarded(pid, || {
             let spy = PythonSpy::new(py_spy_pid, &config)?;
             let (interpreters, first) = (InterpreterStates::find(&spy), spy.addresses.clone());
-            let (libraries, libraries_at) = (Vec::new(), None);
-            Ok::<_, anyhow::Error>(Self { pid, spy, interpreters, first, libraries, libraries_at })
+            Ok::<_, anyhow::Error>(Self {
+                pid,
+                spy,
+                interpreters,
+                first,
+                libraries: Vec::new(),
+                libraries_at: None,
+                natives: None,
+            })
         })
     }
 
@@ -71,17 +81,50 @@ impl StackReader {
             Ok::<_, anyhow::Error>((holders, now_ns()))
         })?;
         let libraries = if holders.is_empty() { None } else { self.changed_libraries() };
-        Ok(Sample { begun_ns, at_ns, holders, names: Vec::new(), libraries })
+        let (names, natives) = (Vec::new(), Vec::new());
+        Ok(Sample { begun_ns, at_ns, holders, names, libraries, natives, no_natives: None })
+    }
+
+    /// Like [`read`](Self::read), with the native frames of those of `threads` (kernel thread ids)
+    /// that were not looked at in the last 10 ms. The Python stacks are read before and afterwards,
+    /// and native frames of a thread whose Python stack has changed meanwhile are left out.
+    pub fn read_with_natives(&mut self, threads: &[u32]) -> Result<Sample, StackError> {
+        let mut before = self.read()?;
+        if before.holders.is_empty() {
+            return Ok(before);
+        }
+        let version = (self.spy.version.major, self.spy.version.minor);
+        let natives = self.natives.get_or_insert_with(|| NativeStacks::of(self.pid, version));
+        let looked = natives.look(threads);
+        before.no_natives = natives.refusal().map(ToString::to_string);
+        if looked.is_empty() {
+            return Ok(before);
+        }
+        let after = self.read();
+        let belongs = after.as_ref().is_ok_and(|it| it.holders == before.holders);
+        let mut sample = after.unwrap_or_else(|_| before.clone());
+        sample.libraries = before.libraries.or(sample.libraries);
+        sample.no_natives = before.no_natives;
+        if let Some(natives) = &mut self.natives {
+            let stack = |look| natives.stack(self.pid, look, belongs);
+            sample.natives = looked.iter().map(stack).collect();
+        }
+        Ok(sample)
     }
 
     /// Like [`read`](Self::read), with the names of all threads.
     pub fn read_with_names(&mut self) -> Result<Sample, StackError> {
         let mut sample = self.read()?;
-        sample.names = guarded(self.pid, || {
+        sample.names = self.read_names()?;
+        Ok(sample)
+    }
+
+    /// The names of all threads.
+    pub(super) fn read_names(&mut self) -> Result<Vec<ThreadName>, StackError> {
+        guarded(self.pid, || {
             let interpreters = self.list();
             self.names(&interpreters)
-        })?;
-        Ok(sample)
+        })
     }
 
     /// The interpreters that are there now, the main one first; never empty.

@@ -42,11 +42,12 @@ pub enum Answer {
     },
 }
 
-/// What is wanted of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Wanted {
-    Stack,
-    StackAndNames,
+/// What is wanted of a process, beside the stacks of the threads that hold a GIL.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Wanted {
+    names: bool,
+    /// The native frames of these threads.
+    natives: Vec<u32>,
 }
 
 /// What the sampling thread has been asked to do and has not begun.
@@ -63,7 +64,7 @@ struct Pending {
     stop: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Order {
     Sample(u32, Wanted),
     Forget(u32),
@@ -83,9 +84,10 @@ impl StackSampler {
     /// Asks for the stack of the thread that holds the GIL of process `pid`. Never blocks.
     ///
     /// Every request has an answer, unless the process is forgotten first; one for a process that
-    /// has another one waiting merges with it and shares its answer.
-    pub fn request_stack(&self, pid: u32) {
-        self.orders.add(pid, Wanted::Stack);
+    /// has another one waiting merges with it and shares its answer. If `native` names the holder by
+    /// its kernel thread id, its native frames are wanted too.
+    pub fn request_stack(&self, pid: u32, native: Option<u32>) {
+        self.orders.add(pid, Wanted { names: false, natives: native.into_iter().collect() });
     }
 
     /// Asks for the names of all threads of process `pid`, and the stack as well. Never blocks.
@@ -94,7 +96,7 @@ impl StackSampler {
     /// Worth asking for when a thread has appeared, but not more often than a few times a second:
     /// it costs 6 ms of CPU time with 200 threads, 40 ms if none of them holds the GIL.
     pub fn request_names(&self, pid: u32) {
-        self.orders.add(pid, Wanted::StackAndNames);
+        self.orders.add(pid, Wanted { names: true, natives: Vec::new() });
     }
 
     /// Says that process `pid` has ended or has called exec: what is known of it is dropped, a
@@ -130,7 +132,11 @@ impl Orders {
                 if let Order::Sample(waiting, earlier) = order
                     && *waiting == pid
                 {
-                    *earlier = wanted.max(*earlier);
+                    earlier.names |= wanted.names;
+                    let known = earlier.natives.len();
+                    let is_new = |tid: &u32| !earlier.natives[..known].contains(tid);
+                    let new: Vec<_> = wanted.natives.into_iter().filter(is_new).collect();
+                    earlier.natives.extend(new);
                     return;
                 }
             }
@@ -177,7 +183,7 @@ impl Worker {
         crate::child::block_all();
         while let Some(order) = self.orders.next() {
             let answer = match order {
-                Order::Sample(pid, wanted) => self.answer(pid, wanted),
+                Order::Sample(pid, wanted) => self.answer(pid, &wanted),
                 Order::Forget(pid) => {
                     self.targets.remove(&pid);
                     continue;
@@ -190,7 +196,7 @@ impl Worker {
     }
 
     /// The answer to a request. A process that is to be left alone gives its last one again.
-    fn answer(&mut self, pid: u32, wanted: Wanted) -> Answer {
+    fn answer(&mut self, pid: u32, wanted: &Wanted) -> Answer {
         let now = Instant::now();
         let (reader, pause) = match self.targets.remove(&pid) {
             Some(Target::Attached(reader)) => (Ok(reader), FIRST_PAUSE),
@@ -229,13 +235,17 @@ impl Worker {
 }
 
 /// Reads, and again if the process changed under the reader's hands.
-fn read(reader: &mut StackReader, wanted: Wanted) -> Result<Sample, StackError> {
+fn read(reader: &mut StackReader, wanted: &Wanted) -> Result<Sample, StackError> {
     let mut attempt = 1;
     loop {
-        let sample = match wanted {
-            Wanted::Stack => reader.read(),
-            Wanted::StackAndNames => reader.read_with_names(),
+        let sample = match &wanted.natives[..] {
+            [] => reader.read(),
+            threads => reader.read_with_natives(threads),
         };
+        let sample = sample.and_then(|sample| {
+            let names = if wanted.names { reader.read_names()? } else { Vec::new() };
+            Ok(Sample { names, ..sample })
+        });
         match sample {
             Err(StackError::NotReady(_)) if attempt < TRIES => attempt += 1,
             sample => return sample,
@@ -250,12 +260,16 @@ mod tests {
     #[test]
     fn requests_for_one_process_merge_and_keep_their_place() {
         let orders = Orders::default();
-        orders.add(1, Wanted::Stack);
-        orders.add(2, Wanted::StackAndNames);
-        orders.add(1, Wanted::StackAndNames);
-        orders.add(2, Wanted::Stack);
-        assert_eq!(orders.next(), Some(Order::Sample(1, Wanted::StackAndNames)));
-        assert_eq!(orders.next(), Some(Order::Sample(2, Wanted::StackAndNames)));
+        let natives = |threads: &[u32]| Wanted { names: false, natives: threads.to_vec() };
+        let names = || Wanted { names: true, natives: Vec::new() };
+        orders.add(1, natives(&[7]));
+        orders.add(2, names());
+        orders.add(1, names());
+        orders.add(2, Wanted::default());
+        orders.add(1, natives(&[7, 8]));
+        let both = Wanted { names: true, natives: vec![7, 8] };
+        assert_eq!(orders.next(), Some(Order::Sample(1, both)));
+        assert_eq!(orders.next(), Some(Order::Sample(2, names())));
     }
 
     #[test]
@@ -266,12 +280,12 @@ mod tests {
         let (answers, received) = mpsc::channel();
         let mut worker = Worker { orders: Arc::default(), answers, targets: HashMap::new() };
         let gone = Answer::Failed { pid, error: StackError::Gone };
-        assert_eq!(worker.answer(pid, Wanted::Stack), gone);
-        assert_eq!(worker.answer(pid, Wanted::Stack), gone);
+        assert_eq!(worker.answer(pid, &Wanted::default()), gone);
+        assert_eq!(worker.answer(pid, &Wanted::default()), gone);
         drop((worker, received));
 
         let sampler = StackSampler::start().unwrap();
-        sampler.request_stack(pid);
+        sampler.request_stack(pid, None);
         assert_eq!(sampler.answers.recv(), Ok(gone));
     }
 
@@ -282,7 +296,7 @@ mod tests {
         let pid = std::process::id();
         let mut pauses = vec![];
         for _ in 0..10 {
-            assert!(matches!(worker.answer(pid, Wanted::Stack), Answer::Failed { .. }));
+            assert!(matches!(worker.answer(pid, &Wanted::default()), Answer::Failed { .. }));
             let Some(Target::Pausing { until, pause, why }) = worker.targets.get_mut(&pid) else {
                 panic!("no pause after a failure")
             };
@@ -291,7 +305,7 @@ mod tests {
             // Told apart from a new failure by what is answered.
             *why = StackError::NotReady("as before".into());
             let before = Answer::Failed { pid, error: why.clone() };
-            assert_eq!(worker.answer(pid, Wanted::Stack), before);
+            assert_eq!(worker.answer(pid, &Wanted::default()), before);
             let Some(Target::Pausing { until, .. }) = worker.targets.get_mut(&pid) else {
                 panic!("the pause is gone")
             };

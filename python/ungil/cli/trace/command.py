@@ -82,6 +82,9 @@ class Create(Protocol):
     "--for", "duration", metavar="TIME", help="With --pid: so long (10s, 2min) [default: Ctrl-C]."
 )
 @click.option("--no-children", is_flag=True, help="Record the program alone, not its children.")
+@click.option(
+    "--no-native", is_flag=True, help="Never stop a thread to see which C function it is in."
+)
 @flight_options
 @blame_after_option
 @scheduling_options(DEFAULT_POLICY)
@@ -95,6 +98,7 @@ def command(
     pid: int | None,
     duration: str | None,
     no_children: bool,
+    no_native: bool,
     last: str | None,
     conditions: tuple[str, ...],
     max_files: str | None,
@@ -154,6 +158,7 @@ def command(
             follow_children=not no_children,
             counter=counter,
             flight=flight,
+            native=not no_native,
         )
 
     with json_file(json_path) as write_json:

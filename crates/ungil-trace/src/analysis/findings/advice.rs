@@ -1,8 +1,10 @@
-//! What helps against compiled code that keeps the GIL. It depends on who can change that code,
-//! and nothing tells which function it is: a sample shows the Python line that called it.
+//! What helps against compiled code that keeps the GIL. It depends on who can change that code. Where
+//! no native frame was seen, nothing tells which function it is: a sample shows the Python line that
+//! called it.
 
-use super::place::Place;
-use crate::origin::Origin;
+use super::place::{Place, native_name};
+use crate::origin::{Origin, is_users_library};
+use crate::report::NativeReport;
 
 /// The libraries named in one sentence.
 const NAMED: usize = 3;
@@ -13,6 +15,9 @@ const LET_GO: &str = "(Py_BEGIN_ALLOW_THREADS, Cython's nogil, pybind11's gil_sc
 /// What to do about the holds at `place`, in a process that has loaded `libraries` of its user's
 /// own.
 pub(super) fn against_native_hold(place: &Place, libraries: &[String]) -> String {
+    if let Some(native) = place.native.as_ref().filter(|it| it.samples * 2 > it.looks) {
+        return against_native_function(native, libraries);
+    }
     let file = place.frame.as_deref().map(file_of);
     let callee = match file.map(Origin::of) {
         Some(Origin::Python) => "compiled code of Python's own keeps the GIL there".to_owned(),
@@ -37,6 +42,20 @@ pub(super) fn against_native_hold(place: &Place, libraries: &[String]) -> String
     format!(
         "{callee} until it returns: give it less work at a time, or run it in another process; no \
          switch interval helps here"
+    )
+}
+
+/// What to do about a function that most looks have shown.
+fn against_native_function(native: &NativeReport, libraries: &[String]) -> String {
+    let name = native_name(native);
+    if is_users_library(&native.library) || libraries.contains(&native.library) {
+        return format!(
+            "let go of the GIL in your own {name} {LET_GO}; no switch interval helps here"
+        );
+    }
+    format!(
+        "{name} keeps the GIL until it returns: give it less work at a time, or run it in another \
+         process; no switch interval helps here"
     )
 }
 
@@ -103,6 +122,27 @@ mod tests {
         }
         let many = advice(None, &["/a.so", "/b.so", "/c.so", "/d.so", "/e.so"]);
         assert!(many.contains("your own a.so or b.so or c.so or 2 more, let go"), "{many}");
+    }
+
+    #[test]
+    fn a_function_that_was_seen_is_told_in_the_place_of_guesses() {
+        let native = |library: &str, samples| NativeReport {
+            function: Some("f".into()),
+            library: library.into(),
+            samples,
+            looks: 4,
+            ..NativeReport::default()
+        };
+        let advice = |native| {
+            let place = Place { frame: Some(OWN.into()), native: Some(native), ..Place::default() };
+            against_native_hold(&place, &["/srv/_fast.so".to_owned()])
+        };
+        let own = advice(native("/srv/_fast.so", 4));
+        assert!(own.starts_with("let go of the GIL in your own f (_fast.so) (Py_BEGIN"), "{own}");
+        let package = advice(native("/srv/lib/python3.11/site-packages/x/_x.so", 3));
+        assert!(package.starts_with("f (_x.so) keeps the GIL until it returns"), "{package}");
+        let seldom = advice(native("/srv/_fast.so", 2));
+        assert!(seldom.starts_with("if that is a call into your own"), "{seldom}");
     }
 
     #[test]

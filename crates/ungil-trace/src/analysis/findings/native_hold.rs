@@ -53,6 +53,7 @@ fn describe(scene: Scene, thread: &ThreadReport) -> Finding {
         user_frame: place.user_frame,
         samples: place.samples,
         frame_samples: place.frame_samples,
+        native: place.native,
     };
     Finding {
         advice: Some(advice),

@@ -1,7 +1,7 @@
 //! Where long holds were, in words.
 
 use super::words;
-use crate::report::LongHoldReport;
+use crate::report::{LongHoldReport, NativeReport};
 
 /// What the samples of some holds showed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,6 +13,8 @@ pub(super) struct Place {
     pub(super) samples: u64,
     /// How many had `frame`.
     pub(super) frame_samples: u64,
+    /// The native function of most of them.
+    pub(super) native: Option<NativeReport>,
     /// Why there is no sample, if there is a reason that holds for one of the holds.
     pub(super) why_none: Option<String>,
 }
@@ -40,6 +42,7 @@ impl Place {
             user_frame: holds.clone().filter(there).find_map(|hold| hold.user_frame.clone()),
             samples: holds.clone().map(|hold| hold.samples).sum(),
             frame_samples: frame.map_or(0, |(_, samples)| samples),
+            native: native_of(holds),
             why_none: holds.clone().find_map(|hold| hold.stack_missing.clone()),
         }
     }
@@ -61,7 +64,66 @@ impl Place {
             Some(user) if user != frame => format!(", called by {}", short(user)),
             _ => String::new(),
         };
-        format!("{show} {}{caller}", short(frame))
+        let native = self.native.as_ref().map(native_clause).unwrap_or_default();
+        format!("{show} {}{caller}{native}", short(frame))
+    }
+}
+
+/// What several holds show together.
+fn native_of<'a>(
+    holds: &(impl Iterator<Item = &'a LongHoldReport> + Clone),
+) -> Option<NativeReport> {
+    let natives = holds.clone().filter_map(|hold| hold.native.as_ref());
+    let is_same =
+        |a: &NativeReport, b: &NativeReport| (&a.function, &a.library) == (&b.function, &b.library);
+    let samples_of = |it: &NativeReport| -> u64 {
+        natives.clone().filter(|other| is_same(it, other)).map(|other| other.samples).sum()
+    };
+    // The first of those that are equally frequent: it is in the longest hold.
+    let mut most: Option<(&NativeReport, u64)> = None;
+    for candidate in natives.clone() {
+        let samples = samples_of(candidate);
+        if most.is_none_or(|(_, most)| samples > most) {
+            most = Some((candidate, samples));
+        }
+    }
+    let (native, samples) = most?;
+    let looks = holds.clone().map(|hold| hold.native_looks).sum();
+    Some(NativeReport { samples, looks, ..native.clone() })
+}
+
+/// A clause that goes on: `; 5 of 7 looks show that it is in re.Pattern.match (python3.11)`.
+fn native_clause(native: &NativeReport) -> String {
+    let NativeReport { samples, looks, .. } = *native;
+    let seen = match (samples, looks) {
+        (some, all) if some == all => String::new(),
+        (some, all) => {
+            format!(" in {} of {} looks at it", words::number(some), words::number(all))
+        }
+    };
+    format!("; the native code is {}{seen}", native_name(native))
+}
+
+/// `re.Pattern.match (python3.11)`, `dot (_umath.so), mostly dgemm (libblas.so)`, or the library of a
+/// function without a name.
+pub(super) fn native_name(native: &NativeReport) -> String {
+    let NativeReport { function, library, innermost, innermost_library, .. } = native;
+    let called = in_library(function.as_deref(), library);
+    let is_there = library == innermost_library || innermost_library.is_empty();
+    if is_there && (innermost.is_none() || innermost == function) {
+        return called;
+    }
+    format!("{called}, mostly {}", in_library(innermost.as_deref(), innermost_library))
+}
+
+fn in_library(function: Option<&str>, library: &str) -> String {
+    let library = match library.rsplit('/').next().unwrap_or(library) {
+        "" => "code made while the program ran",
+        name => name,
+    };
+    match function {
+        Some(function) => format!("{function} ({library})"),
+        None => format!("a function of {library}"),
     }
 }
 
@@ -97,6 +159,8 @@ mod tests {
             user_frame: frame.map(|_| PARSE.to_owned()),
             samples,
             stack_samples,
+            native_looks: 0,
+            native: None,
             stack_missing: frame.is_none().then(|| "it was too dark".to_owned()),
         }
     }
@@ -120,6 +184,52 @@ mod tests {
     fn one_sample_is_called_that() {
         let shown = clause(&[hold(Some(PARSE), 1, 1)]);
         assert_eq!(shown, "the only sample shows parse (app/parser.py:42)");
+    }
+
+    fn native(function: Option<&str>, library: &str, samples: u64, looks: u64) -> NativeReport {
+        NativeReport {
+            function: function.map(str::to_owned),
+            library: library.to_owned(),
+            innermost: function.map(str::to_owned),
+            innermost_library: library.to_owned(),
+            samples,
+            looks,
+            stack: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_native_function_is_told_behind_the_python_line_that_called_it() {
+        let is_in = |native: Option<NativeReport>| LongHoldReport {
+            native_looks: native.as_ref().map_or(1, |it| it.looks),
+            native,
+            ..hold(Some(PARSE), 4, 4)
+        };
+        let pattern = || native(Some("re.Pattern.match"), "/usr/bin/python3.11", 4, 4);
+        assert_eq!(
+            clause(&[is_in(Some(pattern()))]),
+            "all 4 samples show parse (app/parser.py:42); the native code is re.Pattern.match \
+             (python3.11)"
+        );
+        let other = native(Some("sorted"), "/usr/bin/python3.11", 3, 5);
+        let both = clause(&[is_in(Some(other)), is_in(Some(pattern())), is_in(None)]);
+        assert!(
+            both.ends_with("is re.Pattern.match (python3.11) in 4 of 10 looks at it"),
+            "{both}"
+        );
+    }
+
+    #[test]
+    fn where_the_time_goes_in_another_function_that_is_told_too() {
+        let kernel = NativeReport {
+            innermost: Some("dgemm".into()),
+            innermost_library: "/x/libblas.so".into(),
+            ..native(Some("dot"), "/x/_umath.so", 1, 1)
+        };
+        assert_eq!(native_name(&kernel), "dot (_umath.so), mostly dgemm (libblas.so)");
+        assert_eq!(native_name(&native(None, "/x/fast.so", 1, 1)), "a function of fast.so");
+        let made = native_name(&native(None, "", 1, 1));
+        assert_eq!(made, "a function of code made while the program ran");
     }
 
     #[test]

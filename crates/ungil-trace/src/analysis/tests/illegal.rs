@@ -3,7 +3,8 @@
 use super::scenario::*;
 use crate::analysis::Analysis;
 use crate::record::{
-    Frame, KernelCount, Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals,
+    Frame, KernelCount, NativeFrame, Process, ProcessId, ProcessTotals, Record, ThreadId,
+    ThreadTotals,
 };
 use crate::report::{Report, Who};
 use proptest::prelude::*;
@@ -70,6 +71,10 @@ fn record() -> impl Strategy<Value = Record> {
             thread: ThreadId(thread),
             at_ns,
             frames: vec![Frame { function: String::new(), file: String::new(), line: 0 }],
+            native: (at_ns % 2 == 0).then(|| vec![NativeFrame::default()]),
+        }),
+        1 => (id(), time()).prop_map(|(thread, at_ns)| {
+            Record::Stopped { thread: ThreadId(thread), at_ns, stood_ns: at_ns }
         }),
         3 => (id(), time(), time(), any::<bool>()).prop_map(|(id, at_ns, counted_ns, runnable)| {
             let (thread, ran_ns, delayed_ns) = (ThreadId(id), counted_ns, at_ns);

@@ -2,7 +2,8 @@
 
 use crate::analysis::Analysis;
 use crate::record::{
-    Frame, KernelCount, Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals,
+    Frame, KernelCount, NativeFrame, Process, ProcessId, ProcessTotals, Record, ThreadId,
+    ThreadTotals,
 };
 use crate::report::{GilReport, Report, ThreadReport, Who};
 use ungil_core::{Event, Kind};
@@ -78,7 +79,33 @@ impl Scenario {
         };
         let (thread, at_ns) = (ThreadId(thread), START + at_ns);
         let frames = frames.iter().map(frame).collect();
-        self.analysis.push(&Record::Stack { thread, at_ns, frames });
+        self.analysis.push(&Record::Stack { thread, at_ns, frames, native: None });
+    }
+
+    /// A Python function that is in native functions, innermost first, each with its library.
+    pub fn native_stack(
+        &mut self,
+        at_ns: u64,
+        thread: u32,
+        function: &str,
+        native: &[(&str, &str)],
+    ) {
+        let frame = |&(symbol, library): &(&str, &str)| NativeFrame {
+            symbol: symbol.to_owned(),
+            method: String::new(),
+            library: library.to_owned(),
+        };
+        let native = Some(native.iter().map(frame).collect());
+        let frames =
+            vec![Frame { function: function.to_owned(), file: "app.py".to_owned(), line: 7 }];
+        let (thread, at_ns) = (ThreadId(thread), START + at_ns);
+        self.analysis.push(&Record::Stack { thread, at_ns, frames, native });
+    }
+
+    /// A thread was stopped to be looked at.
+    pub fn stopped(&mut self, at_ns: u64, thread: u32, stood_ns: u64) {
+        let (thread, at_ns) = (ThreadId(thread), START + at_ns);
+        self.analysis.push(&Record::Stopped { thread, at_ns, stood_ns });
     }
 
     pub fn no_stack(&mut self, at_ns: u64, thread: u32, why: &str) {

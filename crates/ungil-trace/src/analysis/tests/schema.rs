@@ -2,7 +2,7 @@
 
 use super::scenario::*;
 use crate::record::ThreadTotals;
-use crate::report::{Evidence, Report};
+use crate::report::{Evidence, NativeReport, Report};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -36,6 +36,8 @@ fn rich() -> Report {
         at_ns += MS;
         scenario.end_thread(at_ns, thread, ThreadTotals::default());
     }
+    scenario.native_stack(20 * MS, 0, "f", &[("inner", "/a.so"), ("outer", "/b.so")]);
+    scenario.stopped(20 * MS, 0, 30_000);
     scenario.throttled(3, 40 * MS);
     for id in 1..2_000 {
         scenario.analysis.push(&process(id));
@@ -66,6 +68,7 @@ fn rich() -> Report {
             user_frame: None,
             samples: 0,
             frame_samples: 0,
+            native: Some(NativeReport::default()),
         },
         Evidence::NotRecorded {},
     ];

@@ -27,6 +27,44 @@ fn native_hold(report: &Report) -> &Finding {
 }
 
 #[test]
+fn a_native_hold_names_the_native_function_and_its_library() {
+    let native = [("dgemm", "/srv/x/libblas.so"), ("dot", "/srv/x/_fast.so")];
+    let report = kept(|scenario, at| {
+        for ms in [10, 20] {
+            scenario.native_stack(at + ms * MS, 0, "multiply", &native);
+        }
+        scenario.stopped(at + 10 * MS, 0, 25_000);
+    });
+    let finding = native_hold(&report);
+    let told = "all 20 samples show multiply (app.py:7); the native code is dot (_fast.so), mostly \
+                dgemm (libblas.so)";
+    assert!(finding.text.ends_with(told), "{}", finding.text);
+    let Evidence::NativeHold { native: Some(native), .. } = &finding.evidence else { panic!() };
+    assert_eq!((native.function.as_deref(), &*native.library), (Some("dot"), "/srv/x/_fast.so"));
+    assert_eq!((native.samples, native.looks), (20, 20));
+    assert_eq!(native.stack, ["dgemm [/srv/x/libblas.so]", "dot [/srv/x/_fast.so]"]);
+    let hold = gil(&report).long_holds[0].native.as_ref().unwrap();
+    assert_eq!((hold.samples, hold.looks), (2, 2));
+    let advice = finding.advice.as_deref().unwrap();
+    assert!(advice.starts_with("let go of the GIL in your own dot (_fast.so)"), "{advice}");
+    let stopped = report.processes[0].stopped.as_ref().unwrap();
+    assert_eq!((stopped.times, stopped.max_us, stopped.total_ms), (10, 25.0, 0.25));
+}
+
+#[test]
+fn a_thread_that_ran_python_in_most_looks_is_in_no_native_function_for_sure() {
+    let mut turn = 0;
+    let report = kept(|scenario, at| {
+        turn += 1;
+        let native: &[_] = if turn % 3 == 0 { &[("f", "/srv/_fast.so")] } else { &[] };
+        scenario.native_stack(at + 10 * MS, 0, "compute", native);
+    });
+    let finding = native_hold(&report);
+    assert!(finding.text.ends_with("the native code is f (_fast.so) in 3 of 10 looks at it"));
+    assert!(!finding.advice.as_deref().unwrap().contains("your own f"));
+}
+
+#[test]
 fn a_native_hold_names_the_users_own_frame_beside_the_librarys() {
     let report = kept(|scenario, at| {
         let library = ("match", "/usr/lib/python3.11/re/__init__.py");

@@ -1,0 +1,41 @@
+//! Native functions: what Python code called when its thread kept the GIL.
+
+use serde::Serialize;
+
+/// The native function that most samples of a hold, or of several, show.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct NativeReport {
+    /// What the Python line called: as Python calls it, else the symbol of its library; `None` if it
+    /// has no name.
+    pub function: Option<String>,
+    /// The file that it is from; empty for code that was made while the program ran.
+    pub library: String,
+    /// The function that was running, called by `function`, in most of these samples; `None` if it
+    /// has no name.
+    pub innermost: Option<String>,
+    /// The file that this one is from.
+    pub innermost_library: String,
+    /// How many samples show `function`.
+    pub samples: u64,
+    /// How many samples were taken in which native code could have been seen.
+    pub looks: u64,
+    /// The native frames of one of these samples, innermost first, each `symbol [library]`, or
+    /// `symbol = name in Python [library]`; `?` stands for a function without a name.
+    pub stack: Vec<String>,
+}
+
+/// How often threads of a process were stopped so that their native frames could be seen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct StoppedReport {
+    /// How often.
+    pub times: u64,
+    /// How long they stood still, at most: half of these times, all but 1 % of them, each of them,
+    /// and all together.
+    pub p50_us: f64,
+    /// See `p50_us`.
+    pub p99_us: f64,
+    /// See `p50_us`.
+    pub max_us: f64,
+    /// See `p50_us`.
+    pub total_ms: f64,
+}

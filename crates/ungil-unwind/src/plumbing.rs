@@ -1,0 +1,101 @@
+//! Functions of the interpreter by what they do for a stack.
+
+/// A function without what compilers add to the names of its parts and copies (`.cold`, `.lto_priv.0`,
+/// `.constprop.0`).
+fn stem(symbol: &str) -> &str {
+    match symbol.find('.') {
+        Some(dot) if dot > 0 => &symbol[..dot],
+        _ => symbol,
+    }
+}
+
+/// Whether a function runs Python code: a Python frame is where it is.
+pub fn is_evaluation(symbol: &str) -> bool {
+    let stem = stem(symbol);
+    matches!(stem, "_PyEval_EvalFrameDefault" | "PyEval_EvalFrameEx" | "_PyEval_EvalFrame")
+        // One function for each instruction (3.14, built by Clang).
+        || stem.starts_with("_TAIL_CALL_")
+}
+
+/// Whether a function only hands a call from Python code on to the function that is called.
+pub fn is_plumbing(symbol: &str) -> bool {
+    let stem = stem(symbol);
+    PLUMBING.contains(&stem) || PLUMBING_BEGINS.iter().any(|it| stem.starts_with(it))
+}
+
+/// `Objects/call.c`, `methodobject.c`, `descrobject.c`, `typeobject.c`, `Python/ceval.c` of 2.7 to
+/// 3.14.
+const PLUMBING: [&str; 26] = [
+    "_PyObject_MakeTpCall",
+    "_PyObject_FastCall",
+    "_PyObject_FastCallDict",
+    "_PyObject_FastCallDictTstate",
+    "_PyObject_Call",
+    "_PyObject_Call_Prepend",
+    "_PyObject_Call_NoArgs",
+    "_PyObject_CallNoArgs",
+    "_PyObject_FastCallKeywords",
+    "PyObject_Call",
+    "PyObject_CallObject",
+    "PyObject_CallNoArgs",
+    "PyObject_CallOneArg",
+    "PyVectorcall_Call",
+    "_PyVectorcall_Call",
+    "PyObject_Vectorcall",
+    "_PyObject_Vectorcall",
+    "_PyObject_VectorcallTstate",
+    "PyCFunction_Call",
+    "call_function",
+    "do_call_core",
+    "do_call",
+    "ext_do_call",
+    "fast_function",
+    "wrapper_call",
+    "wrap_call",
+];
+const PLUMBING_BEGINS: [&str; 8] = [
+    "cfunction_",
+    "method_vectorcall",
+    "_PyCFunction_",
+    "_PyMethodDef_Raw",
+    "_PyMethodDescr_",
+    "classmethoddescr_",
+    "methoddescr_call",
+    "method_call",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_evaluation_loop_is_known_with_its_parts_and_by_its_old_name() {
+        for symbol in [
+            "_PyEval_EvalFrameDefault",
+            "_PyEval_EvalFrameDefault.cold",
+            "_PyEval_EvalFrameDefault.localalias",
+            "PyEval_EvalFrameEx",
+            "_TAIL_CALL_BINARY_OP",
+        ] {
+            assert!(is_evaluation(symbol), "{symbol}");
+        }
+        for symbol in ["", ".cold", "_PyEval_Vector", "PyEval_EvalCode", "sre_match"] {
+            assert!(!is_evaluation(symbol), "{symbol}");
+        }
+    }
+
+    #[test]
+    fn what_hands_a_call_on_is_not_what_is_called() {
+        for symbol in [
+            "cfunction_vectorcall_FASTCALL.lto_priv.0",
+            "method_vectorcall_VARARGS_KEYWORDS",
+            "PyObject_Vectorcall",
+            "PyObject_Call.localalias",
+        ] {
+            assert!(is_plumbing(symbol), "{symbol}");
+        }
+        for symbol in ["", "builtin_sorted", "list_sort", "PyNumber_Add", "type_call"] {
+            assert!(!is_plumbing(symbol), "{symbol}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+"""One thread keeps the GIL in native code, again and again, while another one wants it.
+
+Usage: native_calls.py match (a regular expression that takes long), or waiting (system calls that
+wait with the GIL). It goes on until its standard input ends, and then prints, as JSON, how often
+each call went wrong. Runs on Python 3.3 and later.
+"""
+
+import ctypes
+import json
+import re
+import sys
+import threading
+import time
+
+EPOLL_EVENT_BYTES, WAITED_MS, MATCHED_S = 16, 60, 0.1
+which = sys.argv[1]
+native = ctypes.PyDLL(None, use_errno=True)  # calls that keep the GIL
+epoll = native.epoll_create1(0)
+wrong = {}
+over = threading.Event()
+subject = "a" * 18 + "b"
+
+
+def match():
+    return re.match("(a+)+$", subject)  # the line to be found
+
+
+def match_for_long():
+    """Find a subject for which it takes some tenths of a second."""
+    global subject
+    took = 0
+    while took < MATCHED_S:
+        subject = "a" + subject
+        began = time.process_time()
+        match()
+        took = time.process_time() - began
+
+
+def wait_in(name, *arguments):
+    if getattr(native, name)(*arguments) != 0:
+        wrong[name] = wrong.get(name, 0) + 1
+
+
+def wait():
+    events = ctypes.create_string_buffer(EPOLL_EVENT_BYTES)
+    wait_in("usleep", 1000 * WAITED_MS)
+    wait_in("poll", None, 0, WAITED_MS)
+    wait_in("epoll_wait", epoll, events, 1, WAITED_MS)
+    timeout = (ctypes.c_long * 2)(0, 1000 * WAITED_MS)
+    wait_in("select", 0, None, None, None, timeout)
+
+
+def keep():
+    while not over.is_set():
+        match() if which == "match" else wait()
+
+
+def want():
+    while not over.is_set():
+        time.sleep(0.001)
+
+
+if which == "match":
+    match_for_long()
+threads = [
+    threading.Thread(target=want, name="wanting"),
+    threading.Thread(target=keep, name="keeping"),
+]
+for thread in threads:
+    thread.start()
+sys.stdin.read()
+over.set()
+for thread in threads:
+    thread.join()
+print(json.dumps(wrong))
