@@ -28,6 +28,8 @@ mod late_waits;
 mod kernel_counts;
 mod run_time;
 mod samples;
+mod off_gil;
+mod looks;
 mod long_holds;
 mod history;
 mod seat;

@@ -138,7 +138,7 @@ fn bytes_of(record: &Record) -> usize {
         Record::ThreadStarted { name, .. } | Record::ThreadNamed { name, .. } => text(name),
         Record::NoStack { why: it, .. } | Record::Note { text: it } => text(it),
         Record::Libraries { files, .. } => files.iter().map(text).sum(),
-        Record::Stack { frames, .. } => {
+        Record::Stack { frames, .. } | Record::Look { frames, .. } => {
             frames.iter().map(|frame| text(&frame.function) + text(&frame.file)).sum()
         }
         _ => 0,

@@ -186,7 +186,8 @@ impl Ids {
             | Record::ThreadEnded { thread, .. }
             | Record::KernelCount { thread, .. }
             | Record::Stack { thread, .. }
-            | Record::NoStack { thread, .. } => self.thread(thread),
+            | Record::NoStack { thread, .. }
+            | Record::Look { thread, .. } => self.thread(thread),
             Record::ProcessEnded { process, .. }
             | Record::Throttled { process, .. }
             | Record::Libraries { process, .. } => self.process(process),

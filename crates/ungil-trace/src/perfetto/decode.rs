@@ -14,7 +14,7 @@ use super::schema::{
 };
 use super::wire::{Fields, Malformed, Value};
 use crate::record::{
-    Frame, KernelCount, Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals,
+    Doing, Frame, KernelCount, Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals,
 };
 
 /// Why a packet is no part of a trace that this version can read.
@@ -233,6 +233,10 @@ impl Decoder {
                     },
                 },
                 b"stack" => Record::Stack { thread, at_ns, frames: event.frames()? },
+                b"look" => {
+                    let (doing, frames) = (event.doing()?, event.frames()?);
+                    Record::Look { thread, at_ns, doing, frames }
+                }
                 b"no stack" => Record::NoStack { thread, at_ns, why: event.text("why")? },
                 _ => return Err(Damage("an event on a thread's track is none that schema 1 has")),
             },
@@ -338,6 +342,13 @@ impl<'a> TrackEvent<'a> {
                 None => None,
             },
         })
+    }
+
+    fn doing(&self) -> Result<Doing, Problem> {
+        if let Some(waiters) = self.annotation(Name::Spelled(b"waiters"))? {
+            return Ok(Doing::Held { waiters: narrow(waiters.uint()?)? });
+        }
+        Ok(Doing::Off { call: self.text("call")?, on: self.text("on")? })
     }
 
     fn frames(&self) -> Result<Vec<Frame>, Problem> {

@@ -16,6 +16,10 @@ mod order;
 mod calibration;
 mod times;
 mod kernel_counts;
+#[cfg(feature = "stacks")]
+mod calls;
+#[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]
+mod looks;
 mod follower;
 mod throttling;
 #[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]

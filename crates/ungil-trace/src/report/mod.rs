@@ -6,6 +6,7 @@
 //! trace; other `*_s`, `*_ms` and `*_us` are lengths. Numbers are finite and never negative.
 
 mod window;
+mod look;
 mod thread;
 mod gil;
 mod judged;
@@ -14,6 +15,7 @@ mod finding;
 
 pub use finding::{Evidence, Finding, Scope};
 pub use gil::{BlameReport, GilReport, LongHoldReport, Who};
+pub use look::{HeldIn, OffGil, What};
 pub use judged::{JudgedHoldReport, JudgedReport, JudgedThreadReport, JudgedWaitReport};
 pub use process::{FreeThreaded, OtherProcesses, ProcessReport, Throttled};
 pub use thread::{

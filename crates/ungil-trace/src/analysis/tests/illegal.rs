@@ -3,7 +3,7 @@
 use super::scenario::*;
 use crate::analysis::Analysis;
 use crate::record::{
-    Frame, KernelCount, Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals,
+    Doing, Frame, KernelCount, Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals,
 };
 use crate::report::{Report, Who};
 use proptest::prelude::*;
@@ -83,6 +83,16 @@ fn record() -> impl Strategy<Value = Record> {
             thread: ThreadId(thread),
             at_ns,
             why: String::new(),
+        }),
+        1 => (id(), time(), any::<bool>()).prop_map(|(thread, at_ns, held)| Record::Look {
+            thread: ThreadId(thread),
+            at_ns,
+            doing: if held {
+                Doing::Held { waiters: thread }
+            } else {
+                Doing::Off { call: "read".to_owned(), on: String::new() }
+            },
+            frames: vec![Frame { function: String::new(), file: String::new(), line: 0 }],
         }),
         1 => (id(), time()).prop_map(|(process, at_ns)| Record::Libraries {
             process: ProcessId(process),

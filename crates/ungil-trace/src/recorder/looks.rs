@@ -1,0 +1,155 @@
+//! Looks at all threads of a process, several times a second: at who holds while others wait, and
+//! at who has been off the GIL for long.
+//!
+//! A thread that is off the GIL runs no Python code, so one look at each such gap says what the
+//! whole gap was. Reading the stacks of all threads costs the more the more there are, and is paid
+//! by the recorder: it is done as often as takes a fiftieth of one processor, and not at all while
+//! no new gap is long.
+
+use super::calls::{Call, call_of};
+use super::traced::Traced;
+use crate::record::{Doing, Record};
+use crate::stacks::{Everyone, StackSampler};
+use std::collections::HashMap;
+
+/// Between two looks. A gap is long if one look finds it that an earlier one found, too.
+const EVERY_NS: u64 = 50_000_000;
+/// The part of a processor's time that reading the stacks of all threads may take is one in this.
+const COST: u64 = 50;
+/// Threads whose system call is asked for after one reading, at most.
+const THREADS: usize = 64;
+
+/// When which process is looked at.
+#[derive(Debug, Default)]
+pub struct Looks {
+    processes: HashMap<u32, State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next_ns: u64,
+    /// How many threads waited when the holder's stack was asked for, until that comes.
+    waiters: Option<u32>,
+    /// Whether the stacks of all threads are asked for.
+    is_asked: bool,
+    /// They are not asked for before.
+    everyone_ns: u64,
+}
+
+/// What a look knows of a thread: the gap that it was in.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Gap {
+    /// How many holds the thread had had; `None` if it was not off the GIL.
+    pub holds: Option<u64>,
+    /// Whether an earlier look found it in the same gap.
+    pub is_long: bool,
+    /// Whether what it does there has been told.
+    pub is_told: bool,
+}
+
+impl Gap {
+    /// The thread has had so many holds and is off the GIL now, or is not.
+    pub fn find(&mut self, holds: Option<u64>) {
+        let goes_on = holds.is_some() && holds == self.holds;
+        *self = Self { holds, is_long: goes_on, is_told: goes_on && self.is_told };
+    }
+
+    /// Whether it is worth a look.
+    pub const fn is_new(&self) -> bool {
+        self.is_long && !self.is_told
+    }
+}
+
+impl Looks {
+    /// Looks, if it is time to. Never blocks.
+    pub fn look(&mut self, traced: &mut Traced, sampler: &StackSampler, now: u64) {
+        let state = self.processes.entry(traced.pid).or_default();
+        if now < state.next_ns {
+            return;
+        }
+        state.next_ns = now + EVERY_NS;
+        let crowd = traced.look();
+        if crowd.waiters > 0 {
+            state.waiters = Some(crowd.waiters);
+            sampler.request_stack(traced.pid);
+        }
+        if crowd.new_gaps && !state.is_asked && now >= state.everyone_ns {
+            state.is_asked = true;
+            sampler.request_everyone(traced.pid);
+        }
+    }
+
+    /// How many threads waited when the stack of the holder was asked for that has come now; `None`
+    /// if it was asked for only because the hold is long.
+    pub fn take_waiters(&mut self, pid: u32) -> Option<u32> {
+        self.processes.get_mut(&pid)?.waiters.take()
+    }
+
+    /// Tells what threads do that have been off the GIL since before their stacks were read.
+    pub fn everyone(&mut self, traced: &mut Traced, stacks: Everyone, mut give: impl FnMut(Record)) {
+        let Some(state) = self.processes.get_mut(&traced.pid) else { return };
+        state.is_asked = false;
+        let took_ns = stacks.at_ns.saturating_sub(stacks.begun_ns);
+        state.everyone_ns = stacks.at_ns.saturating_add(took_ns.saturating_mul(COST));
+        let (pid, at_ns) = (traced.pid, stacks.at_ns);
+        let mut asked = 0;
+        for stack in stacks.threads {
+            if stack.frames.is_empty() || asked == THREADS {
+                continue;
+            }
+            traced.if_still_off(stack.ident, |thread, tid, is_still_off| {
+                asked += 1;
+                let Call { name: call, on } = call_of(pid, tid);
+                if is_still_off() {
+                    let doing = Doing::Off { call, on };
+                    give(Record::Look { thread, at_ns, doing, frames: stack.frames });
+                }
+            });
+        }
+    }
+
+    /// The stacks of all threads could not be read.
+    pub fn failed(&mut self, pid: u32, now: u64) {
+        if let Some(state) = self.processes.get_mut(&pid) {
+            *state = State { next_ns: state.next_ns, everyone_ns: now + EVERY_NS * COST, ..State::default() };
+        }
+    }
+
+    /// The process is gone.
+    pub fn forget(&mut self, pid: u32) {
+        self.processes.remove(&pid);
+    }
+}
+
+/// What a look at a process found.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Crowd {
+    /// How many threads wait for a GIL that is held; of several GILs the most.
+    pub waiters: u32,
+    /// Whether a thread is in a long gap that has not been told of.
+    pub new_gaps: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_that_two_looks_find_is_told_of_once() {
+        let mut gap = Gap::default();
+        let mut find = |holds, told: bool| {
+            gap.find(holds);
+            let was_new = gap.is_new();
+            gap.is_told |= told && was_new;
+            was_new
+        };
+        assert!(!find(Some(1), true), "it may have begun just now");
+        assert!(find(Some(1), true));
+        assert!(!find(Some(1), true));
+        assert!(!find(Some(2), true), "another gap");
+        assert!(find(Some(2), false));
+        assert!(find(Some(2), true), "it was not told of before");
+        assert!(!find(None, true));
+        assert!(!find(Some(2), true));
+    }
+}
