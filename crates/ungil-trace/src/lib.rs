@@ -5,7 +5,7 @@ mod flock;
 mod clock;
 pub mod wall_clock;
 mod dense;
-mod origin;
+pub mod origin;
 pub mod record;
 pub mod report;
 pub mod analysis;

@@ -51,6 +51,7 @@ mod rolling;
 #[cfg(test)]
 mod tests;
 
+pub use findings::words;
 pub use judged::Least;
 pub use part::{Part, Span};
 pub use rolling::{Rolling, WorstWait};
