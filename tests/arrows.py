@@ -29,6 +29,7 @@ CRATES: dict[str, set[str]] = {
     "ungil-fanout": set(),
     "ungil-heap": set(),
     "ungil-hook": {"ungil-core"},
+    "ungil-simulate": {"ungil-core", "ungil-trace"},
     "ungil-trace": {"ungil-control", "ungil-core"},
     "ungil-py": {
         "ungil-advise",
@@ -37,6 +38,7 @@ CRATES: dict[str, set[str]] = {
         "ungil-core",
         "ungil-fanout",
         "ungil-heap",
+        "ungil-simulate",
         "ungil-trace",
     },
 }

@@ -1,0 +1,165 @@
+//! One GIL, as the events of a trace come in.
+
+use super::seat::Seat;
+use crate::delays::Seen;
+use std::collections::HashMap;
+use ungil_core::{Event, Kind};
+use ungil_trace::record::{ProcessId, ThreadId};
+
+/// What comes later than this part of a switch interval was made late by something else.
+const LATE_PART: u64 = 2;
+
+#[derive(Debug)]
+pub(super) struct Gil {
+    pub(super) process: ProcessId,
+    pub(super) number: u8,
+    pub(super) seats: Vec<Seat>,
+    seat_of: HashMap<ThreadId, usize>,
+    /// How many threads wait.
+    waiting: usize,
+    last_holder: Option<usize>,
+    /// Who was forced to let go last, until another has it.
+    left: Option<usize>,
+    /// When it was let go of while somebody waited, until somebody has it.
+    freed_ns: Option<u64>,
+    /// When the holder was asked first.
+    asked_ns: Option<u64>,
+    acquired_ns: u64,
+    pub(super) handoffs: u64,
+    pub(super) forced: u64,
+    pub(super) wake_ups: Seen,
+    /// From the beginning of a wait to the drop request, where the GIL did not go to another.
+    pub(super) until_asked: Seen,
+    pub(super) busy_ns: u64,
+}
+
+impl Gil {
+    pub(super) fn new(process: ProcessId, number: u8) -> Self {
+        Self {
+            process,
+            number,
+            seats: Vec::new(),
+            seat_of: HashMap::new(),
+            waiting: 0,
+            last_holder: None,
+            left: None,
+            freed_ns: None,
+            asked_ns: None,
+            acquired_ns: 0,
+            handoffs: 0,
+            forced: 0,
+            wake_ups: Seen::default(),
+            until_asked: Seen::default(),
+            busy_ns: 0,
+        }
+    }
+
+    /// Nothing that was told so far counts.
+    pub(super) fn begin_anew(&mut self, at_ns: u64) {
+        let Self { process, number, ref mut seats, .. } = *self;
+        let mut seats = std::mem::take(seats);
+        seats.iter_mut().for_each(|seat| seat.begin_anew(at_ns));
+        let waiting = seats.iter().filter(|seat| seat.waits_since_ns().is_some()).count();
+        let seat_of = std::mem::take(&mut self.seat_of);
+        let last_holder = self.last_holder;
+        *self = Self { seats, seat_of, waiting, last_holder, ..Self::new(process, number) };
+    }
+
+    pub(super) fn seat(&mut self, thread: ThreadId) -> usize {
+        *self.seat_of.entry(thread).or_insert_with(|| {
+            self.seats.push(Seat::new(thread));
+            self.seats.len() - 1
+        })
+    }
+
+    /// The seat of a thread that has one.
+    pub(super) fn seat_of(&mut self, thread: ThreadId) -> Option<&mut Seat> {
+        self.seat_of.get(&thread).map(|index| &mut self.seats[*index])
+    }
+
+    pub(super) fn event(&mut self, thread: ThreadId, event: Event) {
+        let index = self.seat(thread);
+        let at_ns = event.at_ns;
+        match event.kind {
+            Kind::Wait => {
+                let waited = self.seats[index].waits_since_ns().is_some();
+                self.seats[index].waits(at_ns);
+                self.waiting += usize::from(!waited);
+            }
+            Kind::DropRequest => {
+                if let Some(since_ns) = self.seats[index].waits_since_ns()
+                    && since_ns > self.acquired_ns
+                {
+                    self.until_asked.whole(at_ns.saturating_sub(since_ns));
+                }
+                self.asked_ns.get_or_insert(at_ns);
+            }
+            Kind::Acquire => self.acquired(index, at_ns),
+            Kind::ReleaseVoluntary => self.released(index, at_ns, false),
+            Kind::ReleaseForced => self.released(index, at_ns, true),
+            Kind::Ran => self.seats[index].ran(at_ns, false),
+            Kind::RanAndBlocked => self.seats[index].ran(at_ns, true),
+        }
+    }
+
+    fn acquired(&mut self, index: usize, at_ns: u64) {
+        let waits_since_ns = self.seats[index].waits_since_ns();
+        if let Some(freed_ns) = self.freed_ns.take() {
+            let took_ns = at_ns.saturating_sub(freed_ns);
+            if waits_since_ns.is_some_and(|since_ns| since_ns <= freed_ns) {
+                self.wake_ups.whole(took_ns);
+            } else {
+                self.wake_ups.at_least(took_ns);
+            }
+        }
+        if self.left.is_some_and(|left| left != index)
+            && let Some(left) = self.left.take()
+        {
+            self.seats[left].other_acquired(at_ns);
+        }
+        if self.last_holder.replace(index) != Some(index) {
+            self.handoffs += 1;
+        }
+        self.asked_ns = None;
+        self.acquired_ns = at_ns;
+        self.seats[index].acquires(at_ns);
+        if waits_since_ns.is_some() {
+            self.waiting = self.waiting.saturating_sub(1);
+        }
+    }
+
+    fn released(&mut self, index: usize, at_ns: u64, asked: bool) {
+        let waited = self.seats[index].waits_since_ns().is_some();
+        if self.seats[index].holds() {
+            self.busy_ns = self.busy_ns.saturating_add(at_ns.saturating_sub(self.acquired_ns));
+        }
+        self.seats[index].releases(at_ns, asked);
+        // If it waited its acquire was lost.
+        self.waiting = self.waiting.saturating_sub(usize::from(waited));
+        let asked_ns = self.asked_ns.take();
+        if asked {
+            self.forced += 1;
+            self.left = Some(index);
+            if let Some(asked_ns) = asked_ns {
+                self.seats[index].answers.whole(at_ns.saturating_sub(asked_ns));
+            }
+        }
+        self.freed_ns = (self.waiting > 0).then_some(at_ns);
+    }
+
+    /// A thread has ended.
+    pub(super) fn ended(&mut self, thread: ThreadId, at_ns: u64) {
+        if let Some(seat) = self.seat_of(thread) {
+            let waited = seat.waits_since_ns().is_some();
+            seat.ends(at_ns);
+            if waited {
+                self.waiting = self.waiting.saturating_sub(1);
+            }
+        }
+    }
+
+    /// What of the times until a request is the timer's lateness, for this switch interval.
+    pub(super) fn lateness(&mut self, interval_ns: u64) -> Seen {
+        std::mem::take(&mut self.until_asked).less(interval_ns).below(interval_ns / LATE_PART)
+    }
+}
