@@ -14,17 +14,13 @@ pub struct Held<'a> {
     pub place: usize,
     /// Of 1.
     pub share: f64,
-    /// How many looks there were at this thread.
-    pub looks: u64,
 }
 
 /// The innermost function that was nearly always on the stack; if there is none, the one that was
 /// there most often of those that are not below all.
 pub fn held(thread: &ThreadReport) -> Option<Held<'_>> {
     let outermost = thread.held_in.iter().filter(|it| it.depth == 0);
-    let (all, looks) = outermost.fold((0, 0), |(waiters, looks), it| {
-        (waiters + it.waiters, looks + it.looks)
-    });
+    let all: u64 = outermost.map(|it| it.waiters).sum();
     if all == 0 {
         return None;
     }
@@ -32,7 +28,7 @@ pub fn held(thread: &ThreadReport) -> Option<Held<'_>> {
     let places = || thread.held_in.iter().enumerate();
     let inmost = places().filter(|(_, it)| share(it) >= MOST).max_by_key(|(_, it)| it.depth);
     let (place, function) = inmost.or_else(|| places().max_by_key(|(_, it)| it.waiters))?;
-    Some(Held { function, place, share: share(function), looks })
+    Some(Held { function, place, share: share(function) })
 }
 
 /// `function` of `function (file)`.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use ungil_core::schedule::Policy;
 use ungil_simulate::Demand;
 use ungil_trace::report::{
-    Evidence, Finding, GilReport, ProcessReport, Report, Scope, ThreadReport, Who,
+    Evidence, Finding, GilReport, ProcessReport, Report, ThreadReport, Who,
 };
 
 /// The GIL is a limit if it is contended for more of the time than this; see the finding `none`.
@@ -228,10 +228,5 @@ impl<'a> Scene<'a> {
             0 | 1 => String::new(),
             _ => format!(" (pid {})", self.process.pid),
         }
-    }
-
-    /// Whether the finding is about all of the run, as predictions are.
-    pub fn is_of_the_run(&self) -> bool {
-        self.finding.1.scope == Scope::Run
     }
 }

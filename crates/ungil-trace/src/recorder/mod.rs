@@ -19,7 +19,7 @@ mod kernel_counts;
 #[cfg(feature = "stacks")]
 mod calls;
 #[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]
-mod looks;
+mod gap;
 mod follower;
 mod throttling;
 #[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]
@@ -28,6 +28,8 @@ mod thread;
 mod moment;
 #[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]
 mod traced;
+#[cfg(feature = "stacks")]
+mod looks;
 #[cfg(feature = "stacks")]
 mod watch;
 #[cfg(not(feature = "stacks"))]

@@ -1,7 +1,7 @@
 //! One thread of a traced process, seen from outside.
 
 use super::follower::Follower;
-use super::looks::Gap;
+use super::gap::Gap;
 use super::kernel_counts::{kernel_count, switches};
 use super::times::Times;
 use crate::record::{ProcessId, Record, ThreadId, ThreadTotals};

@@ -1,7 +1,7 @@
 //! One traced process, seen from outside: its table, its threads, its life.
 
+use super::gap::Crowd;
 use super::kernel_counts::kernel_count;
-use super::looks::Crowd;
 use super::moment::Moment;
 use super::now::{self, ProcessNow};
 use super::order::Order;
