@@ -179,9 +179,12 @@ pub enum Doing {
         /// At least one.
         waiters: u32,
     },
-    /// It was off the GIL, neither holding nor waiting, and had been for long. It is looked at once
-    /// in each such gap: what a thread does off the GIL is done in one line of Python.
+    /// It was off the GIL, neither holding nor waiting. What a thread does in one such gap is done in
+    /// one line of Python.
     Off {
+        /// 0 in a gap that is long: the look is told once, and is about all of it. Otherwise the
+        /// look is a sample, which stands for so many nanoseconds in such gaps.
+        stands_for_ns: u64,
         /// The system call it slept in (`futex`, `read`); `computing` if it ran, empty if unknown.
         call: String,
         /// What its descriptor was, if the call has one: `socket`, `pipe`, `file`, or empty.

@@ -88,7 +88,8 @@ fn other() -> impl Strategy<Value = Record> {
         }),
         (thread(), any::<u64>(), ".{0,9}", ".{0,9}").prop_map(|(thread, at_ns, call, on)| {
             let frames = vec![Frame { function: call.clone(), file: on.clone(), line: 7 }];
-            Record::Look { thread, at_ns, doing: Doing::Off { call, on }, frames }
+            let doing = Doing::Off { stands_for_ns: at_ns, call, on };
+            Record::Look { thread, at_ns, doing, frames }
         }),
         (0..PROCESSES, any::<u64>(), vec(".{0,20}", 0..5)).prop_map(|(process, at_ns, files)| {
             Record::Libraries { process: ProcessId(process), at_ns, files }

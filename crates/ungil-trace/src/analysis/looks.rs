@@ -1,8 +1,8 @@
 //! What looks at one thread showed, in memory that does not grow with the trace.
 //!
-//! A gap that is looked at counts as a whole for what the look showed: off the GIL a thread runs no
-//! Python code, so it is in the same line all the time. What it does there in native code may
-//! change, and the look shows one moment of that.
+//! A long gap counts as a whole for what the look at it showed: off the GIL a thread runs no Python
+//! code, so it is in the same line all the time. What it does there in native code may change, and
+//! the look shows one moment of that. Of shorter gaps there are samples.
 
 use super::length::{Sum, seconds};
 use super::off_gil::what;
@@ -22,8 +22,10 @@ const LINES: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Looks {
     places: Vec<Place>,
-    /// In which of them the gap is that goes on.
+    /// In which of them the gap is that goes on, if it is long.
     current: Option<usize>,
+    /// What was sampled of the gap that goes on before it was long.
+    sampled: Option<(usize, u64)>,
     functions: Vec<Function>,
 }
 
@@ -37,6 +39,8 @@ struct Place {
     user_frame: Option<String>,
     stack: Vec<String>,
     gaps: Sum,
+    samples: u64,
+    sampled_ns: u64,
 }
 
 /// A function of the user's own in which it held.
@@ -56,13 +60,14 @@ impl Looks {
     pub(super) fn add(&mut self, doing: &Doing, frames: &[Frame]) {
         match doing {
             Doing::Held { waiters } => self.held(*waiters, frames),
-            Doing::Off { call, on } => self.off(call, on, frames),
+            Doing::Off { stands_for_ns, call, on } => self.off(*stands_for_ns, call, on, frames),
         }
     }
 
     /// The gap is over that was looked at, if it was, after so long off the GIL.
     #[inline]
     pub(super) fn end_gap(&mut self, ns: u64) {
+        self.sampled = None;
         if let Some(place) = self.current.take().and_then(|place| self.places.get_mut(place)) {
             place.gaps.add(ns);
         }
@@ -71,12 +76,18 @@ impl Looks {
     /// The same, with nothing counted yet.
     pub(super) fn reopened(&self) -> Self {
         let goes_on = self.current.and_then(|place| self.places.get(place));
-        let places = goes_on.map(|place| Place { gaps: Sum::default(), ..place.clone() });
+        let nothing = |place: &Place| Place {
+            gaps: Sum::default(),
+            samples: 0,
+            sampled_ns: 0,
+            ..place.clone()
+        };
+        let places = goes_on.map(nothing);
         let current = places.is_some().then_some(0);
-        Self { places: places.into_iter().collect(), current, functions: Vec::new() }
+        Self { places: places.into_iter().collect(), current, ..Self::default() }
     }
 
-    fn off(&mut self, call: &str, on: &str, frames: &[Frame]) {
+    fn off(&mut self, stands_for_ns: u64, call: &str, on: &str, frames: &[Frame]) {
         let (what, on_event_loop) = what(call, on, frames);
         let innermost = frames.first().map(line_of);
         let users = frames.iter().find(|frame| is_users(frame)).map(line_of);
@@ -86,7 +97,7 @@ impl Looks {
                 && place.stack.first() == innermost.as_ref()
                 && place.user_frame == users
         };
-        self.current = self.places.iter().position(is_it).or_else(|| {
+        let place = self.places.iter().position(is_it).or_else(|| {
             (self.places.len() < PLACES).then(|| {
                 self.places.push(Place {
                     what,
@@ -96,10 +107,21 @@ impl Looks {
                     user_frame: users,
                     stack: frames.iter().take(FRAMES).map(line_of).collect(),
                     gaps: Sum::default(),
+                    samples: 0,
+                    sampled_ns: 0,
                 });
                 self.places.len() - 1
             })
         });
+        if stands_for_ns == 0 {
+            if let Some((place, ns)) = self.sampled.take() {
+                self.places[place].sample(ns, false);
+            }
+            self.current = place;
+        } else if let Some(place) = place {
+            self.places[place].sample(stands_for_ns, true);
+            self.sampled = Some((place, stands_for_ns));
+        }
     }
 
     fn held(&mut self, waiters: u32, frames: &[Frame]) {
@@ -138,7 +160,8 @@ impl Looks {
 
     /// What it did off the GIL, longest in all first.
     pub(super) fn off_gil(&self) -> Vec<OffGil> {
-        let counted = self.places.iter().filter(|place| place.gaps.count > 0);
+        let counted =
+            self.places.iter().filter(|place| place.gaps.count > 0 || place.samples > 0);
         let mut places: Vec<OffGil> = counted.map(Place::report).collect();
         places.sort_by(|a, b| b.total_s.total_cmp(&a.total_s));
         places
@@ -146,6 +169,17 @@ impl Looks {
 }
 
 impl Place {
+    /// Counts a sample, or takes it back.
+    fn sample(&mut self, ns: u64, counts: bool) {
+        if counts {
+            self.samples += 1;
+            self.sampled_ns = self.sampled_ns.saturating_add(ns);
+        } else {
+            self.samples = self.samples.saturating_sub(1);
+            self.sampled_ns = self.sampled_ns.saturating_sub(ns);
+        }
+    }
+
     fn report(&self) -> OffGil {
         OffGil {
             what: self.what,
@@ -156,7 +190,9 @@ impl Place {
             user_frame: self.user_frame.clone(),
             stack: self.stack.clone(),
             gaps: self.gaps.count,
-            total_s: seconds(self.gaps.total_ns),
+            samples: self.samples,
+            total_s: seconds(self.gaps.total_ns.saturating_add(self.sampled_ns)),
+            sampled_s: seconds(self.sampled_ns),
             longest_ms: self.gaps.max_ns as f64 / 1e6,
         }
     }

@@ -87,7 +87,7 @@ impl Standing {
                     thread.samples.push(record.clone());
                 }
             }
-            Record::Look { thread, doing: Doing::Off { .. }, .. } => {
+            Record::Look { thread, doing: Doing::Off { stands_for_ns: 0, .. }, .. } => {
                 let thread = self.threads.get_mut(thread);
                 if let Some(thread) = thread.filter(|thread| !thread.holds()) {
                     thread.samples = vec![record.clone()];

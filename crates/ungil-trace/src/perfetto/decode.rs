@@ -348,7 +348,8 @@ impl<'a> TrackEvent<'a> {
         if let Some(waiters) = self.annotation(Name::Spelled(b"waiters"))? {
             return Ok(Doing::Held { waiters: narrow(waiters.uint()?)? });
         }
-        Ok(Doing::Off { call: self.text("call")?, on: self.text("on")? })
+        let stands_for_ns = self.uint("stands_for_ns")?;
+        Ok(Doing::Off { stands_for_ns, call: self.text("call")?, on: self.text("on")? })
     }
 
     fn frames(&self) -> Result<Vec<Frame>, Problem> {

@@ -171,7 +171,8 @@ impl Encoder {
                         Doing::Held { waiters } => {
                             annotate_uint(event, "waiters", (*waiters).into());
                         }
-                        Doing::Off { call, on } => {
+                        Doing::Off { stands_for_ns, call, on } => {
+                            annotate_uint(event, "stands_for_ns", *stands_for_ns);
                             annotate_text(event, "call", call);
                             annotate_text(event, "on", on);
                         }

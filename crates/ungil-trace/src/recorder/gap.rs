@@ -7,7 +7,7 @@ pub struct Gap {
     pub holds: Option<u64>,
     /// Whether an earlier look found it in the same gap.
     pub is_long: bool,
-    /// Whether what it does there has been told.
+    /// Whether what it does there has been told, of the gap as a whole.
     pub is_told: bool,
 }
 
@@ -20,7 +20,7 @@ impl Gap {
 
     /// Whether it is worth a look.
     pub const fn is_new(&self) -> bool {
-        self.is_long && !self.is_told
+        self.holds.is_some() && !self.is_told
     }
 }
 
@@ -29,7 +29,7 @@ impl Gap {
 pub struct Crowd {
     /// How many threads wait for a GIL that is held; of several GILs the most.
     pub waiters: u32,
-    /// Whether a thread is in a long gap that has not been told of.
+    /// Whether a thread is in a gap that has not been told of.
     pub new_gaps: bool,
 }
 
@@ -38,21 +38,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gap_that_two_looks_find_is_told_of_once() {
+    fn a_gap_that_two_looks_find_is_long_and_told_of_once() {
         let mut gap = Gap::default();
-        let mut find = |holds, told: bool| {
+        let mut find = |holds| {
             gap.find(holds);
-            let was_new = gap.is_new();
-            gap.is_told |= told && was_new;
-            was_new
+            let found = (gap.is_new(), gap.is_long);
+            gap.is_told |= gap.is_long;
+            found
         };
-        assert!(!find(Some(1), true), "it may have begun just now");
-        assert!(find(Some(1), true));
-        assert!(!find(Some(1), true));
-        assert!(!find(Some(2), true), "another gap");
-        assert!(find(Some(2), false));
-        assert!(find(Some(2), true), "it was not told of before");
-        assert!(!find(None, true));
-        assert!(!find(Some(2), true));
+        assert_eq!(find(Some(1)), (true, false), "it may have begun just now");
+        assert_eq!(find(Some(1)), (true, true));
+        assert_eq!(find(Some(1)), (false, true));
+        assert_eq!(find(Some(2)), (true, false), "another gap");
+        assert_eq!(find(None), (false, false));
+        assert_eq!(find(Some(2)), (true, false));
     }
 }

@@ -1,10 +1,10 @@
 //! Looks at all threads of a process, several times a second: at who holds while others wait, and
 //! at who has been off the GIL for long.
 //!
-//! A thread that is off the GIL runs no Python code, so one look at each such gap says what the
-//! whole gap was. Reading the stacks of all threads costs the more the more there are, and is paid
-//! by the recorder: it is done as often as takes a fiftieth of one processor, and not at all while
-//! no new gap is long.
+//! A thread that is off the GIL runs no Python code, so one look at a gap that is long says what the
+//! whole gap was. A look at a shorter one is a sample. Reading the stacks of all threads costs the
+//! more the more there are, and is paid by the recorder: it is done as often as takes a fiftieth of
+//! one processor, and not at all while all threads are in gaps that have been told of.
 
 use super::calls::{Call, call_of};
 use super::traced::Traced;
@@ -14,10 +14,13 @@ use std::collections::HashMap;
 
 /// Between two looks. A gap is long if one look finds it that an earlier one found, too.
 const EVERY_NS: u64 = 50_000_000;
+/// A sample stands for this much at most.
+const LONGEST_PAUSE_NS: u64 = 200_000_000;
 /// The part of a processor's time that reading the stacks of all threads may take is one in this.
 const COST: u64 = 50;
-/// Threads whose system call is asked for after one reading, at most.
-const THREADS: usize = 64;
+/// Threads of which is told after one reading, at most: those in long gaps, and in others.
+const LONG: usize = 64;
+const SHORT: usize = 16;
 
 /// When which process is looked at.
 #[derive(Debug, Default)]
@@ -34,6 +37,8 @@ struct State {
     is_asked: bool,
     /// They are not asked for before.
     everyone_ns: u64,
+    /// When they were read last.
+    read_ns: u64,
 }
 
 impl Looks {
@@ -68,16 +73,23 @@ impl Looks {
         let took_ns = stacks.at_ns.saturating_sub(stacks.begun_ns);
         state.everyone_ns = stacks.at_ns.saturating_add(took_ns.saturating_mul(COST));
         let (pid, at_ns) = (traced.pid, stacks.at_ns);
-        let mut asked = 0;
+        // Who has not been looked at for long may have done anything.
+        let pause_ns = at_ns.saturating_sub(state.read_ns).min(LONGEST_PAUSE_NS);
+        state.read_ns = at_ns;
+        let mut told = [0; 2];
         for stack in stacks.threads {
-            if stack.frames.is_empty() || asked == THREADS {
+            if stack.frames.is_empty() {
                 continue;
             }
-            traced.if_still_off(stack.ident, |thread, tid, is_still_off| {
-                asked += 1;
+            traced.if_still_off(stack.ident, |thread, tid, is_long, is_still_off| {
+                told[usize::from(is_long)] += 1;
+                if told[usize::from(is_long)] > [SHORT, LONG][usize::from(is_long)] {
+                    return;
+                }
                 let Call { name: call, on } = call_of(pid, tid);
                 if is_still_off() {
-                    let doing = Doing::Off { call, on };
+                    let stands_for_ns = if is_long { 0 } else { pause_ns.max(1) };
+                    let doing = Doing::Off { stands_for_ns, call, on };
                     give(Record::Look { thread, at_ns, doing, frames: stack.frames });
                 }
             });

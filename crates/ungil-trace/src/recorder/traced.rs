@@ -283,12 +283,13 @@ impl Traced {
         crowd
     }
 
-    /// Calls `tell` if the thread of this ident is in the long gap in which the last look found it,
-    /// with its ids, and with what says whether it still is. That counts as told of then.
+    /// Calls `tell` if the thread of this ident is in the gap in which the last look found it, with
+    /// its ids, whether the gap is long, and what says whether the thread is still in it. A long gap
+    /// counts as told of then.
     pub fn if_still_off(
         &mut self,
         ident: u64,
-        tell: impl FnOnce(ThreadId, u32, &dyn Fn() -> bool),
+        tell: impl FnOnce(ThreadId, u32, bool, &dyn Fn() -> bool),
     ) {
         let slots = self.file.table().slots();
         for (thread, slot) in self.threads.iter_mut().zip(slots) {
@@ -298,8 +299,8 @@ impl Traced {
             let holds = thread.gap.holds;
             let is_still_off = || holds_if_off(slot) == holds;
             if thread.gap.is_new() && is_still_off() {
-                thread.gap.is_told = true;
-                return tell(thread.id, thread.tid, &is_still_off);
+                thread.gap.is_told = thread.gap.is_long;
+                return tell(thread.id, thread.tid, thread.gap.is_long, &is_still_off);
             }
         }
     }

@@ -20,7 +20,7 @@ pub struct HeldIn {
     pub frame: Option<String>,
 }
 
-/// What a thread did in gaps that were long enough to be looked at.
+/// What a thread did in gaps that were looked at.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OffGil {
     /// What it is called.
@@ -37,11 +37,16 @@ pub struct OffGil {
     pub user_frame: Option<String>,
     /// The stack of the first such gap, innermost frame first.
     pub stack: Vec<String>,
-    /// How many such gaps.
+    /// How many such gaps were long enough (50 to 100 ms) to be looked at for certain.
     pub gaps: u64,
-    /// How long they were, without the waits for the GIL at their ends.
+    /// How many samples of shorter ones there are.
+    pub samples: u64,
+    /// How long they were, without the waits for the GIL at their ends: long ones to the
+    /// nanosecond, shorter ones as far as they were sampled.
     pub total_s: f64,
-    /// The longest.
+    /// The part of it that was sampled.
+    pub sampled_s: f64,
+    /// The longest of the long ones.
     pub longest_ms: f64,
 }
 

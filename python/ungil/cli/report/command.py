@@ -35,6 +35,9 @@ EXAMPLES = """\
 )
 @click.option("--to", "end", metavar="T", help="Report what is before this.")
 @click.option("--last", metavar="TIME", help="Report the last 30s, 5m or 1h.")
+@click.option(
+    "--advise/--no-advice", default=True, help="Say what to do about it [default: yes]."
+)
 def command(
     file: str,
     as_json: bool,
@@ -42,6 +45,7 @@ def command(
     begin: str | None,
     end: str | None,
     last: str | None,
+    advise: bool,
 ) -> None:
     """Print the report of the trace FILE, or of a part of it.
 
@@ -55,7 +59,7 @@ def command(
         part = None
         if begin is not None or end is not None or last is not None:
             part = Extent(*trace_span(file)).part(begin, end, last)
-        report = read_trace(file, blame_after, part)
+        report = read_trace(file, blame_after, part, advise=advise)
     except ValueError as error:
         raise UsageError(f"cannot read {file!r}: {error}") from error
     except OSError as error:
