@@ -28,6 +28,7 @@ CRATES: dict[str, set[str]] = {
     "ungil-fanout": set(),
     "ungil-heap": set(),
     "ungil-hook": {"ungil-core"},
+    "ungil-simulate": {"ungil-core", "ungil-trace"},
     "ungil-trace": {"ungil-control", "ungil-core"},
     "ungil-py": {
         "ungil-attach",
@@ -35,11 +36,12 @@ CRATES: dict[str, set[str]] = {
         "ungil-core",
         "ungil-fanout",
         "ungil-heap",
+        "ungil-simulate",
         "ungil-trace",
     },
 }
 # The crates whose `lib.rs` declares modules in the order of their dependencies.
-ORDERED = ["ungil-core", "ungil-heap", "ungil-trace"]
+ORDERED = ["ungil-core", "ungil-heap", "ungil-simulate", "ungil-trace"]
 
 MODULE = re.compile(r"^(?:pub(?:\(\w+\))? )?mod (\w+);", re.MULTILINE)
 REEXPORT = re.compile(r"^pub use (\w+)::(\w+);", re.MULTILINE)
