@@ -43,7 +43,7 @@ CRATES: dict[str, set[str]] = {
     },
 }
 # The crates whose `lib.rs` declares modules in the order of their dependencies.
-ORDERED = ["ungil-advise", "ungil-core", "ungil-heap", "ungil-trace"]
+ORDERED = ["ungil-advise", "ungil-core", "ungil-heap", "ungil-simulate", "ungil-trace"]
 
 MODULE = re.compile(r"^(?:pub(?:\(\w+\))? )?mod (\w+);", re.MULTILINE)
 REEXPORT = re.compile(r"^pub use (\w+)::(\w+);", re.MULTILINE)

@@ -310,14 +310,14 @@ pub fn unprepared(error: CreateError) -> PyErr {
     }
 }
 
-fn unreadable(error: ReadError) -> PyErr {
+pub fn unreadable(error: ReadError) -> PyErr {
     match error {
         ReadError::Io(error) => error.into(),
         other => PyValueError::new_err(other.to_string()),
     }
 }
 
-fn as_json(value: &impl Serialize) -> PyResult<String> {
+pub fn as_json(value: &impl Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 

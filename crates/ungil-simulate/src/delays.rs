@@ -49,9 +49,14 @@ impl Seen {
         other.all.iter().for_each(|&(ns, is_whole)| self.add(ns, is_whole));
     }
 
+    /// Those that were seen to their end.
+    pub(crate) fn whole_ones(&self) -> impl Iterator<Item = u64> + '_ {
+        self.all.iter().filter(|(_, is_whole)| *is_whole).map(|(ns, _)| *ns)
+    }
+
     /// How many were seen to their end.
     pub(crate) fn count(&self) -> usize {
-        self.all.iter().filter(|(_, is_whole)| *is_whole).count()
+        self.whole_ones().count()
     }
 
     /// All with `ns` less, but at least 0.

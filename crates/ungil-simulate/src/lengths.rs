@@ -83,3 +83,13 @@ impl Lengths {
         }
     }
 }
+
+/// So many times `ns`, of which no more than a part of a nanosecond is lost.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a part of 1 of a length of time; a cast from float saturates"
+)]
+pub(crate) fn scaled(ns: u64, factor: f64) -> u64 {
+    (ns as f64 * factor) as u64
+}

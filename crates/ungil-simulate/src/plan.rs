@@ -1,7 +1,8 @@
 //! Which threads a simulation has, and what each of them does.
 
 use crate::delays::Delays;
-use crate::demand::{Burst, Demand, Thread, scaled};
+use crate::demand::{Burst, Demand, Thread};
+use crate::lengths::scaled;
 use crate::rules::{Change, Rules};
 use std::sync::Arc;
 use ungil_core::schedule::Level;
@@ -22,6 +23,7 @@ pub(crate) struct Planned {
     as_recorded: bool,
     pub(crate) level: Level,
     pub(crate) answers: Arc<Delays>,
+    pub(crate) wake_ups: Arc<Delays>,
 }
 
 /// One use of the GIL in a simulation, and the time away from it that follows.
@@ -74,6 +76,7 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
                 as_recorded: rules.cores.is_none(),
                 level: level.unwrap_or_default(),
                 answers: thread.answers.clone(),
+                wake_ups: thread.wake_ups.clone(),
             });
         }
     }

@@ -4,8 +4,10 @@ use crate::demand::Demand;
 use crate::figures::{Figures, ThreadFigures, Total};
 use crate::lengths::Lengths;
 use crate::machine::{NoStack, Setting, simulate};
-use crate::plan::planned;
-use crate::rules::Rules;
+use crate::plan::{Planned, planned};
+use crate::ranges::{Ranges, ranges};
+use crate::rules::{Gil, Rules};
+use serde::Serialize;
 
 /// Why there is no prediction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,14 +21,18 @@ pub enum Unpredictable {
 }
 
 /// What would have happened.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
-    /// Of all runs of the simulation together.
+    /// Of one run of the simulation.
     pub figures: Figures,
+    /// How far they may be off.
+    pub ranges: Ranges,
 }
 
 /// A run in which each thread does its work once ends after so many times the recorded one.
 const LONGEST: u64 = 1_000;
+/// How much faster and slower threads may wake up than recorded.
+const OTHER_WAKE_UPS: [f64; 2] = [0.5, 2.0];
 
 /// What `demand` would have met under `rules`.
 pub fn predict(demand: &Demand, rules: &Rules) -> Result<Prediction, Unpredictable> {
@@ -34,21 +40,57 @@ pub fn predict(demand: &Demand, rules: &Rules) -> Result<Prediction, Unpredictab
     if threads.is_empty() {
         return Err(Unpredictable::NoThread);
     }
+    let first = run(demand, rules, &threads, rules.seed, 1.0)?;
+    let mut others = Vec::new();
+    for chance in 1..u64::from(rules.runs) {
+        others.push(run(demand, rules, &threads, rules.seed.wrapping_add(chance), 1.0)?);
+    }
+    if rules.runs > 1 {
+        for factor in OTHER_WAKE_UPS {
+            others.push(run(demand, rules, &threads, rules.seed, factor)?);
+        }
+    }
+    let all: Vec<_> = std::iter::once(&first).chain(&others).collect();
+    let ranges = ranges(&all, &demand.recorded, demand.reproduced()?);
+    Ok(Prediction { figures: first, ranges })
+}
+
+impl Demand {
+    /// What the simulation says of the rules under which this was recorded.
+    pub fn reproduced(&self) -> Result<&Figures, Unpredictable> {
+        if let Some(figures) = self.reproduced.get() {
+            return Ok(figures);
+        }
+        let rules = Rules::of(Gil::Scheduled(self.settings));
+        let threads = planned(self, &rules);
+        let figures = run(self, &rules, &threads, rules.seed, 1.0)?;
+        Ok(self.reproduced.get_or_init(|| figures))
+    }
+}
+
+fn run(
+    demand: &Demand,
+    rules: &Rules,
+    threads: &[Planned],
+    seed: u64,
+    wake_up_factor: f64,
+) -> Result<Figures, Unpredictable> {
     let lasts_ns =
         if rules.once { demand.lasts_ns.saturating_mul(LONGEST) } else { demand.lasts_ns };
     let setting = Setting {
         gil: rules.gil,
         cores: rules.cores,
-        wake_ups: &demand.machine.wake_ups,
-        lateness: &demand.machine.lateness,
+        wake_up_factor,
+        lateness: demand.machine.lateness.clone(),
         lasts_ns,
-        seed: rules.seed,
+        seed,
     };
-    let outcome = simulate(&threads, &setting).map_err(|NoStack| Unpredictable::TooMany(threads.len()))?;
+    let outcome =
+        simulate(threads, &setting).map_err(|NoStack| Unpredictable::TooMany(threads.len()))?;
     let mut total = Total::default();
     let (mut waits, mut returns) = (Lengths::default(), Lengths::default());
     let mut rows = Vec::new();
-    for (happened, thread) in outcome.threads.iter().zip(&threads) {
+    for (happened, thread) in outcome.threads.iter().zip(threads) {
         total.add(happened.held_ns, happened.ran_ns);
         waits.merge(&happened.waits);
         returns.merge(&happened.returns);
@@ -63,7 +105,6 @@ pub fn predict(demand: &Demand, rules: &Rules) -> Result<Prediction, Unpredictab
             returns: happened.returns.summary(),
         });
     }
-    let figures =
-        Figures::new(outcome.ended_ns, total, outcome.handoffs, outcome.forced, [&waits, &returns], rows);
-    Ok(Prediction { figures })
+    let (handoffs, forced) = (outcome.handoffs, outcome.forced);
+    Ok(Figures::new(outcome.ended_ns, total, handoffs, forced, [&waits, &returns], rows))
 }

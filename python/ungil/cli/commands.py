@@ -14,6 +14,7 @@ COMMANDS = {
     "trace": "ungil.cli.trace.command",
     "snapshot": "ungil.cli.snapshot",
     "report": "ungil.cli.report.command",
+    "simulate": "ungil.cli.simulate.command",
     "advise": "ungil.cli.advise",
     "check": "ungil.cli.check",
     "run": "ungil.cli.run.command",
@@ -31,6 +32,7 @@ EXAMPLES = """\
   ungil trace app.py --port 8000       what does the GIL cost this program?
   ungil snapshot 4711                  write the seconds that ungil trace --last keeps of it
   ungil report ungil-app.pftrace       read it again
+  ungil simulate ungil-app.pftrace     would another policy help it, and by how much?
   ungil advise ungil-app.pftrace       what would help, and by how much?
   ungil check --max-hold 50ms app.py   fail if anything keeps the GIL longer
   ungil run app.py --port 8000         run it with its GIL scheduled

@@ -5,9 +5,9 @@ use super::seat::Seat;
 use super::{Demand, Machine, Thread};
 use crate::delays::{Delays, Seen};
 use crate::figures::{Figures, ThreadFigures, Total};
-use crate::lengths::Lengths;
+use crate::lengths::{Lengths, scaled};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use ungil_core::schedule::{Policy, Settings};
 use ungil_trace::Record;
 use ungil_trace::record::{Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals};
@@ -146,16 +146,22 @@ impl Collector {
         let in_company_ns = begins.get(1).copied().unwrap_or(ended_ns);
         let all_answers = merged(gil.seats.iter().map(|seat| &seat.answers));
         let all_answers = Arc::new(or_usual(all_answers, ANSWER_NS));
+        let is_stock = settings.policy == Policy::Stock;
+        let wake_ups: Vec<_> = gil.seats.iter_mut().map(|seat| seat.wake_ups(is_stock)).collect();
+        let all_wake_ups = Arc::new(or_usual(merged(wake_ups.iter()), WAKE_UP_NS));
         let mut lost_events = 0;
         let (mut total, mut rows, mut threads) = (Total::default(), Vec::new(), Vec::new());
         let mut waits = Lengths::default();
         let mut returns = Lengths::default();
-        for mut seat in std::mem::take(&mut gil.seats) {
+        for (mut seat, wake_ups) in std::mem::take(&mut gil.seats).into_iter().zip(wake_ups) {
             let named = self.threads.get(&seat.thread)?;
             lost_events += named.ended.map_or(0, |(_, totals)| totals.lost_events);
             waits.merge(&seat.waits);
             returns.merge(&seat.returns);
-            let thread = thread(&mut seat, named, known, [began_ns, ended_ns, in_company_ns], &all_answers);
+            let mut thread = thread(&mut seat, named, known, [began_ns, ended_ns, in_company_ns]);
+            let answers = std::mem::take(&mut seat.answers);
+            thread.answers = enough(answers).map_or_else(|| all_answers.clone(), Arc::new);
+            thread.wake_ups = enough(wake_ups).map_or_else(|| all_wake_ups.clone(), Arc::new);
             let away_ns: u64 = thread.bursts.iter().map(|burst| burst.away_ns).sum();
             let ran_ns = (seat.held_ns - seat.not_run_ns) + scaled(away_ns, thread.away_ran);
             total.add(seat.held_ns, ran_ns);
@@ -175,7 +181,6 @@ impl Collector {
             _ => Seen::default(),
         };
         let machine = Machine {
-            wake_ups: or_usual(gil.wake_ups, WAKE_UP_NS),
             lateness: or_usual(lateness, LATENESS_NS),
         };
         let recorded =
@@ -190,6 +195,7 @@ impl Collector {
             recorded,
             lost_events,
             machine,
+            reproduced: OnceLock::new(),
         })
     }
 }
@@ -209,7 +215,6 @@ fn thread(
     named: &Named,
     known: &Known,
     [began_ns, ended_ns, in_company_ns]: [u64; 3],
-    all_answers: &Arc<Delays>,
 ) -> Thread {
     let begins_ns = seat.begins_ns.unwrap_or(began_ns).max(began_ns);
     let bursts = seat.bursts();
@@ -233,7 +238,6 @@ fn thread(
     };
     let lived_until_ns = named.ended.map_or(ended_ns, |(at_ns, _)| at_ns);
     let lasts_ns = ended_ns.saturating_sub(began_ns);
-    let answers = std::mem::take(&mut seat.answers);
     Thread {
         tid: named.tid,
         name: named.name.clone(),
@@ -243,17 +247,18 @@ fn thread(
         bursts: bursts.into(),
         first_in_company,
         away_ran,
-        answers: if answers.count() < ENOUGH {
-            all_answers.clone()
-        } else {
-            Arc::new(or_usual(answers, ANSWER_NS))
-        },
+        answers: Arc::new(Delays::fixed(ANSWER_NS)),
+        wake_ups: Arc::new(Delays::fixed(WAKE_UP_NS)),
     }
 }
 
+/// The distribution of what was seen, if that is enough for one.
+fn enough(seen: Seen) -> Option<Delays> {
+    if seen.count() < ENOUGH { None } else { seen.distribution() }
+}
+
 fn or_usual(seen: Seen, usual_ns: u64) -> Delays {
-    let enough = seen.count() >= ENOUGH;
-    seen.distribution().filter(|_| enough).unwrap_or_else(|| Delays::fixed(usual_ns))
+    enough(seen).unwrap_or_else(|| Delays::fixed(usual_ns))
 }
 
 fn merged<'a>(all: impl Iterator<Item = &'a Seen>) -> Seen {
@@ -261,13 +266,4 @@ fn merged<'a>(all: impl Iterator<Item = &'a Seen>) -> Seen {
         sum.merge(seen);
         sum
     })
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a part of 1 of a length of time; a cast from float saturates"
-)]
-pub(crate) fn scaled(ns: u64, factor: f64) -> u64 {
-    (ns as f64 * factor) as u64
 }

@@ -2,7 +2,7 @@
 
 use super::seat::Seat;
 use crate::delays::Seen;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use ungil_core::{Event, Kind};
 use ungil_trace::record::{ProcessId, ThreadId};
 
@@ -20,14 +20,15 @@ pub(super) struct Gil {
     last_holder: Option<usize>,
     /// Who was forced to let go last, until another has it.
     left: Option<usize>,
-    /// When it was let go of while somebody waited, until somebody has it.
-    freed_ns: Option<u64>,
+    /// When it was let go of, and who had waited longest then, until somebody has it.
+    freed: Option<(u64, Option<usize>)>,
+    /// Those that wait, in the order in which they began to.
+    line: VecDeque<(usize, u64)>,
     /// When the holder was asked first.
     asked_ns: Option<u64>,
     acquired_ns: u64,
     pub(super) handoffs: u64,
     pub(super) forced: u64,
-    pub(super) wake_ups: Seen,
     /// From the beginning of a wait to the drop request, where the GIL did not go to another.
     pub(super) until_asked: Seen,
     pub(super) busy_ns: u64,
@@ -43,12 +44,12 @@ impl Gil {
             waiting: 0,
             last_holder: None,
             left: None,
-            freed_ns: None,
+            freed: None,
+            line: VecDeque::new(),
             asked_ns: None,
             acquired_ns: 0,
             handoffs: 0,
             forced: 0,
-            wake_ups: Seen::default(),
             until_asked: Seen::default(),
             busy_ns: 0,
         }
@@ -85,6 +86,7 @@ impl Gil {
                 let waited = self.seats[index].waits_since_ns().is_some();
                 self.seats[index].waits(at_ns);
                 self.waiting += usize::from(!waited);
+                self.line.push_back((index, at_ns));
             }
             Kind::DropRequest => {
                 if let Some(since_ns) = self.seats[index].waits_since_ns()
@@ -104,12 +106,14 @@ impl Gil {
 
     fn acquired(&mut self, index: usize, at_ns: u64) {
         let waits_since_ns = self.seats[index].waits_since_ns();
-        if let Some(freed_ns) = self.freed_ns.take() {
+        let freed = self.freed.take();
+        if let Some((freed_ns, first)) = freed {
             let took_ns = at_ns.saturating_sub(freed_ns);
             if waits_since_ns.is_some_and(|since_ns| since_ns <= freed_ns) {
-                self.wake_ups.whole(took_ns);
-            } else {
-                self.wake_ups.at_least(took_ns);
+                self.seats[index].woke(took_ns, true);
+            } else if let Some(first) = first {
+                // It took longer for the one that was probably woken.
+                self.seats[first].woke(took_ns, false);
             }
         }
         if self.left.is_some_and(|left| left != index)
@@ -122,7 +126,7 @@ impl Gil {
         }
         self.asked_ns = None;
         self.acquired_ns = at_ns;
-        self.seats[index].acquires(at_ns);
+        self.seats[index].acquires(at_ns, freed.map(|(freed_ns, _)| freed_ns));
         if waits_since_ns.is_some() {
             self.waiting = self.waiting.saturating_sub(1);
         }
@@ -144,7 +148,21 @@ impl Gil {
                 self.seats[index].answers.whole(at_ns.saturating_sub(asked_ns));
             }
         }
-        self.freed_ns = (self.waiting > 0).then_some(at_ns);
+        self.freed = Some((at_ns, self.first_in_line()));
+    }
+
+    /// Who has waited longest.
+    fn first_in_line(&mut self) -> Option<usize> {
+        if self.waiting == 0 {
+            self.line.clear();
+        }
+        while let Some(&(index, since_ns)) = self.line.front() {
+            if self.seats[index].waits_since_ns() == Some(since_ns) {
+                return Some(index);
+            }
+            self.line.pop_front();
+        }
+        None
     }
 
     /// A thread has ended.

@@ -5,11 +5,10 @@ mod gil;
 mod collector;
 
 pub use collector::Collector;
-pub(crate) use collector::scaled;
 
 use crate::delays::Delays;
 use crate::figures::Figures;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use ungil_core::schedule::Settings;
 use ungil_trace::Record;
 
@@ -34,6 +33,8 @@ pub struct Demand {
     /// How many events the trace lacks.
     pub lost_events: u64,
     pub(crate) machine: Machine,
+    /// What a simulation of the recorded rules says, once there was one.
+    pub(crate) reproduced: OnceLock<Figures>,
 }
 
 /// What one thread wanted.
@@ -57,6 +58,8 @@ pub struct Thread {
     pub away_ran: f64,
     /// How long it took to let go of the GIL after it was asked.
     pub(crate) answers: Arc<Delays>,
+    /// How long it took from a release that woke it to having the GIL.
+    pub(crate) wake_ups: Arc<Delays>,
 }
 
 /// One use of the GIL, from one blocking call to the next, however often it was interrupted, and
@@ -74,8 +77,6 @@ pub struct Burst {
 /// What the machine took, between the threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
-    /// From a release to the acquire of the thread that it woke.
-    pub(crate) wake_ups: Delays,
     /// By how much a timer came late.
     pub(crate) lateness: Delays,
 }

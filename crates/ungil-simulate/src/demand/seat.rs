@@ -52,6 +52,15 @@ pub(super) struct Seat {
     pub(super) waits: Lengths,
     pub(super) returns: Lengths,
     pub(super) answers: Seen,
+    /// From a release to its acquire, where it was waiting by then.
+    wake_ups: Seen,
+    /// From when another had the GIL, which it had been forced to let go of, to its wanting it
+    /// again: under CPython's own rules it sleeps until then. Those that may have been calls that
+    /// blocked are apart.
+    comes_back: [Seen; 2],
+    /// In a line of ungil it waits from when it is forced to let go, which no event tells: what
+    /// such waits last, and from the last release to their end.
+    stands_back: [Seen; 2],
     pub(super) held_ns: u64,
     pub(super) not_run_ns: u64,
     voluntary: u64,
@@ -73,6 +82,9 @@ impl Seat {
             waits: Lengths::default(),
             returns: Lengths::default(),
             answers: Seen::default(),
+            wake_ups: Seen::default(),
+            comes_back: Default::default(),
+            stands_back: Default::default(),
             held_ns: 0,
             not_run_ns: 0,
             voluntary: 0,
@@ -128,6 +140,10 @@ impl Seat {
             return;
         };
         let since_ns = taken_ns.unwrap_or(let_go_ns).max(let_go_ns);
+        if asked {
+            let lag_ns = at_ns.saturating_sub(since_ns);
+            self.comes_back[usize::from(lag_ns > COMES_BACK_NS)].whole(lag_ns);
+        }
         if asked && at_ns.saturating_sub(since_ns) <= COMES_BACK_NS {
             self.is_back = false;
             return;
@@ -143,8 +159,15 @@ impl Seat {
         self.state = State::Waits { since_ns: at_ns };
     }
 
-    /// It got the GIL. For how long it waited, if it did.
-    pub(super) fn acquires(&mut self, at_ns: u64) {
+    /// It got the GIL, of which another let go at `freed_ns` if one did.
+    pub(super) fn acquires(&mut self, at_ns: u64, freed_ns: Option<u64>) {
+        if let (State::Away, Some(released), Some(freed_ns)) = (self.state, self.released, freed_ns)
+            && released.asked
+            && released.taken_ns.is_some()
+        {
+            self.stands_back[0].whole(at_ns.saturating_sub(released.at_ns));
+            self.stands_back[1].whole(at_ns.saturating_sub(freed_ns));
+        }
         self.wants(at_ns);
         let waited_ns = self.waits_since_ns().map(|since_ns| at_ns.saturating_sub(since_ns));
         if let Some(waited_ns) = waited_ns {
@@ -155,6 +178,11 @@ impl Seat {
         }
         self.ran_ns = None;
         self.state = State::Holds { since_ns: at_ns };
+    }
+
+    /// It had the GIL so long after the release that woke it, or another had it first.
+    pub(super) fn woke(&mut self, ns: u64, is_whole: bool) {
+        if is_whole { self.wake_ups.whole(ns) } else { self.wake_ups.at_least(ns) }
     }
 
     /// The holder told until when its hold would have lasted if it had run all the time, and
@@ -225,11 +253,33 @@ impl Seat {
         }
     }
 
+    fn never_blocks(&self) -> bool {
+        self.voluntary * 10 < self.forced
+    }
+
+    /// How long it took to wake up, recorded under CPython's own rules or in a line of ungil.
+    pub(super) fn wake_ups(&mut self, is_stock: bool) -> Seen {
+        let mut all = std::mem::take(&mut self.wake_ups);
+        let never_blocks = self.never_blocks();
+        let [soon, late] = std::mem::take(&mut self.comes_back);
+        if is_stock {
+            all.merge(&soon);
+            if never_blocks {
+                all.merge(&late);
+            }
+        } else if never_blocks {
+            let [waits, wake_ups] = std::mem::take(&mut self.stands_back);
+            all.merge(&wake_ups);
+            waits.whole_ones().for_each(|ns| self.waits.add(ns));
+        }
+        all
+    }
+
     /// All that it did. A thread that hardly ever lets go by itself was only late where it seemed
     /// to have blocked after it was asked.
     pub(super) fn bursts(&mut self) -> Vec<Burst> {
         let all = std::mem::take(&mut self.bursts);
-        let never_blocks = self.voluntary * 10 < self.forced;
+        let never_blocks = self.never_blocks();
         let mut bursts: Vec<Burst> = Vec::with_capacity(all.len());
         let mut goes_on = false;
         for (burst, asked) in all {

@@ -25,11 +25,11 @@ use world::World;
 
 /// What a simulation needs beside its threads.
 #[derive(Clone, Debug)]
-pub(crate) struct Setting<'a> {
+pub(crate) struct Setting {
     pub(crate) gil: Gil,
     pub(crate) cores: Option<usize>,
-    pub(crate) wake_ups: &'a Delays,
-    pub(crate) lateness: &'a Delays,
+    pub(crate) wake_up_factor: f64,
+    pub(crate) lateness: Delays,
     /// When it ends, if threads have not before.
     pub(crate) lasts_ns: u64,
     pub(crate) seed: u64,
@@ -47,7 +47,7 @@ type Body = Coroutine<(), (), (), DefaultStack>;
 /// Runs `threads` to their end, or to that of the time.
 pub(crate) fn simulate(
     threads: &[Planned],
-    setting: &Setting<'_>,
+    setting: &Setting,
 ) -> Result<tally::Outcome, NoStack> {
     let world = Rc::new(World::new(threads, setting));
     let mut bodies: Vec<Option<Body>> = Vec::new();

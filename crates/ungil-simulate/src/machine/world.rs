@@ -6,6 +6,7 @@ use super::processors::Processors;
 use super::stock::Cond;
 use super::tally::{Outcome, Tally};
 use crate::delays::Delays;
+use crate::lengths::scaled;
 use crate::plan::Planned;
 use crate::rules::Gil;
 use fastrand::Rng;
@@ -26,6 +27,7 @@ pub(super) struct Task {
     /// Since when it computes, for how long, and how long it runs in that time.
     pub(super) computes: Option<[u64; 3]>,
     pub(super) answers: Arc<Delays>,
+    pub(super) wake_ups: Arc<Delays>,
 }
 
 #[derive(Debug)]
@@ -39,7 +41,8 @@ pub(super) struct World {
     /// Who sleeps on which word.
     pub(super) sleepers: RefCell<HashMap<*const AtomicU32, usize>>,
     pub(super) random: RefCell<Rng>,
-    pub(super) wake_ups: Delays,
+    /// So many times as long as recorded threads take to wake up.
+    wake_up_factor: f64,
     pub(super) lateness: Delays,
     pub(super) now_ns: Cell<u64>,
     // CPython's `struct _gil_runtime_state`.
@@ -55,7 +58,7 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new(threads: &[Planned], setting: &Setting<'_>) -> Self {
+    pub(super) fn new(threads: &[Planned], setting: &Setting) -> Self {
         let mut events = Events::new(threads.len());
         for (number, thread) in threads.iter().enumerate() {
             events.plan(number, thread.begins_ns);
@@ -65,6 +68,7 @@ impl World {
             cpu_ns: 0,
             computes: None,
             answers: thread.answers.clone(),
+            wake_ups: thread.wake_ups.clone(),
         });
         Self {
             gil: setting.gil,
@@ -77,7 +81,7 @@ impl World {
             tasks: RefCell::new(tasks.collect()),
             sleepers: RefCell::default(),
             random: RefCell::new(Rng::with_seed(setting.seed)),
-            wake_ups: setting.wake_ups.clone(),
+            wake_up_factor: setting.wake_up_factor,
             lateness: setting.lateness.clone(),
             now_ns: Cell::new(0),
             locked: Cell::new(false),
@@ -107,8 +111,8 @@ impl World {
 
     /// Thread `number`, which sleeps, is woken.
     pub(super) fn wake(&self, number: usize) {
-        let after_ns = self.wake_ups.draw(&mut self.random.borrow_mut());
-        self.after(number, after_ns);
+        let after_ns = self.tasks.borrow()[number].wake_ups.draw(&mut self.random.borrow_mut());
+        self.after(number, scaled(after_ns, self.wake_up_factor));
     }
 
     /// Thread `number` goes on in `ns`.
