@@ -16,6 +16,9 @@ mod remedies;
 mod elsewhere;
 mod advise;
 
+#[cfg(test)]
+mod tests;
+
 pub use advice::{
     Action, Advice, Advised, Cause, Confidence, Evidence, Gain, Kind, Measure, SCHEMA, Subject, Sure,
     Unit,

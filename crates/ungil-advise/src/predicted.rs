@@ -14,6 +14,9 @@ const CLOSE: f64 = 0.25;
 /// and one that is off by more than this not at all.
 const FAR: f64 = 1.0;
 
+/// How often a change is simulated.
+const SEEDS: u64 = 3;
+
 /// The simulation of the recording as it was, beside which changes are told.
 #[derive(Debug)]
 pub struct Baseline<'a> {
@@ -22,7 +25,7 @@ pub struct Baseline<'a> {
     measure: Measure,
     recorded: f64,
     simulated: f64,
-    figures: Figures,
+    figures: &'a Figures,
 }
 
 impl<'a> Baseline<'a> {
@@ -32,13 +35,13 @@ impl<'a> Baseline<'a> {
             return Err("the trace does not tell what the threads of this GIL wanted".to_owned());
         };
         let (measure, victims) = (scene.measure(), scene.tids(&scene.victims));
-        let told = run(demand, &Rules::from(demand.settings))?;
         let recorded = value(&demand.recorded, &victims, measure);
-        let simulated = value(&told.figures, &victims, measure);
+        let figures = demand.reproduced().map_err(|error| error.to_string())?;
+        let simulated = value(figures, &victims, measure);
         if recorded <= 0.0 || simulated <= 0.0 {
             return Err("the simulation of the recording shows no such waits".to_owned());
         }
-        Ok(Self { demand, victims, measure, recorded, simulated, figures: told.figures })
+        Ok(Self { demand, victims, measure, recorded, simulated, figures })
     }
 
     /// The recording under other settings.
@@ -70,22 +73,38 @@ impl<'a> Baseline<'a> {
 
     /// The simulation of the recording as it was.
     pub fn figures(&self) -> &Figures {
-        &self.figures
+        self.figures
     }
 
-    /// Simulates a change.
+    /// Simulates a change once.
     pub fn try_out(&self, rules: &Rules) -> Result<Prediction, String> {
-        run(self.demand, rules)
+        self.run(rules, 0)
     }
 
-    /// What a change would gain. `waited_s_per_s` is what the victims waited for in each second.
-    pub fn gain(&self, told: &Prediction, waited_s_per_s: f64) -> Gain {
+    /// Simulates a change some times, each with other delays.
+    pub fn try_often(&self, rules: &Rules) -> Result<Vec<Prediction>, String> {
+        (0..SEEDS).map(|seed| self.run(rules, seed)).collect()
+    }
+
+    fn run(&self, rules: &Rules, seed: u64) -> Result<Prediction, String> {
+        let rules = Rules { runs: 1, seed, ..rules.clone() };
+        predict(self.demand, &rules).map_err(|error| error.to_string())
+    }
+
+    /// What a change would gain, of its simulations, of which there is one at least.
+    /// `waited_s_per_s` is what the victims waited for in each second.
+    pub fn gain(&self, told: &[Prediction], waited_s_per_s: f64) -> Gain {
         let scaled = |before: f64, of: fn(&Figures) -> f64| {
-            let simulated = of(&self.figures);
-            let factor = if simulated > 0.0 { of(&told.figures) / simulated } else { 1.0 };
+            let simulated = of(self.figures);
+            let factor = if simulated > 0.0 { of(&told[0].figures) / simulated } else { 1.0 };
             [before, before * factor]
         };
-        let factor = value(&told.figures, &self.victims, self.measure) / self.simulated;
+        let factor_of = |told: &Prediction| {
+            value(&told.figures, &self.victims, self.measure) / self.simulated
+        };
+        let factor = told.iter().map(factor_of).sum::<f64>() / told.len().max(1) as f64;
+        let least = told.iter().map(factor_of).fold(factor, f64::min);
+        let most = told.iter().map(factor_of).fold(factor, f64::max);
         let after = self.recorded * factor;
         // What the simulation of the recording is off by, the prediction may be off by.
         let error = self.error();
@@ -102,8 +121,8 @@ impl<'a> Baseline<'a> {
             },
             before: self.recorded,
             after,
-            low: after / (1.0 + error),
-            high: after * (1.0 + error),
+            low: self.recorded * least / (1.0 + error),
+            high: self.recorded * most * (1.0 + error),
             saved_s_per_s: waited_s_per_s * (1.0 - factor),
             waited_s_per_s: scaled(per_s(recorded), per_s),
             p99_ms: scaled(recorded.returns.p99_us / 1e3, |it| it.returns.p99_us / 1e3),
@@ -154,10 +173,6 @@ pub fn told(measure: Measure, value: f64) -> String {
         Measure::WaitAfterBlockingCall => length(value / 1e3),
         Measure::WaitedPerSecond => format!("{} in each second", length(value)),
     }
-}
-
-fn run(demand: &Demand, rules: &Rules) -> Result<Prediction, String> {
-    predict(demand, rules).map_err(|error| error.to_string())
 }
 
 /// The measure, of these threads: milliseconds for a blocking call, or seconds for each second.

@@ -82,7 +82,7 @@ impl<'a> Ward<'a> {
         rests_on: Option<&str>,
     ) -> (Option<Gain>, Confidence) {
         let told = self.baseline.as_ref().map_err(Clone::clone).and_then(|baseline| {
-            let told = baseline.try_out(&rules(baseline))?;
+            let told = baseline.try_often(&rules(baseline))?;
             Ok((baseline.gain(&told, self.waited_s_per_s()), baseline.confidence(rests_on)))
         });
         match told {
