@@ -12,7 +12,8 @@ use ungil_trace::report::Report;
 /// about as long as reading the trace as often.
 pub fn advise(report: &Report, demands: &[Demand]) -> Advised {
     let gil_is_limit = report.findings.iter().any(scene::is_about_waits);
-    let mut advised = if gil_is_limit { remedies::find(report, demands) } else { Advised::default() };
+    let mut advised =
+        if gil_is_limit { remedies::find(report, demands) } else { Advised::default() };
     let mut elsewhere = elsewhere::find(report, gil_is_limit);
     advised.advice.append(&mut elsewhere);
     Advised { schema: SCHEMA, ..advised }

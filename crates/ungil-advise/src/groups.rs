@@ -42,9 +42,9 @@ fn stem(name: &str) -> String {
     let Some(end) = name.rfind(|it: char| it.is_ascii_digit()).map(|at| at + 1) else {
         return name.to_owned();
     };
-    let start = name[..end].rfind(|it: char| !it.is_ascii_digit()).map_or(0, |at| {
-        at + name[at..].chars().next().map_or(1, char::len_utf8)
-    });
+    let start = name[..end]
+        .rfind(|it: char| !it.is_ascii_digit())
+        .map_or(0, |at| at + name[at..].chars().next().map_or(1, char::len_utf8));
     format!("{}{NUMBER}{}", &name[..start], &name[end..])
 }
 

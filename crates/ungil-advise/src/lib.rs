@@ -20,7 +20,7 @@ mod advise;
 mod tests;
 
 pub use advice::{
-    Action, Advice, Advised, Cause, Confidence, Evidence, Gain, Kind, Measure, SCHEMA, Subject, Sure,
-    Unit,
+    Action, Advice, Advised, Cause, Confidence, Evidence, Gain, Kind, Measure, SCHEMA, Subject,
+    Sure, Unit,
 };
 pub use advise::advise;

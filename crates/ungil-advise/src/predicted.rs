@@ -99,9 +99,8 @@ impl<'a> Baseline<'a> {
             let factor = if simulated > 0.0 { of(&told[0].figures) / simulated } else { 1.0 };
             [before, before * factor]
         };
-        let factor_of = |told: &Prediction| {
-            value(&told.figures, &self.victims, self.measure) / self.simulated
-        };
+        let factor_of =
+            |told: &Prediction| value(&told.figures, &self.victims, self.measure) / self.simulated;
         let factor = told.iter().map(factor_of).sum::<f64>() / told.len().max(1) as f64;
         let least = told.iter().map(factor_of).fold(factor, f64::min);
         let most = told.iter().map(factor_of).fold(factor, f64::max);

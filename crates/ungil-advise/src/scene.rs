@@ -5,9 +5,7 @@ use crate::place::GilPlace;
 use std::collections::BTreeMap;
 use ungil_core::schedule::Policy;
 use ungil_simulate::Demand;
-use ungil_trace::report::{
-    Evidence, Finding, GilReport, ProcessReport, Report, ThreadReport, Who,
-};
+use ungil_trace::report::{Evidence, Finding, GilReport, ProcessReport, Report, ThreadReport, Who};
 
 /// The GIL is a limit if it is contended for more of the time than this; see the finding `none`.
 const LIMIT_SHARE: f64 = 0.2;

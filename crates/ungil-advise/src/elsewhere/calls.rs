@@ -78,25 +78,29 @@ impl<'a> Line<'a> {
             words::length(longest_ms / 1e3),
         );
         self.threads.sort_unstable();
-        sight.not_the_gil(cause, &self.threads, Told {
-            text,
-            frame: Some(self.frame.clone()),
-            code: None,
-            sure: Sure::Medium,
-            because: format!(
-                "the threads were seen there, and off the GIL; {}",
-                match cause {
-                    Cause::Lock => "who had the lock meanwhile, the trace does not show",
-                    Cause::Network => "what the peer did meanwhile, the trace does not show",
-                    _ => "whether anybody waited for them, the trace does not show",
-                }
-            ),
-            evidence: vec![
-                Evidence::made("threads were there, summed", total_s, Unit::Seconds),
-                Evidence::made("times", gaps as f64, Unit::Count),
-                sight.evidence(worst, "of these the thread that was there longest", "total_s"),
-            ],
-        })
+        sight.not_the_gil(
+            cause,
+            &self.threads,
+            Told {
+                text,
+                frame: Some(self.frame.clone()),
+                code: None,
+                sure: Sure::Medium,
+                because: format!(
+                    "the threads were seen there, and off the GIL; {}",
+                    match cause {
+                        Cause::Lock => "who had the lock meanwhile, the trace does not show",
+                        Cause::Network => "what the peer did meanwhile, the trace does not show",
+                        _ => "whether anybody waited for them, the trace does not show",
+                    }
+                ),
+                evidence: vec![
+                    Evidence::made("threads were there, summed", total_s, Unit::Seconds),
+                    Evidence::made("times", gaps as f64, Unit::Count),
+                    sight.evidence(worst, "of these the thread that was there longest", "total_s"),
+                ],
+            },
+        )
     }
 }
 

@@ -32,21 +32,25 @@ pub fn find(sight: &Sight) -> Option<Advice> {
         words::length(off.total_s),
         words::length(off.longest_ms / 1e3),
     );
-    Some(sight.not_the_gil(Cause::BlockedEventLoop, &[worst.thread], Told {
-        text,
-        frame: line(off).cloned(),
-        code: Some(code(off.what).to_owned()),
-        sure: Sure::High,
-        because: format!(
-            "the thread was looked at in these gaps: it was in {}, below the loop's own code",
-            line(off).map_or_else(String::new, |frame| short(frame))
-        ),
-        evidence: vec![
-            sight.evidence(worst, "times that it blocked for long", "gaps"),
-            sight.evidence(worst, "for how long in all", "total_s"),
-            sight.evidence(worst, "the longest time", "longest_ms"),
-        ],
-    }))
+    Some(sight.not_the_gil(
+        Cause::BlockedEventLoop,
+        &[worst.thread],
+        Told {
+            text,
+            frame: line(off).cloned(),
+            code: Some(code(off.what).to_owned()),
+            sure: Sure::High,
+            because: format!(
+                "the thread was looked at in these gaps: it was in {}, below the loop's own code",
+                line(off).map_or_else(String::new, |frame| short(frame))
+            ),
+            evidence: vec![
+                sight.evidence(worst, "times that it blocked for long", "gaps"),
+                sight.evidence(worst, "for how long in all", "total_s"),
+                sight.evidence(worst, "the longest time", "longest_ms"),
+            ],
+        },
+    ))
 }
 
 fn code(what: What) -> &'static str {

@@ -1,7 +1,7 @@
 //! The kernel: a CPU limit, or another program that has the processors.
 
 use crate::advice::{Action, Advice, Cause, Confidence, Evidence, Kind, Subject, Sure, Unit};
-use crate::place::{finding_key, GilPlace};
+use crate::place::{GilPlace, finding_key};
 use ungil_trace::analysis::words;
 use ungil_trace::report::{Evidence as Found, ProcessReport, Report};
 
@@ -89,7 +89,8 @@ fn of_limit(report: &Report) -> Option<Advice> {
         gain: None,
         confidence: Confidence {
             level: Sure::High,
-            because: "cpu.stat of the control group counts it; which of its programs stood, it does \
+            because:
+                "cpu.stat of the control group counts it; which of its programs stood, it does \
                       not"
                 .to_owned(),
         },

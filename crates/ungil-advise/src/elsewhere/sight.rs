@@ -134,7 +134,9 @@ pub fn line(off: &OffGil) -> Option<&String> {
 /// `handle (app/views.py:12), in readinto (lib/socket.py:5)`.
 pub fn at(off: &OffGil) -> String {
     match (&off.user_frame, &off.frame) {
-        (Some(user), Some(frame)) if user != frame => format!("{}, in {}", short(user), short(frame)),
+        (Some(user), Some(frame)) if user != frame => {
+            format!("{}, in {}", short(user), short(frame))
+        }
         (Some(frame), _) | (None, Some(frame)) => short(frame),
         (None, None) => "a line that could not be read".to_owned(),
     }

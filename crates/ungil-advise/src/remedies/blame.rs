@@ -18,7 +18,12 @@ impl Ward<'_> {
         let mut all = Vec::new();
         match &finding.evidence {
             Found::Convoy { late_p50_ms, late, .. } => {
-                all.push(at("median of late returns", *late_p50_ms, Unit::Milliseconds, "late_p50_ms"));
+                all.push(at(
+                    "median of late returns",
+                    *late_p50_ms,
+                    Unit::Milliseconds,
+                    "late_p50_ms",
+                ));
                 all.push(at("late returns", *late as f64, Unit::Count, "late"));
             }
             Found::Hog { held_share, .. } => {
@@ -28,7 +33,12 @@ impl Ward<'_> {
                 all.push(at("Jain index", *jain, Unit::Share, "jain"));
             }
             Found::NativeHold { longest_ms, holds, .. } => {
-                all.push(at("longest hold after a request", *longest_ms, Unit::Milliseconds, "longest_ms"));
+                all.push(at(
+                    "longest hold after a request",
+                    *longest_ms,
+                    Unit::Milliseconds,
+                    "longest_ms",
+                ));
                 all.push(at("such holds", *holds as f64, Unit::Count, "holds"));
             }
             Found::None { contended_share, .. } => {

@@ -37,9 +37,8 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let key = scene.place.gil_key("wanting_mean");
     evidence.push(Evidence::at("threads that wanted to run", wanting, Unit::Count, key));
     let becomes = ward.becomes(gain.as_ref());
-    let is_interpreter = |word: &String| {
-        word.rsplit('/').next().is_some_and(|name| name.starts_with("python"))
-    };
+    let is_interpreter =
+        |word: &String| word.rsplit('/').next().is_some_and(|name| name.starts_with("python"));
     let action = match scene.argv.split_first() {
         Some((first, rest)) if is_interpreter(first) => {
             let words = std::iter::once(PYTHON.to_owned()).chain(rest.iter().cloned());

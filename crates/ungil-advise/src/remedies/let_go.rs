@@ -10,7 +10,8 @@ use ungil_trace::report::Evidence as Found;
 
 pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let scene = &ward.scene;
-    let Found::NativeHold { frame, user_frame, unanswered_s, .. } = &scene.finding.1.evidence else {
+    let Found::NativeHold { frame, user_frame, unanswered_s, .. } = &scene.finding.1.evidence
+    else {
         return None;
     };
     let libraries = &scene.process.libraries;
@@ -33,7 +34,8 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     );
     let becomes = ward.becomes(gain.as_ref());
     let library = libraries[0].rsplit('/').next().unwrap_or(&libraries[0]);
-    let called = frame.as_deref().map_or_else(String::new, |it| format!(" called at {}", short(it)));
+    let called =
+        frame.as_deref().map_or_else(String::new, |it| format!(" called at {}", short(it)));
     let mut subject = scene.subject(&scene.culprits);
     subject.function = user_frame.clone().or_else(|| frame.clone());
     Some(Advice {

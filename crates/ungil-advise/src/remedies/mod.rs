@@ -63,9 +63,10 @@ fn is_worth_it(advice: &Advice, waits_s_per_s: f64) -> bool {
 /// Those that save most first; of those that are alike the one that asks least; at last those of
 /// which nothing is predicted.
 fn rank(advice: &Advice, waits_s_per_s: f64) -> (i64, Kind) {
-    let steps = advice.gain.as_ref().map_or(1.0, |gain| {
-        -gain.saved_s_per_s / waits_s_per_s.max(1e-12) / ALIKE
-    });
+    let steps = advice
+        .gain
+        .as_ref()
+        .map_or(1.0, |gain| -gain.saved_s_per_s / waits_s_per_s.max(1e-12) / ALIKE);
     #[allow(clippy::cast_possible_truncation, reason = "a cast from float saturates")]
     (steps.round() as i64, advice.kind)
 }
@@ -103,6 +104,10 @@ impl<'a> Ward<'a> {
             Measure::WaitedPerSecond => "what threads wait",
         };
         let told = |value| crate::predicted::told(gain.measure, value);
-        format!(": {what} becomes {} instead of {}, as predicted", told(gain.after), told(gain.before))
+        format!(
+            ": {what} becomes {} instead of {}, as predicted",
+            told(gain.after),
+            told(gain.before)
+        )
     }
 }

@@ -12,9 +12,8 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         let told = ward.predicted(|baseline| baseline.under(Settings::from(policy)), None);
         (policy, told)
     });
-    let saved = |gain: &Option<crate::advice::Gain>| {
-        gain.as_ref().map_or(0.0, |gain| gain.saved_s_per_s)
-    };
+    let saved =
+        |gain: &Option<crate::advice::Gain>| gain.as_ref().map_or(0.0, |gain| gain.saved_s_per_s);
     // Of two that are alike the first one.
     let (policy, (gain, confidence)) = tried.reduce(|best, next| {
         let clearly = super::ALIKE * ward.waited_s_per_s();

@@ -18,8 +18,10 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let tids = scene.tids(culprits);
     let rests_on = match function {
         Some(_) => "it assumes that what is sent there and back costs little",
-        None => "it assumes that all that these threads compute can go, because no look at them \
-                 shows in which function they were",
+        None => {
+            "it assumes that all that these threads compute can go, because no look at them \
+                 shows in which function they were"
+        }
     };
     let (gain, confidence) = ward.predicted(
         |baseline| {
@@ -44,8 +46,14 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
                 scene.place.thread_key(worst, &key)
             };
             let looks = held.function.looks as f64;
-            evidence.push(Evidence::at("looks that found it there", looks, Unit::Count, at("looks")));
-            let frame = held.function.frame.clone().unwrap_or_else(|| held.function.function.clone());
+            evidence.push(Evidence::at(
+                "looks that found it there",
+                looks,
+                Unit::Count,
+                at("looks"),
+            ));
+            let frame =
+                held.function.frame.clone().unwrap_or_else(|| held.function.function.clone());
             let what = short(&frame);
             subject.function = Some(frame);
             (what, Some(code(name(held.function))))

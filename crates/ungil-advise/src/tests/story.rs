@@ -32,7 +32,8 @@ impl Story {
             python: "3.13.0".to_owned(),
             not_recorded: None,
         };
-        let mut story = Self { records: vec![Record::ProcessStarted(process)], names: names.into() };
+        let mut story =
+            Self { records: vec![Record::ProcessStarted(process)], names: names.into() };
         for (number, name) in (0..).zip(names) {
             story.records.push(Record::ThreadStarted {
                 thread: ThreadId(number),
@@ -131,7 +132,11 @@ impl Story {
         let at_ns = START + at_ns;
         for number in 0..self.names.len() {
             let thread = ThreadId(u32::try_from(number).unwrap());
-            self.records.push(Record::ThreadEnded { thread, at_ns, totals: ThreadTotals::default() });
+            self.records.push(Record::ThreadEnded {
+                thread,
+                at_ns,
+                totals: ThreadTotals::default(),
+            });
         }
         let totals = ProcessTotals { switch_interval_ns: 5 * MS, ..ProcessTotals::default() };
         self.records.push(Record::ProcessEnded { process: ProcessId(0), at_ns, totals });

@@ -160,8 +160,7 @@ impl Looks {
 
     /// What it did off the GIL, longest in all first.
     pub(super) fn off_gil(&self) -> Vec<OffGil> {
-        let counted =
-            self.places.iter().filter(|place| place.gaps.count > 0 || place.samples > 0);
+        let counted = self.places.iter().filter(|place| place.gaps.count > 0 || place.samples > 0);
         let mut places: Vec<OffGil> = counted.map(Place::report).collect();
         places.sort_by(|a, b| b.total_s.total_cmp(&a.total_s));
         places

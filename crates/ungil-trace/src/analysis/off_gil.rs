@@ -25,9 +25,25 @@ const NETWORK: [&str; 9] = [
 ];
 /// Calls that wait for a file system, whatever their descriptor.
 const DISK: [&str; 19] = [
-    "fsync", "fdatasync", "sync_file_range", "syncfs", "sync", "msync", "openat", "open", "unlink",
-    "unlinkat", "rename", "renameat2", "getdents64", "newfstatat", "statx", "fallocate",
-    "ftruncate", "sendfile", "copy_file_range",
+    "fsync",
+    "fdatasync",
+    "sync_file_range",
+    "syncfs",
+    "sync",
+    "msync",
+    "openat",
+    "open",
+    "unlink",
+    "unlinkat",
+    "rename",
+    "renameat2",
+    "getdents64",
+    "newfstatat",
+    "statx",
+    "fallocate",
+    "ftruncate",
+    "sendfile",
+    "copy_file_range",
 ];
 const READS: [&str; 8] =
     ["read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev"];
@@ -137,9 +153,10 @@ fn waits_as_loop(call: &str, frames: &[Frame]) -> bool {
 
 /// Whether a loop has not begun or is over: it waits for the threads of its executor to end.
 fn leaves_loop(frames: &[Frame]) -> bool {
-    frames.iter().take_while(|frame| !is_loop(frame)).any(|frame| {
-        frame.function == "shutdown" && is_file(frame, "concurrent/futures/thread.py")
-    })
+    frames
+        .iter()
+        .take_while(|frame| !is_loop(frame))
+        .any(|frame| frame.function == "shutdown" && is_file(frame, "concurrent/futures/thread.py"))
 }
 
 fn is_users(frame: &Frame) -> bool {
@@ -194,8 +211,7 @@ mod tests {
 
     #[test]
     fn an_event_loop_that_polls_is_idle_and_a_call_in_its_callback_blocks_it() {
-        let selects =
-            ["select ~selectors.py", "_run_once ~asyncio/base_events.py", "main app.py"];
+        let selects = ["select ~selectors.py", "_run_once ~asyncio/base_events.py", "main app.py"];
         assert_eq!(what("epoll_wait", "", &frames(&selects)), (What::Idle, false));
         assert_eq!(on_loop("clock_nanosleep", "", &["handle app.py"]), (What::Sleep, true));
         let read = ["readinto ~socket.py", "begin ~http/client.py", "handle app.py"];

@@ -2,8 +2,8 @@
 
 use super::kernel_counts::KernelCounts;
 use super::late_waits::Waits;
-use super::looks::Looks;
 use super::length::{Lengths, Sum, seconds};
+use super::looks::Looks;
 use crate::record::{ThreadId, ThreadTotals};
 use crate::report;
 

@@ -171,9 +171,10 @@ impl Tally {
     fn looked_at(&mut self, id: ThreadId, doing: &Doing, frames: &[Frame]) {
         let Some(thread) = self.threads.get(id.0) else { return };
         let Some(process) = self.processes.get_mut(thread.process.0) else { return };
-        let last = thread.chairs.iter().max_by_key(|chair| {
-            process.gils[chair.place].seats[chair.seat as usize].last_ns
-        });
+        let last = thread
+            .chairs
+            .iter()
+            .max_by_key(|chair| process.gils[chair.place].seats[chair.seat as usize].last_ns);
         if let Some(chair) = last {
             process.gils[chair.place].looked_at(chair.seat, doing, frames);
         }

@@ -188,10 +188,8 @@ mod tests {
 
     #[test]
     fn a_thread_that_reads_from_a_pipe_is_seen_to() {
-        let mut child = std::process::Command::new("cat")
-            .stdin(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let pid = child.id();
         let reads = Call { name: "read".to_owned(), on: "pipe".to_owned() };
         // Until it has started it does other things.

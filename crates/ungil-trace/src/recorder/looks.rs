@@ -67,7 +67,12 @@ impl Looks {
     }
 
     /// Tells what threads do that have been off the GIL since before their stacks were read.
-    pub fn everyone(&mut self, traced: &mut Traced, stacks: Everyone, mut give: impl FnMut(Record)) {
+    pub fn everyone(
+        &mut self,
+        traced: &mut Traced,
+        stacks: Everyone,
+        mut give: impl FnMut(Record),
+    ) {
         let Some(state) = self.processes.get_mut(&traced.pid) else { return };
         state.is_asked = false;
         let took_ns = stacks.at_ns.saturating_sub(stacks.begun_ns);
@@ -99,7 +104,11 @@ impl Looks {
     /// The stacks of all threads could not be read.
     pub fn failed(&mut self, pid: u32, now: u64) {
         if let Some(state) = self.processes.get_mut(&pid) {
-            *state = State { next_ns: state.next_ns, everyone_ns: now + EVERY_NS * COST, ..State::default() };
+            *state = State {
+                next_ns: state.next_ns,
+                everyone_ns: now + EVERY_NS * COST,
+                ..State::default()
+            };
         }
     }
 
