@@ -180,8 +180,11 @@ impl Demand {
             ));
         }
         if rules.gil == Gil::Free {
-            notes.push("without a GIL only processors are shared: locks of the program and of \
-                        the interpreter are not in the trace".to_owned());
+            notes.push(
+                "without a GIL only processors are shared: locks of the program and of \
+                        the interpreter are not in the trace"
+                    .to_owned(),
+            );
         }
         notes
     }

@@ -109,7 +109,8 @@ mod tests {
 
     #[test]
     fn equal_parts_are_fair_and_one_that_has_all_is_not() {
-        let with = |held_s, waited_s| ThreadFigures { held_s, waited_s, ..ThreadFigures::default() };
+        let with =
+            |held_s, waited_s| ThreadFigures { held_s, waited_s, ..ThreadFigures::default() };
         assert_eq!(jain(&[with(5.0, 5.0), with(5.0, 5.0)], 10.0), Some(1.0));
         assert_eq!(jain(&[with(10.0, 0.0), with(0.0, 10.0)], 10.0), Some(0.5));
         assert_eq!(jain(&[with(10.0, 0.0), with(0.0, 1.0)], 10.0), None);

@@ -16,8 +16,8 @@ mod prediction;
 mod answer;
 
 pub use answer::{Answer, Changed, Listed, SCHEMA, Scheduling, Told};
-pub use demand::{Burst, Collector, Demand, Thread};
 pub use delays::Delays;
+pub use demand::{Burst, Collector, Demand, Thread};
 pub use figures::{Figures, ThreadFigures};
 pub use lengths::Summary;
 pub use prediction::{Prediction, Unpredictable, predict};

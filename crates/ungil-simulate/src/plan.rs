@@ -1,7 +1,7 @@
 //! Which threads a simulation has, and what each of them does.
 
 use crate::delays::Delays;
-use crate::demand::{Burst, Demand, Thread};
+use crate::demand::{Burst, Demand, Link, Thread};
 use crate::lengths::scaled;
 use crate::rules::{Change, Rules};
 use std::sync::Arc;
@@ -21,6 +21,10 @@ pub(crate) struct Planned {
     away_ran: f64,
     /// Whether the kernel runs the holder as it was recorded.
     as_recorded: bool,
+    /// By their places in the demand.
+    leaders: Arc<[Option<Leader>]>,
+    /// A copy of a thread waits for nobody: there is no copy of what it waited for.
+    is_copy: bool,
     pub(crate) level: Level,
     pub(crate) answers: Arc<Delays>,
     pub(crate) wake_ups: Arc<Delays>,
@@ -34,8 +38,29 @@ pub(crate) struct Use {
     pub(crate) runs_ns: u64,
     /// Then it runs without the GIL,
     pub(crate) away_runs_ns: u64,
-    /// and sleeps.
+    /// and sleeps, unless it waits for another.
     pub(crate) sleeps_ns: u64,
+    pub(crate) until: Option<Until>,
+}
+
+/// A thread waits until so long after the beginning of a use of another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Until {
+    pub(crate) thread: usize,
+    /// Its uses are counted from 0 on.
+    pub(crate) begins: usize,
+    pub(crate) after_ns: u64,
+    /// Whether that one wakes it through a lock of the program.
+    pub(crate) posted: bool,
+}
+
+/// A thread that others wait for, as often as it goes on anew.
+#[derive(Clone, Copy, Debug)]
+struct Leader {
+    /// Its place among those that are planned.
+    thread: usize,
+    length: usize,
+    again: Option<usize>,
 }
 
 /// A thread goes on from its beginning only if that is not over in no time: in this part of the
@@ -74,13 +99,34 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
                 work,
                 away_ran: thread.away_ran,
                 as_recorded: rules.cores.is_none(),
+                leaders: [].into(),
+                is_copy: copy > 0,
                 level: level.unwrap_or_default(),
                 answers: thread.answers.clone(),
                 wake_ups: thread.wake_ups.clone(),
             });
         }
     }
+    let mut leaders = vec![None; demand.threads.len()];
+    for (number, thread) in all.iter().enumerate().filter(|(_, thread)| !thread.is_copy) {
+        let (length, again) = (thread.bursts.len(), thread.again);
+        leaders[thread.source] = Some(Leader { thread: number, length, again });
+    }
+    let leaders: Arc<[_]> = leaders.into();
+    all.iter_mut().for_each(|thread| thread.leaders = leaders.clone());
     all
+}
+
+impl Leader {
+    /// Which of its uses it is that was the one of this number when it was recorded, in this round
+    /// of one that follows it. `None` if nobody need wait for it.
+    fn begins(&self, burst: usize, round: usize) -> Option<usize> {
+        if round == 0 {
+            return Some(burst);
+        }
+        let again = self.again.filter(|again| burst >= *again)?;
+        Some(burst + round * (self.length - again))
+    }
 }
 
 fn again(thread: &Thread, lasts_ns: u64, work: f64, rules: &Rules) -> Option<usize> {
@@ -99,18 +145,29 @@ fn again(thread: &Thread, lasts_ns: u64, work: f64, rules: &Rules) -> Option<usi
 impl Planned {
     /// All uses, in their order.
     pub(crate) fn uses(&self) -> impl Iterator<Item = Use> + '_ {
-        let mut next = self.first;
+        let (mut next, mut round) = (self.first, 0);
         std::iter::from_fn(move || {
             if next >= self.bursts.len() {
                 next = self.again?;
+                round += 1;
             }
             let burst = self.bursts.get(next)?;
             next += 1;
-            Some(self.changed(burst))
+            Some(self.changed(burst, round))
         })
     }
 
-    fn changed(&self, burst: &Burst) -> Use {
+    fn until(&self, link: Link, round: usize) -> Option<Until> {
+        let leader = (*self.leaders.get(link.thread as usize)?)?;
+        Some(Until {
+            thread: leader.thread,
+            begins: leader.begins(link.burst as usize, round)?,
+            after_ns: u64::from(link.after_ns),
+            posted: link.posted,
+        })
+    }
+
+    fn changed(&self, burst: &Burst, round: usize) -> Use {
         let not_run_ns = burst.not_run_ns.min(burst.held_ns);
         let runs_ns = scaled(burst.held_ns - not_run_ns, self.work);
         let not_run_ns = if self.as_recorded { scaled(not_run_ns, self.work) } else { 0 };
@@ -120,6 +177,7 @@ impl Planned {
             runs_ns,
             away_runs_ns,
             sleeps_ns: burst.away_ns - away_runs_ns,
+            until: burst.after.filter(|_| !self.is_copy).and_then(|it| self.until(it, round)),
         }
     }
 }

@@ -96,7 +96,8 @@ fn missed_by(reproduced: f64, recorded: f64, equal: f64) -> f64 {
 impl Range {
     fn of(all: impl Iterator<Item = f64>) -> Self {
         let none = Self { low: f64::INFINITY, high: 0.0 };
-        let range = all.fold(none, |Self { low, high }, it| Self { low: low.min(it), high: high.max(it) });
+        let range =
+            all.fold(none, |Self { low, high }, it| Self { low: low.min(it), high: high.max(it) });
         Self { low: range.low.min(range.high), ..range }
     }
 

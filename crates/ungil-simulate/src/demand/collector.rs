@@ -1,6 +1,7 @@
 //! From records to demands, one record at a time.
 
 use super::gil::Gil;
+use super::links::Link;
 use super::seat::Seat;
 use super::{Demand, Machine, Thread};
 use crate::delays::{Delays, Seen};
@@ -19,7 +20,7 @@ const LATENESS_NS: u64 = 55_000;
 /// How soon bytecode lets go of the GIL, where the trace does not tell.
 const ANSWER_NS: u64 = 10_000;
 /// So many delays are needed for a distribution of them.
-const ENOUGH: usize = 20;
+const ENOUGH: usize = 10;
 /// A thread that lived for so much of the run, in percent, would have gone on.
 const LIVED_PERCENT: u64 = 90;
 
@@ -73,8 +74,13 @@ impl Collector {
                 }
             }
             Record::ThreadStarted { thread, process, tid, name, .. } => {
-                let named =
-                    Named { process: *process, tid: *tid, name: name.clone(), ended: None, gils: 0 };
+                let named = Named {
+                    process: *process,
+                    tid: *tid,
+                    name: name.clone(),
+                    ended: None,
+                    gils: 0,
+                };
                 self.threads.insert(*thread, named);
             }
             Record::ThreadNamed { thread, name } => {
@@ -135,11 +141,19 @@ impl Collector {
         let (began_ns, ended_ns) = (known.began_ns, known.ended_ns.unwrap_or(self.last_ns));
         let lasts_ns = ended_ns.saturating_sub(began_ns).max(1);
         let settings = settings(&known.totals);
-        gil.seats.retain(|seat| self.threads.contains_key(&seat.thread));
         for seat in &mut gil.seats {
             seat.ends(ended_ns);
         }
-        gil.seats.retain(|seat| seat.begins_ns.is_some());
+        let is_told =
+            |seat: &Seat| seat.begins_ns.is_some() && self.threads.contains_key(&seat.thread);
+        // Which thread has which seat; nobody can be told to follow one that never blocks.
+        let mut next = (0u32..).peekable();
+        let places: Vec<_> = gil
+            .seats
+            .iter()
+            .map(|seat| next.next_if(|_| is_told(seat)).filter(|_| !seat.never_blocks()))
+            .collect();
+        gil.seats.retain(is_told);
         // The process has a second thread from when on?
         let mut begins: Vec<_> = gil.seats.iter().filter_map(|seat| seat.begins_ns).collect();
         begins.sort_unstable();
@@ -148,7 +162,12 @@ impl Collector {
         let all_answers = Arc::new(or_usual(all_answers, ANSWER_NS));
         let is_stock = settings.policy == Policy::Stock;
         let wake_ups: Vec<_> = gil.seats.iter_mut().map(|seat| seat.wake_ups(is_stock)).collect();
-        let all_wake_ups = Arc::new(or_usual(merged(wake_ups.iter()), WAKE_UP_NS));
+        // The kernel runs a thread that mostly sleeps sooner than one that computes.
+        let all_wake_ups = [false, true].map(|never_blocks| {
+            let alike = gil.seats.iter().zip(&wake_ups);
+            let alike = alike.filter(|(seat, _)| seat.never_blocks() == never_blocks);
+            Arc::new(or_usual(merged(alike.map(|(_, seen)| seen)), WAKE_UP_NS))
+        });
         let mut lost_events = 0;
         let (mut total, mut rows, mut threads) = (Total::default(), Vec::new(), Vec::new());
         let mut waits = Lengths::default();
@@ -158,10 +177,12 @@ impl Collector {
             lost_events += named.ended.map_or(0, |(_, totals)| totals.lost_events);
             waits.merge(&seat.waits);
             returns.merge(&seat.returns);
-            let mut thread = thread(&mut seat, named, known, [began_ns, ended_ns, in_company_ns]);
+            let moments = [began_ns, ended_ns, in_company_ns];
+            let mut thread = thread(&mut seat, named, known, moments, &places);
             let answers = std::mem::take(&mut seat.answers);
             thread.answers = enough(answers).map_or_else(|| all_answers.clone(), Arc::new);
-            thread.wake_ups = enough(wake_ups).map_or_else(|| all_wake_ups.clone(), Arc::new);
+            thread.wake_ups = enough(wake_ups)
+                .map_or_else(|| all_wake_ups[usize::from(seat.never_blocks())].clone(), Arc::new);
             let away_ns: u64 = thread.bursts.iter().map(|burst| burst.away_ns).sum();
             let ran_ns = (seat.held_ns - seat.not_run_ns) + scaled(away_ns, thread.away_ran);
             total.add(seat.held_ns, ran_ns);
@@ -180,9 +201,7 @@ impl Collector {
             Policy::Stock => gil.lateness(settings.quantum_ns),
             _ => Seen::default(),
         };
-        let machine = Machine {
-            lateness: or_usual(lateness, LATENESS_NS),
-        };
+        let machine = Machine { lateness: or_usual(lateness, LATENESS_NS) };
         let recorded =
             Figures::new(lasts_ns, total, gil.handoffs, gil.forced, [&waits, &returns], rows);
         Some(Demand {
@@ -215,9 +234,17 @@ fn thread(
     named: &Named,
     known: &Known,
     [began_ns, ended_ns, in_company_ns]: [u64; 3],
+    places: &[Option<u32>],
 ) -> Thread {
     let begins_ns = seat.begins_ns.unwrap_or(began_ns).max(began_ns);
-    let bursts = seat.bursts();
+    let mut bursts = seat.bursts();
+    let follows = seat.evidence.is_enough();
+    for burst in &mut bursts {
+        burst.after = burst
+            .after
+            .filter(|_| follows)
+            .and_then(|link| Some(Link { thread: (*places.get(link.thread as usize)?)?, ..link }));
+    }
     let mut at_ns = begins_ns;
     let first_in_company = bursts
         .iter()
@@ -246,6 +273,7 @@ fn thread(
         goes_on: lived_until_ns.saturating_sub(began_ns) >= lasts_ns / 100 * LIVED_PERCENT,
         bursts: bursts.into(),
         first_in_company,
+        follows,
         away_ran,
         answers: Arc::new(Delays::fixed(ANSWER_NS)),
         wake_ups: Arc::new(Delays::fixed(WAKE_UP_NS)),

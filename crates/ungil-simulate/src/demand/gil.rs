@@ -1,5 +1,6 @@
 //! One GIL, as the events of a trace come in.
 
+use super::links::{Beginnings, Link, POSTED_NS};
 use super::seat::Seat;
 use crate::delays::Seen;
 use std::collections::{HashMap, VecDeque};
@@ -8,6 +9,8 @@ use ungil_trace::record::{ProcessId, ThreadId};
 
 /// What comes later than this part of a switch interval was made late by something else.
 const LATE_PART: u64 = 2;
+/// As many threads are on their way to the GIL, woken and not there yet, as far as is looked at.
+const MOST_WOKEN: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct Gil {
@@ -18,15 +21,18 @@ pub(super) struct Gil {
     /// How many threads wait.
     waiting: usize,
     last_holder: Option<usize>,
-    /// Who was forced to let go last, until another has it.
+    /// Who was forced to let go last, until it has it again.
     left: Option<usize>,
-    /// When it was let go of, and who had waited longest then, until somebody has it.
-    freed: Option<(u64, Option<usize>)>,
+    /// When it was let go of last.
+    freed_ns: u64,
+    /// Who was woken since and has not had it.
+    woken: Vec<usize>,
     /// Those that wait, in the order in which they began to.
     line: VecDeque<(usize, u64)>,
     /// When the holder was asked first.
     asked_ns: Option<u64>,
     acquired_ns: u64,
+    beginnings: Beginnings,
     pub(super) handoffs: u64,
     pub(super) forced: u64,
     /// From the beginning of a wait to the drop request, where the GIL did not go to another.
@@ -44,10 +50,12 @@ impl Gil {
             waiting: 0,
             last_holder: None,
             left: None,
-            freed: None,
+            freed_ns: 0,
+            woken: Vec::new(),
             line: VecDeque::new(),
             asked_ns: None,
             acquired_ns: 0,
+            beginnings: Beginnings::default(),
             handoffs: 0,
             forced: 0,
             until_asked: Seen::default(),
@@ -57,8 +65,8 @@ impl Gil {
 
     /// Nothing that was told so far counts.
     pub(super) fn begin_anew(&mut self, at_ns: u64) {
-        let Self { process, number, ref mut seats, .. } = *self;
-        let mut seats = std::mem::take(seats);
+        let (process, number) = (self.process, self.number);
+        let mut seats = std::mem::take(&mut self.seats);
         seats.iter_mut().for_each(|seat| seat.begin_anew(at_ns));
         let waiting = seats.iter().filter(|seat| seat.waits_since_ns().is_some()).count();
         let seat_of = std::mem::take(&mut self.seat_of);
@@ -84,7 +92,8 @@ impl Gil {
         match event.kind {
             Kind::Wait => {
                 let waited = self.seats[index].waits_since_ns().is_some();
-                self.seats[index].waits(at_ns);
+                let after = self.look(index, at_ns);
+                self.seats[index].waits(at_ns, after);
                 self.waiting += usize::from(!waited);
                 self.line.push_back((index, at_ns));
             }
@@ -106,27 +115,25 @@ impl Gil {
 
     fn acquired(&mut self, index: usize, at_ns: u64) {
         let waits_since_ns = self.seats[index].waits_since_ns();
-        let freed = self.freed.take();
-        if let Some((freed_ns, first)) = freed {
-            let took_ns = at_ns.saturating_sub(freed_ns);
-            if waits_since_ns.is_some_and(|since_ns| since_ns <= freed_ns) {
-                self.seats[index].woke(took_ns, true);
-            } else if let Some(first) = first {
-                // It took longer for the one that was probably woken.
-                self.seats[first].woke(took_ns, false);
-            }
+        self.woken.retain(|woken| *woken != index);
+        for woken in &self.woken {
+            self.seats[*woken].other_acquired(at_ns);
         }
-        if self.left.is_some_and(|left| left != index)
-            && let Some(left) = self.left.take()
-        {
+        if let Some(left) = self.left.filter(|left| *left != index) {
             self.seats[left].other_acquired(at_ns);
+        } else {
+            self.left = None;
         }
         if self.last_holder.replace(index) != Some(index) {
             self.handoffs += 1;
         }
         self.asked_ns = None;
         self.acquired_ns = at_ns;
-        self.seats[index].acquires(at_ns, freed.map(|(freed_ns, _)| freed_ns));
+        let after = self.look(index, at_ns);
+        self.seats[index].acquires(at_ns, [self.busy_ns, self.freed_ns], after);
+        if let Some(burst) = self.seats[index].began() {
+            self.beginnings.add(at_ns, index, burst);
+        }
         if waits_since_ns.is_some() {
             self.waiting = self.waiting.saturating_sub(1);
         }
@@ -148,7 +155,25 @@ impl Gil {
                 self.seats[index].answers.whole(at_ns.saturating_sub(asked_ns));
             }
         }
-        self.freed = Some((at_ns, self.first_in_line()));
+        self.freed_ns = at_ns;
+        let first = self.first_in_line();
+        // One that was forced to let go stands in line, if it is one of ungil's.
+        for woken in [first, self.left.filter(|left| *left != index)].into_iter().flatten() {
+            self.seats[woken].wakes(at_ns, self.busy_ns);
+            if !self.woken.contains(&woken) && self.woken.len() < MOST_WOKEN {
+                self.woken.push(woken);
+            }
+        }
+    }
+
+    /// What the thread may have waited for that wants the GIL now, if it was away.
+    fn look(&mut self, index: usize, at_ns: u64) -> Option<Link> {
+        let since_ns = self.seats[index].away_since_ns()?;
+        let (link, by_chance) = self.beginnings.look(since_ns, at_ns)?;
+        self.seats[index].evidence.add(link.is_some(), by_chance);
+        let link = link?;
+        let other = self.seats.get(link.thread as usize)?;
+        Some(Link { posted: other.had_it_within(POSTED_NS, at_ns), ..link })
     }
 
     /// Who has waited longest.

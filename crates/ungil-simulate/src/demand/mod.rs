@@ -1,10 +1,12 @@
 //! What the threads of one GIL wanted, as a trace tells it, without what the GIL made them wait.
 
+mod links;
 mod seat;
 mod gil;
 mod collector;
 
 pub use collector::Collector;
+pub(crate) use links::Link;
 
 use crate::delays::Delays;
 use crate::figures::Figures;
@@ -54,6 +56,8 @@ pub struct Thread {
     pub bursts: Arc<[Burst]>,
     /// The first burst of after the start of the program, in which one thread was alone.
     pub first_in_company: usize,
+    /// Whether it mostly waits for other threads of the program.
+    pub follows: bool,
     /// Which part (of 1) of the time away from the GIL it had a processor.
     pub away_ran: f64,
     /// How long it took to let go of the GIL after it was asked.
@@ -72,6 +76,8 @@ pub struct Burst {
     pub not_run_ns: u64,
     /// From letting go to wanting it again.
     pub away_ns: u64,
+    /// What it waited for in that time, where another thread of the program seems to have woken it.
+    pub(crate) after: Option<Link>,
 }
 
 /// What the machine took, between the threads.

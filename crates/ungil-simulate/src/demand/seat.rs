@@ -1,6 +1,7 @@
 //! One thread at one GIL, as the events of a trace come in.
 
 use super::Burst;
+use super::links::{Evidence, Link};
 use crate::delays::Seen;
 use crate::lengths::Lengths;
 use std::collections::VecDeque;
@@ -9,6 +10,9 @@ use ungil_trace::record::{KernelCount, ThreadId};
 /// A thread that was forced to let go wants the GIL again as soon as another has it. If it comes
 /// later than this, it let go for a call that blocked, at which somebody had just asked.
 const COMES_BACK_NS: u64 = 500_000;
+/// If others had the GIL for more than this part of the time that a thread took to wake up, it may
+/// have found it locked.
+const BUSY_PART: u64 = 2;
 /// As many of the kernel's counts of a hold are kept.
 const MOST_COUNTS: usize = 64;
 
@@ -34,6 +38,16 @@ struct Release {
     taken_ns: Option<u64>,
 }
 
+/// A release that woke a thread which waited, or would have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Woken {
+    at_ns: u64,
+    /// For how long the GIL had been held in all by then.
+    busy_ns: u64,
+    /// When another thread had it first after that.
+    taken_ns: Option<u64>,
+}
+
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) thread: ThreadId,
@@ -52,7 +66,9 @@ pub(super) struct Seat {
     pub(super) waits: Lengths,
     pub(super) returns: Lengths,
     pub(super) answers: Seen,
-    /// From a release to its acquire, where it was waiting by then.
+    /// The first release of its wait, or since it was forced to let go.
+    woken: Option<Woken>,
+    /// From such a release to its acquire.
     wake_ups: Seen,
     /// From when another had the GIL, which it had been forced to let go of, to its wanting it
     /// again: under CPython's own rules it sleeps until then. Those that may have been calls that
@@ -63,6 +79,7 @@ pub(super) struct Seat {
     stands_back: [Seen; 2],
     pub(super) held_ns: u64,
     pub(super) not_run_ns: u64,
+    pub(super) evidence: Evidence,
     voluntary: u64,
     forced: u64,
 }
@@ -82,11 +99,13 @@ impl Seat {
             waits: Lengths::default(),
             returns: Lengths::default(),
             answers: Seen::default(),
+            woken: None,
             wake_ups: Seen::default(),
             comes_back: Default::default(),
             stands_back: Default::default(),
             held_ns: 0,
             not_run_ns: 0,
+            evidence: Evidence::default(),
             voluntary: 0,
             forced: 0,
         }
@@ -127,10 +146,29 @@ impl Seat {
         if let Some(released) = &mut self.released {
             released.taken_ns.get_or_insert(at_ns);
         }
+        if let Some(woken) = &mut self.woken {
+            woken.taken_ns.get_or_insert(at_ns);
+        }
     }
 
-    /// It wants the GIL.
-    pub(super) fn wants(&mut self, at_ns: u64) {
+    /// Since when it is away, if it is and was not asked to be.
+    pub(super) fn away_since_ns(&self) -> Option<u64> {
+        let released = self.released.filter(|it| self.state == State::Away && !it.asked);
+        released.map(|released| released.at_ns)
+    }
+
+    /// Whether it has the GIL, or has let go of it for less than `ns`.
+    pub(super) fn had_it_within(&self, ns: u64, at_ns: u64) -> bool {
+        self.holds() || self.released.is_some_and(|it| at_ns.saturating_sub(it.at_ns) <= ns)
+    }
+
+    /// Whether the hold that has just begun is the first one of a burst; which one.
+    pub(super) fn began(&self) -> Option<usize> {
+        self.is_back.then_some(self.bursts.len())
+    }
+
+    /// It wants the GIL, perhaps because of what another thread did.
+    pub(super) fn wants(&mut self, at_ns: u64, after: Option<Link>) {
         if self.state != State::Away {
             return; // An event was lost.
         }
@@ -150,25 +188,44 @@ impl Seat {
         }
         let from_ns = if asked { since_ns } else { let_go_ns };
         let away_ns = at_ns.saturating_sub(from_ns);
-        self.bursts.push((Burst { away_ns, ..std::mem::take(&mut self.burst) }, asked));
+        self.bursts.push((Burst { away_ns, after, ..std::mem::take(&mut self.burst) }, asked));
         self.is_back = true;
     }
 
-    pub(super) fn waits(&mut self, at_ns: u64) {
-        self.wants(at_ns);
+    pub(super) fn waits(&mut self, at_ns: u64, after: Option<Link>) {
+        self.woken = None;
+        self.wants(at_ns, after);
         self.state = State::Waits { since_ns: at_ns };
     }
 
-    /// It got the GIL, of which another let go at `freed_ns` if one did.
-    pub(super) fn acquires(&mut self, at_ns: u64, freed_ns: Option<u64>) {
-        if let (State::Away, Some(released), Some(freed_ns)) = (self.state, self.released, freed_ns)
-            && released.asked
-            && released.taken_ns.is_some()
-        {
-            self.stands_back[0].whole(at_ns.saturating_sub(released.at_ns));
-            self.stands_back[1].whole(at_ns.saturating_sub(freed_ns));
+    /// It got the GIL, which had been held for `busy_ns` in all by then, and was let go of last at
+    /// `freed_ns`.
+    pub(super) fn acquires(
+        &mut self,
+        at_ns: u64,
+        [busy_ns, freed_ns]: [u64; 2],
+        after: Option<Link>,
+    ) {
+        if let Some(woken) = self.woken.take() {
+            let took_ns = at_ns.saturating_sub(woken.at_ns);
+            let was_busy = busy_ns.saturating_sub(woken.busy_ns) > took_ns / BUSY_PART;
+            let stood_back = self.released.filter(|_| self.state == State::Away);
+            let seen = match stood_back {
+                None => &mut self.wake_ups,
+                Some(_) => &mut self.stands_back[1],
+            };
+            if let Some(taken_ns) = woken.taken_ns.filter(|_| was_busy) {
+                // It may have woken meanwhile, and slept again.
+                seen.at_least(taken_ns.saturating_sub(woken.at_ns));
+                seen.whole(at_ns.saturating_sub(freed_ns));
+            } else {
+                seen.whole(took_ns);
+            }
+            if let Some(released) = stood_back {
+                self.stands_back[0].whole(at_ns.saturating_sub(released.at_ns));
+            }
         }
-        self.wants(at_ns);
+        self.wants(at_ns, after);
         let waited_ns = self.waits_since_ns().map(|since_ns| at_ns.saturating_sub(since_ns));
         if let Some(waited_ns) = waited_ns {
             self.waits.add(waited_ns);
@@ -180,9 +237,9 @@ impl Seat {
         self.state = State::Holds { since_ns: at_ns };
     }
 
-    /// It had the GIL so long after the release that woke it, or another had it first.
-    pub(super) fn woke(&mut self, ns: u64, is_whole: bool) {
-        if is_whole { self.wake_ups.whole(ns) } else { self.wake_ups.at_least(ns) }
+    /// Another thread let go of the GIL, which woke this one if it waited.
+    pub(super) fn wakes(&mut self, at_ns: u64, busy_ns: u64) {
+        self.woken.get_or_insert(Woken { at_ns, busy_ns, taken_ns: None });
     }
 
     /// The holder told until when its hold would have lasted if it had run all the time, and
@@ -201,6 +258,7 @@ impl Seat {
         } else {
             self.voluntary += 1;
         }
+        self.woken = None;
         self.released = Some(Release { at_ns, asked, taken_ns: None });
     }
 
@@ -211,7 +269,9 @@ impl Seat {
         let not_run_ns = match self.ran_ns.take() {
             Some((ran_ns, false)) => held_ns.saturating_sub(ran_ns),
             // It slept with the GIL, which is its own doing, or was not run, which is not.
-            Some((ran_ns, true)) => self.delayed_ns(since_ns, at_ns).min(held_ns.saturating_sub(ran_ns)),
+            Some((ran_ns, true)) => {
+                self.delayed_ns(since_ns, at_ns).min(held_ns.saturating_sub(ran_ns))
+            }
             None => self.delayed_ns(since_ns, at_ns).min(held_ns),
         };
         self.counts.clear();
@@ -253,7 +313,8 @@ impl Seat {
         }
     }
 
-    fn never_blocks(&self) -> bool {
+    /// Whether it lets go of the GIL only because it is asked, as far as can be told.
+    pub(super) fn never_blocks(&self) -> bool {
         self.voluntary * 10 < self.forced
     }
 

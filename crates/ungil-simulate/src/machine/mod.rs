@@ -10,6 +10,7 @@
 mod events;
 mod processors;
 mod world;
+mod following;
 mod tally;
 mod stock;
 mod thread;
@@ -45,10 +46,7 @@ pub(crate) struct NoStack;
 type Body = Coroutine<(), (), (), DefaultStack>;
 
 /// Runs `threads` to their end, or to that of the time.
-pub(crate) fn simulate(
-    threads: &[Planned],
-    setting: &Setting,
-) -> Result<tally::Outcome, NoStack> {
+pub(crate) fn simulate(threads: &[Planned], setting: &Setting) -> Result<tally::Outcome, NoStack> {
     let world = Rc::new(World::new(threads, setting));
     let mut bodies: Vec<Option<Body>> = Vec::new();
     bodies.resize_with(threads.len(), || None);
@@ -74,6 +72,7 @@ pub(crate) fn simulate(
             }
         };
         if let CoroutineResult::Return(()) = body.resume(()) {
+            world.following.borrow_mut().ended(number, at_ns, &mut world.events.borrow_mut());
             stacks.extend(bodies[number].take().map(Coroutine::into_stack));
             world.events.borrow_mut().cancel(number);
         }

@@ -40,9 +40,8 @@ impl Cond {
         self.line.push_back((number, *place));
         if self.line.len() > 4 * self.waiting + 64 {
             let places = &self.places;
-            self.line.retain(|&(number, place)| {
-                places[number].0 == place && places[number].1.is_some()
-            });
+            self.line
+                .retain(|&(number, place)| places[number].0 == place && places[number].1.is_some());
         }
     }
 

@@ -47,14 +47,7 @@ impl Tally {
     pub(super) fn new(threads: usize) -> Self {
         let mut all = Vec::new();
         all.resize_with(threads, || Happened { is_back: true, ..Happened::default() });
-        Self {
-            threads: all,
-            handoffs: 0,
-            forced: 0,
-            waiting: 0,
-            free_since_ns: 0,
-            idle_ns: 0,
-        }
+        Self { threads: all, handoffs: 0, forced: 0, waiting: 0, free_since_ns: 0, idle_ns: 0 }
     }
 
     /// The thread wants the GIL and does not get it at once.

@@ -2,7 +2,7 @@
 
 use super::processors::{Processors, SLICE_NS};
 use super::world::{NOBODY, Task, World, part};
-use crate::plan::{Planned, Use};
+use crate::plan::{Planned, Until, Use};
 use crate::rules::Gil;
 use corosensei::Yielder;
 use std::cell::{Cell, RefCell};
@@ -19,6 +19,8 @@ pub(super) struct Here<'a> {
     account: Cell<Account>,
     /// Whether it let go of the GIL because it was asked.
     was_forced: Cell<bool>,
+    /// Who woke it through a lock of the program since it last had the GIL.
+    woken_by: Cell<Option<usize>>,
     /// What is left of its slice of a processor.
     slice_ns: Cell<u64>,
 }
@@ -38,6 +40,7 @@ impl<'a> Here<'a> {
             yielder,
             account: Cell::new(account),
             was_forced: Cell::new(false),
+            woken_by: Cell::new(None),
             slice_ns: Cell::new(SLICE_NS),
         }
     }
@@ -45,14 +48,31 @@ impl<'a> Here<'a> {
     /// Does what the thread does.
     pub(super) fn live(&self, thread: &Planned) {
         self.take_processor();
-        for Use { wall_ns, runs_ns, away_runs_ns, sleeps_ns } in thread.uses() {
+        let world = self.world;
+        for Use { wall_ns, runs_ns, away_runs_ns, sleeps_ns, until } in thread.uses() {
             self.take_gil();
+            let now_ns = self.now_ns();
+            world.following.borrow_mut().began(self.number, now_ns, &mut world.events.borrow_mut());
             self.compute_with_gil(wall_ns, runs_ns);
             self.drop_gil(true);
             self.compute(away_runs_ns);
-            self.block(Some(sleeps_ns));
+            match until {
+                Some(until) => self.wait_for(until),
+                None => self.block(Some(sleeps_ns)),
+            }
         }
         self.leave_processor();
+    }
+
+    /// Waits until another thread has got that far.
+    fn wait_for(&self, until: Until) {
+        let now_ns = self.now_ns();
+        let at_ns = self.world.following.borrow_mut().wait(self.number, until, now_ns);
+        match at_ns {
+            Some(at_ns) => self.block(Some(at_ns - now_ns)),
+            None => self.block(None),
+        }
+        self.woken_by.set(until.posted.then_some(until.thread));
     }
 
     fn now_ns(&self) -> u64 {
@@ -200,8 +220,10 @@ impl<'a> Here<'a> {
         self.was_forced.set(false);
         let now_ns = self.now_ns();
         world.tally.borrow_mut().acquired(self.number, now_ns, is_handoff);
+        self.woken_by.set(None);
         if is_scheduled(world.gil) {
             world.line.acquired(self, &self.account);
+            self.with_task(|task| task.place_ns = self.account.get().place_ns());
         }
     }
 
@@ -231,9 +253,7 @@ impl<'a> Here<'a> {
         }
         while world.locked.get() {
             let switches = world.switches.get();
-            if wait() == Answer::AskToDrop
-                && world.locked.get()
-                && world.switches.get() == switches
+            if wait() == Answer::AskToDrop && world.locked.get() && world.switches.get() == switches
             {
                 world.request_drop();
             }
@@ -250,6 +270,7 @@ impl<'a> Here<'a> {
         world.locked.set(false);
         if settings.policy != Policy::Stock {
             world.line.released(self, settings, &self.account);
+            self.with_task(|task| task.place_ns = self.account.get().place_ns());
             self.was_forced.set(asked);
             return;
         }
@@ -302,7 +323,10 @@ impl Host for Here<'_> {
     }
 
     fn waker(&self) -> Option<Waker> {
-        None
+        let number = self.woken_by.get()?;
+        let place_ns = self.world.tasks.borrow()[number].place_ns;
+        let is_holder = self.world.locked.get() && self.world.last_holder.get() == number;
+        Some(Waker { place_ns, is_holder })
     }
 
     fn lock_taken(&self) -> Option<u32> {

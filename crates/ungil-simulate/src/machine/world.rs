@@ -2,6 +2,7 @@
 
 use super::Setting;
 use super::events::Events;
+use super::following::Following;
 use super::processors::Processors;
 use super::stock::Cond;
 use super::tally::{Outcome, Tally};
@@ -24,6 +25,8 @@ pub(super) struct Task {
     /// Whether it computes with the GIL, and looks at requests.
     pub(super) heeds: bool,
     pub(super) cpu_ns: u64,
+    /// Its place among those that share, when it had the GIL last.
+    pub(super) place_ns: u64,
     /// Since when it computes, for how long, and how long it runs in that time.
     pub(super) computes: Option<[u64; 3]>,
     pub(super) answers: Arc<Delays>,
@@ -36,6 +39,7 @@ pub(super) struct World {
     pub(super) line: Line,
     pub(super) cond: RefCell<Cond>,
     pub(super) events: RefCell<Events>,
+    pub(super) following: RefCell<Following>,
     pub(super) processors: Option<RefCell<Processors>>,
     pub(super) tasks: RefCell<Vec<Task>>,
     /// Who sleeps on which word.
@@ -66,6 +70,7 @@ impl World {
         let tasks = threads.iter().map(|thread| Task {
             heeds: false,
             cpu_ns: 0,
+            place_ns: 0,
             computes: None,
             answers: thread.answers.clone(),
             wake_ups: thread.wake_ups.clone(),
@@ -75,6 +80,7 @@ impl World {
             line: Line::new(0),
             cond: RefCell::new(Cond::new(threads.len())),
             events: RefCell::new(events),
+            following: RefCell::new(Following::new(threads.len())),
             processors: setting
                 .cores
                 .map(|count| RefCell::new(Processors::new(count, threads.len()))),
