@@ -90,7 +90,7 @@ fn record() -> impl Strategy<Value = Record> {
             doing: if held {
                 Doing::Held { waiters: thread }
             } else {
-                let stands_for_ns = u64::from(thread) * at_ns;
+                let stands_for_ns = u64::from(thread).saturating_mul(at_ns);
                 Doing::Off { stands_for_ns, call: "read".to_owned(), on: String::new() }
             },
             frames: vec![Frame { function: String::new(), file: String::new(), line: 0 }],
