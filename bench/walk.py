@@ -117,7 +117,14 @@ def _gained(measured: Measured) -> float:
 
 def _table(runs: Runs) -> Table:
     """The walk, in the median of the rounds."""
-    heads = ("first advice", "before ms", "predicted ms", "after ms", "gained to predicted", "took s")
+    heads = (
+        "first advice",
+        "before ms",
+        "predicted ms",
+        "after ms",
+        "gained to predicted",
+        "took s",
+    )
     table = columns("", runs.setting, *heads)
     each = [round_[WALK.name] for round_ in runs.rounds]
 

@@ -27,7 +27,9 @@ def _ungil(*words: str | Path, **options: Any) -> str:
 
 def _traced(path: Path, *words: str | Path, **options: Any) -> Path:
     trace = path / "t.pftrace"
-    _ungil("trace", "--quiet", "--no-children", "-o", trace, "--", sys.executable, *words, **options)
+    _ungil(
+        "trace", "--quiet", "--no-children", "-o", trace, "--", sys.executable, *words, **options
+    )
     return trace
 
 

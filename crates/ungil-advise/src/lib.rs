@@ -5,11 +5,11 @@
 //! Where they do not, `elsewhere` says what the threads did instead: advice has to say that it is
 //! not the GIL, and what it is, as far as the trace shows it.
 
-mod advice;
 mod shell;
+mod advice;
 mod place;
-mod scene;
 mod groups;
+mod scene;
 mod functions;
 mod predicted;
 mod remedies;

@@ -27,9 +27,9 @@ EXAMPLES = """\
 def command(file: str, as_json: bool, blame_after: float) -> None:
     """Say what to do about the trace FILE, what it would gain, and how sure that is.
 
-    Each piece of advice is tried out in a simulation of the trace. Where the GIL is not what threads
-    wait for, it says so, and what it is, as far as the trace shows it. docs/advise.md has the kinds
-    of advice and the JSON.
+    Each piece of advice is tried out in a simulation of the trace. Where the GIL is not what
+    threads wait for, it says so, and what it is, as far as the trace shows it. docs/advise.md has
+    the kinds of advice and the JSON.
     """
     path = readable(file)
     if sys.stderr.isatty():

@@ -12,7 +12,7 @@ from ungil.report.model import Advice, Evidence, Finding, Gain, Report
 TOLD = 3
 """Pieces of advice that a report shows."""
 SAID_AGAIN = frozenset({"convoy", "hog", "unfair", "none"})
-"""Findings whose own advice is to run under a policy, or in processes: what is predicted is better."""
+"""Findings whose own advice is a policy or processes: what is predicted says more."""
 SURE = {"high": "green", "medium": "yellow", "low": "red"}
 UNITS = {"s": " s", "ms": " ms", "s/s": " s/s", "count": "", "share": ""}
 

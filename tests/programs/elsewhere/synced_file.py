@@ -4,22 +4,23 @@ import os
 import sys
 import threading
 import time
+from pathlib import Path
 
 END = time.monotonic() + 3
 
 
 def store(path):
     """Written again and again."""
-    with open(path, "wb", buffering=0) as file:
+    with path.open("wb", buffering=0) as file:
         while time.monotonic() < END:
             file.seek(0)
             file.write(bytes(1 << 22))
             os.fsync(file.fileno())
 
 
-folder = sys.argv[1]
+folder = Path(sys.argv[1])
 threads = [
-    threading.Thread(target=store, args=(os.path.join(folder, str(number)),), name=f"writer-{number}")
+    threading.Thread(target=store, args=(folder / str(number),), name=f"writer-{number}")
     for number in range(3)
 ]
 for thread in threads:

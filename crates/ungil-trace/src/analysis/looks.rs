@@ -130,7 +130,7 @@ impl Looks {
         let mut path: Vec<&Frame> = Vec::new();
         for frame in users.rev() {
             let is_it = |it: &&Frame| (&it.function, &it.file) == (&frame.function, &frame.file);
-            match path.iter().position(|it| is_it(it)) {
+            match path.iter().position(is_it) {
                 Some(place) => path[place] = frame,
                 None => path.push(frame),
             }

@@ -35,9 +35,7 @@ EXAMPLES = """\
 )
 @click.option("--to", "end", metavar="T", help="Report what is before this.")
 @click.option("--last", metavar="TIME", help="Report the last 30s, 5m or 1h.")
-@click.option(
-    "--advise/--no-advice", default=True, help="Say what to do about it [default: yes]."
-)
+@click.option("--advise/--no-advice", default=True, help="Say what to do about it [default: yes].")
 def command(
     file: str,
     as_json: bool,
