@@ -65,12 +65,6 @@ impl Seen {
         self
     }
 
-    /// Those that are no longer than `ns`.
-    pub(crate) fn below(mut self, ns: u64) -> Self {
-        self.all.retain(|(seen_ns, _)| *seen_ns <= ns);
-        self
-    }
-
     /// Their distribution by Kaplan and Meier's estimate (1958), which takes those that were not
     /// seen to their end for what they are. `None` if no delay was.
     pub(crate) fn distribution(mut self) -> Option<Delays> {

@@ -14,6 +14,8 @@ mod machine;
 mod ranges;
 mod prediction;
 mod answer;
+#[cfg(test)]
+mod tests;
 
 pub use answer::{Answer, Changed, Listed, SCHEMA, Scheduling, Told};
 pub use delays::Delays;

@@ -7,8 +7,6 @@ use std::collections::{HashMap, VecDeque};
 use ungil_core::{Event, Kind};
 use ungil_trace::record::{ProcessId, ThreadId};
 
-/// What comes later than this part of a switch interval was made late by something else.
-const LATE_PART: u64 = 2;
 /// As many threads are on their way to the GIL, woken and not there yet, as far as is looked at.
 const MOST_WOKEN: usize = 8;
 
@@ -203,6 +201,6 @@ impl Gil {
 
     /// What of the times until a request is the timer's lateness, for this switch interval.
     pub(super) fn lateness(&mut self, interval_ns: u64) -> Seen {
-        std::mem::take(&mut self.until_asked).less(interval_ns).below(interval_ns / LATE_PART)
+        std::mem::take(&mut self.until_asked).less(interval_ns)
     }
 }

@@ -15,6 +15,8 @@ mod tally;
 mod stock;
 mod thread;
 
+pub(crate) use tally::Outcome;
+
 use crate::delays::Delays;
 use crate::plan::Planned;
 use crate::rules::Gil;
@@ -46,7 +48,7 @@ pub(crate) struct NoStack;
 type Body = Coroutine<(), (), (), DefaultStack>;
 
 /// Runs `threads` to their end, or to that of the time.
-pub(crate) fn simulate(threads: &[Planned], setting: &Setting) -> Result<tally::Outcome, NoStack> {
+pub(crate) fn simulate(threads: &[Planned], setting: &Setting) -> Result<Outcome, NoStack> {
     let world = Rc::new(World::new(threads, setting));
     let mut bodies: Vec<Option<Body>> = Vec::new();
     bodies.resize_with(threads.len(), || None);
