@@ -24,7 +24,8 @@ pub fn find(report: &Report, gil_is_limit: bool) -> Vec<Advice> {
         found.extend(event_loop::find(&sight));
         found.extend(pool::find(&sight));
     }
-    for sight in sights() {
+    // Where the GIL is a limit, waits for something else need not be.
+    for sight in sights().filter(|_| !gil_is_limit) {
         let told: Vec<_> = found.iter().filter_map(|it| it.subject.function.clone()).collect();
         found.extend(calls::find(&sight, &told));
     }

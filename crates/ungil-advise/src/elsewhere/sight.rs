@@ -159,7 +159,7 @@ pub fn doing(off: &OffGil) -> String {
         What::Disk => "waited for the disk",
         What::Process => "waited for another process",
         What::Descriptor => "waited for a descriptor",
-        What::Computing => "ran native code without the GIL",
+        What::Computing => "ran without the GIL, in native code or in the kernel",
         What::Unknown => "was off the GIL",
     };
     format!("{what}{call}")

@@ -36,7 +36,6 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let wanting = scene.gil.wanting_mean;
     let key = scene.place.gil_key("wanting_mean");
     evidence.push(Evidence::at("threads that wanted to run", wanting, Unit::Count, key));
-    let becomes = ward.becomes(gain.as_ref());
     let is_interpreter =
         |word: &String| word.rsplit('/').next().is_some_and(|name| name.starts_with("python"));
     let action = match scene.argv.split_first() {
@@ -50,7 +49,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         kind: Kind::FreeThreaded,
         cause: None,
         text: format!(
-            "run it on a free-threaded Python ({PYTHON}){}{becomes}{contends}",
+            "run it on a free-threaded Python ({PYTHON}){}, where threads wait for no GIL{contends}",
             scene.of_which(ward.report)
         ),
         subject: scene.subject(&scene.culprits),

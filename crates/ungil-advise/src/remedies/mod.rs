@@ -18,9 +18,9 @@ use ungil_trace::report::Report;
 
 /// What saves less than this part of what the victims wait is not advised.
 const LEAST: f64 = 0.1;
-/// Gains that differ by no more than this part of what the victims wait are alike: what asks less of
-/// the user comes first then.
-const ALIKE: f64 = 0.1;
+/// Gains are alike that save two of these parts of what the victims wait, or one, or less: what asks
+/// less of the user comes first then.
+const PART: f64 = 1.0 / 3.0;
 
 /// What all remedies of one GIL are made from.
 struct Ward<'a> {
@@ -62,13 +62,15 @@ fn is_worth_it(advice: &Advice, waits_s_per_s: f64) -> bool {
 
 /// Those that save most first; of those that are alike the one that asks least; at last those of
 /// which nothing is predicted.
-fn rank(advice: &Advice, waits_s_per_s: f64) -> (i64, Kind) {
-    let steps = advice
-        .gain
-        .as_ref()
-        .map_or(1.0, |gain| -gain.saved_s_per_s / waits_s_per_s.max(1e-12) / ALIKE);
-    #[allow(clippy::cast_possible_truncation, reason = "a cast from float saturates")]
-    (steps.round() as i64, advice.kind)
+fn rank(advice: &Advice, waits_s_per_s: f64) -> (u8, Kind) {
+    let saved = advice.gain.as_ref().map(|gain| gain.saved_s_per_s / waits_s_per_s.max(1e-12));
+    let class = match saved {
+        Some(saved) if saved >= 2.0 * PART => 0,
+        Some(saved) if saved >= PART => 1,
+        Some(_) => 2,
+        None => 3,
+    };
+    (class, advice.kind)
 }
 
 impl<'a> Ward<'a> {

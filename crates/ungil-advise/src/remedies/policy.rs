@@ -16,7 +16,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         |gain: &Option<crate::advice::Gain>| gain.as_ref().map_or(0.0, |gain| gain.saved_s_per_s);
     // Of two that are alike the first one.
     let (policy, (gain, confidence)) = tried.reduce(|best, next| {
-        let clearly = super::ALIKE * ward.waited_s_per_s();
+        let clearly = super::LEAST * ward.waited_s_per_s();
         if saved(&next.1.0) > saved(&best.1.0) + clearly { next } else { best }
     })?;
     let words = ["ungil", "run", "--policy", policy.name(), "--"].map(str::to_owned);

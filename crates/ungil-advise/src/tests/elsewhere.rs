@@ -64,7 +64,7 @@ fn a_pool_is_exhausted_if_none_of_its_threads_waits_for_work() {
     assert_eq!(advice.cause, Some(Cause::ExhaustedPool));
     assert_eq!(advice.subject.thread_group.as_deref(), Some("pool_*"));
     assert_eq!(advice.subject.function.as_deref(), Some("query (app.py:7)"));
-    assert!(advice.text.contains("20 calls"), "{}", advice.text);
+    assert!(advice.text.contains("20 looks"), "{}", advice.text);
     assert_eq!(told.advised.advice.len(), 1, "the line is told once");
 }
 

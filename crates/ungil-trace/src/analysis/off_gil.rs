@@ -49,7 +49,7 @@ const READS: [&str; 8] =
     ["read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev"];
 
 /// The functions of Python's own in which a thread waits for something to do, as file and function.
-const IDLE: [(&str, &str); 9] = [
+const IDLE: [(&str, &str); 12] = [
     ("concurrent/futures/thread.py", "_worker"),
     ("multiprocessing/pool.py", "worker"),
     ("multiprocessing/pool.py", "_handle_tasks"),
@@ -58,6 +58,9 @@ const IDLE: [(&str, &str); 9] = [
     ("socketserver.py", "serve_forever"),
     ("asyncio/base_events.py", "_run_once"),
     ("waitress/task.py", "handler_thread"),
+    ("waitress/wasyncore.py", "poll"),
+    ("asyncore.py", "poll"),
+    ("asyncore.py", "poll2"),
     ("cheroot/workers/threadpool.py", "run"),
 ];
 /// Files of Python's own through which a thread waits for another one.

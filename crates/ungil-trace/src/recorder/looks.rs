@@ -67,16 +67,17 @@ impl Looks {
     }
 
     /// Tells what threads do that have been off the GIL since before their stacks were read.
+    /// Reading the stacks took `cpu_ns`.
     pub fn everyone(
         &mut self,
         traced: &mut Traced,
         stacks: Everyone,
+        cpu_ns: u64,
         mut give: impl FnMut(Record),
     ) {
         let Some(state) = self.processes.get_mut(&traced.pid) else { return };
         state.is_asked = false;
-        let took_ns = stacks.at_ns.saturating_sub(stacks.begun_ns);
-        state.everyone_ns = stacks.at_ns.saturating_add(took_ns.saturating_mul(COST));
+        state.everyone_ns = stacks.at_ns.saturating_add(cpu_ns.saturating_mul(COST));
         let (pid, at_ns) = (traced.pid, stacks.at_ns);
         // Who has not been looked at for long may have done anything.
         let pause_ns = at_ns.saturating_sub(state.read_ns).min(LONGEST_PAUSE_NS);

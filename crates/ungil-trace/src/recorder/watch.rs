@@ -149,8 +149,8 @@ impl Watch {
                         }
                     }
                 }
-                Answer::Everyone { everyone, .. } => {
-                    self.looks.everyone(traced, everyone, &mut give);
+                Answer::Everyone { everyone, cpu_ns, .. } => {
+                    self.looks.everyone(traced, everyone, cpu_ns, &mut give);
                 }
                 Answer::NotEveryone { pid } => self.looks.failed(pid, now_ns()),
                 Answer::Failed { error, .. } => {

@@ -7,6 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::clock::read_ns;
+
 use super::{Everyone, Sample, StackError, StackReader, TRIES};
 
 /// A process that gave no sample is left alone for this long, then twice as long, ...
@@ -37,6 +39,8 @@ pub enum Answer {
         pid: u32,
         /// What was seen.
         everyone: Everyone,
+        /// The CPU time that it took, in nanoseconds.
+        cpu_ns: u64,
     },
     /// What all threads do could not be read.
     NotEveryone {
@@ -217,11 +221,17 @@ impl Worker {
         if !matches!(self.targets.get(&pid), Some(Target::Attached(_))) {
             self.answer(pid, Wanted::Stack);
         }
+        let begun_ns = read_ns(libc::CLOCK_THREAD_CPUTIME_ID);
         let read = match self.targets.get_mut(&pid) {
             Some(Target::Attached(reader)) => reader.read_everyone().ok(),
             _ => None,
         };
-        read.map_or(Answer::NotEveryone { pid }, |everyone| Answer::Everyone { pid, everyone })
+        let cpu_ns = read_ns(libc::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begun_ns);
+        read.map_or(Answer::NotEveryone { pid }, |everyone| Answer::Everyone {
+            pid,
+            everyone,
+            cpu_ns,
+        })
     }
 
     /// The answer to a request. A process that is to be left alone gives its last one again.
