@@ -9,6 +9,7 @@ A client, in a process of its own, asks both for some seconds and prints how lon
     python examples/scoring_fastapi.py                # the symptom
     ungil trace examples/scoring_fastapi.py           # the cause
     ungil advise ungil-scoring_fastapi.pftrace        # what would help, and by how much
+    python examples/scoring_fastapi.py --processes    # the cure that moves `score` to processes
 """
 
 import argparse
@@ -20,7 +21,8 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 
 import uvicorn
 from fastapi import FastAPI
@@ -28,7 +30,6 @@ from fastapi import FastAPI
 SCORERS = 4
 
 app = FastAPI()
-executor = ThreadPoolExecutor(SCORERS, thread_name_prefix="scorer")
 
 
 @app.get("/")
@@ -40,6 +41,7 @@ async def greet() -> str:
 @app.get("/score/{number}")
 async def score_of(number: int) -> int:
     """Answered when a thread of the executor has computed it."""
+    executor: Executor = app.state.executor
     return await asyncio.get_running_loop().run_in_executor(executor, score, number)
 
 
@@ -90,12 +92,17 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=6.0)
+    parser.add_argument("--processes", action="store_true", help="score in processes")
     parser.add_argument("--client", type=int, metavar="PORT", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.client:
         request_pages(options.client, options.seconds)
         return
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    if options.processes:
+        app.state.executor = ProcessPoolExecutor(SCORERS, get_context("spawn"))
+    else:
+        app.state.executor = ThreadPoolExecutor(SCORERS, thread_name_prefix="scorer")
+    with app.state.executor, socket.create_server(("127.0.0.1", 0)) as listening:
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
 
         def ask() -> None:

@@ -1,6 +1,6 @@
 //! Calls in which threads waited for something else: a lock, the disk, the network, a sleep.
 
-use super::sight::{Seen, Sight, Told, at, line};
+use super::sight::{Seen, Sight, Told, at, how_often, line};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
 use ungil_trace::analysis::words;
 use ungil_trace::report::What;
@@ -42,13 +42,14 @@ struct Line<'a> {
     threads: Vec<usize>,
     total_s: f64,
     gaps: u64,
+    samples: u64,
     longest_ms: f64,
 }
 
 impl<'a> Line<'a> {
     fn new(cause: Cause, frame: &'a String, worst: Seen<'a>) -> Self {
-        let (threads, gaps) = (Vec::new(), 0);
-        Self { cause, frame, worst, threads, total_s: 0.0, gaps, longest_ms: 0.0 }
+        let threads = Vec::new();
+        Self { cause, frame, worst, threads, total_s: 0.0, gaps: 0, samples: 0, longest_ms: 0.0 }
     }
 
     fn add(&mut self, seen: Seen<'a>) {
@@ -57,6 +58,7 @@ impl<'a> Line<'a> {
         }
         self.total_s += seen.off.total_s;
         self.gaps += seen.off.gaps;
+        self.samples += seen.off.samples;
         self.longest_ms = self.longest_ms.max(seen.off.longest_ms);
         if seen.off.total_s > self.worst.off.total_s {
             self.worst = seen;
@@ -64,18 +66,17 @@ impl<'a> Line<'a> {
     }
 
     fn advice(mut self, sight: &Sight) -> Advice {
-        let Self { cause, worst, total_s, gaps, longest_ms, .. } = self;
+        let Self { cause, worst, total_s, gaps, samples, longest_ms, .. } = self;
         let what = super::sight::doing(worst.off);
         let threads = match self.threads[..] {
             [only] => format!("thread {}", sight.thread(only).name),
             _ => words::count(self.threads.len() as u64, "thread"),
         };
         let text = format!(
-            "{threads} {what} at {} for {} in all, {}, the longest for {}",
+            "{threads} {what} at {} for {} in all{}",
             at(worst.off),
             words::length(total_s),
-            words::count(gaps, "time"),
-            words::length(longest_ms / 1e3),
+            how_often(gaps, samples, longest_ms),
         );
         self.threads.sort_unstable();
         sight.not_the_gil(
@@ -96,7 +97,7 @@ impl<'a> Line<'a> {
                 ),
                 evidence: vec![
                     Evidence::made("threads were there, summed", total_s, Unit::Seconds),
-                    Evidence::made("times", gaps as f64, Unit::Count),
+                    Evidence::made("looks that found one there", (gaps + samples) as f64, Unit::Count),
                     sight.evidence(worst, "of these the thread that was there longest", "total_s"),
                 ],
             },

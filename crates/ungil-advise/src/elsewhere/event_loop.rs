@@ -1,6 +1,6 @@
 //! A call that blocks, made by the thread of an event loop: nothing else of that loop runs meanwhile.
 
-use super::sight::{Seen, Sight, Told, at, doing, line};
+use super::sight::{Seen, Sight, Told, at, doing, how_often, line};
 use crate::advice::{Advice, Cause, Sure};
 use crate::functions::short;
 use ungil_trace::analysis::words;
@@ -25,12 +25,11 @@ pub fn find(sight: &Sight) -> Option<Advice> {
     let off = worst.off;
     let name = &sight.thread(worst.thread).name;
     let text = format!(
-        "a call blocks the event loop of thread {name}: {} {} {} there, {}, the longest for {}",
+        "a call blocks the event loop of thread {name}: {} {} for {}{}",
         at(off),
         doing(off),
-        words::count(off.gaps, "time"),
         words::length(off.total_s),
-        words::length(off.longest_ms / 1e3),
+        how_often(off.gaps, off.samples, off.longest_ms),
     );
     Some(sight.not_the_gil(
         Cause::BlockedEventLoop,

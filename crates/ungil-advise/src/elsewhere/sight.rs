@@ -142,6 +142,15 @@ pub fn at(off: &OffGil) -> String {
     }
 }
 
+/// ` in 7 looks, the longest time for 1.2 s`: how often that was seen. What was sampled has no length.
+pub fn how_often(gaps: u64, samples: u64, longest_ms: f64) -> String {
+    let looks = words::count(gaps + samples, "look");
+    match gaps {
+        0 => format!(" in {looks}"),
+        _ => format!(" in {looks}, the longest time for {}", words::length(longest_ms / 1e3)),
+    }
+}
+
 /// What a thread did, as the end of `it …`.
 pub fn doing(off: &OffGil) -> String {
     use ungil_trace::report::What;
