@@ -45,7 +45,9 @@ Figures = dict[str, Any]
 
 def main() -> None:
     """Measures and prints."""
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    made = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     made.add_argument("--rounds", type=int, default=5)
     made.add_argument("--seconds", type=float, default=4.0, help="of each run [4]")
     made.add_argument("--program", choices=PROGRAMS, action="append", help="instead of all")
@@ -75,7 +77,9 @@ def measured(name: str, folder: Path, options: argparse.Namespace) -> dict[str, 
     for variant in VARIANTS:
         rules = ["--interval", "0.05"] if variant == INTERVAL else ["--policy", variant]
         predicted = simulated(trace, rules, options)["predicted"]
-        real = simulated(recorded(name, variant, folder, options), ["--runs", "1", "--cores", "64"], options)
+        real = simulated(
+            recorded(name, variant, folder, options), ["--runs", "1", "--cores", "64"], options
+        )
         found[variant] = pair(real["recorded"], predicted, worst)
     return {"worst": worst, **found}
 
@@ -104,7 +108,12 @@ def recorded(name: str, variant: str, folder: Path, options: argparse.Namespace)
     words += [] if variant in ("stock", INTERVAL) else ["--policy", variant]
     words += [str(PROGRAM), name, "--seconds", str(options.seconds)]
     words += ["--interval", str(INTERVAL_S)] if variant == INTERVAL else []
-    subprocess.run([sys.executable, "-m", "ungil", *words], check=True, stdout=subprocess.DEVNULL, preexec_fn=first)
+    subprocess.run(
+        [sys.executable, "-m", "ungil", *words],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        preexec_fn=first,
+    )
     return trace
 
 
@@ -126,9 +135,25 @@ def simulated(trace: Path, rules: list[str], options: argparse.Namespace) -> Fig
 def print_tables(rounds: dict[str, list[dict[str, Any]]], options: argparse.Namespace) -> None:
     """One row for each program and way to schedule, and how many are good."""
     console = Console(width=WIDTH)
-    title = f"{options.rounds} rounds of {options.seconds:g} s; waits in ms, medians over the rounds"
-    table = Table("program", "rules", "all p50 real", "predicted", "ratio", "thread", "p50 real",
-                  "predicted", "ratio", "waited s real", "predicted", "CPU/s real", "predicted", title=title)
+    title = (
+        f"{options.rounds} rounds of {options.seconds:g} s; waits in ms, medians over the rounds"
+    )
+    table = Table(
+        "program",
+        "rules",
+        "all p50 real",
+        "predicted",
+        "ratio",
+        "thread",
+        "p50 real",
+        "predicted",
+        "ratio",
+        "waited s real",
+        "predicted",
+        "CPU/s real",
+        "predicted",
+        title=title,
+    )
     good = {"all": 0, "worst": 0}
     rows = 0
     for name, found in rounds.items():
@@ -139,10 +164,13 @@ def print_tables(rounds: dict[str, list[dict[str, Any]]], options: argparse.Name
                 ratio = max(predicted, LEAST_US) / max(real, LEAST_US)
                 is_good = 1 / CLOSE <= ratio <= CLOSE
                 good[of] += is_good
-                cells += [""] if of == "all" and False else []
                 if of == "worst":
                     cells.append(found[0]["worst"][:24])
-                cells += [f"{real / 1e3:.3g}", f"{predicted / 1e3:.3g}", f"{ratio:.2f}{'' if is_good else ' !'}"]
+                cells += [
+                    f"{real / 1e3:.3g}",
+                    f"{predicted / 1e3:.3g}",
+                    f"{ratio:.2f}{'' if is_good else ' !'}",
+                ]
             cells += [f"{it:.2g}" for of in ("waited", "cpu") for it in medians(found, variant, of)]
             table.add_row(*cells)
             rows += 1

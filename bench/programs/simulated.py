@@ -116,7 +116,7 @@ def pool(seconds: float) -> None:
 
 
 def event_loop(seconds: float) -> None:
-    """asyncio with many small tasks, and two computations at a time in its executor."""
+    """An asyncio loop with many small tasks, and two computations at a time in its executor."""
 
     async def small(end: float) -> None:
         while time.monotonic() < end:
@@ -163,7 +163,8 @@ def queues(seconds: float) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         threads = [
-            threading.Thread(target=reads, args=(number,), name=f"reader-{number}") for number in (0, 1)
+            threading.Thread(target=reads, args=(number,), name=f"reader-{number}")
+            for number in (0, 1)
         ]
         threads += [
             threading.Thread(target=takes_apart, args=(Path(folder, str(n)),), name=f"parser-{n}")

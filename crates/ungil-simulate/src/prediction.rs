@@ -15,6 +15,9 @@ pub enum Unpredictable {
     /// Nothing is left to run.
     #[error("no thread is left to simulate; leave fewer threads out")]
     NoThread,
+    /// It would take for ever.
+    #[error("the recording lasts {0} days, which is too long to simulate; record a part of it")]
+    TooLong(u64),
     /// The threads do not fit into memory.
     #[error("there is not enough memory to simulate {0} threads; ask for fewer of them")]
     TooMany(usize),
@@ -33,6 +36,10 @@ pub struct Prediction {
 const LONGEST: u64 = 1_000;
 /// How much faster and slower threads may wake up than recorded.
 const OTHER_WAKE_UPS: [f64; 2] = [0.5, 2.0];
+
+/// No longer recording is simulated: a week.
+const MOST_DAYS: u64 = 7;
+const DAY_NS: u64 = 86_400_000_000_000;
 
 /// What `demand` would have met under `rules`.
 pub fn predict(demand: &Demand, rules: &Rules) -> Result<Prediction, Unpredictable> {
@@ -75,6 +82,9 @@ fn run(
     seed: u64,
     wake_up_factor: f64,
 ) -> Result<Figures, Unpredictable> {
+    if demand.lasts_ns > MOST_DAYS * DAY_NS {
+        return Err(Unpredictable::TooLong(demand.lasts_ns / DAY_NS));
+    }
     let lasts_ns =
         if rules.once { demand.lasts_ns.saturating_mul(LONGEST) } else { demand.lasts_ns };
     let setting = Setting {

@@ -53,10 +53,6 @@ impl Beginnings {
         self.0.push_back((at_ns, seat, burst));
     }
 
-    pub(super) fn forget(&mut self) {
-        self.0.clear();
-    }
-
     /// What the end at `to_ns` of a time away since `from_ns` tells: what it may follow, by place
     /// in the GIL, and how likely that is by chance. `None` if it is the thread's own.
     pub(super) fn look(&self, from_ns: u64, to_ns: u64) -> Option<(Option<Link>, f64)> {

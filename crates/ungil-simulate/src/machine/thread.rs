@@ -234,9 +234,12 @@ impl<'a> Here<'a> {
 
     fn wait_as_in_cpython(&self, settings: Settings) {
         while self.world.locked.get() {
+            self.leave_processor();
             self.world.wait_for_signal(self.number, settings);
-            self.block(None);
+            self.suspend(None);
+            // From now on it waits for a processor, and a signal is for another.
             self.world.has_woken(self.number);
+            self.take_processor();
         }
     }
 
@@ -297,9 +300,11 @@ impl Host for Here<'_> {
     }
 
     fn sleep(&self, word: &AtomicU32, _expected: u32, timeout_ns: Option<u64>) -> bool {
+        self.leave_processor();
         self.world.sleepers.borrow_mut().insert(word, self.number);
-        self.block(timeout_ns.map(|ns| self.world.timer_ns(ns).max(1)));
+        self.suspend(timeout_ns.map(|ns| self.world.timer_ns(ns).max(1)));
         self.world.sleepers.borrow_mut().remove(&std::ptr::from_ref(word));
+        self.take_processor();
         false
     }
 

@@ -14,7 +14,7 @@ use ungil_core::schedule::{Policy, Settings};
 const LASTS_NS: u64 = 500 * MS;
 
 fn settings() -> impl Strategy<Value = Settings> {
-    (prop::sample::select(&Policy::ALL), 50 * US..20 * MS)
+    (prop::sample::select(&Policy::ALL), MS..20 * MS)
         .prop_map(|(policy, quantum_ns)| Settings { policy, quantum_ns })
 }
 
@@ -23,7 +23,7 @@ fn gil() -> impl Strategy<Value = Gil> {
 }
 
 fn some_burst() -> impl Strategy<Value = Burst> {
-    let held_ns = prop_oneof![3 => US..MS, 1 => MS..30 * MS];
+    let held_ns = prop_oneof![3 => US..MS, 1 => MS..10 * MS];
     let away_ns = prop_oneof![1 => Just(0), 3 => US..MS, 2 => MS..50 * MS];
     (held_ns, away_ns, 0..3u64).prop_map(|(held_ns, away_ns, not_run)| Burst {
         not_run_ns: held_ns * not_run / 4,
@@ -76,7 +76,15 @@ fn outcome(demand: &Demand, rules: &Rules) -> Outcome {
     simulate(&planned(demand, rules), &setting).unwrap()
 }
 
+/// Each case simulates a second, several times.
+fn some_cases() -> ProptestConfig {
+    let usual = ProptestConfig::default();
+    ProptestConfig { cases: usual.cases.div_ceil(8), ..usual }
+}
+
 proptest! {
+    #![proptest_config(some_cases())]
+
     #[test]
     fn work_that_is_done_once_is_all_done_and_no_more(
         demand in some_demand(), gil in gil(), cores in prop::option::of(1..5usize),

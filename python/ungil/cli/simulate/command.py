@@ -61,12 +61,16 @@ SCHEMA = 1
     help="Level low, normal or high for threads whose names match; the first match counts.",
 )
 @click.option("--once", is_flag=True, help="Each thread does its work once; how long does it take?")
-@click.option("--process", metavar="PID", help="Which process [default: where threads waited most].")
+@click.option(
+    "--process", metavar="PID", help="Which process [default: where threads waited most]."
+)
 @click.option("--gil", metavar="NUMBER", help="Which GIL of it [default: likewise].")
 @click.option("--runs", metavar="N", default="3", show_default=True, help="How often to simulate.")
 @click.option("--seed", metavar="N", default="0", show_default=True, help="Where chance begins.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema 1) instead of tables.")
-def command(file: str, process: str | None, gil: str | None, as_json: bool, **options: object) -> None:
+def command(
+    file: str, process: str | None, gil: str | None, as_json: bool, **options: object
+) -> None:
     """Replay what the trace FILE recorded under other rules, and say what threads would wait.
 
     The schedulers of ungil itself decide, in simulated time, over the recorded uses of the GIL and

@@ -15,7 +15,13 @@ from ungil.cli.simulate.answer import Listed
 from ungil.errors import UsageError
 from ungil.formatting import at_most_three_digits, plural, printable
 
-COMPARED = (("stock", None), ("stock", 0.05), ("interactive", None), ("fair", None), ("batch", None))
+COMPARED = (
+    ("stock", None),
+    ("stock", 0.05),
+    ("interactive", None),
+    ("fair", None),
+    ("batch", None),
+)
 """Policies with their quanta in ms (None: their own), compared where no rule is given."""
 MOST_CORES = 100_000
 MOST_RUNS = 1_000

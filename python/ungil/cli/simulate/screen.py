@@ -53,7 +53,9 @@ def _title(answer: Answer, others: int) -> Text:
     if others:
         facts.append(f"1 of {others + 1:,} GILs (--process, --gil)")
     under = _named(answer["recorded_under"])
-    return Text.assemble((command, "bold"), (f"  {', '.join(facts)}, recorded under {under}", "dim"))
+    return Text.assemble(
+        (command, "bold"), (f"  {', '.join(facts)}, recorded under {under}", "dim")
+    )
 
 
 def _named(rules: Scheduling) -> str:
@@ -122,7 +124,13 @@ def _threads_table(answer: Answer) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("\nthread", no_wrap=True, max_width=NAME_WIDTH)
     heads = ("waited\nrecorded", "\npredicted", "\nrange", "wait p50\nrecorded", "\npredicted")
-    for head in (*heads, "after blocking\nrecorded", "\npredicted", "held\nrecorded", "\npredicted"):
+    for head in (
+        *heads,
+        "after blocking\nrecorded",
+        "\npredicted",
+        "held\nrecorded",
+        "\npredicted",
+    ):
         table.add_column(head, justify="right", no_wrap=True)
     recorded = {thread["tid"]: thread for thread in answer["recorded"]["threads"]}
     pairs = list(zip(answer["predicted"]["threads"], answer["ranges"]["threads"], strict=True))
