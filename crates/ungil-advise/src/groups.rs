@@ -16,12 +16,11 @@ pub fn groups(threads: &[ThreadReport]) -> Vec<Group<'_>> {
     let mut groups: Vec<(String, Group)> = Vec::new();
     for (place, thread) in threads.iter().enumerate() {
         let stem = if thread.main { thread.name.clone() } else { stem(&thread.name) };
-        match groups.iter_mut().find(|(it, _)| *it == stem) {
-            Some((_, group)) => group.threads.push((place, thread)),
-            None => {
-                let group = Group { pattern: String::new(), threads: vec![(place, thread)] };
-                groups.push((stem, group));
-            }
+        if let Some((_, group)) = groups.iter_mut().find(|(it, _)| *it == stem) {
+            group.threads.push((place, thread));
+        } else {
+            let group = Group { pattern: String::new(), threads: vec![(place, thread)] };
+            groups.push((stem, group));
         }
     }
     let named = groups.into_iter().map(|(stem, mut group)| {

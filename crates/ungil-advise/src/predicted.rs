@@ -6,8 +6,7 @@
 
 use crate::advice::{Confidence, Gain, Measure, Sure, Unit};
 use crate::scene::Scene;
-use ungil_core::schedule::Settings;
-use ungil_simulate::{Demand, Figures, Gil, Prediction, Rules, predict};
+use ungil_simulate::{Demand, Figures, Prediction, Rules, predict};
 
 /// A simulation of the recording that is off by more than this (of 1) is not trusted much,
 const CLOSE: f64 = 0.25;
@@ -44,19 +43,9 @@ impl<'a> Baseline<'a> {
         Ok(Self { demand, victims, measure, recorded, simulated, figures })
     }
 
-    /// The recording under other settings.
-    pub fn under(&self, settings: Settings) -> Rules {
-        Rules::from(settings)
-    }
-
     /// The recording as it was, to be changed otherwise.
     pub fn as_recorded(&self) -> Rules {
         Rules::from(self.demand.settings)
-    }
-
-    /// The recording without a GIL.
-    pub fn free(&self) -> Rules {
-        Rules::of(Gil::Free)
     }
 
     /// Places in the demand of these threads.

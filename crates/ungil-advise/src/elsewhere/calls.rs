@@ -19,13 +19,12 @@ pub fn find(sight: &Sight, told: &[String]) -> Vec<Advice> {
         if told.contains(frame) {
             continue;
         }
-        match lines.iter_mut().find(|it| it.cause == cause && it.frame == frame) {
-            Some(line) => line.add(seen),
-            None => {
-                let mut line = Line::new(cause, frame, seen);
-                line.add(seen);
-                lines.push(line);
-            }
+        if let Some(line) = lines.iter_mut().find(|it| it.cause == cause && it.frame == frame) {
+            line.add(seen);
+        } else {
+            let mut line = Line::new(cause, frame, seen);
+            line.add(seen);
+            lines.push(line);
         }
     }
     lines.retain(|line| line.total_s >= LEAST_S.max(PART * sight.busy_s()));
@@ -97,7 +96,11 @@ impl<'a> Line<'a> {
                 ),
                 evidence: vec![
                     Evidence::made("threads were there, summed", total_s, Unit::Seconds),
-                    Evidence::made("looks that found one there", (gaps + samples) as f64, Unit::Count),
+                    Evidence::made(
+                        "looks that found one there",
+                        (gaps + samples) as f64,
+                        Unit::Count,
+                    ),
                     sight.evidence(worst, "of these the thread that was there longest", "total_s"),
                 ],
             },

@@ -14,15 +14,14 @@ pub fn find(report: &Report) -> Option<Advice> {
 }
 
 fn of_finding(report: &Report) -> Option<Advice> {
-    let findings = report.findings.iter().enumerate();
-    let (number, finding, not_run_s, limited) = findings
-        .filter_map(|(number, finding)| match finding.evidence {
+    let mut findings = report.findings.iter().enumerate();
+    let (number, finding, not_run_s, limited) =
+        findings.find_map(|(number, finding)| match finding.evidence {
             Found::Descheduled { not_run_s, limited, .. } => {
                 Some((number, finding, not_run_s, limited))
             }
             _ => None,
-        })
-        .next()?;
+        })?;
     let cost = Evidence::at(
         "what others waited for the GIL meanwhile",
         finding.cost_s,

@@ -155,8 +155,7 @@ pub fn how_often(gaps: u64, samples: u64, longest_ms: f64) -> String {
 pub fn doing(off: &OffGil) -> String {
     use ungil_trace::report::What;
     let call = match off.call.as_str() {
-        "" => String::new(),
-        "computing" => String::new(),
+        "" | "computing" => String::new(),
         call => format!(" ({call})"),
     };
     let what = match off.what {

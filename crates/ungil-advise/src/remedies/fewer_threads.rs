@@ -1,6 +1,6 @@
 //! Fewer threads, where some of a group do all the work that the GIL lets the group do.
 
-use super::Ward;
+use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Evidence, Kind, Unit};
 use crate::groups::{Group, groups};
 use crate::predicted::Baseline;
@@ -43,7 +43,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let share = "what they hold of the GIL together";
     evidence.push(Evidence::made(share, held_share, Unit::Share));
     evidence.push(Evidence::made("threads", places.len() as f64, Unit::Count));
-    let becomes = ward.becomes(gain.as_ref());
+    let becomes = becomes(gain.as_ref());
     Some(Advice {
         kind: Kind::FewerThreads,
         cause: None,

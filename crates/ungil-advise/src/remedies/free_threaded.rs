@@ -3,6 +3,7 @@
 use super::Ward;
 use crate::advice::{Action, Advice, Evidence, Kind, Unit};
 use crate::functions::short;
+use ungil_simulate::{Gil, Rules};
 use ungil_trace::report::What;
 
 /// The build that is not experimental.
@@ -15,7 +16,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     }
     let rests_on = "it assumes a processor for each thread, that packages work without a GIL, and no \
                     locks but those that were recorded";
-    let (gain, confidence) = ward.predicted(|baseline| baseline.free(), Some(rests_on));
+    let (gain, confidence) = ward.predicted(|_| Rules::of(Gil::Free), Some(rests_on));
     let threads = scene.gil.threads.iter().enumerate();
     let locks = threads.flat_map(|(place, thread)| {
         let places = thread.off_gil.iter().enumerate();

@@ -1,6 +1,6 @@
 //! Compiled code of the user's own that could let go of the GIL.
 
-use super::Ward;
+use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Kind};
 use crate::functions::short;
 use ungil_simulate::{Change, Rules};
@@ -32,7 +32,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         },
         Some(rests_on),
     );
-    let becomes = ward.becomes(gain.as_ref());
+    let becomes = becomes(gain.as_ref());
     let library = libraries[0].rsplit('/').next().unwrap_or(&libraries[0]);
     let called =
         frame.as_deref().map_or_else(String::new, |it| format!(" called at {}", short(it)));

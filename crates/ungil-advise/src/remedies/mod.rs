@@ -48,7 +48,7 @@ pub fn find(report: &Report, demands: &[Demand]) -> Advised {
         let waits_s_per_s = ward.waited_s_per_s();
         let (mut good, bad): (Vec<_>, Vec<_>) =
             tried.into_iter().flatten().partition(|it| is_worth_it(it, waits_s_per_s));
-        good.sort_by(|a, b| rank(a, waits_s_per_s).cmp(&rank(b, waits_s_per_s)));
+        good.sort_by_key(|advice| rank(advice, waits_s_per_s));
         advised.advice.extend(good);
         advised.rejected.extend(bad);
     }
@@ -96,20 +96,16 @@ impl<'a> Ward<'a> {
             }
         }
     }
+}
 
-    /// `: 5.13 ms becomes 0.2 ms`, the end of a sentence about a gain.
-    fn becomes(&self, gain: Option<&Gain>) -> String {
-        use crate::advice::Measure;
-        let Some(gain) = gain else { return String::new() };
-        let what = match gain.measure {
-            Measure::WaitAfterBlockingCall => "the wait after a blocking call",
-            Measure::WaitedPerSecond => "what threads wait",
-        };
-        let told = |value| crate::predicted::told(gain.measure, value);
-        format!(
-            ": {what} becomes {} instead of {}, as predicted",
-            told(gain.after),
-            told(gain.before)
-        )
-    }
+/// `: 5.13 ms becomes 0.2 ms`, the end of a sentence about a gain.
+fn becomes(gain: Option<&Gain>) -> String {
+    use crate::advice::Measure;
+    let Some(gain) = gain else { return String::new() };
+    let what = match gain.measure {
+        Measure::WaitAfterBlockingCall => "the wait after a blocking call",
+        Measure::WaitedPerSecond => "what threads wait",
+    };
+    let told = |value| crate::predicted::told(gain.measure, value);
+    format!(": {what} becomes {} instead of {}, as predicted", told(gain.after), told(gain.before))
 }

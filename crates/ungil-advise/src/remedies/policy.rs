@@ -1,15 +1,16 @@
 //! `ungil run --policy`: the GIL scheduled.
 
-use super::Ward;
+use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Kind};
 use ungil_core::schedule::{Policy, Settings};
+use ungil_simulate::Rules;
 
 /// The better of the two policies that are for programs which somebody waits for.
 pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let recorded = ward.scene.policy();
     let policies = [Policy::Interactive, Policy::Fair];
     let tried = policies.into_iter().filter(|policy| *policy != recorded).map(|policy| {
-        let told = ward.predicted(|baseline| baseline.under(Settings::from(policy)), None);
+        let told = ward.predicted(|_| Rules::from(Settings::from(policy)), None);
         (policy, told)
     });
     let saved =
@@ -21,7 +22,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     })?;
     let words = ["ungil", "run", "--policy", policy.name(), "--"].map(str::to_owned);
     let command = words.into_iter().chain(ward.scene.argv.iter().cloned()).collect();
-    let becomes = ward.becomes(gain.as_ref());
+    let becomes = becomes(gain.as_ref());
     Some(Advice {
         kind: Kind::Policy,
         cause: None,

@@ -1,9 +1,10 @@
 //! A level for some threads: those that compute come last.
 
-use super::Ward;
+use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Kind};
 use crate::groups::is_option;
 use ungil_core::schedule::{Level, Policy, Settings};
+use ungil_simulate::Rules;
 
 pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let scene = &ward.scene;
@@ -17,7 +18,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let tids = scene.tids(culprits);
     let (gain, confidence) = ward.predicted(
         |baseline| {
-            let mut rules = baseline.under(Settings::from(Policy::Priority));
+            let mut rules = Rules::from(Settings::from(Policy::Priority));
             let low = baseline.sources(&tids).into_iter().map(|source| (source, Level::Low));
             rules.levels = low.collect();
             rules
@@ -35,7 +36,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         }
         None => Action::code(code),
     };
-    let becomes = ward.becomes(gain.as_ref());
+    let becomes = becomes(gain.as_ref());
     let whom = ward.names(culprits);
     Some(Advice {
         kind: Kind::Priority,

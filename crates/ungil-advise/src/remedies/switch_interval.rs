@@ -1,8 +1,9 @@
 //! `sys.setswitchinterval`: CPython's own way, asked more often.
 
-use super::Ward;
+use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Kind};
 use ungil_core::schedule::{Policy, Settings};
+use ungil_simulate::Rules;
 
 /// The interval that docs/scheduling.md compares policies with.
 const INTERVAL_NS: u64 = 50_000;
@@ -13,8 +14,8 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         return None;
     }
     let settings = Settings { policy: Policy::Stock, quantum_ns: INTERVAL_NS };
-    let (gain, confidence) = ward.predicted(|baseline| baseline.under(settings), None);
-    let becomes = ward.becomes(gain.as_ref());
+    let (gain, confidence) = ward.predicted(|_| Rules::from(settings), None);
+    let becomes = becomes(gain.as_ref());
     Some(Advice {
         kind: Kind::SwitchInterval,
         cause: None,

@@ -1,6 +1,6 @@
 //! The function for which others wait, in a process of its own.
 
-use super::Ward;
+use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Evidence, Kind, Unit};
 use crate::functions::{held, name, short};
 use ungil_simulate::{Change, Rules};
@@ -60,7 +60,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         }
         None => (format!("what {} computes", ward.names(culprits)), None),
     };
-    let becomes = ward.becomes(gain.as_ref());
+    let becomes = becomes(gain.as_ref());
     Some(Advice {
         kind: Kind::ToAProcess,
         cause: None,

@@ -33,7 +33,11 @@ fn a_blocking_call_on_an_event_loop_is_the_cause_and_its_line_is_named() {
     let advice = first(&told);
     assert_eq!(advice.cause, Some(Cause::BlockedEventLoop));
     assert_eq!(advice.subject.function.as_deref(), Some("fetch (app.py:7)"));
-    assert!(advice.text.contains("waited for the network (recvfrom) for 1.51 s in 10 looks"), "{}", advice.text);
+    assert!(
+        advice.text.contains("waited for the network (recvfrom) for 1.51 s in 10 looks"),
+        "{}",
+        advice.text
+    );
     assert!(advice.action.code.as_deref().unwrap().contains("to_thread"));
     assert_eq!(advice.confidence.level, Sure::High);
 }
