@@ -34,7 +34,7 @@ fn a_blocking_call_on_an_event_loop_is_the_cause_and_its_line_is_named() {
     assert_eq!(advice.cause, Some(Cause::BlockedEventLoop));
     assert_eq!(advice.subject.function.as_deref(), Some("fetch (app.py:7)"));
     assert!(
-        advice.text.contains("waited for the network (recvfrom) for 1.51 s in 10 looks"),
+        advice.text.contains("waited for the network (recvfrom) for 1.5 s in 10 looks"),
         "{}",
         advice.text
     );

@@ -155,7 +155,11 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> (String, String) {
-        let on = |descriptor| kind_of(["/srv/a", "socket:[7]", "pipe:[8]"][descriptor as usize]);
+        let on = |descriptor| match descriptor {
+            0 => kind_of("/srv/a"),
+            1 => kind_of("socket:[7]"),
+            _ => kind_of("pipe:[8]"),
+        };
         let Call { name, on } = parse(text, on, |address| Some(address - 0x1000));
         (name, on)
     }
