@@ -22,6 +22,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 # Each crate, and those of ours that it may use: the hook and the tracer share events and know
 # nothing of each other, and the heap knows nothing of the GIL.
 CRATES: dict[str, set[str]] = {
+    "ungil-advise": {"ungil-core", "ungil-simulate", "ungil-trace"},
     "ungil-attach": {"ungil-core"},
     "ungil-control": {"ungil-core"},
     "ungil-core": set(),
@@ -31,18 +32,21 @@ CRATES: dict[str, set[str]] = {
     "ungil-hook": {"ungil-core"},
     "ungil-trace": {"ungil-control", "ungil-core", "ungil-unwind"},
     "ungil-unwind": {"ungil-attach"},
+    "ungil-simulate": {"ungil-core", "ungil-trace"},
     "ungil-py": {
+        "ungil-advise",
         "ungil-attach",
         "ungil-control",
         "ungil-core",
         "ungil-export",
         "ungil-fanout",
         "ungil-heap",
+        "ungil-simulate",
         "ungil-trace",
     },
 }
 # The crates whose `lib.rs` declares modules in the order of their dependencies.
-ORDERED = ["ungil-core", "ungil-heap", "ungil-trace"]
+ORDERED = ["ungil-advise", "ungil-core", "ungil-heap", "ungil-simulate", "ungil-trace"]
 
 MODULE = re.compile(r"^(?:pub(?:\(\w+\))? )?mod (\w+);", re.MULTILINE)
 REEXPORT = re.compile(r"^pub use (\w+)::(\w+);", re.MULTILINE)

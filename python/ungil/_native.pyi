@@ -36,6 +36,7 @@ __all__ = [
     "Child",
     "Connecting",
     "Connection",
+    "Demands",
     "Dispatcher",
     "Held",
     "Lean",
@@ -396,11 +397,18 @@ def unfinished_traces(path: str) -> list[tuple[str, bool]]:
     With each whether it is still being recorded.
     """
 
-def read_trace(path: str, blame_after_ms: float, part: tuple[int, int] | None = None) -> str:
+def read_trace(
+    path: str,
+    blame_after_ms: float,
+    part: tuple[int, int] | None = None,
+    *,
+    advise: bool = False,
+) -> str:
     """Return the report of a trace file, or of a part of it, as JSON (schema 1).
 
     A part goes from its first moment up to its second, both in nanoseconds of CLOCK_MONOTONIC. A
-    trace that was cut off is read as far as it goes, which a note says.
+    trace that was cut off is read as far as it goes, which a note says. With `advise` it has the
+    key `advised`, whose predictions replay the trace some dozen times; of a part there are none.
     Raises ValueError, in one sentence, for a foreign or damaged file or one of another schema,
     OSError if it cannot be read.
     """
@@ -420,6 +428,42 @@ def write_page(
     Raises what `read_trace` does, an OSError with `filename` if the page cannot be written,
     RuntimeError if the shell is none.
     """
+
+@final
+class Demands:
+    """What the threads of a trace wanted, one demand for each GIL: the most wanted comes first.
+
+    Raises ValueError, in one sentence, for a foreign or damaged file or one of another schema,
+    OSError if it cannot be read.
+    """
+
+    def __new__(cls, path: str) -> Demands:
+        """Read the trace file `path`; one that was cut off as far as it goes."""
+
+    def listed(self) -> str:
+        """What there is to choose from, as JSON (docs/simulate.md)."""
+
+    def predict(
+        self,
+        index: int,
+        *,
+        policy: str | None,
+        quantum_ms: float | None,
+        cores: int | None,
+        without: list[int],
+        work: list[tuple[int, float]],
+        times: list[tuple[int, int]],
+        levels: list[tuple[int, str]],
+        once: bool,
+        runs: int,
+        seed: int,
+    ) -> str:
+        """Replay one demand under other rules; recorded and predicted figures as JSON (schema 1).
+
+        `policy` None is no GIL, `quantum_ms` None a policy's own; threads are meant by their place
+        in `listed`. Raises ValueError, in one sentence, if no thread is left or a name is unknown,
+        IndexError for an `index` that is not listed, MemoryError for too many threads.
+        """
 
 def trace_span(path: str) -> tuple[int, int, int | None]:
     """Return when a trace begins and ends, and what day that is.

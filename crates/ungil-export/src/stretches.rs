@@ -234,7 +234,7 @@ impl Stretches {
                     self.end_thread(thread, *at_ns, take);
                 }
             }
-            Record::Stack { thread, at_ns, frames } => self.sampled(*thread, *at_ns, frames),
+            Record::Stack { thread, at_ns, frames, .. } => self.sampled(*thread, *at_ns, frames),
             &Record::Snapshot { from_ns } => self.begin(from_ns),
             _ => {}
         }

@@ -46,7 +46,7 @@ fn stack(thread: u32, at_ns: u64, function: &str) -> Record {
         line: 7,
     };
     let frames = vec![frame(function), frame("main")];
-    Record::Stack { thread: ThreadId(thread), at_ns, frames }
+    Record::Stack { thread: ThreadId(thread), at_ns, frames, native: None }
 }
 
 fn end(at_ns: u64) -> Record {

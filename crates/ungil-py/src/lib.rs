@@ -16,6 +16,7 @@ mod process_policy;
 mod recording;
 mod scheduled;
 mod share;
+mod simulating;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -99,6 +100,8 @@ mod _native {
         after_fork_in_parent, before_fork, is_shared, leave_transaction, receive_handle,
         send_handle, set_proxy, set_values, set_watch,
     };
+    #[pymodule_export]
+    use super::simulating::Demands;
     #[pymodule_export]
     use super::{hook_path, hookable};
 

@@ -10,6 +10,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use ungil_advise::Advised;
+use ungil_simulate::Collector;
 use ungil_trace::analysis::{Analysis, Least, Part, Span};
 use ungil_trace::flight::{Condition, Limit};
 use ungil_trace::perfetto::{
@@ -18,7 +20,7 @@ use ungil_trace::perfetto::{
 use ungil_trace::recorder::{
     self, Ask, AskError, CreateError, Exchange, FlightOptions, MOST_BYTES, RecorderOptions,
 };
-use ungil_trace::report::JudgedReport;
+use ungil_trace::report::{JudgedReport, Report};
 use ungil_trace::timeline::Timeline;
 
 /// A recording; see `_native.pyi`.
@@ -216,23 +218,29 @@ pub fn unfinished_traces(path: PathBuf) -> Vec<(OsString, bool)> {
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
 #[expect(clippy::similar_names, reason = "a part of a path's trace")]
-#[pyo3(signature = (path, blame_after_ms, part=None))]
+#[pyo3(signature = (path, blame_after_ms, part=None, *, advise=false))]
 pub fn read_trace(
     py: Python<'_>,
     path: PathBuf,
     blame_after_ms: f64,
     part: Option<(u64, u64)>,
+    advise: bool,
 ) -> PyResult<String> {
     let blame_after_ns = nanoseconds(blame_after_ms)?;
     let clock = perfetto::wall_clock(&path)?;
     // Where a trace ends early is told of all of it, whatever the part.
     let mut span = Span::default();
+    // What is wanted in a part of a trace is not simulated.
+    let mut demand = (advise && part.is_none()).then(Collector::default);
     let read = py.detach(|| match part {
         None => {
             let mut analysis = Analysis::new(blame_after_ns).with_wall_clock(clock);
             let ending = perfetto::read(&path, |record| {
                 span.push(&record);
                 analysis.push(&record);
+                if let Some(demand) = &mut demand {
+                    demand.push(&record);
+                }
             });
             ending.map(|ending| (ending, analysis.report()))
         }
@@ -249,7 +257,22 @@ pub fn read_trace(
     if ending == Ending::Cut {
         report.notes.insert(0, what_is_cut(&path, span.end_ns() - span.started_ns()));
     }
-    as_json(&report)
+    let advised = advise.then(|| {
+        py.detach(|| {
+            let demands = demand.map_or_else(Vec::new, Collector::finish);
+            ungil_advise::advise(&report, &demands)
+        })
+    });
+    as_json(&WithAdvice { report: &report, advised })
+}
+
+/// A report with what is advised.
+#[derive(Serialize)]
+struct WithAdvice<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advised: Option<Advised>,
 }
 
 /// Start and end of a trace file, and what day it was at its start; see `_native.pyi`.

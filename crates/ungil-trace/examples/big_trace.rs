@@ -155,7 +155,7 @@ impl Gil {
             line,
         };
         let frames = vec![frame("render", 40 + line), frame("handle", 12), frame("<module>", 90)];
-        Record::Stack { thread: self.thread(0), at_ns, frames }
+        Record::Stack { thread: self.thread(0), at_ns, frames, native: None }
     }
 
     fn event(&self, thread: usize, at_ns: u64, kind: Kind) -> Record {

@@ -120,6 +120,19 @@ pub enum Record {
         /// The reason, about "it", the hold, without a final dot.
         why: String,
     },
+    /// What a thread did when the recorder looked at it, which it does several times a second. So
+    /// many looks at holders are a fair sample of what held while somebody waited, which stacks of
+    /// long holds are not.
+    Look {
+        /// The thread.
+        thread: ThreadId,
+        /// When its stack had been read.
+        at_ns: u64,
+        /// What it did.
+        doing: Doing,
+        /// Innermost frame first; empty if it could not be read.
+        frames: Vec<Frame>,
+    },
     /// Shared libraries that a process has loaded and its user may have built: they are no part of
     /// Python, of an installed package or of the system. Told with a stack, when they have changed.
     Libraries {
@@ -158,6 +171,7 @@ impl Record {
             Self::Stack { .. }
             | Self::Stopped { .. }
             | Self::NoStack { .. }
+            | Self::Look { .. }
             | Self::KernelCount { .. }
             | Self::Throttled { .. }
             | Self::Libraries { .. }
@@ -169,6 +183,27 @@ impl Record {
 
 /// How the note begins that says why a trace has no process.
 pub const NOTHING_RECORDED: &str = "nothing was recorded: ";
+
+/// What a thread did when it was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// It had the GIL, and so many threads waited for that.
+    Held {
+        /// At least one.
+        waiters: u32,
+    },
+    /// It was off the GIL, neither holding nor waiting. What a thread does in one such gap is done in
+    /// one line of Python.
+    Off {
+        /// 0 in a gap that is long: the look is told once, and is about all of it. Otherwise the
+        /// look is a sample, which stands for so many nanoseconds in such gaps.
+        stands_for_ns: u64,
+        /// The system call it slept in (`futex`, `read`); `computing` if it ran, empty if unknown.
+        call: String,
+        /// What its descriptor was, if the call has one: `socket`, `pipe`, `file`, or empty.
+        on: String,
+    },
+}
 
 /// What the kernel had counted for a thread at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

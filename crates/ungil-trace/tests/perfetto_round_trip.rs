@@ -10,7 +10,8 @@ use ungil_core::{Event, Kind};
 use ungil_trace::Record;
 use ungil_trace::perfetto::{Overwrite, Writer, read};
 use ungil_trace::record::{
-    Frame, KernelCount, NativeFrame, Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals,
+    Doing, Frame, KernelCount, NativeFrame, Process, ProcessId, ProcessTotals, ThreadId,
+    ThreadTotals,
 };
 
 const PROCESSES: u32 = 2;
@@ -91,6 +92,15 @@ fn other() -> impl Strategy<Value = Record> {
             thread,
             at_ns,
             why
+        }),
+        (thread(), any::<u64>(), any::<u32>()).prop_map(|(thread, at_ns, waiters)| {
+            let doing = Doing::Held { waiters };
+            Record::Look { thread, at_ns, doing, frames: Vec::new() }
+        }),
+        (thread(), any::<u64>(), ".{0,9}", ".{0,9}").prop_map(|(thread, at_ns, call, on)| {
+            let frames = vec![Frame { function: call.clone(), file: on.clone(), line: 7 }];
+            let doing = Doing::Off { stands_for_ns: at_ns, call, on };
+            Record::Look { thread, at_ns, doing, frames }
         }),
         (0..PROCESSES, any::<u64>(), vec(".{0,20}", 0..5)).prop_map(|(process, at_ns, files)| {
             Record::Libraries { process: ProcessId(process), at_ns, files }

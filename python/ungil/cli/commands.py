@@ -16,6 +16,8 @@ COMMANDS = {
     "report": "ungil.cli.report.command",
     "diff": "ungil.cli.diff.command",
     "export": "ungil.cli.export.command",
+    "simulate": "ungil.cli.simulate.command",
+    "advise": "ungil.cli.advise",
     "check": "ungil.cli.check",
     "run": "ungil.cli.run.command",
     "policy": "ungil.cli.policy",
@@ -36,6 +38,8 @@ EXAMPLES = """\
                                        what did a change bring, and is it more than the noise?
   ungil export ungil-app.pftrace --format firefox
                                        for the Firefox Profiler, speedscope, flame graphs, SQL
+  ungil simulate ungil-app.pftrace     would another policy help it, and by how much?
+  ungil advise ungil-app.pftrace       what would help, and by how much?
   ungil check --max-hold 50ms app.py   fail if anything keeps the GIL longer
   ungil run app.py --port 8000         run it with its GIL scheduled
   ungil policy 4711 batch              change the policy of a running process

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Callable
 from typing import TextIO
 
 from rich.cells import cell_len
+from rich.console import Console
 
 from ungil.console import page_console
 from ungil.formatting import printable
+from ungil.report.advice import render_advice
 from ungil.report.model import Report, parse
 from ungil.report.screen import render
 
-__all__ = ["Report", "parse", "print_place", "print_report", "render"]
+__all__ = ["Report", "parse", "print_advice", "print_place", "print_report", "render"]
 
 
 def print_report(report: str, file: TextIO) -> None:
@@ -24,9 +27,18 @@ def print_report(report: str, file: TextIO) -> None:
 
     What the encoding of `file` does not know is replaced. OSError if `file` cannot be written.
     """
+    _print(report, file, render)
+
+
+def print_advice(report: str, file: TextIO) -> None:
+    """Render what the JSON `report` advises to `file`, all of it; otherwise as `print_report`."""
+    _print(report, file, render_advice)
+
+
+def _print(report: str, file: TextIO, draw: Callable[[Report, Console], None]) -> None:
     console = page_console(file)
     with console.capture() as capture:
-        render(parse(report), console)
+        draw(parse(report), console)
     encoding = file.encoding or "utf-8"
     text = re.sub(r" +$", "", capture.get(), flags=re.MULTILINE)
     try:

@@ -223,9 +223,81 @@ class Finding(TypedDict):
     """`convoy`, `hog`, `unfair`, `native-hold`, `descheduled`, `none` or `not-recorded`."""
     text: str
     advice: NotRequired[str | None]
+    pid: NotRequired[int | None]
+    gil: NotRequired[int | None]
     scope: NotRequired[Literal["run", "window"]]
     window: NotRequired[Window | None]
     worst: NotRequired[WorstWindow | None]
+
+
+class Subject(TypedDict):
+    """Whom a piece of advice is about."""
+
+    pid: int | None
+    gil: int | None
+    threads: list[int]
+    thread_group: str | None
+    function: str | None
+
+
+class Action(TypedDict):
+    """What to type: a command, some lines of Python, or neither."""
+
+    command: list[str] | None
+    shell: str | None
+    code: str | None
+
+
+class Gain(TypedDict):
+    """What a piece of advice is predicted to gain."""
+
+    measure: str
+    unit: str
+    before: float
+    after: float
+    low: float
+    high: float
+    saved_s_per_s: float
+    waited_s_per_s: list[float]
+    p99_ms: list[float]
+    cpu_s_per_s: list[float]
+
+
+class Confidence(TypedDict):
+    """How sure a piece of advice is."""
+
+    level: str
+    because: str
+
+
+class Evidence(TypedDict):
+    """A number that the trace shows."""
+
+    what: str
+    value: float
+    unit: str
+    pointer: str | None
+
+
+class Advice(TypedDict):
+    """What to do."""
+
+    kind: str
+    cause: str | None
+    text: str
+    subject: Subject
+    action: Action
+    gain: Gain | None
+    confidence: Confidence
+    evidence: list[Evidence]
+
+
+class Advised(TypedDict):
+    """All that is advised, best first, and what was tried and would gain too little."""
+
+    schema: int
+    advice: list[Advice]
+    rejected: list[Advice]
 
 
 class Report(TypedDict):
@@ -241,6 +313,7 @@ class Report(TypedDict):
     started_at: NotRequired[str | None]
     part: NotRequired[Part | None]
     other_processes: NotRequired[OtherProcesses | None]
+    advised: NotRequired[Advised]
 
 
 def parse(text: str) -> Report:

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ungil.formatting import duration, plural, printable, rate, share
+from ungil.report.advice import advice_section, is_repeated
 from ungil.report.model import Gil, OtherProcesses, Process, Report
 from ungil.report.names import Names
 from ungil.report.threads import thread_table
@@ -55,7 +56,7 @@ def render(report: Report, console: Console) -> None:
     names = Names(gil)
     process = report["processes"][0]
     seconds = _seconds(process, report)
-    above += [Text(), _gil_line(gil, process, seconds), Text()]
+    above += [*advice_section(report), Text(), _gil_line(gil, process, seconds), Text()]
     below[:0] = [
         *blame_section(gil, names, few, console.width),
         *holds_section(gil, names, few, console.width),
@@ -121,7 +122,7 @@ def _findings(report: Report) -> list[RenderableType]:
         before, after = when_it_was_worst(finding, report)
         text = Text.assemble((before, "bold"), printable(finding["text"]), after)
         advice = finding.get("advice")
-        if advice:
+        if advice and not is_repeated(finding, report):
             text.append(f"\n{printable(advice)}", style="dim")
         style = STYLES.get(kind, "red")
         grid.add_row(Text(WORDS.get(kind) or printable(kind), style=f"bold {style}"), text)

@@ -21,7 +21,7 @@ use super::long_holds::{LongHold, LongHolds};
 use super::run_time::RunTime;
 use super::samples::Samples;
 use super::seat::{Detail, Released, Seat, Wait};
-use crate::record::{KernelCount, ThreadId};
+use crate::record::{Doing, Frame, KernelCount, ThreadId};
 use crate::report::OtherThreads;
 use ungil_core::{Event, Kind};
 
@@ -182,6 +182,7 @@ impl Gil {
     }
 
     fn begin_wait(&mut self, index: u32, at_ns: u64, blame_ns: u64) {
+        self.seats[index as usize].end_gap(at_ns);
         if self.holder.as_ref().is_some_and(|hold| hold.seat == index) {
             self.end_hold(at_ns, End::Unseen, blame_ns);
         }
@@ -206,6 +207,7 @@ impl Gil {
             self.end_wait(index, at_ns);
         }
         let seat = &mut self.seats[index as usize];
+        seat.end_gap(at_ns);
         if let Some(ns) = waited_ns {
             seat.waits.add(ns);
             tell_wait(self.ended.as_mut(), seat, [at_ns - ns, at_ns], true);
@@ -246,6 +248,7 @@ impl Gil {
     /// Ends whatever the thread is doing, because the thread ends.
     pub(super) fn leave(&mut self, index: u32, at_ns: u64, blame_ns: u64) {
         let at_ns = at_ns.max(self.seats[index as usize].last_ns);
+        self.seats[index as usize].end_gap(at_ns);
         if self.holder.as_ref().is_some_and(|hold| hold.seat == index) {
             self.end_hold(at_ns, End::Cut, blame_ns);
         }
@@ -274,6 +277,20 @@ impl Gil {
                 let long = self.long_holds.samples_at(thread, at_ns);
                 judged.into_iter().chain(long).for_each(change);
             }
+        }
+    }
+
+    /// Keeps what a look at the thread showed: of a gap if it is off the GIL, of a hold if it has
+    /// held here.
+    pub(super) fn looked_at(&mut self, index: u32, doing: &Doing, frames: &[Frame]) {
+        let holds = self.holder.as_ref().is_some_and(|hold| hold.seat == index);
+        let seat = &mut self.seats[index as usize];
+        let counts = match doing {
+            Doing::Held { .. } => holds || seat.last_ns > 0,
+            Doing::Off { .. } => !holds && seat.wait.is_none() && seat.released.is_some(),
+        };
+        if counts && self.detail == Detail::All {
+            seat.looks.get_or_insert_default().add(doing, frames);
         }
     }
 

@@ -29,6 +29,8 @@ mod kernel_counts;
 mod run_time;
 mod natives;
 mod samples;
+mod off_gil;
+mod looks;
 mod long_holds;
 mod history;
 mod seat;
@@ -54,6 +56,7 @@ mod measured;
 mod tests;
 
 pub use ended::{Ended, EndedHold, EndedWait, Ending, Place};
+pub use findings::words;
 pub use judged::Least;
 pub use measured::{Busy, Measured};
 pub use part::{Part, Span};

@@ -131,6 +131,7 @@ impl Part {
             Record::Stack { at_ns, .. }
             | Record::NoStack { at_ns, .. }
             | Record::Stopped { at_ns, .. }
+            | Record::Look { at_ns, .. }
             | Record::KernelCount { count: KernelCount { at_ns, .. }, .. }
             | Record::Throttled { at_ns, .. }
                 if *at_ns >= self.to_ns => {}

@@ -89,7 +89,7 @@ impl Samples {
 }
 
 /// A frame as the report shows it: `function (file:line)`, without the line if it is unknown.
-fn line_of(Frame { function, file, line }: &Frame) -> String {
+pub(super) fn line_of(Frame { function, file, line }: &Frame) -> String {
     match line {
         0 => format!("{function} ({file})"),
         _ => format!("{function} ({file}:{line})"),

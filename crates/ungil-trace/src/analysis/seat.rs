@@ -3,6 +3,7 @@
 use super::kernel_counts::KernelCounts;
 use super::late_waits::Waits;
 use super::length::{Lengths, Sum, seconds};
+use super::looks::Looks;
 use crate::record::{ThreadId, ThreadTotals};
 use crate::report;
 
@@ -39,6 +40,8 @@ pub(super) struct Seat {
     pub(super) descheduled: Descheduled,
     /// What the kernel had counted for the thread outside of its holds.
     pub(super) counts: KernelCounts,
+    /// What looks at it showed, if there were any.
+    pub(super) looks: Option<Box<Looks>>,
     pub(super) blame: Blame,
     /// Parts of `holds` and `waits` that did not end by themselves, but with the thread: the
     /// thread's own totals do not know them.
@@ -170,6 +173,16 @@ impl Seat {
         self.holds.sum.total_ns.saturating_add(self.waits.sum.total_ns)
     }
 
+    /// It is off the GIL no longer, from `at_ns` on, if it was.
+    #[inline]
+    pub(super) fn end_gap(&mut self, at_ns: u64) {
+        if let Some(looks) = &mut self.looks
+            && let Some(released) = self.released
+        {
+            looks.end_gap(at_ns.saturating_sub(released.at_ns));
+        }
+    }
+
     /// A seat in so much detail.
     pub(super) fn new(detail: Detail) -> Self {
         let lengths = || match detail {
@@ -195,6 +208,10 @@ impl Seat {
                 .map(|released| Released { at_ns: later(released.at_ns), ..released }),
             last_ns: later(self.last_ns),
             counts: self.counts.clone(),
+            looks: match detail {
+                Detail::All => self.looks.as_ref().map(|looks| Box::new(looks.reopened())),
+                Detail::Verdict => None,
+            },
             ..Self::new(detail)
         }
     }

@@ -263,6 +263,8 @@ impl View<'_> {
                 max_ms: seat.descheduled.sum.max_ns as f64 / 1e6,
                 waited_s: seconds(seat.descheduled.waited_ns),
             },
+            held_in: seat.looks.as_ref().map_or_else(Vec::new, |looks| looks.held_in()),
+            off_gil: seat.looks.as_ref().map_or_else(Vec::new, |looks| looks.off_gil()),
             context_switches: totals.map(|totals| ContextSwitches {
                 voluntary: totals.voluntary_switches,
                 involuntary: totals.involuntary_switches,

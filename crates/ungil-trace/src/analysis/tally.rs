@@ -6,7 +6,7 @@ use super::process::{Process, Startup, Thread};
 use super::samples::Samples;
 use super::seat::Detail;
 use crate::dense::Dense;
-use crate::record::{KernelCount, ProcessId, Record, ThreadId, ThreadTotals};
+use crate::record::{Doing, Frame, KernelCount, ProcessId, Record, ThreadId, ThreadTotals};
 use crate::report::{JudgedReport, OtherProcesses};
 use crate::wall_clock::WallClock;
 use ungil_core::Event;
@@ -116,6 +116,7 @@ impl Tally {
                     process.stops.add(*stood_ns);
                 }
             }
+            Record::Look { thread, doing, frames, .. } => self.looked_at(*thread, doing, frames),
             Record::NoStack { thread, at_ns, why } => {
                 self.sampled(*thread, *at_ns, |samples| samples.miss(why));
             }
@@ -183,6 +184,19 @@ impl Tally {
         let Some(process) = self.processes.get_mut(thread.process.0) else { return };
         for chair in &thread.chairs {
             process.gils[chair.place].sampled(chair.seat, at_ns, &change);
+        }
+    }
+
+    /// At the GIL that it used last: a thread is off that one.
+    fn looked_at(&mut self, id: ThreadId, doing: &Doing, frames: &[Frame]) {
+        let Some(thread) = self.threads.get(id.0) else { return };
+        let Some(process) = self.processes.get_mut(thread.process.0) else { return };
+        let last = thread
+            .chairs
+            .iter()
+            .max_by_key(|chair| process.gils[chair.place].seats[chair.seat as usize].last_ns);
+        if let Some(chair) = last {
+            process.gils[chair.place].looked_at(chair.seat, doing, frames);
         }
     }
 

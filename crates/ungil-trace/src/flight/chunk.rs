@@ -144,6 +144,9 @@ fn bytes_of(record: &Record) -> usize {
             let native = native.map(|it| text(&it.symbol) + text(&it.method) + text(&it.library));
             python.chain(native).sum()
         }
+        Record::Look { frames, .. } => {
+            frames.iter().map(|frame| text(&frame.function) + text(&frame.file)).sum()
+        }
         _ => 0,
     }
 }

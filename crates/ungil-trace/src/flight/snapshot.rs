@@ -187,7 +187,8 @@ impl Ids {
             | Record::KernelCount { thread, .. }
             | Record::Stack { thread, .. }
             | Record::Stopped { thread, .. }
-            | Record::NoStack { thread, .. } => self.thread(thread),
+            | Record::NoStack { thread, .. }
+            | Record::Look { thread, .. } => self.thread(thread),
             Record::ProcessEnded { process, .. }
             | Record::Throttled { process, .. }
             | Record::Libraries { process, .. } => self.process(process),

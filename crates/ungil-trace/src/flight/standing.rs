@@ -5,7 +5,7 @@
 //! follows the analysis (`analysis/gil.rs`).
 
 use super::ids::ById;
-use crate::record::{KernelCount, Process, ProcessId, Record, ThreadId};
+use crate::record::{Doing, KernelCount, Process, ProcessId, Record, ThreadId};
 use ungil_core::{Event, Kind};
 
 /// Samples of a hold that goes on are kept up to this number, the latest ones.
@@ -42,15 +42,15 @@ struct Thread {
     process: ProcessId,
     tid: u32,
     name: String,
-    gils: Vec<(u8, Doing)>,
+    gils: Vec<(u8, Stands)>,
     count: Option<KernelCount>,
-    /// Stacks of the hold that goes on, or why there are none.
+    /// Stacks of the hold that goes on, or why there are none; what it does off the GIL.
     samples: Vec<Record>,
 }
 
-/// What a thread does at a GIL.
+/// How a thread stands at a GIL.
 #[derive(Clone, Copy, Debug, Default)]
-struct Doing {
+struct Stands {
     waits_ns: Option<u64>,
     holds_ns: Option<u64>,
     /// The last release since the last acquire, and whether it was voluntary.
@@ -85,6 +85,12 @@ impl Standing {
                         thread.samples.remove(0);
                     }
                     thread.samples.push(record.clone());
+                }
+            }
+            Record::Look { thread, doing: Doing::Off { stands_for_ns: 0, .. }, .. } => {
+                let thread = self.threads.get_mut(thread);
+                if let Some(thread) = thread.filter(|thread| !thread.holds()) {
+                    thread.samples = vec![record.clone()];
                 }
             }
             Record::Libraries { process, files, .. } => {
@@ -123,7 +129,10 @@ impl Standing {
                     self.notes.push(text.clone());
                 }
             }
-            Record::Throttled { .. } | Record::Snapshot { .. } | Record::Stopped { .. } => {}
+            Record::Look { .. }
+            | Record::Throttled { .. }
+            | Record::Snapshot { .. }
+            | Record::Stopped { .. } => {}
         }
     }
 
@@ -170,11 +179,11 @@ impl Standing {
         match kind {
             Kind::Wait => (doing.waits_ns, doing.holds_ns) = (Some(at_ns), None),
             Kind::Acquire => {
-                *doing = Doing { holds_ns: Some(at_ns), ..Doing::default() };
+                *doing = Stands { holds_ns: Some(at_ns), ..Stands::default() };
             }
             _ => {
                 let released = Some((at_ns, kind == Kind::ReleaseVoluntary));
-                *doing = Doing { released, ..Doing::default() };
+                *doing = Stands { released, ..Stands::default() };
             }
         }
     }
@@ -187,7 +196,7 @@ impl Standing {
     /// The holds that go on, in the order of their threads.
     pub fn holds(&self) -> impl Iterator<Item = Holds> + '_ {
         sorted(&self.threads).into_iter().flat_map(|(thread, known)| {
-            let holds = move |&(gil, doing): &(u8, Doing)| {
+            let holds = move |&(gil, doing): &(u8, Stands)| {
                 doing.holds_ns.map(|since_ns| Holds { thread, gil, since_ns })
             };
             known.gils.iter().filter_map(holds)
@@ -265,7 +274,7 @@ fn tell_gil(
     if let Some(last) = gil.last_holder.filter(|last| threads.iter().any(|(id, _)| id == last)) {
         give(last, Kind::Acquire);
     }
-    for &(thread, Doing { released, .. }) in &doing {
+    for &(thread, Stands { released, .. }) in &doing {
         if let Some((_, voluntary)) = released {
             give(thread, release(voluntary));
         }
@@ -290,7 +299,7 @@ fn tell_gil(
 }
 
 impl Thread {
-    fn doing(&mut self, gil: u8) -> &mut Doing {
+    fn doing(&mut self, gil: u8) -> &mut Stands {
         of_gil(&mut self.gils, gil)
     }
 
@@ -327,6 +336,9 @@ fn at(record: Record, now_ns: u64) -> Record {
             Record::Stack { thread, at_ns: now_ns, frames, native }
         }
         Record::NoStack { thread, why, .. } => Record::NoStack { thread, at_ns: now_ns, why },
+        Record::Look { thread, doing, frames, .. } => {
+            Record::Look { thread, at_ns: now_ns, doing, frames }
+        }
         other => other,
     }
 }

@@ -197,10 +197,12 @@ impl Collected {
                     self.scale = Some(Scale { base_ns: *from_ns, unit_ns: self.unit_ns });
                 }
             }
-            Record::Stack { thread, at_ns, frames } => match self.stacks.stack(frames) {
-                Some(stack) => self.look(*thread, *at_ns, stack as u64 + 1, 0),
-                None => self.lost_looks += 1,
-            },
+            Record::Stack { thread, at_ns, frames, native } => {
+                match self.stacks.stack(native.as_deref().unwrap_or_default(), frames) {
+                    Some(stack) => self.look(*thread, *at_ns, stack as u64 + 1, 0),
+                    None => self.lost_looks += 1,
+                }
+            }
             Record::NoStack { thread, at_ns, why } => {
                 let why = self.stacks.why(why) as u64 + 1;
                 self.look(*thread, *at_ns, 0, why);

@@ -3,7 +3,7 @@
 
 use super::table::{Packed, pack};
 use crate::origin::Origin;
-use crate::record::Frame;
+use crate::record::{Frame, NativeFrame};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -14,6 +14,8 @@ const FRAMES: usize = 200;
 const STACKS: usize = 50_000;
 /// Characters kept of a name or a path.
 const CHARACTERS: usize = 1_000;
+/// The kind of a frame of native code.
+const NATIVE: &str = "native";
 
 /// Items that are numbered, each once.
 #[derive(Debug)]
@@ -65,16 +67,27 @@ impl Stacks {
         Self { strings, frames: Numbered::new(), stacks: Numbered::new(), whys: Numbered::new() }
     }
 
-    /// The number of a stack; `None` if there are too many already.
-    pub(super) fn stack(&mut self, frames: &[Frame]) -> Option<usize> {
+    /// The number of a stack, the native frames above Python's first; `None` if there are too many
+    /// already.
+    pub(super) fn stack(&mut self, native: &[NativeFrame], frames: &[Frame]) -> Option<usize> {
         let Self { strings, frames: rows, stacks, .. } = self;
+        let mut stack: Vec<_> = native
+            .iter()
+            .take(FRAMES)
+            .map(|frame| {
+                let function = strings.of(cut(frame.function().unwrap_or_default()));
+                let (kind, library) =
+                    (strings.of(NATIVE.to_owned()), strings.of(cut(&frame.library)));
+                rows.of((function, 0, 0, kind, library, 0))
+            })
+            .collect();
         let frames = frames.iter().take(FRAMES).map(|frame| {
             let is_users = Origin::of(&frame.file) == Origin::User;
             let function = strings.of(cut(&frame.function));
             let file = strings.of(cut(&frame.file));
             rows.of((function, file, frame.line, 0, 0, u8::from(is_users)))
         });
-        let stack: Vec<_> = frames.collect();
+        stack.extend(frames);
         (stacks.items.len() < STACKS || stacks.numbers.contains_key(&stack))
             .then(|| stacks.of(stack))
     }

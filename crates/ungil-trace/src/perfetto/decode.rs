@@ -15,7 +15,7 @@ use super::schema::{
 };
 use super::wire::{Fields, Malformed, Value};
 use crate::record::{
-    Frame, KernelCount, NativeFrame, Process, ProcessId, ProcessTotals, Record, ThreadId,
+    Doing, Frame, KernelCount, NativeFrame, Process, ProcessId, ProcessTotals, Record, ThreadId,
     ThreadTotals,
 };
 
@@ -239,6 +239,10 @@ impl Decoder {
                     Record::Stack { thread, at_ns, frames, native }
                 }
                 b"stopped" => Record::Stopped { thread, at_ns, stood_ns: event.uint("stood_ns")? },
+                b"look" => {
+                    let (doing, frames) = (event.doing()?, event.frames()?);
+                    Record::Look { thread, at_ns, doing, frames }
+                }
                 b"no stack" => Record::NoStack { thread, at_ns, why: event.text("why")? },
                 _ => return Err(Damage("an event on a thread's track is none that schema 1 has")),
             },
@@ -344,6 +348,14 @@ impl<'a> TrackEvent<'a> {
                 None => None,
             },
         })
+    }
+
+    fn doing(&self) -> Result<Doing, Problem> {
+        if let Some(waiters) = self.annotation(Name::Spelled(b"waiters"))? {
+            return Ok(Doing::Held { waiters: narrow(waiters.uint()?)? });
+        }
+        let stands_for_ns = self.uint("stands_for_ns")?;
+        Ok(Doing::Off { stands_for_ns, call: self.text("call")?, on: self.text("on")? })
     }
 
     fn frames(&self) -> Result<Vec<Frame>, Problem> {

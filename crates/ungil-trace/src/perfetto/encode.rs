@@ -23,7 +23,7 @@ use super::schema::{
 use super::slices::ThreadTrack;
 use super::wire::Message;
 use crate::dense::Dense;
-use crate::record::{KernelCount, Process, ProcessId, Record, ThreadId};
+use crate::record::{Doing, KernelCount, Process, ProcessId, Record, ThreadId};
 
 /// The most text that one record may bring. The largest thing that occurs is a command line, which
 /// Linux limits to 6 MiB.
@@ -172,6 +172,22 @@ impl Encoder {
                 known(&mut self.threads, *thread)?;
                 self.instant(Track::Thread(*thread), *at_ns, "no stack", |event| {
                     annotate_text(event, "why", why);
+                });
+            }
+            Record::Look { thread, at_ns, doing, frames } => {
+                known(&mut self.threads, *thread)?;
+                self.instant(Track::Thread(*thread), *at_ns, "look", |event| {
+                    match doing {
+                        Doing::Held { waiters } => {
+                            annotate_uint(event, "waiters", (*waiters).into());
+                        }
+                        Doing::Off { stands_for_ns, call, on } => {
+                            annotate_uint(event, "stands_for_ns", *stands_for_ns);
+                            annotate_text(event, "call", call);
+                            annotate_text(event, "on", on);
+                        }
+                    }
+                    annotate_texts(event, "stack", frames.iter().map(frame::to_text));
                 });
             }
             Record::Libraries { process, at_ns, files } => {
@@ -372,6 +388,9 @@ fn text_bytes(record: &Record) -> usize {
                 .flatten()
                 .map(|it| 2 * (piece(&it.symbol) + piece(&it.method) + piece(&it.library)));
             python.chain(native).sum()
+        }
+        Record::Look { frames, .. } => {
+            frames.iter().map(|frame| 2 * piece(&frame.function) + piece(&frame.file)).sum()
         }
         Record::Gil { .. }
         | Record::Stopped { .. }

@@ -16,6 +16,10 @@ mod order;
 mod calibration;
 mod times;
 mod kernel_counts;
+#[cfg(feature = "stacks")]
+mod calls;
+#[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]
+mod gap;
 mod follower;
 mod throttling;
 #[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]
@@ -24,6 +28,8 @@ mod thread;
 mod moment;
 #[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]
 mod traced;
+#[cfg(feature = "stacks")]
+mod looks;
 #[cfg(feature = "stacks")]
 mod watch;
 #[cfg(not(feature = "stacks"))]

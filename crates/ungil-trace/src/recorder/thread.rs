@@ -1,6 +1,7 @@
 //! One thread of a traced process, seen from outside.
 
 use super::follower::Follower;
+use super::gap::Gap;
 use super::kernel_counts::{kernel_count, switches};
 use super::times::Times;
 use crate::record::{ProcessId, Record, ThreadId, ThreadTotals};
@@ -32,6 +33,8 @@ pub struct Thread {
     pub was_active: bool,
     /// What the kernel does with it while it holds.
     pub follower: Follower,
+    /// The gap in which the last look found it.
+    pub gap: Gap,
 }
 
 impl Thread {
@@ -61,6 +64,7 @@ impl Thread {
             outside: [0; 3],
             was_active: true,
             follower: Follower::default(),
+            gap: Gap::default(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! One traced process, seen from outside: its table, its threads, its life.
 
+use super::gap::Crowd;
 use super::kernel_counts::kernel_count;
 use super::moment::Moment;
 use super::now::{self, ProcessNow};
@@ -16,7 +17,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use ungil_core::atomic::Ordering::{Acquire, Relaxed};
 use ungil_core::table::{
-    ABI, Header, MAGIC, RING_EVENTS, Recording, SlotState, Status, load_bytes, load_text,
+    ABI, Header, MAGIC, RING_EVENTS, Recording, Slot, SlotState, Status, load_bytes, load_text,
 };
 use ungil_core::tick::{Clock, Tick};
 
@@ -265,6 +266,45 @@ impl Traced {
         any
     }
 
+    /// Notes which threads are off the GIL, and counts those that wait.
+    pub fn look(&mut self) -> Crowd {
+        let (mut crowd, mut waiting) = (Crowd::default(), [0_u32; 256]);
+        let mut is_held = [false; 256];
+        for (thread, slot) in self.threads.iter_mut().zip(self.file.table().slots()) {
+            let Some(thread) = thread else { continue };
+            let gil = usize::from(thread.gil);
+            thread.gap.find(holds_if_off(slot));
+            crowd.new_gaps |= thread.gap.is_new();
+            waiting[gil] += u32::from(slot.waiting_since_ticks.load(Relaxed) != 0);
+            is_held[gil] |= slot.holding_since_ticks.load(Relaxed) != 0;
+        }
+        let waited_for = waiting.iter().zip(is_held).filter(|(_, is_held)| *is_held);
+        crowd.waiters = waited_for.map(|(waiters, _)| *waiters).max().unwrap_or(0);
+        crowd
+    }
+
+    /// Calls `tell` if the thread of this ident is in the gap in which the last look found it, with
+    /// its ids, whether the gap is long, and what says whether the thread is still in it. A long gap
+    /// counts as told of then.
+    pub fn if_still_off(
+        &mut self,
+        ident: u64,
+        tell: impl FnOnce(ThreadId, u32, bool, &dyn Fn() -> bool),
+    ) {
+        let slots = self.file.table().slots();
+        for (thread, slot) in self.threads.iter_mut().zip(slots) {
+            let Some(thread) = thread.as_mut().filter(|thread| thread.ident == ident) else {
+                continue;
+            };
+            let holds = thread.gap.holds;
+            let is_still_off = || holds_if_off(slot) == holds;
+            if thread.gap.is_new() && is_still_off() {
+                thread.gap.is_told = thread.gap.is_long;
+                return tell(thread.id, thread.tid, thread.gap.is_long, &is_still_off);
+            }
+        }
+    }
+
     /// Where its GILs are in its memory.
     fn gils(&self) -> Vec<u64> {
         let gils = self.file.table().header().gils.iter().map(|gil| gil.load(Relaxed));
@@ -301,6 +341,14 @@ impl Traced {
     pub fn now(&mut self, times: &mut Times) -> Moment {
         Moment::of(self.file.table(), &mut self.threads, times, self.clock)
     }
+}
+
+/// How many holds a thread has had, if it is off the GIL.
+fn holds_if_off(slot: &Slot) -> Option<u64> {
+    let is_off = slot.state() == Some(SlotState::Live)
+        && slot.holding_since_ticks.load(Relaxed) == 0
+        && slot.waiting_since_ticks.load(Relaxed) == 0;
+    is_off.then(|| slot.counters.holds.load(Relaxed))
 }
 
 fn describe(header: &Header, process: ProcessId, pid: u32, at_ns: u64) -> Process {

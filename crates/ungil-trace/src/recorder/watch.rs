@@ -1,11 +1,13 @@
 //! Decides when a process is looked at from outside: for the stack of a thread that keeps the
 //! GIL while another one waits, and for the names of new threads.
 
+use super::looks::Looks;
 use super::moment::Running;
 use super::thread::Thread;
 use super::times::Times;
 use super::traced::Traced;
-use crate::record::{NativeFrame, Record, ThreadId};
+use crate::clock::now_ns;
+use crate::record::{Doing, NativeFrame, Record, ThreadId};
 use crate::stacks::{Answer, Holder, NativeStack, Sample, StackError, StackSampler};
 use std::collections::HashMap;
 
@@ -29,6 +31,7 @@ pub struct Watch {
     /// A hold as long as this is looked at although nobody waits for it.
     unwaited_ns: Option<u64>,
     processes: HashMap<u32, State>,
+    looks: Looks,
     /// Holds that ended before there was a stack of them, each with a moment of it.
     missed: Vec<(ThreadId, u64)>,
     reported: bool,
@@ -66,6 +69,7 @@ impl Watch {
             blame_after_ns,
             unwaited_ns: unwaited_ns.map(|ns| ns / 2),
             processes: HashMap::new(),
+            looks: Looks::default(),
             missed: Vec::new(),
             reported: false,
             natives_reported: false,
@@ -104,6 +108,7 @@ impl Watch {
                 state.names_at_ns = now + state.names_pause_ns;
                 sampler.request_names(traced.pid);
             }
+            self.looks.look(traced, sampler, now);
         }
         soon
     }
@@ -118,7 +123,10 @@ impl Watch {
     pub fn collect(&mut self, traced: &mut [Traced], mut give: impl FnMut(Record)) {
         let Some(sampler) = &self.sampler else { return };
         for answer in sampler.answers() {
-            let (Answer::Sample { pid, .. } | Answer::Failed { pid, .. }) = &answer;
+            let (Answer::Sample { pid, .. }
+            | Answer::Everyone { pid, .. }
+            | Answer::NotEveryone { pid }
+            | Answer::Failed { pid, .. }) = &answer;
             let Some(traced) = traced.iter_mut().find(|traced| traced.pid == *pid) else {
                 continue;
             };
@@ -140,14 +148,25 @@ impl Watch {
                         give(Record::Note { text });
                     }
                     give_stops(traced, &natives, &mut give);
+                    let waiters = self.looks.take_waiters(traced.pid);
                     for holder in holders {
                         if let Some(thread) = state.thread_of(traced, &holder, begun_ns) {
+                            if let Some(waiters) = waiters {
+                                let (doing, frames) =
+                                    (Doing::Held { waiters }, holder.frames.clone());
+                                let thread = thread.id;
+                                give(Record::Look { thread, at_ns, doing, frames });
+                            }
                             let native = natives.iter_mut().find(|it| it.tid == thread.tid);
                             let native = native.and_then(|it| it.frames.take());
                             state.give_stack(&thread, holder, native, at_ns, &mut give);
                         }
                     }
                 }
+                Answer::Everyone { everyone, cpu_ns, .. } => {
+                    self.looks.everyone(traced, everyone, cpu_ns, &mut give);
+                }
+                Answer::NotEveryone { pid } => self.looks.failed(pid, now_ns()),
                 Answer::Failed { error, .. } => {
                     if let Some(text) = note_of(&error).filter(|_| !self.reported) {
                         self.reported = true;
@@ -167,6 +186,7 @@ impl Watch {
 
     /// The process is gone.
     pub fn forget(&mut self, pid: u32) {
+        self.looks.forget(pid);
         if self.processes.remove(&pid).is_some()
             && let Some(sampler) = &self.sampler
         {

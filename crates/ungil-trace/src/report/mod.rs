@@ -6,6 +6,7 @@
 //! trace; other `*_s`, `*_ms` and `*_us` are lengths. Numbers are finite and never negative.
 
 mod window;
+mod look;
 mod thread;
 mod native;
 mod gil;
@@ -17,6 +18,7 @@ mod measures;
 pub use finding::{Evidence, Finding, Scope};
 pub use gil::{BlameReport, GilReport, LongHoldReport, Who};
 pub use judged::{JudgedHoldReport, JudgedReport, JudgedThreadReport, JudgedWaitReport};
+pub use look::{HeldIn, OffGil, What};
 pub use measures::{GilMeasures, GroupMeasures, Measures, ProcessMeasures, Stretch};
 pub use native::{NativeReport, StoppedReport};
 pub use process::{FreeThreaded, OtherProcesses, ProcessReport, Throttled};

@@ -1,5 +1,6 @@
 //! A thread at one GIL, and those that are not listed.
 
+use super::look::{HeldIn, OffGil};
 use serde::Serialize;
 
 /// One thread at one GIL.
@@ -43,6 +44,10 @@ pub struct ThreadReport {
     pub kept: Unanswered,
     /// Time with the GIL in which the kernel did not run it.
     pub descheduled: Descheduled,
+    /// Where it held while others waited, as far as it was looked at: most waiters first.
+    pub held_in: Vec<HeldIn>,
+    /// What it did in gaps that were looked at, longest in all first.
+    pub off_gil: Vec<OffGil>,
     /// `None` while it runs.
     pub context_switches: Option<ContextSwitches>,
     /// Events of it that were lost.

@@ -7,7 +7,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::{Sample, StackError, StackReader, TRIES};
+use crate::clock::read_ns;
+
+use super::{Everyone, Sample, StackError, StackReader, TRIES};
 
 /// A process that gave no sample is left alone for this long, then twice as long, ...
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
@@ -30,6 +32,20 @@ pub enum Answer {
         pid: u32,
         /// What it showed.
         sample: Sample,
+    },
+    /// What all threads do.
+    Everyone {
+        /// Of which process.
+        pid: u32,
+        /// What was seen.
+        everyone: Everyone,
+        /// The CPU time that it took, in nanoseconds.
+        cpu_ns: u64,
+    },
+    /// What all threads do could not be read.
+    NotEveryone {
+        /// Of which process.
+        pid: u32,
     },
     /// No sample. After any error but [`StackError::NotReady`] further requests for this process
     /// are answered alike until it is [forgotten](StackSampler::forget), and for some time after
@@ -67,6 +83,7 @@ struct Pending {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Order {
     Sample(u32, Wanted),
+    Everyone(u32),
     Forget(u32),
 }
 
@@ -99,11 +116,20 @@ impl StackSampler {
         self.orders.add(pid, Wanted { names: true, natives: Vec::new() });
     }
 
+    /// Asks what all threads of process `pid` do, those that hold no GIL as well. Never blocks.
+    ///
+    /// It has an answer of its own, and none that says why it failed: a request for a stack has.
+    pub fn request_everyone(&self, pid: u32) {
+        self.orders.change(|pending| pending.queue.push_back(Order::Everyone(pid)));
+    }
+
     /// Says that process `pid` has ended or has called exec: what is known of it is dropped, a
     /// waiting request too.
     pub fn forget(&self, pid: u32) {
         self.orders.change(|pending| {
-            let is_of_pid = |order: &Order| matches!(order, Order::Sample(it, _) if *it == pid);
+            let is_of_pid = |order: &Order| {
+                matches!(order, Order::Sample(it, _) | Order::Everyone(it) if *it == pid)
+            };
             pending.queue.retain(|order| !is_of_pid(order));
             pending.queue.push_back(Order::Forget(pid));
         });
@@ -184,6 +210,7 @@ impl Worker {
         while let Some(order) = self.orders.next() {
             let answer = match order {
                 Order::Sample(pid, wanted) => self.answer(pid, &wanted),
+                Order::Everyone(pid) => self.everyone(pid),
                 Order::Forget(pid) => {
                     self.targets.remove(&pid);
                     continue;
@@ -193,6 +220,24 @@ impl Worker {
                 return;
             }
         }
+    }
+
+    /// What all threads do, if the process has been looked into, or can be now.
+    fn everyone(&mut self, pid: u32) -> Answer {
+        if !matches!(self.targets.get(&pid), Some(Target::Attached(_))) {
+            self.answer(pid, &Wanted::default());
+        }
+        let begun_ns = read_ns(libc::CLOCK_THREAD_CPUTIME_ID);
+        let read = match self.targets.get_mut(&pid) {
+            Some(Target::Attached(reader)) => reader.read_everyone().ok(),
+            _ => None,
+        };
+        let cpu_ns = read_ns(libc::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begun_ns);
+        read.map_or(Answer::NotEveryone { pid }, |everyone| Answer::Everyone {
+            pid,
+            everyone,
+            cpu_ns,
+        })
     }
 
     /// The answer to a request. A process that is to be left alone gives its last one again.

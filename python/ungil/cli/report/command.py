@@ -42,6 +42,7 @@ EXAMPLES = """\
 @click.option(
     "--sql", metavar="QUERY", help="Ask the trace as a database; .schema prints its tables."
 )
+@click.option("--advise/--no-advice", default=True, help="Say what to do about it [default: yes].")
 def command(
     file: str,
     as_json: bool,
@@ -51,6 +52,7 @@ def command(
     end: str | None,
     last: str | None,
     sql: str | None,
+    advise: bool,
 ) -> None:
     """Print the report of the trace FILE, or of a part of it.
 
@@ -77,7 +79,7 @@ def command(
             answer(file, sql, part, as_json, sys.stdout)
             return
         if page is None:
-            report = read_trace(file, blame_after, part)
+            report = read_trace(file, blame_after, part, advise=advise)
         else:
             report = write(file, page, blame_after, part)
     except ValueError as error:

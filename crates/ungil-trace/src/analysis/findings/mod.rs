@@ -4,7 +4,7 @@
 //! however busy it is: every finding is about wait time, and must have cost a relevant part of the
 //! run.
 
-mod words;
+pub mod words;
 mod place;
 mod whose;
 mod scene;

@@ -2,13 +2,13 @@
 //! finds the sentence to be true.
 
 /// A length of time with three significant digits, in the unit that suits it.
-pub(super) fn length(seconds: f64) -> String {
+pub fn length(seconds: f64) -> String {
     let (value, unit) = in_unit(seconds);
     format!("{} {unit}", digits(value))
 }
 
 /// `1.54 of 4.12 s`, `52 ms of 1.02 s`.
-pub(super) fn part(part_s: f64, whole_s: f64) -> String {
+pub fn part(part_s: f64, whole_s: f64) -> String {
     let ((value, unit), (_, whole_unit)) = (in_unit(part_s), in_unit(whole_s));
     let part = if unit == whole_unit { digits(value) } else { length(part_s) };
     format!("{part} of {}", length(whole_s))
@@ -39,7 +39,7 @@ fn round(value: f64) -> u64 {
 }
 
 /// A share of 1 in percent.
-pub(super) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     if share > 0.0 && share < 0.01 {
         "under 1 %".to_owned()
     } else {
@@ -48,12 +48,12 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 /// `1 thread`, `2 threads`, `10,308 calls`.
-pub(super) fn count(how_many: u64, noun: &str) -> String {
+pub fn count(how_many: u64, noun: &str) -> String {
     format!("{} {noun}{}", number(how_many), if how_many == 1 { "" } else { "s" })
 }
 
 /// `812`, `10,308`.
-pub(super) fn number(number: u64) -> String {
+pub fn number(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> = digits
         .as_bytes()
@@ -65,7 +65,7 @@ pub(super) fn number(number: u64) -> String {
 }
 
 /// How long somebody waited at most, as the end of a sentence about a GIL.
-pub(super) fn waited_at_most(waited_max_s: f64) -> String {
+pub fn waited_at_most(waited_max_s: f64) -> String {
     if waited_max_s > 0.0 {
         format!("no thread waited for it for more than {} in all", length(waited_max_s))
     } else {

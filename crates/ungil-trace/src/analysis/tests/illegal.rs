@@ -3,7 +3,7 @@
 use super::scenario::*;
 use crate::analysis::Analysis;
 use crate::record::{
-    Frame, KernelCount, NativeFrame, Process, ProcessId, ProcessTotals, Record, ThreadId,
+    Doing, Frame, KernelCount, NativeFrame, Process, ProcessId, ProcessTotals, Record, ThreadId,
     ThreadTotals,
 };
 use crate::report::{Report, Who};
@@ -88,6 +88,17 @@ fn record() -> impl Strategy<Value = Record> {
             thread: ThreadId(thread),
             at_ns,
             why: String::new(),
+        }),
+        1 => (id(), time(), any::<bool>()).prop_map(|(thread, at_ns, held)| Record::Look {
+            thread: ThreadId(thread),
+            at_ns,
+            doing: if held {
+                Doing::Held { waiters: thread }
+            } else {
+                let stands_for_ns = u64::from(thread).saturating_mul(at_ns);
+                Doing::Off { stands_for_ns, call: "read".to_owned(), on: String::new() }
+            },
+            frames: vec![Frame { function: String::new(), file: String::new(), line: 0 }],
         }),
         1 => (id(), time()).prop_map(|(process, at_ns)| Record::Libraries {
             process: ProcessId(process),

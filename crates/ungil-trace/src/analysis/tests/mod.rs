@@ -4,6 +4,7 @@ mod counting;
 mod finding;
 mod folding;
 mod illegal;
+mod looking;
 mod judged;
 mod measured;
 mod naive;

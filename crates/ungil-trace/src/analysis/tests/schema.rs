@@ -27,6 +27,7 @@ fn rich() -> Report {
     let mut scenario = Scenario::new(2);
     scenario.acquire(0, 0);
     scenario.wait(MS, 1);
+    scenario.looked_at_all_ways(2 * MS);
     scenario.release(40 * MS, 0);
     scenario.hold(40 * MS, 41 * MS, 1);
     let mut at_ns = 41 * MS;
@@ -82,7 +83,16 @@ fn every_key_and_kind_is_documented() {
     let json = serde_json::to_value(rich()).unwrap();
     let mut keys = BTreeSet::new();
     collect(&json, &mut keys);
-    for rare in ["other_processes", "involuntary", "cpu_s", "waiters_max", "culprit_name", "jain"] {
+    for rare in [
+        "held_in",
+        "on_event_loop",
+        "other_processes",
+        "involuntary",
+        "cpu_s",
+        "waiters_max",
+        "culprit_name",
+        "jain",
+    ] {
         assert!(keys.contains(rare), "{rare} is not in the report");
     }
     let kinds = json["findings"].as_array().unwrap().iter().map(|finding| &finding["kind"]);

@@ -1,7 +1,7 @@
 //! What a page leaves out, and that it says so.
 
 use super::read::*;
-use crate::record::{Frame, Process, ProcessId, ProcessTotals, Record, ThreadId};
+use crate::record::{Frame, NativeFrame, Process, ProcessId, ProcessTotals, Record, ThreadId};
 use ungil_core::{Event, Kind};
 
 /// Two threads in turn, each of which waits for the other; holds are of any length.
@@ -120,19 +120,25 @@ fn of_five_hundred_processes_those_that_waited_most_have_a_timeline() {
 fn a_stack_goes_to_the_hold_in_which_it_was_taken_however_late_it_is_told() {
     let frame =
         |function: &str| Frame { function: function.into(), file: "/srv/a.py".into(), line: 3 };
-    let stack = |at_ns: u64, function: &str| Record::Stack {
+    let stack = |at_ns: u64, function: &str, native: Option<NativeFrame>| Record::Stack {
         thread: ThreadId(0),
         at_ns: START + at_ns,
         frames: vec![frame(function), frame("main")],
+        native: native.map(|frame| vec![frame]),
+    };
+    let sort = NativeFrame {
+        symbol: "list_sort".into(),
+        library: "/usr/bin/python".into(),
+        ..NativeFrame::default()
     };
     let mut records = begun(2);
     records.extend([
         does(0, 0, Kind::Acquire),
         does(1, 1_000_000, Kind::Wait),
-        stack(10_000_000, "early"),
+        stack(10_000_000, "early", None),
         does(0, 30_000_000, Kind::ReleaseForced),
         does(1, 30_000_000, Kind::Acquire),
-        stack(20_000_000, "late"),
+        stack(20_000_000, "late", Some(sort)),
         Record::NoStack {
             thread: ThreadId(1),
             at_ns: START + 31_000_000,
@@ -154,11 +160,13 @@ fn a_stack_goes_to_the_hold_in_which_it_was_taken_however_late_it_is_told() {
             .unwrap()
             .to_owned()
     };
-    let innermost = |stack: usize| {
-        let frame = usize::try_from(tables["stacks"][stack][0].as_u64().unwrap()).unwrap();
-        text(&tables["frames"][frame][0])
+    let frame = |stack: usize, depth: usize| {
+        let frame = usize::try_from(tables["stacks"][stack][depth].as_u64().unwrap()).unwrap();
+        [0, 3, 4].map(|column| text(&tables["frames"][frame][column]))
     };
-    assert_eq!([innermost(0), innermost(1)], ["early", "late"]);
+    assert_eq!(frame(0, 0), ["early", "", ""]);
+    assert_eq!(frame(1, 0), ["list_sort", "native", "/usr/bin/python"]);
+    assert_eq!(frame(1, 1), ["late", "", ""]);
     assert_eq!(text(&tables["whys"][0]), "it was dark");
     assert_eq!(tables["frames"][0][5], 1, "it is the user's own code");
 }

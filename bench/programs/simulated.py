@@ -1,0 +1,242 @@
+"""Programs as people write them, with a load, for bench/simulate.py.
+
+    python bench/programs/simulated.py NAME --seconds S [--interval SECONDS]
+
+Servers get their requests from a child process that is no part of what is recorded as the server.
+"""
+
+import argparse
+import asyncio
+import hashlib
+import http.client
+import json
+import logging
+import queue
+import re
+import runpy
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+CONVOY_SERVER = Path(__file__).resolve().parents[2] / "examples" / "convoy_server.py"
+ROWS = [{"number": number, "name": f"row {number}", "tags": ["a", "b"]} for number in range(120)]
+LINE = "2026-01-31T12:03:41 host-17 app[4711]: request /items/%d took %d ms"
+
+
+def report(rows: int) -> int:
+    """Pure Python, as a report that a handler builds."""
+    total = 0
+    for row in range(rows):
+        total += sum(divmod(row * 7919, 97))
+    return total
+
+
+# --- servers
+
+
+def convoy(seconds: float) -> None:
+    """The example: waitress, and a thread that computes."""
+    sys.argv = [str(CONVOY_SERVER), "--seconds", str(seconds)]
+    runpy.run_path(str(CONVOY_SERVER), run_name="__main__")
+
+
+def flask(seconds: float) -> None:
+    """Flask behind its own threaded server: pages, and reports that compute for 60 ms or so."""
+    from flask import Flask, render_template_string
+    from werkzeug.serving import make_server
+
+    app = Flask("reports")
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    page = "<ul>{% for row in rows %}<li>{{ row.number }} {{ row.name }}</li>{% endfor %}</ul>"
+
+    @app.get("/")
+    def index() -> str:  # pyright: ignore[reportUnusedFunction]
+        return render_template_string(page, rows=ROWS[:30])
+
+    @app.get("/report")
+    def big() -> str:  # pyright: ignore[reportUnusedFunction]
+        return str(report(300_000))
+
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    threading.Thread(target=server.serve_forever, name="server", daemon=True).start()
+    load(server.server_port, seconds, {"/": 3, "/report": 2})
+    server.shutdown()
+
+
+def fastapi(seconds: float) -> None:
+    """FastAPI behind uvicorn: answers at once, and reports in its pool of threads."""
+    import uvicorn
+    from fastapi import FastAPI
+
+    app = FastAPI()
+
+    @app.get("/")
+    async def index() -> list[dict[str, object]]:  # pyright: ignore[reportUnusedFunction]
+        return ROWS[:10]
+
+    @app.get("/report")
+    def big() -> int:  # pyright: ignore[reportUnusedFunction]
+        return report(300_000)
+
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    thread = threading.Thread(target=server.run, name="event-loop", daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    load(port, seconds, {"/": 2, "/report": 2})
+    server.should_exit = True
+    thread.join()
+
+
+# --- no servers
+
+
+def pool(seconds: float) -> None:
+    """A pool of threads that compress, hash and describe blocks of data."""
+    block = json.dumps(ROWS).encode() * 8
+
+    def described(number: int) -> str:
+        packed = zlib.compress(block + str(number).encode(), 6)
+        digest = hashlib.sha256(packed).hexdigest()
+        rows = [{**row, "digest": digest} for row in ROWS]
+        return json.dumps(sorted(rows, key=lambda row: str(row["name"])), indent=1)
+
+    end = time.monotonic() + seconds
+    with ThreadPoolExecutor(4, "packer") as executor:
+        number = 0
+        while time.monotonic() < end:
+            for _ in executor.map(described, range(number, number + 40)):
+                number += 1
+
+
+def event_loop(seconds: float) -> None:
+    """An asyncio loop with many small tasks, and two computations at a time in its executor."""
+
+    async def small(end: float) -> None:
+        while time.monotonic() < end:
+            await asyncio.sleep(0.002)
+            json.dumps(ROWS[:20])
+
+    async def big(executor: ThreadPoolExecutor, end: float) -> None:
+        while time.monotonic() < end:
+            await asyncio.get_running_loop().run_in_executor(executor, report, 200_000)
+
+    async def all_of_it() -> None:
+        end = time.monotonic() + seconds
+        with ThreadPoolExecutor(2, "executor") as executor:
+            await asyncio.gather(
+                *(small(end) for _ in range(5)), *(big(executor, end) for _ in range(2))
+            )
+
+    asyncio.run(all_of_it())
+
+
+def queues(seconds: float) -> None:
+    """Threads that read lines, others that take them apart and write them down."""
+    lines: queue.Queue[str | None] = queue.Queue(200)
+    pattern = re.compile(r"(\S+) (\S+) app\[(\d+)\]: request (\S+) took (\d+) ms")
+    end = time.monotonic() + seconds
+
+    def reads(source: int) -> None:
+        number = source
+        while time.monotonic() < end:
+            for _ in range(20):
+                number += 2
+                lines.put(LINE % (number, number % 97))
+            time.sleep(0.001)
+        lines.put(None)
+
+    def takes_apart(file: Path) -> None:
+        with file.open("w") as out:
+            while (line := lines.get()) is not None:
+                match = pattern.match(line)
+                if match:
+                    words = sorted(word for word in match.groups() for _ in range(40))
+                    out.write(json.dumps(words) + "\n")
+                    out.flush()
+
+    with tempfile.TemporaryDirectory() as folder:
+        threads = [
+            threading.Thread(target=reads, args=(number,), name=f"reader-{number}")
+            for number in (0, 1)
+        ]
+        threads += [
+            threading.Thread(target=takes_apart, args=(Path(folder, str(n)),), name=f"parser-{n}")
+            for n in (0, 1)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+
+# --- the load
+
+
+def load(port: int, seconds: float, connections: dict[str, int]) -> None:
+    """Asks for paths, each over so many connections, the next when the last was answered."""
+    words = [f"{path}={count}" for path, count in connections.items()]
+    command = [sys.executable, "-S", __file__, "client", "--seconds", str(seconds)]
+    subprocess.run([*command, "--port", str(port), *words], check=True)
+
+
+def client(port: int, seconds: float, words: list[str]) -> None:
+    """What `load` starts."""
+    end = time.monotonic() + seconds
+
+    def asks(path: str) -> None:
+        while time.monotonic() < end:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            if answer.status != 200 or not answer.read():
+                raise RuntimeError(f"{path} was answered with {answer.status}")
+            connection.close()
+            time.sleep(0.003)
+
+    threads = [
+        threading.Thread(target=asks, args=(path,))
+        for path, _, count in (word.partition("=") for word in words)
+        for _ in range(int(count))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+PROGRAMS = {
+    "convoy": convoy,
+    "flask": flask,
+    "fastapi": fastapi,
+    "pool": pool,
+    "event-loop": event_loop,
+    "queues": queues,
+}
+
+
+def main() -> None:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name", choices=[*PROGRAMS, "client"])
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--interval", type=float, help="sys.setswitchinterval")
+    parser.add_argument("--port", type=int)
+    options = parser.parse_intermixed_args()
+    if options.interval:
+        sys.setswitchinterval(options.interval)
+    if options.name == "client":
+        client(options.port, options.seconds, options.words)
+    else:
+        PROGRAMS[options.name](options.seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+//! All advice about a trace.
+
+use crate::advice::{Advice, Advised, Cause, SCHEMA};
+use crate::{elsewhere, remedies, scene};
+use ungil_simulate::Demand;
+use ungil_trace::report::{Evidence, Report};
+
+/// What to do about the trace of `report`, best first. `demands` is what its threads wanted, for
+/// predictions; without it there are none.
+///
+/// Each prediction replays the trace, a dozen times for each GIL at which threads wait, so it takes
+/// about as long as reading the trace as often.
+pub fn advise(report: &Report, demands: &[Demand]) -> Advised {
+    let gil_is_limit = report.findings.iter().any(scene::is_about_waits);
+    let mut advised =
+        if gil_is_limit { remedies::find(report, demands) } else { Advised::default() };
+    let elsewhere = elsewhere::find(report, gil_is_limit);
+    // Where the kernel is what costs most, no cure of the GIL is the first thing to do.
+    let is_first = |advice: &Advice| {
+        matches!(advice.cause, Some(Cause::Descheduled | Cause::CpuLimit))
+            && matches!(
+                report.findings.first().map(|it| &it.evidence),
+                Some(Evidence::Descheduled { .. })
+            )
+    };
+    let (mut first, mut last): (Vec<_>, Vec<_>) = elsewhere.into_iter().partition(is_first);
+    first.append(&mut advised.advice);
+    first.append(&mut last);
+    Advised { schema: SCHEMA, advice: first, rejected: advised.rejected }
+}

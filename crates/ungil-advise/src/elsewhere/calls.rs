@@ -1,0 +1,123 @@
+//! Calls in which threads waited for something else: a lock, the disk, the network, a sleep.
+
+use super::sight::{Seen, Sight, Told, at, how_often, line};
+use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
+use ungil_trace::analysis::words;
+use ungil_trace::report::What;
+
+/// What takes less than this part (of 1) of the time is not what a program waits for.
+const PART: f64 = 0.2;
+/// What is over in less is no incident.
+const LEAST_S: f64 = 0.2;
+
+/// The worst line of each cause that matters, worst first; `told` are lines of which was told
+/// already.
+pub fn find(sight: &Sight, told: &[String]) -> Vec<Advice> {
+    let mut lines: Vec<Line> = Vec::new();
+    for seen in sight.seen() {
+        let Some((cause, frame)) = cause_of(seen.off.what).zip(line(seen.off)) else { continue };
+        if told.contains(frame) {
+            continue;
+        }
+        if let Some(line) = lines.iter_mut().find(|it| it.cause == cause && it.frame == frame) {
+            line.add(seen);
+        } else {
+            let mut line = Line::new(cause, frame, seen);
+            line.add(seen);
+            lines.push(line);
+        }
+    }
+    lines.retain(|line| line.total_s >= LEAST_S.max(PART * sight.busy_s()));
+    lines.sort_by(|a, b| b.total_s.total_cmp(&a.total_s));
+    lines.into_iter().map(|line| line.advice(sight)).collect()
+}
+
+/// A line of Python in which threads waited.
+struct Line<'a> {
+    cause: Cause,
+    frame: &'a String,
+    /// The thread that was there longest.
+    worst: Seen<'a>,
+    threads: Vec<usize>,
+    total_s: f64,
+    gaps: u64,
+    samples: u64,
+    longest_ms: f64,
+}
+
+impl<'a> Line<'a> {
+    fn new(cause: Cause, frame: &'a String, worst: Seen<'a>) -> Self {
+        let threads = Vec::new();
+        Self { cause, frame, worst, threads, total_s: 0.0, gaps: 0, samples: 0, longest_ms: 0.0 }
+    }
+
+    fn add(&mut self, seen: Seen<'a>) {
+        if !self.threads.contains(&seen.thread) {
+            self.threads.push(seen.thread);
+        }
+        self.total_s += seen.off.total_s;
+        self.gaps += seen.off.gaps;
+        self.samples += seen.off.samples;
+        self.longest_ms = self.longest_ms.max(seen.off.longest_ms);
+        if seen.off.total_s > self.worst.off.total_s {
+            self.worst = seen;
+        }
+    }
+
+    fn advice(mut self, sight: &Sight) -> Advice {
+        let Self { cause, worst, total_s, gaps, samples, longest_ms, .. } = self;
+        let what = super::sight::doing(worst.off);
+        let threads = match self.threads[..] {
+            [only] => format!("thread {}", sight.thread(only).name),
+            _ => words::count(self.threads.len() as u64, "thread"),
+        };
+        let text = format!(
+            "{threads} {what} at {} for {} in all{}",
+            at(worst.off),
+            words::length(total_s),
+            how_often(gaps, samples, longest_ms),
+        );
+        self.threads.sort_unstable();
+        sight.not_the_gil(
+            cause,
+            &self.threads,
+            Told {
+                text,
+                frame: Some(self.frame.clone()),
+                code: None,
+                sure: Sure::Medium,
+                because: format!(
+                    "the threads were seen there, and off the GIL; {}",
+                    match cause {
+                        Cause::Lock => "who had the lock meanwhile, the trace does not show",
+                        Cause::Network => "what the peer did meanwhile, the trace does not show",
+                        _ => "whether anybody waited for them, the trace does not show",
+                    }
+                ),
+                evidence: vec![
+                    Evidence::made("threads were there, summed", total_s, Unit::Seconds),
+                    Evidence::made(
+                        "looks that found one there",
+                        (gaps + samples) as f64,
+                        Unit::Count,
+                    ),
+                    sight.evidence(worst, "of these the thread that was there longest", "total_s"),
+                ],
+            },
+        )
+    }
+}
+
+/// What it is a cause of; a thread that waits for another one, or for work, is none.
+fn cause_of(what: What) -> Option<Cause> {
+    Some(match what {
+        What::Lock => Cause::Lock,
+        What::Disk => Cause::Disk,
+        What::Network => Cause::Network,
+        What::Sleep => Cause::Sleep,
+        What::Process => Cause::Process,
+        What::Descriptor => Cause::Descriptor,
+        What::Computing => Cause::Computing,
+        What::Idle | What::Thread | What::Unknown => return None,
+    })
+}

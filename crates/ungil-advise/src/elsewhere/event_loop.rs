@@ -1,0 +1,63 @@
+//! A call that blocks, made by the thread of an event loop: nothing else of that loop runs meanwhile.
+
+use super::sight::{Seen, Sight, Told, at, doing, how_often, line};
+use crate::advice::{Advice, Cause, Sure};
+use crate::functions::short;
+use ungil_trace::analysis::words;
+use ungil_trace::report::What;
+
+/// From this length on asyncio itself calls a callback slow (`loop.slow_callback_duration`).
+const SLOW_MS: f64 = 100.0;
+/// Shorter ones count if they take this part (of 1) of the time,
+const PART: f64 = 0.05;
+/// and so much in all.
+const LEAST_S: f64 = 0.05;
+
+/// The worst such line of each thread that has one.
+pub fn find(sight: &Sight) -> Option<Advice> {
+    let blocks = |seen: &Seen| seen.off.on_event_loop && line(seen.off).is_some();
+    let matters = |seen: &Seen| {
+        seen.off.longest_ms >= SLOW_MS
+            || (seen.off.total_s > PART * sight.busy_s() && seen.off.total_s > LEAST_S)
+    };
+    let all = sight.seen().filter(blocks).filter(matters);
+    let worst = all.max_by(|a, b| a.off.total_s.total_cmp(&b.off.total_s))?;
+    let off = worst.off;
+    let name = &sight.thread(worst.thread).name;
+    let text = format!(
+        "a call blocks the event loop of thread {name}: {} {} for {}{}",
+        at(off),
+        doing(off),
+        words::length(off.total_s),
+        how_often(off.gaps, off.samples, off.longest_ms),
+    );
+    Some(sight.not_the_gil(
+        Cause::BlockedEventLoop,
+        &[worst.thread],
+        Told {
+            text,
+            frame: line(off).cloned(),
+            code: Some(code(off.what).to_owned()),
+            sure: Sure::High,
+            because: format!(
+                "the thread was looked at in these gaps: it was in {}, below the loop's own code",
+                line(off).map_or_else(String::new, |frame| short(frame))
+            ),
+            evidence: vec![
+                sight.evidence(worst, "times that it blocked for long", "gaps"),
+                sight.evidence(worst, "for how long in all", "total_s"),
+                sight.evidence(worst, "the longest time", "longest_ms"),
+            ],
+        },
+    ))
+}
+
+fn code(what: What) -> &'static str {
+    match what {
+        What::Sleep => "await asyncio.sleep(seconds)  # in place of time.sleep(seconds)",
+        What::Lock | What::Thread => {
+            "async with asyncio.Lock(): ...  # or: await asyncio.to_thread(function, ...)"
+        }
+        _ => "await asyncio.to_thread(function, ...)  # or a library that is made for asyncio",
+    }
+}

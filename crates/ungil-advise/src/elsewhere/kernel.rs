@@ -1,0 +1,101 @@
+//! The kernel: a CPU limit, or another program that has the processors.
+
+use crate::advice::{Action, Advice, Cause, Confidence, Evidence, Kind, Subject, Sure, Unit};
+use crate::place::{GilPlace, finding_key};
+use ungil_trace::analysis::words;
+use ungil_trace::report::{Evidence as Found, ProcessReport, Report};
+
+/// A CPU limit that stops a process for this part (of 1) of its life is felt.
+const PART: f64 = 0.1;
+
+/// What the kernel did to threads that wanted to run.
+pub fn find(report: &Report) -> Option<Advice> {
+    of_finding(report).or_else(|| of_limit(report))
+}
+
+fn of_finding(report: &Report) -> Option<Advice> {
+    let mut findings = report.findings.iter().enumerate();
+    let (number, finding, not_run_s, limited) =
+        findings.find_map(|(number, finding)| match finding.evidence {
+            Found::Descheduled { not_run_s, limited, .. } => {
+                Some((number, finding, not_run_s, limited))
+            }
+            _ => None,
+        })?;
+    let cost = Evidence::at(
+        "what others waited for the GIL meanwhile",
+        finding.cost_s,
+        Unit::Seconds,
+        finding_key(number, "cost_s"),
+    );
+    let not_run = Evidence::at(
+        "holders of the GIL were not run",
+        not_run_s,
+        Unit::Seconds,
+        finding_key(number, "not_run_s"),
+    );
+    let (cause, what) = if limited {
+        (Cause::CpuLimit, "a CPU limit stopped the process while threads had the GIL")
+    } else {
+        (Cause::Descheduled, "something else had the processors while threads had the GIL")
+    };
+    Some(Advice {
+        kind: Kind::NotTheGil,
+        cause: Some(cause),
+        text: format!("it is not the GIL: {what}, {} in all", words::length(not_run_s)),
+        subject: Subject {
+            pid: finding.pid,
+            gil: finding.gil,
+            threads: finding.threads.clone(),
+            thread_group: None,
+            function: None,
+        },
+        action: Action::default(),
+        gain: None,
+        confidence: Confidence {
+            level: Sure::High,
+            because: "the kernel counts for how long it does not run a thread, and what a limit \
+                      does"
+                .to_owned(),
+        },
+        evidence: vec![not_run, cost],
+    })
+}
+
+/// A limit under which nobody waited for the GIL: the process as a whole stood still.
+fn of_limit(report: &Report) -> Option<Advice> {
+    let stopped_s = |process: &ProcessReport| process.throttled.map_or(0.0, |it| it.stopped_s);
+    let processes = report.processes.iter().enumerate();
+    let (number, process) = processes
+        .filter(|(_, process)| stopped_s(process) > PART * process.duration_s)
+        .max_by(|(_, a), (_, b)| stopped_s(a).total_cmp(&stopped_s(b)))?;
+    let throttled = process.throttled?;
+    let place = GilPlace { process: number, gil: 0 };
+    let at = |what: &str, value, unit, key: &str| {
+        Evidence::at(what, value, unit, place.process_key(&format!("throttled/{key}")))
+    };
+    Some(Advice {
+        kind: Kind::NotTheGil,
+        cause: Some(Cause::CpuLimit),
+        text: format!(
+            "it is not the GIL: a CPU limit stopped the programs of its control group {}, for {} in \
+             all, summed over processors; raise the limit, or let them do less",
+            words::count(throttled.times, "time"),
+            words::length(throttled.stopped_s),
+        ),
+        subject: Subject { pid: Some(process.pid), ..Subject::default() },
+        action: Action::default(),
+        gain: None,
+        confidence: Confidence {
+            level: Sure::High,
+            because:
+                "cpu.stat of the control group counts it; which of its programs stood, it does \
+                      not"
+                .to_owned(),
+        },
+        evidence: vec![
+            at("periods in which it stopped them", throttled.times as f64, Unit::Count, "times"),
+            at("for how long", throttled.stopped_s, Unit::Seconds, "stopped_s"),
+        ],
+    })
+}

@@ -1,0 +1,37 @@
+//! What it is where it is not the GIL: what threads did off the GIL while the program was slow, one
+//! file a cause, as far as looks at them show it.
+
+mod sight;
+mod event_loop;
+mod pool;
+mod kernel;
+mod calls;
+mod nothing;
+
+use crate::advice::Advice;
+use sight::Sight;
+use ungil_trace::report::Report;
+
+/// Causes told at most.
+const TOLD: usize = 3;
+
+/// What threads did instead of running, worst first. `gil_is_limit` says whether the GIL is what to
+/// look at first; otherwise there is always something to say.
+pub fn find(report: &Report, gil_is_limit: bool) -> Vec<Advice> {
+    let sights = || Sight::all(report);
+    let mut found: Vec<Advice> = kernel::find(report).into_iter().collect();
+    for sight in sights() {
+        found.extend(event_loop::find(&sight));
+        found.extend(pool::find(&sight));
+    }
+    // Where the GIL is a limit, waits for something else need not be.
+    for sight in sights().filter(|_| !gil_is_limit) {
+        let told: Vec<_> = found.iter().filter_map(|it| it.subject.function.clone()).collect();
+        found.extend(calls::find(&sight, &told));
+    }
+    found.truncate(TOLD);
+    if found.is_empty() && !gil_is_limit {
+        found.push(nothing::say(report));
+    }
+    found
+}

@@ -1,0 +1,174 @@
+//! What can be seen of a process whose threads are off the GIL.
+
+use crate::advice::{Action, Advice, Cause, Confidence, Evidence, Kind, Subject, Sure, Unit};
+use crate::functions::short;
+use crate::place::GilPlace;
+use ungil_trace::analysis::words;
+use ungil_trace::report::{GilReport, OffGil, ProcessReport, Report, ThreadReport};
+
+/// A process at one of its GILs.
+#[derive(Clone, Copy)]
+pub struct Sight<'a> {
+    pub report: &'a Report,
+    pub process: &'a ProcessReport,
+    pub gil: &'a GilReport,
+    pub place: GilPlace,
+}
+
+/// What one thread did off the GIL.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// The thread's place in the report.
+    pub thread: usize,
+    /// Its place in `off_gil`.
+    pub number: usize,
+    pub off: &'a OffGil,
+}
+
+impl<'a> Sight<'a> {
+    /// All of them, in the order of the report.
+    pub fn all(report: &'a Report) -> impl Iterator<Item = Self> {
+        report.processes.iter().enumerate().flat_map(move |(number, process)| {
+            process.gils.iter().enumerate().map(move |(gil, it)| {
+                let place = GilPlace { process: number, gil };
+                Self { report, process, gil: it, place }
+            })
+        })
+    }
+
+    /// All that its threads did off the GIL, as far as they were looked at.
+    pub fn seen(&self) -> impl Iterator<Item = Seen<'a>> + use<'a> {
+        self.gil.threads.iter().enumerate().flat_map(|(thread, it)| {
+            it.off_gil.iter().enumerate().map(move |(number, off)| Seen { thread, number, off })
+        })
+    }
+
+    pub fn thread(&self, place: usize) -> &'a ThreadReport {
+        &self.gil.threads[place]
+    }
+
+    /// How long it ran with several threads.
+    pub fn busy_s(&self) -> f64 {
+        (self.process.duration_s - self.process.startup_s.unwrap_or(0.0)).max(1e-9)
+    }
+
+    /// How long a thread was seen.
+    pub fn life_s(&self, thread: &ThreadReport) -> f64 {
+        let end_s = thread.ended_s.unwrap_or(self.process.started_s + self.process.duration_s);
+        (end_s - thread.started_s).max(1e-9)
+    }
+
+    /// A number of what a thread did off the GIL.
+    pub fn evidence(&self, seen: Seen, what: &str, key: &str) -> Evidence {
+        let pointer = self.place.thread_key(seen.thread, &format!("off_gil/{}/{key}", seen.number));
+        let (value, unit) = match key {
+            "gaps" => (seen.off.gaps as f64, Unit::Count),
+            "longest_ms" => (seen.off.longest_ms, Unit::Milliseconds),
+            _ => (seen.off.total_s, Unit::Seconds),
+        };
+        Evidence::at(what, value, unit, pointer)
+    }
+
+    /// How busy the GIL was meanwhile.
+    pub fn gil_evidence(&self) -> [Evidence; 2] {
+        let waited_s: f64 = self.gil.threads.iter().map(|thread| thread.waited_s).sum();
+        let key = self.place.gil_key("contended_s");
+        [
+            Evidence::at("the GIL was contended", self.gil.contended_s, Unit::Seconds, key),
+            Evidence::made("all threads together waited for it", waited_s, Unit::Seconds),
+        ]
+    }
+
+    /// `; the GIL was contended 1 % of the time`.
+    pub fn gil_clause(&self) -> String {
+        let share = (self.gil.contended_s / self.busy_s()).min(1.0);
+        format!("; the GIL was contended for {} of that time", words::percent(share))
+    }
+
+    /// Advice that it is not the GIL. `text` says what it is.
+    pub fn not_the_gil(&self, cause: Cause, threads: &[usize], told: Told) -> Advice {
+        let process = match self.report.processes.len() {
+            0 | 1 => String::new(),
+            _ => format!(" of pid {}", self.process.pid),
+        };
+        let groups = crate::groups::groups(&self.gil.threads);
+        let is_it = |group: &crate::groups::Group| {
+            group.threads.len() == threads.len()
+                && group.threads.iter().all(|(place, _)| threads.contains(place))
+        };
+        let group = groups.into_iter().find(is_it).map(|group| group.pattern);
+        Advice {
+            kind: Kind::NotTheGil,
+            cause: Some(cause),
+            text: format!("it is not the GIL{process}: {}{}", told.text, self.gil_clause()),
+            subject: Subject {
+                pid: Some(self.process.pid),
+                gil: Some(self.gil.gil),
+                threads: threads.iter().map(|&place| self.thread(place).tid).collect(),
+                thread_group: group.filter(|pattern| !pattern.is_empty()),
+                function: told.frame,
+            },
+            action: Action { code: told.code, ..Action::default() },
+            gain: None,
+            confidence: Confidence { level: told.sure, because: told.because },
+            evidence: told.evidence.into_iter().chain(self.gil_evidence()).collect(),
+        }
+    }
+}
+
+/// What is told of a cause.
+pub struct Told {
+    pub text: String,
+    pub frame: Option<String>,
+    pub code: Option<String>,
+    pub sure: Sure,
+    pub because: String,
+    pub evidence: Vec<Evidence>,
+}
+
+/// The line that led to it: the user's own, else the innermost one.
+pub fn line(off: &OffGil) -> Option<&String> {
+    off.user_frame.as_ref().or(off.frame.as_ref())
+}
+
+/// `handle (app/views.py:12), in readinto (lib/socket.py:5)`.
+pub fn at(off: &OffGil) -> String {
+    match (&off.user_frame, &off.frame) {
+        (Some(user), Some(frame)) if user != frame => {
+            format!("{}, in {}", short(user), short(frame))
+        }
+        (Some(frame), _) | (None, Some(frame)) => short(frame),
+        (None, None) => "a line that could not be read".to_owned(),
+    }
+}
+
+/// ` in 7 looks, the longest time for 1.2 s`: how often that was seen. What was sampled has no length.
+pub fn how_often(gaps: u64, samples: u64, longest_ms: f64) -> String {
+    let looks = words::count(gaps + samples, "look");
+    match gaps {
+        0 => format!(" in {looks}"),
+        _ => format!(" in {looks}, the longest time for {}", words::length(longest_ms / 1e3)),
+    }
+}
+
+/// What a thread did, as the end of `it …`.
+pub fn doing(off: &OffGil) -> String {
+    use ungil_trace::report::What;
+    let call = match off.call.as_str() {
+        "" | "computing" => String::new(),
+        call => format!(" ({call})"),
+    };
+    let what = match off.what {
+        What::Idle => "waited for something to do",
+        What::Thread => "waited for another thread",
+        What::Lock => "waited for a lock",
+        What::Sleep => "slept",
+        What::Network => "waited for the network",
+        What::Disk => "waited for the disk",
+        What::Process => "waited for another process",
+        What::Descriptor => "waited for a descriptor",
+        What::Computing => "ran without the GIL, in native code or in the kernel",
+        What::Unknown => "was off the GIL",
+    };
+    format!("{what}{call}")
+}

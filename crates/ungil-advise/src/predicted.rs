@@ -1,0 +1,181 @@
+//! What the simulator says about a change, as a gain.
+//!
+//! A simulation of the recording as it was is not the recording: what it has too much or too little
+//! of, a change of it has likewise. So what is told is the recorded figure, changed by the factor
+//! between two simulations.
+
+use crate::advice::{Confidence, Gain, Measure, Sure, Unit};
+use crate::scene::Scene;
+use ungil_simulate::{Demand, Figures, Prediction, Rules, predict};
+
+/// A simulation of the recording that is off by more than this (of 1) is not trusted much,
+const CLOSE: f64 = 0.25;
+/// and one that is off by more than this not at all.
+const FAR: f64 = 1.0;
+
+/// How often a change is simulated.
+const SEEDS: u64 = 3;
+
+/// The simulation of the recording as it was, beside which changes are told.
+#[derive(Debug)]
+pub struct Baseline<'a> {
+    demand: &'a Demand,
+    victims: Vec<u32>,
+    measure: Measure,
+    recorded: f64,
+    simulated: f64,
+    figures: &'a Figures,
+}
+
+impl<'a> Baseline<'a> {
+    /// Simulates what was recorded. `Err` says why nothing can be predicted.
+    pub fn of(scene: &Scene<'a>) -> Result<Self, String> {
+        let Some(demand) = scene.demand else {
+            return Err("the trace does not tell what the threads of this GIL wanted".to_owned());
+        };
+        let (measure, victims) = (scene.measure(), scene.tids(&scene.victims));
+        let recorded = value(&demand.recorded, &victims, measure);
+        let figures = demand.reproduced().map_err(|error| error.to_string())?;
+        let simulated = value(figures, &victims, measure);
+        if recorded <= 0.0 || simulated <= 0.0 {
+            return Err("the simulation of the recording shows no such waits".to_owned());
+        }
+        Ok(Self { demand, victims, measure, recorded, simulated, figures })
+    }
+
+    /// The recording as it was, to be changed otherwise.
+    pub fn as_recorded(&self) -> Rules {
+        Rules::from(self.demand.settings)
+    }
+
+    /// Places in the demand of these threads.
+    pub fn sources(&self, tids: &[u32]) -> Vec<usize> {
+        let threads = self.demand.threads.iter().enumerate();
+        threads.filter(|(_, thread)| tids.contains(&thread.tid)).map(|(place, _)| place).collect()
+    }
+
+    /// What these threads together hold of the GIL in a simulation, of 1.
+    pub fn held_share(figures: &Figures, tids: &[u32]) -> f64 {
+        let threads = figures.threads.iter().filter(|thread| tids.contains(&thread.tid));
+        threads.map(|thread| thread.held_s).sum::<f64>() / figures.duration_s.max(1e-9)
+    }
+
+    /// The simulation of the recording as it was.
+    pub fn figures(&self) -> &Figures {
+        self.figures
+    }
+
+    /// Simulates a change once.
+    pub fn try_out(&self, rules: &Rules) -> Result<Prediction, String> {
+        self.run(rules, 0)
+    }
+
+    /// Simulates a change some times, each with other delays.
+    pub fn try_often(&self, rules: &Rules) -> Result<Vec<Prediction>, String> {
+        (0..SEEDS).map(|seed| self.run(rules, seed)).collect()
+    }
+
+    fn run(&self, rules: &Rules, seed: u64) -> Result<Prediction, String> {
+        let rules = Rules { runs: 1, seed, ..rules.clone() };
+        predict(self.demand, &rules).map_err(|error| error.to_string())
+    }
+
+    /// What a change would gain, of its simulations, of which there is one at least.
+    /// `waited_s_per_s` is what the victims waited for in each second.
+    pub fn gain(&self, told: &[Prediction], waited_s_per_s: f64) -> Gain {
+        let scaled = |before: f64, of: fn(&Figures) -> f64| {
+            let simulated = of(self.figures);
+            let factor = if simulated > 0.0 { of(&told[0].figures) / simulated } else { 1.0 };
+            [before, before * factor]
+        };
+        let factor_of =
+            |told: &Prediction| value(&told.figures, &self.victims, self.measure) / self.simulated;
+        let factor = told.iter().map(factor_of).sum::<f64>() / told.len().max(1) as f64;
+        let least = told.iter().map(factor_of).fold(factor, f64::min);
+        let most = told.iter().map(factor_of).fold(factor, f64::max);
+        let after = self.recorded * factor;
+        // What the simulation of the recording is off by, the prediction may be off by.
+        let error = self.error();
+        let recorded = &self.demand.recorded;
+        let per_s = |figures: &Figures| {
+            let waited_s: f64 = figures.threads.iter().map(|thread| thread.waited_s).sum();
+            waited_s / figures.duration_s.max(1e-9)
+        };
+        Gain {
+            measure: self.measure,
+            unit: match self.measure {
+                Measure::WaitAfterBlockingCall => Unit::Milliseconds,
+                Measure::WaitedPerSecond => Unit::PerSecond,
+            },
+            before: self.recorded,
+            after,
+            low: self.recorded * least / (1.0 + error),
+            high: self.recorded * most * (1.0 + error),
+            saved_s_per_s: waited_s_per_s * (1.0 - factor),
+            waited_s_per_s: scaled(per_s(recorded), per_s),
+            p99_ms: scaled(recorded.returns.p99_us / 1e3, |it| it.returns.p99_us / 1e3),
+            cpu_s_per_s: scaled(recorded.cpu_per_s, |it| it.cpu_per_s),
+        }
+    }
+
+    /// By which part (of 1) the simulation of the recording misses it.
+    fn error(&self) -> f64 {
+        let ratio = self.simulated / self.recorded;
+        ratio.max(1.0 / ratio) - 1.0
+    }
+
+    /// How sure a prediction is, before what it rests on besides.
+    pub fn confidence(&self, rests_on: Option<&str>) -> Confidence {
+        let error = self.error();
+        let level = match error {
+            _ if error > FAR => Sure::Low,
+            _ if error > CLOSE || rests_on.is_some() => Sure::Medium,
+            _ => Sure::High,
+        };
+        let and = rests_on.map_or_else(String::new, |what| format!("; {what}"));
+        let lost = match self.demand.lost_events {
+            0 => String::new(),
+            lost => format!("; the trace lacks {lost} events"),
+        };
+        Confidence {
+            level: if lost.is_empty() { level } else { level.max(Sure::Medium) },
+            because: format!(
+                "predicted by simulation, which gives {} for the recording itself, where {} was \
+                 recorded{lost}{and}",
+                self.told(self.simulated),
+                self.told(self.recorded),
+            ),
+        }
+    }
+
+    /// A value of the measure.
+    pub fn told(&self, value: f64) -> String {
+        told(self.measure, value)
+    }
+}
+
+/// A value of a measure, as a sentence has it.
+pub fn told(measure: Measure, value: f64) -> String {
+    use ungil_trace::analysis::words::length;
+    match measure {
+        Measure::WaitAfterBlockingCall => length(value / 1e3),
+        Measure::WaitedPerSecond => format!("{} in each second", length(value)),
+    }
+}
+
+/// The measure, of these threads: milliseconds for a blocking call, or seconds for each second.
+fn value(figures: &Figures, tids: &[u32], measure: Measure) -> f64 {
+    let threads = figures.threads.iter().filter(|thread| tids.contains(&thread.tid));
+    match measure {
+        Measure::WaitAfterBlockingCall => {
+            let (sum_us, count) = threads.fold((0.0, 0), |(sum_us, count), thread| {
+                let returns = &thread.returns;
+                (sum_us + returns.mean_us * returns.count as f64, count + returns.count)
+            });
+            if count > 0 { sum_us / count as f64 / 1e3 } else { 0.0 }
+        }
+        Measure::WaitedPerSecond => {
+            threads.map(|thread| thread.waited_s).sum::<f64>() / figures.duration_s.max(1e-9)
+        }
+    }
+}

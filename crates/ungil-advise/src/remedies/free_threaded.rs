@@ -1,0 +1,62 @@
+//! A free-threaded build of Python.
+
+use super::Ward;
+use crate::advice::{Action, Advice, Evidence, Kind, Unit};
+use crate::functions::short;
+use ungil_simulate::{Gil, Rules};
+use ungil_trace::report::What;
+
+/// The build that is not experimental.
+const PYTHON: &str = "python3.14t";
+
+pub(super) fn find(ward: &Ward) -> Option<Advice> {
+    let scene = &ward.scene;
+    if scene.process.free_threaded.is_some() {
+        return None;
+    }
+    let rests_on = "it assumes a processor for each thread, that packages work without a GIL, and no \
+                    locks but those that were recorded";
+    let (gain, confidence) = ward.predicted(|_| Rules::of(Gil::Free), Some(rests_on));
+    let threads = scene.gil.threads.iter().enumerate();
+    let locks = threads.flat_map(|(place, thread)| {
+        let places = thread.off_gil.iter().enumerate();
+        let locks = places.filter(|(_, it)| it.what == What::Lock && it.user_frame.is_some());
+        locks.map(move |(number, it)| (place, number, it))
+    });
+    let worst = locks.max_by(|(_, _, a), (_, _, b)| a.total_s.total_cmp(&b.total_s));
+    let mut evidence = ward.evidence();
+    let contends = match worst {
+        Some((place, number, lock)) => {
+            let key = scene.place.thread_key(place, &format!("off_gil/{number}/total_s"));
+            evidence.push(Evidence::at("waited for a lock", lock.total_s, Unit::Seconds, key));
+            let frame = lock.user_frame.as_deref().unwrap_or_default();
+            format!("; the lock at {} stays one", short(frame))
+        }
+        None => "; which locks contend then, the trace does not show".to_owned(),
+    };
+    let wanting = scene.gil.wanting_mean;
+    let key = scene.place.gil_key("wanting_mean");
+    evidence.push(Evidence::at("threads that wanted to run", wanting, Unit::Count, key));
+    let is_interpreter =
+        |word: &String| word.rsplit('/').next().is_some_and(|name| name.starts_with("python"));
+    let action = match scene.argv.split_first() {
+        Some((first, rest)) if is_interpreter(first) => {
+            let words = std::iter::once(PYTHON.to_owned()).chain(rest.iter().cloned());
+            Action::command(words.collect())
+        }
+        _ => Action::default(),
+    };
+    Some(Advice {
+        kind: Kind::FreeThreaded,
+        cause: None,
+        text: format!(
+            "run it on a free-threaded Python ({PYTHON}){}, where threads wait for no GIL{contends}",
+            scene.of_which(ward.report)
+        ),
+        subject: scene.subject(&scene.culprits),
+        action,
+        gain,
+        confidence,
+        evidence,
+    })
+}

@@ -1,0 +1,51 @@
+//! A level for some threads: those that compute come last.
+
+use super::{Ward, becomes};
+use crate::advice::{Action, Advice, Kind};
+use crate::groups::is_option;
+use ungil_core::schedule::{Level, Policy, Settings};
+use ungil_simulate::Rules;
+
+pub(super) fn find(ward: &Ward) -> Option<Advice> {
+    let scene = &ward.scene;
+    let (culprits, victims) = (&scene.culprits, &scene.victims);
+    // Where all suffer from all there is nobody to come last.
+    if culprits.is_empty() || culprits.iter().any(|it| victims.contains(it)) {
+        return None;
+    }
+    let is_main = culprits.iter().any(|&place| scene.thread(place).main);
+    let pattern = scene.pattern(culprits).filter(|pattern| is_option(pattern, is_main));
+    let tids = scene.tids(culprits);
+    let (gain, confidence) = ward.predicted(
+        |baseline| {
+            let mut rules = Rules::from(Settings::from(Policy::Priority));
+            let low = baseline.sources(&tids).into_iter().map(|source| (source, Level::Low));
+            rules.levels = low.collect();
+            rules
+        },
+        None,
+    );
+    let code = "from ungil import gil\ngil.priority(\"low\")  # in the thread itself";
+    let action = match &pattern {
+        Some(pattern) => {
+            let level = format!("{pattern}=low");
+            let words = ["ungil", "run", "--policy", "priority", "--priority", &level, "--"];
+            let words = words.map(str::to_owned).into_iter();
+            let command = Action::command(words.chain(scene.argv.iter().cloned()).collect());
+            Action { code: Some(code.to_owned()), ..command }
+        }
+        None => Action::code(code),
+    };
+    let becomes = becomes(gain.as_ref());
+    let whom = ward.names(culprits);
+    Some(Advice {
+        kind: Kind::Priority,
+        cause: None,
+        text: format!("let {whom} come last{}{becomes}", scene.of_which(ward.report)),
+        subject: scene.subject(culprits),
+        action,
+        gain,
+        confidence,
+        evidence: ward.evidence(),
+    })
+}

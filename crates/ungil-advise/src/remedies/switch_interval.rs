@@ -1,0 +1,33 @@
+//! `sys.setswitchinterval`: CPython's own way, asked more often.
+
+use super::{Ward, becomes};
+use crate::advice::{Action, Advice, Kind};
+use ungil_core::schedule::{Policy, Settings};
+use ungil_simulate::Rules;
+
+/// The interval that docs/scheduling.md compares policies with.
+const INTERVAL_NS: u64 = 50_000;
+
+pub(super) fn find(ward: &Ward) -> Option<Advice> {
+    let interval_ms = ward.scene.process.switch_interval_ms.unwrap_or(5.0);
+    if ward.scene.policy() != Policy::Stock || interval_ms * 1e6 <= 2.0 * INTERVAL_NS as f64 {
+        return None;
+    }
+    let settings = Settings { policy: Policy::Stock, quantum_ns: INTERVAL_NS };
+    let (gain, confidence) = ward.predicted(|_| Rules::from(settings), None);
+    let becomes = becomes(gain.as_ref());
+    Some(Advice {
+        kind: Kind::SwitchInterval,
+        cause: None,
+        text: format!(
+            "where it cannot be run by ungil, let threads ask for the GIL every 50 us instead of \
+             {interval_ms:.3} ms{}{becomes}",
+            ward.scene.of_which(ward.report)
+        ),
+        subject: ward.scene.subject(&ward.scene.victims),
+        action: Action::code("import sys\nsys.setswitchinterval(5e-5)"),
+        gain,
+        confidence,
+        evidence: ward.evidence(),
+    })
+}

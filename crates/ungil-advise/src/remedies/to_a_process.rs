@@ -1,0 +1,90 @@
+//! The function for which others wait, in a process of its own.
+
+use super::{Ward, becomes};
+use crate::advice::{Action, Advice, Evidence, Kind, Unit};
+use crate::functions::{held, name, short};
+use ungil_simulate::{Change, Rules};
+use ungil_trace::analysis::words;
+
+/// A thread that spends this part (of 1) of what others wait for in the function is gone with it.
+const ALL: f64 = 0.8;
+
+pub(super) fn find(ward: &Ward) -> Option<Advice> {
+    let scene = &ward.scene;
+    let culprits = &scene.culprits;
+    let &worst = culprits.first()?;
+    let function = held(scene.thread(worst));
+    let in_it = function.map_or(1.0, |it| it.share);
+    let tids = scene.tids(culprits);
+    let rests_on = match function {
+        Some(_) => "it assumes that what is sent there and back costs little",
+        None => {
+            "it assumes that all that these threads compute can go, because no look at them \
+                 shows in which function they were"
+        }
+    };
+    let (gain, confidence) = ward.predicted(
+        |baseline| {
+            let (sources, rules) = (baseline.sources(&tids), baseline.as_recorded());
+            if in_it >= ALL {
+                return Rules { without: sources, ..rules };
+            }
+            let less = sources.into_iter().map(|source| (source, Change::Work(1.0 - in_it)));
+            Rules { changes: less.collect(), ..rules }
+        },
+        Some(rests_on),
+    );
+    let caused = scene.blame_share(culprits) * in_it;
+    let mut evidence = ward.evidence();
+    let what = "the part of the waits during which it held";
+    evidence.push(Evidence::made(what, caused, Unit::Share));
+    let mut subject = scene.subject(culprits);
+    let (what, code) = match function {
+        Some(held) => {
+            let at = |key: &str| {
+                let key = format!("held_in/{}/{key}", held.place);
+                scene.place.thread_key(worst, &key)
+            };
+            let looks = held.function.looks as f64;
+            evidence.push(Evidence::at(
+                "looks that found it there",
+                looks,
+                Unit::Count,
+                at("looks"),
+            ));
+            let frame =
+                held.function.frame.clone().unwrap_or_else(|| held.function.function.clone());
+            let what = short(&frame);
+            subject.function = Some(frame);
+            (what, Some(code(name(held.function))))
+        }
+        None => (format!("what {} computes", ward.names(culprits)), None),
+    };
+    let becomes = becomes(gain.as_ref());
+    Some(Advice {
+        kind: Kind::ToAProcess,
+        cause: None,
+        text: format!(
+            "run {what} in a process of its own: others waited for it for {} of their waits{}{becomes}",
+            words::percent(caused),
+            scene.of_which(ward.report),
+        ),
+        subject,
+        action: code.map_or_else(Action::default, Action::code),
+        gain,
+        confidence,
+        evidence,
+    })
+}
+
+/// What to write. Arguments and results are sent; what both sides change belongs into shared memory.
+fn code(function: &str) -> String {
+    let is_name = function.chars().all(|it| it.is_alphanumeric() || it == '_');
+    let function = if is_name && !function.is_empty() { function } else { "function" };
+    format!(
+        "from concurrent.futures import ProcessPoolExecutor\n\
+         processes = ProcessPoolExecutor()\n\
+         result = processes.submit({function}, ...).result()  # it sends arguments and result\n\
+         # what both sides use and change: from ungil import share; share.Heap().root[...] = ..."
+    )
+}

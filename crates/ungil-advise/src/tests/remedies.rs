@@ -1,0 +1,141 @@
+//! What could help where threads wait for the GIL.
+
+use super::story::{MS, Story};
+use crate::{Kind, Measure, Sure};
+
+#[test]
+fn against_a_convoy_a_policy_comes_first_and_everything_has_its_command_or_code() {
+    let told = Story::convoy().end(2_000 * MS);
+    let first = &told.advised.advice[0];
+    assert_eq!(first.kind, Kind::Policy);
+    let shell = "ungil run --policy interactive -- /usr/bin/python3 app.py 'it'\"'\"'s'";
+    assert_eq!(first.action.shell.as_deref(), Some(shell));
+    let gain = first.gain.as_ref().unwrap();
+    assert_eq!(gain.measure, Measure::WaitAfterBlockingCall);
+    assert!((gain.before - 5.02).abs() < 0.1, "{}", gain.before);
+    assert!(gain.after < 0.5 * gain.before && gain.low <= gain.after && gain.after <= gain.high);
+    for advice in told.advised.advice.iter().filter(|it| it.kind != Kind::NotTheGil) {
+        assert!(advice.action.shell.is_some() || advice.action.code.is_some(), "{advice:?}");
+        assert!(advice.gain.is_some() && !advice.evidence.is_empty());
+    }
+}
+
+#[test]
+fn what_saves_as_much_and_asks_for_more_comes_later() {
+    let told = Story::convoy().end(2_000 * MS);
+    let kinds: Vec<_> = told.kinds();
+    assert_eq!(kinds[..2], [Kind::Policy, Kind::Priority]);
+    let place = |kind| kinds.iter().position(|it| *it == kind).unwrap();
+    assert!(place(Kind::ToAProcess) < place(Kind::FreeThreaded));
+}
+
+#[test]
+fn a_thread_that_computes_can_come_last_by_its_name() {
+    let told = Story::convoy().end(2_000 * MS);
+    let advice = told.of(Kind::Priority).unwrap();
+    let shell = advice.action.shell.as_deref().unwrap();
+    assert!(shell.starts_with("ungil run --policy priority --priority builder=low -- "), "{shell}");
+    assert!(advice.action.code.as_deref().unwrap().contains("gil.priority(\"low\")"));
+    assert_eq!(advice.subject.threads, [101]);
+}
+
+#[test]
+fn the_function_that_goes_to_a_process_is_the_innermost_that_is_always_there() {
+    let told = Story::convoy().end(2_000 * MS);
+    let advice = told.of(Kind::ToAProcess).unwrap();
+    assert_eq!(advice.subject.function.as_deref(), Some("square (app.py:7)"));
+    assert!(advice.action.code.as_deref().unwrap().contains("submit(square, ...)"));
+    assert_eq!(advice.confidence.level.max(Sure::Medium), advice.confidence.level);
+    let mut story = Story::convoy();
+    for at_ms in 0..200 {
+        story.held((1_996 + at_ms) * MS, 1, &["build_report app.py"]);
+    }
+    let told = story.end(2_300 * MS);
+    let advice = told.of(Kind::ToAProcess).unwrap();
+    assert_eq!(advice.subject.function.as_deref(), Some("build_report (app.py:7)"));
+}
+
+#[test]
+fn without_a_look_no_function_is_named() {
+    let mut story = Story::of(&["MainThread", "builder"]);
+    story.acquire(0, 1);
+    for round in 1..100 {
+        let at_ns = round * 10 * MS;
+        story.wait(at_ns, 0);
+        story.ask(at_ns + 5 * MS, 0);
+        story.forced(at_ns + 5 * MS + 10_000, 1);
+        story.acquire(at_ns + 5 * MS + 20_000, 0);
+        story.release(at_ns + 5 * MS + 200_000, 0);
+        story.acquire(at_ns + 5 * MS + 220_000, 1);
+    }
+    let told = story.end(1_000 * MS);
+    let advice = told.of(Kind::ToAProcess).unwrap();
+    assert_eq!((&advice.subject.function, &advice.action.code), (&None, &None));
+    assert!(advice.text.starts_with("run what thread builder computes in a process of its own"));
+}
+
+#[test]
+fn of_many_threads_that_fill_the_gil_few_would_do() {
+    let names = ["MainThread", "worker-0", "worker-1", "worker-2", "worker-3", "worker-4"];
+    let mut story = Story::of(&names);
+    let mut at_ns = 0;
+    // Each computes for 5 ms, and wants to go on at once.
+    story.acquire(at_ns, 1);
+    (2..6).for_each(|thread| story.wait(1_000, thread));
+    for turn in 0..1_000 {
+        let (holder, next) = (1 + turn % 5, 1 + (turn + 1) % 5);
+        story.ask(at_ns + 5 * MS, next);
+        story.forced(at_ns + 5 * MS + 5_000, holder);
+        at_ns += 5 * MS + 10_000;
+        story.acquire(at_ns, next);
+        story.wait(at_ns + 1_000, holder);
+    }
+    let told = story.end(at_ns);
+    let advice = told.of(Kind::FewerThreads).unwrap();
+    assert_eq!(advice.subject.thread_group.as_deref(), Some("worker-*"));
+    assert!(advice.text.starts_with("5 threads worker-* hold"), "{}", advice.text);
+    assert!(advice.action.code.as_deref().unwrap().contains("max_workers=1"), "{}", advice.text);
+}
+
+/// A thread keeps the GIL for 200 ms at a time, three times.
+fn keeps(libraries: &[&str]) -> Story {
+    let mut story = Story::of(&["MainThread", "native"]);
+    story.libraries(libraries);
+    for round in 0..3 {
+        let at_ns = round * 400 * MS;
+        story.acquire(at_ns, 1);
+        story.wait(at_ns + MS, 0);
+        story.ask(at_ns + 6 * MS, 0);
+        story.forced(at_ns + 200 * MS, 1);
+        story.acquire(at_ns + 200 * MS + 10_000, 0);
+        story.release(at_ns + 201 * MS, 0);
+    }
+    story
+}
+
+#[test]
+fn compiled_code_is_told_to_let_go_only_where_it_is_the_users_own() {
+    let told = keeps(&["/srv/app/_fast.so"]).end(1_200 * MS);
+    let advice = told.of(Kind::LetGo).unwrap();
+    assert!(advice.text.starts_with("let go of the GIL in your own _fast.so"), "{}", advice.text);
+    assert!(advice.action.code.as_deref().unwrap().contains("Py_BEGIN_ALLOW_THREADS"));
+    assert!(advice.confidence.level >= Sure::Medium);
+    assert!(keeps(&[]).end(1_200 * MS).of(Kind::LetGo).is_none());
+}
+
+#[test]
+fn a_switch_interval_is_no_advice_to_a_program_under_a_policy() {
+    let told = Story::convoy().end(2_000 * MS);
+    let advice = told.of(Kind::SwitchInterval).unwrap();
+    assert!(advice.action.code.as_deref().unwrap().contains("sys.setswitchinterval(5e-5)"));
+}
+
+#[test]
+fn advice_without_a_prediction_says_why_and_is_not_ranked_by_it() {
+    let told = Story::convoy().end(2_000 * MS);
+    let advised = crate::advise(&told.report, &[]);
+    assert!(advised.advice.iter().all(|it| it.gain.is_none()));
+    assert_eq!(advised.advice[0].kind, Kind::Policy);
+    let because = &advised.advice[0].confidence.because;
+    assert!(because.starts_with("nothing is predicted: "), "{because}");
+}

@@ -1,0 +1,171 @@
+//! A small language in which tests tell what the threads of one process did.
+
+use crate::{Advice, Advised, Kind, advise};
+use ungil_core::{Event, Kind as Happened};
+use ungil_simulate::Demand;
+use ungil_trace::Record;
+use ungil_trace::analysis::Analysis;
+use ungil_trace::record::{
+    Doing, Frame, Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals,
+};
+use ungil_trace::report::Report;
+
+pub const MS: u64 = 1_000_000;
+const START: u64 = 1_000 * MS;
+pub const PID: u32 = 100;
+
+/// What happened; times are in ns since the start of the process.
+pub struct Story {
+    records: Vec<Record>,
+    names: Vec<&'static str>,
+}
+
+impl Story {
+    /// A process with threads of these names, of which the first is the main one.
+    pub fn of(names: &[&'static str]) -> Self {
+        let process = Process {
+            process: ProcessId(0),
+            pid: PID,
+            parent_pid: 1,
+            at_ns: START,
+            argv: ["/usr/bin/python3", "app.py", "it's"].map(str::to_owned).into(),
+            python: "3.13.0".to_owned(),
+            not_recorded: None,
+        };
+        let mut story =
+            Self { records: vec![Record::ProcessStarted(process)], names: names.into() };
+        for (number, name) in (0..).zip(names) {
+            story.records.push(Record::ThreadStarted {
+                thread: ThreadId(number),
+                process: ProcessId(0),
+                tid: PID + number,
+                at_ns: START,
+                name: (*name).to_owned(),
+            });
+        }
+        story
+    }
+
+    fn event(&mut self, at_ns: u64, thread: u32, kind: Happened) {
+        let event = Event { at_ns: START + at_ns, kind, gil: 0, seq: 0 };
+        let (process, thread) = (ProcessId(0), ThreadId(thread));
+        self.records.push(Record::Gil { process, thread, event });
+    }
+
+    pub fn acquire(&mut self, at_ns: u64, thread: u32) {
+        self.event(at_ns, thread, Happened::Acquire);
+    }
+
+    pub fn release(&mut self, at_ns: u64, thread: u32) {
+        self.event(at_ns, thread, Happened::ReleaseVoluntary);
+    }
+
+    pub fn forced(&mut self, at_ns: u64, thread: u32) {
+        self.event(at_ns, thread, Happened::ReleaseForced);
+    }
+
+    pub fn wait(&mut self, at_ns: u64, thread: u32) {
+        self.event(at_ns, thread, Happened::Wait);
+    }
+
+    pub fn ask(&mut self, at_ns: u64, thread: u32) {
+        self.event(at_ns, thread, Happened::DropRequest);
+    }
+
+    /// A look at a thread that holds.
+    pub fn held(&mut self, at_ns: u64, thread: u32, stack: &[&str]) {
+        self.look(at_ns, thread, Doing::Held { waiters: 1 }, stack);
+    }
+
+    /// A look at a thread in a long gap.
+    pub fn off(&mut self, at_ns: u64, thread: u32, (call, on): (&str, &str), stack: &[&str]) {
+        let (call, on) = (call.to_owned(), on.to_owned());
+        self.look(at_ns, thread, Doing::Off { stands_for_ns: 0, call, on }, stack);
+    }
+
+    /// Frames written `function file`, innermost first; `~` is the folder of the standard library.
+    fn look(&mut self, at_ns: u64, thread: u32, doing: Doing, stack: &[&str]) {
+        let frame = |text: &&str| {
+            let (function, file) = text.split_once(' ').unwrap();
+            let file = file.replace('~', "/usr/lib/python3.13/");
+            Frame { function: function.to_owned(), file, line: 7 }
+        };
+        let frames = stack.iter().map(frame).collect();
+        let (thread, at_ns) = (ThreadId(thread), START + at_ns);
+        self.records.push(Record::Look { thread, at_ns, doing, frames });
+    }
+
+    /// Its user's own libraries.
+    pub fn libraries(&mut self, files: &[&str]) {
+        let files = files.iter().map(|&file| file.to_owned()).collect();
+        self.records.push(Record::Libraries { process: ProcessId(0), at_ns: START, files });
+    }
+
+    /// A CPU limit stopped it for so long.
+    pub fn throttled(&mut self, stopped_ns: u64) {
+        let process = ProcessId(0);
+        self.records.push(Record::Throttled { process, at_ns: START, times: 9, stopped_ns });
+    }
+
+    /// A thread that computes and another that does little and often, for two seconds.
+    pub fn convoy() -> Self {
+        let mut story = Self::of(&["MainThread", "builder"]);
+        story.acquire(0, 1);
+        for round in 1..200 {
+            let at_ns = round * 10 * MS;
+            story.wait(at_ns, 0);
+            story.ask(at_ns + 5 * MS, 0);
+            if round % 10 == 0 {
+                story.held(at_ns + 5 * MS, 1, &["square app.py", "build_report app.py"]);
+            }
+            story.forced(at_ns + 5 * MS + 10_000, 1);
+            story.acquire(at_ns + 5 * MS + 20_000, 0);
+            story.wait(at_ns + 5 * MS + 30_000, 1);
+            story.release(at_ns + 5 * MS + 200_000, 0);
+            story.acquire(at_ns + 5 * MS + 220_000, 1);
+        }
+        story
+    }
+
+    /// Ends everything.
+    pub fn end(mut self, at_ns: u64) -> Told {
+        let at_ns = START + at_ns;
+        for number in 0..self.names.len() {
+            let thread = ThreadId(u32::try_from(number).unwrap());
+            self.records.push(Record::ThreadEnded {
+                thread,
+                at_ns,
+                totals: ThreadTotals::default(),
+            });
+        }
+        let totals = ProcessTotals { switch_interval_ns: 5 * MS, ..ProcessTotals::default() };
+        self.records.push(Record::ProcessEnded { process: ProcessId(0), at_ns, totals });
+        let mut analysis = Analysis::new(20 * MS);
+        for record in &self.records {
+            analysis.push(record);
+        }
+        let demands = Demand::of(&self.records);
+        let report = analysis.report();
+        let advised = advise(&report, &demands);
+        Told { report, advised }
+    }
+}
+
+/// What came of a story.
+pub struct Told {
+    pub report: Report,
+    pub advised: Advised,
+}
+
+impl Told {
+    /// The advice of a kind, be it rejected.
+    pub fn of(&self, kind: Kind) -> Option<&Advice> {
+        let all = self.advised.advice.iter().chain(&self.advised.rejected);
+        all.into_iter().find(|advice| advice.kind == kind)
+    }
+
+    /// The kinds that are advised, in their order.
+    pub fn kinds(&self) -> Vec<Kind> {
+        self.advised.advice.iter().map(|advice| advice.kind).collect()
+    }
+}

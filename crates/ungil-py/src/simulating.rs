@@ -1,0 +1,88 @@
+//! Replaying a trace under other rules, as Python sees it.
+
+use crate::recording::{as_json, nanoseconds, unreadable};
+use pyo3::exceptions::{PyIndexError, PyMemoryError, PyValueError};
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use ungil_core::schedule::{Level, Policy, Settings};
+use ungil_simulate::{Change, Collector, Demand, Gil, Rules, Unpredictable};
+use ungil_trace::perfetto;
+
+/// What the threads of a trace wanted; see `_native.pyi`.
+#[pyclass(module = "ungil._native", frozen)]
+pub struct Demands(Vec<Demand>);
+
+#[pymethods]
+impl Demands {
+    #[new]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let mut collector = Collector::default();
+        py.detach(|| perfetto::read(&path, |record| collector.push(&record)))
+            .map_err(unreadable)?;
+        Ok(Self(py.detach(|| collector.finish())))
+    }
+
+    fn listed(&self) -> PyResult<String> {
+        as_json(&self.0.iter().map(Demand::listed).collect::<Vec<_>>())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
+    #[pyo3(signature = (
+        index, *, policy, quantum_ms, cores, without, work, times, levels, once, runs, seed
+    ))]
+    fn predict(
+        &self,
+        py: Python<'_>,
+        index: usize,
+        policy: Option<&str>,
+        quantum_ms: Option<f64>,
+        cores: Option<usize>,
+        without: Vec<usize>,
+        work: Vec<(usize, f64)>,
+        times: Vec<(usize, usize)>,
+        levels: Vec<(usize, String)>,
+        once: bool,
+        runs: u32,
+        seed: u64,
+    ) -> PyResult<String> {
+        let demand = self.0.get(index).ok_or_else(|| PyIndexError::new_err("no such GIL"))?;
+        let changes = work.into_iter().map(|(thread, factor)| (thread, Change::Work(factor)));
+        let times = times.into_iter().map(|(thread, count)| (thread, Change::Times(count)));
+        let levels = levels.into_iter().map(|(thread, name)| Ok((thread, level(&name)?)));
+        let rules = Rules {
+            gil: gil(policy, quantum_ms)?,
+            cores,
+            without,
+            changes: changes.chain(times).collect(),
+            levels: levels.collect::<PyResult<_>>()?,
+            once,
+            runs,
+            seed,
+        };
+        py.detach(|| demand.answer(&rules)).map_err(unpredictable).and_then(|it| as_json(&it))
+    }
+}
+
+fn gil(policy: Option<&str>, quantum_ms: Option<f64>) -> PyResult<Gil> {
+    let Some(name) = policy else { return Ok(Gil::Free) };
+    let policy: Policy =
+        name.parse().map_err(|_| PyValueError::new_err(format!("{name:?} is no policy")))?;
+    let quantum_ns = quantum_ms.map(nanoseconds).transpose()?;
+    let quantum_ns = quantum_ns.unwrap_or(policy.quantum_ns()).max(1);
+    Ok(Gil::Scheduled(Settings { policy, quantum_ns }))
+}
+
+fn level(name: &str) -> PyResult<Level> {
+    name.parse().map_err(|_| PyValueError::new_err(format!("{name:?} is no level")))
+}
+
+fn unpredictable(error: Unpredictable) -> PyErr {
+    match error {
+        Unpredictable::NoThread | Unpredictable::TooLong(_) => {
+            PyValueError::new_err(error.to_string())
+        }
+        Unpredictable::TooMany(_) => PyMemoryError::new_err(error.to_string()),
+    }
+}

@@ -1,0 +1,297 @@
+//! From records to demands, one record at a time.
+
+use super::gil::Gil;
+use super::links::Link;
+use super::seat::Seat;
+use super::{Demand, Machine, Thread};
+use crate::delays::{Delays, Seen};
+use crate::figures::{Figures, ThreadFigures, Total};
+use crate::lengths::{Lengths, scaled};
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use ungil_core::schedule::{Policy, Settings};
+use ungil_trace::Record;
+use ungil_trace::record::{Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals};
+
+/// How long a thread that is woken usually takes to have the GIL, where the trace does not tell.
+const WAKE_UP_NS: u64 = 30_000;
+/// By how much the kernel lets a timer be late, unless it is told otherwise (`timerslack_ns`).
+const LATENESS_NS: u64 = 55_000;
+/// How soon bytecode lets go of the GIL, where the trace does not tell.
+const ANSWER_NS: u64 = 10_000;
+/// So many delays are needed for a distribution of them.
+const ENOUGH: usize = 10;
+/// A thread that lived for so much of the run, in percent, would have gone on.
+const LIVED_PERCENT: u64 = 90;
+
+/// Takes in the records of a trace, in their order.
+#[derive(Debug, Default)]
+pub struct Collector {
+    processes: HashMap<ProcessId, Known>,
+    threads: HashMap<ThreadId, Named>,
+    gils: Vec<Gil>,
+    gil_of: HashMap<(ProcessId, u8), usize>,
+    last_ns: u64,
+}
+
+#[derive(Debug)]
+struct Known {
+    process: Process,
+    began_ns: u64,
+    ended_ns: Option<u64>,
+    totals: ProcessTotals,
+}
+
+#[derive(Debug)]
+struct Named {
+    process: ProcessId,
+    tid: u32,
+    name: String,
+    ended: Option<(u64, ThreadTotals)>,
+    /// How many GILs it used.
+    gils: u64,
+}
+
+impl Collector {
+    /// Takes in one record.
+    pub fn push(&mut self, record: &Record) {
+        if let Some(at_ns) = record.at_ns() {
+            self.last_ns = self.last_ns.max(at_ns);
+        }
+        match record {
+            Record::ProcessStarted(process) => {
+                let known = Known {
+                    process: process.clone(),
+                    began_ns: process.at_ns,
+                    ended_ns: None,
+                    totals: ProcessTotals::default(),
+                };
+                self.processes.insert(process.process, known);
+            }
+            Record::ProcessEnded { process, at_ns, totals } => {
+                if let Some(known) = self.processes.get_mut(process) {
+                    (known.ended_ns, known.totals) = (Some(*at_ns), *totals);
+                }
+            }
+            Record::ThreadStarted { thread, process, tid, name, .. } => {
+                let named = Named {
+                    process: *process,
+                    tid: *tid,
+                    name: name.clone(),
+                    ended: None,
+                    gils: 0,
+                };
+                self.threads.insert(*thread, named);
+            }
+            Record::ThreadNamed { thread, name } => {
+                if let Some(named) = self.threads.get_mut(thread) {
+                    named.name.clone_from(name);
+                }
+            }
+            Record::ThreadEnded { thread, at_ns, totals } => {
+                if let Some(named) = self.threads.get_mut(thread) {
+                    named.ended = Some((*at_ns, *totals));
+                    for gil in self.gils.iter_mut().filter(|gil| gil.process == named.process) {
+                        gil.ended(*thread, *at_ns);
+                    }
+                }
+            }
+            Record::Gil { process, thread, event } => {
+                let key = (*process, event.gil);
+                let index = *self.gil_of.entry(key).or_insert_with(|| {
+                    self.gils.push(Gil::new(*process, event.gil));
+                    self.gils.len() - 1
+                });
+                self.gils[index].event(*thread, *event);
+            }
+            Record::KernelCount { thread, count } => {
+                if let Some(named) = self.threads.get(thread) {
+                    for gil in self.gils.iter_mut().filter(|gil| gil.process == named.process) {
+                        if let Some(seat) = gil.seat_of(*thread) {
+                            seat.counted(*count);
+                        }
+                    }
+                }
+            }
+            Record::Snapshot { from_ns } => {
+                self.gils.iter_mut().for_each(|gil| gil.begin_anew(*from_ns));
+                self.processes.values_mut().for_each(|known| known.began_ns = *from_ns);
+            }
+            _ => {}
+        }
+    }
+
+    /// What was wanted, one for each GIL; the one for which threads waited longest comes first.
+    pub fn finish(mut self) -> Vec<Demand> {
+        for gil in &self.gils {
+            for seat in &gil.seats {
+                if let Some(named) = self.threads.get_mut(&seat.thread) {
+                    named.gils += 1;
+                }
+            }
+        }
+        let gils = std::mem::take(&mut self.gils);
+        let mut demands: Vec<_> = gils.into_iter().filter_map(|gil| self.demand(gil)).collect();
+        demands.sort_by(|a, b| b.recorded.wanted_s().total_cmp(&a.recorded.wanted_s()));
+        demands
+    }
+
+    fn demand(&self, mut gil: Gil) -> Option<Demand> {
+        let known = self.processes.get(&gil.process)?;
+        let (began_ns, ended_ns) = (known.began_ns, known.ended_ns.unwrap_or(self.last_ns));
+        let lasts_ns = ended_ns.saturating_sub(began_ns).max(1);
+        let settings = settings(&known.totals);
+        for seat in &mut gil.seats {
+            seat.ends(ended_ns);
+        }
+        let is_told =
+            |seat: &Seat| seat.begins_ns.is_some() && self.threads.contains_key(&seat.thread);
+        // Which thread has which seat; nobody can be told to follow one that never blocks.
+        let mut next = (0u32..).peekable();
+        let places: Vec<_> = gil
+            .seats
+            .iter()
+            .map(|seat| next.next_if(|_| is_told(seat)).filter(|_| !seat.never_blocks()))
+            .collect();
+        gil.seats.retain(is_told);
+        // The process has a second thread from when on?
+        let mut begins: Vec<_> = gil.seats.iter().filter_map(|seat| seat.begins_ns).collect();
+        begins.sort_unstable();
+        let in_company_ns = begins.get(1).copied().unwrap_or(ended_ns);
+        let all_answers = merged(gil.seats.iter().map(|seat| &seat.answers));
+        let all_answers = Arc::new(or_usual(all_answers, ANSWER_NS));
+        let is_stock = settings.policy == Policy::Stock;
+        let wake_ups: Vec<_> = gil.seats.iter_mut().map(|seat| seat.wake_ups(is_stock)).collect();
+        // The kernel runs a thread that mostly sleeps sooner than one that computes.
+        let all_wake_ups = [false, true].map(|never_blocks| {
+            let alike = gil.seats.iter().zip(&wake_ups);
+            let alike = alike.filter(|(seat, _)| seat.never_blocks() == never_blocks);
+            Arc::new(or_usual(merged(alike.map(|(_, seen)| seen)), WAKE_UP_NS))
+        });
+        let mut lost_events = 0;
+        let (mut total, mut rows, mut threads) = (Total::default(), Vec::new(), Vec::new());
+        let mut waits = Lengths::default();
+        let mut returns = Lengths::default();
+        for (mut seat, wake_ups) in std::mem::take(&mut gil.seats).into_iter().zip(wake_ups) {
+            let named = self.threads.get(&seat.thread)?;
+            lost_events += named.ended.map_or(0, |(_, totals)| totals.lost_events);
+            waits.merge(&seat.waits);
+            returns.merge(&seat.returns);
+            let moments = [began_ns, ended_ns, in_company_ns];
+            let mut thread = thread(&mut seat, named, known, moments, &places);
+            let answers = std::mem::take(&mut seat.answers);
+            thread.answers = enough(answers).map_or_else(|| all_answers.clone(), Arc::new);
+            thread.wake_ups = enough(wake_ups)
+                .map_or_else(|| all_wake_ups[usize::from(seat.never_blocks())].clone(), Arc::new);
+            let away_ns: u64 = thread.bursts.iter().map(|burst| burst.away_ns).sum();
+            let ran_ns = (seat.held_ns - seat.not_run_ns) + scaled(away_ns, thread.away_ran);
+            total.add(seat.held_ns, ran_ns);
+            rows.push(ThreadFigures {
+                tid: thread.tid,
+                name: thread.name.clone(),
+                waits: seat.waits.summary(),
+                returns: seat.returns.summary(),
+                waited_s: seat.waits.total_ns() as f64 / 1e9,
+                held_s: seat.held_ns as f64 / 1e9,
+                ran_s: ran_ns as f64 / 1e9,
+            });
+            threads.push(thread);
+        }
+        let lateness = match settings.policy {
+            Policy::Stock => gil.lateness(settings.quantum_ns),
+            _ => Seen::default(),
+        };
+        let machine = Machine { lateness: or_usual(lateness, LATENESS_NS) };
+        let recorded =
+            Figures::new(lasts_ns, total, gil.handoffs, gil.forced, [&waits, &returns], rows);
+        Some(Demand {
+            pid: known.process.pid,
+            argv: known.process.argv.clone(),
+            gil: gil.number,
+            settings,
+            lasts_ns,
+            threads,
+            recorded,
+            lost_events,
+            machine,
+            reproduced: OnceLock::new(),
+        })
+    }
+}
+
+fn settings(totals: &ProcessTotals) -> Settings {
+    let policy = u32::try_from(totals.policy).ok().and_then(Policy::from_number);
+    let policy = policy.unwrap_or_default();
+    let quantum_ns = match totals.switch_interval_ns {
+        0 => policy.quantum_ns(),
+        ns => ns,
+    };
+    Settings { policy, quantum_ns }
+}
+
+fn thread(
+    seat: &mut Seat,
+    named: &Named,
+    known: &Known,
+    [began_ns, ended_ns, in_company_ns]: [u64; 3],
+    places: &[Option<u32>],
+) -> Thread {
+    let begins_ns = seat.begins_ns.unwrap_or(began_ns).max(began_ns);
+    let mut bursts = seat.bursts();
+    let follows = seat.evidence.is_enough();
+    for burst in &mut bursts {
+        burst.after = burst
+            .after
+            .filter(|_| follows)
+            .and_then(|link| Some(Link { thread: (*places.get(link.thread as usize)?)?, ..link }));
+    }
+    let mut at_ns = begins_ns;
+    let first_in_company = bursts
+        .iter()
+        .position(|burst| {
+            let is_in_company = at_ns >= in_company_ns;
+            at_ns = at_ns.saturating_add(burst.held_ns).saturating_add(burst.away_ns);
+            is_in_company
+        })
+        .unwrap_or(bursts.len());
+    let away_ns: u64 = bursts.iter().fold(0, |sum: u64, burst| sum.saturating_add(burst.away_ns));
+    // Its CPU time is that of all its life, at all GILs.
+    let away_ran = match named.ended {
+        Some((_, totals)) if away_ns > 0 && named.gils == 1 => {
+            let held_ns = seat.held_ns.saturating_sub(seat.not_run_ns);
+            (totals.cpu_ns.saturating_sub(held_ns) as f64 / away_ns as f64).min(1.0)
+        }
+        _ => 0.0,
+    };
+    let lived_until_ns = named.ended.map_or(ended_ns, |(at_ns, _)| at_ns);
+    let lasts_ns = ended_ns.saturating_sub(began_ns);
+    Thread {
+        tid: named.tid,
+        name: named.name.clone(),
+        main: named.tid == known.process.pid,
+        begins_ns: begins_ns.saturating_sub(began_ns),
+        goes_on: lived_until_ns.saturating_sub(began_ns) >= lasts_ns / 100 * LIVED_PERCENT,
+        bursts: bursts.into(),
+        first_in_company,
+        follows,
+        away_ran,
+        answers: Arc::new(Delays::fixed(ANSWER_NS)),
+        wake_ups: Arc::new(Delays::fixed(WAKE_UP_NS)),
+    }
+}
+
+/// The distribution of what was seen, if that is enough for one.
+fn enough(seen: Seen) -> Option<Delays> {
+    if seen.count() < ENOUGH { None } else { seen.distribution() }
+}
+
+fn or_usual(seen: Seen, usual_ns: u64) -> Delays {
+    enough(seen).unwrap_or_else(|| Delays::fixed(usual_ns))
+}
+
+fn merged<'a>(all: impl Iterator<Item = &'a Seen>) -> Seen {
+    all.fold(Seen::default(), |mut sum, seen| {
+        sum.merge(seen);
+        sum
+    })
+}

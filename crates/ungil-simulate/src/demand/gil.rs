@@ -1,0 +1,206 @@
+//! One GIL, as the events of a trace come in.
+
+use super::links::{Beginnings, Link, POSTED_NS};
+use super::seat::Seat;
+use crate::delays::Seen;
+use std::collections::{HashMap, VecDeque};
+use ungil_core::{Event, Kind};
+use ungil_trace::record::{ProcessId, ThreadId};
+
+/// As many threads are on their way to the GIL, woken and not there yet, as far as is looked at.
+const MOST_WOKEN: usize = 8;
+
+#[derive(Debug)]
+pub(super) struct Gil {
+    pub(super) process: ProcessId,
+    pub(super) number: u8,
+    pub(super) seats: Vec<Seat>,
+    seat_of: HashMap<ThreadId, usize>,
+    /// How many threads wait.
+    waiting: usize,
+    last_holder: Option<usize>,
+    /// Who was forced to let go last, until it has it again.
+    left: Option<usize>,
+    /// When it was let go of last.
+    freed_ns: u64,
+    /// Who was woken since and has not had it.
+    woken: Vec<usize>,
+    /// Those that wait, in the order in which they began to.
+    line: VecDeque<(usize, u64)>,
+    /// When the holder was asked first.
+    asked_ns: Option<u64>,
+    acquired_ns: u64,
+    beginnings: Beginnings,
+    pub(super) handoffs: u64,
+    pub(super) forced: u64,
+    /// From the beginning of a wait to the drop request, where the GIL did not go to another.
+    pub(super) until_asked: Seen,
+    pub(super) busy_ns: u64,
+}
+
+impl Gil {
+    pub(super) fn new(process: ProcessId, number: u8) -> Self {
+        Self {
+            process,
+            number,
+            seats: Vec::new(),
+            seat_of: HashMap::new(),
+            waiting: 0,
+            last_holder: None,
+            left: None,
+            freed_ns: 0,
+            woken: Vec::new(),
+            line: VecDeque::new(),
+            asked_ns: None,
+            acquired_ns: 0,
+            beginnings: Beginnings::default(),
+            handoffs: 0,
+            forced: 0,
+            until_asked: Seen::default(),
+            busy_ns: 0,
+        }
+    }
+
+    /// Nothing that was told so far counts.
+    pub(super) fn begin_anew(&mut self, at_ns: u64) {
+        let (process, number) = (self.process, self.number);
+        let mut seats = std::mem::take(&mut self.seats);
+        seats.iter_mut().for_each(|seat| seat.begin_anew(at_ns));
+        let waiting = seats.iter().filter(|seat| seat.waits_since_ns().is_some()).count();
+        let seat_of = std::mem::take(&mut self.seat_of);
+        let last_holder = self.last_holder;
+        *self = Self { seats, seat_of, waiting, last_holder, ..Self::new(process, number) };
+    }
+
+    pub(super) fn seat(&mut self, thread: ThreadId) -> usize {
+        *self.seat_of.entry(thread).or_insert_with(|| {
+            self.seats.push(Seat::new(thread));
+            self.seats.len() - 1
+        })
+    }
+
+    /// The seat of a thread that has one.
+    pub(super) fn seat_of(&mut self, thread: ThreadId) -> Option<&mut Seat> {
+        self.seat_of.get(&thread).map(|index| &mut self.seats[*index])
+    }
+
+    pub(super) fn event(&mut self, thread: ThreadId, event: Event) {
+        let index = self.seat(thread);
+        let at_ns = event.at_ns;
+        match event.kind {
+            Kind::Wait => {
+                let waited = self.seats[index].waits_since_ns().is_some();
+                let after = self.look(index, at_ns);
+                self.seats[index].waits(at_ns, after);
+                self.waiting += usize::from(!waited);
+                self.line.push_back((index, at_ns));
+            }
+            Kind::DropRequest => {
+                if let Some(since_ns) = self.seats[index].waits_since_ns()
+                    && since_ns > self.acquired_ns
+                {
+                    self.until_asked.whole(at_ns.saturating_sub(since_ns));
+                }
+                self.asked_ns.get_or_insert(at_ns);
+            }
+            Kind::Acquire => self.acquired(index, at_ns),
+            Kind::ReleaseVoluntary => self.released(index, at_ns, false),
+            Kind::ReleaseForced => self.released(index, at_ns, true),
+            Kind::Ran => self.seats[index].ran(at_ns, false),
+            Kind::RanAndBlocked => self.seats[index].ran(at_ns, true),
+        }
+    }
+
+    fn acquired(&mut self, index: usize, at_ns: u64) {
+        let waits_since_ns = self.seats[index].waits_since_ns();
+        self.woken.retain(|woken| *woken != index);
+        for woken in &self.woken {
+            self.seats[*woken].other_acquired(at_ns);
+        }
+        if let Some(left) = self.left.filter(|left| *left != index) {
+            self.seats[left].other_acquired(at_ns);
+        } else {
+            self.left = None;
+        }
+        if self.last_holder.replace(index) != Some(index) {
+            self.handoffs += 1;
+        }
+        self.asked_ns = None;
+        self.acquired_ns = at_ns;
+        let after = self.look(index, at_ns);
+        self.seats[index].acquires(at_ns, [self.busy_ns, self.freed_ns], after);
+        if let Some(burst) = self.seats[index].began() {
+            self.beginnings.add(at_ns, index, burst);
+        }
+        if waits_since_ns.is_some() {
+            self.waiting = self.waiting.saturating_sub(1);
+        }
+    }
+
+    fn released(&mut self, index: usize, at_ns: u64, asked: bool) {
+        let waited = self.seats[index].waits_since_ns().is_some();
+        if self.seats[index].holds() {
+            self.busy_ns = self.busy_ns.saturating_add(at_ns.saturating_sub(self.acquired_ns));
+        }
+        self.seats[index].releases(at_ns, asked);
+        // If it waited its acquire was lost.
+        self.waiting = self.waiting.saturating_sub(usize::from(waited));
+        let asked_ns = self.asked_ns.take();
+        if asked {
+            self.forced += 1;
+            self.left = Some(index);
+            if let Some(asked_ns) = asked_ns {
+                self.seats[index].answers.whole(at_ns.saturating_sub(asked_ns));
+            }
+        }
+        self.freed_ns = at_ns;
+        let first = self.first_in_line();
+        // One that was forced to let go stands in line, if it is one of ungil's.
+        for woken in [first, self.left.filter(|left| *left != index)].into_iter().flatten() {
+            self.seats[woken].wakes(at_ns, self.busy_ns);
+            if !self.woken.contains(&woken) && self.woken.len() < MOST_WOKEN {
+                self.woken.push(woken);
+            }
+        }
+    }
+
+    /// What the thread may have waited for that wants the GIL now, if it was away.
+    fn look(&mut self, index: usize, at_ns: u64) -> Option<Link> {
+        let since_ns = self.seats[index].away_since_ns()?;
+        let (link, by_chance) = self.beginnings.look(since_ns, at_ns)?;
+        self.seats[index].evidence.add(link.is_some(), by_chance);
+        let link = link?;
+        let other = self.seats.get(link.thread as usize)?;
+        Some(Link { posted: other.had_it_within(POSTED_NS, at_ns), ..link })
+    }
+
+    /// Who has waited longest.
+    fn first_in_line(&mut self) -> Option<usize> {
+        if self.waiting == 0 {
+            self.line.clear();
+        }
+        while let Some(&(index, since_ns)) = self.line.front() {
+            if self.seats[index].waits_since_ns() == Some(since_ns) {
+                return Some(index);
+            }
+            self.line.pop_front();
+        }
+        None
+    }
+
+    /// A thread has ended.
+    pub(super) fn ended(&mut self, thread: ThreadId, at_ns: u64) {
+        if let Some(seat) = self.seat_of(thread) {
+            let waited = seat.waits_since_ns().is_some();
+            seat.ends(at_ns);
+            if waited {
+                self.waiting = self.waiting.saturating_sub(1);
+            }
+        }
+    }
+
+    /// What of the times until a request is the timer's lateness, for this switch interval.
+    pub(super) fn lateness(&mut self, interval_ns: u64) -> Seen {
+        std::mem::take(&mut self.until_asked).less(interval_ns)
+    }
+}

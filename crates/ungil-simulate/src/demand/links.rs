@@ -1,0 +1,147 @@
+//! Which threads wait for others: for an item in a queue, an answer, a lock.
+//!
+//! No event says so. But a thread that another wakes wants the GIL soon after that one began to
+//! use it, again and again, and far more often than by chance. If that holds for a thread, its
+//! time away is not a length of its own, but lasts until that use of the other.
+
+use serde::Serialize;
+use std::collections::VecDeque;
+
+/// What happens within this time of the beginning of a use may have been its doing.
+const SOON_NS: u64 = 1_000_000;
+/// A shorter time away is a thread's own: a file is read, a socket written to.
+const OWN_NS: u64 = 100_000;
+/// A thread whose last use ended so long ago at most has woken another through a lock or a queue of
+/// the program, not through a network.
+pub(super) const POSTED_NS: u64 = 100_000;
+/// So many beginnings are remembered, which bounds what one look costs.
+const REMEMBERED: usize = 64;
+/// A thread follows others if they explain so much of what chance does not,
+const EXPLAINED: f64 = 0.6;
+/// and if that is about so many times at least.
+const LEAST_TIMES: f64 = 10.0;
+
+/// Until when a thread was away: until so long after the beginning of a use of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Link {
+    /// The other's place.
+    pub(crate) thread: u32,
+    /// Which of its uses.
+    pub(crate) burst: u32,
+    pub(crate) after_ns: u32,
+    /// Whether it was woken through a lock of the program.
+    pub(crate) posted: bool,
+}
+
+/// The last beginnings of uses: when, whose, which.
+#[derive(Debug, Default)]
+pub(super) struct Beginnings(VecDeque<(u64, usize, usize)>);
+
+/// Whether the ends of a thread's times away follow others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Evidence {
+    times: f64,
+    follows: f64,
+    by_chance: f64,
+}
+
+impl Beginnings {
+    pub(super) fn add(&mut self, at_ns: u64, seat: usize, burst: usize) {
+        if self.0.len() == REMEMBERED {
+            self.0.pop_front();
+        }
+        self.0.push_back((at_ns, seat, burst));
+    }
+
+    /// What the end at `to_ns` of a time away since `from_ns` tells: what it may follow, by place
+    /// in the GIL, and how likely that is by chance. `None` if it is the thread's own.
+    pub(super) fn look(&self, from_ns: u64, to_ns: u64) -> Option<(Option<Link>, f64)> {
+        let length_ns = to_ns.saturating_sub(from_ns);
+        if length_ns <= OWN_NS {
+            return None;
+        }
+        let mut covered_ns = 0;
+        let mut until_ns = to_ns;
+        let mut since_ns = from_ns;
+        for (index, &(began_ns, ..)) in self.0.iter().enumerate().rev() {
+            if began_ns <= from_ns {
+                break;
+            }
+            if index == 0 && self.0.len() == REMEMBERED {
+                since_ns = began_ns; // Nothing is known of before.
+            }
+            covered_ns += until_ns.saturating_sub(began_ns).min(SOON_NS);
+            until_ns = until_ns.min(began_ns);
+        }
+        let by_chance = covered_ns as f64 / (to_ns - since_ns.min(to_ns - 1)) as f64;
+        let last = self.0.back().filter(|(began_ns, ..)| {
+            *began_ns > from_ns && to_ns.saturating_sub(*began_ns) <= SOON_NS
+        });
+        let link = last.and_then(|&(began_ns, seat, burst)| {
+            Some(Link {
+                thread: u32::try_from(seat).ok()?,
+                burst: u32::try_from(burst).ok()?,
+                after_ns: u32::try_from(to_ns.saturating_sub(began_ns)).ok()?,
+                posted: false,
+            })
+        });
+        Some((link, by_chance.min(1.0)))
+    }
+}
+
+impl Evidence {
+    pub(super) fn add(&mut self, follows: bool, by_chance: f64) {
+        self.times += 1.0;
+        self.follows += f64::from(u8::from(follows));
+        self.by_chance += by_chance;
+    }
+
+    /// Whether the thread follows others.
+    pub(super) fn is_enough(&self) -> bool {
+        let open = self.times - self.by_chance;
+        self.follows >= LEAST_TIMES
+            && open >= LEAST_TIMES / 2.0
+            && self.follows - self.by_chance >= EXPLAINED * open
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A thread is away 20 times, for 10 ms each, in which another begins a use at these times.
+    fn evidence(begin_at_ns: impl Fn(u64) -> Vec<u64>) -> Evidence {
+        let (mut beginnings, mut evidence) = (Beginnings::default(), Evidence::default());
+        for turn in 0..20 {
+            let from_ns = turn * 20 * MS;
+            begin_at_ns(turn).into_iter().for_each(|at_ns| beginnings.add(from_ns + at_ns, 1, 0));
+            let (link, by_chance) = beginnings.look(from_ns, from_ns + 10 * MS).unwrap();
+            evidence.add(link.is_some(), by_chance);
+        }
+        evidence
+    }
+
+    #[test]
+    fn a_thread_that_always_comes_soon_after_another_follows_it() {
+        assert!(evidence(|_| vec![10 * MS - 50_000]).is_enough());
+    }
+
+    #[test]
+    fn one_that_comes_soon_after_others_because_they_always_come_does_not() {
+        assert!(!evidence(|_| (0..20).map(|it| it * MS / 2).collect()).is_enough());
+    }
+
+    #[test]
+    fn one_that_comes_at_any_time_does_not() {
+        assert!(!evidence(|turn| vec![turn * MS / 2 + 1]).is_enough());
+    }
+
+    #[test]
+    fn a_short_time_away_is_its_own() {
+        let mut beginnings = Beginnings::default();
+        beginnings.add(10, 1, 0);
+        assert_eq!(beginnings.look(0, OWN_NS), None);
+    }
+}

@@ -1,0 +1,98 @@
+//! What the threads of one GIL wanted, as a trace tells it, without what the GIL made them wait.
+
+mod links;
+mod seat;
+mod gil;
+mod collector;
+
+pub use collector::Collector;
+pub(crate) use links::Link;
+
+use crate::delays::Delays;
+use crate::figures::Figures;
+use std::sync::{Arc, OnceLock};
+use ungil_core::schedule::Settings;
+use ungil_trace::Record;
+
+/// What the threads of one GIL of one process wanted. Times are in nanoseconds, moments since the
+/// process was first seen (or since the snapshot begins).
+#[derive(Clone, Debug)]
+pub struct Demand {
+    /// Kernel process id.
+    pub pid: u32,
+    /// Command line.
+    pub argv: Vec<String>,
+    /// Which GIL of the process; 0 is the main interpreter's.
+    pub gil: u8,
+    /// How it was scheduled when it was recorded.
+    pub settings: Settings,
+    /// How long it was recorded.
+    pub lasts_ns: u64,
+    /// All threads that used it, in the order in which they first did.
+    pub threads: Vec<Thread>,
+    /// What was recorded, in the figures of a prediction.
+    pub recorded: Figures,
+    /// How many events the trace lacks.
+    pub lost_events: u64,
+    pub(crate) machine: Machine,
+    /// What a simulation of the recorded rules says, once there was one.
+    pub(crate) reproduced: OnceLock<Figures>,
+}
+
+/// What one thread wanted.
+#[derive(Clone, Debug)]
+pub struct Thread {
+    /// Kernel thread id.
+    pub tid: u32,
+    /// Its best name.
+    pub name: String,
+    /// Whether it is the main thread of its process.
+    pub main: bool,
+    /// When it first wanted the GIL.
+    pub begins_ns: u64,
+    /// Whether it was alive near the end, so that it would have gone on.
+    pub goes_on: bool,
+    /// What it did, in its order.
+    pub bursts: Arc<[Burst]>,
+    /// The first burst of after the start of the program, in which one thread was alone.
+    pub first_in_company: usize,
+    /// Whether it mostly waits for other threads of the program.
+    pub follows: bool,
+    /// Which part (of 1) of the time away from the GIL it had a processor.
+    pub away_ran: f64,
+    /// How long it took to let go of the GIL after it was asked.
+    pub(crate) answers: Arc<Delays>,
+    /// How long it took from a release that woke it to having the GIL.
+    pub(crate) wake_ups: Arc<Delays>,
+}
+
+/// One use of the GIL, from one blocking call to the next, however often it was interrupted, and
+/// the time away from the GIL that follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Burst {
+    /// For how long it had the GIL.
+    pub held_ns: u64,
+    /// The part of that in which the kernel did not run it, as far as that is known.
+    pub not_run_ns: u64,
+    /// From letting go to wanting it again.
+    pub away_ns: u64,
+    /// What it waited for in that time, where another thread of the program seems to have woken it.
+    pub(crate) after: Option<Link>,
+}
+
+/// What the machine took, between the threads.
+#[derive(Clone, Debug)]
+pub(crate) struct Machine {
+    /// By how much a timer came late.
+    pub(crate) lateness: Delays,
+}
+
+impl Demand {
+    /// What the trace with these records tells, one for each GIL that was used; the one for which
+    /// threads waited longest comes first.
+    pub fn of<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Self> {
+        let mut collector = Collector::default();
+        records.into_iter().for_each(|record| collector.push(record));
+        collector.finish()
+    }
+}

@@ -1,0 +1,359 @@
+//! One thread at one GIL, as the events of a trace come in.
+
+use super::Burst;
+use super::links::{Evidence, Link};
+use crate::delays::Seen;
+use crate::lengths::Lengths;
+use std::collections::VecDeque;
+use ungil_trace::record::{KernelCount, ThreadId};
+
+/// A thread that was forced to let go wants the GIL again as soon as another has it. If it comes
+/// later than this, it let go for a call that blocked, at which somebody had just asked.
+const COMES_BACK_NS: u64 = 500_000;
+/// If others had the GIL for more than this part of the time that a thread took to wake up, it may
+/// have found it locked.
+const BUSY_PART: u64 = 2;
+/// As many of the kernel's counts of a hold are kept.
+const MOST_COUNTS: usize = 64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Without the GIL, and does not want it.
+    Away,
+    Waits {
+        since_ns: u64,
+    },
+    Holds {
+        since_ns: u64,
+    },
+}
+
+/// How a thread let go of the GIL last.
+#[derive(Clone, Copy, Debug)]
+struct Release {
+    at_ns: u64,
+    /// Whether it had been asked to.
+    asked: bool,
+    /// When another thread first got it after that.
+    taken_ns: Option<u64>,
+}
+
+/// A release that woke a thread which waited, or would have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Woken {
+    at_ns: u64,
+    /// For how long the GIL had been held in all by then.
+    busy_ns: u64,
+    /// When another thread had it first after that.
+    taken_ns: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) thread: ThreadId,
+    state: State,
+    released: Option<Release>,
+    /// For how long the holder ran, if it told.
+    ran_ns: Option<(u64, bool)>,
+    counts: VecDeque<KernelCount>,
+    /// The burst that goes on.
+    burst: Burst,
+    /// Whether the wait or hold that goes on began a burst.
+    is_back: bool,
+    /// Each with whether it ended at a release that somebody had asked for.
+    bursts: Vec<(Burst, bool)>,
+    pub(super) begins_ns: Option<u64>,
+    pub(super) waits: Lengths,
+    pub(super) returns: Lengths,
+    pub(super) answers: Seen,
+    /// The first release of its wait, or since it was forced to let go.
+    woken: Option<Woken>,
+    /// From such a release to its acquire.
+    wake_ups: Seen,
+    /// From when another had the GIL, which it had been forced to let go of, to its wanting it
+    /// again: under CPython's own rules it sleeps until then. Those that may have been calls that
+    /// blocked are apart.
+    comes_back: [Seen; 2],
+    /// In a line of ungil it waits from when it is forced to let go, which no event tells: what
+    /// such waits last, and from the last release to their end.
+    stands_back: [Seen; 2],
+    pub(super) held_ns: u64,
+    pub(super) not_run_ns: u64,
+    pub(super) evidence: Evidence,
+    voluntary: u64,
+    forced: u64,
+}
+
+impl Seat {
+    pub(super) fn new(thread: ThreadId) -> Self {
+        Self {
+            thread,
+            state: State::Away,
+            released: None,
+            ran_ns: None,
+            counts: VecDeque::new(),
+            burst: Burst::default(),
+            is_back: true,
+            bursts: Vec::new(),
+            begins_ns: None,
+            waits: Lengths::default(),
+            returns: Lengths::default(),
+            answers: Seen::default(),
+            woken: None,
+            wake_ups: Seen::default(),
+            comes_back: Default::default(),
+            stands_back: Default::default(),
+            held_ns: 0,
+            not_run_ns: 0,
+            evidence: Evidence::default(),
+            voluntary: 0,
+            forced: 0,
+        }
+    }
+
+    /// Nothing that was told so far counts; what goes on began at `at_ns`.
+    pub(super) fn begin_anew(&mut self, at_ns: u64) {
+        let state = match self.state {
+            State::Away => State::Away,
+            State::Waits { .. } => State::Waits { since_ns: at_ns },
+            State::Holds { .. } => State::Holds { since_ns: at_ns },
+        };
+        let begins_ns = (state != State::Away).then_some(at_ns);
+        *self = Self { state, begins_ns, ..Self::new(self.thread) };
+    }
+
+    /// Since when it waits, if it does.
+    pub(super) fn waits_since_ns(&self) -> Option<u64> {
+        match self.state {
+            State::Waits { since_ns } => Some(since_ns),
+            _ => None,
+        }
+    }
+
+    pub(super) fn holds(&self) -> bool {
+        matches!(self.state, State::Holds { .. })
+    }
+
+    pub(super) fn counted(&mut self, count: KernelCount) {
+        if self.counts.len() == MOST_COUNTS {
+            self.counts.pop_front();
+        }
+        self.counts.push_back(count);
+    }
+
+    /// Another thread has got the GIL.
+    pub(super) fn other_acquired(&mut self, at_ns: u64) {
+        if let Some(released) = &mut self.released {
+            released.taken_ns.get_or_insert(at_ns);
+        }
+        if let Some(woken) = &mut self.woken {
+            woken.taken_ns.get_or_insert(at_ns);
+        }
+    }
+
+    /// Since when it is away, if it is and was not asked to be.
+    pub(super) fn away_since_ns(&self) -> Option<u64> {
+        let released = self.released.filter(|it| self.state == State::Away && !it.asked);
+        released.map(|released| released.at_ns)
+    }
+
+    /// Whether it has the GIL, or has let go of it for less than `ns`.
+    pub(super) fn had_it_within(&self, ns: u64, at_ns: u64) -> bool {
+        self.holds() || self.released.is_some_and(|it| at_ns.saturating_sub(it.at_ns) <= ns)
+    }
+
+    /// Whether the hold that has just begun is the first one of a burst; which one.
+    pub(super) fn began(&self) -> Option<usize> {
+        self.is_back.then_some(self.bursts.len())
+    }
+
+    /// It wants the GIL, perhaps because of what another thread did.
+    pub(super) fn wants(&mut self, at_ns: u64, after: Option<Link>) {
+        if self.state != State::Away {
+            return; // An event was lost.
+        }
+        self.begins_ns.get_or_insert(at_ns);
+        let Some(Release { at_ns: let_go_ns, asked, taken_ns }) = self.released.take() else {
+            self.is_back = true;
+            return;
+        };
+        let since_ns = taken_ns.unwrap_or(let_go_ns).max(let_go_ns);
+        if asked {
+            let lag_ns = at_ns.saturating_sub(since_ns);
+            self.comes_back[usize::from(lag_ns > COMES_BACK_NS)].whole(lag_ns);
+        }
+        if asked && at_ns.saturating_sub(since_ns) <= COMES_BACK_NS {
+            self.is_back = false;
+            return;
+        }
+        let from_ns = if asked { since_ns } else { let_go_ns };
+        let away_ns = at_ns.saturating_sub(from_ns);
+        self.bursts.push((Burst { away_ns, after, ..std::mem::take(&mut self.burst) }, asked));
+        self.is_back = true;
+    }
+
+    pub(super) fn waits(&mut self, at_ns: u64, after: Option<Link>) {
+        self.woken = None;
+        self.wants(at_ns, after);
+        self.state = State::Waits { since_ns: at_ns };
+    }
+
+    /// It got the GIL, which had been held for `busy_ns` in all by then, and was let go of last at
+    /// `freed_ns`.
+    pub(super) fn acquires(
+        &mut self,
+        at_ns: u64,
+        [busy_ns, freed_ns]: [u64; 2],
+        after: Option<Link>,
+    ) {
+        if let Some(woken) = self.woken.take() {
+            let took_ns = at_ns.saturating_sub(woken.at_ns);
+            let was_busy = busy_ns.saturating_sub(woken.busy_ns) > took_ns / BUSY_PART;
+            let stood_back = self.released.filter(|_| self.state == State::Away);
+            let seen = match stood_back {
+                None => &mut self.wake_ups,
+                Some(_) => &mut self.stands_back[1],
+            };
+            if let Some(taken_ns) = woken.taken_ns.filter(|_| was_busy) {
+                // It may have woken meanwhile, and slept again.
+                seen.at_least(taken_ns.saturating_sub(woken.at_ns));
+                seen.whole(at_ns.saturating_sub(freed_ns));
+            } else {
+                seen.whole(took_ns);
+            }
+            if let Some(released) = stood_back {
+                self.stands_back[0].whole(at_ns.saturating_sub(released.at_ns));
+            }
+        }
+        self.wants(at_ns, after);
+        let waited_ns = self.waits_since_ns().map(|since_ns| at_ns.saturating_sub(since_ns));
+        if let Some(waited_ns) = waited_ns {
+            self.waits.add(waited_ns);
+        }
+        if self.is_back {
+            self.returns.add(waited_ns.unwrap_or(0));
+        }
+        self.ran_ns = None;
+        self.state = State::Holds { since_ns: at_ns };
+    }
+
+    /// Another thread let go of the GIL, which woke this one if it waited.
+    pub(super) fn wakes(&mut self, at_ns: u64, busy_ns: u64) {
+        self.woken.get_or_insert(Woken { at_ns, busy_ns, taken_ns: None });
+    }
+
+    /// The holder told until when its hold would have lasted if it had run all the time, and
+    /// whether it blocked.
+    pub(super) fn ran(&mut self, at_ns: u64, blocked: bool) {
+        if let State::Holds { since_ns } = self.state {
+            self.ran_ns = Some((at_ns.saturating_sub(since_ns), blocked));
+        }
+    }
+
+    /// It let go of the GIL.
+    pub(super) fn releases(&mut self, at_ns: u64, asked: bool) {
+        self.hold_ends(at_ns);
+        if asked {
+            self.forced += 1;
+        } else {
+            self.voluntary += 1;
+        }
+        self.woken = None;
+        self.released = Some(Release { at_ns, asked, taken_ns: None });
+    }
+
+    fn hold_ends(&mut self, at_ns: u64) {
+        let State::Holds { since_ns } = self.state else { return };
+        self.state = State::Away;
+        let held_ns = at_ns.saturating_sub(since_ns);
+        let not_run_ns = match self.ran_ns.take() {
+            Some((ran_ns, false)) => held_ns.saturating_sub(ran_ns),
+            // It slept with the GIL, which is its own doing, or was not run, which is not.
+            Some((ran_ns, true)) => {
+                self.delayed_ns(since_ns, at_ns).min(held_ns.saturating_sub(ran_ns))
+            }
+            None => self.delayed_ns(since_ns, at_ns).min(held_ns),
+        };
+        self.counts.clear();
+        self.burst.held_ns = self.burst.held_ns.saturating_add(held_ns);
+        self.burst.not_run_ns = self.burst.not_run_ns.saturating_add(not_run_ns);
+        self.held_ns = self.held_ns.saturating_add(held_ns);
+        self.not_run_ns = self.not_run_ns.saturating_add(not_run_ns);
+    }
+
+    /// For how long the kernel did not run it in the hold, at least, by its counts.
+    fn delayed_ns(&self, since_ns: u64, at_ns: u64) -> u64 {
+        let mut inside =
+            self.counts.iter().filter(|count| (since_ns..=at_ns).contains(&count.at_ns));
+        let Some(first) = inside.next() else { return 0 };
+        let last = inside.next_back().unwrap_or(first);
+        last.delayed_ns.saturating_sub(first.delayed_ns)
+    }
+
+    /// It has ended, or the recording has.
+    pub(super) fn ends(&mut self, at_ns: u64) {
+        match self.state {
+            State::Holds { .. } => self.hold_ends(at_ns),
+            State::Waits { since_ns } => {
+                let waited_ns = at_ns.saturating_sub(since_ns);
+                self.waits.add(waited_ns);
+                if self.is_back {
+                    self.returns.add(waited_ns);
+                }
+            }
+            State::Away => {}
+        }
+        self.state = State::Away;
+        let away_ns = match self.released.take() {
+            Some(Release { at_ns: let_go_ns, .. }) => at_ns.saturating_sub(let_go_ns),
+            None => 0,
+        };
+        if self.burst.held_ns > 0 || away_ns > 0 {
+            self.bursts.push((Burst { away_ns, ..std::mem::take(&mut self.burst) }, false));
+        }
+    }
+
+    /// Whether it lets go of the GIL only because it is asked, as far as can be told.
+    pub(super) fn never_blocks(&self) -> bool {
+        self.voluntary * 10 < self.forced
+    }
+
+    /// How long it took to wake up, recorded under CPython's own rules or in a line of ungil.
+    pub(super) fn wake_ups(&mut self, is_stock: bool) -> Seen {
+        let mut all = std::mem::take(&mut self.wake_ups);
+        let never_blocks = self.never_blocks();
+        let [soon, late] = std::mem::take(&mut self.comes_back);
+        if is_stock {
+            all.merge(&soon);
+            if never_blocks {
+                all.merge(&late);
+            }
+        } else if never_blocks {
+            let [waits, wake_ups] = std::mem::take(&mut self.stands_back);
+            all.merge(&wake_ups);
+            waits.whole_ones().for_each(|ns| self.waits.add(ns));
+        }
+        all
+    }
+
+    /// All that it did. A thread that hardly ever lets go by itself was only late where it seemed
+    /// to have blocked after it was asked.
+    pub(super) fn bursts(&mut self) -> Vec<Burst> {
+        let all = std::mem::take(&mut self.bursts);
+        let never_blocks = self.never_blocks();
+        let mut bursts: Vec<Burst> = Vec::with_capacity(all.len());
+        let mut goes_on = false;
+        for (burst, asked) in all {
+            match bursts.last_mut().filter(|_| goes_on) {
+                Some(last) => {
+                    last.held_ns = last.held_ns.saturating_add(burst.held_ns);
+                    last.not_run_ns = last.not_run_ns.saturating_add(burst.not_run_ns);
+                    last.away_ns = burst.away_ns;
+                }
+                None => bursts.push(burst),
+            }
+            goes_on = asked && never_blocks;
+        }
+        bursts
+    }
+}

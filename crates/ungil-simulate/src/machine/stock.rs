@@ -1,0 +1,99 @@
+//! CPython's own condition variable: who waits for it, and for how long.
+//!
+//! `take_gil` waits a switch interval at a time. When that is over and the GIL is still locked,
+//! it asks the holder to let go if the GIL has not changed hands meanwhile, and waits again, as
+//! the last in line. Nothing else happens then, so it is done here without going into the thread:
+//! of thousands that wait each does that all the time.
+
+use super::world::World;
+use crate::rules::Gil;
+use std::collections::VecDeque;
+use ungil_core::schedule::Settings;
+
+/// Those that wait, in the order in which a signal wakes them.
+#[derive(Debug)]
+pub(super) struct Cond {
+    line: VecDeque<(usize, u32)>,
+    /// Of each thread: its newest place in line, and how often the GIL had changed hands when it
+    /// took that; `None` if it has been signalled or does not wait.
+    places: Vec<(u32, Option<u32>)>,
+    waiting: usize,
+}
+
+impl Cond {
+    pub(super) fn new(threads: usize) -> Self {
+        Self { line: VecDeque::new(), places: vec![(0, None); threads], waiting: 0 }
+    }
+
+    /// How often the GIL had changed hands when the thread began to wait, if it does.
+    fn saved(&self, number: usize) -> Option<u32> {
+        self.places[number].1
+    }
+
+    /// The thread waits, as the last in line.
+    fn enter(&mut self, number: usize, switches: u32) {
+        let (place, saved) = &mut self.places[number];
+        *place = place.wrapping_add(1);
+        if saved.replace(switches).is_none() {
+            self.waiting += 1;
+        }
+        self.line.push_back((number, *place));
+        if self.line.len() > 4 * self.waiting + 64 {
+            let places = &self.places;
+            self.line
+                .retain(|&(number, place)| places[number].0 == place && places[number].1.is_some());
+        }
+    }
+
+    /// The thread does not wait any more.
+    fn leave(&mut self, number: usize) {
+        if self.places[number].1.take().is_some() {
+            self.waiting -= 1;
+        }
+    }
+
+    /// Takes out the first in line.
+    fn signal(&mut self) -> Option<usize> {
+        while let Some((number, place)) = self.line.pop_front() {
+            if self.places[number].0 == place && self.places[number].1.is_some() {
+                self.leave(number);
+                return Some(number);
+            }
+        }
+        None
+    }
+}
+
+impl World {
+    /// Thread `number` waits for a switch interval.
+    pub(super) fn wait_for_signal(&self, number: usize, settings: Settings) {
+        self.cond.borrow_mut().enter(number, self.switches.get());
+        self.after(number, self.timer_ns(settings.quantum_ns));
+    }
+
+    /// It has woken and does not wait any more.
+    pub(super) fn has_woken(&self, number: usize) {
+        self.cond.borrow_mut().leave(number);
+    }
+
+    /// Wakes one that waits.
+    pub(super) fn signal(&self) {
+        let first = self.cond.borrow_mut().signal();
+        if let Some(number) = first {
+            self.wake(number);
+        }
+    }
+
+    /// The moment of thread `number` has come: whether it need not go on, because it only asks the
+    /// holder and waits again.
+    pub(super) fn is_looked_after(&self, number: usize) -> bool {
+        let Gil::Scheduled(settings) = self.gil else { return false };
+        let saved = self.cond.borrow().saved(number);
+        let Some(switches) = saved.filter(|_| self.locked.get()) else { return false };
+        if switches == self.switches.get() {
+            self.request_drop();
+        }
+        self.wait_for_signal(number, settings);
+        true
+    }
+}

@@ -1,0 +1,342 @@
+//! A thread, seen from inside.
+
+use super::processors::{Processors, SLICE_NS};
+use super::world::{NOBODY, Task, World, part};
+use crate::plan::{Planned, Until, Use};
+use crate::rules::Gil;
+use corosensei::Yielder;
+use std::cell::{Cell, RefCell};
+use ungil_core::atomic::AtomicU32;
+use ungil_core::schedule::{Account, Answer, Host, Level, Policy, Settings, Waker};
+
+/// What the clock shows at the beginning: the scheduler takes 0 for never.
+const UPTIME_NS: u64 = 1_000_000_000;
+
+pub(super) struct Here<'a> {
+    world: &'a World,
+    number: usize,
+    yielder: &'a Yielder<(), ()>,
+    account: Cell<Account>,
+    /// Whether it let go of the GIL because it was asked.
+    was_forced: Cell<bool>,
+    /// Who woke it through a lock of the program since it last had the GIL.
+    woken_by: Cell<Option<usize>>,
+    /// What is left of its slice of a processor.
+    slice_ns: Cell<u64>,
+}
+
+impl<'a> Here<'a> {
+    pub(super) fn new(
+        world: &'a World,
+        number: usize,
+        yielder: &'a Yielder<(), ()>,
+        level: Level,
+    ) -> Self {
+        let mut account = Account::new();
+        account.level = level;
+        Self {
+            world,
+            number,
+            yielder,
+            account: Cell::new(account),
+            was_forced: Cell::new(false),
+            woken_by: Cell::new(None),
+            slice_ns: Cell::new(SLICE_NS),
+        }
+    }
+
+    /// Does what the thread does.
+    pub(super) fn live(&self, thread: &Planned) {
+        self.take_processor();
+        let world = self.world;
+        for Use { wall_ns, runs_ns, away_runs_ns, sleeps_ns, until } in thread.uses() {
+            self.take_gil();
+            let now_ns = self.now_ns();
+            world.following.borrow_mut().began(self.number, now_ns, &mut world.events.borrow_mut());
+            self.compute_with_gil(wall_ns, runs_ns);
+            self.drop_gil(true);
+            self.compute(away_runs_ns);
+            match until {
+                Some(until) => self.wait_for(until),
+                None => self.block(Some(sleeps_ns)),
+            }
+        }
+        self.leave_processor();
+    }
+
+    /// Waits until another thread has got that far.
+    fn wait_for(&self, until: Until) {
+        let now_ns = self.now_ns();
+        let at_ns = self.world.following.borrow_mut().wait(self.number, until, now_ns);
+        match at_ns {
+            Some(at_ns) => self.block(Some(at_ns - now_ns)),
+            None => self.block(None),
+        }
+        self.woken_by.set(until.posted.then_some(until.thread));
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.world.now_ns.get()
+    }
+
+    /// Lets the others run for `ns`, or until another thread wakes this one.
+    fn suspend(&self, ns: Option<u64>) {
+        if let Some(ns) = ns {
+            self.world.after(self.number, ns);
+        }
+        self.yielder.suspend(());
+    }
+
+    /// The same without a processor.
+    fn block(&self, ns: Option<u64>) {
+        if ns == Some(0) {
+            return;
+        }
+        self.leave_processor();
+        self.suspend(ns);
+        self.take_processor();
+    }
+
+    fn take_processor(&self) {
+        let Some(processors) = &self.world.processors else { return };
+        let has_one = processors.borrow_mut().take(self.number);
+        if !has_one {
+            self.suspend(None);
+        }
+        self.slice_ns.set(SLICE_NS);
+    }
+
+    fn leave_processor(&self) {
+        let Some(processors) = &self.world.processors else { return };
+        let next = processors.borrow_mut().leave(self.number);
+        if let Some(next) = next {
+            self.world.after(next, 0);
+        }
+    }
+
+    /// Has used up its slice: lets others run, if there are any. What is left of the new one.
+    fn slice_ns(&self, processors: &RefCell<Processors>) -> u64 {
+        if self.slice_ns.get() == 0 {
+            let are_wanted = processors.borrow().are_wanted();
+            if are_wanted {
+                self.leave_processor();
+                self.take_processor();
+            }
+            self.slice_ns.set(SLICE_NS);
+        }
+        self.slice_ns.get()
+    }
+
+    /// Runs for `ns` without the GIL.
+    fn compute(&self, ns: u64) {
+        let mut left_ns = ns;
+        while left_ns > 0 {
+            left_ns -= self.compute_for_a_while(left_ns, left_ns, left_ns, false)[0];
+        }
+    }
+
+    /// Has the GIL for `wall_ns`, `runs_ns` of which it runs, and lets go of it meanwhile if it is
+    /// asked.
+    fn compute_with_gil(&self, wall_ns: u64, runs_ns: u64) {
+        let world = self.world;
+        let (mut left_ns, mut runs_left_ns) = (wall_ns, runs_ns);
+        while left_ns > 0 {
+            let now_ns = self.now_ns();
+            let mut until_ns = u64::MAX;
+            if world.drop_requested.get() {
+                if now_ns >= world.answers_at_ns.get() {
+                    self.drop_gil(false);
+                    self.take_gil();
+                    continue;
+                }
+                until_ns = world.answers_at_ns.get() - now_ns;
+            }
+            let [wall_ran_ns, ran_ns] =
+                self.compute_for_a_while(until_ns.min(left_ns), left_ns, runs_left_ns, true);
+            (left_ns, runs_left_ns) = (left_ns - wall_ran_ns, runs_left_ns - ran_ns);
+        }
+    }
+
+    /// Computes for `most_ns` at most of `wall_ns`, in which it runs for `runs_ns`. How long it
+    /// did, and ran.
+    fn compute_for_a_while(
+        &self,
+        most_ns: u64,
+        wall_ns: u64,
+        runs_ns: u64,
+        with_gil: bool,
+    ) -> [u64; 2] {
+        let mut ns = most_ns;
+        if let Some(processors) = &self.world.processors {
+            ns = ns.min(self.slice_ns(processors));
+        }
+        let from_ns = self.now_ns();
+        let computes = Some([from_ns, wall_ns, runs_ns]);
+        self.with_task(|task| (task.heeds, task.computes) = (with_gil, computes));
+        self.suspend(Some(ns));
+        let did_ns = (self.now_ns() - from_ns).min(wall_ns);
+        if self.world.processors.is_some() {
+            self.slice_ns.set(self.slice_ns.get().saturating_sub(did_ns));
+        }
+        let ran_ns = part(runs_ns, did_ns, wall_ns);
+        self.with_task(|task| {
+            (task.heeds, task.computes) = (false, None);
+            task.cpu_ns += ran_ns;
+        });
+        self.world.tally.borrow_mut().ran(self.number, ran_ns, with_gil);
+        [did_ns, ran_ns]
+    }
+
+    fn with_task(&self, change: impl FnOnce(&mut Task)) {
+        change(&mut self.world.tasks.borrow_mut()[self.number]);
+    }
+
+    fn take_gil(&self) {
+        let world = self.world;
+        match world.gil {
+            Gil::Free => {
+                let now_ns = self.now_ns();
+                world.tally.borrow_mut().acquired(self.number, now_ns, false);
+                return;
+            }
+            Gil::Scheduled(settings) if settings.policy == Policy::Stock => {
+                if world.locked.get() {
+                    self.begin_to_wait();
+                    self.wait_as_in_cpython(settings);
+                }
+            }
+            Gil::Scheduled(settings) => self.wait_in_line(settings),
+        }
+        world.locked.set(true);
+        let is_handoff = world.last_holder.replace(self.number) != self.number;
+        if is_handoff {
+            world.switches.set(world.switches.get().wrapping_add(1));
+            let forced_out = world.forced_out.replace(NOBODY);
+            if forced_out != NOBODY {
+                world.wake(forced_out);
+            }
+        }
+        world.drop_requested.set(false);
+        self.was_forced.set(false);
+        let now_ns = self.now_ns();
+        world.tally.borrow_mut().acquired(self.number, now_ns, is_handoff);
+        self.woken_by.set(None);
+        if is_scheduled(world.gil) {
+            world.line.acquired(self, &self.account);
+            self.with_task(|task| task.place_ns = self.account.get().place_ns());
+        }
+    }
+
+    fn begin_to_wait(&self) {
+        let now_ns = self.now_ns();
+        self.world.tally.borrow_mut().waits(self.number, now_ns);
+    }
+
+    fn wait_as_in_cpython(&self, settings: Settings) {
+        while self.world.locked.get() {
+            self.leave_processor();
+            self.world.wait_for_signal(self.number, settings);
+            self.suspend(None);
+            // From now on it waits for a processor, and a signal is for another.
+            self.world.has_woken(self.number);
+            self.take_processor();
+        }
+    }
+
+    /// As `take_gil` does it where the hook stands in for its calls.
+    fn wait_in_line(&self, settings: Settings) {
+        let world = self.world;
+        let wait = || world.line.wait(self, settings, &self.account, false);
+        let stands_back = self.was_forced.get() && world.line.is_granted();
+        if world.locked.get() || stands_back {
+            self.begin_to_wait();
+        }
+        if stands_back && !world.locked.get() {
+            wait();
+        }
+        while world.locked.get() {
+            let switches = world.switches.get();
+            if wait() == Answer::AskToDrop && world.locked.get() && world.switches.get() == switches
+            {
+                world.request_drop();
+            }
+        }
+    }
+
+    /// Lets go of the GIL, for a call that blocks or because it was asked.
+    fn drop_gil(&self, blocks: bool) {
+        let world = self.world;
+        let asked = world.drop_requested.get();
+        let now_ns = self.now_ns();
+        world.tally.borrow_mut().released(self.number, now_ns, asked, blocks);
+        let Gil::Scheduled(settings) = world.gil else { return };
+        world.locked.set(false);
+        if settings.policy != Policy::Stock {
+            world.line.released(self, settings, &self.account);
+            self.with_task(|task| task.place_ns = self.account.get().place_ns());
+            self.was_forced.set(asked);
+            return;
+        }
+        world.signal();
+        if asked && world.last_holder.get() == self.number {
+            // FORCE_SWITCHING.
+            world.forced_out.set(self.number);
+            self.block(None);
+        }
+    }
+}
+
+fn is_scheduled(gil: Gil) -> bool {
+    matches!(gil, Gil::Scheduled(settings) if settings.policy != Policy::Stock)
+}
+
+impl Host for Here<'_> {
+    fn now_ns(&self) -> u64 {
+        UPTIME_NS + self.world.now_ns.get()
+    }
+
+    fn thread_cpu_ns(&self) -> u64 {
+        self.world.tasks.borrow()[self.number].cpu_ns
+    }
+
+    fn sleep(&self, word: &AtomicU32, _expected: u32, timeout_ns: Option<u64>) -> bool {
+        self.leave_processor();
+        self.world.sleepers.borrow_mut().insert(word, self.number);
+        self.suspend(timeout_ns.map(|ns| self.world.timer_ns(ns).max(1)));
+        self.world.sleepers.borrow_mut().remove(&std::ptr::from_ref(word));
+        self.take_processor();
+        false
+    }
+
+    fn wake(&self, word: &AtomicU32) {
+        let sleeper = self.world.sleepers.borrow_mut().remove(&std::ptr::from_ref(word));
+        if let Some(sleeper) = sleeper {
+            self.world.wake(sleeper);
+        }
+    }
+
+    fn is_locked(&self) -> bool {
+        self.world.locked.get()
+    }
+
+    fn switches(&self) -> u32 {
+        self.world.switches.get()
+    }
+
+    fn drop_requested(&self) -> bool {
+        self.world.drop_requested.get()
+    }
+
+    fn waker(&self) -> Option<Waker> {
+        let number = self.woken_by.get()?;
+        let place_ns = self.world.tasks.borrow()[number].place_ns;
+        let is_holder = self.world.locked.get() && self.world.last_holder.get() == number;
+        Some(Waker { place_ns, is_holder })
+    }
+
+    fn lock_taken(&self) -> Option<u32> {
+        None
+    }
+
+    fn forget_locks(&self) {}
+}

@@ -1,0 +1,120 @@
+//! What would have happened.
+
+use crate::demand::Demand;
+use crate::figures::{Figures, ThreadFigures, Total};
+use crate::lengths::Lengths;
+use crate::machine::{NoStack, Setting, simulate};
+use crate::plan::{Planned, planned};
+use crate::ranges::{Ranges, ranges};
+use crate::rules::{Gil, Rules};
+use serde::Serialize;
+
+/// Why there is no prediction.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unpredictable {
+    /// Nothing is left to run.
+    #[error("no thread is left to simulate; leave fewer threads out")]
+    NoThread,
+    /// It would take for ever.
+    #[error("the recording lasts {0} days, which is too long to simulate; record a part of it")]
+    TooLong(u64),
+    /// The threads do not fit into memory.
+    #[error("there is not enough memory to simulate {0} threads; ask for fewer of them")]
+    TooMany(usize),
+}
+
+/// What would have happened.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// Of one run of the simulation.
+    pub figures: Figures,
+    /// How far they may be off.
+    pub ranges: Ranges,
+}
+
+/// A run in which each thread does its work once ends after so many times the recorded one.
+const LONGEST: u64 = 1_000;
+/// How much faster and slower threads may wake up than recorded.
+const OTHER_WAKE_UPS: [f64; 2] = [0.5, 2.0];
+
+/// No longer recording is simulated: a week.
+const MOST_DAYS: u64 = 7;
+const DAY_NS: u64 = 86_400_000_000_000;
+
+/// What `demand` would have met under `rules`.
+pub fn predict(demand: &Demand, rules: &Rules) -> Result<Prediction, Unpredictable> {
+    let threads = planned(demand, rules);
+    if threads.is_empty() {
+        return Err(Unpredictable::NoThread);
+    }
+    let first = run(demand, rules, &threads, rules.seed, 1.0)?;
+    let mut others = Vec::new();
+    for chance in 1..u64::from(rules.runs) {
+        others.push(run(demand, rules, &threads, rules.seed.wrapping_add(chance), 1.0)?);
+    }
+    if rules.runs > 1 {
+        for factor in OTHER_WAKE_UPS {
+            others.push(run(demand, rules, &threads, rules.seed, factor)?);
+        }
+    }
+    let all: Vec<_> = std::iter::once(&first).chain(&others).collect();
+    let ranges = ranges(&all, &demand.recorded, demand.reproduced()?);
+    Ok(Prediction { figures: first, ranges })
+}
+
+impl Demand {
+    /// What the simulation says of the rules under which this was recorded.
+    pub fn reproduced(&self) -> Result<&Figures, Unpredictable> {
+        if let Some(figures) = self.reproduced.get() {
+            return Ok(figures);
+        }
+        let rules = Rules::of(Gil::Scheduled(self.settings));
+        let threads = planned(self, &rules);
+        let figures = run(self, &rules, &threads, rules.seed, 1.0)?;
+        Ok(self.reproduced.get_or_init(|| figures))
+    }
+}
+
+fn run(
+    demand: &Demand,
+    rules: &Rules,
+    threads: &[Planned],
+    seed: u64,
+    wake_up_factor: f64,
+) -> Result<Figures, Unpredictable> {
+    if demand.lasts_ns > MOST_DAYS * DAY_NS {
+        return Err(Unpredictable::TooLong(demand.lasts_ns / DAY_NS));
+    }
+    let lasts_ns =
+        if rules.once { demand.lasts_ns.saturating_mul(LONGEST) } else { demand.lasts_ns };
+    let setting = Setting {
+        gil: rules.gil,
+        cores: rules.cores,
+        wake_up_factor,
+        lateness: demand.machine.lateness.clone(),
+        lasts_ns,
+        seed,
+    };
+    let outcome =
+        simulate(threads, &setting).map_err(|NoStack| Unpredictable::TooMany(threads.len()))?;
+    let mut total = Total::default();
+    let (mut waits, mut returns) = (Lengths::default(), Lengths::default());
+    let mut rows = Vec::new();
+    for (happened, thread) in outcome.threads.iter().zip(threads) {
+        total.add(happened.held_ns, happened.ran_ns);
+        waits.merge(&happened.waits);
+        returns.merge(&happened.returns);
+        let source = &demand.threads[thread.source];
+        rows.push(ThreadFigures {
+            tid: source.tid,
+            name: source.name.clone(),
+            held_s: happened.held_ns as f64 / 1e9,
+            waited_s: happened.waits.total_ns() as f64 / 1e9,
+            ran_s: happened.ran_ns as f64 / 1e9,
+            waits: happened.waits.summary(),
+            returns: happened.returns.summary(),
+        });
+    }
+    let (handoffs, forced) = (outcome.handoffs, outcome.forced);
+    Ok(Figures::new(outcome.ended_ns, total, handoffs, forced, [&waits, &returns], rows))
+}

@@ -1,0 +1,132 @@
+//! How far a prediction may be off.
+//!
+//! A range holds what the simulation says with other chances, and with threads that wake up twice
+//! as fast or half as fast as recorded. It is then widened by the factor by which the simulation
+//! of the recorded rules misses what was recorded: it cannot be trusted to miss less elsewhere.
+
+use crate::figures::{Figures, ThreadFigures};
+use serde::Serialize;
+
+/// A simulation that misses by more is of no use, whatever the factor.
+const WIDEST: f64 = 1_000.0;
+/// Times below this are equal as far as a range is concerned, in microseconds.
+const EQUAL_US: f64 = 5.0;
+
+/// From the least to the most that a figure may be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Range {
+    /// The least.
+    pub low: f64,
+    /// The most.
+    pub high: f64,
+}
+
+/// The ranges of some [`Figures`], by the same names.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ranges {
+    /// See [`Figures::duration_s`].
+    pub duration_s: Range,
+    /// See [`Figures::cpu_per_s`].
+    pub cpu_per_s: Range,
+    /// The median of [`Figures::waits`].
+    pub wait_p50_us: Range,
+    /// Its 99th percentile.
+    pub wait_p99_us: Range,
+    /// The median of [`Figures::returns`].
+    pub return_p50_us: Range,
+    /// Its 99th percentile.
+    pub return_p99_us: Range,
+    /// Of each thread, in the order of [`Figures::threads`].
+    pub threads: Vec<ThreadRanges>,
+}
+
+/// The ranges of some [`ThreadFigures`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ThreadRanges {
+    /// See [`ThreadFigures::waited_s`].
+    pub waited_s: Range,
+    /// The median of [`ThreadFigures::waits`].
+    pub wait_p50_us: Range,
+    /// The median of [`ThreadFigures::returns`].
+    pub return_p50_us: Range,
+}
+
+/// Of several simulations of the same rules, widened by how `reproduced` misses `recorded`.
+pub(crate) fn ranges(runs: &[&Figures], recorded: &Figures, reproduced: &Figures) -> Ranges {
+    let of = |figure: fn(&Figures) -> f64, equal: f64| {
+        let missed = missed_by(figure(reproduced), figure(recorded), equal);
+        Range::of(runs.iter().map(|run| figure(run))).widened(missed)
+    };
+    let first = runs.first().map_or(&[][..], |run| &run.threads);
+    let threads = (0..first.len()).map(|index| {
+        // A copy of a thread, or one beside those that are left out, has a place of its own.
+        let same = |figures: &Figures| {
+            let tid = first[index].tid;
+            figures.threads.iter().find(|thread| thread.tid == tid).cloned().unwrap_or_default()
+        };
+        let (reproduced, recorded) = (same(reproduced), same(recorded));
+        let of = |figure: fn(&ThreadFigures) -> f64, equal: f64| {
+            let missed = missed_by(figure(&reproduced), figure(&recorded), equal);
+            let all = runs.iter().filter_map(|run| run.threads.get(index)).map(figure);
+            Range::of(all).widened(missed)
+        };
+        ThreadRanges {
+            waited_s: of(|it| it.waited_s, 1e-3),
+            wait_p50_us: of(|it| it.waits.p50_us, EQUAL_US),
+            return_p50_us: of(|it| it.returns.p50_us, EQUAL_US),
+        }
+    });
+    Ranges {
+        duration_s: Range::of(runs.iter().map(|run| run.duration_s)),
+        cpu_per_s: of(|it| it.cpu_per_s, 1e-3),
+        wait_p50_us: of(|it| it.waits.p50_us, EQUAL_US),
+        wait_p99_us: of(|it| it.waits.p99_us, EQUAL_US),
+        return_p50_us: of(|it| it.returns.p50_us, EQUAL_US),
+        return_p99_us: of(|it| it.returns.p99_us, EQUAL_US),
+        threads: threads.collect(),
+    }
+}
+
+/// The factor between two figures, where those below `equal` are the same.
+fn missed_by(reproduced: f64, recorded: f64, equal: f64) -> f64 {
+    let (one, other) = (reproduced.max(equal), recorded.max(equal));
+    (one.max(other) / one.min(other)).min(WIDEST)
+}
+
+impl Range {
+    fn of(all: impl Iterator<Item = f64>) -> Self {
+        let none = Self { low: f64::INFINITY, high: 0.0 };
+        let range =
+            all.fold(none, |Self { low, high }, it| Self { low: low.min(it), high: high.max(it) });
+        Self { low: range.low.min(range.high), ..range }
+    }
+
+    fn widened(self, factor: f64) -> Self {
+        Self { low: self.low / factor, high: self.high * factor }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lengths::Summary;
+
+    fn with_median(p50_us: f64) -> Figures {
+        let waits = Summary { p50_us, ..Summary::default() };
+        Figures { waits, ..Figures::default() }
+    }
+
+    #[test]
+    fn a_range_has_all_runs_and_is_wider_by_what_the_recording_was_missed_by() {
+        let runs = [with_median(100.0), with_median(200.0)];
+        let runs: Vec<_> = runs.iter().collect();
+        let ranges = ranges(&runs, &with_median(50.0), &with_median(75.0));
+        assert_eq!(ranges.wait_p50_us, Range { low: 100.0 / 1.5, high: 300.0 });
+    }
+
+    #[test]
+    fn what_is_next_to_nothing_in_both_is_missed_by_nothing() {
+        assert_eq!(missed_by(0.0, 4.0, EQUAL_US).to_bits(), 1f64.to_bits());
+        assert_eq!(missed_by(0.0, 50.0, EQUAL_US).to_bits(), 10f64.to_bits());
+    }
+}

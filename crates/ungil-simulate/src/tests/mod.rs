@@ -1,0 +1,50 @@
+//! What holds for every demand, and what a recording made of known pieces tells.
+
+mod properties;
+mod recordings;
+
+use crate::delays::Delays;
+use crate::demand::{Burst, Demand, Machine, Thread};
+use crate::figures::Figures;
+use std::sync::{Arc, OnceLock};
+use ungil_core::schedule::{Policy, Settings};
+
+pub(super) const US: u64 = 1_000;
+pub(super) const MS: u64 = 1_000 * US;
+
+pub(super) fn burst(held_ns: u64, away_ns: u64) -> Burst {
+    Burst { held_ns, away_ns, ..Burst::default() }
+}
+
+/// A thread that begins then and does this.
+pub(super) fn thread(begins_ns: u64, bursts: &[Burst]) -> Thread {
+    Thread {
+        tid: 1,
+        name: String::new(),
+        main: false,
+        begins_ns,
+        goes_on: true,
+        bursts: bursts.into(),
+        first_in_company: 0,
+        follows: false,
+        away_ran: 0.0,
+        answers: Arc::new(Delays::fixed(10 * US)),
+        wake_ups: Arc::new(Delays::fixed(30 * US)),
+    }
+}
+
+/// What these threads want in so long a time.
+pub(super) fn demand(lasts_ns: u64, threads: Vec<Thread>) -> Demand {
+    Demand {
+        pid: 1,
+        argv: Vec::new(),
+        gil: 0,
+        settings: Settings::from(Policy::Stock),
+        lasts_ns,
+        threads,
+        recorded: Figures::default(),
+        lost_events: 0,
+        machine: Machine { lateness: Delays::fixed(50 * US) },
+        reproduced: OnceLock::new(),
+    }
+}

@@ -1,0 +1,173 @@
+//! What holds for every demand under all rules, over generated ones.
+
+use super::{MS, US, burst, demand, thread};
+use crate::delays::Delays;
+use crate::demand::{Burst, Demand, Link, Thread};
+use crate::machine::{Outcome, Setting, simulate};
+use crate::plan::planned;
+use crate::rules::{Gil, Rules};
+use crate::{Change, predict};
+use proptest::prelude::*;
+use std::sync::Arc;
+use ungil_core::schedule::{Policy, Settings};
+
+const LASTS_NS: u64 = 500 * MS;
+
+fn settings() -> impl Strategy<Value = Settings> {
+    (prop::sample::select(&Policy::ALL), MS..20 * MS)
+        .prop_map(|(policy, quantum_ns)| Settings { policy, quantum_ns })
+}
+
+fn gil() -> impl Strategy<Value = Gil> {
+    prop_oneof![4 => settings().prop_map(Gil::Scheduled), 1 => Just(Gil::Free)]
+}
+
+fn some_burst() -> impl Strategy<Value = Burst> {
+    let held_ns = prop_oneof![3 => US..MS, 1 => MS..10 * MS];
+    let away_ns = prop_oneof![1 => Just(0), 3 => US..MS, 2 => MS..50 * MS];
+    (held_ns, away_ns, 0..3u64).prop_map(|(held_ns, away_ns, not_run)| Burst {
+        not_run_ns: held_ns * not_run / 4,
+        ..burst(held_ns, away_ns)
+    })
+}
+
+fn some_thread() -> impl Strategy<Value = Thread> {
+    let bursts = prop::collection::vec(some_burst(), 1..20);
+    (0..100 * MS, bursts, any::<bool>(), 0.0..1.0f64, 0..200 * US, 0..5 * MS).prop_map(
+        |(begins_ns, bursts, goes_on, away_ran, wake_up_ns, answer_ns)| Thread {
+            goes_on,
+            away_ran,
+            wake_ups: Arc::new(Delays::fixed(wake_up_ns)),
+            answers: Arc::new(Delays::fixed(answer_ns)),
+            ..thread(begins_ns, &bursts)
+        },
+    )
+}
+
+/// Some of the threads wait for uses of others, in any order, which may never come.
+fn some_demand() -> impl Strategy<Value = Demand> {
+    let links = prop::collection::vec((0..8usize, 0..20usize, 0..8u32, 0..30u32), 0..10);
+    (prop::collection::vec(some_thread(), 1..8), links).prop_map(|(mut threads, links)| {
+        let count = threads.len();
+        for (of, at, other, burst) in links {
+            let (of, other) = (of % count, other % u32::try_from(count).unwrap());
+            // Who waits for an earlier thread only waits for nobody in a circle.
+            if (other as usize) < of {
+                let mut bursts = threads[of].bursts.to_vec();
+                let at = at % bursts.len();
+                let link = Link { thread: other, burst, after_ns: 50_000, posted: at % 2 == 0 };
+                bursts[at].after = Some(link);
+                threads[of].bursts = bursts.into();
+            }
+        }
+        demand(LASTS_NS, threads)
+    })
+}
+
+fn outcome(demand: &Demand, rules: &Rules) -> Outcome {
+    let setting = Setting {
+        gil: rules.gil,
+        cores: rules.cores,
+        wake_up_factor: 1.0,
+        lateness: Delays::fixed(50 * US),
+        lasts_ns: if rules.once { u64::MAX / 4 } else { demand.lasts_ns },
+        seed: rules.seed,
+    };
+    simulate(&planned(demand, rules), &setting).unwrap()
+}
+
+/// Each case simulates a second, several times.
+fn some_cases() -> ProptestConfig {
+    let usual = ProptestConfig::default();
+    ProptestConfig { cases: usual.cases.div_ceil(8), ..usual }
+}
+
+proptest! {
+    #![proptest_config(some_cases())]
+
+    #[test]
+    fn work_that_is_done_once_is_all_done_and_no_more(
+        demand in some_demand(), gil in gil(), cores in prop::option::of(1..5usize),
+    ) {
+        let rules = Rules { once: true, cores, ..Rules::of(gil) };
+        let outcome = outcome(&demand, &rules);
+        for (happened, thread) in outcome.threads.iter().zip(&demand.threads) {
+            let wanted: u64 = thread.bursts.iter().map(|it| it.held_ns - it.not_run_ns).sum();
+            prop_assert_eq!(happened.held_ran_ns, wanted);
+        }
+    }
+
+    #[test]
+    fn the_gil_is_held_by_one_thread_at_a_time(demand in some_demand(), settings in settings()) {
+        let outcome = outcome(&demand, &Rules::from(settings));
+        let held_ns: u64 = outcome.threads.iter().map(|thread| thread.held_ns).sum();
+        prop_assert!(held_ns <= outcome.ended_ns);
+    }
+
+    #[test]
+    fn the_gil_is_free_only_while_a_thread_wakes_for_it(
+        demand in some_demand(), settings in settings(),
+    ) {
+        let wake_ups = demand.threads.iter().map(|thread| thread.wake_ups.median_ns());
+        let longest_ns = wake_ups.max().unwrap();
+        let idle_ns = outcome(&demand, &Rules::from(settings)).idle_ns;
+        prop_assert!(idle_ns <= longest_ns, "{} > {}", idle_ns, longest_ns);
+    }
+
+    #[test]
+    fn threads_do_no_more_than_the_processors_can(
+        demand in some_demand(), gil in gil(), cores in 1..5usize,
+    ) {
+        let outcome = outcome(&demand, &Rules { cores: Some(cores), ..Rules::of(gil) });
+        let ran_ns: u64 = outcome.threads.iter().map(|thread| thread.ran_ns).sum();
+        prop_assert!(ran_ns <= outcome.ended_ns * cores as u64);
+    }
+
+    #[test]
+    fn the_same_seed_brings_the_same_prediction(demand in some_demand(), gil in gil()) {
+        let rules = Rules::of(gil);
+        prop_assert_eq!(predict(&demand, &rules), predict(&demand, &rules));
+    }
+
+    #[test]
+    fn without_a_gil_nobody_waits_for_it(
+        demand in some_demand(), cores in prop::option::of(1..5usize),
+    ) {
+        let outcome = outcome(&demand, &Rules { cores, ..Rules::of(Gil::Free) });
+        prop_assert!(outcome.threads.iter().all(|thread| thread.waits.summary().count == 0));
+    }
+
+    #[test]
+    fn one_thread_alone_never_waits(thread in some_thread(), settings in settings()) {
+        let demand = demand(LASTS_NS, vec![thread]);
+        let outcome = outcome(&demand, &Rules::from(settings));
+        prop_assert_eq!(outcome.threads[0].waits.summary().count, 0);
+    }
+
+    #[test]
+    fn whoever_computes_all_the_time_gets_the_gil_again_and_again(
+        settings in settings(), count in 2..8usize,
+    ) {
+        let computes = thread(0, &[burst(2 * LASTS_NS, 0)]);
+        let demand = demand(LASTS_NS, vec![computes; count]);
+        let outcome = outcome(&demand, &Rules::from(settings));
+        let least_ns = outcome.threads.iter().map(|it| it.held_ns).min().unwrap();
+        // Each has its turn before any has its second, within what a quantum leaves over.
+        let fair_ns = LASTS_NS / count as u64;
+        let turn_ns = settings.quantum_ns + MS;
+        prop_assert!(least_ns + 2 * turn_ns >= fair_ns / 2, "{} of {}", least_ns, fair_ns);
+    }
+
+    #[test]
+    fn so_many_times_the_work_is_so_much_more(
+        demand in some_demand(), settings in settings(), factor in 1..4u32,
+    ) {
+        let changes = (0..demand.threads.len()).map(|it| (it, Change::Work(f64::from(factor))));
+        let rules = Rules { once: true, ..Rules::from(settings) };
+        let changed = Rules { changes: changes.collect(), ..rules.clone() };
+        let [ran, ran_changed] = [rules, changed].map(|rules| {
+            outcome(&demand, &rules).threads.iter().map(|it| it.held_ran_ns).sum::<u64>()
+        });
+        prop_assert_eq!(ran * u64::from(factor), ran_changed);
+    }
+}

@@ -1,0 +1,183 @@
+//! Recordings of known pieces, and what is made of them.
+
+use super::{MS, US};
+use crate::rules::{Change, Gil, Rules};
+use crate::{Demand, Unpredictable, predict};
+use ungil_core::schedule::{Policy, Settings};
+use ungil_core::{Event, Kind};
+use ungil_trace::Record;
+use ungil_trace::record::{Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals};
+
+const PROCESS: ProcessId = ProcessId(0);
+
+/// A process with two threads.
+fn begun() -> Vec<Record> {
+    let process = Process {
+        process: PROCESS,
+        pid: 70,
+        parent_pid: 1,
+        at_ns: 0,
+        argv: vec!["app.py".to_owned()],
+        python: "3.13.0".to_owned(),
+        not_recorded: None,
+    };
+    let thread = |number: u32| Record::ThreadStarted {
+        thread: ThreadId(number),
+        process: PROCESS,
+        tid: 70 + number,
+        at_ns: 0,
+        name: format!("thread-{number}"),
+    };
+    vec![Record::ProcessStarted(process), thread(0), thread(1)]
+}
+
+fn event(records: &mut Vec<Record>, thread: u32, at_ns: u64, kind: Kind) {
+    let event = Event { at_ns, kind, gil: 0, seq: 0 };
+    records.push(Record::Gil { process: PROCESS, thread: ThreadId(thread), event });
+}
+
+fn ended(mut records: Vec<Record>, at_ns: u64, totals: ThreadTotals) -> Vec<Record> {
+    for thread in [ThreadId(0), ThreadId(1)] {
+        records.push(Record::ThreadEnded { thread, at_ns, totals });
+    }
+    let totals = ProcessTotals { switch_interval_ns: 5 * MS, ..ProcessTotals::default() };
+    records.push(Record::ProcessEnded { process: PROCESS, at_ns, totals });
+    records
+}
+
+/// One thread computes, the other comes back from a call each 10 ms, waits a switch interval, and
+/// uses the GIL for 0.1 ms.
+fn convoy() -> Vec<Record> {
+    let mut records = begun();
+    event(&mut records, 0, 0, Kind::Acquire);
+    for turn in 0..50 {
+        let wants_ns = turn * 10 * MS + MS;
+        let asks_ns = wants_ns + 5 * MS + 60 * US;
+        event(&mut records, 1, wants_ns, Kind::Wait);
+        event(&mut records, 1, asks_ns, Kind::DropRequest);
+        event(&mut records, 0, asks_ns + 10 * US, Kind::ReleaseForced);
+        event(&mut records, 1, asks_ns + 50 * US, Kind::Acquire);
+        event(&mut records, 0, asks_ns + 90 * US, Kind::Wait);
+        event(&mut records, 1, asks_ns + 150 * US, Kind::ReleaseVoluntary);
+        event(&mut records, 0, asks_ns + 190 * US, Kind::Acquire);
+    }
+    ended(records, 501 * MS, ThreadTotals::default())
+}
+
+fn only(records: &[Record]) -> Demand {
+    let mut demands = Demand::of(records);
+    assert_eq!(demands.len(), 1);
+    demands.remove(0)
+}
+
+#[test]
+fn a_forced_release_does_not_end_a_burst() {
+    let demand = only(&convoy());
+    let [computes, blocks] = &demand.threads[..] else { panic!("two threads") };
+    assert_eq!(computes.bursts.len(), 1);
+    assert_eq!(blocks.bursts.len(), 50);
+    assert!(blocks.bursts.iter().all(|burst| burst.held_ns == 100 * US));
+}
+
+#[test]
+fn what_a_thread_waited_is_no_part_of_what_it_wanted() {
+    let demand = only(&convoy());
+    let away = 10 * MS - 5 * MS - 60 * US - 150 * US;
+    let bursts = &demand.threads[1].bursts;
+    assert!(bursts[..49].iter().all(|burst| burst.away_ns == away), "{bursts:?}");
+}
+
+#[test]
+fn the_rules_that_were_recorded_bring_what_was_recorded() {
+    let demand = only(&convoy());
+    let reproduced = demand.reproduced().unwrap();
+    let [recorded, reproduced] = [&demand.recorded, reproduced].map(|it| it.threads[1].waits);
+    assert!(reproduced.count.abs_diff(recorded.count) <= 1, "{reproduced:?} for {recorded:?}");
+    assert!((reproduced.p50_us / recorded.p50_us - 1.0).abs() < 0.05);
+}
+
+#[test]
+fn a_policy_that_asks_at_once_lets_the_thread_in_sooner() {
+    let demand = only(&convoy());
+    let stock = demand.reproduced().unwrap().threads[1].waits.p50_us;
+    let rules = Rules::from(Settings::from(Policy::Interactive));
+    let interactive = predict(&demand, &rules).unwrap();
+    assert!(interactive.figures.threads[1].waits.p50_us < stock / 3.0);
+    let range = interactive.ranges.threads[1].wait_p50_us;
+    assert!(range.low <= range.high);
+}
+
+#[test]
+fn a_thread_alone_does_not_wait_and_none_is_nothing_to_predict() {
+    let demand = only(&convoy());
+    let rules = Rules { without: vec![0], ..Rules::from(demand.settings) };
+    assert_eq!(predict(&demand, &rules).unwrap().figures.waits.count, 0);
+    let rules = Rules { without: vec![0, 1], ..rules };
+    assert_eq!(predict(&demand, &rules), Err(Unpredictable::NoThread));
+}
+
+#[test]
+fn several_of_a_thread_share_what_one_had() {
+    let demand = only(&convoy());
+    let changes = vec![(0, Change::Times(3))];
+    let rules = Rules { changes, ..Rules::from(Settings::from(Policy::Fair)) };
+    let figures = predict(&demand, &rules).unwrap().figures;
+    assert_eq!(figures.threads.len(), 4);
+    assert!(figures.jain.unwrap() > 0.95, "{:?}", figures.jain);
+}
+
+#[test]
+fn a_hold_in_which_the_kernel_did_not_run_its_thread_is_no_work() {
+    let mut records = begun();
+    event(&mut records, 0, 0, Kind::Acquire);
+    event(&mut records, 0, 4 * MS, Kind::Ran);
+    event(&mut records, 0, 10 * MS, Kind::ReleaseVoluntary);
+    event(&mut records, 1, 10 * MS, Kind::Acquire);
+    event(&mut records, 1, 11 * MS, Kind::ReleaseVoluntary);
+    let demand = only(&ended(records, 20 * MS, ThreadTotals::default()));
+    assert_eq!(demand.threads[0].bursts[0].not_run_ns, 6 * MS);
+    let rules = Rules { cores: Some(2), once: true, ..Rules::of(Gil::Free) };
+    let figures = predict(&demand, &rules).unwrap().figures;
+    assert!((figures.threads[0].held_s - 0.004).abs() < 1e-9);
+}
+
+#[test]
+fn time_away_is_work_as_far_as_the_thread_had_a_processor() {
+    let mut records = begun();
+    event(&mut records, 0, 0, Kind::Acquire);
+    event(&mut records, 0, MS, Kind::ReleaseVoluntary);
+    event(&mut records, 0, 9 * MS, Kind::Acquire);
+    event(&mut records, 0, 10 * MS, Kind::ReleaseVoluntary);
+    event(&mut records, 1, 10 * MS, Kind::Acquire);
+    event(&mut records, 1, 11 * MS, Kind::ReleaseVoluntary);
+    let totals = ThreadTotals { cpu_ns: 6 * MS, ..ThreadTotals::default() };
+    let demand = only(&ended(records, 10 * MS, totals));
+    assert!((demand.threads[0].away_ran - 0.5).abs() < 1e-9);
+}
+
+#[test]
+fn a_snapshot_counts_from_where_it_begins() {
+    let mut records = begun();
+    event(&mut records, 0, 0, Kind::Acquire);
+    records.push(Record::Snapshot { from_ns: 100 * MS });
+    event(&mut records, 0, 110 * MS, Kind::ReleaseVoluntary);
+    event(&mut records, 1, 110 * MS, Kind::Acquire);
+    event(&mut records, 1, 111 * MS, Kind::ReleaseVoluntary);
+    let demand = only(&ended(records, 200 * MS, ThreadTotals::default()));
+    assert_eq!(demand.lasts_ns, 100 * MS);
+    assert_eq!(demand.threads[0].bursts[0].held_ns, 10 * MS);
+}
+
+#[test]
+fn events_that_contradict_each_other_do_no_harm() {
+    for first in [Kind::ReleaseForced, Kind::Acquire, Kind::Wait, Kind::DropRequest, Kind::Ran] {
+        let mut records = begun();
+        for (at_ns, kind) in [(9, first), (5, first), (u64::MAX, first), (0, Kind::Acquire)] {
+            event(&mut records, 0, at_ns, kind);
+            event(&mut records, 1, at_ns, kind);
+        }
+        for demand in Demand::of(&records) {
+            let _ = predict(&demand, &Rules { runs: 1, ..Rules::from(demand.settings) });
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What looks at one thread showed, in memory that does not grow with the trace.
+//!
+//! A long gap counts as a whole for what the look at it showed: off the GIL a thread runs no Python
+//! code, so it is in the same line all the time. What it does there in native code may change, and
+//! the look shows one moment of that. Of shorter gaps there are samples.
+
+use super::length::{Sum, seconds};
+use super::off_gil::what;
+use super::samples::line_of;
+use crate::origin::Origin;
+use crate::record::{Doing, Frame};
+use crate::report::{HeldIn, OffGil, What};
+
+/// Different things that are kept of what a thread does off the GIL, and frames of each.
+const PLACES: usize = 16;
+const FRAMES: usize = 40;
+/// Functions that are kept of those in which a thread held, and lines of each.
+const FUNCTIONS: usize = 64;
+const LINES: usize = 8;
+
+/// What looks at a thread showed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Looks {
+    places: Vec<Place>,
+    /// In which of them the gap is that goes on, if it is long.
+    current: Option<usize>,
+    /// What was sampled of the gap that goes on before it was long.
+    sampled: Option<(usize, u64)>,
+    functions: Vec<Function>,
+}
+
+/// What a thread did off the GIL.
+#[derive(Clone, Debug)]
+struct Place {
+    what: What,
+    on_event_loop: bool,
+    call: String,
+    on: String,
+    user_frame: Option<String>,
+    stack: Vec<String>,
+    gaps: Sum,
+    samples: u64,
+    sampled_ns: u64,
+}
+
+/// A function of the user's own in which it held.
+#[derive(Clone, Debug)]
+struct Function {
+    function: String,
+    file: String,
+    depth: u64,
+    looks: u64,
+    waiters: u64,
+    innermost: u64,
+    lines: Vec<(u32, u64)>,
+}
+
+impl Looks {
+    /// Takes in what a look showed.
+    pub(super) fn add(&mut self, doing: &Doing, frames: &[Frame]) {
+        match doing {
+            Doing::Held { waiters } => self.held(*waiters, frames),
+            Doing::Off { stands_for_ns, call, on } => self.off(*stands_for_ns, call, on, frames),
+        }
+    }
+
+    /// The gap is over that was looked at, if it was, after so long off the GIL.
+    #[inline]
+    pub(super) fn end_gap(&mut self, ns: u64) {
+        self.sampled = None;
+        if let Some(place) = self.current.take().and_then(|place| self.places.get_mut(place)) {
+            place.gaps.add(ns);
+        }
+    }
+
+    /// The same, with nothing counted yet.
+    pub(super) fn reopened(&self) -> Self {
+        let goes_on = self.current.and_then(|place| self.places.get(place));
+        let nothing = |place: &Place| Place {
+            gaps: Sum::default(),
+            samples: 0,
+            sampled_ns: 0,
+            ..place.clone()
+        };
+        let places = goes_on.map(nothing);
+        let current = places.is_some().then_some(0);
+        Self { places: places.into_iter().collect(), current, ..Self::default() }
+    }
+
+    fn off(&mut self, stands_for_ns: u64, call: &str, on: &str, frames: &[Frame]) {
+        let (what, on_event_loop) = what(call, on, frames);
+        let innermost = frames.first().map(line_of);
+        let users = frames.iter().find(|frame| is_users(frame)).map(line_of);
+        let is_it = |place: &Place| {
+            (place.what, place.on_event_loop) == (what, on_event_loop)
+                && place.call == call
+                && place.stack.first() == innermost.as_ref()
+                && place.user_frame == users
+        };
+        let place = self.places.iter().position(is_it).or_else(|| {
+            (self.places.len() < PLACES).then(|| {
+                self.places.push(Place {
+                    what,
+                    on_event_loop,
+                    call: call.to_owned(),
+                    on: on.to_owned(),
+                    user_frame: users,
+                    stack: frames.iter().take(FRAMES).map(line_of).collect(),
+                    gaps: Sum::default(),
+                    samples: 0,
+                    sampled_ns: 0,
+                });
+                self.places.len() - 1
+            })
+        });
+        if stands_for_ns == 0 {
+            if let Some((place, ns)) = self.sampled.take() {
+                self.places[place].sample(ns, false);
+            }
+            self.current = place;
+        } else if let Some(place) = place {
+            self.places[place].sample(stands_for_ns, true);
+            self.sampled = Some((place, stands_for_ns));
+        }
+    }
+
+    fn held(&mut self, waiters: u32, frames: &[Frame]) {
+        let users = frames.iter().filter(|frame| is_users(frame));
+        // Outermost first; one that calls itself counts once.
+        let mut path: Vec<&Frame> = Vec::new();
+        for frame in users.rev() {
+            let is_it = |it: &&Frame| (&it.function, &it.file) == (&frame.function, &frame.file);
+            match path.iter().position(is_it) {
+                Some(place) => path[place] = frame,
+                None => path.push(frame),
+            }
+        }
+        let innermost = path.len().saturating_sub(1);
+        for (depth, frame) in path.into_iter().enumerate() {
+            let is_it = |it: &Function| (&it.function, &it.file) == (&frame.function, &frame.file);
+            let place = self.functions.iter().position(is_it);
+            let place = place.unwrap_or_else(|| {
+                self.functions.push(Function::new(frame));
+                self.functions.len() - 1
+            });
+            if self.functions.len() > FUNCTIONS {
+                self.functions.pop();
+                return;
+            }
+            self.functions[place].count(depth, waiters, frame.line, depth == innermost);
+        }
+    }
+
+    /// Where it held while others waited, most waiters first, outer functions before inner ones.
+    pub(super) fn held_in(&self) -> Vec<HeldIn> {
+        let mut functions: Vec<HeldIn> = self.functions.iter().map(Function::report).collect();
+        functions.sort_by_key(|it| (std::cmp::Reverse(it.waiters), it.depth));
+        functions
+    }
+
+    /// What it did off the GIL, longest in all first.
+    pub(super) fn off_gil(&self) -> Vec<OffGil> {
+        let counted = self.places.iter().filter(|place| place.gaps.count > 0 || place.samples > 0);
+        let mut places: Vec<OffGil> = counted.map(Place::report).collect();
+        places.sort_by(|a, b| b.total_s.total_cmp(&a.total_s));
+        places
+    }
+}
+
+impl Place {
+    /// Counts a sample, or takes it back.
+    fn sample(&mut self, ns: u64, counts: bool) {
+        if counts {
+            self.samples += 1;
+            self.sampled_ns = self.sampled_ns.saturating_add(ns);
+        } else {
+            self.samples = self.samples.saturating_sub(1);
+            self.sampled_ns = self.sampled_ns.saturating_sub(ns);
+        }
+    }
+
+    fn report(&self) -> OffGil {
+        OffGil {
+            what: self.what,
+            on_event_loop: self.on_event_loop,
+            call: self.call.clone(),
+            on: self.on.clone(),
+            frame: self.stack.first().cloned(),
+            user_frame: self.user_frame.clone(),
+            stack: self.stack.clone(),
+            gaps: self.gaps.count,
+            samples: self.samples,
+            total_s: seconds(self.gaps.total_ns.saturating_add(self.sampled_ns)),
+            sampled_s: seconds(self.sampled_ns),
+            longest_ms: self.gaps.max_ns as f64 / 1e6,
+        }
+    }
+}
+
+impl Function {
+    fn new(frame: &Frame) -> Self {
+        Self {
+            function: frame.function.clone(),
+            file: frame.file.clone(),
+            depth: u64::MAX,
+            looks: 0,
+            waiters: 0,
+            innermost: 0,
+            lines: Vec::new(),
+        }
+    }
+
+    fn count(&mut self, depth: usize, waiters: u32, line: u32, innermost: bool) {
+        self.depth = self.depth.min(depth as u64);
+        self.looks += 1;
+        self.waiters = self.waiters.saturating_add(waiters.into());
+        if innermost {
+            self.innermost += 1;
+            if let Some((_, count)) = self.lines.iter_mut().find(|(it, _)| *it == line) {
+                *count += 1;
+            } else if self.lines.len() < LINES {
+                self.lines.push((line, 1));
+            }
+        }
+    }
+
+    fn report(&self) -> HeldIn {
+        let line = self.lines.iter().rev().max_by_key(|(_, count)| *count);
+        let frame = line.map(|&(line, _)| {
+            let (function, file) = (self.function.clone(), self.file.clone());
+            line_of(&Frame { function, file, line })
+        });
+        HeldIn {
+            function: format!("{} ({})", self.function, self.file),
+            depth: self.depth,
+            looks: self.looks,
+            waiters: self.waiters,
+            innermost: self.innermost,
+            frame,
+        }
+    }
+}
+
+fn is_users(frame: &Frame) -> bool {
+    Origin::of(&frame.file) == Origin::User
+}

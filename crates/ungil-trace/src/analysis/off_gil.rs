@@ -1,0 +1,249 @@
+//! What a thread did off the GIL, told by the system call it slept in and its Python stack.
+//!
+//! A call alone does not tell: a worker without work and a thread that wants a lock sleep in the
+//! same one (`futex`). The innermost frames do, as long as they are code of Python's own.
+
+use crate::record::Frame;
+use crate::report::What;
+
+/// Calls that wait until one of some descriptors is ready.
+const POLLS: [&str; 9] = [
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "poll",
+    "ppoll",
+    "select",
+    "pselect6",
+    "io_getevents",
+    "io_uring_enter",
+];
+/// Calls that wait for a peer, whatever their descriptor.
+const NETWORK: [&str; 9] = [
+    "accept", "accept4", "connect", "recvfrom", "recvmsg", "recvmmsg", "sendto", "sendmsg",
+    "sendmmsg",
+];
+/// Calls that wait for a file system, whatever their descriptor.
+const DISK: [&str; 19] = [
+    "fsync",
+    "fdatasync",
+    "sync_file_range",
+    "syncfs",
+    "sync",
+    "msync",
+    "openat",
+    "open",
+    "unlink",
+    "unlinkat",
+    "rename",
+    "renameat2",
+    "getdents64",
+    "newfstatat",
+    "statx",
+    "fallocate",
+    "ftruncate",
+    "sendfile",
+    "copy_file_range",
+];
+const READS: [&str; 8] =
+    ["read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev"];
+
+/// The functions of Python's own in which a thread waits for something to do, as file and function.
+const IDLE: [(&str, &str); 12] = [
+    ("concurrent/futures/thread.py", "_worker"),
+    ("multiprocessing/pool.py", "worker"),
+    ("multiprocessing/pool.py", "_handle_tasks"),
+    ("multiprocessing/pool.py", "_handle_results"),
+    ("multiprocessing/pool.py", "_handle_workers"),
+    ("socketserver.py", "serve_forever"),
+    ("asyncio/base_events.py", "_run_once"),
+    ("waitress/task.py", "handler_thread"),
+    ("waitress/wasyncore.py", "poll"),
+    ("asyncore.py", "poll"),
+    ("asyncore.py", "poll2"),
+    ("cheroot/workers/threadpool.py", "run"),
+];
+/// Files of Python's own through which a thread waits for another one.
+const THREADS: [&str; 3] = ["threading.py", "queue.py", "concurrent/futures/_base.py"];
+
+/// What a thread did, and whether it kept an event loop from going on.
+pub(super) fn what(call: &str, on: &str, frames: &[Frame]) -> (What, bool) {
+    let what = of_call(call, on);
+    let Some(innermost) = frames.first() else { return (what, false) };
+    let below_loop = frames.iter().any(is_loop);
+    if below_loop && waits_as_loop(call, frames) {
+        return (What::Idle, false);
+    }
+    let what = match what {
+        What::Lock if waits_for_work(frames) => What::Idle,
+        What::Lock if THREADS.iter().any(|file| is_file(innermost, file)) => What::Thread,
+        What::Descriptor if POLLS.contains(&call) => of_poll(frames),
+        What::Network if call.starts_with("accept") => What::Idle,
+        other => other,
+    };
+    (what, below_loop && what != What::Idle && !leaves_loop(frames))
+}
+
+/// What the system call alone says.
+fn of_call(call: &str, on: &str) -> What {
+    match call {
+        "computing" => What::Computing,
+        "futex" | "futex_waitv" | "semtimedop" | "fcntl" | "flock" => What::Lock,
+        "nanosleep" | "clock_nanosleep" => What::Sleep,
+        "wait4" | "waitid" => What::Process,
+        call if NETWORK.contains(&call) => What::Network,
+        call if DISK.contains(&call) => What::Disk,
+        call if READS.contains(&call) => match on {
+            "socket" => What::Network,
+            "file" => What::Disk,
+            _ => What::Descriptor,
+        },
+        call if POLLS.contains(&call) => match on {
+            "socket" => What::Network,
+            _ => What::Descriptor,
+        },
+        _ => What::Unknown,
+    }
+}
+
+/// A poll whose descriptors are not known: a socket with a time-out polls inside `socket.py` or
+/// `ssl.py`; a selector that a server loops over has nothing to do.
+fn of_poll(frames: &[Frame]) -> What {
+    let mut stdlib = frames.iter().take_while(|frame| !is_users(frame));
+    if waits_for_work(frames) {
+        What::Idle
+    } else if stdlib.any(|frame| is_file(frame, "socket.py") || is_file(frame, "ssl.py")) {
+        What::Network
+    } else if frames.iter().take(3).any(|frame| is_file(frame, "subprocess.py")) {
+        What::Process
+    } else {
+        What::Descriptor
+    }
+}
+
+/// Whether the innermost frames, up to the user's own code, are those of a worker without work.
+fn waits_for_work(frames: &[Frame]) -> bool {
+    let inner = frames.iter().take_while(|frame| !is_users(frame));
+    inner.into_iter().any(|frame| {
+        IDLE.iter().any(|(file, function)| frame.function == *function && is_file(frame, file))
+    })
+}
+
+/// Whether a frame is one from which an event loop calls what is to be done.
+fn is_loop(frame: &Frame) -> bool {
+    let of = |file, functions: &[&str]| {
+        is_file(frame, file) && functions.contains(&frame.function.as_str())
+    };
+    of("asyncio/base_events.py", &["_run_once", "run_forever", "run_until_complete"])
+        || of("asyncio/runners.py", &["run"])
+        || of("trio/_core/_run.py", &["unrolled_run"])
+        || of("gevent/hub.py", &["run"])
+        || (frame.file.contains("/uvloop/") && frame.function == "run")
+}
+
+/// Whether the loop itself waits: it polls, and the innermost frame is its own.
+fn waits_as_loop(call: &str, frames: &[Frame]) -> bool {
+    let Some(innermost) = frames.first() else { return false };
+    let by_selector = is_file(innermost, "selectors.py")
+        && frames.get(1).is_some_and(|caller| is_file(caller, "asyncio/base_events.py"));
+    let by_itself = ["asyncio/base_events.py", "asyncio/runners.py", "gevent/hub.py"]
+        .iter()
+        .any(|file| is_file(innermost, file))
+        || innermost.file.contains("/uvloop/")
+        || innermost.file.contains("/trio/_core/");
+    POLLS.contains(&call) && (by_selector || by_itself)
+}
+
+/// Whether a loop has not begun or is over: it waits for the threads of its executor to end.
+fn leaves_loop(frames: &[Frame]) -> bool {
+    frames
+        .iter()
+        .take_while(|frame| !is_loop(frame))
+        .any(|frame| frame.function == "shutdown" && is_file(frame, "concurrent/futures/thread.py"))
+}
+
+fn is_users(frame: &Frame) -> bool {
+    crate::origin::Origin::of(&frame.file) == crate::origin::Origin::User
+}
+
+/// Whether a frame is in a file of this name, in any folder.
+fn is_file(frame: &Frame, name: &str) -> bool {
+    let before = frame.file.strip_suffix(name);
+    before.is_some_and(|folder| folder.is_empty() || folder.ends_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIB: &str = "/usr/lib/python3.11/";
+
+    /// Frames written `function file`, innermost first; files of Python's own begin with a tilde.
+    fn frames(stack: &[&str]) -> Vec<Frame> {
+        let frame = |text: &&str| {
+            let (function, file) = text.split_once(' ').unwrap();
+            let (function, file) = (function.to_owned(), file.replace('~', LIB));
+            Frame { function, file, line: 1 }
+        };
+        stack.iter().map(frame).collect()
+    }
+
+    const LOOP: [&str; 4] = [
+        "_run ~asyncio/events.py",
+        "_run_once ~asyncio/base_events.py",
+        "run_forever ~asyncio/base_events.py",
+        "main app.py",
+    ];
+
+    fn on_loop(call: &str, on: &str, inner: &[&str]) -> (What, bool) {
+        let stack: Vec<_> = inner.iter().chain(&LOOP).copied().collect();
+        what(call, on, &frames(&stack))
+    }
+
+    #[test]
+    fn a_worker_without_work_is_idle_and_one_that_wants_a_lock_is_not() {
+        let idle = ["_worker ~concurrent/futures/thread.py", "run ~threading.py"];
+        assert_eq!(what("futex", "", &frames(&idle)), (What::Idle, false));
+        let work = ["add app.py", "run ~concurrent/futures/thread.py", idle[0], idle[1]];
+        assert_eq!(what("futex", "", &frames(&work)), (What::Lock, false));
+        let get = ["wait ~threading.py", "get ~queue.py", "work app.py"];
+        assert_eq!(what("futex", "", &frames(&get)), (What::Thread, false));
+        let queue = ["wait ~threading.py", "handler_thread /x/site-packages/waitress/task.py"];
+        assert_eq!(what("futex", "", &frames(&queue)), (What::Idle, false));
+    }
+
+    #[test]
+    fn an_event_loop_that_polls_is_idle_and_a_call_in_its_callback_blocks_it() {
+        let selects = ["select ~selectors.py", "_run_once ~asyncio/base_events.py", "main app.py"];
+        assert_eq!(what("epoll_wait", "", &frames(&selects)), (What::Idle, false));
+        assert_eq!(on_loop("clock_nanosleep", "", &["handle app.py"]), (What::Sleep, true));
+        let read = ["readinto ~socket.py", "begin ~http/client.py", "handle app.py"];
+        assert_eq!(on_loop("recvfrom", "socket", &read), (What::Network, true));
+        assert_eq!(on_loop("poll", "", &read), (What::Network, true));
+        assert_eq!(on_loop("futex", "", &["handle app.py"]), (What::Lock, true));
+        assert_eq!(on_loop("computing", "", &["handle app.py"]), (What::Computing, true));
+        let uvloop = ["run ~asyncio/runners.py", "main app.py"];
+        assert_eq!(what("epoll_pwait", "", &frames(&uvloop)), (What::Idle, false));
+        let under = ["handle app.py", "run ~asyncio/runners.py"];
+        assert_eq!(what("fsync", "", &frames(&under)), (What::Disk, true));
+    }
+
+    #[test]
+    fn a_descriptor_tells_the_network_from_the_disk() {
+        let main = frames(&["main app.py"]);
+        assert_eq!(what("read", "socket", &main).0, What::Network);
+        assert_eq!(what("read", "file", &main).0, What::Disk);
+        assert_eq!(what("read", "pipe", &main).0, What::Descriptor);
+        assert_eq!(what("write", "", &main).0, What::Descriptor);
+        assert_eq!(what("fdatasync", "", &main).0, What::Disk);
+        assert_eq!(what("accept4", "socket", &main).0, What::Idle);
+        assert_eq!(what("wait4", "", &main).0, What::Process);
+        assert_eq!(what("ioctl", "", &main).0, What::Unknown);
+    }
+
+    #[test]
+    fn without_a_stack_the_call_alone_counts() {
+        assert_eq!(what("futex", "", &[]), (What::Lock, false));
+        assert_eq!(what("", "", &[]), (What::Unknown, false));
+    }
+}

@@ -1,0 +1,207 @@
+//! What a thread does in the kernel: the system call that it sleeps in, and on what.
+//!
+//! `/proc/PID/task/TID/syscall` has the number and the arguments of that call; it may be read by who
+//! may trace the process (`ptrace(2)`), as its memory may.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+
+/// What a thread did in the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// The name of the call; `computing` if the thread ran, empty if that is not known.
+    pub name: String,
+    /// What its descriptor was: `socket`, `pipe`, `file`, `terminal`, or empty.
+    pub on: String,
+}
+
+/// Those whose first argument is a descriptor.
+const ON_A_DESCRIPTOR: [(i64, &str); 34] = [
+    (libc::SYS_read, "read"),
+    (libc::SYS_write, "write"),
+    (libc::SYS_readv, "readv"),
+    (libc::SYS_writev, "writev"),
+    (libc::SYS_pread64, "pread64"),
+    (libc::SYS_pwrite64, "pwrite64"),
+    (libc::SYS_preadv, "preadv"),
+    (libc::SYS_pwritev, "pwritev"),
+    (libc::SYS_fsync, "fsync"),
+    (libc::SYS_fdatasync, "fdatasync"),
+    (libc::SYS_sync_file_range, "sync_file_range"),
+    (libc::SYS_syncfs, "syncfs"),
+    (libc::SYS_fallocate, "fallocate"),
+    (libc::SYS_ftruncate, "ftruncate"),
+    (libc::SYS_sendfile, "sendfile"),
+    (libc::SYS_copy_file_range, "copy_file_range"),
+    (libc::SYS_getdents64, "getdents64"),
+    (libc::SYS_fcntl, "fcntl"),
+    (libc::SYS_flock, "flock"),
+    (libc::SYS_ioctl, "ioctl"),
+    (libc::SYS_accept, "accept"),
+    (libc::SYS_accept4, "accept4"),
+    (libc::SYS_connect, "connect"),
+    (libc::SYS_recvfrom, "recvfrom"),
+    (libc::SYS_recvmsg, "recvmsg"),
+    (libc::SYS_recvmmsg, "recvmmsg"),
+    (libc::SYS_sendto, "sendto"),
+    (libc::SYS_sendmsg, "sendmsg"),
+    (libc::SYS_sendmmsg, "sendmmsg"),
+    (libc::SYS_epoll_pwait, "epoll_pwait"),
+    (libc::SYS_epoll_pwait2, "epoll_pwait2"),
+    (libc::SYS_io_uring_enter, "io_uring_enter"),
+    (libc::SYS_splice, "splice"),
+    (libc::SYS_fchmod, "fchmod"),
+];
+const OTHERS: [(i64, &str); 16] = [
+    (libc::SYS_futex, "futex"),
+    (libc::SYS_futex_waitv, "futex_waitv"),
+    (libc::SYS_semtimedop, "semtimedop"),
+    (libc::SYS_nanosleep, "nanosleep"),
+    (libc::SYS_clock_nanosleep, "clock_nanosleep"),
+    (libc::SYS_wait4, "wait4"),
+    (libc::SYS_waitid, "waitid"),
+    (libc::SYS_openat, "openat"),
+    (libc::SYS_unlinkat, "unlinkat"),
+    (libc::SYS_renameat2, "renameat2"),
+    (libc::SYS_statx, "statx"),
+    (libc::SYS_newfstatat, "newfstatat"),
+    (libc::SYS_msync, "msync"),
+    (libc::SYS_sync, "sync"),
+    (libc::SYS_pselect6, "pselect6"),
+    (libc::SYS_rt_sigtimedwait, "rt_sigtimedwait"),
+];
+/// Those that newer platforms do without.
+#[cfg(target_arch = "x86_64")]
+const OLDER: [(i64, &str); 6] = [
+    (libc::SYS_epoll_wait, "epoll_wait"),
+    (libc::SYS_select, "select"),
+    (libc::SYS_open, "open"),
+    (libc::SYS_unlink, "unlink"),
+    (libc::SYS_rename, "rename"),
+    (libc::SYS_pause, "pause"),
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OLDER: [(i64, &str); 0] = [];
+/// Those whose first argument is an array of `pollfd`, and the second its length.
+#[cfg(target_arch = "x86_64")]
+const POLLS: [(i64, &str); 2] = [(libc::SYS_poll, "poll"), (libc::SYS_ppoll, "ppoll")];
+#[cfg(not(target_arch = "x86_64"))]
+const POLLS: [(i64, &str); 1] = [(libc::SYS_ppoll, "ppoll")];
+
+/// Asks what thread `tid` of process `pid` does.
+pub fn call_of(pid: u32, tid: u32) -> Call {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).unwrap_or_default();
+    let on = |descriptor: u64| {
+        let descriptor = u32::try_from(descriptor).ok()?;
+        kind_of(&fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?.to_string_lossy())
+    };
+    parse(&text, on, |address| first_of_poll(pid, address))
+}
+
+/// What `proc_pid_syscall` tells: `running`, or the number, the arguments and two addresses.
+fn parse(
+    text: &str,
+    on: impl Fn(u64) -> Option<&'static str>,
+    first_of_poll: impl Fn(u64) -> Option<u64>,
+) -> Call {
+    let text = text.trim();
+    if text == "running" {
+        return Call { name: "computing".to_owned(), on: String::new() };
+    }
+    let mut words = text.split_whitespace();
+    let number = words.next().and_then(|word| word.parse::<i64>().ok());
+    let Some(number) = number.filter(|&number| number >= 0) else { return Call::default() };
+    let mut argument = || {
+        let digits = words.next()?.strip_prefix("0x")?;
+        u64::from_str_radix(digits, 16).ok()
+    };
+    let (first, second) = (argument(), argument());
+    let name = |calls: &[(i64, &'static str)]| {
+        calls.iter().find(|(it, _)| *it == number).map(|(_, name)| *name)
+    };
+    let (name, kind) = if let Some(name) = name(&ON_A_DESCRIPTOR) {
+        (name.to_owned(), first.and_then(on))
+    } else if let Some(name) = name(&POLLS) {
+        // Of several descriptors none is the one that is waited for.
+        let only = first.filter(|_| second == Some(1)).and_then(first_of_poll);
+        (name.to_owned(), only.and_then(on))
+    } else {
+        let known = name(&OTHERS).or_else(|| name(&OLDER));
+        (known.map_or_else(|| format!("system call {number}"), str::to_owned), None)
+    };
+    Call { name, on: kind.unwrap_or_default().to_owned() }
+}
+
+/// The descriptor in the `pollfd` at this address.
+fn first_of_poll(pid: u32, address: u64) -> Option<u64> {
+    let mut bytes = [0; 4];
+    File::open(format!("/proc/{pid}/mem")).ok()?.read_exact_at(&mut bytes, address).ok()?;
+    u64::try_from(i32::from_ne_bytes(bytes)).ok()
+}
+
+/// What a descriptor is, by what `/proc/PID/fd` says of it.
+fn kind_of(link: &str) -> Option<&'static str> {
+    match link {
+        _ if link.starts_with("socket:") => Some("socket"),
+        _ if link.starts_with("pipe:") => Some("pipe"),
+        _ if link.starts_with("/dev/pts/") || link == "/dev/tty" => Some("terminal"),
+        _ if link.starts_with("/dev/") || !link.starts_with('/') => None,
+        _ => Some("file"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> (String, String) {
+        let on = |descriptor| match descriptor {
+            0 => kind_of("/srv/a"),
+            1 => kind_of("socket:[7]"),
+            _ => kind_of("pipe:[8]"),
+        };
+        let Call { name, on } = parse(text, on, |address| Some(address - 0x1000));
+        (name, on)
+    }
+
+    fn pair(name: &str, on: &str) -> (String, String) {
+        (name.to_owned(), on.to_owned())
+    }
+
+    #[test]
+    fn a_call_is_told_with_what_its_descriptor_is() {
+        let read = |descriptor: u32| format!("{} 0x{descriptor:x} 0x7f 0x20", libc::SYS_read);
+        assert_eq!(parsed(&read(0)), pair("read", "file"));
+        assert_eq!(parsed(&read(1)), pair("read", "socket"));
+        assert_eq!(parsed(&format!("{} 0x7f01 0x80 0x0\n", libc::SYS_futex)), pair("futex", ""));
+        let poll = |count| format!("{} 0x1001 0x{count:x} 0x20", libc::SYS_ppoll);
+        assert_eq!(parsed(&poll(1)), pair("ppoll", "socket"));
+        assert_eq!(parsed(&poll(2)), pair("ppoll", ""));
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_guessed() {
+        assert_eq!(parsed("running\n"), pair("computing", ""));
+        assert_eq!(parsed("99999 0x0"), pair("system call 99999", ""));
+        for text in ["", "-1 0x7ffc 0x7f", "nonsense", "0x0"] {
+            assert_eq!(parsed(text), pair("", ""), "{text:?}");
+        }
+        assert_eq!(kind_of("anon_inode:[eventpoll]"), None);
+        assert_eq!(kind_of("/dev/null"), None);
+    }
+
+    #[test]
+    fn a_thread_that_reads_from_a_pipe_is_seen_to() {
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let pid = child.id();
+        let reads = Call { name: "read".to_owned(), on: "pipe".to_owned() };
+        // Until it has started it does other things.
+        while call_of(pid, pid) != reads {
+            std::thread::yield_now();
+        }
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert_eq!(call_of(pid, pid), Call::default());
+    }
+}

@@ -1,0 +1,120 @@
+//! Looks at all threads of a process, several times a second: at who holds while others wait, and
+//! at who has been off the GIL for long.
+//!
+//! A thread that is off the GIL runs no Python code, so one look at a gap that is long says what the
+//! whole gap was. A look at a shorter one is a sample. Reading the stacks of all threads costs the
+//! more the more there are, and is paid by the recorder: it is done as often as takes a fiftieth of
+//! one processor, and not at all while all threads are in gaps that have been told of.
+
+use super::calls::{Call, call_of};
+use super::traced::Traced;
+use crate::record::{Doing, Record};
+use crate::stacks::{Everyone, StackSampler};
+use std::collections::HashMap;
+
+/// Between two looks. A gap is long if one look finds it that an earlier one found, too.
+const EVERY_NS: u64 = 50_000_000;
+/// A sample stands for this much at most.
+const LONGEST_PAUSE_NS: u64 = 200_000_000;
+/// The part of a processor's time that reading the stacks of all threads may take is one in this.
+const COST: u64 = 50;
+/// Threads of which is told after one reading, at most: those in long gaps, and in others.
+const LONG: usize = 64;
+const SHORT: usize = 16;
+
+/// When which process is looked at.
+#[derive(Debug, Default)]
+pub struct Looks {
+    processes: HashMap<u32, State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next_ns: u64,
+    /// How many threads waited when the holder's stack was asked for, until that comes.
+    waiters: Option<u32>,
+    /// Whether the stacks of all threads are asked for.
+    is_asked: bool,
+    /// They are not asked for before.
+    everyone_ns: u64,
+    /// When they were read last.
+    read_ns: u64,
+}
+
+impl Looks {
+    /// Looks, if it is time to. Never blocks.
+    pub fn look(&mut self, traced: &mut Traced, sampler: &StackSampler, now: u64) {
+        let state = self.processes.entry(traced.pid).or_default();
+        if now < state.next_ns {
+            return;
+        }
+        state.next_ns = now + EVERY_NS;
+        let crowd = traced.look();
+        if crowd.waiters > 0 {
+            state.waiters = Some(crowd.waiters);
+            sampler.request_stack(traced.pid, None);
+        }
+        if crowd.new_gaps && !state.is_asked && now >= state.everyone_ns {
+            state.is_asked = true;
+            sampler.request_everyone(traced.pid);
+        }
+    }
+
+    /// How many threads waited when the stack of the holder was asked for that has come now; `None`
+    /// if it was asked for only because the hold is long.
+    pub fn take_waiters(&mut self, pid: u32) -> Option<u32> {
+        self.processes.get_mut(&pid)?.waiters.take()
+    }
+
+    /// Tells what threads do that have been off the GIL since before their stacks were read.
+    /// Reading the stacks took `cpu_ns`.
+    pub fn everyone(
+        &mut self,
+        traced: &mut Traced,
+        stacks: Everyone,
+        cpu_ns: u64,
+        mut give: impl FnMut(Record),
+    ) {
+        let Some(state) = self.processes.get_mut(&traced.pid) else { return };
+        state.is_asked = false;
+        state.everyone_ns = stacks.at_ns.saturating_add(cpu_ns.saturating_mul(COST));
+        let (pid, at_ns) = (traced.pid, stacks.at_ns);
+        // Who has not been looked at for long may have done anything.
+        let pause_ns = at_ns.saturating_sub(state.read_ns).min(LONGEST_PAUSE_NS);
+        state.read_ns = at_ns;
+        let mut told = [0; 2];
+        for stack in stacks.threads {
+            if stack.frames.is_empty() {
+                continue;
+            }
+            traced.if_still_off(stack.ident, |thread, tid, is_long, is_still_off| {
+                told[usize::from(is_long)] += 1;
+                if told[usize::from(is_long)] > [SHORT, LONG][usize::from(is_long)] {
+                    return;
+                }
+                let Call { name: call, on } = call_of(pid, tid);
+                if is_still_off() {
+                    let stands_for_ns = if is_long { 0 } else { pause_ns.max(1) };
+                    let doing = Doing::Off { stands_for_ns, call, on };
+                    give(Record::Look { thread, at_ns, doing, frames: stack.frames });
+                }
+            });
+        }
+    }
+
+    /// The stacks of all threads could not be read.
+    pub fn failed(&mut self, pid: u32, now: u64) {
+        if let Some(state) = self.processes.get_mut(&pid) {
+            *state = State {
+                next_ns: state.next_ns,
+                everyone_ns: now + EVERY_NS * COST,
+                ..State::default()
+            };
+        }
+    }
+
+    /// The process is gone.
+    pub fn forget(&mut self, pid: u32) {
+        self.processes.remove(&pid);
+    }
+}

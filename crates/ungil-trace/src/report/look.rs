@@ -1,0 +1,77 @@
+//! What threads did when they were looked at: where they held while others waited, and what they
+//! did while they were off the GIL.
+
+use serde::Serialize;
+
+/// A function of the user's own in which a thread held while others waited.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HeldIn {
+    /// `function (file)`.
+    pub function: String,
+    /// How many other functions of the user's own had called it, at least: 0 is outermost.
+    pub depth: u64,
+    /// Looks at the thread that found it in this function or in one that it called.
+    pub looks: u64,
+    /// Over these looks, how many threads waited.
+    pub waiters: u64,
+    /// Looks that found it in this function itself, or in code that is not the user's.
+    pub innermost: u64,
+    /// The line at which most of them did, as `function (file:line)`; `None` if none did.
+    pub frame: Option<String>,
+}
+
+/// What a thread did in gaps that were looked at.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OffGil {
+    /// What it is called.
+    pub what: What,
+    /// Whether it did so inside of an event loop's callback, so that the loop stood still.
+    pub on_event_loop: bool,
+    /// The system call it slept in; `computing` if it ran, empty if unknown.
+    pub call: String,
+    /// What its descriptor was: `socket`, `pipe`, `file`, or empty.
+    pub on: String,
+    /// The innermost frame, as `function (file:line)`; `None` if its stack could not be read.
+    pub frame: Option<String>,
+    /// The innermost frame that is the user's own code; `None` if there is none.
+    pub user_frame: Option<String>,
+    /// The stack of the first such gap, innermost frame first.
+    pub stack: Vec<String>,
+    /// How many such gaps were long enough (50 to 100 ms) to be looked at for certain.
+    pub gaps: u64,
+    /// How many samples of shorter ones there are.
+    pub samples: u64,
+    /// How long they were, without the waits for the GIL at their ends: long ones to the
+    /// nanosecond, shorter ones as far as they were sampled.
+    pub total_s: f64,
+    /// The part of it that was sampled.
+    pub sampled_s: f64,
+    /// The longest of the long ones.
+    pub longest_ms: f64,
+}
+
+/// What a thread did off the GIL, by its system call and the Python code that led there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum What {
+    /// It waited for something to do: a worker of a pool, an event loop, a server that accepts.
+    Idle,
+    /// It waited for another thread: a join, a result, an event, a condition, a queue.
+    Thread,
+    /// It waited for a lock.
+    Lock,
+    /// It slept for a time.
+    Sleep,
+    /// It waited for a peer in the network.
+    Network,
+    /// It waited for a file system.
+    Disk,
+    /// It waited for another process.
+    Process,
+    /// It waited for a pipe, a terminal, or until one of some descriptors was ready.
+    Descriptor,
+    /// It ran native code, or wanted to.
+    Computing,
+    /// Not known.
+    Unknown,
+}

@@ -1,0 +1,53 @@
+"""`ungil advise`: what to do about a recorded trace, ranked by what it is predicted to gain."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+
+import click
+
+from ungil._native import read_trace
+from ungil.cli.command import Command, blame_after_option
+from ungil.cli.report.unfinished import readable
+from ungil.errors import UsageError
+from ungil.formatting import reason
+
+EXAMPLES = """\
+  ungil advise ungil-app.pftrace
+  ungil advise ungil-app.pftrace --json | jq -r '.advice[0].action.shell'
+"""
+
+
+@click.command(cls=Command, name="advise", examples=EXAMPLES)
+@click.argument("file")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema 1) instead of text.")
+@blame_after_option
+def command(file: str, as_json: bool, blame_after: float) -> None:
+    """Say what to do about the trace FILE, what it would gain, and how sure that is.
+
+    Each piece of advice is tried out in a simulation of the trace. Where the GIL is not what
+    threads wait for, it says so, and what it is, as far as the trace shows it. docs/advise.md has
+    the kinds of advice and the JSON.
+    """
+    path = readable(file)
+    if sys.stderr.isatty():
+        click.echo("simulating ...\r", err=True, nl=False)
+    try:
+        report = read_trace(path, blame_after, advise=True)
+    except ValueError as error:
+        raise UsageError(f"cannot read {path!r}: {error}") from error
+    except OSError as error:
+        raise UsageError(f"cannot read {path!r}: {reason(error)}") from error
+    finally:
+        if sys.stderr.isatty():
+            click.echo("              \r", err=True, nl=False)
+    # `ungil advise FILE | head` ends quietly, as other commands do.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if as_json:
+        print(json.dumps({"trace": path, **json.loads(report)["advised"]}))
+        return
+    from ungil.report import print_advice
+
+    print_advice(report, sys.stdout)

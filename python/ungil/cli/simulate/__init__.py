@@ -1,0 +1,1 @@
+"""`ungil simulate`."""

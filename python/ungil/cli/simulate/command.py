@@ -1,0 +1,110 @@
+"""`ungil simulate`: what a recorded program would have met under other rules."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+
+import click
+
+from ungil._native import Demands
+from ungil.cli.command import Command
+from ungil.cli.report.unfinished import readable
+from ungil.cli.simulate.answer import Answer, Listed
+from ungil.cli.simulate.rules import Choice, Rules, chosen
+from ungil.cli.simulate.screen import print_answers
+from ungil.cli.streams import say
+from ungil.errors import Error, UsageError
+from ungil.formatting import printable, reason
+
+EXAMPLES = """\
+  ungil simulate ungil-app.pftrace                       which policy would help, and by how much?
+  ungil simulate ungil-app.pftrace --policy interactive  one of them, thread by thread
+  ungil simulate ungil-app.pftrace --interval 0.05       sys.setswitchinterval(0.00005)
+  ungil simulate ungil-app.pftrace --without 'report-*'  if that ran in another process
+  ungil simulate ungil-app.pftrace --threads 'worker-*=x2' --policy fair
+                                                         if these had twice the work
+  ungil simulate ungil-app.pftrace --no-gil --cores 8    a free-threaded build
+"""
+
+SCHEMA = 1
+"""Of what --json prints."""
+
+
+@click.command(cls=Command, name="simulate", examples=EXAMPLES)
+@click.argument("file")
+@click.option("--policy", metavar="NAME", help="How to schedule [default: as recorded].")
+@click.option("--quantum", metavar="MS", help="Its time slice [default: the policy's own].")
+@click.option("--interval", metavar="MS", help="CPython's own rules with this switch interval.")
+@click.option("--no-gil", is_flag=True, help="As many threads at once as there are processors.")
+@click.option(
+    "--cores",
+    metavar="N",
+    help="Processors [default: with a GIL those of the recording, without one this machine's].",
+)
+@click.option(
+    "--threads",
+    "changes",
+    metavar="PATTERN=CHANGE",
+    multiple=True,
+    help="x2: threads whose names match have twice the work. *2: there are twice as many of them.",
+)
+@click.option(
+    "--without", metavar="PATTERN", multiple=True, help="Leave threads out whose names match."
+)
+@click.option(
+    "--priority",
+    "priorities",
+    metavar="PATTERN=LEVEL",
+    multiple=True,
+    help="Level low, normal or high for threads whose names match; the first match counts.",
+)
+@click.option("--once", is_flag=True, help="Each thread does its work once; how long does it take?")
+@click.option(
+    "--process", metavar="PID", help="Which process [default: where threads waited most]."
+)
+@click.option("--gil", metavar="NUMBER", help="Which GIL of it [default: likewise].")
+@click.option("--runs", metavar="N", default="3", show_default=True, help="How often to simulate.")
+@click.option("--seed", metavar="N", default="0", show_default=True, help="Where chance begins.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema 1) instead of tables.")
+def command(
+    file: str, process: str | None, gil: str | None, as_json: bool, **options: object
+) -> None:
+    """Replay what the trace FILE recorded under other rules, and say what threads would wait.
+
+    The schedulers of ungil itself decide, in simulated time, over the recorded uses of the GIL and
+    the recorded time between them. Without any rule, all policies are compared.
+    """
+    rules = Rules.read(options)
+    file = readable(file)
+    try:
+        demands = Demands(file)
+    except ValueError as error:
+        raise UsageError(f"cannot read {file!r}: {error}") from error
+    except OSError as error:
+        raise UsageError(f"cannot read {file!r}: {reason(error)}") from error
+    listed: list[Listed] = json.loads(demands.listed())
+    choice = chosen(listed, process, gil, file)
+    answers = [_answer(demands, choice, one) for one in rules.alternatives(choice)]
+    # `ungil simulate FILE | head` ends quietly, as other commands do.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if as_json:
+        print(json.dumps({"schema": SCHEMA, "predictions": answers}))
+        return
+    others = len(listed) - 1
+    print_answers(answers, others, sys.stdout)
+
+
+def _answer(demands: Demands, choice: Choice, rules: Rules) -> Answer:
+    """What the simulation says; ungil.errors.Error if there is no answer."""
+    if sys.stderr.isatty():
+        say(f"simulating {printable(rules.name(choice))}")
+    try:
+        text = demands.predict(choice.index, **rules.arguments(choice))
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    except MemoryError as error:
+        raise Error(str(error)) from error
+    answer: Answer = json.loads(text)
+    return answer

@@ -1,0 +1,96 @@
+"""What to do about a trace, in a few lines of the report, or all of it with its evidence."""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ungil.formatting import printable
+from ungil.report.model import Advice, Evidence, Finding, Gain, Report
+
+TOLD = 3
+"""Pieces of advice that a report shows."""
+SAID_AGAIN = frozenset({"convoy", "hog", "unfair", "none"})
+"""Findings whose own advice is a policy or processes: what is predicted says more."""
+SURE = {"high": "green", "medium": "yellow", "low": "red"}
+UNITS = {"s": " s", "ms": " ms", "s/s": " s/s", "count": "", "share": ""}
+
+
+def advice_section(report: Report) -> list[RenderableType]:
+    """The best pieces of advice, each with what to type; nothing if the report has none."""
+    advised = report.get("advised")
+    told = [it for it in advised["advice"] if it["cause"] != "unknown"] if advised else []
+    if not told:
+        return []
+    grid = _grid()
+    for number, advice in enumerate(told[:TOLD], 1):
+        grid.add_row(Text(f"{number}.", style="bold"), _summary(advice))
+    more = len(told) - TOLD
+    heading = Text("What to do", style="bold")
+    if more > 0:
+        heading.append(f" (and {more} more: ungil advise)", style="dim")
+    return [Text(), heading, grid]
+
+
+def is_repeated(finding: Finding, report: Report) -> bool:
+    """Whether advice about the same GIL says what the finding's own advice does."""
+    advised = report.get("advised")
+    if advised is None or finding["kind"] not in SAID_AGAIN:
+        return False
+    place = (finding.get("pid"), finding.get("gil"))
+    subjects = (it["subject"] for it in advised["advice"] if it["kind"] != "not-the-gil")
+    return any((it["pid"], it["gil"]) == place for it in subjects)
+
+
+def render_advice(report: Report, console: Console) -> None:
+    """Draw all advice of `report` on `console`, with what each rests on."""
+    advised = report.get("advised")
+    if advised is None:
+        return
+    grid = _grid()
+    for number, advice in enumerate(advised["advice"], 1):
+        rows: list[RenderableType] = [_summary(advice)]
+        rows += [_sure(advice), *map(_evidence, advice["evidence"]), Text()]
+        grid.add_row(Text(f"{number}.", style="bold"), Group(*rows))
+    console.print(grid)
+    for advice in advised["rejected"]:
+        text = f"no use: {printable(advice['text'])}"
+        console.print(Text(text, style="dim"))
+
+
+def _grid() -> Table:
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(overflow="fold")
+    return grid
+
+
+def _summary(advice: Advice) -> Text:
+    text = Text(printable(advice["text"]))
+    if advice["gain"] is not None:
+        text.append(f" ({_range(advice['gain'])})", style="dim")
+    shell, code = advice["action"]["shell"], advice["action"]["code"]
+    for lines, style in ((shell, "cyan"), (None if shell else code, "cyan")):
+        for line in (lines or "").splitlines():
+            text.append(f"\n{printable(line)}", style=style)
+    return text
+
+
+def _range(gain: Gain) -> str:
+    """`0.12 to 0.21 ms`: the least and the most that are predicted."""
+    return f"{gain['low']:.3g} to {gain['high']:.3g}{UNITS.get(gain['unit'], '')}"
+
+
+def _sure(advice: Advice) -> Text:
+    confidence = advice["confidence"]
+    style = SURE.get(confidence["level"], "")
+    return Text.assemble(
+        (f"{confidence['level']} confidence: ", style), (printable(confidence["because"]), "dim")
+    )
+
+
+def _evidence(evidence: Evidence) -> Text:
+    value, unit = evidence["value"], evidence["unit"]
+    shown = f"{value:.0%}" if unit == "share" else f"{value:,.4g}{UNITS.get(unit, '')}"
+    return Text(f"- {printable(evidence['what'])}: {shown}", style="dim")

@@ -1,0 +1,160 @@
+"""`ungil advise`: what helps where threads wait for the GIL, and what it is where they do not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from control_groups import control_group
+from suite import PATIENCE_S, PROGRAMS
+
+ELSEWHERE = PROGRAMS / "elsewhere"
+EXAMPLES = PROGRAMS.parents[1] / "examples"
+KEYS = {"kind", "cause", "text", "subject", "action", "gain", "confidence", "evidence"}
+
+
+def _ungil(*words: str | Path, **options: Any) -> str:
+    command = [sys.executable, "-m", "ungil", *map(str, words)]
+    done = subprocess.run(
+        command, check=True, capture_output=True, text=True, timeout=PATIENCE_S, **options
+    )
+    return done.stdout
+
+
+def _traced(path: Path, *words: str | Path, **options: Any) -> Path:
+    trace = path / "t.pftrace"
+    _ungil(
+        "trace", "--quiet", "--no-children", "-o", trace, "--", sys.executable, *words, **options
+    )
+    return trace
+
+
+def _advised(trace: Path) -> dict[str, Any]:
+    """What is advised, after it was checked against the report that it points into."""
+    advised = json.loads(_ungil("advise", trace, "--json"))
+    report = json.loads(_ungil("report", trace, "--json"))
+    assert report["advised"] == {key: advised[key] for key in ("schema", "advice", "rejected")}
+    for advice in advised["advice"] + advised["rejected"]:
+        assert set(advice) == KEYS
+        for evidence in advice["evidence"]:
+            if evidence["pointer"] is not None:
+                assert _at(report, evidence["pointer"]) == evidence["value"], evidence
+    return advised
+
+
+def _at(document: Any, pointer: str) -> Any:
+    """What an RFC 6901 pointer points at."""
+    for key in pointer.split("/")[1:]:
+        document = document[int(key) if isinstance(document, list) else key]
+    return document
+
+
+def _not_the_gil(trace: Path) -> dict[str, Any]:
+    """The first advice, which has to say that it is not the GIL."""
+    advised = _advised(trace)
+    first = advised["advice"][0]
+    assert {it["kind"] for it in advised["advice"]} == {"not-the-gil"}, advised
+    assert first["text"].startswith(("it is not the GIL", "nothing to gain here"))
+    assert first["gain"] is None
+    return first
+
+
+def test_a_call_that_sleeps_on_the_event_loop_is_named_with_its_line(tmp_path: Path) -> None:
+    first = _not_the_gil(_traced(tmp_path, ELSEWHERE / "sleep_on_loop.py"))
+    assert first["cause"] == "blocked-event-loop"
+    assert first["subject"]["function"].startswith("handle (")
+    assert "slept (clock_nanosleep)" in first["text"]
+
+
+def test_a_slow_socket_on_the_event_loop_is_named_with_its_line(tmp_path: Path) -> None:
+    first = _not_the_gil(_traced(tmp_path, ELSEWHERE / "socket_on_loop.py"))
+    assert first["cause"] == "blocked-event-loop"
+    assert first["subject"]["function"].startswith("ask (")
+    assert "waited for the network (recvfrom)" in first["text"]
+
+
+def test_a_pool_whose_threads_all_wait_is_exhausted(tmp_path: Path) -> None:
+    first = _not_the_gil(_traced(tmp_path, ELSEWHERE / "exhausted_pool.py"))
+    assert first["cause"] == "exhausted-pool"
+    assert first["subject"]["thread_group"] == "fetcher_*"
+    assert len(first["subject"]["threads"]) == 4
+    assert first["subject"]["function"].startswith("ask (")
+    assert "another thread waited for a result" in {it["what"] for it in first["evidence"]}
+
+
+def test_a_lock_that_is_held_for_long_is_named_with_the_line_that_wants_it(tmp_path: Path) -> None:
+    first = _not_the_gil(_traced(tmp_path, ELSEWHERE / "held_lock.py"))
+    assert first["cause"] == "lock"
+    assert first["subject"]["thread_group"] == "wanter-*"
+    assert first["subject"]["function"].startswith("want (")
+
+
+def test_threads_that_wait_for_the_disk_are_named_with_their_line(tmp_path: Path) -> None:
+    trace = _traced(tmp_path, ELSEWHERE / "synced_file.py", tmp_path)
+    first = _not_the_gil(trace)
+    # A disk that is fast keeps a processor busy instead.
+    assert first["cause"] in {"disk", "computing"}
+    assert first["subject"]["function"].startswith("store (")
+
+
+def test_a_cpu_limit_is_no_matter_of_the_gil(tmp_path: Path) -> None:
+    with control_group() as group:
+        if group is None:
+            pytest.skip("no control group with a CPU limit can be made here")
+        group.limit(0.2)
+        trace = _traced(tmp_path, PROGRAMS / "spinning.py", "2", preexec_fn=group.enter)
+        group.unlimit()
+    assert "cpu-limit" in {it["cause"] for it in _advised(trace)["advice"]}
+
+
+def test_the_first_advice_against_a_convoy_is_a_command_that_can_be_run(tmp_path: Path) -> None:
+    trace = _traced(tmp_path, EXAMPLES / "convoy_server.py", "--seconds", "3")
+    advised = _advised(trace)
+    first = advised["advice"][0]
+    assert first["kind"] == "policy"
+    assert first["action"]["command"][:5] == ["ungil", "run", "--policy", "interactive", "--"]
+    assert first["gain"]["after"] < first["gain"]["before"]
+    assert first["gain"]["low"] <= first["gain"]["after"] <= first["gain"]["high"]
+    kinds = [it["kind"] for it in advised["advice"] + advised["rejected"]]
+    assert len(kinds) == len(set(kinds))
+    (process,) = (it for it in advised["advice"] if it["kind"] == "to-a-process")
+    assert process["subject"]["function"].startswith("build_report (")
+    ran = subprocess.run(
+        [sys.executable, "-m", *first["action"]["command"]],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert "requests in 3 s" in ran.stdout
+
+
+def test_the_report_shows_the_best_advice_once(tmp_path: Path) -> None:
+    trace = _traced(tmp_path, EXAMPLES / "convoy_server.py", "--seconds", "2")
+    shown = _ungil("report", trace)
+    assert "What to do" in shown
+    assert "run it under policy interactive" in shown
+    assert "ungil run lets a thread" not in shown, "the finding's own advice says the same"
+    assert "ungil run lets a thread" in _ungil("report", trace, "--no-advice")
+    whole = _ungil("advise", trace)
+    assert "high confidence" in whole or "medium confidence" in whole
+
+
+def test_a_part_of_a_trace_has_advice_without_predictions(tmp_path: Path) -> None:
+    trace = _traced(tmp_path, EXAMPLES / "convoy_server.py", "--seconds", "2")
+    report = json.loads(_ungil("report", trace, "--json", "--last", "1s"))
+    advised = report["advised"]["advice"]
+    assert advised
+    assert all(it["gain"] is None for it in advised)
+
+
+def test_a_file_that_is_no_trace_is_one_sentence() -> None:
+    command = [sys.executable, "-m", "ungil", "advise", __file__]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 2
+    assert done.stderr.startswith("ungil: cannot read ")
+    assert done.stderr.count("\n") == 1

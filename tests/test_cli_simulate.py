@@ -1,0 +1,132 @@
+"""`ungil simulate`, as a user sees it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CONVOY = """
+import os, threading, time
+def computes():
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end:
+        sum(range(1000))
+def blocks():
+    read, write = os.pipe()
+    while worker.is_alive():
+        time.sleep(0.001)
+        os.write(write, b"x")
+        os.read(read, 1)
+worker = threading.Thread(target=computes, name="<b>report</b>\\x1b[31m")
+worker.start()
+threading.Thread(target=blocks, name="reader").start()
+"""
+
+
+def ungil(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ungil", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("simulate") / "convoy.pftrace"
+    done = ungil("trace", "-q", "-o", file, "-c", CONVOY)
+    assert done.returncode == 0, done.stderr
+    return file
+
+
+def predictions(*words: str | Path) -> list[dict[str, Any]]:
+    done = ungil("simulate", *words, "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["schema"] == 1
+    return told["predictions"]
+
+
+def test_without_rules_all_policies_are_compared(trace: Path) -> None:
+    under = [one["rules"]["policy"] for one in predictions(trace)]
+    assert under[0] == "stock"
+    assert {"interactive", "fair", "batch", None} <= set(under)
+
+
+def test_a_prediction_has_every_thread_with_its_range(trace: Path) -> None:
+    (answer,) = predictions(trace, "--policy", "interactive")
+    names = {thread["name"] for thread in answer["predicted"]["threads"]}
+    assert "reader" in names
+    assert len(answer["ranges"]["threads"]) == len(answer["predicted"]["threads"])
+    for spread in answer["ranges"]["threads"]:
+        assert spread["waited_s"]["low"] <= spread["waited_s"]["high"]
+
+
+def test_the_same_seed_brings_the_same_answer(trace: Path) -> None:
+    words = [trace, "--policy", "fair", "--seed", "7"]
+    assert predictions(*words) == predictions(*words)
+
+
+def test_a_thread_that_is_left_out_is_missed_by_name(trace: Path) -> None:
+    (answer,) = predictions(trace, "--without", "*report*")
+    assert len(answer["rules"]["without"]) == 1
+    kept = [thread["name"] for thread in answer["predicted"]["threads"]]
+    assert "reader" in kept
+    assert len(kept) == len(answer["recorded"]["threads"]) - 1
+
+
+def test_without_a_gil_nobody_waits(trace: Path) -> None:
+    (answer,) = predictions(trace, "--no-gil", "--cores", "2")
+    assert answer["predicted"]["waits"]["count"] == 0
+    assert answer["rules"]["policy"] is None
+
+
+def test_twice_as_many_threads_are_twice_as_many_rows(trace: Path) -> None:
+    (answer,) = predictions(trace, "--threads", "reader=*3")
+    rows = [it for it in answer["predicted"]["threads"] if it["name"] == "reader"]
+    assert len(rows) == 3
+
+
+def test_names_of_threads_cannot_command_the_terminal(trace: Path) -> None:
+    done = ungil("simulate", trace, "--policy", "fair")
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout
+    assert "recorded under stock" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--policy", "fifo"], "is none of the policies"),
+        (["--no-gil", "--policy", "fair"], "--no-gil cannot be combined"),
+        (["--interval", "0"], "--interval: '0'"),
+        (["--policy", "fair", "--interval", "5"], "a policy's time slice is --quantum"),
+        (["--policy", "stock", "--quantum", "5"], "stock has an --interval"),
+        (["--cores", "0"], "--cores: '0' is not a whole number"),
+        (["--threads", "reader"], "is not PATTERN=xFACTOR"),
+        (["--threads", "reader=*0.5"], "is not PATTERN=xFACTOR"),
+        (["--without", "nobody"], "no thread's name matches 'nobody'"),
+        (["--without", "*"], "no thread is left to simulate"),
+        (["--process", "1"], "no such GIL was recorded"),
+        (["--priority", "reader=urgent"], "is not PATTERN=LEVEL"),
+        (["--runs", "many"], "--runs: 'many' is not a whole number"),
+    ],
+)
+def test_a_mistake_is_one_sentence(trace: Path, words: list[str], says: str) -> None:
+    done = ungil("simulate", trace, *words)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not done.stdout
+
+
+def test_a_file_that_is_no_trace_is_one_sentence(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("something else")
+    for file in (other, tmp_path / "missing"):
+        done = ungil("simulate", file)
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert str(file) in done.stderr
