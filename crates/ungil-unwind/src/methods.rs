@@ -55,11 +55,6 @@ impl Methods {
         Self(data.methods(&text))
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// What Python calls the function at `address`: `re.Pattern.match`, or `match` alone if it is
     /// not known of what.
     pub fn name_of(&self, address: u64) -> Option<&str> {

@@ -53,7 +53,7 @@ pub struct Function {
     pub name: Name,
     /// Its library; empty for code that was made while the program ran.
     pub library: String,
-    /// Whether that library gives functions to Python.
+    /// Whether Python can import that library.
     pub is_extensions: bool,
 }
 
@@ -104,7 +104,7 @@ impl Module {
     /// The function at this address.
     pub fn function_called_at(&self, address: u64) -> Function {
         let (name, library) = (self.name_at(address), self.library.clone());
-        Function { name, library, is_extensions: !self.methods.is_empty() }
+        Function { name, library, is_extensions: self.symbols.is_extension() }
     }
 
     /// What the function at this address is called.

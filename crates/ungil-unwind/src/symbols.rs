@@ -12,6 +12,8 @@ use object::elf::{
 use object::read::elf::{FileHeader, SectionHeader, Sym};
 use object::read::{ReadCache, ReadRef, SectionIndex};
 
+/// How the function begins with which an extension module is made (PEP 489).
+const MODULE: &[u8] = b"PyInit_";
 /// Larger tables are not read.
 const MOST_BYTES: u64 = 512 << 20;
 /// A longer name is cut.
@@ -27,6 +29,8 @@ const OVERLAPPING: usize = 8;
 pub struct Symbols {
     entries: Vec<Entry>,
     names: Vec<u8>,
+    /// Whether Python can import the image.
+    is_extension: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -70,8 +74,11 @@ impl Symbols {
             return None;
         }
         let found: &[Sym64<LE>] = table.data_as_array(LE, data).ok()?;
-        let names = self.names.len();
-        self.names.extend_from_slice(strings.data(LE, data).ok()?);
+        let (names, strings) = (self.names.len(), strings.data(LE, data).ok()?);
+        self.names.extend_from_slice(strings);
+        if kind == SHT_DYNSYM {
+            self.is_extension = strings.windows(MODULE.len()).any(|it| it == MODULE);
+        }
         let functions = found.iter().filter(|it| {
             let is_code = match it.st_type() {
                 STT_FUNC | STT_GNU_IFUNC => true,
@@ -88,6 +95,11 @@ impl Symbols {
             is_local: it.st_bind() == STB_LOCAL,
         }));
         Some(())
+    }
+
+    /// Whether Python can import the image.
+    pub fn is_extension(&self) -> bool {
+        self.is_extension
     }
 
     /// The name of the function that contains `address`. Where a symbol does not tell its size, the
