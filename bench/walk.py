@@ -6,7 +6,8 @@ What is compared is how long a thread waits for the GIL when it comes back from 
 average, of the threads that the finding is about: it does not depend on how many calls there are,
 and a server that answers sooner is asked more often. Gained is what that mean falls by. The advice
 is applied by its own command, word by word, with `ungil trace` in the place of `ungil run`. Where
-it is a line of code, the program has an option that does what the line says.
+it is lines of code for the beginning of a program, they are run before it; where a function goes to
+a process, the program has an option that does it.
 
 Where it may, the script runs the programs at nice -20, so that others of a shared machine take
 little of what is measured. A trace whose first advice is about the kernel is taken again.
@@ -38,6 +39,9 @@ WITHIN = 0.25
 TRIES = 5
 # Options of the programs that do what the advised lines of code say.
 CODE = {"to-a-process": ["--processes"]}
+# Advice whose lines of code belong to the beginning of a program.
+FIRST = {"switch-interval"}
+RUN = "import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
 
 
 @dataclass(frozen=True)
@@ -77,13 +81,12 @@ def _walked(words: list[str]) -> Measured:
         # Those that suffer; they have other ids when the program runs again.
         victims = next(it for it in advised if it["kind"] == "policy")["subject"]["threads"]
         named = _names(before, set(victims))
-        applied = [*words, *CODE[first["kind"]]] if first["kind"] in CODE else None
-        _trace(after, ["--", *applied] if applied else first["action"]["command"][2:])
+        _trace(after, _applied(first, words))
         waited = [_waited_ms(path, named) for path in (before, after)]
     gain = first["gain"]
     assert gain["measure"] == "wait-after-blocking-call", gain
     return {
-        "advice": " ".join([first["kind"], *CODE.get(first["kind"], ())]),
+        "advice": first["kind"],
         "told_before_ms": gain["before"],
         "predicted_ms": gain["after"],
         "low_ms": gain["low"],
@@ -104,10 +107,20 @@ def _advised(path: str, words: list[str]) -> list[dict[str, Any]]:
 def _can_be_applied(advised: list[dict[str, Any]]) -> bool:
     """Whether the first advice can be applied here."""
     command = advised[0]["action"]["command"]
-    if (command and command[:2] == ["ungil", "run"]) or advised[0]["kind"] in CODE:
+    if (command and command[:2] == ["ungil", "run"]) or advised[0]["kind"] in {*CODE, *FIRST}:
         return True
     print(f"taken again, because the first advice was: {advised[0]['text']}", file=sys.stderr)
     return False
+
+
+def _applied(advice: dict[str, Any], words: list[str]) -> list[str]:
+    """The words after `ungil trace` that run the program as the advice says."""
+    python, *program = words
+    if advice["kind"] in CODE:
+        return ["--", *words, *CODE[advice["kind"]]]
+    if advice["kind"] in FIRST:
+        return ["--", python, "-c", f"{advice['action']['code']}\n{RUN}", *program]
+    return advice["action"]["command"][2:]
 
 
 def _trace(path: str, words: list[str]) -> None:

@@ -137,7 +137,8 @@ fn is_of_pool(frame: &str) -> bool {
 
 fn waits_for_result(off: &OffGil) -> bool {
     let is_result = |frame: &String| {
-        frame.contains("concurrent/futures/_base.py") && frame.starts_with("result ")
+        frame.contains("concurrent/futures/_base.py")
+            && frame.split(" (").next().is_some_and(|function| function.ends_with("result"))
     };
     off.what == What::Thread && off.stack.iter().take(4).any(is_result)
 }

@@ -20,8 +20,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         kind: Kind::SwitchInterval,
         cause: None,
         text: format!(
-            "where it cannot be run by ungil, let threads ask for the GIL every 50 us instead of \
-             {interval_ms:.3} ms{}{becomes}",
+            "let threads ask for the GIL every 50 us instead of {interval_ms:.3} ms{}{becomes}",
             ward.scene.of_which(ward.report)
         ),
         subject: ward.scene.subject(&ward.scene.victims),

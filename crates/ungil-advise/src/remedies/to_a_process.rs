@@ -79,7 +79,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
 
 /// What to write. Arguments and results are sent; what both sides change belongs into shared memory.
 fn code(function: &str) -> String {
-    let is_name = function.chars().all(|it| it.is_alphanumeric() || it == '_');
+    let is_name = function.chars().all(|it| it.is_alphanumeric() || "_.".contains(it));
     let function = if is_name && !function.is_empty() { function } else { "function" };
     format!(
         "from concurrent.futures import ProcessPoolExecutor\n\

@@ -125,20 +125,18 @@ fn of_poll(frames: &[Frame]) -> What {
 fn waits_for_work(frames: &[Frame]) -> bool {
     let inner = frames.iter().take_while(|frame| !is_users(frame));
     inner.into_iter().any(|frame| {
-        IDLE.iter().any(|(file, function)| frame.function == *function && is_file(frame, file))
+        IDLE.iter().any(|(file, function)| name(frame) == *function && is_file(frame, file))
     })
 }
 
 /// Whether a frame is one from which an event loop calls what is to be done.
 fn is_loop(frame: &Frame) -> bool {
-    let of = |file, functions: &[&str]| {
-        is_file(frame, file) && functions.contains(&frame.function.as_str())
-    };
+    let of = |file, functions: &[&str]| is_file(frame, file) && functions.contains(&name(frame));
     of("asyncio/base_events.py", &["_run_once", "run_forever", "run_until_complete"])
         || of("asyncio/runners.py", &["run"])
         || of("trio/_core/_run.py", &["unrolled_run"])
         || of("gevent/hub.py", &["run"])
-        || (frame.file.contains("/uvloop/") && frame.function == "run")
+        || (frame.file.contains("/uvloop/") && name(frame) == "run")
 }
 
 /// Whether the loop itself waits: it polls, and the innermost frame is its own.
@@ -159,7 +157,12 @@ fn leaves_loop(frames: &[Frame]) -> bool {
     frames
         .iter()
         .take_while(|frame| !is_loop(frame))
-        .any(|frame| frame.function == "shutdown" && is_file(frame, "concurrent/futures/thread.py"))
+        .any(|frame| name(frame) == "shutdown" && is_file(frame, "concurrent/futures/thread.py"))
+}
+
+/// The name of a frame's function: from 3.11 on frames have qualified names (`Future.result`).
+fn name(frame: &Frame) -> &str {
+    frame.function.rsplit('.').next().unwrap_or_default()
 }
 
 fn is_users(frame: &Frame) -> bool {
@@ -239,6 +242,16 @@ mod tests {
         assert_eq!(what("accept4", "socket", &main).0, What::Idle);
         assert_eq!(what("wait4", "", &main).0, What::Process);
         assert_eq!(what("ioctl", "", &main).0, What::Unknown);
+    }
+
+    #[test]
+    fn qualified_names_of_functions_are_known_as_plain_ones() {
+        let base = "BaseEventLoop._run_once ~asyncio/base_events.py";
+        let stack = frames(&["handle app.py", "Handle._run ~asyncio/events.py", base]);
+        assert_eq!(what("clock_nanosleep", "", &stack), (What::Sleep, true));
+        let worker = "ThreadedTaskDispatcher.handler_thread /x/site-packages/waitress/task.py";
+        let stack = frames(&["Condition.wait ~threading.py", worker]);
+        assert_eq!(what("futex", "", &stack), (What::Idle, false));
     }
 
     #[test]
