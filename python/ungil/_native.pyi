@@ -424,7 +424,8 @@ def write_page(
     """Write the page of a trace file, or of a part of it, and return what `read_trace` does.
 
     The page is `shell`, the page without data, with the data in it. It appears, or replaces
-    another, when it is complete. `progress` is called now and then with the number of records read so far.
+    another, when it is complete. `progress` is called now and then with the number of records read
+    so far.
     Raises what `read_trace` does, an OSError with `filename` if the page cannot be written,
     RuntimeError if the shell is none.
     """
