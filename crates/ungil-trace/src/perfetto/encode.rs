@@ -177,16 +177,7 @@ impl Encoder {
             Record::Look { thread, at_ns, doing, frames } => {
                 known(&mut self.threads, *thread)?;
                 self.instant(Track::Thread(*thread), *at_ns, "look", |event| {
-                    match doing {
-                        Doing::Held { waiters } => {
-                            annotate_uint(event, "waiters", (*waiters).into());
-                        }
-                        Doing::Off { stands_for_ns, call, on } => {
-                            annotate_uint(event, "stands_for_ns", *stands_for_ns);
-                            annotate_text(event, "call", call);
-                            annotate_text(event, "on", on);
-                        }
-                    }
+                    annotate_doing(event, doing);
                     annotate_texts(event, "stack", frames.iter().map(frame::to_text));
                 });
             }
@@ -365,6 +356,17 @@ impl Encoder {
             follow_sequence(packet, COMMON_SEQUENCE, at_ns);
             build(packet);
         });
+    }
+}
+
+fn annotate_doing(event: &mut Message, doing: &Doing) {
+    match doing {
+        Doing::Held { waiters } => annotate_uint(event, "waiters", (*waiters).into()),
+        Doing::Off { stands_for_ns, call, on } => {
+            annotate_uint(event, "stands_for_ns", *stands_for_ns);
+            annotate_text(event, "call", call);
+            annotate_text(event, "on", on);
+        }
     }
 }
 
