@@ -35,6 +35,8 @@ pub struct Recorder {
 #[pymethods]
 impl Recorder {
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
+    #[expect(clippy::fn_params_excessive_bools, reason = "Python gives them by name")]
     #[pyo3(signature = (
         path, *, overwrite, blame_after_ms, follow_children, counter=true, judged_from_ms=None,
         flight=None, native=false

@@ -65,7 +65,9 @@ impl Gil {
     pub(super) fn begin_anew(&mut self, at_ns: u64) {
         let (process, number) = (self.process, self.number);
         let mut seats = std::mem::take(&mut self.seats);
-        seats.iter_mut().for_each(|seat| seat.begin_anew(at_ns));
+        for seat in &mut seats {
+            seat.begin_anew(at_ns);
+        }
         let waiting = seats.iter().filter(|seat| seat.waits_since_ns().is_some()).count();
         let seat_of = std::mem::take(&mut self.seat_of);
         let last_holder = self.last_holder;
