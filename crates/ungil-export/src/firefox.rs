@@ -5,15 +5,16 @@
 //! a thread says which code of it made others wait. Of very many markers the longest are kept: the
 //! profiler reads its file whole.
 
+use crate::known::End;
 use crate::longest::Longest;
+use crate::markers::{Filled, hold_schema, note_schema, wait_schema};
 use crate::stacks::{StackId, label};
-use crate::stretches::{End, Hold, Stretch, Stretches, Wait};
+use crate::stretches::{Hold, Stretch, Stretches, Wait};
 use crate::weights::{process_label, thread_label};
 use fxprof_processed_profile::{
-    CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, Marker,
-    MarkerFieldFlags, MarkerFieldFormat, MarkerLocations, MarkerTiming, MarkerTypeHandle, Profile,
-    ReferenceTimestamp, RuntimeSchemaMarkerField, RuntimeSchemaMarkerSchema, SamplingInterval,
-    StackHandle, StringHandle, ThreadHandle, Timestamp, WeightType,
+    CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, MarkerTiming,
+    MarkerTypeHandle, Profile, ReferenceTimestamp, SamplingInterval, StackHandle, ThreadHandle,
+    Timestamp, WeightType,
 };
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -424,89 +425,4 @@ impl Categories {
 /// GILs of sub-interpreters have names of their own, and so rows of their own.
 fn named(what: &str, gil: u8) -> String {
     if gil == 0 { what.to_owned() } else { format!("{what} (GIL {gil})") }
-}
-
-/// A marker with the values of its fields, texts and numbers each in their order.
-struct Filled {
-    kind: MarkerTypeHandle,
-    name: StringHandle,
-    category: CategoryHandle,
-    texts: Vec<StringHandle>,
-    numbers: Vec<f64>,
-}
-
-impl Marker for Filled {
-    fn marker_type(&self, _profile: &mut Profile) -> MarkerTypeHandle {
-        self.kind
-    }
-
-    fn name(&self, _profile: &mut Profile) -> StringHandle {
-        self.name
-    }
-
-    fn category(&self, _profile: &mut Profile) -> CategoryHandle {
-        self.category
-    }
-
-    /// The text of each schema is its first field.
-    fn string_field_value(&self, field: u32) -> StringHandle {
-        self.texts[field as usize]
-    }
-
-    fn number_field_value(&self, field: u32) -> f64 {
-        self.numbers[field as usize - self.texts.len()]
-    }
-}
-
-fn field(key: &str, label: &str, format: MarkerFieldFormat) -> RuntimeSchemaMarkerField {
-    let flags = MarkerFieldFlags::SEARCHABLE;
-    RuntimeSchemaMarkerField { key: key.to_owned(), label: label.to_owned(), format, flags }
-}
-
-fn schema(
-    name: &str,
-    description: &str,
-    label: &str,
-    fields: Vec<RuntimeSchemaMarkerField>,
-) -> RuntimeSchemaMarkerSchema {
-    RuntimeSchemaMarkerSchema {
-        type_name: name.to_owned(),
-        description: Some(description.to_owned()),
-        locations: MarkerLocations::MARKER_CHART
-            | MarkerLocations::MARKER_TABLE
-            | MarkerLocations::TIMELINE_OVERVIEW,
-        chart_label: Some(label.to_owned()),
-        tooltip_label: Some(format!("{{marker.name}}: {label}")),
-        table_label: Some(label.to_owned()),
-        fields,
-        graphs: Vec::new(),
-    }
-}
-
-fn hold_schema() -> RuntimeSchemaMarkerSchema {
-    use MarkerFieldFormat::{Duration, Integer, String};
-    let fields = vec![
-        field("release", "Release", String),
-        field("waited", "Others waited, summed", Duration),
-        field("waiters", "Waiters at most", Integer),
-        field("unanswered", "Drop request unanswered", Duration),
-        field("cpu", "Ran", Duration),
-    ];
-    let what = "The thread had the GIL.";
-    schema("GilHold", what, "others waited {marker.data.waited}", fields)
-}
-
-fn wait_schema() -> RuntimeSchemaMarkerSchema {
-    use MarkerFieldFormat::{Integer, String};
-    let fields = vec![
-        field("culprit", "Held longest meanwhile", String),
-        field("requests", "Drop requests", Integer),
-    ];
-    let what = "The thread had asked for the GIL and had not got it.";
-    schema("GilWait", what, "for {marker.data.culprit}", fields)
-}
-
-fn note_schema() -> RuntimeSchemaMarkerSchema {
-    let fields = vec![field("text", "What", MarkerFieldFormat::String)];
-    schema("GilNote", "What this export lacks.", "{marker.data.text}", fields)
 }

@@ -4,11 +4,13 @@
 
 mod stacks;
 mod running;
+mod known;
 mod stretches;
 mod weights;
 mod collapsed;
 mod speedscope;
 mod longest;
+mod markers;
 mod firefox;
 mod rows;
 

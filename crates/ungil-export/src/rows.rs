@@ -1,6 +1,7 @@
 //! A trace as rows of tables, for SQL. `docs/sql.md` describes each table and its columns.
 
-use crate::stretches::{End, Hold, Stretch, Stretches, Wait};
+use crate::known::{End, KnownProcess, KnownThread};
+use crate::stretches::{Hold, Stretch, Stretches, Wait};
 use ungil_core::schedule::Policy;
 use ungil_trace::Record;
 use ungil_trace::origin::Origin;
@@ -138,7 +139,7 @@ fn processes(stretches: &Stretches) -> Vec<Vec<Cell>> {
     let since = |ns: u64| number(ns.saturating_sub(stretches.started_ns()));
     let mut known: Vec<_> = stretches.processes.iter().collect();
     known.sort_unstable_by_key(|(id, _)| **id);
-    let row = |(id, known): (&u32, &crate::stretches::KnownProcess)| {
+    let row = |(id, known): (&u32, &KnownProcess)| {
         let Process { pid, parent_pid, argv, python, .. } = &known.process;
         let interval_ns = known.totals.switch_interval_ns;
         let policy = u32::try_from(known.totals.policy).ok().filter(|_| interval_ns > 0);
@@ -164,7 +165,7 @@ fn threads(stretches: &Stretches) -> Vec<Vec<Cell>> {
     let since = |ns: u64| number(ns.saturating_sub(stretches.started_ns()));
     let mut known: Vec<_> = stretches.threads.iter().collect();
     known.sort_unstable_by_key(|(id, _)| **id);
-    let row = |(id, known): (&u32, &crate::stretches::KnownThread)| {
+    let row = |(id, known): (&u32, &KnownThread)| {
         vec![
             number(*id),
             number(known.process.0),

@@ -3,26 +3,16 @@
 //! What makes no sense, because events were lost, is treated as the analysis does it
 //! (`ungil_trace::analysis`, `gil.rs`), so that what is exported adds up to what is reported.
 
+use crate::known::{End, KnownProcess, KnownThread};
 use crate::running::{Running, Sample};
 use crate::stacks::Stacks;
 use std::collections::HashMap;
 use ungil_core::{Event, Kind};
 use ungil_trace::analysis::Analysis;
-use ungil_trace::record::{Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals};
+use ungil_trace::record::{ProcessId, ProcessTotals, Record, ThreadId};
 
 /// A hold of at least so long may have been sampled, and waits for samples that come late.
 const SAMPLED_NS: u64 = 1_000_000;
-
-/// How a hold ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// Nobody had asked.
-    Voluntary,
-    /// A drop request was pending.
-    Forced,
-    /// Its release is not in the trace: the event was lost, or the thread or the trace ended.
-    Unseen,
-}
 
 /// A hold that has ended. Times are in ns of `CLOCK_MONOTONIC`.
 #[derive(Clone, Debug)]
@@ -79,46 +69,6 @@ pub enum Stretch {
     Hold(Hold),
     /// A wait.
     Wait(Wait),
-}
-
-/// What is known of a process.
-#[derive(Clone, Debug)]
-pub struct KnownProcess {
-    /// As it was first seen.
-    pub process: Process,
-    /// When it ended.
-    pub ended_ns: Option<u64>,
-    /// Its totals, once it has ended.
-    pub totals: ProcessTotals,
-    gils: Vec<u8>,
-    threads: Vec<ThreadId>,
-}
-
-impl KnownProcess {
-    /// Whether a thread of it has used a GIL.
-    pub fn has_gil(&self) -> bool {
-        !self.gils.is_empty()
-    }
-}
-
-/// What is known of a thread.
-#[derive(Clone, Debug)]
-pub struct KnownThread {
-    /// Where it lives.
-    pub process: ProcessId,
-    /// Its kernel thread id.
-    pub tid: u32,
-    /// The latest name.
-    pub name: String,
-    /// When it first touched a GIL.
-    pub started_ns: u64,
-    /// When it ended.
-    pub ended_ns: Option<u64>,
-    /// Its own totals, once it has ended.
-    pub totals: Option<ThreadTotals>,
-    last_ns: u64,
-    /// A hold that has ended, for samples of it that come late.
-    ended: Option<Box<(u8, Running, u64, End)>>,
 }
 
 #[derive(Debug, Default)]
