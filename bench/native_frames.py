@@ -57,7 +57,7 @@ KNOWN = {
     "_pickle": Known(r"_pickle\.dumps", builtin("_pickle")),
     "list.sort": Known(r"builtins\.sorted|list\.sort", INTERPRETER),
     "int.__pow__": Known(r"builtins\.pow", INTERPRETER),
-    "ElementTree": Known(r"xml\.etree\.ElementTree\.XMLParser\.feed", builtin("_elementtree")),
+    "pyexpat": Known(r"pyexpat\.xmlparser\.Parse", builtin("pyexpat") + r"|libexpat\..*"),
     "numpy (objects)": Known(r"numpy\.ndarray\.sort", r"_multiarray_umath\..*so"),
     "OpenBLAS": Known(r".*dgemm.*", r"lib.*openblas.*so"),
     "orjson": Known(r"(orjson\.)?loads", r"orjson\..*so"),

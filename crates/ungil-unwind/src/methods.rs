@@ -13,7 +13,7 @@ use ungil_attach::memory::Memory;
 
 use crate::tables::Headers;
 
-/// Images with more data are not searched.
+/// Of larger images only the parts that are not beyond this are searched.
 const MOST_BYTES: u64 = 64 << 20;
 /// A method is called by its arguments (`METH_VARARGS`, `METH_NOARGS`, `METH_O`, `METH_FASTCALL`).
 const CALLED_BY: u64 = 0x1 | 0x4 | 0x8 | 0x80;
@@ -40,11 +40,12 @@ pub struct Methods(HashMap<u64, String>);
 impl Methods {
     /// Searches the data of an image. What cannot be read has none.
     pub fn read(memory: &Memory, headers: &Headers) -> Self {
+        let mut left = MOST_BYTES;
         let parts = headers.data().into_iter().filter_map(|range| {
             let length = range.end.saturating_sub(range.start);
-            let length = usize::try_from(length).ok().filter(|_| length <= MOST_BYTES)?;
-            let start = range.start.next_multiple_of(8);
-            let mut bytes = vec![0; length];
+            left = left.checked_sub(length)?;
+            let start = range.start.checked_next_multiple_of(8)?;
+            let mut bytes = vec![0; usize::try_from(length).ok()?];
             let length = memory.up_to(start, &mut bytes).ok()?;
             let words = bytes[..length].chunks_exact(8);
             let words = words.map(|it| u64::from_le_bytes(it.try_into().unwrap_or_default()));

@@ -23,9 +23,9 @@ pub fn is_plumbing(symbol: &str) -> bool {
     PLUMBING.contains(&stem) || PLUMBING_BEGINS.iter().any(|it| stem.starts_with(it))
 }
 
-/// `Objects/call.c`, `methodobject.c`, `descrobject.c`, `typeobject.c`, `Python/ceval.c` of 2.7 to
-/// 3.14.
-const PLUMBING: [&str; 26] = [
+/// `Objects/call.c`, `methodobject.c`, `descrobject.c`, `typeobject.c`, `Python/ceval.c` and
+/// `Modules/_functoolsmodule.c` of 2.7 to 3.14.
+const PLUMBING: [&str; 30] = [
     "_PyObject_MakeTpCall",
     "_PyObject_FastCall",
     "_PyObject_FastCallDict",
@@ -52,8 +52,12 @@ const PLUMBING: [&str; 26] = [
     "fast_function",
     "wrapper_call",
     "wrap_call",
+    "lru_cache_call",
+    "bounded_lru_cache_wrapper",
+    "infinite_lru_cache_wrapper",
+    "uncached_lru_cache_wrapper",
 ];
-const PLUMBING_BEGINS: [&str; 8] = [
+const PLUMBING_BEGINS: [&str; 11] = [
     "cfunction_",
     "method_vectorcall",
     "_PyCFunction_",
@@ -62,6 +66,9 @@ const PLUMBING_BEGINS: [&str; 8] = [
     "classmethoddescr_",
     "methoddescr_call",
     "method_call",
+    "partial_call",
+    "partial_fastcall",
+    "partial_vectorcall",
 ];
 
 #[cfg(test)]
@@ -91,6 +98,7 @@ mod tests {
             "method_vectorcall_VARARGS_KEYWORDS",
             "PyObject_Vectorcall",
             "PyObject_Call.localalias",
+            "partial_vectorcall",
         ] {
             assert!(is_plumbing(symbol), "{symbol}");
         }
