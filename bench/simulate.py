@@ -22,7 +22,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -95,7 +95,7 @@ def pair(real: Figures, predicted: Figures, worst: str) -> dict[str, list[float]
     }
 
 
-def of_thread(run: Figures, name: str, figure: Any) -> float:
+def of_thread(run: Figures, name: str, figure: Callable[[Figures], float]) -> float:
     """The figure of the thread of that name that waited longest; 0 if there is none."""
     named = [thread for thread in run["threads"] if thread["name"] == name]
     return figure(max(named, key=lambda thread: thread["waited_s"])) if named else 0.0

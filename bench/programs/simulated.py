@@ -24,7 +24,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 CONVOY_SERVER = Path(__file__).resolve().parents[2] / "examples" / "convoy_server.py"
-ROWS = [{"number": number, "name": f"row {number}", "tags": ["a", "b"]} for number in range(120)]
+ROWS: list[dict[str, object]] = [
+    {"number": number, "name": f"row {number}", "tags": ["a", "b"]} for number in range(120)
+]
 LINE = "2026-01-31T12:03:41 host-17 app[4711]: request /items/%d took %d ms"
 
 

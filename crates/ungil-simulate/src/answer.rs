@@ -168,9 +168,9 @@ impl Demand {
         let not_run_ns: u64 =
             self.threads.iter().flat_map(|it| it.bursts.iter()).map(|it| it.not_run_ns).sum();
         let held_s: f64 = self.recorded.threads.iter().map(|thread| thread.held_s).sum();
-        let not_run_s = not_run_ns as f64 / 1e9;
-        if not_run_s > held_s / 10.0 {
-            let percent = not_run_s / held_s * 100.0;
+        let lost_s = not_run_ns as f64 / 1e9;
+        if lost_s > held_s / 10.0 {
+            let percent = lost_s / held_s * 100.0;
             let then = match rules.cores {
                 None => "the prediction keeps that",
                 Some(_) => "the prediction leaves that out",

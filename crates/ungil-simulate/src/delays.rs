@@ -113,8 +113,12 @@ mod tests {
 
     fn seen(whole: &[u64], at_least: &[u64]) -> Seen {
         let mut seen = Seen::default();
-        whole.iter().for_each(|ns| seen.whole(*ns));
-        at_least.iter().for_each(|ns| seen.at_least(*ns));
+        for ns in whole {
+            seen.whole(*ns);
+        }
+        for ns in at_least {
+            seen.at_least(*ns);
+        }
         seen
     }
 

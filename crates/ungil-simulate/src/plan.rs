@@ -67,6 +67,17 @@ struct Leader {
 /// run at least.
 const AGAIN_PART: u64 = 1_000;
 
+/// How many threads `demand` has under `rules`.
+pub(crate) fn count(demand: &Demand, rules: &Rules) -> usize {
+    let mut times = vec![1usize; demand.threads.len()];
+    for (of, change) in &rules.changes {
+        if let (Some(times), Change::Times(count)) = (times.get_mut(*of), change) {
+            *times = times.saturating_mul(*count);
+        }
+    }
+    times.into_iter().fold(0, usize::saturating_add)
+}
+
 /// The threads of `demand` under `rules`.
 pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
     let mut all = Vec::new();
@@ -113,7 +124,9 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
         leaders[thread.source] = Some(Leader { thread: number, length, again });
     }
     let leaders: Arc<[_]> = leaders.into();
-    all.iter_mut().for_each(|thread| thread.leaders = leaders.clone());
+    for thread in &mut all {
+        thread.leaders = leaders.clone();
+    }
     all
 }
 

@@ -4,7 +4,7 @@ use crate::demand::Demand;
 use crate::figures::{Figures, ThreadFigures, Total};
 use crate::lengths::Lengths;
 use crate::machine::{NoStack, Setting, simulate};
-use crate::plan::{Planned, planned};
+use crate::plan::{Planned, count, planned};
 use crate::ranges::{Ranges, ranges};
 use crate::rules::{Gil, Rules};
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub enum Unpredictable {
     #[error("the recording lasts {0} days, which is too long to simulate; record a part of it")]
     TooLong(u64),
     /// The threads do not fit into memory.
-    #[error("there is not enough memory to simulate {0} threads; ask for fewer of them")]
+    #[error("{0} threads are too many to simulate; ask for fewer of them")]
     TooMany(usize),
 }
 
@@ -37,12 +37,18 @@ const LONGEST: u64 = 1_000;
 /// How much faster and slower threads may wake up than recorded.
 const OTHER_WAKE_UPS: [f64; 2] = [0.5, 2.0];
 
+/// No more threads are simulated, however few live at once.
+const MOST_THREADS: usize = 1_000_000;
 /// No longer recording is simulated: a week.
 const MOST_DAYS: u64 = 7;
 const DAY_NS: u64 = 86_400_000_000_000;
 
 /// What `demand` would have met under `rules`.
 pub fn predict(demand: &Demand, rules: &Rules) -> Result<Prediction, Unpredictable> {
+    let count = count(demand, rules);
+    if count > MOST_THREADS {
+        return Err(Unpredictable::TooMany(count));
+    }
     let threads = planned(demand, rules);
     if threads.is_empty() {
         return Err(Unpredictable::NoThread);

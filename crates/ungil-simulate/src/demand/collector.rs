@@ -2,8 +2,8 @@
 
 use super::gil::Gil;
 use super::links::Link;
-use super::seat::Seat;
-use super::{Demand, Machine, Thread};
+use super::seat::{Seat, Settled};
+use super::{Burst, Demand, Machine, Thread};
 use crate::delays::{Delays, Seen};
 use crate::figures::{Figures, ThreadFigures, Total};
 use crate::lengths::{Lengths, scaled};
@@ -136,6 +136,10 @@ impl Collector {
         demands
     }
 
+    fn is_told(&self, seat: &Seat) -> bool {
+        seat.begins_ns.is_some() && self.threads.contains_key(&seat.thread)
+    }
+
     fn demand(&self, mut gil: Gil) -> Option<Demand> {
         let known = self.processes.get(&gil.process)?;
         let (began_ns, ended_ns) = (known.began_ns, known.ended_ns.unwrap_or(self.last_ns));
@@ -144,41 +148,37 @@ impl Collector {
         for seat in &mut gil.seats {
             seat.ends(ended_ns);
         }
-        let is_told =
-            |seat: &Seat| seat.begins_ns.is_some() && self.threads.contains_key(&seat.thread);
-        // Which thread has which seat; nobody can be told to follow one that never blocks.
-        let mut next = (0u32..).peekable();
-        let places: Vec<_> = gil
-            .seats
-            .iter()
-            .map(|seat| next.next_if(|_| is_told(seat)).filter(|_| !seat.never_blocks()))
-            .collect();
-        gil.seats.retain(is_told);
+        let is_stock = settings.policy == Policy::Stock;
+        let mut settled: Vec<_> = gil.seats.iter_mut().map(|seat| seat.settle(is_stock)).collect();
+        resolve_links(&gil.seats, &mut settled, |seat| self.is_told(seat));
+        let (seats, settled): (Vec<_>, Vec<_>) = std::mem::take(&mut gil.seats)
+            .into_iter()
+            .zip(settled)
+            .filter(|(seat, _)| self.is_told(seat))
+            .unzip();
         // The process has a second thread from when on?
-        let mut begins: Vec<_> = gil.seats.iter().filter_map(|seat| seat.begins_ns).collect();
+        let mut begins: Vec<_> = seats.iter().filter_map(|seat| seat.begins_ns).collect();
         begins.sort_unstable();
         let in_company_ns = begins.get(1).copied().unwrap_or(ended_ns);
-        let all_answers = merged(gil.seats.iter().map(|seat| &seat.answers));
+        let all_answers = merged(seats.iter().map(|seat| &seat.answers));
         let all_answers = Arc::new(or_usual(all_answers, ANSWER_NS));
-        let is_stock = settings.policy == Policy::Stock;
-        let wake_ups: Vec<_> = gil.seats.iter_mut().map(|seat| seat.wake_ups(is_stock)).collect();
         // The kernel runs a thread that mostly sleeps sooner than one that computes.
         let all_wake_ups = [false, true].map(|never_blocks| {
-            let alike = gil.seats.iter().zip(&wake_ups);
+            let alike = seats.iter().zip(&settled);
             let alike = alike.filter(|(seat, _)| seat.never_blocks() == never_blocks);
-            Arc::new(or_usual(merged(alike.map(|(_, seen)| seen)), WAKE_UP_NS))
+            Arc::new(or_usual(merged(alike.map(|(_, settled)| &settled.wake_ups)), WAKE_UP_NS))
         });
         let mut lost_events = 0;
         let (mut total, mut rows, mut threads) = (Total::default(), Vec::new(), Vec::new());
         let mut waits = Lengths::default();
         let mut returns = Lengths::default();
-        for (mut seat, wake_ups) in std::mem::take(&mut gil.seats).into_iter().zip(wake_ups) {
+        for (mut seat, Settled { bursts, wake_ups, .. }) in seats.into_iter().zip(settled) {
             let named = self.threads.get(&seat.thread)?;
             lost_events += named.ended.map_or(0, |(_, totals)| totals.lost_events);
             waits.merge(&seat.waits);
             returns.merge(&seat.returns);
             let moments = [began_ns, ended_ns, in_company_ns];
-            let mut thread = thread(&mut seat, named, known, moments, &places);
+            let mut thread = thread(&seat, named, known, moments, bursts);
             let answers = std::mem::take(&mut seat.answers);
             thread.answers = enough(answers).map_or_else(|| all_answers.clone(), Arc::new);
             thread.wake_ups = enough(wake_ups)
@@ -219,6 +219,30 @@ impl Collector {
     }
 }
 
+/// Makes links lead to threads and their bursts, which are of seats and pieces so far. Nobody can be
+/// told to follow a thread that never blocks, or one of which nothing is told.
+fn resolve_links(seats: &[Seat], settled: &mut [Settled], is_told: impl Fn(&Seat) -> bool) {
+    let mut places = 0u32..;
+    let leaders: Vec<_> = seats
+        .iter()
+        .zip(settled.iter_mut())
+        .map(|(seat, settled)| {
+            let place = if is_told(seat) { places.next() } else { None };
+            place.filter(|_| !seat.never_blocks()).zip(Some(std::mem::take(&mut settled.burst_of)))
+        })
+        .collect();
+    for (seat, settled) in seats.iter().zip(settled) {
+        let follows = seat.evidence.is_enough();
+        for burst in &mut settled.bursts {
+            burst.after = burst.after.filter(|_| follows).and_then(|link| {
+                let (thread, burst_of) = leaders.get(link.thread as usize)?.as_ref()?;
+                let burst = *burst_of.get(link.burst as usize)?;
+                Some(Link { thread: *thread, burst, ..link })
+            });
+        }
+    }
+}
+
 fn settings(totals: &ProcessTotals) -> Settings {
     let policy = u32::try_from(totals.policy).ok().and_then(Policy::from_number);
     let policy = policy.unwrap_or_default();
@@ -230,21 +254,13 @@ fn settings(totals: &ProcessTotals) -> Settings {
 }
 
 fn thread(
-    seat: &mut Seat,
+    seat: &Seat,
     named: &Named,
     known: &Known,
     [began_ns, ended_ns, in_company_ns]: [u64; 3],
-    places: &[Option<u32>],
+    bursts: Vec<Burst>,
 ) -> Thread {
     let begins_ns = seat.begins_ns.unwrap_or(began_ns).max(began_ns);
-    let mut bursts = seat.bursts();
-    let follows = seat.evidence.is_enough();
-    for burst in &mut bursts {
-        burst.after = burst
-            .after
-            .filter(|_| follows)
-            .and_then(|link| Some(Link { thread: (*places.get(link.thread as usize)?)?, ..link }));
-    }
     let mut at_ns = begins_ns;
     let first_in_company = bursts
         .iter()
@@ -273,7 +289,7 @@ fn thread(
         goes_on: lived_until_ns.saturating_sub(began_ns) >= lasts_ns / 100 * LIVED_PERCENT,
         bursts: bursts.into(),
         first_in_company,
-        follows,
+        follows: seat.evidence.is_enough(),
         away_ran,
         answers: Arc::new(Delays::fixed(ANSWER_NS)),
         wake_ups: Arc::new(Delays::fixed(WAKE_UP_NS)),

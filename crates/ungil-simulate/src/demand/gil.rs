@@ -65,7 +65,9 @@ impl Gil {
     pub(super) fn begin_anew(&mut self, at_ns: u64) {
         let (process, number) = (self.process, self.number);
         let mut seats = std::mem::take(&mut self.seats);
-        seats.iter_mut().for_each(|seat| seat.begin_anew(at_ns));
+        for seat in &mut seats {
+            seat.begin_anew(at_ns);
+        }
         let waiting = seats.iter().filter(|seat| seat.waits_since_ns().is_some()).count();
         let seat_of = std::mem::take(&mut self.seat_of);
         let last_holder = self.last_holder;
@@ -142,15 +144,16 @@ impl Gil {
         if self.seats[index].holds() {
             self.busy_ns = self.busy_ns.saturating_add(at_ns.saturating_sub(self.acquired_ns));
         }
-        self.seats[index].releases(at_ns, asked);
+        let asked_ns = self.asked_ns.take();
+        let asked_for_ns = asked_ns.map_or(0, |asked_ns| at_ns.saturating_sub(asked_ns));
+        self.seats[index].releases(at_ns, asked.then_some(asked_for_ns));
         // If it waited its acquire was lost.
         self.waiting = self.waiting.saturating_sub(usize::from(waited));
-        let asked_ns = self.asked_ns.take();
         if asked {
             self.forced += 1;
             self.left = Some(index);
-            if let Some(asked_ns) = asked_ns {
-                self.seats[index].answers.whole(at_ns.saturating_sub(asked_ns));
+            if asked_ns.is_some() {
+                self.seats[index].answers.whole(asked_for_ns);
             }
         }
         self.freed_ns = at_ns;

@@ -116,7 +116,9 @@ mod tests {
         let (mut beginnings, mut evidence) = (Beginnings::default(), Evidence::default());
         for turn in 0..20 {
             let from_ns = turn * 20 * MS;
-            begin_at_ns(turn).into_iter().for_each(|at_ns| beginnings.add(from_ns + at_ns, 1, 0));
+            for at_ns in begin_at_ns(turn) {
+                beginnings.add(from_ns + at_ns, 1, 0);
+            }
             let (link, by_chance) = beginnings.look(from_ns, from_ns + 10 * MS).unwrap();
             evidence.add(link.is_some(), by_chance);
         }

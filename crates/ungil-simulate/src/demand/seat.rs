@@ -7,9 +7,11 @@ use crate::lengths::Lengths;
 use std::collections::VecDeque;
 use ungil_trace::record::{KernelCount, ThreadId};
 
-/// A thread that was forced to let go wants the GIL again as soon as another has it. If it comes
-/// later than this, it let go for a call that blocked, at which somebody had just asked.
-const COMES_BACK_NS: u64 = 500_000;
+/// A thread that lets go so soon after it was asked does so because of that.
+const AT_ONCE_NS: u64 = 200_000;
+/// One that lets go later may have come to a call that blocks: if it lets go by itself more often
+/// than this in such a time.
+const CALLS: f64 = 0.5;
 /// If others had the GIL for more than this part of the time that a thread took to wake up, it may
 /// have found it locked.
 const BUSY_PART: u64 = 2;
@@ -32,8 +34,8 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 struct Release {
     at_ns: u64,
-    /// Whether it had been asked to.
-    asked: bool,
+    /// How long before that it had been asked to, if it had.
+    asked: Option<u64>,
     /// When another thread first got it after that.
     taken_ns: Option<u64>,
 }
@@ -48,6 +50,26 @@ pub(super) struct Woken {
     taken_ns: Option<u64>,
 }
 
+/// What lies between two releases, and the time away after it.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    burst: Burst,
+    /// How long before its end it was asked to let go, if it was.
+    asked: Option<u64>,
+    /// In a line of ungil a thread that is forced to let go waits from then on, which no event
+    /// tells: for how long, and how long it took to wake up, if that is what it did.
+    stood_back: Option<[u64; 2]>,
+}
+
+/// What a thread did, once all is known.
+#[derive(Debug)]
+pub(super) struct Settled {
+    pub(super) bursts: Vec<Burst>,
+    /// Of each piece, which burst it is of.
+    pub(super) burst_of: Vec<u32>,
+    pub(super) wake_ups: Seen,
+}
+
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) thread: ThreadId,
@@ -60,8 +82,7 @@ pub(super) struct Seat {
     burst: Burst,
     /// Whether the wait or hold that goes on began a burst.
     is_back: bool,
-    /// Each with whether it ended at a release that somebody had asked for.
-    bursts: Vec<(Burst, bool)>,
+    pieces: Vec<Piece>,
     pub(super) begins_ns: Option<u64>,
     pub(super) waits: Lengths,
     pub(super) returns: Lengths,
@@ -70,13 +91,6 @@ pub(super) struct Seat {
     woken: Option<Woken>,
     /// From such a release to its acquire.
     wake_ups: Seen,
-    /// From when another had the GIL, which it had been forced to let go of, to its wanting it
-    /// again: under CPython's own rules it sleeps until then. Those that may have been calls that
-    /// blocked are apart.
-    comes_back: [Seen; 2],
-    /// In a line of ungil it waits from when it is forced to let go, which no event tells: what
-    /// such waits last, and from the last release to their end.
-    stands_back: [Seen; 2],
     pub(super) held_ns: u64,
     pub(super) not_run_ns: u64,
     pub(super) evidence: Evidence,
@@ -94,15 +108,13 @@ impl Seat {
             counts: VecDeque::new(),
             burst: Burst::default(),
             is_back: true,
-            bursts: Vec::new(),
+            pieces: Vec::new(),
             begins_ns: None,
             waits: Lengths::default(),
             returns: Lengths::default(),
             answers: Seen::default(),
             woken: None,
             wake_ups: Seen::default(),
-            comes_back: Default::default(),
-            stands_back: Default::default(),
             held_ns: 0,
             not_run_ns: 0,
             evidence: Evidence::default(),
@@ -153,8 +165,13 @@ impl Seat {
 
     /// Since when it is away, if it is and was not asked to be.
     pub(super) fn away_since_ns(&self) -> Option<u64> {
-        let released = self.released.filter(|it| self.state == State::Away && !it.asked);
+        let released = self.released.filter(|it| self.state == State::Away && it.asked.is_none());
         released.map(|released| released.at_ns)
+    }
+
+    /// Whether it lets go of the GIL only because it is asked, as far as can be told.
+    pub(super) fn never_blocks(&self) -> bool {
+        self.voluntary * 10 < self.forced
     }
 
     /// Whether it has the GIL, or has let go of it for less than `ns`.
@@ -164,11 +181,11 @@ impl Seat {
 
     /// Whether the hold that has just begun is the first one of a burst; which one.
     pub(super) fn began(&self) -> Option<usize> {
-        self.is_back.then_some(self.bursts.len())
+        self.is_back.then_some(self.pieces.len())
     }
 
     /// It wants the GIL, perhaps because of what another thread did.
-    pub(super) fn wants(&mut self, at_ns: u64, after: Option<Link>) {
+    fn wants(&mut self, at_ns: u64, after: Option<Link>, stood_back: Option<[u64; 2]>) {
         if self.state != State::Away {
             return; // An event was lost.
         }
@@ -177,24 +194,23 @@ impl Seat {
             self.is_back = true;
             return;
         };
-        let since_ns = taken_ns.unwrap_or(let_go_ns).max(let_go_ns);
-        if asked {
-            let lag_ns = at_ns.saturating_sub(since_ns);
-            self.comes_back[usize::from(lag_ns > COMES_BACK_NS)].whole(lag_ns);
-        }
-        if asked && at_ns.saturating_sub(since_ns) <= COMES_BACK_NS {
-            self.is_back = false;
-            return;
-        }
-        let from_ns = if asked { since_ns } else { let_go_ns };
-        let away_ns = at_ns.saturating_sub(from_ns);
-        self.bursts.push((Burst { away_ns, after, ..std::mem::take(&mut self.burst) }, asked));
-        self.is_back = true;
+        // Under CPython's own rules it sleeps until another has it.
+        let taken_ns = taken_ns.filter(|_| asked.is_some()).unwrap_or(let_go_ns);
+        let away_ns = at_ns.saturating_sub(taken_ns.max(let_go_ns));
+        let burst = Burst { away_ns, after, ..std::mem::take(&mut self.burst) };
+        self.pieces.push(Piece { burst, asked, stood_back });
+        self.is_back = asked.is_none_or(|asked_ns| !self.was_forced(asked_ns));
+    }
+
+    /// Whether it let go because it was asked, so long before.
+    fn was_forced(&self, asked_ns: u64) -> bool {
+        let per_ns = self.voluntary as f64 / self.held_ns.max(1) as f64;
+        asked_ns <= AT_ONCE_NS || per_ns * (asked_ns as f64) < CALLS
     }
 
     pub(super) fn waits(&mut self, at_ns: u64, after: Option<Link>) {
         self.woken = None;
-        self.wants(at_ns, after);
+        self.wants(at_ns, after, None);
         self.state = State::Waits { since_ns: at_ns };
     }
 
@@ -206,26 +222,26 @@ impl Seat {
         [busy_ns, freed_ns]: [u64; 2],
         after: Option<Link>,
     ) {
+        let mut stood_back = None;
         if let Some(woken) = self.woken.take() {
-            let took_ns = at_ns.saturating_sub(woken.at_ns);
+            let mut took_ns = at_ns.saturating_sub(woken.at_ns);
             let was_busy = busy_ns.saturating_sub(woken.busy_ns) > took_ns / BUSY_PART;
-            let stood_back = self.released.filter(|_| self.state == State::Away);
-            let seen = match stood_back {
-                None => &mut self.wake_ups,
-                Some(_) => &mut self.stands_back[1],
-            };
+            let forced_out = self.released.filter(|_| self.state == State::Away);
             if let Some(taken_ns) = woken.taken_ns.filter(|_| was_busy) {
                 // It may have woken meanwhile, and slept again.
-                seen.at_least(taken_ns.saturating_sub(woken.at_ns));
-                seen.whole(at_ns.saturating_sub(freed_ns));
-            } else {
-                seen.whole(took_ns);
+                if forced_out.is_none() {
+                    self.wake_ups.at_least(taken_ns.saturating_sub(woken.at_ns));
+                }
+                took_ns = at_ns.saturating_sub(freed_ns);
             }
-            if let Some(released) = stood_back {
-                self.stands_back[0].whole(at_ns.saturating_sub(released.at_ns));
+            match forced_out {
+                Some(released) => {
+                    stood_back = Some([at_ns.saturating_sub(released.at_ns), took_ns]);
+                }
+                None => self.wake_ups.whole(took_ns),
             }
         }
-        self.wants(at_ns, after);
+        self.wants(at_ns, after, stood_back);
         let waited_ns = self.waits_since_ns().map(|since_ns| at_ns.saturating_sub(since_ns));
         if let Some(waited_ns) = waited_ns {
             self.waits.add(waited_ns);
@@ -251,9 +267,9 @@ impl Seat {
     }
 
     /// It let go of the GIL.
-    pub(super) fn releases(&mut self, at_ns: u64, asked: bool) {
+    pub(super) fn releases(&mut self, at_ns: u64, asked: Option<u64>) {
         self.hold_ends(at_ns);
-        if asked {
+        if asked.is_some() {
             self.forced += 1;
         } else {
             self.voluntary += 1;
@@ -309,51 +325,40 @@ impl Seat {
             None => 0,
         };
         if self.burst.held_ns > 0 || away_ns > 0 {
-            self.bursts.push((Burst { away_ns, ..std::mem::take(&mut self.burst) }, false));
+            let burst = Burst { away_ns, ..std::mem::take(&mut self.burst) };
+            self.pieces.push(Piece { burst, asked: None, stood_back: None });
         }
     }
 
-    /// Whether it lets go of the GIL only because it is asked, as far as can be told.
-    pub(super) fn never_blocks(&self) -> bool {
-        self.voluntary * 10 < self.forced
-    }
-
-    /// How long it took to wake up, recorded under CPython's own rules or in a line of ungil.
-    pub(super) fn wake_ups(&mut self, is_stock: bool) -> Seen {
-        let mut all = std::mem::take(&mut self.wake_ups);
-        let never_blocks = self.never_blocks();
-        let [soon, late] = std::mem::take(&mut self.comes_back);
-        if is_stock {
-            all.merge(&soon);
-            if never_blocks {
-                all.merge(&late);
-            }
-        } else if never_blocks {
-            let [waits, wake_ups] = std::mem::take(&mut self.stands_back);
-            all.merge(&wake_ups);
-            waits.whole_ones().for_each(|ns| self.waits.add(ns));
-        }
-        all
-    }
-
-    /// All that it did. A thread that hardly ever lets go by itself was only late where it seemed
-    /// to have blocked after it was asked.
-    pub(super) fn bursts(&mut self) -> Vec<Burst> {
-        let all = std::mem::take(&mut self.bursts);
-        let never_blocks = self.never_blocks();
-        let mut bursts: Vec<Burst> = Vec::with_capacity(all.len());
+    /// All that it did, recorded under CPython's own rules or in a line of ungil.
+    pub(super) fn settle(&mut self, is_stock: bool) -> Settled {
+        let mut settled = Settled {
+            bursts: Vec::new(),
+            burst_of: Vec::new(),
+            wake_ups: std::mem::take(&mut self.wake_ups),
+        };
         let mut goes_on = false;
-        for (burst, asked) in all {
-            match bursts.last_mut().filter(|_| goes_on) {
+        for Piece { burst, asked, stood_back } in std::mem::take(&mut self.pieces) {
+            match settled.bursts.last_mut().filter(|_| goes_on) {
                 Some(last) => {
                     last.held_ns = last.held_ns.saturating_add(burst.held_ns);
                     last.not_run_ns = last.not_run_ns.saturating_add(burst.not_run_ns);
-                    last.away_ns = burst.away_ns;
+                    (last.away_ns, last.after) = (burst.away_ns, burst.after);
                 }
-                None => bursts.push(burst),
+                None => settled.bursts.push(burst),
             }
-            goes_on = asked && never_blocks;
+            let index = settled.bursts.len() - 1;
+            settled.burst_of.push(u32::try_from(index).unwrap_or(u32::MAX));
+            goes_on = asked.is_some_and(|asked_ns| self.was_forced(asked_ns));
+            match stood_back {
+                Some([waited_ns, took_ns]) if goes_on && !is_stock => {
+                    self.waits.add(waited_ns);
+                    settled.wake_ups.whole(took_ns);
+                }
+                _ if goes_on && is_stock => settled.wake_ups.whole(burst.away_ns),
+                _ => {}
+            }
         }
-        bursts
+        settled
     }
 }

@@ -41,6 +41,10 @@ pub(crate) struct Setting {
 /// A thread needs no more: the deepest call is that of a wait in the line.
 const STACK_BYTES: usize = 32 * 1024;
 
+/// So many threads may live at once: each stack is two mappings of memory, of which Linux lets a
+/// process have 65,530 (`vm.max_map_count`).
+const MOST_STACKS: usize = 25_000;
+
 /// There is not enough memory for a stack of each thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoStack;
@@ -54,6 +58,7 @@ pub(crate) fn simulate(threads: &[Planned], setting: &Setting) -> Result<Outcome
     bodies.resize_with(threads.len(), || None);
     // Threads that end leave their stacks to those that begin.
     let mut stacks: Vec<DefaultStack> = Vec::new();
+    let mut made = 0;
     loop {
         let next = world.events.borrow_mut().next();
         let Some((number, at_ns)) = next.filter(|(_, at_ns)| *at_ns <= setting.lasts_ns) else {
@@ -68,7 +73,11 @@ pub(crate) fn simulate(threads: &[Planned], setting: &Setting) -> Result<Outcome
             none => {
                 let stack = match stacks.pop() {
                     Some(stack) => stack,
-                    None => DefaultStack::new(STACK_BYTES).map_err(|_| NoStack)?,
+                    None if made == MOST_STACKS => return Err(NoStack),
+                    None => {
+                        made += 1;
+                        DefaultStack::new(STACK_BYTES).map_err(|_| NoStack)?
+                    }
                 };
                 none.insert(thread_body(&world, number, &threads[number], stack))
             }

@@ -227,6 +227,11 @@ impl<'a> Here<'a> {
         }
     }
 
+    fn falls_asleep(&self) {
+        let now_ns = self.now_ns();
+        self.with_task(|task| task.sleeps_since_ns = now_ns);
+    }
+
     fn begin_to_wait(&self) {
         let now_ns = self.now_ns();
         self.world.tally.borrow_mut().waits(self.number, now_ns);
@@ -234,6 +239,7 @@ impl<'a> Here<'a> {
 
     fn wait_as_in_cpython(&self, settings: Settings) {
         while self.world.locked.get() {
+            self.falls_asleep();
             self.leave_processor();
             self.world.wait_for_signal(self.number, settings);
             self.suspend(None);
@@ -280,6 +286,7 @@ impl<'a> Here<'a> {
         world.signal();
         if asked && world.last_holder.get() == self.number {
             // FORCE_SWITCHING.
+            self.falls_asleep();
             world.forced_out.set(self.number);
             self.block(None);
         }
@@ -300,6 +307,7 @@ impl Host for Here<'_> {
     }
 
     fn sleep(&self, word: &AtomicU32, _expected: u32, timeout_ns: Option<u64>) -> bool {
+        self.falls_asleep();
         self.leave_processor();
         self.world.sleepers.borrow_mut().insert(word, self.number);
         self.suspend(timeout_ns.map(|ns| self.world.timer_ns(ns).max(1)));

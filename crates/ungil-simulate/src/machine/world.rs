@@ -18,6 +18,9 @@ use ungil_core::atomic::AtomicU32;
 use ungil_core::schedule::Line;
 
 pub(super) const NOBODY: usize = usize::MAX;
+/// It takes about so long to fall asleep. A thread that is woken before that goes on at once.
+const FALLS_ASLEEP_NS: u64 = 5_000;
+const GOES_ON_NS: u64 = 1_000;
 
 /// A thread as the kernel sees it.
 #[derive(Debug)]
@@ -25,6 +28,8 @@ pub(super) struct Task {
     /// Whether it computes with the GIL, and looks at requests.
     pub(super) heeds: bool,
     pub(super) cpu_ns: u64,
+    /// When it last began to sleep for the GIL.
+    pub(super) sleeps_since_ns: u64,
     /// Its place among those that share, when it had the GIL last.
     pub(super) place_ns: u64,
     /// Since when it computes, for how long, and how long it runs in that time.
@@ -71,6 +76,7 @@ impl World {
             heeds: false,
             cpu_ns: 0,
             place_ns: 0,
+            sleeps_since_ns: 0,
             computes: None,
             answers: thread.answers.clone(),
             wake_ups: thread.wake_ups.clone(),
@@ -117,8 +123,11 @@ impl World {
 
     /// Thread `number`, which sleeps, is woken.
     pub(super) fn wake(&self, number: usize) {
-        let after_ns = self.tasks.borrow()[number].wake_ups.draw(&mut self.random.borrow_mut());
-        self.after(number, scaled(after_ns, self.wake_up_factor));
+        let task = &self.tasks.borrow()[number];
+        let after_ns = task.wake_ups.draw(&mut self.random.borrow_mut());
+        let after_ns = scaled(after_ns, self.wake_up_factor);
+        let is_awake = self.now_ns.get() - task.sleeps_since_ns < FALLS_ASLEEP_NS;
+        self.after(number, if is_awake { after_ns.min(GOES_ON_NS) } else { after_ns });
     }
 
     /// Thread `number` goes on in `ns`.

@@ -127,6 +127,16 @@ fn several_of_a_thread_share_what_one_had() {
 }
 
 #[test]
+fn threads_that_do_not_fit_into_memory_are_refused() {
+    let demand = only(&convoy());
+    for times in [30_000, usize::MAX] {
+        let changes = vec![(0, Change::Times(times))];
+        let rules = Rules { changes, runs: 1, ..Rules::from(demand.settings) };
+        assert_eq!(predict(&demand, &rules), Err(Unpredictable::TooMany(times.saturating_add(1))));
+    }
+}
+
+#[test]
 fn a_hold_in_which_the_kernel_did_not_run_its_thread_is_no_work() {
     let mut records = begun();
     event(&mut records, 0, 0, Kind::Acquire);
