@@ -29,7 +29,7 @@ SETTINGS = {
     "200 threads, 20 ms": (200, 20),
     "200 threads, 2 s": (200, 2000),
 }
-MOST_SHARE = 0.10
+MOST_SHARE = 0.20
 
 
 @dataclass(frozen=True)

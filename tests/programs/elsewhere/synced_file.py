@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 END = time.monotonic() + 3
+BLOCK = bytes(1 << 22)
 
 
 def store(path):
@@ -14,7 +15,7 @@ def store(path):
     with path.open("wb", buffering=0) as file:
         while time.monotonic() < END:
             file.seek(0)
-            file.write(bytes(1 << 22))
+            file.write(BLOCK)
             os.fsync(file.fileno())
 
 

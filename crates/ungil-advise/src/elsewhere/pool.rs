@@ -103,7 +103,8 @@ impl<'a> Pool<'a> {
         let off_s: f64 = at_work().map(|seen| seen.off.total_s).sum();
         let on_s: f64 = workers.iter().map(|(_, thread)| thread.held_s + thread.waited_s).sum();
         let lived_s: f64 = workers.iter().map(|(_, thread)| sight.life_s(thread)).sum();
-        let known_s = idle_s + off_s + on_s;
+        // Samples may add up to a little more than there was. An empty sum is a negative zero.
+        let (idle_s, known_s) = (idle_s + 0.0, (idle_s + off_s + on_s).min(lived_s));
         // Threads that compute are at work, too; that is not about what they wait for.
         let is_exhausted = known_s >= LEAST_S.max(KNOWN * lived_s)
             && idle_s < IDLE * known_s

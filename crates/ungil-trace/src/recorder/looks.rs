@@ -14,8 +14,9 @@ use std::collections::HashMap;
 
 /// Between two looks. A gap is long if one look finds it that an earlier one found, too.
 const EVERY_NS: u64 = 50_000_000;
-/// A sample stands for this much at most.
-const LONGEST_PAUSE_NS: u64 = 200_000_000;
+/// A sample stands for this much at most: longer pauses may have had long gaps, which count by
+/// themselves.
+const LONGEST_PAUSE_NS: u64 = EVERY_NS;
 /// The part of a processor's time that reading the stacks of all threads may take is one in this.
 const COST: u64 = 50;
 /// Threads of which is told after one reading, at most: those in long gaps, and in others.
