@@ -80,7 +80,9 @@ fn level(name: &str) -> PyResult<Level> {
 
 fn unpredictable(error: Unpredictable) -> PyErr {
     match error {
-        Unpredictable::NoThread | Unpredictable::TooLong(_) => PyValueError::new_err(error.to_string()),
+        Unpredictable::NoThread | Unpredictable::TooLong(_) => {
+            PyValueError::new_err(error.to_string())
+        }
         Unpredictable::TooMany(_) => PyMemoryError::new_err(error.to_string()),
     }
 }
