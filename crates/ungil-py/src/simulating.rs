@@ -28,7 +28,6 @@ impl Demands {
     }
 
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
     #[pyo3(signature = (
         index, *, policy, quantum_ms, cores, without, work, times, levels, once, runs, seed
     ))]
@@ -61,7 +60,9 @@ impl Demands {
             runs,
             seed,
         };
-        py.detach(|| demand.answer(&rules)).map_err(unpredictable).and_then(|it| as_json(&it))
+        py.detach(|| demand.answer(&rules))
+            .map_err(|error| unpredictable(&error))
+            .and_then(|it| as_json(&it))
     }
 }
 
@@ -69,18 +70,20 @@ fn gil(policy: Option<&str>, quantum_ms: Option<f64>) -> PyResult<Gil> {
     let Some(name) = policy else { return Ok(Gil::Free) };
     let policy: Policy =
         name.parse().map_err(|_| PyValueError::new_err(format!("{name:?} is no policy")))?;
-    let quantum_ns = quantum_ms.map(nanoseconds).transpose()?;
-    let quantum_ns = quantum_ns.unwrap_or(policy.quantum_ns()).max(1);
-    Ok(Gil::Scheduled(Settings { policy, quantum_ns }))
+    let asked = quantum_ms.map(nanoseconds).transpose()?;
+    let settings = Settings { policy, quantum_ns: asked.unwrap_or(policy.quantum_ns()).max(1) };
+    Ok(Gil::Scheduled(settings))
 }
 
 fn level(name: &str) -> PyResult<Level> {
     name.parse().map_err(|_| PyValueError::new_err(format!("{name:?} is no level")))
 }
 
-fn unpredictable(error: Unpredictable) -> PyErr {
+fn unpredictable(error: &Unpredictable) -> PyErr {
     match error {
-        Unpredictable::NoThread | Unpredictable::TooLong(_) => PyValueError::new_err(error.to_string()),
+        Unpredictable::NoThread | Unpredictable::TooLong(_) => {
+            PyValueError::new_err(error.to_string())
+        }
         Unpredictable::TooMany(_) => PyMemoryError::new_err(error.to_string()),
     }
 }
