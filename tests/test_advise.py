@@ -114,8 +114,8 @@ def test_a_cpu_limit_is_no_matter_of_the_gil(tmp_path: Path) -> None:
 def test_the_first_advice_against_a_convoy_is_a_command_that_can_be_run(tmp_path: Path) -> None:
     trace = _traced(tmp_path, EXAMPLES / "convoy_server.py", "--seconds", "3")
     advised = _advised(trace)
-    first = advised["advice"][0]
-    assert first["kind"] == "policy"
+    assert advised["advice"][0]["kind"] in {"policy", "priority", "switch-interval"}
+    (first,) = (it for it in advised["advice"] if it["kind"] == "policy")
     assert first["action"]["command"][:5] == ["ungil", "run", "--policy", "interactive", "--"]
     assert first["gain"]["after"] < first["gain"]["before"]
     assert first["gain"]["low"] <= first["gain"]["after"] <= first["gain"]["high"]

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 END = time.monotonic() + 3
-BLOCK = bytes(1 << 22)
+BLOCK = bytes(1 << 25)
 
 
 def store(path):

@@ -4,14 +4,18 @@ use super::sight::Sight;
 use crate::advice::{Action, Advice, Cause, Confidence, Kind, Subject, Sure};
 use crate::advice::{Evidence, Unit};
 use crate::place::finding_key;
+use ungil_trace::analysis::words;
 use ungil_trace::report::{Evidence as Found, Report};
+
+/// So much (of 1) of the time of threads may be unknown where it is said that nothing was seen.
+const SEEN: f64 = 0.3;
 
 /// What the finding says, and that nothing else was seen.
 pub fn say(report: &Report) -> Advice {
     let finding = report.findings.first();
     let text = finding.map_or("", |finding| finding.text.as_str());
     let recorded = !finding.is_none_or(|it| matches!(it.evidence, Found::NotRecorded {}));
-    let looked = Sight::all(report).any(|sight| sight.seen().next().is_some());
+    let unseen = unseen(report);
     let mut evidence = Vec::new();
     if let Some(Found::None { contended_share, waited_max_s, .. }) = finding.map(|it| &it.evidence)
     {
@@ -25,18 +29,21 @@ pub fn say(report: &Report) -> Advice {
             waited,
         ));
     }
-    let (sure, because) = match (recorded, looked) {
-        (false, _) => (Sure::Low, "no GIL was recorded, so nothing is known of it"),
-        (true, true) => (
-            Sure::High,
-            "every wait was recorded, and threads that were off the GIL \
-                                      for long were looked at: none was in a line that took long",
-        ),
-        (true, false) => (
-            Sure::Medium,
-            "every wait was recorded; what threads did off the GIL was \
-                                         not seen",
-        ),
+    let (sure, because) = match unseen {
+        _ if !recorded => (Sure::Low, "no GIL was recorded, so nothing is known of it".to_owned()),
+        share if share <= SEEN => {
+            let because = "every wait was recorded, and what threads did off the GIL was seen: none \
+                           was in a line that took long";
+            (Sure::High, because.to_owned())
+        }
+        share => {
+            let share = words::percent(share);
+            let because = format!(
+                "every wait was recorded; what threads did in {share} of their time, off the GIL, \
+                 was not seen: calls that are over in a few milliseconds seldom are"
+            );
+            (Sure::Medium, because)
+        }
     };
     let what = if recorded { "nothing to gain here" } else { "no advice" };
     Advice {
@@ -50,7 +57,22 @@ pub fn say(report: &Report) -> Advice {
         },
         action: Action::default(),
         gain: None,
-        confidence: Confidence { level: sure, because: because.to_owned() },
+        confidence: Confidence { level: sure, because },
         evidence,
     }
+}
+
+/// The part (of 1) of the time of all threads of which nothing is known: they were off the GIL, and
+/// no look has found them there.
+fn unseen(report: &Report) -> f64 {
+    let (mut lived_s, mut known_s) = (0.0, 0.0);
+    for sight in Sight::all(report) {
+        for thread in &sight.gil.threads {
+            let life_s = sight.life_s(thread);
+            let off_s: f64 = thread.off_gil.iter().map(|off| off.total_s).sum();
+            lived_s += life_s;
+            known_s += (thread.held_s + thread.waited_s + off_s).min(life_s);
+        }
+    }
+    if lived_s > 0.0 { 1.0 - known_s / lived_s } else { 1.0 }
 }

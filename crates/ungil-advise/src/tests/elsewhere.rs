@@ -104,6 +104,19 @@ fn each_thing_that_threads_wait_for_is_a_cause_of_its_own() {
 }
 
 #[test]
+fn where_most_was_not_seen_that_is_said() {
+    let mut story = Story::of(&["MainThread"]);
+    for round in 0..200 {
+        story.acquire(round * 10 * MS, 0);
+        story.release(round * 10 * MS + MS, 0);
+    }
+    let told = story.end(2_000 * MS);
+    let confidence = &first(&told).confidence;
+    assert_eq!(confidence.level, Sure::Medium);
+    assert!(confidence.because.contains("90 % of their time"), "{}", confidence.because);
+}
+
+#[test]
 fn a_moment_is_no_cause() {
     let mut story = Story::of(&["MainThread"]);
     off(&mut story, 0, 15 * MS, ("fsync", "file"), &["work app.py"]);
