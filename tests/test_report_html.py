@@ -26,7 +26,7 @@ import threading
 def compute():
     for _ in range(100):
         sum(range(50_000))
-names = ({MARKUP!r}, "<img src=x onerror=alert(1)>", "", "\\u2028", "x" * 5000)
+names = ({MARKUP!r}, "<img src=x onerror=alert(1)>", "", "\\u2028", "x" * 4000)
 threads = [threading.Thread(target=compute, name=name) for name in names]
 [it.start() for it in threads]
 [it.join() for it in threads]
