@@ -58,12 +58,12 @@ KNOWN = {
     "list.sort": Known(r"builtins\.sorted|list\.sort", INTERPRETER),
     "int.__pow__": Known(r"builtins\.pow", INTERPRETER),
     "pyexpat": Known(r"pyexpat\.xmlparser\.Parse", builtin("pyexpat") + r"|libexpat\..*"),
-    "numpy (objects)": Known(r"numpy\.ndarray\.sort", r"_multiarray_umath\..*so"),
+    "numpy (objects)": Known(r"numpy\.ndarray\.sort|array_sort", r"_multiarray_umath\..*so"),
     "OpenBLAS": Known(r".*dgemm.*", r"lib.*openblas.*so"),
     "orjson": Known(r"(orjson\.)?loads", r"orjson\..*so"),
     "msgpack": Known(r".*unpackb", r"_cmsgpack\..*so"),
     "PyYAML": Known(r".*get_single_node", r"_yaml\..*so"),
-    "regex": Known(r"(_regex\.|regex\.)?(Pattern\.)?match", r"_regex\..*so"),
+    "regex": Known(r".*match", r"_regex\..*so"),
     "Pillow": Known(r".*rankfilter", r"_imaging\..*so"),
     "pydantic-core": Known(r".*validate_python.*", r"_pydantic_core\..*so"),
 }
@@ -225,6 +225,9 @@ def summary(results: dict[str, dict[str, Seen]]) -> str:
     ]
     if stops:
         times = sum(it["times"] for it in stops)
+        lines.append(
+            f"{times} stops, of which {max(times - looks, 0)} did not lead to a Python line"
+        )
         lines.append(
             f"{times} stops: median {median(it['p50_us'] for it in stops):.0f} us, "
             f"99 % below {median(it['p99_us'] for it in stops):.0f} us (medians of all runs), "

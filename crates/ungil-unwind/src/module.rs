@@ -116,6 +116,12 @@ impl Module {
         Name { symbol: symbol.unwrap_or_default(), method }
     }
 
+    /// The addresses of the function around this one.
+    pub fn function_around(&self, address: u64) -> Option<Range<u64>> {
+        let range = self.function_at(address)?;
+        Some(range.start.wrapping_add(self.bias)..range.end.wrapping_add(self.bias))
+    }
+
     /// The function around an address, by its addresses in the file.
     fn function_at(&self, address: u64) -> Option<Range<u64>> {
         self.tables.as_ref()?.function_at(address.wrapping_sub(self.bias))

@@ -10,7 +10,7 @@ use crate::modules::Modules;
 use crate::plumbing::is_plumbing;
 use crate::refusal::Refusal;
 use crate::stopped::{Copied, Stack, stop_and_copy};
-use crate::unwinding::{Way, way_to_python};
+use crate::unwinding::{Way, known_callee, way_to_python};
 use crate::waiting::{Place, place_of};
 
 /// How often a thread is looked at that begins or ends to wait meanwhile.
@@ -108,15 +108,8 @@ impl NativeReader {
 /// deep stack.
 fn called_by_python(mut functions: Vec<Function>, interpreter: &str) -> Vec<NativeFrame> {
     let is_plumbing = |it: &Function| it.library == interpreter && is_plumbing(&it.name.symbol);
-    let is_nameless = |it: &Function| {
-        it.library == interpreter && it.name.symbol.is_empty() && it.name.method.is_empty()
-    };
-    // Of functions without a name nothing tells what they do, unless what they called is known to be
-    // called by Python.
-    let beyond = functions.iter().rposition(|it| !is_plumbing(it) && !is_nameless(it));
-    let callee = beyond.filter(|&at| functions[at].is_for_python(interpreter));
-    let callee = callee.or_else(|| functions.iter().rposition(|it| !is_plumbing(it)));
-    if let Some(callee) = callee {
+    let not_handing_on = || functions.iter().rposition(|it| !is_plumbing(it));
+    if let Some(callee) = known_callee(&functions, interpreter).or_else(not_handing_on) {
         functions.truncate(callee + 1);
     }
     if functions.len() > 2 * MOST_AT_AN_END {

@@ -4,12 +4,16 @@
 //! known code, and from which the tables lead to Python, is where the function returns to. That is so
 //! for functions without tables (written in assembler, or made while the program ran), and where the
 //! way out needs the frame pointer of a thread that waits in the kernel, which `/proc` does not tell.
+//! A stack also has words that earlier calls have left. So a call that names another function than the
+//! one that was reached counts only if nothing else leads to Python, and a way counts only if it leads
+//! there by a function that Python can call.
 
 use framehop::{FrameAddress, Unwinder};
 use ungil_attach::memory::Memory;
 
 use crate::module::Function;
 use crate::modules::Modules;
+use crate::plumbing::is_plumbing;
 use crate::registers::Registers;
 use crate::stopped::Stack;
 
@@ -21,6 +25,8 @@ const SEARCHED_WORDS: u64 = 2048;
 const MOST_SEARCHES: usize = 3;
 /// Words that are tried in all searches together.
 const MOST_TRIALS: usize = 64;
+/// A function without a table that tells where it ends is not longer.
+const LARGEST_FUNCTION: u64 = 1 << 20;
 
 /// What a stack shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +35,19 @@ pub struct Way {
     pub functions: Vec<Function>,
     /// The image of the interpreter; `None` if the way did not lead to Python.
     pub interpreter: Option<String>,
+}
+
+/// Which of these functions Python code called, if it is one that it can call: the outermost one that
+/// does not only hand the call on.
+pub fn known_callee(functions: &[Function], interpreter: &str) -> Option<usize> {
+    let hands_on = |it: &Function| {
+        // Of a function without a name nothing tells what it does.
+        it.library == interpreter
+            && it.name.method.is_empty()
+            && (it.name.symbol.is_empty() || is_plumbing(&it.name.symbol))
+    };
+    let callee = functions.iter().rposition(|it| !hands_on(it))?;
+    functions[callee].is_for_python(interpreter).then_some(callee)
 }
 
 /// Follows a stack until it leads to Python code.
@@ -81,37 +100,74 @@ impl Walk<'_> {
                 Some(caller) if self.modules.is_code(caller.address_for_lookup()) => {
                     address = caller;
                 }
-                _ => return self.search(sp, fp, functions, searches.checked_sub(1)?),
+                _ => return self.search(at, (sp, fp), functions, searches.checked_sub(1)?),
             }
         }
         None
     }
 
-    /// Searches the stack from `sp` on for where a function returns to.
+    /// Searches the stack from `sp` on for where the function around `inner` returns to.
     fn search(
         &mut self,
-        sp: u64,
-        fp: u64,
+        inner: u64,
+        (sp, fp): (u64, u64),
         functions: &mut Vec<Function>,
         searches: usize,
     ) -> Option<String> {
         let known = functions.len();
+        let mut others = Vec::new();
         for place in (0..SEARCHED_WORDS).map(|index| sp.wrapping_add(8 * index)) {
-            let ip = self.stack.word(place)?;
-            let is_return =
-                self.modules.is_code(ip) && follows_call(self.memory, ip) && self.is_known(ip - 1);
-            if !is_return {
+            let Some(ip) = self.stack.word(place) else { break };
+            if !self.modules.is_code(ip) || !self.is_known(ip.wrapping_sub(1)) {
                 continue;
             }
-            let registers = Registers { ip, sp: place.wrapping_add(8), fp, lr: 0 };
-            let address = FrameAddress::from_return_address(ip)?;
-            if let Some(interpreter) = self.follow(address, registers, functions, searches) {
-                return Some(interpreter);
+            match call_before(self.memory, ip) {
+                None => continue,
+                Some(Call::Of(function)) if !self.leads_to(function, inner) => {
+                    others.push((place, ip));
+                    continue;
+                }
+                Some(Call::Of(_) | Call::Indirect) => {}
+            }
+            if let Some(found) = self.try_from(place, ip, fp, functions, searches) {
+                return Some(found);
+            }
+            functions.truncate(known);
+            self.trials = self.trials.checked_sub(1)?;
+        }
+        for (place, ip) in others {
+            if let Some(found) = self.try_from(place, ip, fp, functions, searches) {
+                return Some(found);
             }
             functions.truncate(known);
             self.trials = self.trials.checked_sub(1)?;
         }
         None
+    }
+
+    /// Follows the stack from the word at `place` on, which may be where a function returns to.
+    fn try_from(
+        &mut self,
+        place: u64,
+        ip: u64,
+        fp: u64,
+        functions: &mut Vec<Function>,
+        searches: usize,
+    ) -> Option<String> {
+        let registers = Registers { ip, sp: place.wrapping_add(8), fp, lr: 0 };
+        let address = FrameAddress::from_return_address(ip)?;
+        let interpreter = self.follow(address, registers, functions, searches)?;
+        known_callee(functions, &interpreter).map(|_| interpreter)
+    }
+
+    /// Whether a call of `function` may be what has led to `inner`: that is in it, or `function` goes
+    /// on to a function of another image.
+    fn leads_to(&mut self, function: u64, inner: u64) -> bool {
+        let range = self.modules.at(self.memory, function).map(|it| it.function_around(function));
+        match range {
+            None | Some(None) => function <= inner && inner - function < LARGEST_FUNCTION,
+            Some(Some(range)) => range.contains(&inner) || is_stub(self.memory, function),
+        }
     }
 
     fn is_known(&mut self, address: u64) -> bool {
@@ -129,18 +185,38 @@ fn frame_pointer(registers: &framehop::UnwindRegsNative) -> u64 {
     registers.fp()
 }
 
-/// Whether the instruction before an address is a call.
-fn follows_call(memory: &Memory, address: u64) -> bool {
+/// The instruction before a place that a function returns to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    /// A call of the function that begins there.
+    Of(u64),
+    /// A call of whatever a register or a word in memory points to.
+    Indirect,
+}
+
+/// The call before an address, if there is one.
+fn call_before(memory: &Memory, address: u64) -> Option<Call> {
     let mut before = [0; 8];
-    let Some(start) = address.checked_sub(8) else { return false };
-    memory.read(start, &mut before).is_ok() && ends_with_call(before)
+    memory.read(address.checked_sub(8)?, &mut before).ok()?;
+    call_at_end(before, address)
+}
+
+/// Whether a function only goes on to where a word in memory points to, in another image mostly
+/// (an entry of the procedure linkage table).
+fn is_stub(memory: &Memory, function: u64) -> bool {
+    let mut code = [0; 8];
+    memory.read(function, &mut code).is_ok() && begins_with_jump(code)
 }
 
 /// `call` to a distance, or by a register or a place in memory, which takes 2 to 7 bytes.
 #[cfg(target_arch = "x86_64")]
-fn ends_with_call(code: [u8; 8]) -> bool {
+fn call_at_end(code: [u8; 8], end: u64) -> Option<Call> {
     /// The register field that makes `ff` a call, in the byte behind it.
     const CALLS: u8 = 2 << 3;
+    if code[3] == 0xe8 {
+        let distance = i32::from_le_bytes([code[4], code[5], code[6], code[7]]);
+        return Some(Call::Of(end.wrapping_add_signed(distance.into())));
+    }
     let by_place = |length: usize, mode: u8, has_index: bool| {
         let instruction = &code[8 - length..];
         let [first, second] = [instruction[0], instruction[1]];
@@ -149,8 +225,7 @@ fn ends_with_call(code: [u8; 8]) -> bool {
             && second & 0xc0 == mode
             && (mode == 0xc0 || (second & 7 == 4) == has_index)
     };
-    code[3] == 0xe8
-        || by_place(2, 0xc0, false)
+    let is_call = by_place(2, 0xc0, false)
         || by_place(2, 0x00, false)
         || by_place(3, 0x00, true)
         || by_place(3, 0x40, false)
@@ -158,14 +233,35 @@ fn ends_with_call(code: [u8; 8]) -> bool {
         || by_place(6, 0x80, false)
         || by_place(7, 0x80, true)
         // Relative to the instruction.
-        || (code[2] == 0xff && code[3] == 0x15)
+        || (code[2] == 0xff && code[3] == 0x15);
+    is_call.then_some(Call::Indirect)
+}
+
+/// `jmp` by a word in memory, maybe behind `endbr64`, with a `bnd` before it.
+#[cfg(target_arch = "x86_64")]
+fn begins_with_jump(code: [u8; 8]) -> bool {
+    let code = code.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(&code);
+    let code = code.strip_prefix(&[0xf2]).unwrap_or(code);
+    code.starts_with(&[0xff, 0x25])
 }
 
 /// `bl`, or `blr` with a register.
 #[cfg(target_arch = "aarch64")]
-fn ends_with_call(code: [u8; 8]) -> bool {
+fn call_at_end(code: [u8; 8], end: u64) -> Option<Call> {
     let instruction = u32::from_le_bytes([code[4], code[5], code[6], code[7]]);
-    instruction >> 26 == 0b10_0101 || instruction & 0xffff_fc1f == 0xd63f_0000
+    if instruction >> 26 == 0b10_0101 {
+        // A distance of 26 bits with a sign, in instructions, from this one.
+        let distance = ((instruction << 6).cast_signed() >> 6) * 4;
+        return Some(Call::Of(end.wrapping_sub(4).wrapping_add_signed(distance.into())));
+    }
+    (instruction & 0xffff_fc1f == 0xd63f_0000).then_some(Call::Indirect)
+}
+
+/// `adrp` to the address of a word in memory; a function does not begin so otherwise.
+#[cfg(target_arch = "aarch64")]
+fn begins_with_jump(code: [u8; 8]) -> bool {
+    let instruction = u32::from_le_bytes([code[0], code[1], code[2], code[3]]);
+    instruction & 0x9f00_001f == 0x9000_0010
 }
 
 #[cfg(all(test, target_arch = "x86_64"))]
@@ -187,10 +283,31 @@ mod tests {
         ] {
             let mut code = [0x90; 8];
             code[8 - call.len()..].copy_from_slice(call);
-            assert!(ends_with_call(code), "{call:x?}");
+            assert!(call_at_end(code, 0x1000).is_some(), "{call:x?}");
         }
         for other in [[0x90; 8], [0, 0, 0, 0, 0, 0, 0xff, 0xe0], [0, 0, 0, 0, 0, 0, 0xff, 0xc0]] {
-            assert!(!ends_with_call(other), "{other:x?}");
+            assert_eq!(call_at_end(other, 0x1000), None, "{other:x?}");
         }
+    }
+
+    #[test]
+    fn a_call_to_a_distance_names_its_function() {
+        let call = |distance: [u8; 4]| {
+            let mut code = [0x90; 8];
+            code[3] = 0xe8;
+            code[4..].copy_from_slice(&distance);
+            call_at_end(code, 0x1000)
+        };
+        assert_eq!(call([0x10, 0, 0, 0]), Some(Call::Of(0x1010)));
+        assert_eq!(call([0xf0, 0xff, 0xff, 0xff]), Some(Call::Of(0xff0)));
+        assert_eq!(call_at_end([0, 0, 0, 0, 0, 0, 0xff, 0xd0], 0x1000), Some(Call::Indirect));
+    }
+
+    #[test]
+    fn an_entry_of_the_linkage_table_is_told_from_a_function() {
+        assert!(begins_with_jump([0xff, 0x25, 1, 2, 3, 4, 0, 0]));
+        assert!(begins_with_jump([0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 1, 2]));
+        assert!(begins_with_jump([0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 1]));
+        assert!(!begins_with_jump([0x55, 0x48, 0x89, 0xe5, 0, 0, 0, 0]));
     }
 }
