@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from pathlib import Path
 
 import click
 
@@ -14,6 +15,9 @@ from ungil.cli.report.part import Extent
 from ungil.cli.report.unfinished import readable
 from ungil.errors import UsageError
 from ungil.formatting import reason
+
+# A trace of this size is replayed in about a second, some dozens of times.
+ADVISED_BYTES = 4_000_000
 
 EXAMPLES = """\
   ungil report ungil-app.pftrace
@@ -42,7 +46,11 @@ EXAMPLES = """\
 @click.option(
     "--sql", metavar="QUERY", help="Ask the trace as a database; .schema prints its tables."
 )
-@click.option("--advise/--no-advice", default=True, help="Say what to do about it [default: yes].")
+@click.option(
+    "--advise/--no-advice",
+    default=None,
+    help="Say what to do about it, too [default: of traces up to 4 MB; others take seconds].",
+)
 def command(
     file: str,
     as_json: bool,
@@ -52,7 +60,7 @@ def command(
     end: str | None,
     last: str | None,
     sql: str | None,
-    advise: bool,
+    advise: bool | None,
 ) -> None:
     """Print the report of the trace FILE, or of a part of it.
 
@@ -78,6 +86,8 @@ def command(
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             answer(file, sql, part, as_json, sys.stdout)
             return
+        if advise is None:
+            advise = Path(file).stat().st_size <= ADVISED_BYTES
         if page is None:
             report = read_trace(file, blame_after, part, advise=advise)
         else:
