@@ -263,8 +263,10 @@ def test_an_image_after_exec_is_a_process_of_its_own(sample: Contents) -> None:
 def test_instants_carry_what_a_person_wants_to_know(sample: Contents) -> None:
     args = {instant.name: instant.args for instant in sample.instants}
     assert args["stack"] == {
-        "stack": ["spin (/srv/app (2)/server.py:7)", "<module> (server.py:12)"]
+        "stack": ["spin (/srv/app (2)/server.py:7)", "<module> (server.py:12)"],
+        "native": ["spin_for = _fast.spin [/srv/app (2)/_fast.so]"],
     }
+    assert args["stopped"] == {"stood_ns": 25_000}
     assert args["drop request"] == {}
     assert args["scheduled"] == {"ran_ns": 2_000_000, "delayed_ns": 3_000_000, "runnable": 1}
     assert args["throttled"] == {"times": 2, "stopped_ns": 160_000_000}

@@ -23,18 +23,22 @@ def native_hold_of(recording: Recording, tid: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("function", "callee"),
-    [("parse_line", "match"), ("load", "JSONDecoder.raw_decode"), ("rank", None)],
+    ("function", "callee", "native"),
+    [
+        ("parse_line", "match", "re.Pattern.match ("),
+        ("load", "JSONDecoder.raw_decode", "scanner_call ("),
+        ("rank", None, "builtins.sorted ("),
+    ],
 )
 @pytest.mark.parametrize("python", PYTHONS_3, ids=str)
 def test_nobody_is_told_to_change_the_c_code_of_python(
-    tmp_path: Path, python: Python, function: str, callee: str | None
+    tmp_path: Path, python: Python, function: str, callee: str | None, native: str
 ) -> None:
     over = tmp_path / "over"
 
     def are_seen(tracks: list[Track]) -> bool:
-        stacks = [stack for track in tracks if track.name == "calling" for stack in track.stacks]
-        return len(stacks) >= 20
+        seen = [track for track in tracks if track.name == "calling"]
+        return any(len(it.stacks) >= 20 and len(it.natives) >= 10 for it in seen)
 
     program = PROGRAMS / "calling.py"
     with Running(tmp_path, [python.path, program, function, over]) as running:
@@ -49,12 +53,14 @@ def test_nobody_is_told_to_change_the_c_code_of_python(
     assert finding["user_frame"].startswith(f"{function} ({program}:")
     if callee is None:
         assert finding["frame"] == finding["user_frame"]
-        assert advice.startswith("compiled code that is called there")
     else:
         known = callee if python.version >= (3, 11) else callee.rsplit(".", maxsplit=1)[-1]
         assert finding["frame"].split()[0] == known
         assert f", called by {function} (programs/calling.py:" in finding["text"]
-        assert advice.startswith("compiled code of Python's own")
+    # Debian's interpreter has no symbol for what is no method.
+    nameless = "a function of python3.11 "
+    assert advice.startswith((native, nameless) if python.name == "3.11-debian" else native)
+    assert "keeps the GIL until it returns" in advice
 
 
 @pytest.mark.parametrize("python", PYTHONS_3, ids=str)
@@ -64,7 +70,9 @@ def test_a_library_of_the_users_own_is_to_let_go(tmp_path: Path, python: Python)
     recording = trace(tmp_path, *words)
     assert recording.process["libraries"] == [os.path.realpath(library)]
     finding = native_hold_of(recording, recording.thread("second")["tid"])
-    assert finding["advice"].startswith("if that is a call into your own truth.so, let go")
+    # Where native code was seen, its function is told too.
+    assert "your own " in finding["advice"]
+    assert "truth.so" in finding["advice"]
     assert LET_GO in finding["advice"]
 
 

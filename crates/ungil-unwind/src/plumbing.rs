@@ -23,6 +23,14 @@ pub fn is_plumbing(symbol: &str) -> bool {
     PLUMBING.contains(&stem) || PLUMBING_BEGINS.iter().any(|it| stem.starts_with(it))
 }
 
+/// Whether a function calls a function of any library for Python code: ctypes and cffi, with libffi.
+pub fn calls_foreign_code(symbol: &str, library: &str) -> bool {
+    let file = library.rsplit('/').next().unwrap_or(library);
+    ["_ctypes.", "_cffi_backend.", "libffi.", "libffi-"].iter().any(|it| file.starts_with(it))
+        || matches!(stem(symbol), "PyCFuncPtr_call" | "_ctypes_callproc")
+        || stem(symbol).starts_with("ffi_call")
+}
+
 /// `Objects/call.c`, `methodobject.c`, `descrobject.c`, `typeobject.c`, `Python/ceval.c` and
 /// `Modules/_functoolsmodule.c` of 2.7 to 3.14.
 const PLUMBING: [&str; 30] = [
@@ -89,6 +97,20 @@ mod tests {
         for symbol in ["", ".cold", "_PyEval_Vector", "PyEval_EvalCode", "sre_match"] {
             assert!(!is_evaluation(symbol), "{symbol}");
         }
+    }
+
+    #[test]
+    fn ctypes_is_known_by_its_file_and_by_its_functions() {
+        for (symbol, library) in [
+            ("", "/lib/_ctypes.cpython-311-x86_64-linux-gnu.so"),
+            ("", "/usr/lib/libffi.so.8.1.2"),
+            ("", "/venv/_cffi_backend.cpython-311-x86_64-linux-gnu.so"),
+            ("PyCFuncPtr_call.lto_priv.0", "/usr/bin/python3.11"),
+            ("ffi_call_int", "/usr/bin/python3.11"),
+        ] {
+            assert!(calls_foreign_code(symbol, library), "{symbol} {library}");
+        }
+        assert!(!calls_foreign_code("ffi", "/srv/my_ctypes.so"));
     }
 
     #[test]

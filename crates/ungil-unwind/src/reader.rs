@@ -7,7 +7,7 @@ use ungil_attach::process::Process;
 
 use crate::module::Function;
 use crate::modules::Modules;
-use crate::plumbing::is_plumbing;
+use crate::plumbing::{calls_foreign_code, is_plumbing};
 use crate::refusal::Refusal;
 use crate::stopped::{Copied, Stack, stop_and_copy};
 use crate::unwinding::{Way, known_callee, way_to_python};
@@ -112,6 +112,11 @@ fn called_by_python(mut functions: Vec<Function>, interpreter: &str) -> Vec<Nati
     if let Some(callee) = known_callee(&functions, interpreter).or_else(not_handing_on) {
         functions.truncate(callee + 1);
     }
+    // What ctypes calls is what Python code wanted to call.
+    let is_foreign = |it: &Function| calls_foreign_code(&it.name.symbol, &it.library);
+    if let Some(called) = functions.iter().rposition(|it| !is_foreign(it)) {
+        functions.truncate(called + 1);
+    }
     if functions.len() > 2 * MOST_AT_AN_END {
         functions.drain(MOST_AT_AN_END..functions.len() - MOST_AT_AN_END);
     }
@@ -159,6 +164,21 @@ mod tests {
         assert_eq!(last(function("PyDict_New", "", "/python")).symbol, "");
         assert_eq!(last(function("", "", "/srv/_x.so")).library, "/srv/_x.so");
         assert_eq!(last(function("", "len", "/python")).method, "len");
+    }
+
+    #[test]
+    fn what_ctypes_calls_is_what_python_called() {
+        let called = function("cblas_dgemm", "", "/x/libblas.so");
+        let ctypes = [
+            function("", "", "/lib/libffi.so.8"),
+            function("ffi_call", "", "/lib/libffi.so.8"),
+            function("_ctypes_callproc", "", "/lib/_ctypes.cpython-311-x86_64-linux-gnu.so"),
+            function("PyCFuncPtr_call", "", "/python"),
+        ];
+        let all = [&[called][..], &ctypes].concat();
+        assert_eq!(called_by_python(all, "/python").pop().unwrap().symbol, "cblas_dgemm");
+        let itself = called_by_python(ctypes[2..].to_vec(), "/python");
+        assert_eq!(itself.len(), 2);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! no native frame was seen, nothing tells which function it is: a sample shows the Python line that
 //! called it.
 
-use super::place::{Place, native_name};
+use super::place::{Place, called_name};
 use crate::origin::{Origin, is_users_library};
 use crate::report::NativeReport;
 
@@ -47,7 +47,7 @@ pub(super) fn against_native_hold(place: &Place, libraries: &[String]) -> String
 
 /// What to do about a function that most looks have shown.
 fn against_native_function(native: &NativeReport, libraries: &[String]) -> String {
-    let name = native_name(native);
+    let name = called_name(native);
     if is_users_library(&native.library) || libraries.contains(&native.library) {
         return format!(
             "let go of the GIL in your own {name} {LET_GO}; no switch interval helps here"

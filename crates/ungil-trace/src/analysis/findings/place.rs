@@ -106,14 +106,19 @@ fn native_clause(native: &NativeReport) -> String {
 
 /// `re.Pattern.match (python3.11)`, `dot (_umath.so), mostly dgemm (libblas.so)`, or the library of a
 /// function without a name.
-pub(super) fn native_name(native: &NativeReport) -> String {
+fn native_name(native: &NativeReport) -> String {
     let NativeReport { function, library, innermost, innermost_library, .. } = native;
-    let called = in_library(function.as_deref(), library);
+    let called = called_name(native);
     let is_there = library == innermost_library || innermost_library.is_empty();
     if is_there && (innermost.is_none() || innermost == function) {
         return called;
     }
     format!("{called}, mostly {}", in_library(innermost.as_deref(), innermost_library))
+}
+
+/// The function that was called, with its library.
+pub(super) fn called_name(native: &NativeReport) -> String {
+    in_library(native.function.as_deref(), &native.library)
 }
 
 fn in_library(function: Option<&str>, library: &str) -> String {
