@@ -185,9 +185,8 @@ def test_a_wait_is_explained_by_who_held_meanwhile(browser: Browser, convoy: Pat
     shown = Shown(browser, page_of(convoy))
     shown.page.locator("table.threads .lane-link", has_text="io").click()
     shown.page.keyboard.press("Enter")
+    shown.until("document.querySelector('.detail').innerText.includes('io waited')")
     detail = shown.page.locator(".detail")
-    detail.wait_for()
-    assert "io waited" in detail.inner_text()
     assert "cpu" in detail.locator(".parties").inner_text()
     assert "asked the holder to let go after" in detail.inner_text()
     # Its culprit's hold is one click away.

@@ -38,6 +38,8 @@ export interface Measured {
 
 /** Of how much of a switch interval a wait after a blocking call is late. */
 const LATE = 0.8;
+/** A report counts waits in classes, from the shortest to the longest of which is this factor. */
+const CLASS_WIDTH = 1.02;
 
 /** The numbers of `range`. */
 export function measure(it: Measured, range: Range): Numbers {
@@ -124,7 +126,7 @@ function measureWaits(it: Measured, range: Range, numbers: Numbers): void {
   const waits = new Grouped(it.lanes, most);
   const late = new Grouped(it.lanes, most);
   const how = it.before.how.slice();
-  const limit = it.switchInterval === null ? Infinity : it.switchInterval * LATE;
+  const limit = it.switchInterval === null ? Infinity : lateFrom(it.switchInterval, it.usPerUnit);
 
   function wait(lane: number, begin: number, end: number): void {
     const piece = pieceIn(range, begin, end);
@@ -162,6 +164,13 @@ function measureWaits(it: Measured, range: Range, numbers: Numbers): void {
     lanes.p99Wait[lane] = quantile(lengths, 0.99);
   });
   late.eachSorted((lane, lengths) => (lanes.lateP50[lane] = quantile(lengths, 0.5)));
+}
+
+/** From how many units on a wait is late: the first class whose middle is counts, as in a report. */
+function lateFrom(switchInterval: number, usPerUnit: number): number {
+  const nsPerUnit = usPerUnit * 1000;
+  const limit = Math.log(switchInterval * LATE * nsPerUnit) / Math.log(CLASS_WIDTH);
+  return CLASS_WIDTH ** Math.ceil(limit - 0.5) / nsPerUnit;
 }
 
 /** Lengths by lane. */
