@@ -23,6 +23,7 @@ mod witness;
 use std::io;
 use std::mem::zeroed;
 use std::thread;
+use std::time::Duration;
 
 use libc::{c_int, pid_t, siginfo_t};
 
@@ -36,8 +37,8 @@ use witness::Witness;
 /// What the default of is to stop, and what a terminal sends to those who use it.
 const STOPPING: [c_int; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 
-/// After so long a look at the program is over.
-const LOOKED_AT_MS: c_int = 1;
+/// After so long most looks at the program are over.
+const LOOKED_AT: Duration = Duration::from_micros(100);
 
 /// Signals of this process, kept from it as long as it stands between its own caller and a program.
 ///
@@ -145,7 +146,7 @@ impl Child {
                 State::Stopped(number) => self.stopped_by = Some(number),
                 State::Continued => (self.stopped_by, self.was_asked_to_stop) = (None, false),
                 // Of what happens meanwhile no signal may tell.
-                State::LookedAt => self.arrivals.wait_for(LOOKED_AT_MS),
+                State::LookedAt => thread::sleep(LOOKED_AT),
                 // A signal to go on may have come behind the one to stop.
                 State::Unchanged => match (signals::lowest_pending(), self.stop_for_both()) {
                     (Some(number), _) => self.take_signal(number),
@@ -159,8 +160,7 @@ impl Child {
         }
     }
 
-    /// What has become of it. That a thread of this process stops it is not taken note of: it is
-    /// this thread's to know.
+    /// What has become of it. A stop by a thread of this process is left for that thread to take.
     fn state(&self) -> io::Result<State> {
         match self.waited(libc::WNOWAIT)? {
             it @ (State::Unchanged | State::LookedAt) => Ok(it),

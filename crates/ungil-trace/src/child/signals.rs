@@ -102,15 +102,10 @@ impl Arrivals {
 
     /// Waits until there is one.
     pub fn wait(&self) {
-        self.wait_for(-1);
-    }
-
-    /// Waits until there is one, for so many milliseconds at most; -1 is for ever.
-    pub fn wait_for(&self, most_ms: c_int) {
         let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // Who calls looks again and again, so an error (the process was stopped) does not matter.
         // SAFETY: one valid pollfd.
-        unsafe { libc::poll(&raw mut poll, 1, most_ms) };
+        unsafe { libc::poll(&raw mut poll, 1, -1) };
     }
 }
 

@@ -283,12 +283,13 @@ impl Worker {
 fn read(reader: &mut StackReader, wanted: &Wanted) -> Result<Sample, StackError> {
     let mut attempt = 1;
     loop {
-        let sample = match &wanted.natives[..] {
-            [] => reader.read(),
-            threads => reader.read_with_natives(threads),
-        };
-        let sample = sample.and_then(|sample| {
-            let names = if wanted.names { reader.read_names()? } else { Vec::new() };
+        // Names first: where they fail all is read again, and no thread is stopped in vain.
+        let names = if wanted.names { reader.read_names() } else { Ok(Vec::new()) };
+        let sample = names.and_then(|names| {
+            let sample = match &wanted.natives[..] {
+                [] => reader.read()?,
+                threads => reader.read_with_natives(threads)?,
+            };
             Ok(Sample { names, ..sample })
         });
         match sample {
