@@ -19,7 +19,7 @@ mod tests;
 
 pub use answer::{Answer, Changed, Listed, SCHEMA, Scheduling, Told};
 pub use delays::Delays;
-pub use demand::{Burst, Collector, Demand, Thread};
+pub use demand::{Burst, Collector, Demand, Steady, Thread};
 pub use figures::{Figures, ThreadFigures};
 pub use lengths::Summary;
 pub use prediction::{Prediction, Unpredictable, predict};

@@ -1,9 +1,10 @@
 //! Which threads a simulation has, and what each of them does.
 
 use crate::delays::Delays;
-use crate::demand::{Burst, Demand, Link, Thread};
+use crate::demand::{Burst, Demand, Link, Successor, Thread};
 use crate::lengths::scaled;
 use crate::rules::{Change, Rules};
+use std::ops::Range;
 use std::sync::Arc;
 use ungil_core::schedule::Level;
 
@@ -12,11 +13,15 @@ use ungil_core::schedule::Level;
 pub(crate) struct Planned {
     /// Its place in the demand.
     pub(crate) source: usize,
-    pub(crate) begins_ns: u64,
+    /// `None` if it is a successor of another.
+    pub(crate) begins_ns: Option<u64>,
+    /// Which threads begin after its end, and how long after.
+    pub(crate) successors: Vec<(usize, u64)>,
     bursts: Arc<[Burst]>,
-    /// Where it begins, and where it goes on after the last one.
+    /// Where it begins.
     first: usize,
-    again: Option<usize>,
+    /// What it does again and again.
+    again: Option<Again>,
     work: f64,
     away_ran: f64,
     /// Whether the kernel runs the holder as it was recorded.
@@ -47,20 +52,39 @@ pub(crate) struct Use {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Until {
     pub(crate) thread: usize,
-    /// Its uses are counted from 0 on.
-    pub(crate) begins: usize,
+    pub(crate) begins: Begins,
     pub(crate) after_ns: u64,
     /// Whether that one wakes it through a lock of the program.
     pub(crate) posted: bool,
 }
 
-/// A thread that others wait for, as often as it goes on anew.
+/// Which use of another thread one waits for.
 #[derive(Clone, Copy, Debug)]
+pub(crate) enum Begins {
+    /// That of this number; its uses are counted from 0 on. So two threads that wait for each other
+    /// always find what they wait for.
+    Number(usize),
+    /// The how many-th from when on it waits; 1 is the next one. Of a thread that waits for nobody
+    /// that comes in any case, at its own pace.
+    Turn(usize),
+}
+
+/// A thread that others wait for, as often as it goes on anew.
+#[derive(Clone, Debug)]
 struct Leader {
     /// Its place among those that are planned.
     thread: usize,
-    length: usize,
-    again: Option<usize>,
+    follows: bool,
+    again: Option<Again>,
+}
+
+/// The uses that a thread does over and over, and the time away between two rounds.
+#[derive(Clone, Debug)]
+struct Again {
+    uses: Range<usize>,
+    away_ns: u64,
+    /// What it waits for before a new round.
+    after: Option<Link>,
 }
 
 /// A thread goes on from its beginning only if that is not over in no time: in this part of the
@@ -97,16 +121,17 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
         let again = again(thread, demand.lasts_ns, work, rules);
         for copy in 0..times {
             // Copies that did the same at the same time would all want the GIL at once.
-            let first = again.map_or(0, |again| {
-                let length = thread.bursts.len() - again;
-                if copy == 0 { 0 } else { again + length * copy / times }
+            let first = again.as_ref().map_or(0, |again| {
+                let uses = &again.uses;
+                if copy == 0 { 0 } else { uses.start + uses.len() * copy / times }
             });
             all.push(Planned {
                 source,
-                begins_ns: thread.begins_ns,
+                begins_ns: Some(thread.begins_ns),
+                successors: Vec::new(),
                 bursts: thread.bursts.clone(),
                 first,
-                again,
+                again: again.clone(),
                 work,
                 away_ran: thread.away_ran,
                 as_recorded: rules.cores.is_none(),
@@ -120,12 +145,26 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
     }
     let mut leaders = vec![None; demand.threads.len()];
     for (number, thread) in all.iter().enumerate().filter(|(_, thread)| !thread.is_copy) {
-        let (length, again) = (thread.bursts.len(), thread.again);
-        leaders[thread.source] = Some(Leader { thread: number, length, again });
+        let follows = demand.threads[thread.source].follows;
+        leaders[thread.source] =
+            Some(Leader { thread: number, follows, again: thread.again.clone() });
     }
     let leaders: Arc<[_]> = leaders.into();
     for thread in &mut all {
         thread.leaders = leaders.clone();
+    }
+    for number in 0..all.len() {
+        let successor = demand.threads[all[number].source].successor;
+        let Some(Successor { thread, after_ns, is_again }) = successor else { continue };
+        if all[number].is_copy || (is_again && rules.once) {
+            continue;
+        }
+        if let Some(next) = leaders.get(thread).and_then(Option::as_ref) {
+            all[number].successors.push((next.thread, after_ns));
+            if !is_again {
+                all[next.thread].begins_ns = None;
+            }
+        }
     }
     all
 }
@@ -133,26 +172,32 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
 impl Leader {
     /// Which of its uses it is that was the one of this number when it was recorded, in this round
     /// of one that follows it. `None` if nobody need wait for it.
-    fn begins(&self, burst: usize, round: usize) -> Option<usize> {
-        if round == 0 {
-            return Some(burst);
+    fn begins(&self, link: Link, round: usize) -> Option<Begins> {
+        let burst = link.burst as usize;
+        if !self.follows {
+            return Some(Begins::Turn(link.turn.max(1) as usize));
         }
-        let again = self.again.filter(|again| burst >= *again)?;
-        Some(burst + round * (self.length - again))
+        if round == 0 {
+            return Some(Begins::Number(burst));
+        }
+        let uses = &self.again.as_ref()?.uses;
+        uses.contains(&burst).then(|| Begins::Number(burst + round * uses.len()))
     }
 }
 
-fn again(thread: &Thread, lasts_ns: u64, work: f64, rules: &Rules) -> Option<usize> {
-    if rules.once || !thread.goes_on {
+fn again(thread: &Thread, lasts_ns: u64, work: f64, rules: &Rules) -> Option<Again> {
+    if rules.once {
         return None;
     }
-    let from = thread.first_in_company;
-    let rest = thread.bursts.get(from..)?;
-    let length_ns = rest.iter().fold(0u64, |sum, burst| {
+    let uses = thread.steady.uses.clone();
+    let length_ns = thread.bursts.get(uses.clone())?.iter().fold(0u64, |sum, burst| {
         sum.saturating_add(scaled(burst.held_ns - burst.not_run_ns, work))
             .saturating_add(burst.away_ns)
     });
-    (length_ns > lasts_ns / AGAIN_PART).then_some(from)
+    let before = uses.start.checked_sub(1).and_then(|before| thread.bursts.get(before));
+    let after = before.and_then(|burst| burst.after);
+    let away_ns = thread.steady.away_ns;
+    (length_ns > lasts_ns / AGAIN_PART).then_some(Again { uses, away_ns, after })
 }
 
 impl Planned {
@@ -160,21 +205,22 @@ impl Planned {
     pub(crate) fn uses(&self) -> impl Iterator<Item = Use> + '_ {
         let (mut next, mut round) = (self.first, 0);
         std::iter::from_fn(move || {
-            if next >= self.bursts.len() {
-                next = self.again?;
+            let mut burst = *self.bursts.get(next)?;
+            next += 1;
+            if let Some(again) = self.again.as_ref().filter(|again| again.uses.end == next) {
+                (burst.away_ns, burst.after) = (again.away_ns, again.after);
+                next = again.uses.start;
                 round += 1;
             }
-            let burst = self.bursts.get(next)?;
-            next += 1;
-            Some(self.changed(burst, round))
+            Some(self.changed(&burst, round))
         })
     }
 
     fn until(&self, link: Link, round: usize) -> Option<Until> {
-        let leader = (*self.leaders.get(link.thread as usize)?)?;
+        let leader = self.leaders.get(link.thread as usize)?.as_ref()?;
         Some(Until {
             thread: leader.thread,
-            begins: leader.begins(link.burst as usize, round)?,
+            begins: leader.begins(link, round)?,
             after_ns: u64::from(link.after_ns),
             posted: link.posted,
         })

@@ -3,6 +3,8 @@
 use super::gil::Gil;
 use super::links::Link;
 use super::seat::{Seat, Settled};
+use super::steady::{Steady, middle};
+use super::successors;
 use super::{Burst, Demand, Machine, Thread};
 use crate::delays::{Delays, Seen};
 use crate::figures::{Figures, ThreadFigures, Total};
@@ -21,8 +23,6 @@ const LATENESS_NS: u64 = 55_000;
 const ANSWER_NS: u64 = 10_000;
 /// So many delays are needed for a distribution of them.
 const ENOUGH: usize = 10;
-/// A thread that lived for so much of the run, in percent, would have gone on.
-const LIVED_PERCENT: u64 = 90;
 
 /// Takes in the records of a trace, in their order.
 #[derive(Debug, Default)]
@@ -159,7 +159,8 @@ impl Collector {
         // The process has a second thread from when on?
         let mut begins: Vec<_> = seats.iter().filter_map(|seat| seat.begins_ns).collect();
         begins.sort_unstable();
-        let in_company_ns = begins.get(1).copied().unwrap_or(ended_ns);
+        let in_company_ns = begins.get(1).copied().unwrap_or(began_ns);
+        let middle = middle(&(in_company_ns..ended_ns));
         let all_answers = merged(seats.iter().map(|seat| &seat.answers));
         let all_answers = Arc::new(or_usual(all_answers, ANSWER_NS));
         // The kernel runs a thread that mostly sleeps sooner than one that computes.
@@ -172,13 +173,17 @@ impl Collector {
         let (mut total, mut rows, mut threads) = (Total::default(), Vec::new(), Vec::new());
         let mut waits = Lengths::default();
         let mut returns = Lengths::default();
-        for (mut seat, Settled { bursts, wake_ups, .. }) in seats.into_iter().zip(settled) {
+        let mut gone_at_ns = Vec::new();
+        for (mut seat, Settled { bursts, wanted_at_ns, wake_ups, .. }) in
+            seats.into_iter().zip(settled)
+        {
             let named = self.threads.get(&seat.thread)?;
             lost_events += named.ended.map_or(0, |(_, totals)| totals.lost_events);
             waits.merge(&seat.waits);
             returns.merge(&seat.returns);
-            let moments = [began_ns, ended_ns, in_company_ns];
-            let mut thread = thread(&seat, named, known, moments, bursts);
+            let gone_ns = named.ended.map_or(ended_ns, |(at_ns, _)| at_ns);
+            let steady = Steady::of(&bursts, &wanted_at_ns, gone_ns, &middle);
+            let mut thread = thread(&seat, named, known, bursts, steady);
             let answers = std::mem::take(&mut seat.answers);
             thread.answers = enough(answers).map_or_else(|| all_answers.clone(), Arc::new);
             thread.wake_ups = enough(wake_ups)
@@ -196,7 +201,11 @@ impl Collector {
                 ran_s: ran_ns as f64 / 1e9,
             });
             threads.push(thread);
+            let is_gone = threads[threads.len() - 1].steady.uses.is_empty();
+            gone_at_ns.push(is_gone.then(|| gone_ns.saturating_sub(began_ns)));
         }
+        let middle = middle.start.saturating_sub(began_ns)..middle.end.saturating_sub(began_ns);
+        successors::find(&mut threads, &gone_at_ns, &middle);
         let lateness = match settings.policy {
             Policy::Stock => gil.lateness(settings.quantum_ns),
             _ => Seen::default(),
@@ -253,23 +262,9 @@ fn settings(totals: &ProcessTotals) -> Settings {
     Settings { policy, quantum_ns }
 }
 
-fn thread(
-    seat: &Seat,
-    named: &Named,
-    known: &Known,
-    [began_ns, ended_ns, in_company_ns]: [u64; 3],
-    bursts: Vec<Burst>,
-) -> Thread {
+fn thread(seat: &Seat, named: &Named, known: &Known, bursts: Vec<Burst>, steady: Steady) -> Thread {
+    let began_ns = known.began_ns;
     let begins_ns = seat.begins_ns.unwrap_or(began_ns).max(began_ns);
-    let mut at_ns = begins_ns;
-    let first_in_company = bursts
-        .iter()
-        .position(|burst| {
-            let is_in_company = at_ns >= in_company_ns;
-            at_ns = at_ns.saturating_add(burst.held_ns).saturating_add(burst.away_ns);
-            is_in_company
-        })
-        .unwrap_or(bursts.len());
     let away_ns: u64 = bursts.iter().fold(0, |sum: u64, burst| sum.saturating_add(burst.away_ns));
     // Its CPU time is that of all its life, at all GILs.
     let away_ran = match named.ended {
@@ -279,16 +274,14 @@ fn thread(
         }
         _ => 0.0,
     };
-    let lived_until_ns = named.ended.map_or(ended_ns, |(at_ns, _)| at_ns);
-    let lasts_ns = ended_ns.saturating_sub(began_ns);
     Thread {
         tid: named.tid,
         name: named.name.clone(),
         main: named.tid == known.process.pid,
         begins_ns: begins_ns.saturating_sub(began_ns),
-        goes_on: lived_until_ns.saturating_sub(began_ns) >= lasts_ns / 100 * LIVED_PERCENT,
         bursts: bursts.into(),
-        first_in_company,
+        successor: None,
+        steady,
         follows: seat.evidence.is_enough(),
         away_ran,
         answers: Arc::new(Delays::fixed(ANSWER_NS)),

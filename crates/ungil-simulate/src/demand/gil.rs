@@ -35,7 +35,7 @@ pub(super) struct Gil {
     pub(super) forced: u64,
     /// From the beginning of a wait to the drop request, where the GIL did not go to another.
     pub(super) until_asked: Seen,
-    pub(super) busy_ns: u64,
+    busy_ns: u64,
 }
 
 impl Gil {
@@ -117,10 +117,10 @@ impl Gil {
         let waits_since_ns = self.seats[index].waits_since_ns();
         self.woken.retain(|woken| *woken != index);
         for woken in &self.woken {
-            self.seats[*woken].other_acquired(at_ns);
+            self.seats[*woken].other_acquired(at_ns, waits_since_ns.is_some());
         }
         if let Some(left) = self.left.filter(|left| *left != index) {
-            self.seats[left].other_acquired(at_ns);
+            self.seats[left].other_acquired(at_ns, waits_since_ns.is_some());
         } else {
             self.left = None;
         }
@@ -177,16 +177,17 @@ impl Gil {
         Some(Link { posted: other.had_it_within(POSTED_NS, at_ns), ..link })
     }
 
-    /// Who has waited longest.
+    /// Who is woken next.
     fn first_in_line(&mut self) -> Option<usize> {
         if self.waiting == 0 {
             self.line.clear();
         }
-        while let Some(&(index, since_ns)) = self.line.front() {
+        while let Some((index, since_ns)) = self.line.pop_front() {
             if self.seats[index].waits_since_ns() == Some(since_ns) {
+                // If it comes too late, it waits again as the last one.
+                self.line.push_back((index, since_ns));
                 return Some(index);
             }
-            self.line.pop_front();
         }
         None
     }

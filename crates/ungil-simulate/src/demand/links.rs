@@ -16,6 +16,9 @@ const OWN_NS: u64 = 100_000;
 pub(super) const POSTED_NS: u64 = 100_000;
 /// So many beginnings are remembered, which bounds what one look costs.
 const REMEMBERED: usize = 64;
+/// Where others use the GIL so often that this part of the times or less is not explained by chance
+/// anyway, nothing can be said.
+const OPEN: f64 = 0.25;
 /// A thread follows others if they explain so much of what chance does not,
 const EXPLAINED: f64 = 0.6;
 /// and if that is about so many times at least.
@@ -28,6 +31,8 @@ pub(crate) struct Link {
     pub(crate) thread: u32,
     /// Which of its uses.
     pub(crate) burst: u32,
+    /// The how many-th it was that the other began in that time away; the first is 1.
+    pub(crate) turn: u32,
     pub(crate) after_ns: u32,
     /// Whether it was woken through a lock of the program.
     pub(crate) posted: bool,
@@ -61,15 +66,18 @@ impl Beginnings {
             return None;
         }
         let mut covered_ns = 0;
+        let mut turn = 0;
+        let leader = self.0.back().map(|(_, seat, _)| *seat);
         let mut until_ns = to_ns;
         let mut since_ns = from_ns;
-        for (index, &(began_ns, ..)) in self.0.iter().enumerate().rev() {
+        for (index, &(began_ns, seat, _)) in self.0.iter().enumerate().rev() {
             if began_ns <= from_ns {
                 break;
             }
             if index == 0 && self.0.len() == REMEMBERED {
                 since_ns = began_ns; // Nothing is known of before.
             }
+            turn += u32::from(leader == Some(seat));
             covered_ns += until_ns.saturating_sub(began_ns).min(SOON_NS);
             until_ns = until_ns.min(began_ns);
         }
@@ -81,6 +89,7 @@ impl Beginnings {
             Some(Link {
                 thread: u32::try_from(seat).ok()?,
                 burst: u32::try_from(burst).ok()?,
+                turn,
                 after_ns: u32::try_from(to_ns.saturating_sub(began_ns)).ok()?,
                 posted: false,
             })
@@ -100,7 +109,7 @@ impl Evidence {
     pub(super) fn is_enough(&self) -> bool {
         let open = self.times - self.by_chance;
         self.follows >= LEAST_TIMES
-            && open >= LEAST_TIMES / 2.0
+            && open >= (LEAST_TIMES / 2.0).max(OPEN * self.times)
             && self.follows - self.by_chance >= EXPLAINED * open
     }
 }

@@ -1,12 +1,16 @@
 //! What the threads of one GIL wanted, as a trace tells it, without what the GIL made them wait.
 
 mod links;
+mod steady;
+mod successors;
 mod seat;
 mod gil;
 mod collector;
 
 pub use collector::Collector;
 pub(crate) use links::Link;
+pub use steady::Steady;
+pub(crate) use successors::Successor;
 
 use crate::delays::Delays;
 use crate::figures::Figures;
@@ -50,12 +54,12 @@ pub struct Thread {
     pub main: bool,
     /// When it first wanted the GIL.
     pub begins_ns: u64,
-    /// Whether it was alive near the end, so that it would have gone on.
-    pub goes_on: bool,
+    /// Who begins after its end.
+    pub(crate) successor: Option<Successor>,
     /// What it did, in its order.
     pub bursts: Arc<[Burst]>,
-    /// The first burst of after the start of the program, in which one thread was alone.
-    pub first_in_company: usize,
+    /// What of that it would do again and again if the run went on.
+    pub steady: Steady,
     /// Whether it mostly waits for other threads of the program.
     pub follows: bool,
     /// Which part (of 1) of the time away from the GIL it had a processor.

@@ -12,6 +12,8 @@ const AT_ONCE_NS: u64 = 200_000;
 /// One that lets go later may have come to a call that blocks: if it lets go by itself more often
 /// than this in such a time.
 const CALLS: f64 = 0.5;
+/// A thread that was woken so long ago, and did not get the GIL, sleeps again.
+const SLEEPS_AGAIN_NS: u64 = 30_000;
 /// If others had the GIL for more than this part of the time that a thread took to wake up, it may
 /// have found it locked.
 const BUSY_PART: u64 = 2;
@@ -48,12 +50,16 @@ pub(super) struct Woken {
     busy_ns: u64,
     /// When another thread had it first after that.
     taken_ns: Option<u64>,
+    /// Whether that one had waited too: it may have been woken instead.
+    by_waiter: bool,
 }
 
 /// What lies between two releases, and the time away after it.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     burst: Burst,
+    /// When it wanted the GIL for it.
+    wanted_ns: u64,
     /// How long before its end it was asked to let go, if it was.
     asked: Option<u64>,
     /// In a line of ungil a thread that is forced to let go waits from then on, which no event
@@ -65,6 +71,8 @@ struct Piece {
 #[derive(Debug)]
 pub(super) struct Settled {
     pub(super) bursts: Vec<Burst>,
+    /// When it wanted the GIL for each.
+    pub(super) wanted_at_ns: Vec<u64>,
     /// Of each piece, which burst it is of.
     pub(super) burst_of: Vec<u32>,
     pub(super) wake_ups: Seen,
@@ -78,8 +86,9 @@ pub(super) struct Seat {
     /// For how long the holder ran, if it told.
     ran_ns: Option<(u64, bool)>,
     counts: VecDeque<KernelCount>,
-    /// The burst that goes on.
+    /// The burst that goes on, and when the GIL was wanted for it.
     burst: Burst,
+    wanted_ns: u64,
     /// Whether the wait or hold that goes on began a burst.
     is_back: bool,
     pieces: Vec<Piece>,
@@ -107,6 +116,7 @@ impl Seat {
             ran_ns: None,
             counts: VecDeque::new(),
             burst: Burst::default(),
+            wanted_ns: 0,
             is_back: true,
             pieces: Vec::new(),
             begins_ns: None,
@@ -131,7 +141,7 @@ impl Seat {
             State::Holds { .. } => State::Holds { since_ns: at_ns },
         };
         let begins_ns = (state != State::Away).then_some(at_ns);
-        *self = Self { state, begins_ns, ..Self::new(self.thread) };
+        *self = Self { state, begins_ns, wanted_ns: at_ns, ..Self::new(self.thread) };
     }
 
     /// Since when it waits, if it does.
@@ -153,13 +163,13 @@ impl Seat {
         self.counts.push_back(count);
     }
 
-    /// Another thread has got the GIL.
-    pub(super) fn other_acquired(&mut self, at_ns: u64) {
+    /// Another thread has got the GIL, after a wait or without one.
+    pub(super) fn other_acquired(&mut self, at_ns: u64, waited: bool) {
         if let Some(released) = &mut self.released {
             released.taken_ns.get_or_insert(at_ns);
         }
-        if let Some(woken) = &mut self.woken {
-            woken.taken_ns.get_or_insert(at_ns);
+        if let Some(woken) = self.woken.as_mut().filter(|it| it.taken_ns.is_none()) {
+            (woken.taken_ns, woken.by_waiter) = (Some(at_ns), waited);
         }
     }
 
@@ -189,7 +199,9 @@ impl Seat {
         if self.state != State::Away {
             return; // An event was lost.
         }
-        self.begins_ns.get_or_insert(at_ns);
+        if self.begins_ns.is_none() {
+            (self.begins_ns, self.wanted_ns) = (Some(at_ns), at_ns);
+        }
         let Some(Release { at_ns: let_go_ns, asked, taken_ns }) = self.released.take() else {
             self.is_back = true;
             return;
@@ -198,7 +210,8 @@ impl Seat {
         let taken_ns = taken_ns.filter(|_| asked.is_some()).unwrap_or(let_go_ns);
         let away_ns = at_ns.saturating_sub(taken_ns.max(let_go_ns));
         let burst = Burst { away_ns, after, ..std::mem::take(&mut self.burst) };
-        self.pieces.push(Piece { burst, asked, stood_back });
+        let wanted_ns = std::mem::replace(&mut self.wanted_ns, at_ns);
+        self.pieces.push(Piece { burst, wanted_ns, asked, stood_back });
         self.is_back = asked.is_none_or(|asked_ns| !self.was_forced(asked_ns));
     }
 
@@ -229,17 +242,17 @@ impl Seat {
             let forced_out = self.released.filter(|_| self.state == State::Away);
             if let Some(taken_ns) = woken.taken_ns.filter(|_| was_busy) {
                 // It may have woken meanwhile, and slept again.
-                if forced_out.is_none() {
-                    self.wake_ups.at_least(taken_ns.saturating_sub(woken.at_ns));
+                match forced_out {
+                    Some(_) => took_ns = at_ns.saturating_sub(freed_ns),
+                    None if !woken.by_waiter => {
+                        self.wake_ups.at_least(taken_ns.saturating_sub(woken.at_ns));
+                    }
+                    None => {}
                 }
-                took_ns = at_ns.saturating_sub(freed_ns);
+            } else if forced_out.is_none() {
+                self.wake_ups.whole(took_ns);
             }
-            match forced_out {
-                Some(released) => {
-                    stood_back = Some([at_ns.saturating_sub(released.at_ns), took_ns]);
-                }
-                None => self.wake_ups.whole(took_ns),
-            }
+            stood_back = forced_out.map(|released| [at_ns.saturating_sub(released.at_ns), took_ns]);
         }
         self.wants(at_ns, after, stood_back);
         let waited_ns = self.waits_since_ns().map(|since_ns| at_ns.saturating_sub(since_ns));
@@ -255,7 +268,17 @@ impl Seat {
 
     /// Another thread let go of the GIL, which woke this one if it waited.
     pub(super) fn wakes(&mut self, at_ns: u64, busy_ns: u64) {
-        self.woken.get_or_insert(Woken { at_ns, busy_ns, taken_ns: None });
+        let anew = Woken { at_ns, busy_ns, taken_ns: None, by_waiter: false };
+        let woken = self.woken.get_or_insert(anew);
+        if let Some(taken_ns) = woken.taken_ns
+            && at_ns.saturating_sub(woken.at_ns) >= SLEEPS_AGAIN_NS
+            && self.state != State::Away
+        {
+            if !woken.by_waiter {
+                self.wake_ups.at_least(taken_ns.saturating_sub(woken.at_ns));
+            }
+            *woken = anew;
+        }
     }
 
     /// The holder told until when its hold would have lasted if it had run all the time, and
@@ -326,7 +349,8 @@ impl Seat {
         };
         if self.burst.held_ns > 0 || away_ns > 0 {
             let burst = Burst { away_ns, ..std::mem::take(&mut self.burst) };
-            self.pieces.push(Piece { burst, asked: None, stood_back: None });
+            let wanted_ns = self.wanted_ns;
+            self.pieces.push(Piece { burst, wanted_ns, asked: None, stood_back: None });
         }
     }
 
@@ -334,18 +358,19 @@ impl Seat {
     pub(super) fn settle(&mut self, is_stock: bool) -> Settled {
         let mut settled = Settled {
             bursts: Vec::new(),
+            wanted_at_ns: Vec::new(),
             burst_of: Vec::new(),
             wake_ups: std::mem::take(&mut self.wake_ups),
         };
         let mut goes_on = false;
-        for Piece { burst, asked, stood_back } in std::mem::take(&mut self.pieces) {
-            match settled.bursts.last_mut().filter(|_| goes_on) {
-                Some(last) => {
-                    last.held_ns = last.held_ns.saturating_add(burst.held_ns);
-                    last.not_run_ns = last.not_run_ns.saturating_add(burst.not_run_ns);
-                    (last.away_ns, last.after) = (burst.away_ns, burst.after);
-                }
-                None => settled.bursts.push(burst),
+        for Piece { burst, wanted_ns, asked, stood_back } in std::mem::take(&mut self.pieces) {
+            if let Some(last) = settled.bursts.last_mut().filter(|_| goes_on) {
+                last.held_ns = last.held_ns.saturating_add(burst.held_ns);
+                last.not_run_ns = last.not_run_ns.saturating_add(burst.not_run_ns);
+                (last.away_ns, last.after) = (burst.away_ns, burst.after);
+            } else {
+                settled.bursts.push(burst);
+                settled.wanted_at_ns.push(wanted_ns);
             }
             let index = settled.bursts.len() - 1;
             settled.burst_of.push(u32::try_from(index).unwrap_or(u32::MAX));

@@ -1,7 +1,7 @@
 //! Threads that wait until others have got as far as they had when they were recorded.
 
 use super::events::Events;
-use crate::plan::Until;
+use crate::plan::{Begins, Until};
 use std::collections::BTreeMap;
 
 /// How far all threads are, and who waits for that.
@@ -32,15 +32,28 @@ impl Following {
         }
     }
 
-    /// When thread `number` goes on that waits for `until`; `None` if only the other one knows, and
-    /// will tell.
-    pub(super) fn wait(&mut self, number: usize, until: Until, now_ns: u64) -> Option<u64> {
-        match self.began_ns[until.thread].get(until.begins) {
-            Some(began_ns) => Some(began_ns.saturating_add(until.after_ns).max(now_ns)),
-            None if self.has_ended[until.thread] => Some(now_ns),
+    /// What a thread waits for that goes away now: the number of a use.
+    pub(super) fn number(&self, until: Until) -> usize {
+        match until.begins {
+            Begins::Number(number) => number,
+            Begins::Turn(turn) => self.began_ns[until.thread].len() + turn - 1,
+        }
+    }
+
+    /// When thread `follower` goes on that waits for use `number`; `None` if only the other one
+    /// knows, and will tell.
+    pub(super) fn wait(
+        &mut self,
+        follower: usize,
+        Until { thread, after_ns, .. }: Until,
+        number: usize,
+        now_ns: u64,
+    ) -> Option<u64> {
+        match self.began_ns[thread].get(number) {
+            Some(began_ns) => Some(began_ns.saturating_add(after_ns).max(now_ns)),
+            None if self.has_ended[thread] => Some(now_ns),
             None => {
-                let waiting = self.waiting[until.thread].entry(until.begins).or_default();
-                waiting.push((number, until.after_ns));
+                self.waiting[thread].entry(number).or_default().push((follower, after_ns));
                 None
             }
         }

@@ -83,7 +83,7 @@ pub(crate) fn simulate(threads: &[Planned], setting: &Setting) -> Result<Outcome
             }
         };
         if let CoroutineResult::Return(()) = body.resume(()) {
-            world.following.borrow_mut().ended(number, at_ns, &mut world.events.borrow_mut());
+            world.ended(number);
             stacks.extend(bodies[number].take().map(Coroutine::into_stack));
             world.events.borrow_mut().cancel(number);
         }

@@ -90,6 +90,8 @@ impl World {
         let Gil::Scheduled(settings) = self.gil else { return false };
         let saved = self.cond.borrow().saved(number);
         let Some(switches) = saved.filter(|_| self.locked.get()) else { return false };
+        // It was awake for that, and has to fall asleep again.
+        self.tasks.borrow_mut()[number].sleeps_since_ns = self.now_ns.get();
         if switches == self.switches.get() {
             self.request_drop();
         }

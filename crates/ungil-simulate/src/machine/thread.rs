@@ -55,19 +55,20 @@ impl<'a> Here<'a> {
             world.following.borrow_mut().began(self.number, now_ns, &mut world.events.borrow_mut());
             self.compute_with_gil(wall_ns, runs_ns);
             self.drop_gil(true);
+            let number = until.map(|until| world.following.borrow().number(until));
             self.compute(away_runs_ns);
-            match until {
-                Some(until) => self.wait_for(until),
+            match until.zip(number) {
+                Some((until, number)) => self.wait_for(until, number),
                 None => self.block(Some(sleeps_ns)),
             }
         }
         self.leave_processor();
     }
 
-    /// Waits until another thread has got that far.
-    fn wait_for(&self, until: Until) {
+    /// Waits until another thread has begun that use.
+    fn wait_for(&self, until: Until, number: usize) {
         let now_ns = self.now_ns();
-        let at_ns = self.world.following.borrow_mut().wait(self.number, until, now_ns);
+        let at_ns = self.world.following.borrow_mut().wait(self.number, until, number, now_ns);
         match at_ns {
             Some(at_ns) => self.block(Some(at_ns - now_ns)),
             None => self.block(None),

@@ -19,7 +19,7 @@ use ungil_core::schedule::Line;
 
 pub(super) const NOBODY: usize = usize::MAX;
 /// It takes about so long to fall asleep. A thread that is woken before that goes on at once.
-const FALLS_ASLEEP_NS: u64 = 5_000;
+const FALLS_ASLEEP_NS: u64 = 1_500;
 const GOES_ON_NS: u64 = 1_000;
 
 /// A thread as the kernel sees it.
@@ -45,6 +45,8 @@ pub(super) struct World {
     pub(super) cond: RefCell<Cond>,
     pub(super) events: RefCell<Events>,
     pub(super) following: RefCell<Following>,
+    /// Who begins how long after the end of each thread.
+    successors: Vec<Vec<(usize, u64)>>,
     pub(super) processors: Option<RefCell<Processors>>,
     pub(super) tasks: RefCell<Vec<Task>>,
     /// Who sleeps on which word.
@@ -70,7 +72,9 @@ impl World {
     pub(super) fn new(threads: &[Planned], setting: &Setting) -> Self {
         let mut events = Events::new(threads.len());
         for (number, thread) in threads.iter().enumerate() {
-            events.plan(number, thread.begins_ns);
+            if let Some(at_ns) = thread.begins_ns {
+                events.plan(number, at_ns);
+            }
         }
         let tasks = threads.iter().map(|thread| Task {
             heeds: false,
@@ -87,6 +91,7 @@ impl World {
             cond: RefCell::new(Cond::new(threads.len())),
             events: RefCell::new(events),
             following: RefCell::new(Following::new(threads.len())),
+            successors: threads.iter().map(|thread| thread.successors.clone()).collect(),
             processors: setting
                 .cores
                 .map(|count| RefCell::new(Processors::new(count, threads.len()))),
@@ -133,6 +138,15 @@ impl World {
     /// Thread `number` goes on in `ns`.
     pub(super) fn after(&self, number: usize, ns: u64) {
         self.events.borrow_mut().plan(number, self.now_ns.get().saturating_add(ns));
+    }
+
+    /// Thread `number` has ended.
+    pub(super) fn ended(&self, number: usize) {
+        let (now_ns, mut events) = (self.now_ns.get(), self.events.borrow_mut());
+        self.following.borrow_mut().ended(number, now_ns, &mut events);
+        for &(successor, ns) in &self.successors[number] {
+            events.plan(successor, now_ns.saturating_add(ns));
+        }
     }
 
     /// A timer of `ns`, as late as timers are.

@@ -4,7 +4,7 @@ mod properties;
 mod recordings;
 
 use crate::delays::Delays;
-use crate::demand::{Burst, Demand, Machine, Thread};
+use crate::demand::{Burst, Demand, Machine, Steady, Thread};
 use crate::figures::Figures;
 use std::sync::{Arc, OnceLock};
 use ungil_core::schedule::{Policy, Settings};
@@ -23,9 +23,9 @@ pub(super) fn thread(begins_ns: u64, bursts: &[Burst]) -> Thread {
         name: String::new(),
         main: false,
         begins_ns,
-        goes_on: true,
+        successor: None,
         bursts: bursts.into(),
-        first_in_company: 0,
+        steady: Steady { uses: 0..bursts.len(), away_ns: bursts.last().map_or(0, |it| it.away_ns) },
         follows: false,
         away_ran: 0.0,
         answers: Arc::new(Delays::fixed(10 * US)),

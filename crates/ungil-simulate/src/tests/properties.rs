@@ -2,7 +2,7 @@
 
 use super::{MS, US, burst, demand, thread};
 use crate::delays::Delays;
-use crate::demand::{Burst, Demand, Link, Thread};
+use crate::demand::{Burst, Demand, Link, Steady, Thread};
 use crate::machine::{Outcome, Setting, simulate};
 use crate::plan::planned;
 use crate::rules::{Gil, Rules};
@@ -33,9 +33,13 @@ fn some_burst() -> impl Strategy<Value = Burst> {
 
 fn some_thread() -> impl Strategy<Value = Thread> {
     let bursts = prop::collection::vec(some_burst(), 1..20);
-    (0..100 * MS, bursts, any::<bool>(), 0.0..1.0f64, 0..200 * US, 0..5 * MS).prop_map(
-        |(begins_ns, bursts, goes_on, away_ran, wake_up_ns, answer_ns)| Thread {
-            goes_on,
+    let cuts = (0..20usize, 0..20usize);
+    (0..100 * MS, bursts, cuts, 0.0..1.0f64, 0..200 * US, 0..5 * MS).prop_map(
+        |(begins_ns, bursts, (from, to), away_ran, wake_up_ns, answer_ns)| Thread {
+            steady: Steady {
+                uses: from.min(to).min(bursts.len())..to.min(bursts.len()),
+                away_ns: to as u64 * MS,
+            },
             away_ran,
             wake_ups: Arc::new(Delays::fixed(wake_up_ns)),
             answers: Arc::new(Delays::fixed(answer_ns)),
@@ -55,7 +59,8 @@ fn some_demand() -> impl Strategy<Value = Demand> {
             if (other as usize) < of {
                 let mut bursts = threads[of].bursts.to_vec();
                 let at = at % bursts.len();
-                let link = Link { thread: other, burst, after_ns: 50_000, posted: at % 2 == 0 };
+                let link =
+                    Link { thread: other, burst, after_ns: 50_000, turn: 1, posted: at % 2 == 0 };
                 bursts[at].after = Some(link);
                 threads[of].bursts = bursts.into();
             }

@@ -1,0 +1,83 @@
+//! Threads that begin because others have ended: those that are started for each request of a
+//! client, which asks again after an answer, and those that somebody starts after a `join()`.
+//!
+//! No event says so. A thread that begins is taken for the successor of the one that ended first, if
+//! that has none yet. So as many run at the same time as did in the recording.
+
+use super::Thread;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// The thread that begins when another has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Successor {
+    /// Its place.
+    pub(crate) thread: usize,
+    /// How long after the end of the other.
+    pub(crate) after_ns: u64,
+    /// Whether it was there before, and is what would have come if the run had gone on.
+    pub(crate) is_again: bool,
+}
+
+/// Finds out who begins after whom, of threads that were gone at these moments: `None` for those
+/// that would have gone on. `middle` is the part of the run of which more would come.
+pub(super) fn find(threads: &mut [Thread], gone_at_ns: &[Option<u64>], middle: &Range<u64>) {
+    let mut begin: Vec<_> = (0..threads.len()).collect();
+    begin.sort_by_key(|place| threads[*place].begins_ns);
+    let gone = gone_at_ns.iter().zip(0..);
+    let mut ends: Vec<_> = gone.filter_map(|(at_ns, place)| Some(((*at_ns)?, place))).collect();
+    ends.sort_unstable();
+    let mut ends = ends.into_iter().peekable();
+    let mut ended: VecDeque<(u64, usize)> = VecDeque::new();
+    // Of each thread, the first one in its line of threads that is of the middle.
+    let mut first: Vec<Option<Successor>> = vec![None; threads.len()];
+    for thread in begin {
+        let begins_ns = threads[thread].begins_ns;
+        while let Some(one) = ends.next_if(|(at_ns, _)| *at_ns <= begins_ns) {
+            ended.push_back(one);
+        }
+        let Some((at_ns, before)) = ended.pop_front() else { continue };
+        let successor = Successor { thread, after_ns: begins_ns - at_ns, is_again: false };
+        threads[before].successor = Some(successor);
+        let again = Successor { is_again: true, ..successor };
+        first[thread] = first[before].or(middle.contains(&begins_ns).then_some(again));
+    }
+    for ((thread, first), gone) in threads.iter_mut().zip(first).zip(gone_at_ns) {
+        thread.successor = thread.successor.or(first.filter(|_| gone.is_some()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{burst, thread};
+
+    /// Threads that lived from when to when, until 1,000; the middle is from 100 to 950.
+    fn successors(lives: &[(u64, u64)]) -> Vec<Option<Successor>> {
+        let mut threads: Vec<_> =
+            lives.iter().map(|(begins_ns, _)| thread(*begins_ns, &[burst(1, 0)])).collect();
+        let gone: Vec<_> = lives.iter().map(|(_, ns)| (*ns < 1_000).then_some(*ns)).collect();
+        find(&mut threads, &gone, &(100..950));
+        threads.iter().map(|thread| thread.successor).collect()
+    }
+
+    #[test]
+    fn of_two_lines_of_threads_each_goes_on_by_itself() {
+        let lives = [(0, 1_000), (10, 200), (20, 300), (210, 400), (310, 1_000), (410, 1_000)];
+        let next = |thread, after_ns| Some(Successor { thread, after_ns, is_again: false });
+        let found = successors(&lives);
+        assert_eq!(found, [None, next(3, 10), next(4, 10), next(5, 10), None, None]);
+    }
+
+    #[test]
+    fn a_line_of_threads_begins_again_with_its_first_one_of_the_middle() {
+        let found = successors(&[(10, 50), (60, 200), (210, 400), (410, 600)]);
+        let again = Successor { thread: 2, after_ns: 10, is_again: true };
+        assert_eq!(found.last(), Some(&Some(again)));
+    }
+
+    #[test]
+    fn a_thread_without_another_is_followed_by_none() {
+        assert_eq!(successors(&[(0, 1_000), (10, 200)]), [None, None]);
+    }
+}
