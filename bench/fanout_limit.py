@@ -178,6 +178,9 @@ def _run(knee: int, seconds: float, items: int, limit: int | str) -> Came:
 def real(path: Path | None) -> None:
     """The engine beside fixed limits, at three knees."""
     numbers: list[dict[str, Any]] = []
+    known = environment(["ungil"])
+    for name, value in known.items():
+        print(f"{name:10}{value}")
     for knee, seconds, items in ((20, 0.05, 2_000), (200, 0.05, 20_000), (2_000, 0.1, 200_000)):
         fixed = [
             _run(knee, seconds, items, max(1, round(knee * factor)))
@@ -196,7 +199,7 @@ def real(path: Path | None) -> None:
         row = {"knee": knee, "seconds": seconds, "items": items, "auto": auto._asdict()}
         numbers.append({**row, "fixed": [it._asdict() for it in fixed]})
     if path is not None:
-        path.write_text(json.dumps({"environment": environment(["ungil"]), "runs": numbers}))
+        path.write_text(json.dumps({"environment": known, "runs": numbers}))
 
 
 if __name__ == "__main__":
