@@ -36,7 +36,12 @@ def naive(before: list[float], after: list[float]) -> str:
     larger = max(middle(before), middle(after))
     if abs(difference) <= max(max(pairs) * factor, 0.002, 0.05 * larger):
         return "within noise"
-    if min(after) <= middle(before) <= max(after) or min(before) <= middle(after) <= max(before):
+    # In words of the larger and the smaller side.
+    small, large = sorted((before, after), key=middle)
+    near = abs(difference) / 4
+    strays = [run for run in small if run >= middle(large) - near]
+    strays += [run for run in large if run <= middle(small) + near]
+    if len(strays) > (0 if len(before) + len(after) < 11 else 1):
         return "within noise"
     times = {2: 2.5, 3: 2.5, 4: 2.5, 5: 2.5, 6: 1.6}.get(len(before) + len(after), 1.0)
     if larger < times * min(middle(before), middle(after)):

@@ -242,7 +242,7 @@ pub fn read_trace(
     let read = py.detach(|| match part {
         None => {
             let mut analysis = Analysis::new(blame_after_ns).with_wall_clock(clock);
-            let ending = perfetto::read(&path, |record| {
+            let ending = perfetto::read_ahead(&path, |record| {
                 span.push(&record);
                 analysis.push(&record);
                 if let Some(demand) = &mut demand {

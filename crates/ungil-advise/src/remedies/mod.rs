@@ -15,7 +15,7 @@ use crate::predicted::Baseline;
 use crate::scene::{Scene, scenes};
 use rayon::prelude::*;
 use std::time::Instant;
-use ungil_simulate::Demand;
+use ungil_simulate::{Demand, Prediction, Rules};
 use ungil_trace::report::Report;
 
 /// What saves less than this part of what the victims wait is not advised.
@@ -94,11 +94,21 @@ impl<'a> Ward<'a> {
     /// What a change gains, and how sure that is; `rests_on` is what a prediction assumes besides.
     fn predicted(
         &self,
-        rules: impl FnOnce(&Baseline<'a>) -> ungil_simulate::Rules,
+        rules: impl FnOnce(&Baseline<'a>) -> Rules,
+        rests_on: Option<&str>,
+    ) -> (Option<Gain>, Confidence) {
+        self.predicted_after(None, rules, rests_on)
+    }
+
+    /// The same, if `first` is what the first simulation of that change said.
+    fn predicted_after(
+        &self,
+        first: Option<Prediction>,
+        rules: impl FnOnce(&Baseline<'a>) -> Rules,
         rests_on: Option<&str>,
     ) -> (Option<Gain>, Confidence) {
         let told = self.baseline.as_ref().map_err(Clone::clone).and_then(|baseline| {
-            let told = baseline.try_often(&rules(baseline))?;
+            let told = baseline.try_often(&rules(baseline), first)?;
             Ok((baseline.gain(&told, self.waited_s_per_s()), baseline.confidence(rests_on)))
         });
         match told {
