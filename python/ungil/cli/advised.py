@@ -1,4 +1,4 @@
-"""When the advice about a trace is told unasked: its predictions replay the trace some dozen times."""
+"""When a trace gets its advice unasked: predictions replay it some dozen times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLOSING_S = 1.0
 
 
 def is_advised(trace: str) -> bool:
-    """Whether advice about the trace file `trace` takes about a second. OSError without the file."""
+    """Whether advice about the file `trace` takes about a second. OSError without that file."""
     return Path(trace).stat().st_size <= ADVISED_BYTES
 
 
