@@ -32,7 +32,8 @@ fn main() -> io::Result<()> {
         let begun = Instant::now();
         let demands = collector.finish();
         let demand_s = begun.elapsed().as_secs_f64();
-        let bursts: usize = demands.iter().flat_map(|it| &it.threads).map(|it| it.bursts.len()).sum();
+        let bursts: usize =
+            demands.iter().flat_map(|it| &it.threads).map(|it| it.bursts.len()).sum();
         let begun = Instant::now();
         let advised = ungil_advise::advise(&report, &demands);
         let advised_s = begun.elapsed().as_secs_f64();

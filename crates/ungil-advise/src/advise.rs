@@ -16,7 +16,11 @@ pub fn advise(report: &Report, demands: &[Demand]) -> Advised {
 }
 
 /// The same; `None` if it would not be ready by then, soon after that moment.
-pub fn advise_until(report: &Report, demands: &[Demand], until: Option<Instant>) -> Option<Advised> {
+pub fn advise_until(
+    report: &Report,
+    demands: &[Demand],
+    until: Option<Instant>,
+) -> Option<Advised> {
     let gil_is_limit = report.findings.iter().any(scene::is_about_waits);
     let mut advised =
         if gil_is_limit { remedies::find(report, demands, until) } else { Advised::default() };

@@ -69,8 +69,15 @@ impl Parts {
     fn hold(&mut self, hold: &Hold, give: &mut impl FnMut(Part)) {
         let &Hold { process, gil, thread, begin_ns, end_ns, waited_ns, .. } = hold;
         let at_ns = begin_ns;
-        let whole =
-            Part { process, gil, thread, at_ns, stack: None, held_ns: end_ns - begin_ns, waited_ns };
+        let whole = Part {
+            process,
+            gil,
+            thread,
+            at_ns,
+            stack: None,
+            held_ns: end_ns - begin_ns,
+            waited_ns,
+        };
         if let Some(sample) = hold.samples.first().filter(|_| !hold.is_long) {
             self.look(&Look { thread, at_ns: sample.at_ns, stack: sample.stack }, give);
         }

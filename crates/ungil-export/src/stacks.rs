@@ -51,7 +51,9 @@ impl StackFrame {
     pub fn label(&self) -> Cow<'_, str> {
         match self {
             Self::Label(text) => text.into(),
-            Self::Python(Frame { function, file, line: 0 }) => format!("{function} ({file})").into(),
+            Self::Python(Frame { function, file, line: 0 }) => {
+                format!("{function} ({file})").into()
+            }
             Self::Python(Frame { function, file, line }) => {
                 format!("{function} ({file}:{line})").into()
             }

@@ -5,9 +5,7 @@ use serde_json::Value;
 use ungil_core::{Event, Kind};
 use ungil_export::{Cell, Collapsed, Firefox, Rows, Speedscope, Weight};
 use ungil_trace::Record;
-use ungil_trace::record::{
-    Doing, Frame, NativeFrame, Process, ProcessId, ProcessTotals, ThreadId,
-};
+use ungil_trace::record::{Doing, Frame, NativeFrame, Process, ProcessId, ProcessTotals, ThreadId};
 
 const MS: u64 = 1_000_000;
 const LIBRARY: &str = "/usr/lib/libpython3.13.so";
@@ -118,9 +116,7 @@ fn number(value: &Value) -> usize {
 fn functions(profile: &Value, sample: usize) -> Vec<(String, String, Option<u64>)> {
     let threads = profile["threads"].as_array().unwrap();
     let holder = threads.iter().find(|it| it["tid"] == "100" || it["tid"] == 100).unwrap();
-    let text = |string: &Value| {
-        holder["stringArray"][number(string)].as_str().unwrap().to_owned()
-    };
+    let text = |string: &Value| holder["stringArray"][number(string)].as_str().unwrap().to_owned();
     let (stacks, frames) = (&holder["stackTable"], &holder["frameTable"]);
     let (functions, resources) = (&holder["funcTable"], &holder["resourceTable"]);
     let mut found = Vec::new();

@@ -77,10 +77,13 @@ fn main() -> io::Result<()> {
     for process in 0..processes {
         for thread in 0..threads {
             let totals = ThreadTotals { cpu_ns: MS, ..ThreadTotals::default() };
-            write(Record::ThreadEnded { thread: ThreadId(process * threads + thread), at_ns, totals })?;
+            write(Record::ThreadEnded {
+                thread: ThreadId(process * threads + thread),
+                at_ns,
+                totals,
+            })?;
         }
-        let totals =
-            ProcessTotals { switch_interval_ns: 5 * MS, ..ProcessTotals::default() };
+        let totals = ProcessTotals { switch_interval_ns: 5 * MS, ..ProcessTotals::default() };
         write(Record::ProcessEnded { process: ProcessId(process), at_ns, totals })?;
     }
     Ok(writer.finish()?)
@@ -98,12 +101,7 @@ fn turn(process: u32, first: u32, waiter: u32, round: u32) -> Vec<Record> {
     vec![
         gil(process, waiter, at_ns + MS, Kind::Wait),
         gil(process, waiter, at_ns + 6 * MS, Kind::DropRequest),
-        Record::Look {
-            thread: ThreadId(first),
-            at_ns: looked_ns,
-            doing,
-            frames: frames.clone(),
-        },
+        Record::Look { thread: ThreadId(first), at_ns: looked_ns, doing, frames: frames.clone() },
         Record::Stack {
             thread: ThreadId(first),
             at_ns: looked_ns,
