@@ -12,6 +12,8 @@ import pytest
 from control_groups import control_group
 from suite import PATIENCE_S, PROGRAMS
 
+from ungil._native import read_trace
+
 ELSEWHERE = PROGRAMS / "elsewhere"
 EXAMPLES = PROGRAMS.parents[1] / "examples"
 KEYS = {"kind", "cause", "text", "subject", "action", "gain", "confidence", "evidence"}
@@ -143,6 +145,29 @@ def test_the_report_shows_the_best_advice_once(tmp_path: Path) -> None:
     assert "ungil run lets a thread" in _ungil("report", trace, "--no-advice")
     whole = _ungil("advise", trace)
     assert "high confidence" in whole or "medium confidence" in whole
+
+
+def test_the_end_of_a_recording_shows_the_first_advice_with_its_command(tmp_path: Path) -> None:
+    trace = tmp_path / "t.pftrace"
+    program = [sys.executable, str(EXAMPLES / "convoy_server.py"), "--seconds", "2"]
+    command = [sys.executable, "-m", "ungil", "trace", "--no-children", "-o", str(trace), "--"]
+    done = subprocess.run(
+        [*command, *program], check=True, capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    first, *others = _advised(trace)["advice"]
+    shown = " ".join(done.stderr.split())
+    assert "What to do" in shown
+    assert first["action"]["shell"] in shown
+    assert f"(and {len(others)} more: ungil advise)" in shown
+    assert " 2. " not in shown
+
+
+def test_advice_that_takes_too_long_is_left_out(tmp_path: Path) -> None:
+    trace = _traced(tmp_path, EXAMPLES / "convoy_server.py", "--seconds", "1")
+    in_no_time = read_trace(str(trace), 20.0, advise=True, advise_within_s=0.0)
+    assert "advised" not in json.loads(in_no_time)
+    in_time = read_trace(str(trace), 20.0, advise=True, advise_within_s=PATIENCE_S)
+    assert json.loads(in_time)["advised"]["advice"]
 
 
 def test_a_part_of_a_trace_has_advice_without_predictions(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ SPEEDSCOPE = "speedscope@1.25.0"
 FORMATS = ("firefox", "speedscope", "collapsed", "sqlite")
 # Of the columns of a marker table, those that each marker has.
 MARKER_COLUMNS = ("data", "name", "startTime", "endTime", "phase", "category")
+# The type of a resource that is a library.
+LIBRARY = 1
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +155,23 @@ def checked(profile: dict[str, Any]) -> dict[str, Any]:
                 assert markers["startTime"][index] <= markers["endTime"][index]
         samples = thread["samples"]
         stacks, frames = thread["stackTable"], thread["frameTable"]
+        functions, resources = thread["funcTable"], thread["resourceTable"]
+        for table in (frames, functions, resources):
+            assert all(len(it) == table["length"] for key, it in table.items() if key != "length")
+        for index in range(frames["length"]):
+            assert 0 <= frames["func"][index] < functions["length"]
+            assert 0 <= frames["category"][index] < categories
+            assert frames["line"][index] is None or frames["line"][index] > 0
+        for index in range(functions["length"]):
+            assert 0 <= functions["name"][index] < strings
+            resource, file = functions["resource"][index], functions["fileName"][index]
+            assert functions["isJS"][index] == (file is not None)
+            assert file is None or (resource == -1 and 0 <= file < strings)
+            assert -1 <= resource < resources["length"]
+        for index in range(resources["length"]):
+            assert 0 <= resources["name"][index] < strings
+            assert 0 <= resources["lib"][index] < len(profile["libs"])
+            assert resources["type"][index] == LIBRARY
         assert samples["weightType"] == "tracing-ms"
         assert len(samples["stack"]) == len(samples["weight"]) == samples["length"] >= 1
         for stack in samples["stack"]:
@@ -195,6 +214,38 @@ def test_the_weights_of_a_profile_are_milliseconds_that_others_waited(
     profile = json.loads(exported(ungil, held, "firefox"))
     weights = sum(sum(thread["samples"]["weight"]) for thread in profile["threads"])
     assert weights == pytest.approx(blamed_ms(report(ungil, held)), abs=len(profile["threads"]))
+
+
+def test_native_code_stands_above_the_line_that_called_it(ungil: Run, held: str) -> None:
+    if not any(it["native"] for it in report(ungil, held)["processes"][0]["gils"][0]["long_holds"]):
+        pytest.skip("native frames cannot be seen here")
+    lines = exported(ungil, held, "collapsed").splitlines()
+    (called,) = {
+        frames[place + 1 :][0]
+        for line in lines
+        if "builtins.sorted [" in line
+        for frames in [line.rpartition(" ")[0].split(";")]
+        for place in [next(n for n, it in enumerate(frames) if it.startswith("keep ("))]
+    }
+    assert called.startswith("builtins.sorted [")
+    profile = checked(json.loads(exported(ungil, held, "firefox")))
+    (keeper,) = [it for it in profile["threads"] if it["name"] == "keeper"]
+    functions, strings = keeper["funcTable"], keeper["stringArray"]
+    names = [strings[name] for name in functions["name"]]
+    assert functions["resource"][names.index("builtins.sorted")] >= 0
+    assert strings[functions["fileName"][names.index("keep")]].endswith("sorting.py")
+    native = [it["name"] for it in profile["meta"]["categories"]].index("native code")
+    assert native in keeper["frameTable"]["category"]
+    asked = ungil("report", held, "--json", "--sql", "SELECT * FROM frames WHERE origin = 'native'")
+    assert "builtins.sorted" in {row["function"] for row in json.loads(asked.stdout)}
+
+
+def test_code_of_short_holds_is_known_from_looks(ungil: Run, convoy: str) -> None:
+    """Holds of 5 ms are not long, and almost nothing in it would have a stack."""
+    lines = exported(ungil, convoy, "collapsed").splitlines()
+    weights = {line.rpartition(" ")[0]: int(line.rpartition(" ")[2]) for line in lines}
+    seen = sum(weight for stack, weight in weights.items() if not stack.endswith("(no stack)"))
+    assert seen > 0.5 * sum(weights.values())
 
 
 def test_the_longest_markers_are_kept_and_the_rest_is_told(

@@ -12,12 +12,15 @@ from typing import Any
 
 import pytest
 from test_cli_diff import SECONDS, recorded
+from test_perfetto_format import check_trace
 
 from ungil.cli.database import TABLES, VIEWS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-DOCUMENT = Path(__file__).parent.parent / "docs" / "sql.md"
+REPOSITORY = Path(__file__).parent.parent
+DOCUMENT = REPOSITORY / "docs" / "sql.md"
+OF_PERFETTO = "## In the SQL of Perfetto"
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +77,68 @@ def test_a_part_is_what_the_report_of_that_part_has(ungil: Run, trace: str) -> N
 
 
 def test_every_question_of_the_document_has_an_answer(ungil: Run, trace: str) -> None:
-    text = DOCUMENT.read_text(encoding="utf-8")
-    ours, _ = text.split("## In the SQL of Perfetto")
+    ours, _ = DOCUMENT.read_text(encoding="utf-8").split(OF_PERFETTO)
     queries = re.findall(r"```sql\n(.*?)```", ours, re.DOTALL)
     assert len(queries) >= 3
     for query in queries:
         assert isinstance(asked(ungil, trace, query), list)
+
+
+def test_every_question_on_a_command_line_of_a_document_has_an_answer(
+    ungil: Run, trace: str
+) -> None:
+    documents = [REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md")]
+    texts = [document.read_text(encoding="utf-8") for document in documents]
+    texts.append(ungil("report", "--help").stdout)
+    queries = {query for text in texts for _, query in re.findall(r"--sql (['\"])(.*?)\1", text)}
+    assert len(queries) >= 3
+    for query in queries:
+        assert asked(ungil, trace, query), query
+
+
+def test_the_questions_for_perfetto_are_answered_by_the_packets_of_a_trace(
+    ungil: Run, trace: str
+) -> None:
+    _, theirs = DOCUMENT.read_text(encoding="utf-8").split(OF_PERFETTO)
+    waited, forced = re.findall(r"```sql\n(.*?)```", theirs, re.DOTALL)
+    report = json.loads(ungil("report", trace, "--json").stdout)
+    threads = report["processes"][0]["gils"][0]["threads"]
+    with as_perfetto_has_it(Path(trace)) as connection:
+        rows = {row[0]: row[1:] for row in connection.execute(waited)}
+        for thread in threads:
+            if thread["waits"]["count"]:
+                count, waited_s = rows[thread["name"]]
+                assert count == thread["waits"]["count"]
+                assert waited_s == pytest.approx(thread["waited_s"], abs=1e-6)
+        expected = {it["name"]: it["forced"] for it in threads if it["forced"]}
+        assert dict(connection.execute(forced).fetchall()) == expected
+
+
+def as_perfetto_has_it(trace: Path) -> sqlite3.Connection:
+    """Tables as Perfetto's documentation describes those of its trace_processor."""
+    contents = check_trace(trace)
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(
+        "CREATE TABLE slice (id, ts, dur, track_id, name, arg_set_id);"
+        "CREATE TABLE thread_track (id, name, utid);"
+        "CREATE TABLE thread (utid, tid, name);"
+    )
+    numbers = {track: number for number, track in enumerate(contents.tracks)}
+    for track, number in numbers.items():
+        thread = contents.tracks[track].thread
+        if thread.HasField("tid"):
+            connection.execute("INSERT INTO thread_track VALUES (?, NULL, ?)", (number, number))
+            row = (number, thread.tid, thread.thread_name)
+            connection.execute("INSERT INTO thread VALUES (?, ?, ?)", row)
+    for number, it in enumerate(contents.slices):
+        row = (number, it.begin_ns, it.end_ns - it.begin_ns, numbers[it.track], it.name, number)
+        connection.execute("INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?)", row)
+
+    def extract_arg(arg_set_id: int, key: str) -> Any:
+        return contents.slices[arg_set_id].args.get(key.removeprefix("debug."))
+
+    connection.create_function("extract_arg", 2, extract_arg)
+    return connection
 
 
 def test_the_document_names_every_table_and_column(ungil: Run, trace: str) -> None:

@@ -403,12 +403,14 @@ def read_trace(
     part: tuple[int, int] | None = None,
     *,
     advise: bool = False,
+    advise_within_s: float | None = None,
 ) -> str:
     """Return the report of a trace file, or of a part of it, as JSON (schema 1).
 
     A part goes from its first moment up to its second, both in nanoseconds of CLOCK_MONOTONIC. A
     trace that was cut off is read as far as it goes, which a note says. With `advise` it has the
     key `advised`, whose predictions replay the trace some dozen times; of a part there are none.
+    What takes longer than `advise_within_s` in all is left out.
     Raises ValueError, in one sentence, for a foreign or damaged file or one of another schema,
     OSError if it cannot be read.
     """

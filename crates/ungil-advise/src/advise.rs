@@ -2,18 +2,31 @@
 
 use crate::advice::{Advice, Advised, Cause, SCHEMA};
 use crate::{elsewhere, remedies, scene};
+use std::time::Instant;
 use ungil_simulate::Demand;
 use ungil_trace::report::{Evidence, Report};
 
 /// What to do about the trace of `report`, best first. `demands` is what its threads wanted, for
 /// predictions; without it there are none.
 ///
-/// Each prediction replays the trace, a dozen times for each GIL at which threads wait, so it takes
-/// about as long as reading the trace as often.
+/// Each prediction replays the trace, some two dozen times for each GIL at which threads wait, on
+/// as many processors as there are.
 pub fn advise(report: &Report, demands: &[Demand]) -> Advised {
+    advise_until(report, demands, None).expect("without an end it is never late")
+}
+
+/// The same; `None` if it would not be ready by then, soon after that moment.
+pub fn advise_until(
+    report: &Report,
+    demands: &[Demand],
+    until: Option<Instant>,
+) -> Option<Advised> {
     let gil_is_limit = report.findings.iter().any(scene::is_about_waits);
     let mut advised =
-        if gil_is_limit { remedies::find(report, demands) } else { Advised::default() };
+        if gil_is_limit { remedies::find(report, demands, until) } else { Advised::default() };
+    if until.is_some_and(|until| Instant::now() >= until) {
+        return None;
+    }
     let elsewhere = elsewhere::find(report, gil_is_limit);
     // Where the kernel is what costs most, no cure of the GIL is the first thing to do.
     let is_first = |advice: &Advice| {
@@ -26,5 +39,5 @@ pub fn advise(report: &Report, demands: &[Demand]) -> Advised {
     let (mut first, mut last): (Vec<_>, Vec<_>) = elsewhere.into_iter().partition(is_first);
     first.append(&mut advised.advice);
     first.append(&mut last);
-    Advised { schema: SCHEMA, advice: first, rejected: advised.rejected }
+    Some(Advised { schema: SCHEMA, advice: first, rejected: advised.rejected })
 }

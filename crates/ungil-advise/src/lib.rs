@@ -23,4 +23,4 @@ pub use advice::{
     Action, Advice, Advised, Cause, Confidence, Evidence, Gain, Kind, Measure, SCHEMA, Subject,
     Sure, Unit,
 };
-pub use advise::advise;
+pub use advise::{advise, advise_until};

@@ -6,6 +6,8 @@
 
 use crate::advice::{Confidence, Gain, Measure, Sure, Unit};
 use crate::scene::Scene;
+use rayon::prelude::*;
+use std::time::Instant;
 use ungil_simulate::{Demand, Figures, Prediction, Rules, predict};
 
 /// A simulation of the recording that is off by more than this (of 1) is not trusted much,
@@ -13,8 +15,10 @@ const CLOSE: f64 = 0.25;
 /// and one that is off by more than this not at all.
 const FAR: f64 = 1.0;
 
-/// How often a change is simulated.
+/// How often a change is simulated, each time with other delays,
 const SEEDS: u64 = 3;
+/// unless threads used the GIL so often that the delays of one simulation are as good as all.
+const MANY_USES: usize = 100_000;
 
 /// The simulation of the recording as it was, beside which changes are told.
 #[derive(Debug)]
@@ -25,11 +29,13 @@ pub struct Baseline<'a> {
     recorded: f64,
     simulated: f64,
     figures: &'a Figures,
+    /// When nobody waits for a prediction any more.
+    until: Option<Instant>,
 }
 
 impl<'a> Baseline<'a> {
     /// Simulates what was recorded. `Err` says why nothing can be predicted.
-    pub fn of(scene: &Scene<'a>) -> Result<Self, String> {
+    pub fn of(scene: &Scene<'a>, until: Option<Instant>) -> Result<Self, String> {
         let Some(demand) = scene.demand else {
             return Err("the trace does not tell what the threads of this GIL wanted".to_owned());
         };
@@ -40,7 +46,7 @@ impl<'a> Baseline<'a> {
         if recorded <= 0.0 || simulated <= 0.0 {
             return Err("the simulation of the recording shows no such waits".to_owned());
         }
-        Ok(Self { demand, victims, measure, recorded, simulated, figures })
+        Ok(Self { demand, victims, measure, recorded, simulated, figures, until })
     }
 
     /// The recording as it was, to be changed otherwise.
@@ -70,12 +76,26 @@ impl<'a> Baseline<'a> {
         self.run(rules, 0)
     }
 
-    /// Simulates a change some times, each with other delays.
-    pub fn try_often(&self, rules: &Rules) -> Result<Vec<Prediction>, String> {
-        (0..SEEDS).map(|seed| self.run(rules, seed)).collect()
+    /// Simulates a change some times, each with other delays, if that makes a difference; `first`
+    /// is what [`Self::try_out`] said, if it was asked.
+    pub fn try_often(
+        &self,
+        rules: &Rules,
+        first: Option<Prediction>,
+    ) -> Result<Vec<Prediction>, String> {
+        let uses: usize = self.demand.threads.iter().map(|thread| thread.bursts.len()).sum();
+        let seeds = if uses > MANY_USES { 1 } else { SEEDS };
+        let others = u64::from(first.is_some())..seeds;
+        let others = others.into_par_iter().map(|seed| self.run(rules, seed));
+        let mut told: Vec<_> = first.into_iter().collect();
+        told.extend(others.collect::<Result<Vec<_>, _>>()?);
+        Ok(told)
     }
 
     fn run(&self, rules: &Rules, seed: u64) -> Result<Prediction, String> {
+        if self.until.is_some_and(|until| Instant::now() >= until) {
+            return Err("it takes too long".to_owned());
+        }
         let rules = Rules { runs: 1, seed, ..rules.clone() };
         predict(self.demand, &rules).map_err(|error| error.to_string())
     }

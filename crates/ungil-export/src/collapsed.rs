@@ -1,7 +1,7 @@
 //! Collapsed stacks, as flamegraph.pl, inferno and speedscope read them: one line for each stack,
 //! its frames from the outermost on with `;` in between, then a space and its weight.
 
-use crate::weights::{Weight, Weights, line};
+use crate::weights::{Weight, Weights};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use ungil_trace::Record;
@@ -28,7 +28,7 @@ impl Collapsed {
     pub fn write(self, out: &mut impl Write) -> io::Result<()> {
         let mut lines: BTreeMap<String, u64> = BTreeMap::new();
         for row in self.weights.rows() {
-            let frames: Vec<_> = row.frames.iter().map(|frame| plain(&line(frame))).collect();
+            let frames: Vec<_> = row.frames.iter().map(|frame| plain(&frame.label())).collect();
             let ns = match self.weight {
                 Weight::Waited => row.waited_ns,
                 Weight::Held => row.held_ns,

@@ -1,16 +1,18 @@
 //! The processed profile format of the Firefox Profiler (<https://profiler.firefox.com>).
 //!
-//! A track for each thread: holds and waits are markers with schemas, and the stacks of long holds
-//! are samples whose weight is what others waited meanwhile, in milliseconds. So the flame graph of
-//! a thread says which code of it made others wait. Of very many markers the longest are kept: the
+//! A track for each thread: holds and waits are markers with schemas, and the stacks of holds are
+//! samples whose weight is what others waited meanwhile, in milliseconds. So the flame graph of a
+//! thread says which code of it made others wait. Of very many markers the longest are kept: the
 //! profiler reads its file whole.
 
+use crate::functions::Functions;
 use crate::known::End;
 use crate::longest::Longest;
 use crate::markers::{Filled, hold_schema, note_schema, wait_schema};
-use crate::stacks::{StackId, label};
-use crate::stretches::{Hold, Stretch, Stretches, Wait};
-use crate::weights::{process_label, thread_label};
+use crate::parts::{Part, Parts};
+use crate::stacks::{StackFrame, StackId};
+use crate::stretches::{Stretch, Stretches, Wait};
+use crate::weights::{NO_STACK, process_label, thread_label};
 use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, MarkerTiming,
     MarkerTypeHandle, Profile, ReferenceTimestamp, SamplingInterval, StackHandle, ThreadHandle,
@@ -24,8 +26,6 @@ use ungil_trace::origin::Origin;
 use ungil_trace::record::ThreadId;
 
 const MILLISECOND_NS: u64 = 1_000_000;
-/// What others waited in holds without a stack is one sample for so long.
-const UNSAMPLED_NS: u64 = 1_000 * MILLISECOND_NS;
 /// Threads that are shown at first: those that waited and held most.
 const VISIBLE: usize = 20;
 
@@ -50,7 +50,7 @@ struct Made {
     marks: Longest<Mark>,
     /// Thread, time, stack and what others waited.
     samples: Vec<(ThreadId, u64, Option<StackId>, u64)>,
-    unsampled: HashMap<ThreadId, (u64, u64)>,
+    parts: Parts,
     /// What each thread waited and held.
     busy_ns: HashMap<ThreadId, u64>,
 }
@@ -87,7 +87,7 @@ impl Firefox {
         let made = Made {
             marks: Longest::new(most),
             samples: Vec::new(),
-            unsampled: HashMap::new(),
+            parts: Parts::default(),
             busy_ns: HashMap::new(),
         };
         Self { stretches: Stretches::new(from_ns, to_ns), made }
@@ -108,10 +108,7 @@ impl Firefox {
     pub fn write(mut self, unix_ns: u64, out: &mut impl Write) -> io::Result<Omitted> {
         let Self { stretches, made } = &mut self;
         stretches.finish(&mut |_, stretch| made.add(stretch));
-        let end_ns = stretches.end_ns();
-        for (thread, (since_ns, waited_ns)) in made.unsampled.drain() {
-            made.samples.push((thread, since_ns.min(end_ns), None, waited_ns));
-        }
+        made.parts.finish(&mut |part| sample(&mut made.samples, part));
         let Self { stretches, made } = self;
         let (mut marks, markers, markers_ns) = made.marks.into_parts();
         marks.sort_unstable_by_key(Mark::begin_ns);
@@ -125,7 +122,7 @@ impl Firefox {
             building.mark(mark);
         }
         building.samples(&samples);
-        serde_json::to_writer(&mut *out, &building.profile)?;
+        building.functions.write(&building.profile, out)?;
         out.flush()?;
         Ok(omitted)
     }
@@ -133,9 +130,10 @@ impl Firefox {
 
 impl Made {
     fn add(&mut self, stretch: Stretch) {
+        self.parts.push(&stretch, &mut |part| sample(&mut self.samples, part));
         let (thread, length_ns, mark) = match stretch {
+            Stretch::Look(_) => return,
             Stretch::Hold(hold) => {
-                self.sample(&hold);
                 let longest = hold.samples.iter().max_by_key(|sample| sample.held_ns);
                 (
                     hold.thread,
@@ -159,21 +157,12 @@ impl Made {
         *self.busy_ns.entry(thread).or_default() += length_ns;
         self.marks.push(length_ns, mark);
     }
+}
 
-    fn sample(&mut self, hold: &Hold) {
-        for sample in &hold.samples {
-            let stack = Some(sample.stack);
-            self.samples.push((hold.thread, sample.at_ns, stack, sample.waited_ns));
-        }
-        if hold.samples.is_empty() && hold.waited_ns > 0 {
-            let (since_ns, waited_ns) =
-                self.unsampled.entry(hold.thread).or_insert((hold.begin_ns, 0));
-            *waited_ns = waited_ns.saturating_add(hold.waited_ns);
-            if hold.end_ns.saturating_sub(*since_ns) >= UNSAMPLED_NS {
-                self.samples.push((hold.thread, *since_ns, None, *waited_ns));
-                self.unsampled.remove(&hold.thread);
-            }
-        }
+/// Only what somebody waited for is a sample; of what was looked at, every look.
+fn sample(samples: &mut Vec<(ThreadId, u64, Option<StackId>, u64)>, part: Part) {
+    if part.waited_ns > 0 || part.stack.is_some() {
+        samples.push((part.thread, part.at_ns, part.stack, part.waited_ns));
     }
 }
 
@@ -184,6 +173,7 @@ struct Building<'a> {
     handles: HashMap<ThreadId, ThreadHandle>,
     first: Option<ThreadHandle>,
     categories: Categories,
+    functions: Functions,
     hold_type: MarkerTypeHandle,
     wait_type: MarkerTypeHandle,
     note_type: MarkerTypeHandle,
@@ -197,6 +187,7 @@ struct Categories {
     user: CategoryHandle,
     package: CategoryHandle,
     python: CategoryHandle,
+    native: CategoryHandle,
 }
 
 impl<'a> Building<'a> {
@@ -215,6 +206,7 @@ impl<'a> Building<'a> {
             user: category("your code", CategoryColor::Green),
             package: category("package", CategoryColor::Purple),
             python: category("standard library", CategoryColor::Yellow),
+            native: category("native code", CategoryColor::LightBlue),
         };
         let hold_type = profile.register_marker_type(hold_schema());
         let wait_type = profile.register_marker_type(wait_schema());
@@ -225,6 +217,7 @@ impl<'a> Building<'a> {
             handles: HashMap::new(),
             first: None,
             categories,
+            functions: Functions::default(),
             hold_type,
             wait_type,
             note_type,
@@ -391,19 +384,19 @@ impl<'a> Building<'a> {
         if let Some(made) = self.stacks.get(&(thread, stack)) {
             return *made;
         }
-        let lines: Vec<(String, CategoryHandle)> = match stack {
-            Some(stack) => {
-                let frames = self.stretches.stacks.frames(stack).iter().rev();
-                frames.map(|frame| (label(frame), self.categories.of(&frame.file))).collect()
-            }
-            None => vec![("(no stack)".to_owned(), self.categories.held)],
-        };
+        let unseen = [StackFrame::Label(NO_STACK.to_owned())];
+        let lines = stack.map_or(&unseen[..], |stack| self.stretches.stacks.frames(stack));
         let frames: Vec<_> = lines
-            .into_iter()
-            .map(|(line, category)| FrameInfo {
-                frame: Frame::Label(self.profile.intern_string(&line)),
-                category_pair: category.into(),
-                flags: FrameFlags::empty(),
+            .iter()
+            .rev()
+            .map(|frame| FrameInfo {
+                frame: Frame::Label(self.profile.intern_string(&self.functions.label(frame))),
+                category_pair: self.categories.of(frame).into(),
+                flags: match frame {
+                    // The profiler tells two kinds of frames apart, its "script" and its "native".
+                    StackFrame::Python(_) => FrameFlags::IS_JS,
+                    StackFrame::Label(_) | StackFrame::Native(_) => FrameFlags::empty(),
+                },
             })
             .collect();
         let made = self.profile.intern_stack_frames(handle, frames.into_iter());
@@ -413,11 +406,15 @@ impl<'a> Building<'a> {
 }
 
 impl Categories {
-    fn of(&self, file: &str) -> CategoryHandle {
-        match Origin::of(file) {
-            Origin::User => self.user,
-            Origin::Package(_) => self.package,
-            Origin::Python => self.python,
+    fn of(&self, frame: &StackFrame) -> CategoryHandle {
+        match frame {
+            StackFrame::Label(_) => self.held,
+            StackFrame::Native(_) => self.native,
+            StackFrame::Python(frame) => match Origin::of(&frame.file) {
+                Origin::User => self.user,
+                Origin::Package(_) => self.package,
+                Origin::Python => self.python,
+            },
         }
     }
 }

@@ -6,11 +6,13 @@ mod stacks;
 mod running;
 mod known;
 mod stretches;
+mod parts;
 mod weights;
 mod collapsed;
 mod speedscope;
 mod longest;
 mod markers;
+mod functions;
 mod firefox;
 mod rows;
 

@@ -1,6 +1,7 @@
 //! A trace as rows of tables, for SQL. `docs/sql.md` describes each table and its columns.
 
 use crate::known::{End, KnownProcess, KnownThread};
+use crate::stacks::StackFrame;
 use crate::stretches::{Hold, Stretch, Stretches, Wait};
 use ungil_core::schedule::Policy;
 use ungil_trace::Record;
@@ -105,6 +106,7 @@ impl Made {
                     ]);
                 }
             }
+            Stretch::Look(_) => {}
             Stretch::Wait(wait) => {
                 self.wait_id += 1;
                 let &Wait { process, gil, thread, begin_ns, end_ns, .. } = wait;
@@ -184,22 +186,32 @@ fn frames(stretches: &Stretches) -> Vec<Vec<Cell>> {
     let mut rows = Vec::new();
     for (stack, frames) in stretches.stacks.all().iter().enumerate() {
         for (depth, frame) in frames.iter().enumerate() {
-            let origin = match Origin::of(&frame.file) {
-                Origin::Python => "python".to_owned(),
-                Origin::Package(name) => format!("package {name}").trim_end().to_owned(),
-                Origin::User => "user".to_owned(),
+            let function = match frame {
+                StackFrame::Native(frame) => frame.function().unwrap_or_default(),
+                _ => frame.function(),
             };
             rows.push(vec![
                 number(stack as u64),
                 number(depth as u64),
-                Cell::Text(frame.function.clone()),
-                Cell::Text(frame.file.clone()),
-                if frame.line > 0 { number(frame.line) } else { Cell::Null },
-                Cell::Text(origin),
+                Cell::Text(function.to_owned()),
+                Cell::Text(frame.file().to_owned()),
+                if frame.line() > 0 { number(frame.line()) } else { Cell::Null },
+                Cell::Text(origin(frame)),
             ]);
         }
     }
     rows
+}
+
+fn origin(frame: &StackFrame) -> String {
+    if matches!(frame, StackFrame::Native(_)) {
+        return "native".to_owned();
+    }
+    match Origin::of(frame.file()) {
+        Origin::Python => "python".to_owned(),
+        Origin::Package(name) => format!("package {name}").trim_end().to_owned(),
+        Origin::User => "user".to_owned(),
+    }
 }
 
 fn number(number: impl Into<u64>) -> Cell {

@@ -27,6 +27,8 @@ pub struct Running {
     pub ran_until_ns: Option<u64>,
     /// The most threads that waited at a time.
     pub waiters_max: u64,
+    /// Whether it was looked at because it is long, and not only because it was time for a look.
+    pub is_long: bool,
     changes: Vec<Change>,
     samples: Vec<(u64, StackId)>,
 }
@@ -53,6 +55,7 @@ impl Running {
             asked_ns: None,
             ran_until_ns: None,
             waiters_max: waiters,
+            is_long: false,
             changes: vec![Change { at_ns: since_ns, waiters, waited_ns: 0 }],
             samples: Vec::new(),
         }

@@ -98,9 +98,9 @@ impl Speedscope {
                 frames: frames
                     .iter()
                     .map(|frame| Frame {
-                        name: &frame.function,
-                        file: &frame.file,
-                        line: frame.line,
+                        name: frame.function(),
+                        file: frame.file(),
+                        line: frame.line(),
                     })
                     .collect(),
             },

@@ -5,11 +5,11 @@
 
 use crate::known::{End, KnownProcess, KnownThread};
 use crate::running::{Running, Sample};
-use crate::stacks::Stacks;
+use crate::stacks::{StackId, Stacks};
 use std::collections::HashMap;
 use ungil_core::{Event, Kind};
 use ungil_trace::analysis::Analysis;
-use ungil_trace::record::{ProcessId, ProcessTotals, Record, ThreadId};
+use ungil_trace::record::{Doing, ProcessId, ProcessTotals, Record, ThreadId};
 
 /// A hold of at least so long may have been sampled, and waits for samples that come late.
 const SAMPLED_NS: u64 = 1_000_000;
@@ -39,6 +39,8 @@ pub struct Hold {
     pub cpu_ns: Option<u64>,
     /// What was sampled; the parts that the samples stand for add up to the hold.
     pub samples: Vec<Sample>,
+    /// Whether it was sampled because it is long.
+    pub is_long: bool,
 }
 
 /// A wait that has ended, likewise.
@@ -62,6 +64,17 @@ pub struct Wait {
     pub drop_requests: u32,
 }
 
+/// What a holder did while others waited, in a hold that was too short to be kept for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// The holder.
+    pub thread: ThreadId,
+    /// When.
+    pub at_ns: u64,
+    /// What it did.
+    pub stack: StackId,
+}
+
 /// What ended.
 #[derive(Clone, Debug)]
 pub enum Stretch {
@@ -69,6 +82,8 @@ pub enum Stretch {
     Hold(Hold),
     /// A wait.
     Wait(Wait),
+    /// Some hold, which was looked at.
+    Look(Look),
 }
 
 #[derive(Debug, Default)]
@@ -91,6 +106,8 @@ pub struct Stretches {
     /// By [`ThreadId`].
     pub threads: HashMap<u32, KnownThread>,
     locks: HashMap<(ProcessId, u8), Lock>,
+    /// The thread that was looked at last because it was time to, and when.
+    looked: Option<(ThreadId, u64)>,
     started_ns: Option<u64>,
     end_ns: u64,
     from_ns: u64,
@@ -106,6 +123,7 @@ impl Stretches {
             processes: HashMap::new(),
             threads: HashMap::new(),
             locks: HashMap::new(),
+            looked: None,
             started_ns: None,
             end_ns: 0,
             from_ns,
@@ -184,7 +202,13 @@ impl Stretches {
                     self.end_thread(thread, *at_ns, take);
                 }
             }
-            Record::Stack { thread, at_ns, frames, .. } => self.sampled(*thread, *at_ns, frames),
+            &Record::Look { thread, at_ns, doing: Doing::Held { .. }, .. } => {
+                self.looked = Some((thread, at_ns));
+            }
+            Record::Stack { thread, at_ns, frames, native } if !frames.is_empty() => {
+                let stack = self.stacks.id(frames, native.as_deref());
+                self.sampled(Look { thread: *thread, at_ns: *at_ns, stack }, take);
+            }
             &Record::Snapshot { from_ns } => self.begin(from_ns),
             _ => {}
         }
@@ -364,6 +388,7 @@ impl Stretches {
                     .filter(|_| !is_cut)
                     .map(|ns| ns.saturating_sub(hold.since_ns).min(end_ns - hold.since_ns)),
                 samples,
+                is_long: hold.is_long,
             }),
         );
     }
@@ -433,26 +458,32 @@ impl Stretches {
         }
     }
 
-    fn sampled(&mut self, id: ThreadId, at_ns: u64, frames: &[ungil_trace::record::Frame]) {
-        let Some(thread) = self.threads.get_mut(&id.0) else { return };
-        if frames.is_empty() {
-            return;
+    /// A stack was taken of a holder, either because its hold is long, or at a regular moment.
+    fn sampled(&mut self, look: Look, take: &mut impl FnMut(&Self, Stretch)) {
+        let Look { thread: id, at_ns, stack } = look;
+        let is_regular = self.looked.take() == Some((id, at_ns));
+        if let Some(hold) = self.hold_at(id, at_ns) {
+            hold.sampled(at_ns, stack);
+            hold.is_long |= !is_regular;
+        } else if is_regular && (self.from_ns..self.to_ns).contains(&at_ns) {
+            take(self, Stretch::Look(look));
         }
-        let gils = self.processes.get(&thread.process.0).map_or(&[][..], |it| &it.gils);
-        for gil in gils {
-            let lock = self.locks.get_mut(&(thread.process, *gil));
-            if let Some(hold) = lock.and_then(|lock| lock.holder.as_mut())
-                && hold.thread == id
-                && hold.since_ns <= at_ns
-            {
-                hold.sampled(at_ns, self.stacks.id(frames));
-                return;
-            }
+    }
+
+    /// The hold of a thread at a moment, if it goes on or is kept.
+    fn hold_at(&mut self, id: ThreadId, at_ns: u64) -> Option<&mut Running> {
+        let thread = self.threads.get_mut(&id.0)?;
+        let process = thread.process;
+        let gils = self.processes.get(&process.0).map_or(&[][..], |it| &it.gils);
+        let is_it = |hold: &Running| hold.thread == id && hold.since_ns <= at_ns;
+        let goes_on = gils.iter().find(|gil| {
+            let holder = self.locks.get(&(process, **gil)).and_then(|lock| lock.holder.as_ref());
+            holder.is_some_and(is_it)
+        });
+        if let Some(gil) = goes_on {
+            return self.locks.get_mut(&(process, *gil))?.holder.as_mut();
         }
-        if let Some(ended) = &mut thread.ended
-            && (ended.1.since_ns..=ended.2).contains(&at_ns)
-        {
-            ended.1.sampled(at_ns, self.stacks.id(frames));
-        }
+        let (_, hold, end_ns, _) = thread.ended.as_deref_mut()?;
+        (hold.since_ns..=*end_ns).contains(&at_ns).then_some(hold)
     }
 }

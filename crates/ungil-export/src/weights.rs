@@ -1,10 +1,11 @@
 //! How long each stack held the GIL, and what others waited meanwhile.
 
-use crate::stacks::{StackId, label};
-use crate::stretches::{Hold, Stretch, Stretches};
+use crate::parts::{Part, Parts};
+use crate::stacks::{StackFrame, StackId};
+use crate::stretches::Stretches;
 use std::collections::HashMap;
 use ungil_trace::Record;
-use ungil_trace::record::{Frame, ProcessId, ThreadId};
+use ungil_trace::record::{ProcessId, ThreadId};
 
 /// What the width of a stack means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +18,8 @@ pub enum Weight {
 
 /// Characters of a command line that are shown.
 const COMMAND: usize = 60;
-/// Holds that were not sampled, because they were short or nobody waited.
-const NO_STACK: &str = "(no stack)";
+/// Holds of which nothing was seen, because they were short or nobody waited.
+pub const NO_STACK: &str = "(no stack)";
 
 /// Who held, and in which code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,7 +41,7 @@ struct Sums {
 pub struct Weighed {
     /// The command if there are several processes, the GIL if it is not the main interpreter's, the
     /// thread, and then its stack.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<StackFrame>,
     /// See [`Weight::Waited`].
     pub waited_ns: u64,
     /// See [`Weight::Held`].
@@ -51,25 +52,31 @@ pub struct Weighed {
 #[derive(Debug)]
 pub struct Weights {
     stretches: Stretches,
+    parts: Parts,
     sums: HashMap<Place, Sums>,
 }
 
 impl Weights {
     /// See [`Stretches::new`].
     pub fn new(from_ns: u64, to_ns: u64) -> Self {
-        Self { stretches: Stretches::new(from_ns, to_ns), sums: HashMap::new() }
+        Self {
+            stretches: Stretches::new(from_ns, to_ns),
+            parts: Parts::default(),
+            sums: HashMap::new(),
+        }
     }
 
     /// Takes in one record.
     pub fn push(&mut self, record: &Record) {
-        let Self { stretches, sums } = self;
-        stretches.push(record, &mut |_, stretch| add(sums, &stretch));
+        let Self { stretches, parts, sums } = self;
+        stretches.push(record, &mut |_, stretch| parts.push(&stretch, &mut |part| add(sums, part)));
     }
 
     /// All rows, in a stable order.
     pub fn rows(mut self) -> Vec<Weighed> {
-        let Self { stretches, sums } = &mut self;
-        stretches.finish(&mut |_, stretch| add(sums, &stretch));
+        let Self { stretches, parts, sums } = &mut self;
+        stretches.finish(&mut |_, stretch| parts.push(&stretch, &mut |part| add(sums, part)));
+        parts.finish(&mut |part| add(sums, part));
         let mut places: Vec<_> = sums.iter().map(|(place, sums)| (*place, *sums)).collect();
         places.sort_unstable_by_key(|(place, _)| *place);
         let row = |(place, sums): (Place, Sums)| Weighed {
@@ -81,36 +88,26 @@ impl Weights {
     }
 }
 
-fn add(sums: &mut HashMap<Place, Sums>, stretch: &Stretch) {
-    let Stretch::Hold(hold) = stretch else { return };
-    let &Hold { process, gil, thread, .. } = hold;
-    let mut add = |stack, held_ns: u64, waited_ns: u64| {
-        let sums = sums.entry(Place { process, gil, thread, stack }).or_default();
-        sums.held_ns = sums.held_ns.saturating_add(held_ns);
-        sums.waited_ns = sums.waited_ns.saturating_add(waited_ns);
-    };
-    if hold.samples.is_empty() {
-        add(None, hold.end_ns - hold.begin_ns, hold.waited_ns);
-    }
-    for sample in &hold.samples {
-        add(Some(sample.stack), sample.held_ns, sample.waited_ns);
-    }
+fn add(sums: &mut HashMap<Place, Sums>, part: Part) {
+    let Part { process, gil, thread, stack, .. } = part;
+    let sums = sums.entry(Place { process, gil, thread, stack }).or_default();
+    sums.held_ns = sums.held_ns.saturating_add(part.held_ns);
+    sums.waited_ns = sums.waited_ns.saturating_add(part.waited_ns);
 }
 
-fn frames(stretches: &Stretches, place: Place) -> Vec<Frame> {
-    let made = |function: String| Frame { function, file: String::new(), line: 0 };
+fn frames(stretches: &Stretches, place: Place) -> Vec<StackFrame> {
     let mut frames = Vec::new();
     let with_gil = stretches.processes.values().filter(|known| known.has_gil()).count();
     if with_gil > 1 {
-        frames.push(made(process_label(stretches, place.process)));
+        frames.push(StackFrame::Label(process_label(stretches, place.process)));
     }
     if place.gil > 0 {
-        frames.push(made(format!("GIL {}", place.gil)));
+        frames.push(StackFrame::Label(format!("GIL {}", place.gil)));
     }
-    frames.push(made(thread_label(stretches, place.thread)));
+    frames.push(StackFrame::Label(thread_label(stretches, place.thread)));
     match place.stack {
         Some(stack) => frames.extend(stretches.stacks.frames(stack).iter().rev().cloned()),
-        None => frames.push(made(NO_STACK.to_owned())),
+        None => frames.push(StackFrame::Label(NO_STACK.to_owned())),
     }
     frames
 }
@@ -134,9 +131,4 @@ pub fn process_label(stretches: &Stretches, process: ProcessId) -> String {
         line.push('…');
     }
     format!("{line} (pid {})", known.process.pid)
-}
-
-/// A frame as one line; one that was made up here has no file.
-pub fn line(frame: &Frame) -> String {
-    if frame.file.is_empty() && frame.line == 0 { frame.function.clone() } else { label(frame) }
 }

@@ -8,6 +8,7 @@ mod exporting;
 mod fanout;
 mod hook;
 mod in_process;
+mod json;
 mod live;
 mod loader;
 mod measuring;

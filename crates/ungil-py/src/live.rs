@@ -4,10 +4,10 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::{PyProcessLookupError, PyRuntimeError};
 use pyo3::prelude::*;
-use serde::Serialize;
 use ungil_trace::recorder::{self, LiveOptions, now_as_others_record_it};
 use ungil_trace::stacks::{StackError, StackReader};
 
+use crate::json::as_json;
 use crate::recording::{nanoseconds, unprepared};
 use crate::{attaching, hook};
 
@@ -80,8 +80,4 @@ fn unread(error: StackError) -> PyErr {
         StackError::Gone => PyProcessLookupError::new_err(error.to_string()),
         other => PyRuntimeError::new_err(other.to_string()),
     }
-}
-
-fn as_json(value: &impl Serialize) -> PyResult<String> {
-    serde_json::to_string(value).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }

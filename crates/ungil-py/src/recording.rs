@@ -1,5 +1,6 @@
 //! The recorder and the reader of traces, as Python sees them.
 
+pub use crate::json::as_json;
 use crate::{attaching, hook};
 use pyo3::exceptions::{PyLookupError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -9,7 +10,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use ungil_advise::Advised;
 use ungil_simulate::Collector;
 use ungil_trace::analysis::{Analysis, Least, Part, Span};
@@ -220,14 +221,18 @@ pub fn unfinished_traces(path: PathBuf) -> Vec<(OsString, bool)> {
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
 #[expect(clippy::similar_names, reason = "a part of a path's trace")]
-#[pyo3(signature = (path, blame_after_ms, part=None, *, advise=false))]
+#[pyo3(signature = (path, blame_after_ms, part=None, *, advise=false, advise_within_s=None))]
 pub fn read_trace(
     py: Python<'_>,
     path: PathBuf,
     blame_after_ms: f64,
     part: Option<(u64, u64)>,
     advise: bool,
+    advise_within_s: Option<f64>,
 ) -> PyResult<String> {
+    let within = advise_within_s.map(Duration::try_from_secs_f64).transpose();
+    let within = within.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let until = within.map(|within| Instant::now() + within);
     let blame_after_ns = nanoseconds(blame_after_ms)?;
     let clock = perfetto::wall_clock(&path)?;
     // Where a trace ends early is told of all of it, whatever the part.
@@ -237,7 +242,7 @@ pub fn read_trace(
     let read = py.detach(|| match part {
         None => {
             let mut analysis = Analysis::new(blame_after_ns).with_wall_clock(clock);
-            let ending = perfetto::read(&path, |record| {
+            let ending = perfetto::read_ahead(&path, |record| {
                 span.push(&record);
                 analysis.push(&record);
                 if let Some(demand) = &mut demand {
@@ -262,10 +267,10 @@ pub fn read_trace(
     let advised = advise.then(|| {
         py.detach(|| {
             let demands = demand.map_or_else(Vec::new, Collector::finish);
-            ungil_advise::advise(&report, &demands)
+            ungil_advise::advise_until(&report, &demands, until)
         })
     });
-    as_json(&WithAdvice { report: &report, advised })
+    as_json(&WithAdvice { report: &report, advised: advised.flatten() })
 }
 
 /// A report with what is advised.
@@ -319,10 +324,6 @@ pub fn unreadable(error: ReadError) -> PyErr {
         ReadError::Io(error) => error.into(),
         other => PyValueError::new_err(other.to_string()),
     }
-}
-
-pub fn as_json(value: &impl Serialize) -> PyResult<String> {
-    serde_json::to_string(value).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
 #[expect(

@@ -62,10 +62,10 @@ TABLES = {
     "frames": """\
     stack_id INTEGER NOT NULL,
     depth INTEGER NOT NULL,       -- 0 is the innermost
-    function TEXT NOT NULL,
-    file TEXT NOT NULL,
-    line INTEGER,                 -- NULL if it is not known
-    origin TEXT NOT NULL,         -- 'user', 'python', 'package NAME' or 'package'
+    function TEXT NOT NULL,       -- '' for native code whose name is not known
+    file TEXT NOT NULL,           -- of native code its library
+    line INTEGER,                 -- NULL if it is not known, and for native code
+    origin TEXT NOT NULL,         -- 'user', 'python', 'package NAME', 'package' or 'native'
     PRIMARY KEY (stack_id, depth)""",
     "trace": """\
     schema INTEGER NOT NULL,      -- 1

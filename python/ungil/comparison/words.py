@@ -34,7 +34,10 @@ def answer(comparison: Comparison) -> str:
     if waited.verdict == "within noise":
         return f"{said}: no change beyond the noise"
     if waited.verdict == "unknown":
-        return f"{said}: whether that is more than the noise cannot be told of so few or short runs"
+        return (
+            f"{said}: whether that is more than the noise cannot be told of so few or short runs;"
+            " record more of each side"
+        )
     if after <= 0:
         return f"{said}: all of it gone (more than the noise)"
     if before <= 0:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
+from functools import partial
 from typing import TextIO
 
 from rich.cells import cell_len
@@ -15,19 +16,20 @@ from rich.console import Console
 
 from ungil.console import page_console
 from ungil.formatting import printable
-from ungil.report.advice import render_advice
+from ungil.report.advice import TOLD, render_advice
 from ungil.report.model import Report, parse
 from ungil.report.screen import render
 
 __all__ = ["Report", "parse", "print_advice", "print_place", "print_report", "render"]
 
 
-def print_report(report: str, file: TextIO) -> None:
+def print_report(report: str, file: TextIO, advice: int = TOLD) -> None:
     """Render the JSON `report` to `file`, in colour if that is a terminal and NO_COLOR is not set.
 
-    What the encoding of `file` does not know is replaced. OSError if `file` cannot be written.
+    It has so many pieces of advice at most. What the encoding of `file` does not know is replaced.
+    OSError if `file` cannot be written.
     """
-    _print(report, file, render)
+    _print(report, file, partial(render, advice=advice))
 
 
 def print_advice(report: str, file: TextIO) -> None:

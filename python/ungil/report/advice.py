@@ -17,16 +17,16 @@ SURE = {"high": "green", "medium": "yellow", "low": "red"}
 UNITS = {"s": " s", "ms": " ms", "s/s": " s/s", "count": "", "share": ""}
 
 
-def advice_section(report: Report) -> list[RenderableType]:
+def advice_section(report: Report, most: int = TOLD) -> list[RenderableType]:
     """The best pieces of advice, each with what to type; nothing if the report has none."""
     advised = report.get("advised")
     told = [it for it in advised["advice"] if it["cause"] != "unknown"] if advised else []
     if not told:
         return []
     grid = _grid()
-    for number, advice in enumerate(told[:TOLD], 1):
+    for number, advice in enumerate(told[:most], 1):
         grid.add_row(Text(f"{number}.", style="bold"), _summary(advice))
-    more = len(told) - TOLD
+    more = len(told) - most
     heading = Text("What to do", style="bold")
     if more > 0:
         heading.append(f" (and {more} more: ungil advise)", style="dim")

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ungil.formatting import duration, plural, printable, rate, share
-from ungil.report.advice import advice_section, is_repeated
+from ungil.report.advice import TOLD, advice_section, is_repeated
 from ungil.report.model import Gil, OtherProcesses, Process, Report
 from ungil.report.names import Names
 from ungil.report.threads import thread_table
@@ -39,8 +39,8 @@ FREE_THREADED = {
 }
 
 
-def render(report: Report, console: Console) -> None:
-    """Draw `report` on `console`."""
+def render(report: Report, console: Console, advice: int = TOLD) -> None:
+    """Draw `report` on `console`, with so many pieces of advice at most."""
     height = console.height if console.is_terminal else None
     few = FEW_IN_A_FILE if height is None else min(max(height // 10, 2), FEW_IN_A_FILE)
     gil = _main_gil(report)
@@ -56,7 +56,7 @@ def render(report: Report, console: Console) -> None:
     names = Names(gil)
     process = report["processes"][0]
     seconds = _seconds(process, report)
-    above += [*advice_section(report), Text(), _gil_line(gil, process, seconds), Text()]
+    above += [*advice_section(report, advice), Text(), _gil_line(gil, process, seconds), Text()]
     below[:0] = [
         *blame_section(gil, names, few, console.width),
         *holds_section(gil, names, few, console.width),

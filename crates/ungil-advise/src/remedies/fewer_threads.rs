@@ -4,7 +4,7 @@ use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Evidence, Kind, Unit};
 use crate::groups::{Group, groups};
 use crate::predicted::Baseline;
-use ungil_simulate::Rules;
+use ungil_simulate::{Prediction, Rules};
 use ungil_trace::analysis::words;
 
 /// A group of fewer threads than this has none to spare.
@@ -31,13 +31,13 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let places: Vec<usize> = busiest.threads.iter().map(|(place, _)| *place).collect();
     let tids = scene.tids(&places);
     let baseline = ward.baseline.as_ref().ok()?;
-    let enough = enough(baseline, &tids)?;
+    let (enough, first) = enough(baseline, &tids)?;
     let without = |baseline: &Baseline| Rules {
         without: baseline.sources(&tids[enough..]),
         ..baseline.as_recorded()
     };
     let rests_on = "it assumes that the threads left take over what the others did";
-    let (gain, confidence) = ward.predicted(without, Some(rests_on));
+    let (gain, confidence) = ward.predicted_after(Some(first), without, Some(rests_on));
     let name = &busiest.pattern;
     let mut evidence = ward.evidence();
     let share = "what they hold of the GIL together";
@@ -64,20 +64,24 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     })
 }
 
-/// How many of these threads hold the GIL for as long as all of them do, if fewer do.
-fn enough(baseline: &Baseline, tids: &[u32]) -> Option<usize> {
+/// How many of these threads hold the GIL for as long as all of them do, if fewer do, and what a
+/// simulation of these says.
+fn enough(baseline: &Baseline, tids: &[u32]) -> Option<(usize, Prediction)> {
     let all = Baseline::held_share(baseline.figures(), tids);
-    let do_as_much = |count: usize| {
+    let does_as_much = |count: usize| {
         let without = baseline.sources(&tids[count..]);
         let rules = Rules { without, ..baseline.as_recorded() };
         let told = baseline.try_out(&rules).ok();
-        told.is_some_and(|told| Baseline::held_share(&told.figures, tids) >= SAME * all)
+        told.filter(|told| Baseline::held_share(&told.figures, tids) >= SAME * all)
     };
     // The more threads, the more they hold.
-    let (mut few, mut many) = (0, tids.len());
+    let (mut few, mut many, mut found) = (0, tids.len(), None);
     while many - few > 1 {
         let middle = usize::midpoint(few, many);
-        if do_as_much(middle) { many = middle } else { few = middle }
+        match does_as_much(middle) {
+            Some(told) => (many, found) = (middle, Some((middle, told))),
+            None => few = middle,
+        }
     }
-    (many < tids.len()).then_some(many)
+    found
 }

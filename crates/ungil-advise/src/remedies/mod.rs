@@ -13,7 +13,9 @@ mod blame;
 use crate::advice::{Advice, Advised, Confidence, Gain, Kind, Sure};
 use crate::predicted::Baseline;
 use crate::scene::{Scene, scenes};
-use ungil_simulate::Demand;
+use rayon::prelude::*;
+use std::time::Instant;
+use ungil_simulate::{Demand, Prediction, Rules};
 use ungil_trace::report::Report;
 
 /// What saves less than this part of what the victims wait is not advised.
@@ -30,29 +32,40 @@ struct Ward<'a> {
     baseline: Result<Baseline<'a>, String>,
 }
 
-/// What helps at the GILs at which threads wait, best first, and what does not.
-pub fn find(report: &Report, demands: &[Demand]) -> Advised {
+/// All remedies. Each tries out its own changes, so they can be tried side by side.
+const REMEDIES: [fn(&Ward) -> Option<Advice>; 7] = [
+    policy::find,
+    priority::find,
+    switch_interval::find,
+    fewer_threads::find,
+    to_a_process::find,
+    let_go::find,
+    free_threaded::find,
+];
+
+/// What helps at the GILs at which threads wait, best first, and what does not. From `until` on
+/// nothing is predicted any more.
+pub fn find(report: &Report, demands: &[Demand], until: Option<Instant>) -> Advised {
+    let scenes = scenes(report, demands);
+    let found: Vec<_> = scenes.into_par_iter().map(|scene| of(report, scene, until)).collect();
     let mut advised = Advised::default();
-    for scene in scenes(report, demands) {
-        let baseline = Baseline::of(&scene);
-        let ward = Ward { report, scene, baseline };
-        let tried = [
-            policy::find(&ward),
-            priority::find(&ward),
-            switch_interval::find(&ward),
-            fewer_threads::find(&ward),
-            to_a_process::find(&ward),
-            let_go::find(&ward),
-            free_threaded::find(&ward),
-        ];
-        let waits_s_per_s = ward.waited_s_per_s();
-        let (mut good, bad): (Vec<_>, Vec<_>) =
-            tried.into_iter().flatten().partition(|it| is_worth_it(it, waits_s_per_s));
-        good.sort_by_key(|advice| rank(advice, waits_s_per_s));
+    for (good, bad) in found {
         advised.advice.extend(good);
         advised.rejected.extend(bad);
     }
     advised
+}
+
+/// What helps at one GIL, and what does not.
+fn of(report: &Report, scene: Scene, until: Option<Instant>) -> (Vec<Advice>, Vec<Advice>) {
+    let baseline = Baseline::of(&scene, until);
+    let ward = Ward { report, scene, baseline };
+    let tried: Vec<_> = REMEDIES.par_iter().map(|find| find(&ward)).collect();
+    let waits_s_per_s = ward.waited_s_per_s();
+    let (mut good, bad): (Vec<_>, Vec<_>) =
+        tried.into_iter().flatten().partition(|it| is_worth_it(it, waits_s_per_s));
+    good.sort_by_key(|advice| rank(advice, waits_s_per_s));
+    (good, bad)
 }
 
 /// Whether it saves something that is worth the trouble; what nothing is predicted of may.
@@ -81,11 +94,21 @@ impl<'a> Ward<'a> {
     /// What a change gains, and how sure that is; `rests_on` is what a prediction assumes besides.
     fn predicted(
         &self,
-        rules: impl FnOnce(&Baseline<'a>) -> ungil_simulate::Rules,
+        rules: impl FnOnce(&Baseline<'a>) -> Rules,
+        rests_on: Option<&str>,
+    ) -> (Option<Gain>, Confidence) {
+        self.predicted_after(None, rules, rests_on)
+    }
+
+    /// The same, if `first` is what the first simulation of that change said.
+    fn predicted_after(
+        &self,
+        first: Option<Prediction>,
+        rules: impl FnOnce(&Baseline<'a>) -> Rules,
         rests_on: Option<&str>,
     ) -> (Option<Gain>, Confidence) {
         let told = self.baseline.as_ref().map_err(Clone::clone).and_then(|baseline| {
-            let told = baseline.try_often(&rules(baseline))?;
+            let told = baseline.try_often(&rules(baseline), first)?;
             Ok((baseline.gain(&told, self.waited_s_per_s()), baseline.confidence(rests_on)))
         });
         match told {

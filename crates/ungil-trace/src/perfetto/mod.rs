@@ -34,7 +34,9 @@ mod decode;
 mod unfinished;
 mod writer;
 mod reader;
+mod ahead;
 
+pub use ahead::read_ahead;
 pub use anchor::wall_clock;
 pub use reader::{Ending, ReadError, read};
 pub use schema::SCHEMA;

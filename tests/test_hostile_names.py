@@ -1,0 +1,134 @@
+"""Names are data: whatever a program calls its threads, files and functions, nothing obeys them.
+
+A trace with hostile names in all places, with 10,000 threads, and with 500 processes, is shown in
+every way in which ungil shows a trace as text or as a file for another tool. Pages have tests of
+their own (`test_report_html.py`, `test_diff_page.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import UNGIL
+from suite import PATIENCE_S
+from terminals import Terminal
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+Start = Callable[..., subprocess.Popen[str]]
+
+REPOSITORY = Path(__file__).parents[1]
+SIZES = {"hostile": (17, 1), "threads": (10_000, 1), "processes": (2, 500)}
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+COMMANDS: dict[str, list[str]] = {
+    "report": ["report", "{}"],
+    "advice": ["report", "{}", "--advise"],
+    "advise": ["advise", "{}"],
+    "diff": ["diff", "{}", "{}"],
+    "simulate": ["simulate", "{}", "--policy", "interactive", "--runs", "1"],
+    "policies": ["simulate", "{}", "--runs", "1"],
+    "sql": ["report", "{}", "--sql", "SELECT * FROM named_waits JOIN frames LIMIT 200"],
+}
+
+
+@pytest.fixture(scope="module", params=SIZES)
+def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A trace with hostile names, of so many threads and processes."""
+    path = tmp_path_factory.mktemp("hostile") / f"{request.param}.pftrace"
+    build = ["cargo", "run", "--quiet", "--package", "ungil-trace", "--example", "hostile_trace"]
+    words = [str(path), *map(str, SIZES[request.param])]
+    made = subprocess.run(
+        [*build, "--", *words], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert made.returncode == 0, made.stderr
+    return str(path)
+
+
+def words_of(name: str, trace: str, *options: str) -> list[str]:
+    return [*(word.format(trace) for word in COMMANDS[name]), *options]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_character_of_a_name_controls_what_is_printed(ungil: Run, trace: str, name: str) -> None:
+    outcome = ungil(*words_of(name, trace))
+    assert outcome.returncode == 0, outcome.stderr
+    for text in (outcome.stdout, outcome.stderr):
+        assert text.replace("\n", "").isprintable()
+    assert outcome.stdout
+
+
+@pytest.mark.parametrize("name", ["report", "advise", "diff", "simulate", "sql"])
+def test_json_is_valid_and_has_the_names_as_they_are(ungil: Run, trace: str, name: str) -> None:
+    outcome = ungil(*words_of(name, trace, "--json"))
+    assert outcome.returncode == 0, outcome.stderr
+    # A terminal may show it, too.
+    assert outcome.stdout.replace("\n", "").isprintable()
+    texts = set(strings(json.loads(outcome.stdout)))
+    if name in {"report", "simulate"}:
+        assert any("<script>" in text for text in texts)
+
+
+def strings(value: Any) -> list[str]:
+    """All texts in what JSON says."""
+    match value:
+        case str():
+            return [value]
+        case dict():
+            return [text for it in value.values() for text in strings(it)]  # pyright: ignore
+        case list():
+            return [text for it in value for text in strings(it)]  # pyright: ignore
+        case _:
+            return []
+
+
+@pytest.mark.parametrize("name", ["report", "advise", "diff", "policies"])
+def test_a_terminal_gets_no_sequence_but_colours(start: Start, trace: str, name: str) -> None:
+    terminal = Terminal([*UNGIL, *words_of(name, trace)], start)
+    assert terminal.end() == 0
+    shown = COLOURS.sub("", terminal.seen).replace("\r", "").replace("\n", "")
+    # A line that says that something is at work goes back to its beginning, and nothing else.
+    assert shown.isprintable(), [it for it in shown if not it.isprintable()]
+
+
+@pytest.mark.parametrize("name", ["firefox", "speedscope", "collapsed", "sqlite"])
+def test_every_export_is_whole(ungil: Run, trace: str, tmp_path: Path, name: str) -> None:
+    outcome = ungil("export", trace, "--format", name, "-o", "out")
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stderr.replace("\n", "").isprintable()
+    out = tmp_path / "out"
+    match name:
+        case "sqlite":
+            with sqlite3.connect(out) as connection:
+                assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+                (threads,) = connection.execute("SELECT count(*) FROM threads").fetchone()
+            assert threads in {count * processes for count, processes in SIZES.values()}
+        case "collapsed":
+            lines = out.read_text(encoding="utf-8").split("\n")
+            assert lines.pop() == ""
+            assert all(re.fullmatch(r"[^;]*(;[^;]*)+ \d+", line) for line in lines)
+        case _:
+            assert "<script>" in " ".join(strings(json.loads(out.read_text(encoding="utf-8"))))
+
+
+def test_a_command_that_is_advised_means_the_names_and_runs_nothing(
+    ungil: Run, trace: str, tmp_path: Path
+) -> None:
+    advised = json.loads(ungil("advise", trace, "--json").stdout)
+    actions = [it["action"] for it in advised["advice"] + advised["rejected"]]
+    commands = [action for action in actions if action["shell"]]
+    assert commands
+    for action in commands[:3]:
+        echo = ["sh", "-c", f"printf '%s\\0' {action['shell']}"]
+        printed = subprocess.run(
+            echo, cwd=tmp_path, capture_output=True, check=True, timeout=PATIENCE_S
+        )
+        words = printed.stdout.decode().split("\0")[:-1]
+        assert words == action["command"]
+    assert not (tmp_path / "owned").exists()
