@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import signal
 import sys
-from pathlib import Path
 
 import click
 
 from ungil._native import read_trace, trace_span
 from ungil.cli.command import Command, blame_after_option
-from ungil.cli.page import html_option, writable, write
+from ungil.cli.page import html_option, is_advised, writable, write
 from ungil.cli.report.part import Extent
 from ungil.cli.report.unfinished import readable
 from ungil.errors import UsageError
 from ungil.formatting import reason
-
-# A trace of this size is replayed in about a second, some dozens of times.
-ADVISED_BYTES = 4_000_000
 
 EXAMPLES = """\
   ungil report ungil-app.pftrace
@@ -86,12 +82,10 @@ def command(
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             answer(file, sql, part, as_json, sys.stdout)
             return
-        if advise is None:
-            advise = Path(file).stat().st_size <= ADVISED_BYTES
         if page is None:
-            report = read_trace(file, blame_after, part, advise=advise)
+            report = read_trace(file, blame_after, part, advise=is_advised(file, advise))
         else:
-            report = write(file, page, blame_after, part)
+            report = write(file, page, blame_after, part, advise)
     except ValueError as error:
         raise UsageError(f"cannot read {file!r}: {error}") from error
     except OSError as error:

@@ -14,6 +14,7 @@ export class Overview {
   readonly element: HTMLElement;
   readonly #context: Context;
   readonly #canvas = element("canvas", { "aria-hidden": "true" });
+  #isScheduled = false;
 
   constructor(context: Context) {
     this.#context = context;
@@ -50,6 +51,16 @@ export class Overview {
       this.draw();
     }).observe(this.element);
     store.onChange(() => {
+      this.#schedule();
+    });
+  }
+
+  /** Draws with the next frame. */
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    requestAnimationFrame(() => {
+      this.#isScheduled = false;
       this.draw();
     });
   }

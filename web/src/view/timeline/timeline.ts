@@ -29,6 +29,7 @@ export class Timeline {
   #data: TimelineData | null = null;
   #placeOf = new Int32Array();
   #isScheduled = false;
+  #drawn: (() => void)[] = [];
   #settled: (() => void)[] = [];
 
   /** `onPick` is called with a clicked lane and the time that the click may mean. */
@@ -81,6 +82,14 @@ export class Timeline {
     });
   }
 
+  /** Resolves when what is to be shown has been drawn, from what is there. */
+  drawn(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#drawn.push(resolve);
+      this.schedule();
+    });
+  }
+
   /** Resolves when what is to be shown has been drawn from the best data. */
   settled(): Promise<void> {
     return new Promise((resolve) => {
@@ -106,6 +115,7 @@ export class Timeline {
     if (!this.#gil || !this.#data || width <= 0) return;
     const drawn = this.#draw(this.#gil, this.#data, width, height);
     this.element.dataset["exact"] = String(drawn.isExact);
+    for (const resolve of this.#drawn.splice(0)) resolve();
     if (!drawn.isFinal) return;
     for (const resolve of this.#settled.splice(0)) resolve();
   }
