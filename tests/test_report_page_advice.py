@@ -67,12 +67,12 @@ def test_the_page_has_the_advice_of_the_terminal_with_its_command(
     first, told = items.first, advised["advice"][0]
     assert told["kind"] in ("policy", "priority")
     assert first.locator(".typed").inner_text() == told["action"]["shell"]
-    assert "confidence" in first.locator("summary").inner_text()
-    assert re.search(r"\d+%.*between \S+ and ", first.locator(".number").inner_text(), re.DOTALL)
-    first.locator("summary").click()
-    assert told["confidence"]["because"][1:] in first.locator("details").inner_text()
+    assert re.fullmatch(r"\N{MINUS SIGN}\d+%", first.locator(".less").inner_text())
+    assert re.search(r"instead of .*between \S+ and ", first.locator(".rest").inner_text())
+    assert told["confidence"]["because"][1:] in first.locator(".sure").inner_text()
+    first.locator(".evidence summary").click()
     for evidence in told["evidence"]:
-        assert evidence["what"] in first.locator("details").inner_text()
+        assert evidence["what"] in first.locator(".evidence").inner_text()
     box = items.first.bounding_box()
     assert box
     assert box["y"] + box["height"] < DESK["height"], "it is on the first screen"
@@ -105,7 +105,7 @@ def test_where_it_is_not_the_gil_the_page_says_what_it_is(browser: Browser, tmp_
     first = shown.page.locator(".advice-item").first
     assert first.locator(".kind").inner_text() == "nothing to gain here"
     assert "not the GIL" in first.locator("h3").inner_text()
-    assert "no prediction" in first.locator(".number").inner_text()
+    assert "no prediction" in first.locator(".sure").inner_text()
 
 
 def test_a_command_with_something_invisible_is_shown_and_not_offered_to_copy(

@@ -5,7 +5,6 @@ import type { Advice, Evidence, Gain } from "../model/advice";
 import { digits, duration, plural, share } from "../units/numbers";
 import { printable, typeable } from "../units/names";
 import { element, name, type Child } from "./dom";
-import { inTwo } from "./findings";
 
 /** Of more pieces of advice than `MOST`, the first `FEW` are shown until the reader asks for all. */
 const MOST = 4;
@@ -18,10 +17,6 @@ const KINDS: Record<string, string> = {
   "free-threaded": "free-threaded Python",
   "not-the-gil": "nothing to gain here",
 };
-const MEASURES: Record<string, string> = {
-  "wait-after-blocking-call": "wait after a blocking call",
-  "waited-per-second": "waited in each second",
-};
 /** How long a button says that it has copied, in ms. */
 const COPIED_FOR = 2000;
 
@@ -32,6 +27,7 @@ export function adviceSection(summary: Summary): HTMLElement {
   const { advised } = summary;
   if (!advised?.advice.length) return element("section", place, heading, howToGetIt(summary));
   const items = advised.advice.map(item);
+  openForPrint(items);
   const list = element("ol", { class: "advice-list" }, ...items);
   const isLong = items.length > MOST;
   if (isLong) for (const it of items.slice(FEW)) it.hidden = true;
@@ -47,6 +43,8 @@ export function adviceSection(summary: Summary): HTMLElement {
     },
     `Show ${items.length - FEW} more`,
   );
+  const order = "by predicted gain; of those that gain alike, the one that asks least of you first";
+  if (items.length > 1) heading.append(" ", element("span", { class: "quiet" }, order));
   return element("section", place, heading, list, isLong && more, rejected(advised.rejected));
 }
 
@@ -68,47 +66,69 @@ function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`;
 }
 
-function item(advice: Advice): HTMLElement {
-  const isNotGil = advice.kind === "not-the-gil";
-  const { headline, rest } = isNotGil ? { headline: advice.text, rest: "" } : inTwo(advice.text);
-  const { level, because } = advice.confidence;
+/** A piece of advice: a line that opens. The first one is open. */
+function item(advice: Advice, index: number): HTMLElement {
+  const { headline, rest } = parts(advice);
   const kind = KINDS[advice.kind] ?? printable(advice.kind);
+  const isNotGil = advice.kind === "not-the-gil";
   return element(
     "li",
-    { class: `finding advice-item ${isNotGil ? "not-gil" : ""}` },
-    element("div", { class: "number" }, ...gained(advice.gain)),
+    { class: `advice-item ${isNotGil ? "not-gil" : ""}` },
     element(
-      "div",
-      {},
-      element("h3", {}, element("span", { class: "kind" }, kind), " ", name(begun(headline))),
-      rest && element("p", { class: "rest" }, name(begun(rest))),
-      typed(advice),
+      "details",
+      { open: index === 0 },
       element(
-        "details",
-        { class: "because" },
-        element(
-          "summary",
-          {},
-          element("b", { class: level }, `${begun(level)} confidence`),
-          ", why",
-        ),
-        element("p", {}, name(begun(because)), "."),
-        advice.evidence.length > 0 && element("ul", {}, ...advice.evidence.map(shown)),
+        "summary",
+        {},
+        element("b", { class: "less" }, less(advice.gain)),
+        element("span", { class: "kind" }, kind),
+        " ",
+        element("h3", {}, name(begun(headline))),
+      ),
+      element(
+        "div",
+        { class: "about" },
+        rest && element("p", { class: "rest" }, name(begun(rest)), range(advice.gain)),
+        typed(advice),
+        ...sure(advice),
       ),
     ),
   );
 }
 
-/** What is predicted: by how much less, from what to what, and the range. */
-function gained(gain: Gain | null): Child[] {
-  if (!gain) return [element("span", { class: "none" }, "no prediction")];
-  const less = gain.before > 0 ? 1 - gain.after / gain.before : 0;
-  const value = (it: number): string => amount(it, gain.unit);
+/** What to do, and what that is predicted to gain. */
+function parts({ kind, text, gain }: Advice): { headline: string; rest: string } {
+  const at = kind === "not-the-gil" || !gain ? -1 : text.lastIndexOf(": ");
+  return at < 0
+    ? { headline: text, rest: "" }
+    : { headline: text.slice(0, at), rest: text.slice(at + 2) };
+}
+
+/** By how much less, as predicted. */
+function less(gain: Gain | null): string {
+  if (!gain || !(gain.before > 0)) return "";
+  const part = 1 - gain.after / gain.before;
+  return part >= 0 ? `−${share(part, 1)}` : `+${share(-part, 1)}`;
+}
+
+/** Between what the prediction lies. */
+function range(gain: Gain | null): string {
+  if (!gain) return "";
+  return ` (between ${amount(gain.low, gain.unit)} and ${amount(gain.high, gain.unit)})`;
+}
+
+/** How sure it is, and what the trace shows for it. */
+function sure({ confidence: { level, because }, gain, evidence }: Advice): Child[] {
+  const said = [`${begun(level)} confidence`, gain ? "" : ", no prediction"].join("");
   return [
-    element("b", {}, `−${share(less, 1)}`),
-    ` ${MEASURES[gain.measure] ?? printable(gain.measure)}: `,
-    `${value(gain.before)} → ${value(gain.after)}, `,
-    `between ${value(gain.low)} and ${value(gain.high)}`,
+    element("p", { class: "sure" }, element("b", { class: level }, said), ": ", name(because), "."),
+    evidence.length > 0 &&
+      element(
+        "details",
+        { class: "evidence" },
+        element("summary", {}, "What the trace shows for it"),
+        element("ul", {}, ...evidence.map(shown)),
+      ),
   ];
 }
 
@@ -160,6 +180,20 @@ async function copied(text: string, shown: HTMLElement): Promise<boolean> {
     getSelection()?.selectAllChildren(shown);
     return false;
   }
+}
+
+/** On paper nothing can be opened. */
+function openForPrint(items: readonly HTMLElement[]): void {
+  const closed = (): HTMLDetailsElement[] =>
+    items.flatMap((it) => [...it.querySelectorAll("details")]).filter((it) => !it.open);
+  let opened: HTMLDetailsElement[] = [];
+  window.addEventListener("beforeprint", () => {
+    opened = closed();
+    for (const it of opened) it.open = true;
+  });
+  window.addEventListener("afterprint", () => {
+    for (const it of opened) it.open = false;
+  });
 }
 
 function rejected(advice: readonly Advice[]): HTMLElement | null {
