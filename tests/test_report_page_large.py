@@ -15,11 +15,14 @@ from tracing import trace
 THREADS, PROCESSES = 10_000, 500
 MARKS = "<img src=x onerror=window.executed=1>"
 CROWD = f"""
-import threading
-def work():
+import threading, time
+def work(seconds):
     sum(range(500))
-for _ in range({THREADS} // 100):
-    threads = [threading.Thread(target=work, name={MARKS!r}) for _ in range(100)]
+    time.sleep(seconds)
+for batch in range({THREADS} // 100):
+    # The names of the last ones are read: they live for long enough.
+    rest = (0 if batch < {THREADS} // 100 - 1 else 1,)
+    threads = [threading.Thread(target=work, args=rest, name={MARKS!r}) for _ in range(100)]
     [it.start() for it in threads]
     [it.join() for it in threads]
 """
