@@ -145,6 +145,7 @@ def test_a_page_without_room_for_all_holds_says_what_it_does_not_know(
     assert "no room for all single holds" in page.locator(".busy").inner_text()
     assert UNKNOWN in page.locator("table.threads tbody").inner_text()
     # A click where nothing is known of single holds breaks nothing.
+    page.locator(".timeline canvas").scroll_into_view_if_needed()
     box = page.locator(".timeline canvas").bounding_box()
     assert box
     for share in (0.1, 0.3, 0.5, 0.7, 0.9):
