@@ -55,10 +55,9 @@ export function offerHooks(
     step: async (gil, from, to) => {
       const start = performance.now();
       const drawing = await show(gil, { from, to });
-      await drawing.drawn();
-      const drawn = performance.now() - start;
-      await drawing.settled();
-      return { drawn, exact: performance.now() - start };
+      const passed = (): number => performance.now() - start;
+      const [drawn, exact] = [drawing.drawn(), drawing.settled()];
+      return { drawn: await drawn.then(passed), exact: await exact.then(passed) };
     },
   };
   window.ungil = hooks;

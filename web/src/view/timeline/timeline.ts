@@ -22,6 +22,7 @@ export class Timeline {
   readonly #context: Context;
   readonly #onPick: (lane: number, range: Range) => void;
   readonly #canvas = element("canvas", { "aria-hidden": "true" });
+  readonly #layer = document.createElement("canvas");
   readonly #scroller = element("div", { class: "lanes" });
   readonly #cursor = element("div", { class: "cursor", "aria-hidden": "true" });
   readonly #labels = new Labels();
@@ -171,6 +172,7 @@ export class Timeline {
         },
         cursor: store.now.lane === null ? null : (this.#placeOf[store.now.lane] ?? null),
         unitNs: summary.unit_ns,
+        layer: this.#layer,
         momentOf: (units, stepNs) => momentOf(summary, units, stepNs),
       },
       colours(),
