@@ -73,3 +73,20 @@ test("a look stands for no more than its time, and of a time without one a hold 
   const nobody = { ...blamed, ...known(0, 0) };
   assert.equal(flame(readSamples(LOOKS), STACKS, NAMES, nobody).root.waited, 0);
 });
+
+test("threads of a pool are one column, and one that stands alone keeps its name", () => {
+  const samples = readSamples(
+    tableOf([
+      { ...ROW, lane: 0, begin: 0, waited: 10, stack: 1 },
+      { ...ROW, lane: 1, begin: 500, waited: 20, stack: 1 },
+      { ...ROW, lane: 2, begin: 500, waited: 5, stack: 1 },
+    ]),
+  );
+  const blamed = { range: { from: 0, to: 5000 }, ...known(35, 35), long: 100, lookFor: 50 };
+  const { root } = flame(samples, STACKS, ["pool-1_0", "pool-1_12", "io-2"], blamed);
+  const told = root.children.map(({ label, waited }) => [label, waited]);
+  assert.deepEqual(told, [
+    ["pool-1_*", 30],
+    ["io-2", 5],
+  ]);
+});

@@ -39,7 +39,7 @@ export interface Flame {
 }
 
 /**
- * The tree of the samples, outermost frames first, below the threads that held.
+ * The tree of the samples, outermost frames first, below the threads that held (those of a pool together).
  *
  * A long hold weighs what others waited during it. Short holds are too many to be looked at one by
  * one: what was waited for a lane in these is spread over the looks at it that were taken at regular
@@ -54,10 +54,11 @@ export function flame(
   const { range } = blamed;
   const root = node("", "", 0, "all");
   const made: Flame = { root, looks: 0, longHolds: 0 };
+  const labels = groupsOf(names);
   const put = (lane: number, sample: number, weight: number): void => {
     if (!(weight > 0)) return;
     root.waited += weight;
-    const thread = child(root, names[lane] ?? "", "", 0, "thread");
+    const thread = child(root, labels[lane] ?? "", "", 0, "thread");
     add(thread, stacks, (samples.stack[sample] as number) - 1, weight);
   };
   const long = new Map<number, number>();
@@ -95,6 +96,17 @@ export function flame(
   }
   sort(root);
   return made;
+}
+
+/** By lane its name, or that of its group: threads whose names differ in their last digits alone. */
+function groupsOf(names: readonly string[]): string[] {
+  const stems = names.map((name) => name.replace(/\d+$/, "*"));
+  const count = new Map<string, number>();
+  for (const stem of stems) count.set(stem, (count.get(stem) ?? 0) + 1);
+  return names.map((name, lane) => {
+    const stem = stems[lane] ?? "";
+    return (count.get(stem) ?? 0) > 1 ? stem : name;
+  });
 }
 
 interface SampledHold {

@@ -97,7 +97,10 @@ function item(advice: Advice, index: number): HTMLElement {
 }
 
 /** What to do, and what that is predicted to gain. */
-function parts({ kind, text, gain }: Advice): { headline: string; rest: string } {
+function parts({ kind, text: said, gain }: Advice): { headline: string; rest: string } {
+  // What its label says already.
+  const again = `${KINDS[kind] ?? ""}: `;
+  const text = said.startsWith(again) ? said.slice(again.length) : said;
   const at = kind === "not-the-gil" || !gain ? -1 : text.lastIndexOf(": ");
   return at < 0
     ? { headline: text, rest: "" }
@@ -135,16 +138,21 @@ function sure({ confidence: { level, because }, gain, evidence }: Advice): Child
 function amount(value: number, unit: string): string {
   switch (unit) {
     case "ms":
-      return duration(value * 1e6);
+      return length(value * 1e6);
     case "s":
-      return duration(value * 1e9);
+      return length(value * 1e9);
     case "s/s":
-      return `${duration(value * 1e9)}/s`;
+      return `${length(value * 1e9)}/s`;
     case "share":
       return share(value, 1);
     default:
       return value >= 1000 || Number.isInteger(value) ? value.toLocaleString("en") : digits(value);
   }
+}
+
+/** A length of time in ns, as the sentences of advice write it: `35.1 us`. */
+function length(ns: number): string {
+  return duration(ns).replace(/[nmµ]?s$/, (unit) => ` ${unit.replace("µ", "u")}`);
 }
 
 function shown({ what, value, unit }: Evidence): HTMLElement {

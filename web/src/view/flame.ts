@@ -89,7 +89,7 @@ export function showFlame(place: HTMLElement, flame: Flame, waited: number, unit
 
 /** Native code may have no name. */
 function labelOf({ label, kind }: FlameNode): string {
-  return label || (kind === "native" ? "a function of" : "?");
+  return label || (kind === "native" ? "a function of" : kind === "thread" ? "thread" : "?");
 }
 
 /** What the tree was made of, in words. */

@@ -58,7 +58,9 @@ pub(super) fn fewer_looks(gils: &mut [(Place, Gil)]) -> bool {
         sampled.filter(|hold| hold.is_fair()).count()
     };
     while fair(gils) > LOOKS / 2 {
-        gils.iter_mut().for_each(|(_, gil)| gil.looks.thin());
+        for (_, gil) in gils.iter_mut() {
+            gil.looks.thin();
+        }
     }
     let most = LOOKS - fair(gils);
     let all = gils.iter().flat_map(|(_, gil)| &gil.looks.sampled).filter(|it| !it.is_fair());

@@ -157,7 +157,9 @@ impl Looks {
         pending.sort_by_key(|(thread, _)| *thread);
         for (thread, looks) in pending {
             let Some(lane) = lane_of(thread) else { continue };
-            looks.into_iter().for_each(|look| self.of_unknown(lane, look));
+            for look in looks {
+                self.of_unknown(lane, look);
+            }
         }
         self.sampled.sort_by_key(|hold| hold.begin);
     }

@@ -97,9 +97,9 @@ pub fn write(
         let length_ns = collected.span.end_ns() - collected.span.started_ns();
         report.notes.insert(0, what_is_cut(options.trace, length_ns));
     }
-    let advised = adviser.map(|it| it.advise(&report));
+    let advice = adviser.map(|it| it.advise(&report));
     let source = options.trace.file_name().unwrap_or_default().to_string_lossy();
-    let shown = advised.as_ref().map(shortened);
+    let shown = advice.as_ref().map(shortened);
     let page = Page::new(&source, options.blame_after_ns, shown.as_ref());
     let room = most_bytes.saturating_sub(shell.len());
     let whole_report = report.clone();
@@ -107,7 +107,7 @@ pub fn write(
     let title = format!("ungil: {source}");
     save(options.page, |out| shell.write(out, &title, &summary, &blocks))
         .map_err(PageError::Write)?;
-    Ok((whole_report, advised))
+    Ok((whole_report, advice))
 }
 
 /// Writes a file beside `path`, and then gives it that name.

@@ -83,10 +83,12 @@ export class Overview {
     const palette = colours();
     context.fillStyle = palette.band;
     context.fillRect(0, 0, width, HEIGHT);
-    const x = (units: number): number => (units / wholeOf(summary).to) * width;
+    // Whole pixels, so that there are no seams between bars.
+    const x = (units: number): number =>
+      Math.round((units / wholeOf(summary).to) * width * density) / density;
     busy?.held.forEach((held, bucket) => {
       const left = x(bucket * busy.width);
-      const span = x((bucket + 1) * busy.width) - left + 0.3;
+      const span = x((bucket + 1) * busy.width) - left;
       const bar = (share: number, colour: string): void => {
         const high = Math.min(share, 1) * (HEIGHT - 6);
         context.fillStyle = colour;
