@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,7 +126,7 @@ def _targets(
 
 
 @contextmanager
-def _folder(kept: Path | None) -> Iterator[Path]:
+def _folder(kept: Path | None) -> Generator[Path]:
     if kept is not None:
         kept.mkdir(parents=True, exist_ok=True)
         yield kept

@@ -38,14 +38,14 @@ pub fn write_page(
         part,
         most_bytes,
     };
-    let mut adviser = advise.then(|| Replay {
+    let mut replay = advise.then(|| Replay {
         // What is wanted in a part of a trace is not simulated.
         demand: part.is_none().then(Collector::default),
         advised: None,
     });
     let mut stopped = None;
     let written = py.detach(|| {
-        let adviser = adviser.as_mut().map(|it| it as &mut dyn Adviser);
+        let adviser = replay.as_mut().map(|it| it as &mut dyn Adviser);
         page::write(&options, adviser, |records| {
             let told = Python::attach(|py| {
                 py.check_signals()?;
@@ -57,7 +57,7 @@ pub fn write_page(
     });
     match written {
         Ok((report, _)) => {
-            let advised = adviser.and_then(|it| it.advised);
+            let advised = replay.and_then(|it| it.advised);
             as_json(&WithAdvice { report: &report, advised })
         }
         Err(PageError::Stopped) => {

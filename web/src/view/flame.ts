@@ -96,7 +96,7 @@ function labelOf({ label, kind }: FlameNode): string {
 function madeOf({ looks, longHolds }: Flame): string {
   const parts = [
     longHolds && `the stacks of ${plural(longHolds, "long hold")}`,
-    looks && `${plural(looks, "look")} at the holders of short ones`,
+    looks && `${plural(looks, "look")} at ${longHolds ? "the holders of short ones" : "who held"}`,
   ].filter(Boolean);
   return parts.join(" and ") || "the stacks of a few short holds";
 }
