@@ -68,7 +68,7 @@ def test_the_page_has_the_advice_of_the_terminal_with_its_command(
     assert told["kind"] in ("policy", "priority")
     assert first.locator(".typed").inner_text() == told["action"]["shell"]
     assert re.fullmatch(r"\N{MINUS SIGN}\d+%", first.locator(".less").inner_text())
-    assert re.search(r"instead of .*between \S+ and ", first.locator(".rest").inner_text())
+    assert re.search(r"instead of .*between .+ and ", first.locator(".rest").inner_text())
     assert told["confidence"]["because"][1:] in first.locator(".sure").inner_text()
     first.locator(".evidence summary").click()
     for evidence in told["evidence"]:

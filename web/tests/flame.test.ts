@@ -2,18 +2,18 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { flame, type Blamed } from "../src/model/flame";
-import { readSamples } from "../src/model/samples";
+import { readSamples, sampled } from "../src/model/samples";
 import { tableOf } from "./made";
 
 const STACKS = {
-  strings: ["", "run", "app.py", "match", "native", "libre.so"],
+  strings: ["", "run", "app.py", "match", "native", "libre.so", "it was too short"],
   frames: [
     [1, 2, 7, 0, 0, 1],
     [1, 2, 8, 0, 0, 1],
     [3, 0, 0, 4, 5],
   ],
   stacks: [[0], [1], [2, 0]],
-  whys: ["it ended before its stack was read"],
+  whys: [6],
 };
 /** A row of samples; `begin` is told from that of the row before. */
 const ROW = { lane: 1, length: 100, at: 0, why: 0, waiters: 0 };
@@ -89,4 +89,11 @@ test("threads of a pool are one column, and one that stands alone keeps its name
     ["pool-1_*", 30],
     ["io-2", 5],
   ]);
+});
+
+test("a hold without a stack has the reason in words", () => {
+  const row = { ...ROW, begin: 0, waited: 5, stack: 0, why: 1 };
+  const known = { samples: readSamples(tableOf([row])), stacks: STACKS };
+  const told = sampled(known, { lane: 1, from: 0, to: 10 });
+  assert.deepEqual(told, { stack: [], why: "it was too short", samples: 0 });
 });

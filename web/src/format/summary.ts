@@ -114,5 +114,5 @@ export interface Stacks {
   strings: string[];
   frames: number[][];
   stacks: number[][];
-  whys: string[];
+  whys: number[];
 }

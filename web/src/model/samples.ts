@@ -117,7 +117,7 @@ export function sampled(
     for (let i = first; i < endOfHold(samples, first); i++) {
       const stack = samples.stack[i] as number;
       if (stack) counts.set(stack, (counts.get(stack) ?? 0) + 1);
-      else why = stacks.whys[(samples.why[i] as number) - 1] ?? "";
+      else why = stacks.strings[stacks.whys[(samples.why[i] as number) - 1] ?? 0] ?? "";
     }
     const [most] = [...counts].sort((one, other) => other[1] - one[1]);
     if (!most) return { ...none, why };

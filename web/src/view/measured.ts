@@ -45,7 +45,9 @@ export class Measured {
     const running = new AbortController();
     this.#running = running;
     this.#done = this.#show(gil, running.signal).catch((error: unknown) => {
-      if (!running.signal.aborted) this.#sections.failed(`Not measured: ${String(error)}.`);
+      if (running.signal.aborted) return;
+      this.#sections.failed(`Not measured: ${String(error)}.`);
+      this.#sections.measuring(false);
     });
   }
 
