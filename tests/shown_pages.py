@@ -75,6 +75,7 @@ class Shown:
     def measured(self) -> None:
         """Return when the numbers are those of what is selected."""
         self.page.wait_for_selector("[aria-busy=false]", state="attached")
+        assert "Not measured" not in self.page.locator("main").inner_text()
 
     def until(self, expression: str) -> None:
         """Return when it is true. The page forbids what Playwright's own waiting would evaluate."""

@@ -90,11 +90,12 @@ def test_the_first_screen_has_the_cause_the_advice_and_how_busy_the_gil_was(
     assert finding.locator(".kind").inner_text() == "convoy"
     assert "io" in finding.locator("h3").inner_text()
     assert "behind cpu" in finding.locator("h3").inner_text()
-    assert "ungil run" in finding.locator(".advice").inner_text()
+    advice = shown.page.locator(".advice-item").first
+    assert advice.locator(".typed").inner_text().startswith("ungil run ")
     told = report_of(convoy)
     held = told["processes"][0]["gils"][0]
     assert held["held_s"] > 0
-    for wanted in (finding, shown.page.locator(".busy")):
+    for wanted in (finding, advice, shown.page.locator(".busy")):
         box = wanted.bounding_box()
         assert box
         assert box["y"] + box["height"] < DESK["height"]
@@ -206,6 +207,7 @@ def test_a_wait_is_explained_by_who_held_meanwhile(browser: Browser, convoy: Pat
 
 def test_a_click_on_the_canvas_explains_what_is_there(browser: Browser, convoy: Path) -> None:
     shown = Shown(browser, page_of(convoy))
+    shown.page.locator(".timeline canvas").scroll_into_view_if_needed()
     box = shown.page.locator(".timeline canvas").bounding_box()
     assert box
     # The first lane is that of the thread that computes nearly all the time.

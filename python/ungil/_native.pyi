@@ -422,12 +422,15 @@ def write_page(
     blame_after_ms: float,
     part: tuple[int, int] | None = None,
     progress: Callable[[int], object] | None = None,
+    *,
+    advise: bool = False,
+    most_bytes: int | None = None,
 ) -> str:
     """Write the page of a trace file, or of a part of it, and return what `read_trace` does.
 
     The page is `shell`, the page without data, with the data in it. It appears, or replaces
     another, when it is complete. `progress` is called now and then with the number of records read
-    so far.
+    so far. It has 20 MB at most, or `most_bytes` if that is less.
     Raises what `read_trace` does, an OSError with `filename` if the page cannot be written,
     RuntimeError if the shell is none.
     """

@@ -1,16 +1,24 @@
 //! The page of a trace, as Python sees it.
 
-use crate::recording::{as_json, nanoseconds, unreadable};
+use crate::recording::{WithAdvice, as_json, nanoseconds, unreadable};
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
+use serde_json::Value;
 use std::io;
 use std::path::PathBuf;
-use ungil_trace::page::{self, Options, PageError};
+use ungil_advise::Advised;
+use ungil_simulate::Collector;
+use ungil_trace::Record;
+use ungil_trace::page::{self, Adviser, Options, PageError};
+use ungil_trace::report::Report;
 
 /// Writes the page of a trace, or of a part of it; see `_native.pyi`.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
-#[pyo3(signature = (trace, page, shell, blame_after_ms, part=None, progress=None))]
+#[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
+#[pyo3(signature = (
+    trace, page, shell, blame_after_ms, part=None, progress=None, *, advise=false, most_bytes=None
+))]
 pub fn write_page(
     py: Python<'_>,
     trace: PathBuf,
@@ -19,6 +27,8 @@ pub fn write_page(
     blame_after_ms: f64,
     part: Option<(u64, u64)>,
     progress: Option<Py<PyAny>>,
+    advise: bool,
+    most_bytes: Option<usize>,
 ) -> PyResult<String> {
     let options = Options {
         trace: &trace,
@@ -26,11 +36,17 @@ pub fn write_page(
         shell: &shell,
         blame_after_ns: nanoseconds(blame_after_ms)?,
         part,
-        most_bytes: None,
+        most_bytes,
     };
+    let mut replay = advise.then(|| Replay {
+        // What is wanted in a part of a trace is not simulated.
+        demand: part.is_none().then(Collector::default),
+        advised: None,
+    });
     let mut stopped = None;
     let written = py.detach(|| {
-        page::write(&options, |records| {
+        let adviser = replay.as_mut().map(|it| it as &mut dyn Adviser);
+        page::write(&options, adviser, |records| {
             let told = Python::attach(|py| {
                 py.check_signals()?;
                 progress.as_ref().map_or(Ok(()), |it| it.call1(py, (records,)).map(|_| ()))
@@ -40,13 +56,37 @@ pub fn write_page(
         })
     });
     match written {
-        Ok(report) => as_json(&report),
+        Ok((report, _)) => {
+            let advised = replay.and_then(|it| it.advised);
+            as_json(&WithAdvice { report: &report, advised })
+        }
         Err(PageError::Stopped) => {
             Err(stopped.unwrap_or_else(|| PyRuntimeError::new_err("the page was stopped")))
         }
         Err(PageError::Read(error)) => Err(unreadable(error)),
         Err(PageError::Write(error)) => Err(not_written(&error, page)),
         Err(error @ PageError::Shell) => Err(PyRuntimeError::new_err(error.to_string())),
+    }
+}
+
+/// Advises by replaying what the threads of the trace wanted.
+#[derive(Debug)]
+struct Replay {
+    demand: Option<Collector>,
+    advised: Option<Advised>,
+}
+
+impl Adviser for Replay {
+    fn push(&mut self, record: &Record) {
+        if let Some(demand) = &mut self.demand {
+            demand.push(record);
+        }
+    }
+
+    fn advise(&mut self, report: &Report) -> Value {
+        let demands = self.demand.take().map_or_else(Vec::new, Collector::finish);
+        let advised = self.advised.insert(ungil_advise::advise(report, &demands));
+        serde_json::to_value(advised).expect("advice has texts as keys")
     }
 }
 

@@ -275,11 +275,11 @@ pub fn read_trace(
 
 /// A report with what is advised.
 #[derive(Serialize)]
-struct WithAdvice<'a> {
+pub(crate) struct WithAdvice<'a> {
     #[serde(flatten)]
-    report: &'a Report,
+    pub(crate) report: &'a Report,
     #[serde(skip_serializing_if = "Option::is_none")]
-    advised: Option<Advised>,
+    pub(crate) advised: Option<Advised>,
 }
 
 /// Start and end of a trace file, and what day it was at its start; see `_native.pyi`.

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         most_bytes: None,
     };
     let (start, mut records) = (Instant::now(), 0);
-    write(&options, |read| {
+    write(&options, None, |read| {
         records = read;
         true
     })?;

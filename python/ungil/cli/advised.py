@@ -13,9 +13,12 @@ CLOSING_S = 1.0
 """The end of a recording waits for its advice so long at most, and a replay more."""
 
 
-def is_advised(trace: str) -> bool:
-    """Whether advice about the file `trace` takes about a second. OSError without that file."""
-    return Path(trace).stat().st_size <= ADVISED_BYTES
+def is_advised(trace: str, asked: bool | None = None) -> bool:
+    """Whether to advise about the file `trace`: if that was asked for, or takes about a second.
+
+    OSError without that file.
+    """
+    return Path(trace).stat().st_size <= ADVISED_BYTES if asked is None else asked
 
 
 def with_advice(report: str, trace: str, blame_after: float) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from ungil.cli.advised import is_advised
 from ungil.cli.streams import say
 from ungil.errors import Error, UsageError
 from ungil.formatting import native_reason, reason, size, tally
@@ -40,17 +41,24 @@ def writable(page: str, trace: str | None) -> None:
         raise UsageError(f"cannot write {page!r}: permission denied")
 
 
-def write(trace: str, page: str, blame_after: float, part: tuple[int, int] | None = None) -> str:
+def write(
+    trace: str,
+    page: str,
+    blame_after: float,
+    part: tuple[int, int] | None = None,
+    advise: bool | None = None,
+) -> str:
     """Write the page, say where it is, and return the report as JSON.
 
-    Raises what `ungil.report.page.write` does, but an Error, in one sentence, if the page cannot be
-    written.
+    `advise` is what was asked for, as in `advised.is_advised`. Raises what
+    `ungil.report.page.write` does, but an Error, in one sentence, if the page cannot be written.
     """
     from ungil.report.page import write as write_page
 
     try:
-        with _progress() as progress:
-            report = write_page(trace, page, blame_after, part, progress)
+        advised = is_advised(trace, advise)
+        with _progress(advised) as progress:
+            report = write_page(trace, page, blame_after, part, progress, advise=advised)
     except OSError as error:
         if error.filename is None or os.fspath(error.filename) != page:
             raise
@@ -60,22 +68,29 @@ def write(trace: str, page: str, blame_after: float, part: tuple[int, int] | Non
 
 
 @contextmanager
-def _progress() -> Generator[Callable[[int], None] | None]:
-    """A function that shows, on a terminal, how far it is; off a terminal there is none."""
+def _progress(advised: bool) -> Generator[Callable[[int], None] | None]:
+    """A function that shows, on a terminal, how far it is; off a terminal there is none.
+
+    To advise takes longer than to read, and tells nothing meanwhile.
+    """
     if not sys.stderr.isatty():
         yield None
         return
     shown = 0
+    if advised:
+        print("\rsimulating ...", end="\x1b[K", file=sys.stderr, flush=True)
 
     def show(records: int) -> None:
         nonlocal shown
         # What is read in a moment needs no line.
         if records - shown >= 500_000:
             shown = records
-            print(f"\r{tally(records)} records read", end="\x1b[K", file=sys.stderr, flush=True)
+            then = ", simulating ..." if advised else ""
+            text = f"\r{tally(records)} records read{then}"
+            print(text, end="\x1b[K", file=sys.stderr, flush=True)
 
     try:
         yield show
     finally:
-        if shown:
+        if shown or advised:
             print("\r", end="\x1b[K", file=sys.stderr, flush=True)

@@ -1,5 +1,6 @@
 /** What the page begins with: see "Summary" in FORMAT.md. Times are in units unless a name says more. */
 
+import type { Advised } from "../model/advice";
 import type { FullReport, Report } from "../model/report";
 
 /** A block of JSON. */
@@ -73,6 +74,8 @@ export interface GilSummary {
   chunks: ChunkRef[];
   loose: TableRef | null;
   samples: TableRef | null;
+  /** How much of the time of each waiter a look stands for at most. */
+  look_for?: number;
   missing: MissingRef[];
 }
 
@@ -90,6 +93,8 @@ export interface Summary {
   processes: ProcessSummary[];
   gils: GilSummary[];
   stacks: BlockRef | null;
+  /** What to do about it; null if that was left out. */
+  advised?: Advised | null;
   is_whole: boolean;
   bounds: string[];
 }
@@ -109,5 +114,5 @@ export interface Stacks {
   strings: string[];
   frames: number[][];
   stacks: number[][];
-  whys: string[];
+  whys: number[];
 }

@@ -1,12 +1,10 @@
 /** Explains one hold or wait: who held meanwhile, what that one did. */
 
 import type { Holds, Loose } from "../format/holds";
-import type { Stacks } from "../format/summary";
 import { eachHolder, NOBODY } from "./blame";
-import { endOfHold } from "./flame";
 import type { Explanation, Party } from "./explanation";
 import { lowerBound, touches, type Range } from "./range";
-import { framesOf, type Samples } from "./samples";
+import { sampled, type Known } from "./samples";
 
 /** Where the events are. */
 export interface Source {
@@ -14,12 +12,6 @@ export interface Source {
   holds(chunks: readonly number[]): Promise<Holds>;
   loose(): Promise<Loose>;
   readonly gil: { chunks: readonly { from: number; to: number; waits_from: number }[] };
-}
-
-/** What is known of stacks. */
-export interface Known {
-  samples: Samples;
-  stacks: Stacks;
 }
 
 interface Thing {
@@ -168,34 +160,6 @@ function asksIn(holds: Holds, range: Range, lane: number, byIt: boolean): number
     if ((asker[i] === lane) === byIt) found.push(at[i] as number);
   }
   return found;
-}
-
-function sampled(
-  known: Known,
-  hold: { lane: number; from: number; to: number } | null | undefined,
-): Pick<Explanation, "stack" | "why" | "samples"> {
-  const { samples, stacks } = known;
-  const none = { stack: [], why: "", samples: 0 };
-  if (!hold) return none;
-  for (
-    let first = lowerBound(samples.begin, hold.from, samples.count);
-    first < samples.count && (samples.begin[first] as number) < Math.max(hold.to, hold.from + 1);
-    first = endOfHold(samples, first)
-  ) {
-    if (samples.lane[first] !== hold.lane) continue;
-    const counts = new Map<number, number>();
-    let why = "";
-    for (let i = first; i < endOfHold(samples, first); i++) {
-      const stack = samples.stack[i] as number;
-      if (stack) counts.set(stack, (counts.get(stack) ?? 0) + 1);
-      else why = stacks.whys[(samples.why[i] as number) - 1] ?? "";
-    }
-    const [most] = [...counts].sort((one, other) => other[1] - one[1]);
-    if (!most) return { ...none, why };
-    const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
-    return { stack: framesOf(stacks, most[0] - 1), why: "", samples: total };
-  }
-  return none;
 }
 
 /** Times by lane, each with its longest piece. */

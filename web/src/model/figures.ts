@@ -5,7 +5,8 @@
 
 import type { Lanes } from "../format/summary";
 import type { Numbers } from "./numbers";
-import type { GilReport, ProcessReport, ThreadRow, Who } from "./report";
+import { placeOf, type Frame, type Sampled } from "./samples";
+import type { GilReport, Native, ProcessReport, ThreadRow, Who } from "./report";
 
 /** A party to a wait: a lane, or words for those that are none. */
 export type PartyName = number | "nobody" | "others" | "unknown";
@@ -37,6 +38,7 @@ export interface LongHoldFigures {
   /** What it did, innermost first, as the report has it; null if that is not known here. */
   stack: string[] | null;
   userFrame: string | null;
+  native: Native | null;
   missing: string | null;
 }
 
@@ -121,6 +123,7 @@ export function figuresOfReport(
       notRun: hold.not_run_ms == null ? null : hold.not_run_ms * MS,
       stack: hold.stack,
       userFrame: hold.user_frame ?? null,
+      native: hold.native ?? null,
       missing: hold.stack_missing ?? null,
     })),
     longHoldsCount: gil.long_holds_count ?? gil.long_holds.length,
@@ -206,11 +209,36 @@ export function figuresOfNumbers(numbers: Numbers, lanes: Lanes, unit: number): 
       waited: hold.waited * unit,
       waiters: null,
       notRun: hold.notRun > 0 ? hold.notRun * unit : null,
-      stack: null,
-      userFrame: null,
-      missing: null,
+      ...did(hold.did),
     })),
     longHoldsCount: numbers.longHoldsCount,
+  };
+}
+
+/** What a sampled hold did, as the report says it. */
+function did(
+  it: Sampled | undefined,
+): Pick<LongHoldFigures, "stack" | "userFrame" | "native" | "missing"> {
+  const none = { stack: null, userFrame: null, native: null, missing: null };
+  if (!it || (!it.stack.length && !it.why)) return none;
+  const line = (frame: Frame): string => `${frame.function} (${placeOf(frame)})`;
+  const natives = it.stack.filter((frame) => frame.isNative);
+  const python = it.stack.filter((frame) => !frame.isNative);
+  const users = python.find((frame) => frame.isUser);
+  const [innermost, called] = [natives[0], natives.at(-1)];
+  return {
+    stack: python.map(line),
+    userFrame: users ? line(users) : null,
+    native:
+      innermost && called
+        ? {
+            function: called.function || null,
+            library: called.library,
+            innermost: innermost.function || null,
+            innermost_library: innermost.library,
+          }
+        : null,
+    missing: it.why || null,
   };
 }
 

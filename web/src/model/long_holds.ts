@@ -26,11 +26,12 @@ export function measureLongHolds(it: Measured, range: Range, numbers: Numbers): 
     if (to <= from) continue;
     const isLong = to - from >= it.blameAfter;
     const extra = extraOf.get(i);
-    if (!isLong && extra === undefined) continue;
     const lane = holds.lane[i] as number;
     const whole = (holds.end[i] as number) - (holds.begin[i] as number);
+    if (whole < it.blameAfter && extra === undefined) continue;
     const part = whole > 0 ? (to - from) / whole : 0;
     const waited = waitedBetween(from, to);
+    if (whole >= it.blameAfter) increase(lanes.longWaited, lane, waited);
     const notRun = extra === undefined ? 0 : (holds.extras.notRun[extra] as number) * part;
     if (notRun > 0) {
       increase(lanes.notRun, lane, notRun);

@@ -1,6 +1,7 @@
 /** What is known of a GIL for a range of time: the result of measuring. Times are in units. */
 
 import type { Histogram } from "./lengths";
+import type { Sampled } from "./samples";
 
 /** Names of the numbers that each lane has. */
 export const PER_LANE = [
@@ -35,6 +36,7 @@ export const PER_LANE = [
   "notRun",
   "notRunMax",
   "notRunWaited",
+  "longWaited",
 ] as const;
 
 /** The numbers of all lanes, by name; index is the lane. */
@@ -54,6 +56,8 @@ export interface LongPiece {
   end: number;
   waited: number;
   notRun: number;
+  /** What it did, if that was sampled. */
+  did?: Sampled;
 }
 
 /** All numbers of one GIL in a range. */
@@ -77,6 +81,15 @@ export interface Numbers {
   longHoldsCount: number;
   /** What of these could not be known exactly, because events were left out of the page. */
   isExact: boolean;
+}
+
+/** By lane, what others waited for it. */
+export function culpritsOf(numbers: Numbers, lanes: number): Float64Array {
+  const waited = new Float64Array(lanes);
+  for (const row of numbers.blame) {
+    if (row.culprit >= 0) waited[row.culprit] = (waited[row.culprit] as number) + row.waited;
+  }
+  return waited;
 }
 
 /** Zeros for `count` lanes. */

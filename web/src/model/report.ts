@@ -37,6 +37,14 @@ export interface BlameRow {
   waited_s: number;
 }
 
+/** The native function that most samples of a hold show. */
+export interface Native {
+  function: string | null;
+  library: string;
+  innermost: string | null;
+  innermost_library: string;
+}
+
 /** A hold that was at least the blame time long. */
 export interface LongHold {
   tid: number;
@@ -51,6 +59,7 @@ export interface LongHold {
   stack: string[];
   user_frame?: string | null;
   samples?: number;
+  native?: Native | null;
   stack_missing?: string | null;
 }
 

@@ -2,6 +2,7 @@
 
 import type { Stacks } from "../format/summary";
 import type { Table } from "../format/table";
+import { lowerBound } from "./range";
 
 /** Samples of one GIL, sorted by the begin of their hold. Times are in units. */
 export interface Samples {
@@ -15,6 +16,8 @@ export interface Samples {
   stack: ArrayLike<number>;
   /** Index in whys + 1, or 0. */
   why: ArrayLike<number>;
+  /** How many threads waited, if it is a look at a regular time; else 0. */
+  waiters: ArrayLike<number>;
 }
 
 /** The samples of a table. */
@@ -30,6 +33,7 @@ export function readSamples(table: Table | null): Samples {
     at: column("at"),
     stack: column("stack"),
     why: column("why"),
+    waiters: column("waiters"),
   };
 }
 
@@ -64,4 +68,61 @@ export function framesOf(stacks: Stacks, index: number): Frame[] {
 export function placeOf(frame: Frame): string {
   if (frame.isNative) return frame.library;
   return frame.line ? `${frame.file}:${frame.line}` : frame.file;
+}
+
+/** The index after the last sample of the same hold as sample `first`. */
+export function endOfHold(samples: Samples, first: number): number {
+  let last = first + 1;
+  while (
+    last < samples.count &&
+    samples.begin[last] === samples.begin[first] &&
+    samples.lane[last] === samples.lane[first]
+  ) {
+    last++;
+  }
+  return last;
+}
+
+/** What is known of stacks. */
+export interface Known {
+  samples: Samples;
+  stacks: Stacks;
+}
+
+/** What a holder did, as most samples of a hold show it. */
+export interface Sampled {
+  /** Innermost first; empty if no sample has one. */
+  stack: Frame[];
+  /** Then, why. */
+  why: string;
+  samples: number;
+}
+
+/** The samples of the hold that `lane` began between two moments. */
+export function sampled(
+  known: Known,
+  hold: { lane: number; from: number; to: number } | null | undefined,
+): Sampled {
+  const { samples, stacks } = known;
+  const none = { stack: [], why: "", samples: 0 };
+  if (!hold) return none;
+  for (
+    let first = lowerBound(samples.begin, hold.from, samples.count);
+    first < samples.count && (samples.begin[first] as number) < Math.max(hold.to, hold.from + 1);
+    first = endOfHold(samples, first)
+  ) {
+    if (samples.lane[first] !== hold.lane) continue;
+    const counts = new Map<number, number>();
+    let why = "";
+    for (let i = first; i < endOfHold(samples, first); i++) {
+      const stack = samples.stack[i] as number;
+      if (stack) counts.set(stack, (counts.get(stack) ?? 0) + 1);
+      else why = stacks.strings[stacks.whys[(samples.why[i] as number) - 1] ?? 0] ?? "";
+    }
+    const [most] = [...counts].sort((one, other) => other[1] - one[1]);
+    if (!most) return { ...none, why };
+    const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
+    return { stack: framesOf(stacks, most[0] - 1), why: "", samples: total };
+  }
+  return none;
 }

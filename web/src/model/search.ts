@@ -56,7 +56,8 @@ export function search(text: string, gils: readonly Searched[], stacks: Stacks):
         const where = {
           lane: samples.lane[i] as number,
           from,
-          to: from + (samples.length[i] as number),
+          // Of a look at a short hold the length may not be known.
+          to: from + Math.max(samples.length[i] as number, 1),
         };
         const known = code.get(key);
         if (!known) {

@@ -10,6 +10,11 @@ export function printable(text: string): string {
   return text.replace(UNPRINTABLE, escaped);
 }
 
+/** Whether a terminal may be given `text`: nothing invisible is in it, but ends of lines. */
+export function typeable(text: string): boolean {
+  return printable(text.replaceAll("\n", "")) === text.replaceAll("\n", "");
+}
+
 function escaped(character: string): string {
   const code = character.codePointAt(0) ?? 0;
   const short = { 9: "\\t", 10: "\\n", 13: "\\r" }[code];

@@ -3,12 +3,15 @@
 import type { Figures, PartyName } from "../model/figures";
 import { duration } from "../units/numbers";
 import { partyLabel, type ShownGil } from "./context";
-import { element, name, replace } from "./dom";
+import { element, replace, shortName } from "./dom";
 import { wide } from "./threads";
 
 /** How many victims and culprits have a line of their own. */
 const VICTIMS = 12;
 const CULPRITS = 7;
+/** The most characters of a name, and on a phone. */
+const WIDE = 20;
+const NARROW = 13;
 
 /** A matrix of sums; the last row and column may be of all others. */
 export interface Matrix {
@@ -58,7 +61,9 @@ export function showBlame(place: HTMLElement, figures: Figures, gil: ShownGil): 
     return;
   }
   const label = (party: PartyName | "rest", rest: number): HTMLElement =>
-    party === "rest" ? element("span", {}, `${rest} more`) : name(partyLabel(gil, party));
+    party === "rest"
+      ? element("span", {}, `${rest} more`)
+      : shortName(partyLabel(gil, party), WIDE, NARROW);
   const most = Math.max(...cells.flat());
   const head = element("tr", {}, element("th", { scope: "col" }, "waited ↓ while held →"));
   for (const culprit of culprits) {

@@ -1,6 +1,6 @@
 /** Makes elements. Texts become text nodes and nothing else, so no name can be read as HTML. */
 
-import { printable } from "../units/names";
+import { printable, shortened } from "../units/names";
 
 /** What an element may contain. */
 export type Child = Node | string | number | null | undefined | false;
@@ -46,4 +46,11 @@ export function replace(parent: Element, ...children: Child[]): void {
  */
 export function name(text: string, className?: string): HTMLElement {
   return element("bdi", { class: className ?? "name" }, printable(text));
+}
+
+/** The same, cut in its middle where it is longer than `most` characters, or a phone's `few`. */
+export function shortName(text: string, most: number, few: number): HTMLElement {
+  const whole = printable(text);
+  const shown = shortened(whole, matchMedia("(max-width: 40rem)").matches ? few : most);
+  return element("bdi", { class: "name", title: shown === whole ? null : whole }, shown);
 }

@@ -1,5 +1,6 @@
 /** The first screen: what the trace is of, its findings as headlines, and how busy the GIL was. */
 
+import { isRepeated } from "../model/advice";
 import { findingNumbers } from "../model/finding_numbers";
 import type { Numbers } from "../model/numbers";
 import type { Finding } from "../model/report";
@@ -131,7 +132,9 @@ export class Findings {
         ),
         rest && element("p", { class: "rest" }, name(rest)),
         words,
-        finding.advice && element("p", { class: "advice" }, name(finding.advice)),
+        finding.advice &&
+          !isRepeated(finding, this.#summary.advised) &&
+          element("p", { class: "advice" }, name(finding.advice)),
         window && worst(window, finding, this.#summary, store),
       ),
     );
@@ -196,29 +199,4 @@ export function inTwo(text: string): { headline: string; rest: string } {
   if (!end) return { headline: text, rest: "" };
   const at = process.length + end.index;
   return { headline: text.slice(0, at), rest: text.slice(at + end[0].length) };
-}
-
-/** The ten seconds in which most was waited, in units; null for a run that is not longer. */
-export function worstTenSeconds(
-  summary: Summary,
-  gil: number,
-): { from: number; to: number; waited: number } | null {
-  const busy = summary.gils[gil]?.busy;
-  const length = 10e9 / summary.unit_ns;
-  if (!busy || summary.end <= length) return null;
-  const buckets = Math.max(Math.round(length / busy.width), 1);
-  let waited = 0;
-  let best = { from: 0, waited: 0 };
-  busy.waited.forEach((value, bucket) => {
-    waited += value - (bucket >= buckets ? (busy.waited[bucket - buckets] as number) : 0);
-    if (waited > best.waited) best = { from: Math.max(bucket - buckets + 1, 0), waited };
-  });
-  if (!best.waited) return null;
-  const from = best.from * busy.width;
-  return { from, to: Math.min(from + length, summary.end), waited: best.waited };
-}
-
-/** The sentence about the worst ten seconds. */
-export function worstSentence(waitedUnits: number, unit: number, at: string): string {
-  return `Worst ten seconds: from ${at}, ${duration(waitedUnits * unit)} waited.`;
 }

@@ -1,7 +1,7 @@
 /** The flame graph: what held the GIL while somebody waited. Nested lists, so it can be read, too. */
 
-import type { FlameNode } from "../model/flame";
-import { duration, share } from "../units/numbers";
+import type { Flame, FlameNode } from "../model/flame";
+import { duration, plural, share } from "../units/numbers";
 import { printable } from "../units/names";
 import { element, name, replace } from "./dom";
 
@@ -10,18 +10,12 @@ const LEAST = 0.002;
 /** How deep stacks are shown. */
 const DEPTH = 80;
 
-/** Fills `place` with the tree below `root`; `waited` is what was waited in all, in ns. */
-export function showFlame(
-  place: HTMLElement,
-  root: FlameNode,
-  waited: number,
-  unitNs: number,
-): void {
+/** Fills `place` with the tree of `flame`; `waited` is what was waited in all, in ns. */
+export function showFlame(place: HTMLElement, flame: Flame, waited: number, unitNs: number): void {
+  const { root } = flame;
   if (!(root.waited > 0)) {
-    replace(
-      place,
-      element("p", { class: "quiet" }, "No stack was taken of a hold that others waited for."),
-    );
+    const text = waited > 0 ? "No stack was taken while threads waited." : "Nobody waited.";
+    replace(place, element("p", { class: "quiet" }, text));
     return;
   }
   const known = root.waited * unitNs;
@@ -47,7 +41,7 @@ export function showFlame(
   };
   const add = (list: HTMLElement, node: FlameNode, whole: number, depth: number): void => {
     if (node.waited < whole * LEAST || depth > DEPTH) return;
-    const text = `${node.label} ${placeOf(node)}: ${duration(node.waited * unitNs)}, ${share(node.waited, root.waited)}`;
+    const text = `${labelOf(node)} ${placeOf(node)}: ${duration(node.waited * unitNs)}, ${share(node.waited, root.waited)}`;
     const item = element("li");
     const zoom = (): void => {
       if (path.at(-1) === node) path.length = 0;
@@ -59,7 +53,7 @@ export function showFlame(
       element(
         "button",
         { type: "button", class: `frame ${node.kind}`, title: printable(text), onclick: zoom },
-        name(node.label || "?", "function"),
+        name(labelOf(node), "function"),
         " ",
         name(placeOf(node).slice(node.file.lastIndexOf("/") + 1), "place"),
         element("span", { class: "unseen" }, ` ${duration(node.waited * unitNs)}`),
@@ -78,8 +72,8 @@ export function showFlame(
     element(
       "p",
       { class: "quiet" },
-      `Explains ${duration(known)}, ${share(known, waited)} of what was waited: holds of which a ` +
-        "stack was taken. Width is what others waited meanwhile.",
+      `Explains ${duration(known)}, ${share(known, waited)} of what was waited, by ` +
+        `${madeOf(flame)}. Width is what others waited meanwhile.`,
     ),
     element(
       "p",
@@ -91,6 +85,20 @@ export function showFlame(
     ),
     area,
   );
+}
+
+/** Native code may have no name. */
+function labelOf({ label, kind }: FlameNode): string {
+  return label || (kind === "native" ? "a function of" : kind === "thread" ? "thread" : "?");
+}
+
+/** What the tree was made of, in words. */
+function madeOf({ looks, longHolds }: Flame): string {
+  const parts = [
+    longHolds && `the stacks of ${plural(longHolds, "long hold")}`,
+    looks && `${plural(looks, "look")} at ${longHolds ? "the holders of short ones" : "who held"}`,
+  ].filter(Boolean);
+  return parts.join(" and ") || "the stacks of a few short holds";
 }
 
 /** The file and the line, if it is one. */

@@ -12,6 +12,21 @@ export interface Hooks {
   painted: number;
   numbers(gil: number, from: number, to: number): Promise<object>;
   view(gil: number, from: number, to: number): Promise<number>;
+  step(gil: number, from: number, to: number): Promise<Step>;
+}
+
+/** How long a step of a zoom took, in ms. */
+export interface Step {
+  /** Until the new view had been drawn from what was there. */
+  drawn: number;
+  /** Until it had been drawn from the best data. */
+  exact: number;
+}
+
+/** What draws. */
+export interface Drawing {
+  drawn(): Promise<void>;
+  settled(): Promise<void>;
 }
 
 declare global {
@@ -20,11 +35,11 @@ declare global {
   }
 }
 
-/** Puts the hooks in place. `show` resolves when a range of a GIL has been drawn. */
+/** Puts the hooks in place. `show` changes the view to a range of a GIL. */
 export function offerHooks(
   context: Context,
   ready: Promise<void>,
-  show: (gil: number, range: Range) => Promise<void>,
+  show: (gil: number, range: Range) => Promise<Drawing>,
 ): Hooks {
   const hooks: Hooks = {
     ready,
@@ -36,10 +51,13 @@ export function offerHooks(
       ]);
       return told(numbers, lanes.tid, context.summary.unit_ns);
     },
-    view: async (gil, from, to) => {
+    view: async (gil, from, to) => (await hooks.step(gil, from, to)).exact,
+    step: async (gil, from, to) => {
       const start = performance.now();
-      await show(gil, { from, to });
-      return performance.now() - start;
+      const drawing = await show(gil, { from, to });
+      const passed = (): number => performance.now() - start;
+      const [drawn, exact] = [drawing.drawn(), drawing.settled()];
+      return { drawn: await drawn.then(passed), exact: await exact.then(passed) };
     },
   };
   window.ungil = hooks;

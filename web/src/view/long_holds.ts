@@ -1,6 +1,7 @@
 /** The longest holds, and what the holder did. */
 
 import type { Figures, LongHoldFigures } from "../model/figures";
+import type { Native } from "../model/report";
 import { duration, grouped, plural } from "../units/numbers";
 import { printable } from "../units/names";
 import { momentOf, type Context, type ShownGil } from "./context";
@@ -80,5 +81,21 @@ function what(hold: LongHoldFigures): HTMLElement | string {
   const [inner] = hold.stack;
   if (!inner) return hold.missing ? `no stack: ${printable(hold.missing)}` : "no stack";
   const caller = hold.userFrame && hold.userFrame !== inner ? `, called by ${hold.userFrame}` : "";
-  return name(inner + caller);
+  const native = hold.native ? `; native code: ${nativeName(hold.native)}` : "";
+  return name(inner + caller + native);
+}
+
+/** A native function with its library, and the one that was running if that is another. */
+function nativeName(native: Native): string {
+  const called = inLibrary(native.function, native.library);
+  const { innermost, innermost_library: library } = native;
+  const isSame =
+    (innermost === null || innermost === native.function) &&
+    (library === "" || library === native.library);
+  return isSame ? called : `${called}, mostly ${inLibrary(innermost, library)}`;
+}
+
+function inLibrary(of: string | null, library: string): string {
+  const file = library.slice(library.lastIndexOf("/") + 1) || "code made while the program ran";
+  return of === null ? `a function of ${file}` : `${of} (${file})`;
 }

@@ -1,13 +1,16 @@
 /** Measures what the reader has selected, and shows it: the whole run's numbers are the report's. */
 
 import { figuresOfNumbers, figuresOfReport, type Figures } from "../model/figures";
+import { culpritsOf } from "../model/numbers";
 import { wholeOf, type Context, type ShownGil } from "./context";
 import type { Findings } from "./findings";
+import type { Rest } from "./rest";
 import type { Sections } from "./sections";
 
 /** Keeps the sections at the selection; a newer selection cancels the measuring of an older one. */
 export class Measured {
   readonly #context: Context;
+  readonly #rest: Rest;
   readonly #sections: Sections;
   readonly #findings: Findings;
   readonly #onFigures: (figures: Figures) => void;
@@ -17,11 +20,13 @@ export class Measured {
   /** `onFigures` is called with all figures that are shown. */
   constructor(
     context: Context,
+    rest: Rest,
     sections: Sections,
     findings: Findings,
     onFigures: (figures: Figures) => void,
   ) {
     this.#context = context;
+    this.#rest = rest;
     this.#sections = sections;
     this.#findings = findings;
     this.#onFigures = onFigures;
@@ -40,7 +45,9 @@ export class Measured {
     const running = new AbortController();
     this.#running = running;
     this.#done = this.#show(gil, running.signal).catch((error: unknown) => {
-      if (!running.signal.aborted) this.#sections.failed(`Not measured: ${String(error)}.`);
+      if (running.signal.aborted) return;
+      this.#sections.failed(`Not measured: ${String(error)}.`);
+      this.#sections.measuring(false);
     });
   }
 
@@ -49,13 +56,20 @@ export class Measured {
     const { selection } = store.now;
     const range = selection ?? wholeOf(summary);
     this.#sections.measuring(true);
+    // Tables take longer to fill than a frame: not while the reader zooms.
+    await this.#rest.rested();
+    if (signal.aborted) return;
     let figures = selection ? null : this.#reported(gil);
     if (figures) this.#figures(figures, gil);
     const ask = { gil: gil.index, ...range };
-    const [numbers, flame] = await Promise.all([
-      client.ask("numbers", ask, signal),
-      client.ask("flame", ask),
-    ]);
+    const numbers = await client.ask("numbers", ask, signal);
+    const waited = culpritsOf(numbers, gil.lanes.tid.length);
+    const { longWaited } = numbers.lanes;
+    const flame = await client.ask("flame", {
+      gil: gil.index,
+      blamed: { range, waited, longWaited },
+    });
+    await this.#rest.rested();
     if (signal.aborted) return;
     if (!figures) {
       figures = figuresOfNumbers(numbers, gil.lanes, summary.unit_ns);

@@ -1,7 +1,7 @@
 /** The sections below the timeline, and the bar above it: everything that numbers are shown in. */
 
 import type { Figures, LongHoldFigures } from "../model/figures";
-import type { FlameNode } from "../model/flame";
+import type { Flame } from "../model/flame";
 import type { Numbers } from "../model/numbers";
 import { showBlame } from "./blame";
 import { showBusy } from "./busy";
@@ -109,8 +109,8 @@ export class Sections {
   }
 
   /** Shows the flame graph; `waited` in ns is what it explains a part of. */
-  showFlame(root: FlameNode, waited: number): void {
-    showFlame(this.#flame, root, waited, this.#context.summary.unit_ns);
+  showFlame(flame: Flame, waited: number): void {
+    showFlame(this.#flame, flame, waited, this.#context.summary.unit_ns);
   }
 
   /** Says that numbers are on their way. */

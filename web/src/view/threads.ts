@@ -3,10 +3,14 @@
 import type { Figures, ThreadFigures } from "../model/figures";
 import { duration, grouped, plural, share } from "../units/numbers";
 import type { ShownGil } from "./context";
-import { element, name, replace } from "./dom";
+import { element, name, replace, shortName } from "./dom";
 
 /** How many rows are shown at first, and more at each asking. */
 const ROWS = 25;
+
+/** The most characters of a name, and on a phone. */
+const WIDE = 400;
+const NARROW = 15;
 
 interface Column {
   group: string;
@@ -110,7 +114,7 @@ function row(
             },
           },
           swatch(gil, lane),
-          name(label),
+          shortName(label, WIDE, NARROW),
         );
   const made = element("tr", {}, element("th", { scope: "row" }, head));
   COLUMNS.forEach((column, index) => {

@@ -5,10 +5,10 @@ import { explain, neighbour } from "../model/explain";
 import { flame } from "../model/flame";
 import { measure } from "../model/measure";
 import { missingIn, withMissing } from "../model/rough";
-import { readSamples, type Samples } from "../model/samples";
+import { readSamples, sampled, type Known, type Samples } from "../model/samples";
 import { search } from "../model/search";
 import { Blocks } from "./block_store";
-import { Cancelled, GilReader } from "./gil_reader";
+import { Cancelled, GilReader, type Pace } from "./gil_reader";
 import type { FromWorker, Name, Questions, ToWorker } from "./questions";
 
 const US_PER_MS = 1000;
@@ -21,6 +21,8 @@ export class Answers {
   readonly #send: Send;
   readonly #blocks = new Blocks();
   readonly #cancelled = new Set<number>();
+  #goesOn: Promise<void> | null = null;
+  #goOn: () => void = () => undefined;
   #summary: Summary | undefined;
   #gils: GilReader[] = [];
 
@@ -41,15 +43,30 @@ export class Answers {
       case "cancel":
         this.#cancelled.add(message.id);
         break;
+      case "pause":
+        this.#pause(message.isPaused);
+        break;
       case "ask":
         void this.#answer(message.id, message.name, message.ask);
     }
   }
 
+  #pause(isPaused: boolean): void {
+    if (!isPaused) {
+      this.#goesOn = null;
+      this.#goOn();
+    } else if (!this.#goesOn) {
+      this.#goesOn = new Promise((resolve) => (this.#goOn = resolve));
+    }
+  }
+
   async #answer(id: number, name: Name, ask: unknown): Promise<void> {
     try {
-      const isCancelled = (): boolean => this.#cancelled.has(id);
-      const answer = await this.#answers[name](ask as never, isCancelled);
+      const pace = async (): Promise<void> => {
+        if (this.#goesOn) await this.#goesOn;
+        if (this.#cancelled.has(id)) throw new Cancelled();
+      };
+      const answer = await this.#answers[name](ask as never, pace);
       // A level is made anew each time, and large; chunks are kept.
       this.#send({ id, answer }, name === "level" ? buffersOf(answer as object) : []);
     } catch (error) {
@@ -61,23 +78,20 @@ export class Answers {
   }
 
   readonly #answers: {
-    [N in Name]: (
-      ask: Questions[N]["ask"],
-      isCancelled: () => boolean,
-    ) => Promise<Questions[N]["answer"]>;
+    [N in Name]: (ask: Questions[N]["ask"], pace: Pace) => Promise<Questions[N]["answer"]>;
   } = {
     report: () => this.#blocks.json(this.#page.full_report.block),
     lanes: ({ gil }) => this.#gil(gil).lanes(),
     level: ({ gil, level }) => this.#gil(gil).level(level),
     chunk: ({ gil, chunk }) => this.#gil(gil).chunk(chunk),
     loose: ({ gil }) => this.#gil(gil).loose(),
-    numbers: async ({ gil, from, to }, isCancelled) => {
+    numbers: async ({ gil, from, to }, pace) => {
       const reader = this.#gil(gil);
       const range = { from, to };
       const usPerUnit = this.#page.unit_ns / 1000;
       const chunks = reader.chunksOf(range);
-      const before = await reader.before(chunks[0] ?? 0, isCancelled);
-      const holds = await reader.holds(chunks, isCancelled);
+      const before = await reader.before(chunks[0] ?? 0, pace);
+      const holds = await reader.holds(chunks, pace);
       const interval = reader.gil.switch_interval_ms;
       const numbers = measure(
         {
@@ -91,18 +105,25 @@ export class Answers {
         },
         range,
       );
+      const known = await this.#known(reader);
+      for (const hold of numbers.longHolds) {
+        hold.did = sampled(known, { lane: hold.lane, from: hold.begin, to: hold.end });
+      }
       return missingIn(reader.gil, range).length
         ? withMissing(numbers, reader, range, usPerUnit)
         : numbers;
     },
-    flame: async ({ gil, from, to }) => {
+    flame: async ({ gil, blamed }) => {
       const reader = this.#gil(gil);
+      const usPerUnit = this.#page.unit_ns / 1000;
+      const long = (this.#page.blame_after_ms * US_PER_MS) / usPerUnit;
+      const lookFor = reader.gil.look_for ?? 0;
       const [samples, stacks, lanes] = await Promise.all([
         this.#samples(reader),
         this.#stacks(),
         reader.lanes(),
       ]);
-      return flame(samples, stacks, lanes.name, { from, to });
+      return flame(samples, stacks, lanes.name, { ...blamed, long, lookFor });
     },
     explain: async ({ gil, lane, from, to }) => {
       const reader = this.#gil(gil);
@@ -124,7 +145,7 @@ export class Answers {
     },
   };
 
-  async #known(reader: GilReader): Promise<{ samples: Samples; stacks: Stacks }> {
+  async #known(reader: GilReader): Promise<Known> {
     const [samples, stacks] = await Promise.all([this.#samples(reader), this.#stacks()]);
     return { samples, stacks };
   }

@@ -31,6 +31,7 @@ export class Client {
   readonly #numbers: Send;
   readonly #pending = new Map<number, Pending>();
   #asked = 0;
+  #isPaused = false;
 
   constructor(summary: Summary) {
     const take = (message: FromWorker): void => {
@@ -55,14 +56,35 @@ export class Client {
     }
   }
 
+  /** Lets measuring pause, or go on: what the reader looks at comes first. */
+  pauseNumbers(isPaused: boolean): void {
+    if (isPaused === this.#isPaused) return;
+    this.#isPaused = isPaused;
+    this.#numbers({ what: "pause", isPaused });
+  }
+
   /** Asks; rejected if the worker has failed, or if it was told by `signal` to give up. */
   ask<N extends Name>(
     name: N,
     ask: Questions[N]["ask"],
     signal?: AbortSignal,
   ): Promise<Questions[N]["answer"]> {
+    const isUrgent = FOR_THE_PICTURE.includes(name);
+    return this.#asking(isUrgent ? this.#picture : this.#numbers, name, ask, signal);
+  }
+
+  /** Asks for what is not needed yet, where nothing that is needed has to wait for it. */
+  askAhead<N extends Name>(name: N, ask: Questions[N]["ask"]): Promise<Questions[N]["answer"]> {
+    return this.#asking(this.#numbers, name, ask);
+  }
+
+  #asking<N extends Name>(
+    send: Send,
+    name: N,
+    ask: Questions[N]["ask"],
+    signal?: AbortSignal,
+  ): Promise<Questions[N]["answer"]> {
     const id = ++this.#asked;
-    const send = FOR_THE_PICTURE.includes(name) ? this.#picture : this.#numbers;
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { resolve: resolve as Pending["resolve"], reject });
       signal?.addEventListener("abort", () => {

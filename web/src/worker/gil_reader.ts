@@ -86,17 +86,17 @@ export class GilReader {
   }
 
   /** The holds of some chunks, in the order of time. */
-  async holds(chunks: readonly number[], isCancelled = (): boolean => false): Promise<Holds> {
+  async holds(chunks: readonly number[], pace?: Pace): Promise<Holds> {
     const parts: Holds[] = [];
     for (const index of chunks) {
       parts.push(await this.chunk(index));
-      if (isCancelled()) throw new Cancelled();
+      await pace?.();
     }
     return joined(parts);
   }
 
   /** What was before a chunk. */
-  async before(chunk: number, isCancelled = (): boolean => false): Promise<Before> {
+  async before(chunk: number, pace?: Pace): Promise<Before> {
     while (this.#before.length <= chunk) {
       const last = this.#before.length - 1;
       const holds = await this.chunk(last);
@@ -104,7 +104,7 @@ export class GilReader {
       if (this.#before.length === last + 1) {
         this.#before.push(after(this.#before[last] as Before, holds));
       }
-      if (isCancelled()) throw new Cancelled();
+      await pace?.();
     }
     return this.#before[chunk] as Before;
   }
@@ -118,6 +118,9 @@ export function chunksIn(chunks: readonly ChunkRef[], range: Range): number[] {
   });
   return needed;
 }
+
+/** Waits while measuring is paused; throws {@link Cancelled} if nobody waits for the answer. */
+export type Pace = () => Promise<void>;
 
 /** Nobody waits for the answer any more. */
 export class Cancelled extends Error {}

@@ -4,7 +4,7 @@ import type { Holds, Loose } from "../format/holds";
 import type { Level } from "../format/level";
 import type { Lanes, Summary } from "../format/summary";
 import type { Explanation } from "../model/explanation";
-import type { FlameNode } from "../model/flame";
+import type { Blamed, Flame } from "../model/flame";
 import type { Numbers } from "../model/numbers";
 import type { FullReport } from "../model/report";
 import type { Found } from "../model/search";
@@ -24,7 +24,10 @@ export interface Questions {
   /** All numbers of a range. */
   numbers: { ask: { gil: number; from: number; to: number }; answer: Numbers };
   /** What held the GIL while somebody waited. */
-  flame: { ask: { gil: number; from: number; to: number }; answer: FlameNode };
+  flame: {
+    ask: { gil: number; blamed: Pick<Blamed, "range" | "waited" | "longWaited"> };
+    answer: Flame;
+  };
   /** The longest thing that a lane did in a range. */
   explain: {
     ask: { gil: number; lane: number; from: number; to: number };
@@ -47,7 +50,8 @@ export type ToWorker =
   | { what: "summary"; summary: Summary }
   | { what: "block"; block: number; text: string }
   | { what: "ask"; id: number; name: Name; ask: unknown }
-  | { what: "cancel"; id: number };
+  | { what: "cancel"; id: number }
+  | { what: "pause"; isPaused: boolean };
 
 /** What the worker sends. */
 export type FromWorker = { id: number; answer: unknown } | { id: number; error: string };

@@ -1,10 +1,10 @@
 //! Puts a page together: what was collected becomes tables, and the summary says where they are.
 
-use super::bounded::{GILS, leave_out, shorten};
+use super::bounded::{GILS, fewer_looks, leave_out, shorten};
 use super::buckets::Buckets;
 use super::collected::{Collected, ThreadFacts};
 use super::gil::{Gil, Scale};
-use super::stacks::{Sampled, cut, packed};
+use super::stacks::{cut, packed};
 use super::summary::{
     Busy, Chunk, FORMAT, Gil as GilSummary, Head, Lanes, LanesBlock, Level, Missing, Process,
     Summary,
@@ -12,6 +12,7 @@ use super::summary::{
 use super::table::{Blocks, Bytes, characters};
 use crate::analysis::Place;
 use crate::report::{Evidence, GilReport, ProcessReport, Report};
+use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::io;
 
@@ -28,8 +29,9 @@ const FEWEST_ROWS: usize = 2_000;
 /// Buckets of the first picture, and of the coarsest level.
 const BUSY: u64 = 512;
 const COARSEST: u64 = 128;
-/// Looks at long holds, over all GILs.
-const LOOKS: usize = 150_000;
+/// A look stands for so much of the time of each waiter at most. The recorder looks four times as
+/// often, unless the machine is busy.
+const LOOK_FOR_NS: u64 = 200_000_000;
 /// Characters of a name.
 const NAME: usize = 80;
 
@@ -38,6 +40,7 @@ const NAME: usize = 80;
 pub(super) struct Page<'a> {
     source: &'a str,
     blame_after_ns: u64,
+    advised: Option<&'a Value>,
     bounds: Vec<String>,
     blocks: Blocks,
 }
@@ -51,8 +54,8 @@ struct Told<'a> {
 }
 
 impl<'a> Page<'a> {
-    pub(super) fn new(source: &'a str, blame_after_ns: u64) -> Self {
-        Self { source, blame_after_ns, bounds: Vec::new(), blocks: Blocks::default() }
+    pub(super) fn new(source: &'a str, blame_after_ns: u64, advised: Option<&'a Value>) -> Self {
+        Self { source, blame_after_ns, advised, bounds: Vec::new(), blocks: Blocks::default() }
     }
 
     /// The summary as JSON, and the blocks. They take at most `room` characters, unless what is
@@ -66,7 +69,10 @@ impl<'a> Page<'a> {
         self.bounds = shorten(&mut report);
         let full_report = self.blocks.add_json(&report)?;
         let mut gils = self.chosen(&mut collected, &report, room);
-        self.fewer_looks(&mut gils, &collected);
+        if fewer_looks(&mut gils) || collected.lost_looks > 0 {
+            let text = "stacks of the holds that threads waited for least are left out";
+            self.bounds.push(text.into());
+        }
         let tables = collected.stacks.tables();
         let stacks = tables.map(|tables| self.blocks.add_json(&tables)).transpose()?;
         let scale = collected.scale();
@@ -107,6 +113,7 @@ impl<'a> Page<'a> {
             processes: report.processes.iter().map(process).collect(),
             gils: summaries,
             stacks,
+            advised: self.advised,
             is_whole,
             bounds: self.bounds,
         };
@@ -152,30 +159,6 @@ impl<'a> Page<'a> {
         gils
     }
 
-    /// Keeps the looks at holds that others waited for most.
-    fn fewer_looks(&mut self, gils: &mut [(Place, Gil)], collected: &Collected) {
-        let all = || gils.iter().flat_map(|(_, gil)| &gil.sampled);
-        let number = all().map(|hold| hold.looks.len()).sum::<usize>();
-        let lost = gils.iter().map(|(_, gil)| gil.lost_looks).sum::<u64>() + collected.lost_looks;
-        if number > LOOKS {
-            let mut weights: Vec<_> = all().map(|hold| (hold.waited, hold.looks.len())).collect();
-            weights.sort_unstable_by(|a, b| b.cmp(a));
-            let mut sum = 0;
-            let least = weights.iter().find(|(_, looks)| {
-                sum += looks;
-                sum > LOOKS
-            });
-            let least = least.map_or(0, |(waited, _)| *waited);
-            for (_, gil) in gils.iter_mut() {
-                gil.sampled.retain(|hold: &Sampled| hold.waited > least);
-            }
-        }
-        if number > LOOKS || lost > 0 {
-            self.bounds
-                .push("stacks of the holds that threads waited for least are left out".into());
-        }
-    }
-
     fn gil(
         &mut self,
         gil: &mut Gil,
@@ -201,7 +184,8 @@ impl<'a> Page<'a> {
             levels: self.levels(&gil.buckets, end),
             chunks: Vec::new(),
             loose: gil.holds.pack_loose().map(|packed| self.blocks.add_table(packed)),
-            samples: packed(&gil.sampled).map(|packed| self.blocks.add_table(packed)),
+            look_for: LOOK_FOR_NS * gil.looks.one_in / gil.scale.unit_ns,
+            samples: packed(&gil.looks.sampled).map(|packed| self.blocks.add_table(packed)),
             missing: Vec::new(),
         })
     }
@@ -233,7 +217,9 @@ impl<'a> Page<'a> {
         room: usize,
     ) -> bool {
         let chunks: usize = gils.iter().map(|(_, gil)| gil.holds.chunks.len()).sum();
-        let taken = self.blocks.characters() + SUMMARY + chunks * OF_CHUNK + report_size(report);
+        let advised = self.advised.map_or(0, |advised| advised.to_string().len());
+        let listed = SUMMARY + chunks * OF_CHUNK;
+        let taken = self.blocks.characters() + listed + report_size(report) + advised;
         let left = room.saturating_sub(taken);
         let needed: usize = gils.iter().map(|(_, gil)| characters(gil.holds.bytes())).sum();
         let mut is_left_out = gils.iter().any(|(_, gil)| !gil.holds.left_out.is_empty());

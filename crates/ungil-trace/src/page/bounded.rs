@@ -12,6 +12,8 @@ pub(super) const GILS: usize = 64;
 const THREADS: usize = 12_000;
 const BLAMES: usize = 20_000;
 const LONG_HOLDS: usize = 2_000;
+/// Looks at holders, over all GILs.
+const LOOKS: usize = 150_000;
 /// Findings, strongest first.
 const FINDINGS: usize = 200;
 /// Characters of a command line.
@@ -46,6 +48,36 @@ pub(super) fn leave_out(
         }
     }
     gils.iter().any(|(_, gil)| !gil.holds.left_out.is_empty())
+}
+
+/// Keeps as many looks as there is room for: those at long holds that others waited for most, and a
+/// fair part of the others. Whether any of the former is gone.
+pub(super) fn fewer_looks(gils: &mut [(Place, Gil)]) -> bool {
+    let fair = |gils: &[(Place, Gil)]| -> usize {
+        let sampled = gils.iter().flat_map(|(_, gil)| &gil.looks.sampled);
+        sampled.filter(|hold| hold.is_fair()).count()
+    };
+    while fair(gils) > LOOKS / 2 {
+        for (_, gil) in gils.iter_mut() {
+            gil.looks.thin();
+        }
+    }
+    let most = LOOKS - fair(gils);
+    let all = gils.iter().flat_map(|(_, gil)| &gil.looks.sampled).filter(|it| !it.is_fair());
+    let mut weights: Vec<_> = all.map(|hold| (hold.waited, hold.looks.len())).collect();
+    weights.sort_unstable_by(|a, b| b.cmp(a));
+    let mut sum = 0;
+    let least = weights.iter().find(|(_, looks)| {
+        sum += looks;
+        sum > most
+    });
+    let Some(&(least, _)) = least else {
+        return gils.iter().any(|(_, gil)| gil.looks.lost > 0);
+    };
+    for (_, gil) in gils.iter_mut() {
+        gil.looks.sampled.retain(|hold| hold.is_fair() || hold.waited > least);
+    }
+    true
 }
 
 /// Shortens the report to what a page has room for, and says what is missing.

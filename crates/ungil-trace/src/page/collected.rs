@@ -1,9 +1,9 @@
 //! From the records of a trace to what its page tells, in one pass.
 
 use super::gil::{Gil, Scale};
-use super::stacks::Stacks;
+use super::stacks::{Look, Stacks};
 use crate::analysis::{Analysis, Ended, Part, Place, Span};
-use crate::record::{ProcessId, Record, ThreadId};
+use crate::record::{Doing, Frame, ProcessId, Record, ThreadId};
 use crate::report::Report;
 use crate::wall_clock::WallClock;
 use std::cmp::Reverse;
@@ -41,6 +41,15 @@ pub(super) struct ThreadFacts {
     pub(super) ended_ns: Option<u64>,
 }
 
+/// A look at a holder of which the same sample's stack may still come, with native frames.
+#[derive(Debug)]
+struct FairLook {
+    thread: ThreadId,
+    at_ns: u64,
+    waiters: u32,
+    frames: Vec<Frame>,
+}
+
 /// Counts the trace, or a part of it.
 #[derive(Debug)]
 enum Source {
@@ -64,6 +73,7 @@ pub(super) struct Collected {
     by_place: HashMap<Place, usize>,
     pub(super) stacks: Stacks,
     pub(super) lost_looks: u64,
+    fair_look: Option<FairLook>,
     pub(super) forgotten_gils: usize,
     since: usize,
     most_bytes: usize,
@@ -100,6 +110,7 @@ impl Collected {
             by_place: HashMap::new(),
             stacks: Stacks::new(),
             lost_looks: 0,
+            fair_look: None,
             forgotten_gils: 0,
             since: 0,
             most_bytes,
@@ -124,6 +135,7 @@ impl Collected {
 
     /// The report of what was pushed, and the end of all that goes on.
     pub(super) fn finish(&mut self) -> Report {
+        self.take_fair_look();
         let report = match &mut self.source {
             Source::Whole(analysis) => {
                 let report = analysis.report();
@@ -190,6 +202,7 @@ impl Collected {
                 }
             }
             Record::Snapshot { from_ns } => {
+                self.fair_look = None;
                 self.take_ended();
                 self.gils.clear();
                 self.by_place.clear();
@@ -197,15 +210,23 @@ impl Collected {
                     self.scale = Some(Scale { base_ns: *from_ns, unit_ns: self.unit_ns });
                 }
             }
+            Record::Look { thread, at_ns, doing: Doing::Held { waiters }, frames } => {
+                self.take_fair_look();
+                let (thread, at_ns, waiters) = (*thread, *at_ns, *waiters);
+                let frames = frames.clone();
+                self.fair_look = Some(FairLook { thread, at_ns, waiters, frames });
+            }
             Record::Stack { thread, at_ns, frames, native } => {
+                let waiters = self.waiters_of(*thread, *at_ns);
                 match self.stacks.stack(native.as_deref().unwrap_or_default(), frames) {
-                    Some(stack) => self.look(*thread, *at_ns, stack as u64 + 1, 0),
+                    Some(stack) => self.look(*thread, *at_ns, stack as u64 + 1, 0, waiters),
                     None => self.lost_looks += 1,
                 }
             }
             Record::NoStack { thread, at_ns, why } => {
+                let waiters = self.waiters_of(*thread, *at_ns);
                 let why = self.stacks.why(why) as u64 + 1;
-                self.look(*thread, *at_ns, 0, why);
+                self.look(*thread, *at_ns, 0, why, waiters);
             }
             _ => {}
         }
@@ -221,8 +242,29 @@ impl Collected {
         }
     }
 
+    /// How many threads waited when a stack was taken, if that was one of the looks that are taken at
+    /// regular times; else 0.
+    fn waiters_of(&mut self, thread: ThreadId, at_ns: u64) -> u32 {
+        let look = self.fair_look.take_if(|it| (it.thread, it.at_ns) == (thread, at_ns));
+        if look.is_none() {
+            self.take_fair_look();
+        }
+        look.map_or(0, |look| look.waiters)
+    }
+
+    /// Of the look that came last no stack will come.
+    fn take_fair_look(&mut self) {
+        let Some(FairLook { thread, at_ns, waiters, frames }) = self.fair_look.take() else {
+            return;
+        };
+        match self.stacks.stack(&[], &frames) {
+            Some(stack) => self.look(thread, at_ns, stack as u64 + 1, 0, waiters),
+            None => self.lost_looks += 1,
+        }
+    }
+
     /// Somebody looked at a hold of this thread. It may have ended, so that is taken in first.
-    fn look(&mut self, thread: ThreadId, at_ns: u64, stack: u64, why: u64) {
+    fn look(&mut self, thread: ThreadId, at_ns: u64, stack: u64, why: u64, waiters: u32) {
         if self.part.is_some_and(|(from_ns, to_ns)| !(from_ns..to_ns).contains(&at_ns)) {
             return;
         }
@@ -237,7 +279,8 @@ impl Collected {
             self.gils.push(((process, 0), Gil::new(scale, width)));
         }
         for (_, gil) in self.gils.iter_mut().filter(|((of, _), _)| *of == process) {
-            gil.look(thread, at_ns, stack, why);
+            let at = gil.scale.at(at_ns);
+            gil.looks.look(thread, Look { at, stack, why, waiters });
         }
     }
 

@@ -3,17 +3,10 @@
 use super::buckets::{Buckets, Doing};
 use super::holds::{Hold, Holds};
 use super::lanes::Lanes;
-use super::stacks::{Look, Sampled};
+use super::looks::Looks;
+use super::stacks::Sampled;
 use crate::analysis::{Ended, EndedHold, EndedWait, Ending};
-use crate::record::ThreadId;
-use std::collections::{HashMap, VecDeque};
 
-/// Holds from this length on may be looked at after they have ended.
-const LOOKED_AT_NS: u64 = 1_000_000;
-/// That many of them are remembered.
-const REMEMBERED: usize = 64;
-/// Looks at holds kept for one GIL; a hold has about fifty.
-const LOOKS: usize = 100_000;
 /// Buckets of contended time.
 const CONTENDED: u64 = 1_024;
 
@@ -32,15 +25,6 @@ impl Scale {
     }
 }
 
-/// A long hold that has ended.
-#[derive(Debug)]
-enum Recent {
-    /// Nobody has looked at it so far.
-    Unseen(Sampled),
-    /// It is at this place in [`Gil::sampled`].
-    Seen(usize),
-}
-
 /// One GIL.
 #[derive(Debug)]
 pub(super) struct Gil {
@@ -54,13 +38,7 @@ pub(super) struct Gil {
     pub(super) weight_ns: [u64; 2],
     /// A wait whose hold has not been told yet.
     acquired: Option<EndedWait>,
-    pub(super) sampled: Vec<Sampled>,
-    looks: usize,
-    pub(super) lost_looks: u64,
-    /// Long holds that ended not long ago, by thread.
-    recent: VecDeque<(ThreadId, Recent)>,
-    /// Looks at holds that have not ended.
-    pending: HashMap<ThreadId, Vec<Look>>,
+    pub(super) looks: Looks,
 }
 
 impl Gil {
@@ -73,11 +51,7 @@ impl Gil {
             contended: (width, Vec::new()),
             weight_ns: [0; 2],
             acquired: None,
-            sampled: Vec::new(),
-            looks: 0,
-            lost_looks: 0,
-            recent: VecDeque::new(),
-            pending: HashMap::new(),
+            looks: Looks::default(),
         }
     }
 
@@ -152,53 +126,13 @@ impl Gil {
         };
         let waited = units(hold.waited_ns);
         self.holds.push(row, ns);
-        if ns >= LOOKED_AT_NS || self.pending.contains_key(&hold.thread) {
-            self.remember(hold.thread, Sampled { lane, begin, end, waited, looks: Vec::new() });
-        }
-    }
-
-    /// Remembers a hold that may be looked at later, with the looks that came already.
-    fn remember(&mut self, thread: ThreadId, mut sampled: Sampled) {
-        let looks = self.pending.remove(&thread).unwrap_or_default();
-        let inside = |look: &Look| (sampled.begin..=sampled.end).contains(&look.at);
-        sampled.looks = looks.into_iter().filter(inside).collect();
-        let entry = if sampled.looks.is_empty() {
-            Recent::Unseen(sampled)
-        } else {
-            self.sampled.push(sampled);
-            Recent::Seen(self.sampled.len() - 1)
-        };
-        self.recent.push_back((thread, entry));
-        if self.recent.len() > REMEMBERED {
-            self.recent.pop_front();
-        }
-    }
-
-    /// Somebody looked at the hold that this thread had then.
-    pub(super) fn look(&mut self, thread: ThreadId, at_ns: u64, stack: u64, why: u64) {
-        let look = Look { at: self.scale.at(at_ns), stack, why };
-        if self.looks >= LOOKS {
-            self.lost_looks += 1;
-            return;
-        }
-        self.looks += 1;
-        let Self { recent, sampled, pending, .. } = self;
-        for (_, entry) in recent.iter_mut().rev().filter(|(holder, _)| *holder == thread) {
-            let hold = match entry {
-                Recent::Unseen(hold) => hold,
-                Recent::Seen(place) => &mut sampled[*place],
-            };
-            if !(hold.begin..=hold.end).contains(&look.at) {
-                continue;
-            }
-            hold.looks.push(look);
-            if let Recent::Unseen(hold) = entry {
-                sampled.push(hold.clone());
-                *entry = Recent::Seen(sampled.len() - 1);
-            }
-            return;
-        }
-        pending.entry(thread).or_default().push(look);
+        self.looks.ended(hold.thread, ns, || Sampled {
+            lane,
+            begin,
+            end,
+            waited,
+            looks: Vec::new(),
+        });
     }
 
     fn contended(&mut self, from_ns: u64, to_ns: u64) {
@@ -226,6 +160,7 @@ impl Gil {
         self.loosen();
         self.holds.close();
         self.buckets.finish();
-        self.sampled.sort_by_key(|hold| hold.begin);
+        let Self { lanes, looks, .. } = self;
+        looks.finish(|thread| lanes.known(thread));
     }
 }

@@ -56,6 +56,11 @@ impl Lanes {
         self.by_thread.contains_key(&thread)
     }
 
+    /// The lane of its own that this thread has.
+    pub(super) fn known(&self, thread: ThreadId) -> Option<u32> {
+        self.by_thread.get(&thread).copied()
+    }
+
     /// How many there are, with that of the others.
     pub(super) fn len(&self) -> usize {
         self.threads.len()

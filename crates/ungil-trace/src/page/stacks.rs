@@ -1,5 +1,5 @@
-//! Stacks of long holds: tables of strings, frames and stacks for the whole page, and the samples
-//! of one GIL.
+//! Stacks of holders: tables of strings, frames and stacks for the whole page, and the samples of one
+//! GIL.
 
 use super::table::{Packed, pack};
 use crate::origin::Origin;
@@ -127,9 +127,11 @@ pub(super) struct Look {
     pub(super) stack: u64,
     /// The number of the reason why there is none + 1, or 0.
     pub(super) why: u64,
+    /// How many threads waited, if it is one of those that are taken at regular times; else 0.
+    pub(super) waiters: u32,
 }
 
-/// A hold that was looked at, or may still be.
+/// A hold that was looked at, or may still be; one without length if nothing is known of it.
 #[derive(Clone, Debug)]
 pub(super) struct Sampled {
     pub(super) lane: u32,
@@ -139,9 +141,16 @@ pub(super) struct Sampled {
     pub(super) looks: Vec<Look>,
 }
 
+impl Sampled {
+    /// Whether it is known by one look alone that was taken at a regular time.
+    pub(super) fn is_fair(&self) -> bool {
+        matches!(&self.looks[..], [look] if look.waiters > 0)
+    }
+}
+
 /// The table of these holds' samples; their order is that of time.
 pub(super) fn packed(holds: &[Sampled]) -> Option<Packed> {
-    let mut columns: [Vec<u64>; 7] = Default::default();
+    let mut columns: [Vec<u64>; 8] = Default::default();
     let mut last = 0;
     for hold in holds {
         for look in &hold.looks {
@@ -153,12 +162,13 @@ pub(super) fn packed(holds: &[Sampled]) -> Option<Packed> {
                 look.at.saturating_sub(hold.begin),
                 look.stack,
                 look.why,
+                u64::from(look.waiters),
             ];
             columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
             last = hold.begin;
         }
     }
-    let names = ["lane", "begin", "length", "waited", "at", "stack", "why"];
+    let names = ["lane", "begin", "length", "waited", "at", "stack", "why", "waiters"];
     let columns: Vec<_> = names.into_iter().zip(columns.iter().map(|it| &it[..])).collect();
     (!columns[0].1.is_empty()).then(|| pack(&columns))
 }

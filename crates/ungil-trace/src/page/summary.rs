@@ -3,6 +3,7 @@
 use super::table::{Block, Table};
 use crate::report::{Finding, FreeThreaded, OtherProcesses, PartReport};
 use serde::Serialize;
+use serde_json::Value;
 
 /// Version of the format.
 pub(super) const FORMAT: u32 = 1;
@@ -21,6 +22,7 @@ pub(super) struct Summary<'a> {
     pub(super) processes: Vec<Process<'a>>,
     pub(super) gils: Vec<Gil>,
     pub(super) stacks: Option<Block>,
+    pub(super) advised: Option<&'a Value>,
     pub(super) is_whole: bool,
     pub(super) bounds: Vec<String>,
 }
@@ -66,6 +68,7 @@ pub(super) struct Gil {
     pub(super) chunks: Vec<Chunk>,
     pub(super) loose: Option<Table>,
     pub(super) samples: Option<Table>,
+    pub(super) look_for: u64,
     pub(super) missing: Vec<Missing>,
 }
 

@@ -1,10 +1,12 @@
 //! Writes the page of a trace file.
 
+use super::adviser::{Adviser, shortened};
 use super::assembled::Page;
 use super::collected::Collected;
 use super::shell::Shell;
 use crate::perfetto::{self, Ending, ReadError, temporary_name, what_is_cut};
 use crate::report::Report;
+use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
@@ -51,11 +53,15 @@ pub enum PageError {
     Shell,
 }
 
-/// Writes the page of a trace, and returns its report.
+/// Writes the page of a trace, and returns its report, and what `adviser` advises about it.
 ///
 /// `goes_on` is told now and then how many records were read, and says whether to go on. The page gets its name when it is
 /// complete; until then it is a hidden file beside it, which is removed if anything fails.
-pub fn write(options: &Options, mut goes_on: impl FnMut(u64) -> bool) -> Result<Report, PageError> {
+pub fn write(
+    options: &Options,
+    mut adviser: Option<&mut dyn Adviser>,
+    mut goes_on: impl FnMut(u64) -> bool,
+) -> Result<(Report, Option<Value>), PageError> {
     let shell = Shell::parse(options.shell).ok_or(PageError::Shell)?;
     let most_bytes = options.most_bytes.unwrap_or(MOST_BYTES).min(MOST_BYTES);
     let clock = perfetto::wall_clock(options.trace).map_err(ReadError::Io)?;
@@ -75,6 +81,9 @@ pub fn write(options: &Options, mut goes_on: impl FnMut(u64) -> bool) -> Result<
             return;
         }
         collected.push(&record);
+        if let Some(adviser) = &mut adviser {
+            adviser.push(&record);
+        }
         records += 1;
         if records % PROGRESS == 0 {
             is_wanted = goes_on(records);
@@ -88,15 +97,17 @@ pub fn write(options: &Options, mut goes_on: impl FnMut(u64) -> bool) -> Result<
         let length_ns = collected.span.end_ns() - collected.span.started_ns();
         report.notes.insert(0, what_is_cut(options.trace, length_ns));
     }
+    let advice = adviser.map(|it| it.advise(&report));
     let source = options.trace.file_name().unwrap_or_default().to_string_lossy();
-    let page = Page::new(&source, options.blame_after_ns);
+    let shown = advice.as_ref().map(shortened);
+    let page = Page::new(&source, options.blame_after_ns, shown.as_ref());
     let room = most_bytes.saturating_sub(shell.len());
     let whole_report = report.clone();
     let (summary, blocks) = page.assemble(collected, report, room).map_err(PageError::Write)?;
     let title = format!("ungil: {source}");
     save(options.page, |out| shell.write(out, &title, &summary, &blocks))
         .map_err(PageError::Write)?;
-    Ok(whole_report)
+    Ok((whole_report, advice))
 }
 
 /// Writes a file beside `path`, and then gives it that name.

@@ -83,12 +83,10 @@ def command(
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             answer(file, sql, part, as_json, sys.stdout)
             return
-        if advise is None:
-            advise = is_advised(file)
         if page is None:
-            report = read_trace(file, blame_after, part, advise=advise)
+            report = read_trace(file, blame_after, part, advise=is_advised(file, advise))
         else:
-            report = write(file, page, blame_after, part)
+            report = write(file, page, blame_after, part, advise)
     except ValueError as error:
         raise UsageError(f"cannot read {file!r}: {error}") from error
     except OSError as error:

@@ -71,7 +71,7 @@ export class TimelineData {
   async fetchLevels(): Promise<void> {
     for (let level = 0; level < this.#gil.levels.length; level++) {
       if (this.#levels.has(level)) continue;
-      const come = await this.#client.ask("level", { gil: this.#index, level });
+      const come = await this.#client.askAhead("level", { gil: this.#index, level });
       this.#levels.set(level, come);
     }
   }

@@ -5,6 +5,7 @@ import type { Raster, Strip } from "../../model/raster";
 import { tickStep } from "../../units/moments";
 import { duration } from "../../units/numbers";
 import type { Colours } from "../colours";
+import { Pixels, pixelOf } from "./pixels";
 import { GIL_LANE, HEAD, LANE, LANE_MARGIN, RULER } from "./measures";
 
 /** All that a picture is made of. */
@@ -29,6 +30,8 @@ export interface Picture {
   unitNs: number;
   /** A moment in words. */
   momentOf(units: number, stepNs: number): string;
+  /** What bars are drawn on first. */
+  layer: HTMLCanvasElement;
 }
 
 /** A share above which a column is drawn as full, because it is so but for rounding. */
@@ -45,15 +48,33 @@ export function draw(context: CanvasRenderingContext2D, picture: Picture, colour
   const x = (at: number): number =>
     ((at - picture.view.from) / (picture.view.to - picture.view.from)) * width;
   drawRuler(context, picture, colours, x);
-  drawGil(context, picture, colours);
+  const pixels = new Pixels(
+    picture.layer,
+    Math.round(width * picture.density),
+    Math.round(height * picture.density),
+  );
+  context.fillStyle = colours.band;
+  context.fillRect(0, RULER + 2, width, GIL_LANE - 4);
+  fillGil(pixels, picture, colours);
+  context.save();
+  context.beginPath();
+  context.rect(0, HEAD, width, height - HEAD);
+  context.clip();
+  const topOf = (row: number): number =>
+    HEAD + (picture.places[row] as number) * LANE - picture.scrolled;
+  picture.raster.strips.forEach((strip, row) => {
+    const isAtCursor = picture.places[row] === picture.cursor;
+    drawGround(context, picture, colours, topOf(row), isAtCursor);
+    fillLane(pixels, picture, colours, strip, row, topOf(row));
+  });
+  context.restore();
+  pixels.drawTo(context);
   context.save();
   context.beginPath();
   context.rect(0, HEAD, width, height - HEAD);
   context.clip();
   picture.raster.strips.forEach((strip, row) => {
-    const top = HEAD + (picture.places[row] as number) * LANE - picture.scrolled;
-    const isAtCursor = picture.places[row] === picture.cursor;
-    drawLane(context, picture, colours, strip, row, top, isAtCursor);
+    drawOver(context, picture, colours, strip, topOf(row));
   });
   drawPicked(context, picture, colours, x);
   context.restore();
@@ -84,66 +105,82 @@ function drawRuler(
   context.fillRect(0, RULER - 1, width, 1);
 }
 
-function drawGil(context: CanvasRenderingContext2D, picture: Picture, colours: Colours): void {
+/** Who holds, by colour, one above the other. */
+function fillGil(pixels: Pixels, picture: Picture, colours: Colours): void {
   const { raster, density } = picture;
-  const height = GIL_LANE - 4;
-  const top = RULER + 2;
-  context.fillStyle = colours.band;
-  context.fillRect(0, top, picture.width, height);
+  const height = (GIL_LANE - 4) * density;
+  const bottom = (RULER + 2) * density + height;
   const level = new Float32Array(raster.columns);
   raster.holders.forEach((held, colour) => {
-    context.fillStyle = colours.holders[colour] ?? colours.quiet;
+    const pixel = pixelOf(colours.holders[colour] ?? colours.quiet);
     eachRun(held, level, (from, to, share, base) => {
-      const high = Math.max(share * height, 0.5);
-      context.fillRect(
-        from / density,
-        top + height - base * height - high,
-        (to - from) / density,
-        high,
-      );
+      const foot = bottom - base * height;
+      pixels.fill(from, to, foot - share * height, foot, pixel);
     });
     for (let at = 0; at < level.length; at++)
       level[at] = (level[at] as number) + (held[at] as number);
   });
 }
 
-function drawLane(
+/** What is below the bars of a lane. */
+function drawGround(
   context: CanvasRenderingContext2D,
-  picture: Picture,
+  { width }: Picture,
   colours: Colours,
-  strip: Strip,
-  row: number,
   top: number,
   isAtCursor: boolean,
 ): void {
-  const { density, width } = picture;
-  const height = LANE - LANE_MARGIN;
-  const bottom = top + height;
   if (isAtCursor) {
     context.fillStyle = colours.band;
     context.fillRect(0, top - 2, width, LANE);
   }
   context.fillStyle = colours.faint;
-  context.fillRect(0, bottom, width, 1);
-  context.fillStyle = colours.holders[picture.colourOf[row] as number] ?? colours.quiet;
+  context.fillRect(0, top + LANE - LANE_MARGIN, width, 1);
+}
+
+/** The bars of a lane: holds, and above them waits. */
+function fillLane(
+  pixels: Pixels,
+  { density, colourOf }: Picture,
+  colours: Colours,
+  strip: Strip,
+  row: number,
+  laneTop: number,
+): void {
+  const height = (LANE - LANE_MARGIN) * density;
+  const [top, least] = [laneTop * density, LEAST * density];
+  const bottom = top + height;
+  // Lanes that are scrolled out of sight do not cover the head.
+  const fill = (from: number, to: number, high: number, low: number, pixel: number): void => {
+    const begin = Math.max(high, HEAD * density);
+    if (low > begin) pixels.fill(from, to, begin, low, pixel);
+  };
+  const holder = pixelOf(colours.holders[colourOf[row] as number] ?? colours.quiet);
   const none = new Float32Array(strip.held.length);
   eachRun(strip.held, none, (from, to, share) => {
-    const high = Math.max(share * height, LEAST);
-    context.fillRect(from / density, bottom - high, (to - from) / density, high);
+    fill(from, to, bottom - Math.max(share * height, least), bottom, holder);
   });
-  context.fillStyle = colours.wait;
+  const wait = pixelOf(colours.wait);
   // A wait is a bar of half the height, so that it differs from a hold by more than its colour.
   const waitHeight = height * 0.5;
   eachRun(strip.waited, strip.held, (from, to, share, held) => {
-    const high = Math.max(share * waitHeight, LEAST);
-    const base = held > 0 ? Math.max(held * height, LEAST) : 0;
-    context.fillRect(
-      from / density,
-      Math.max(bottom - base - high, top),
-      (to - from) / density,
-      high,
-    );
+    const foot = bottom - (held > 0 ? Math.max(held * height, least) : 0);
+    const high = Math.max(foot - Math.max(share * waitHeight, least), top);
+    fill(from, to, high, Math.max(foot, high + least), wait);
   });
+}
+
+/** What is above the bars of a lane. */
+function drawOver(
+  context: CanvasRenderingContext2D,
+  { density }: Picture,
+  colours: Colours,
+  strip: Strip,
+  top: number,
+): void {
+  const height = LANE - LANE_MARGIN;
+  const bottom = top + height;
+  const none = new Float32Array(strip.notRun.length);
   eachRun(strip.notRun, none, (from, to, share) => {
     drawHatch(context, colours, from / density, to / density, bottom - share * height, bottom);
   });

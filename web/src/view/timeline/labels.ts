@@ -2,9 +2,14 @@
 
 import type { Explanation } from "../../model/explanation";
 import type { ShownGil } from "../context";
-import { element, name } from "../dom";
+import { element, shortName } from "../dom";
 import { swatch } from "../threads";
+import { printable } from "../../units/names";
 import { LANE } from "./measures";
+
+/** The most characters of a name: those of a pool differ at their end. */
+const WIDE = 17;
+const NARROW = 10;
 
 /** A list as long as all lanes, with the names of those in view. */
 export class Labels {
@@ -41,8 +46,8 @@ export class Labels {
 
   #added(gil: ShownGil, place: number, lane: number): HTMLElement {
     const label = gil.labels[lane] ?? "";
-    const item = element("li", {}, swatch(gil, lane), name(label));
-    item.title = item.textContent;
+    const item = element("li", {}, swatch(gil, lane), shortName(label, WIDE, NARROW));
+    item.title = printable(label);
     item.style.top = `${place * LANE}px`;
     this.element.append(item);
     this.#items.set(place, item);

@@ -14,6 +14,7 @@ export class Overview {
   readonly element: HTMLElement;
   readonly #context: Context;
   readonly #canvas = element("canvas", { "aria-hidden": "true" });
+  #isScheduled = false;
 
   constructor(context: Context) {
     this.#context = context;
@@ -50,6 +51,16 @@ export class Overview {
       this.draw();
     }).observe(this.element);
     store.onChange(() => {
+      this.#schedule();
+    });
+  }
+
+  /** Draws with the next frame. */
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    requestAnimationFrame(() => {
+      this.#isScheduled = false;
       this.draw();
     });
   }
@@ -72,10 +83,12 @@ export class Overview {
     const palette = colours();
     context.fillStyle = palette.band;
     context.fillRect(0, 0, width, HEIGHT);
-    const x = (units: number): number => (units / wholeOf(summary).to) * width;
+    // Whole pixels, so that there are no seams between bars.
+    const x = (units: number): number =>
+      Math.round((units / wholeOf(summary).to) * width * density) / density;
     busy?.held.forEach((held, bucket) => {
       const left = x(bucket * busy.width);
-      const span = x((bucket + 1) * busy.width) - left + 0.3;
+      const span = x((bucket + 1) * busy.width) - left;
       const bar = (share: number, colour: string): void => {
         const high = Math.min(share, 1) * (HEIGHT - 6);
         context.fillStyle = colour;

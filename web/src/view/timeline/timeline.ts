@@ -22,6 +22,7 @@ export class Timeline {
   readonly #context: Context;
   readonly #onPick: (lane: number, range: Range) => void;
   readonly #canvas = element("canvas", { "aria-hidden": "true" });
+  readonly #layer = document.createElement("canvas");
   readonly #scroller = element("div", { class: "lanes" });
   readonly #cursor = element("div", { class: "cursor", "aria-hidden": "true" });
   readonly #labels = new Labels();
@@ -29,6 +30,7 @@ export class Timeline {
   #data: TimelineData | null = null;
   #placeOf = new Int32Array();
   #isScheduled = false;
+  #drawn: (() => void)[] = [];
   #settled: (() => void)[] = [];
 
   /** `onPick` is called with a clicked lane and the time that the click may mean. */
@@ -81,6 +83,14 @@ export class Timeline {
     });
   }
 
+  /** Resolves when what is to be shown has been drawn, from what is there. */
+  drawn(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#drawn.push(resolve);
+      this.schedule();
+    });
+  }
+
   /** Resolves when what is to be shown has been drawn from the best data. */
   settled(): Promise<void> {
     return new Promise((resolve) => {
@@ -106,6 +116,7 @@ export class Timeline {
     if (!this.#gil || !this.#data || width <= 0) return;
     const drawn = this.#draw(this.#gil, this.#data, width, height);
     this.element.dataset["exact"] = String(drawn.isExact);
+    for (const resolve of this.#drawn.splice(0)) resolve();
     if (!drawn.isFinal) return;
     for (const resolve of this.#settled.splice(0)) resolve();
   }
@@ -161,6 +172,7 @@ export class Timeline {
         },
         cursor: store.now.lane === null ? null : (this.#placeOf[store.now.lane] ?? null),
         unitNs: summary.unit_ns,
+        layer: this.#layer,
         momentOf: (units, stepNs) => momentOf(summary, units, stepNs),
       },
       colours(),

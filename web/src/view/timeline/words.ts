@@ -1,6 +1,7 @@
 /** The timeline in words, for those who cannot see it. */
 
 import type { Figures } from "../../model/figures";
+import { printable } from "../../units/names";
 import { duration, plural, share } from "../../units/numbers";
 
 /** How many threads are told of. */
@@ -10,7 +11,7 @@ const THREADS = 5;
 export function inWords(stretch: string, figures: Figures): string {
   const { threads, span } = figures;
   const told = threads.slice(0, THREADS).map((thread) => {
-    const name = thread.name || `thread ${thread.tid ?? ""}`;
+    const name = printable(thread.name) || `thread ${thread.tid ?? ""}`;
     return `${name} held ${share(thread.held, span)} and waited ${duration(thread.waited)}`;
   });
   const more = threads.length - told.length;

@@ -29,8 +29,8 @@ fn a_page_appears_when_it_is_complete_and_leaves_nothing_beside_it() {
     let (trace, page) = (folder.path().join("<b>.pftrace"), folder.path().join("page.html"));
     trace_at(&trace);
     fs::write(&page, "an older one").unwrap();
-    let report = write(&options(&trace, &page), |_| true).unwrap();
-    assert_eq!(report.processes.len(), 1);
+    let (report, advised) = write(&options(&trace, &page), None, |_| true).unwrap();
+    assert_eq!((report.processes.len(), advised), (1, None));
     let text = fs::read_to_string(&page).unwrap();
     assert!(text.starts_with("<title>ungil: &lt;b&gt;.pftrace</title><script"), "{text}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
@@ -42,12 +42,12 @@ fn a_page_that_cannot_be_written_or_is_not_wanted_any_more_changes_nothing() {
     let trace = folder.path().join("a.pftrace");
     trace_at(&trace);
     let page = folder.path().join("none/page.html");
-    assert!(matches!(write(&options(&trace, &page), |_| true), Err(PageError::Write(_))));
+    assert!(matches!(write(&options(&trace, &page), None, |_| true), Err(PageError::Write(_))));
     let page = folder.path().join("page.html");
-    assert!(matches!(write(&options(&trace, &page), |_| false), Err(PageError::Stopped)));
+    assert!(matches!(write(&options(&trace, &page), None, |_| false), Err(PageError::Stopped)));
     let damaged = Options { shell: "<html>", ..options(&trace, &page) };
-    assert!(matches!(write(&damaged, |_| true), Err(PageError::Shell)));
+    assert!(matches!(write(&damaged, None, |_| true), Err(PageError::Shell)));
     let missing = folder.path().join("b.pftrace");
-    assert!(matches!(write(&options(&missing, &page), |_| true), Err(PageError::Read(_))));
+    assert!(matches!(write(&options(&missing, &page), None, |_| true), Err(PageError::Read(_))));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }

@@ -4,3 +4,4 @@ mod read;
 mod same_numbers;
 mod bounds;
 mod files;
+mod looks;

@@ -38,7 +38,7 @@ pub(super) fn page_of(
         collected.push(record);
     }
     let report = collected.finish();
-    let page = Page::new("x.pftrace", BLAME_NS);
+    let page = Page::new("x.pftrace", BLAME_NS, None);
     let (summary, blocks) = page.assemble(collected, report.clone(), room).unwrap();
     (Parsed { summary: serde_json::from_str(&summary).unwrap(), blocks }, report)
 }
