@@ -31,7 +31,7 @@ def compute(n):
     for _ in range(n):
         sum(range(50_000))
 names = [{MARKS!r}, "\\u202egnp.exe", "שלום עולם", "a\\x00\\x1b[31mb", "", "<b>bold</b>", "x" * 400]
-threads = [threading.Thread(target=compute, args=(20,), name=name) for name in names]
+threads = [threading.Thread(target=compute, args=(150,), name=name) for name in names]
 [it.start() for it in threads]
 [it.join() for it in threads]
 """
