@@ -142,7 +142,7 @@ def checked(profile: dict[str, Any]) -> dict[str, Any]:
     schemas = {schema["name"]: schema for schema in meta["markerSchema"]}
     assert meta["version"] >= 24
     for thread in profile["threads"]:
-        strings = len(thread.get("stringArray") or profile["shared"]["stringArray"])
+        strings = len(thread["stringArray"])
         markers = thread["markers"]
         for column in MARKER_COLUMNS:
             assert len(markers[column]) == markers["length"], column

@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release -p ungil-advise --example advise_speed FILE [ROUNDS]`
 
+#![allow(clippy::print_stdout, reason = "it is a program")]
+
 use std::path::PathBuf;
 use std::time::Instant;
 use std::{env, io};
@@ -31,7 +33,7 @@ fn main() -> io::Result<()> {
         let analysed_s = begun.elapsed().as_secs_f64();
         let begun = Instant::now();
         let demands = collector.finish();
-        let demand_s = begun.elapsed().as_secs_f64();
+        let settled_s = begun.elapsed().as_secs_f64();
         let bursts: usize =
             demands.iter().flat_map(|it| &it.threads).map(|it| it.bursts.len()).sum();
         let begun = Instant::now();
@@ -39,7 +41,7 @@ fn main() -> io::Result<()> {
         let advised_s = begun.elapsed().as_secs_f64();
         println!(
             "{count} records, {bursts} bursts: read {read_s:.2} s, with analysis and demand \
-             {analysed_s:.2} s, settled {demand_s:.2} s, advised {advised_s:.2} s: {} and {} pieces",
+             {analysed_s:.2} s, settled {settled_s:.2} s, advised {advised_s:.2} s: {} and {} pieces",
             advised.advice.len(),
             advised.rejected.len(),
         );
