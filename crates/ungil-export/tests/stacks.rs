@@ -94,7 +94,9 @@ fn short(looks: &[(u64, u32)]) -> Vec<Record> {
 
 fn collapsed(records: &[Record], weight: Weight) -> String {
     let mut collapsed = Collapsed::new(weight, 0, u64::MAX);
-    records.iter().for_each(|record| collapsed.push(record));
+    for record in records {
+        collapsed.push(record);
+    }
     let mut out = Vec::new();
     collapsed.write(&mut out).unwrap();
     String::from_utf8(out).unwrap()
@@ -102,7 +104,9 @@ fn collapsed(records: &[Record], weight: Weight) -> String {
 
 fn firefox(records: &[Record]) -> Value {
     let mut firefox = Firefox::new(1_000, 0, u64::MAX);
-    records.iter().for_each(|record| firefox.push(record));
+    for record in records {
+        firefox.push(record);
+    }
     let mut out = Vec::new();
     firefox.write(0, &mut out).unwrap();
     serde_json::from_slice(&out).unwrap()
@@ -159,7 +163,9 @@ fn native_frames_stand_above_the_line_that_called_them() {
 #[test]
 fn speedscope_has_the_library_of_a_native_function_as_its_file() {
     let mut speedscope = Speedscope::new("t".into(), "ungil".into(), 0, u64::MAX);
-    long().iter().for_each(|record| speedscope.push(record));
+    for record in &long() {
+        speedscope.push(record);
+    }
     let mut out = Vec::new();
     speedscope.write(&mut out).unwrap();
     let file: Value = serde_json::from_slice(&out).unwrap();
@@ -230,7 +236,7 @@ fn looks_stand_for_the_short_holds_around_them() {
     let seen = short(&[(12 * MS, 1), (52 * MS, 2)]);
     let expected = "holder;spin (/srv/app.py:1) 10000\nholder;spin (/srv/app.py:2) 40000\n";
     let of_holder = |text: String| -> String {
-        text.lines().filter(|it| it.starts_with("holder")).map(|it| format!("{it}\n")).collect()
+        text.split_inclusive('\n').filter(|it| it.starts_with("holder")).collect()
     };
     assert_eq!(of_holder(collapsed(&seen, Weight::Waited)), expected);
     let unseen = collapsed(&short(&[]), Weight::Waited);
