@@ -64,6 +64,37 @@ fn convoy() -> Vec<Record> {
     ended(records, 501 * MS, ThreadTotals::default())
 }
 
+/// One thread computes. Others come one after the other, each 1 ms after the end of the one before:
+/// it waits a switch interval, and uses the GIL for 0.1 ms.
+fn line_of_threads() -> Vec<Record> {
+    let mut records = begun();
+    event(&mut records, 0, 0, Kind::Acquire);
+    let mut begins_ns = MS;
+    for number in 2..82 {
+        let thread = ThreadId(number);
+        records.push(Record::ThreadStarted {
+            thread,
+            process: PROCESS,
+            tid: 70 + number,
+            at_ns: begins_ns,
+            name: format!("request-{number}"),
+        });
+        let asks_ns = begins_ns + 5 * MS + 60 * US;
+        event(&mut records, number, begins_ns, Kind::Wait);
+        event(&mut records, number, asks_ns, Kind::DropRequest);
+        event(&mut records, 0, asks_ns + 10 * US, Kind::ReleaseForced);
+        event(&mut records, number, asks_ns + 50 * US, Kind::Acquire);
+        event(&mut records, 0, asks_ns + 90 * US, Kind::Wait);
+        let ends_ns = asks_ns + 150 * US;
+        event(&mut records, number, ends_ns, Kind::ReleaseVoluntary);
+        event(&mut records, 0, ends_ns + 40 * US, Kind::Acquire);
+        let totals = ThreadTotals::default();
+        records.push(Record::ThreadEnded { thread, at_ns: ends_ns, totals });
+        begins_ns = ends_ns + MS;
+    }
+    ended(records, begins_ns, ThreadTotals::default())
+}
+
 fn only(records: &[Record]) -> Demand {
     let mut demands = Demand::of(records);
     assert_eq!(demands.len(), 1);
@@ -105,6 +136,19 @@ fn a_policy_that_asks_at_once_lets_the_thread_in_sooner() {
     assert!(interactive.figures.threads[1].waits.p50_us < stock / 3.0);
     let range = interactive.ranges.threads[1].wait_p50_us;
     assert!(range.low <= range.high);
+}
+
+#[test]
+fn threads_that_begin_when_others_end_begin_sooner_if_those_do_not_wait() {
+    let demand = only(&line_of_threads());
+    let reproduced = demand.reproduced().unwrap();
+    let (recorded, stock) = (demand.recorded.returns.count, reproduced.returns.count);
+    assert!(stock.abs_diff(recorded) <= recorded / 20, "{stock} for {recorded}");
+    let rules = Rules { runs: 1, ..Rules::from(Settings::from(Policy::Interactive)) };
+    let interactive = predict(&demand, &rules).unwrap().figures.returns.count;
+    assert!(interactive > 3 * recorded, "{interactive} for {recorded}");
+    let once = predict(&demand, &Rules { once: true, ..rules }).unwrap().figures.returns.count;
+    assert_eq!(once, recorded);
 }
 
 #[test]
