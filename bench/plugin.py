@@ -19,6 +19,8 @@ from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
+from surroundings import environment
+
 PROGRAMS = Path(__file__).with_name("programs")
 RUNS_A_PROCESS = 50
 
@@ -30,6 +32,8 @@ def main() -> None:
     parser.add_argument("--wrong", type=int, default=200, help="runs of the wrong suite")
     parser.add_argument("--load", type=int, default=4, help="busy loops for each processor")
     options = parser.parse_args()
+    for name, value in environment(["ungil", "pytest"]).items():
+        print(f"{name:10}{value}")
     loops = options.load * (os.cpu_count() or 1)
     print(f"{os.cpu_count()} processors, {loops} busy loops", flush=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -1,8 +1,9 @@
 """Names are data: whatever a program calls its threads, files and functions, nothing obeys them.
 
-A trace with hostile names in all places, with 10,000 threads, and with 500 processes, is shown in
-every way in which ungil shows a trace as text or as a file for another tool. Pages have tests of
-their own (`test_report_html.py`, `test_diff_page.py`).
+A trace with hostile names in all places is shown in every way in which ungil shows a trace as text
+or as a file for another tool. One of 10,000 threads and one of 500 processes are shown in those
+ways that differ in what they do with so many. Pages have tests of their own
+(`test_report_page_*.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import re
 import sqlite3
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,14 @@ COMMANDS: dict[str, list[str]] = {
 }
 
 
-@pytest.fixture(scope="module", params=SIZES)
+def shown(names: Iterable[str], of_many: Iterable[str]) -> pytest.MarkDecorator:
+    """A test of the trace with hostile names for each of these, of large ones for fewer."""
+    cases = [("hostile", name) for name in names]
+    cases += [(size, name) for size in ("threads", "processes") for name in of_many]
+    return pytest.mark.parametrize(("trace", "name"), cases, indirect=["trace"])
+
+
+@pytest.fixture(scope="module")
 def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A trace with hostile names, of so many threads and processes."""
     path = tmp_path_factory.mktemp("hostile") / f"{request.param}.pftrace"
@@ -56,7 +64,7 @@ def words_of(name: str, trace: str, *options: str) -> list[str]:
     return [*(word.format(trace) for word in COMMANDS[name]), *options]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@shown(COMMANDS, of_many=["report", "advise", "diff", "simulate"])
 def test_no_character_of_a_name_controls_what_is_printed(ungil: Run, trace: str, name: str) -> None:
     outcome = ungil(*words_of(name, trace))
     assert outcome.returncode == 0, outcome.stderr
@@ -65,7 +73,7 @@ def test_no_character_of_a_name_controls_what_is_printed(ungil: Run, trace: str,
     assert outcome.stdout
 
 
-@pytest.mark.parametrize("name", ["report", "advise", "diff", "simulate", "sql"])
+@shown(["report", "advise", "diff", "simulate", "sql"], of_many=["report"])
 def test_json_is_valid_and_has_the_names_as_they_are(ungil: Run, trace: str, name: str) -> None:
     outcome = ungil(*words_of(name, trace, "--json"))
     assert outcome.returncode == 0, outcome.stderr
@@ -89,7 +97,7 @@ def strings(value: Any) -> list[str]:
             return []
 
 
-@pytest.mark.parametrize("name", ["report", "advise", "diff", "policies"])
+@shown(["report", "advise", "diff", "policies"], of_many=[])
 def test_a_terminal_gets_no_sequence_but_our_own(start: Start, trace: str, name: str) -> None:
     terminal = Terminal([*UNGIL, *words_of(name, trace)], start)
     assert terminal.end() == 0
@@ -98,7 +106,7 @@ def test_a_terminal_gets_no_sequence_but_our_own(start: Start, trace: str, name:
     assert shown.isprintable(), [it for it in shown if not it.isprintable()]
 
 
-@pytest.mark.parametrize("name", ["firefox", "speedscope", "collapsed", "sqlite"])
+@shown(["firefox", "speedscope", "collapsed", "sqlite"], of_many=["firefox", "sqlite"])
 def test_every_export_is_whole(ungil: Run, trace: str, tmp_path: Path, name: str) -> None:
     outcome = ungil("export", trace, "--format", name, "-o", "out")
     assert outcome.returncode == 0, outcome.stderr
@@ -118,6 +126,7 @@ def test_every_export_is_whole(ungil: Run, trace: str, tmp_path: Path, name: str
             assert "<script>" in " ".join(strings(json.loads(out.read_text(encoding="utf-8"))))
 
 
+@pytest.mark.parametrize("trace", ["hostile"], indirect=True)
 def test_a_command_that_is_advised_means_the_names_and_runs_nothing(
     ungil: Run, trace: str, tmp_path: Path
 ) -> None:

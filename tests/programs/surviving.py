@@ -72,7 +72,7 @@ def short_ones_beside_a_long_one():
     """Threads end all the time while others are in line."""
     start(forever, 2, daemon=True)
     have_begun(2)
-    for _ in range(50):
+    for _ in range(20):
         join(start(int, 4))
     print("ended")
     sys.stdout.flush()
