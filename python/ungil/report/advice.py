@@ -78,8 +78,12 @@ def _summary(advice: Advice) -> Text:
 
 
 def _range(gain: Gain) -> str:
-    """`0.12 to 0.21 ms`: the least and the most that are predicted."""
-    return f"{gain['low']:.3g} to {gain['high']:.3g}{UNITS.get(gain['unit'], '')}"
+    """`56.2 to 145 us`: the least and the most that are predicted."""
+    low, high, unit = gain["low"], gain["high"], UNITS.get(gain["unit"], "")
+    # The sentence before it says a length in the unit that it has fewest digits in.
+    if gain["unit"] == "ms" and high < 1:
+        low, high, unit = low * 1e3, high * 1e3, " us"
+    return f"{low:.3g} to {high:.3g}{unit}"
 
 
 def _sure(advice: Advice) -> Text:
