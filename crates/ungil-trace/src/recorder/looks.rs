@@ -3,7 +3,7 @@
 //!
 //! A thread that is off the GIL runs no Python code, so one look at a gap that is long says what the
 //! whole gap was. A look at a shorter one is a sample. Reading the stacks of all threads costs the
-//! more the more there are, and is paid by the recorder: it is done as often as takes a fiftieth of
+//! more the more there are, and is paid by the recorder: it is done as often as takes a small part of
 //! one processor, and not at all while all threads are in gaps that have been told of.
 
 use super::calls::{Call, call_of};
@@ -12,20 +12,29 @@ use crate::record::{Doing, Record};
 use crate::stacks::{Everyone, StackSampler};
 use std::collections::HashMap;
 
-/// Between two looks. A gap is long if one look finds it that an earlier one found, too.
-const EVERY_NS: u64 = 50_000_000;
-/// A sample stands for this much at most: longer pauses may have had long gaps, which count by
-/// themselves.
-const LONGEST_PAUSE_NS: u64 = EVERY_NS;
-/// The part of a processor's time that reading the stacks of all threads may take is one in this.
-const COST: u64 = 50;
+/// How often is looked.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Between two looks. A gap is long if one look finds it that an earlier one found, too. A sample
+    /// stands for this much at most: longer pauses may have had long gaps, which count by themselves.
+    every_ns: u64,
+    /// The part of a processor's time that reading the stacks of all threads may take is one in this.
+    cost: u64,
+}
+
+/// For a recording of seconds or minutes.
+pub const RECORDING: Pace = Pace { every_ns: 50_000_000, cost: 50 };
+/// For days.
+pub const FLIGHT: Pace = Pace { every_ns: 500_000_000, cost: 1_000 };
+
 /// Threads of which is told after one reading, at most: those in long gaps, and in others.
 const LONG: usize = 64;
 const SHORT: usize = 16;
 
 /// When which process is looked at.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Looks {
+    pace: Pace,
     processes: HashMap<u32, State>,
 }
 
@@ -43,13 +52,17 @@ struct State {
 }
 
 impl Looks {
+    pub fn new(pace: Pace) -> Self {
+        Self { pace, processes: HashMap::new() }
+    }
+
     /// Looks, if it is time to. Never blocks.
     pub fn look(&mut self, traced: &mut Traced, sampler: &StackSampler, now: u64) {
         let state = self.processes.entry(traced.pid).or_default();
         if now < state.next_ns {
             return;
         }
-        state.next_ns = now + EVERY_NS;
+        state.next_ns = now + self.pace.every_ns;
         let crowd = traced.look();
         if crowd.waiters > 0 {
             state.waiters = Some(crowd.waiters);
@@ -78,10 +91,10 @@ impl Looks {
     ) {
         let Some(state) = self.processes.get_mut(&traced.pid) else { return };
         state.is_asked = false;
-        state.everyone_ns = stacks.at_ns.saturating_add(cpu_ns.saturating_mul(COST));
+        state.everyone_ns = stacks.at_ns.saturating_add(cpu_ns.saturating_mul(self.pace.cost));
         let (pid, at_ns) = (traced.pid, stacks.at_ns);
         // Who has not been looked at for long may have done anything.
-        let pause_ns = at_ns.saturating_sub(state.read_ns).min(LONGEST_PAUSE_NS);
+        let pause_ns = at_ns.saturating_sub(state.read_ns).min(self.pace.every_ns);
         state.read_ns = at_ns;
         let mut told = [0; 2];
         for stack in stacks.threads {
@@ -108,7 +121,7 @@ impl Looks {
         if let Some(state) = self.processes.get_mut(&pid) {
             *state = State {
                 next_ns: state.next_ns,
-                everyone_ns: now + EVERY_NS * COST,
+                everyone_ns: now + self.pace.every_ns * self.pace.cost,
                 ..State::default()
             };
         }

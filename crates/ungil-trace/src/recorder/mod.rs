@@ -234,7 +234,9 @@ impl Recorder {
         match std::mem::replace(&mut self.state, State::Over) {
             State::Prepared(sink) => {
                 let Self { options, .. } = self;
-                let watch = Watch::new(options.blame_after_ns(), options.hold_ns(), options.native);
+                let for_days = options.flight.is_some();
+                let (blame_ns, hold_ns) = (options.blame_after_ns(), options.hold_ns());
+                let watch = Watch::new(blame_ns, hold_ns, options.native, for_days);
                 let work = Recording::new(
                     *sink,
                     executable,

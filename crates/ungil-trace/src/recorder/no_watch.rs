@@ -10,7 +10,7 @@ pub struct Watch;
 #[expect(clippy::unused_self, reason = "the real one uses it")]
 impl Watch {
     /// As the real one.
-    pub fn new(_blame_after_ns: u64, _unwaited_ns: Option<u64>, _native: bool) -> Self {
+    pub fn new(_blame_ns: u64, _hold_ns: Option<u64>, _native: bool, _for_days: bool) -> Self {
         Self
     }
 
