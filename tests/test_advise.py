@@ -140,7 +140,9 @@ def test_the_report_shows_the_best_advice_once(tmp_path: Path) -> None:
     trace = _traced(tmp_path, EXAMPLES / "convoy_server.py", "--seconds", "2")
     shown = _ungil("report", trace)
     assert "What to do" in shown
-    assert "run it under policy interactive" in shown
+    # Which one that is depends on what else the machine does.
+    best = json.loads(_ungil("advise", trace, "--json"))["advice"][0]
+    assert " ".join(best["text"].split()) in " ".join(shown.split())
     assert "ungil run lets a thread" not in shown, "the finding's own advice says the same"
     assert "ungil run lets a thread" in _ungil("report", trace, "--no-advice")
     whole = _ungil("advise", trace)
