@@ -57,7 +57,8 @@ def report(trace: str) -> Text:
     environment = os.environ | {"COLUMNS": str(COLUMNS), "LINES": str(LINES), "FORCE_COLOR": "1"}
     words = [sys.executable, "-m", "ungil", "report", trace]
     printed = subprocess.run(words, env=environment, stdout=subprocess.PIPE, check=True).stdout
-    return Text.from_ansi(printed.decode())
+    # Where the interpreter of this repository is says nothing to others.
+    return Text.from_ansi(printed.decode().replace(f"{HERE.parent}/.venv/bin/", ""))
 
 
 def picture(text: Text, theme: TerminalTheme, title: str) -> str:
