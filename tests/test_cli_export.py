@@ -56,15 +56,13 @@ def speedscope_schema(tmp_path_factory: pytest.TempPathFactory) -> Draft7Validat
     """The schema of speedscope's own files, from its npm package."""
     folder = tmp_path_factory.mktemp("npm")
     npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("speedscope's schema comes from npm, which is not installed")
+    assert npm, "speedscope's schema comes from npm: install Node.js"
     packed = subprocess.run(
         [npm, "pack", SPEEDSCOPE], cwd=folder, capture_output=True, check=False, timeout=120
     )
-    archives = list(folder.glob("*.tgz"))
-    if packed.returncode != 0 or not archives:
-        pytest.skip("npm cannot reach its registry")
-    with tarfile.open(archives[0]) as archive:
+    assert packed.returncode == 0, f"npm cannot reach its registry: {packed.stderr.decode()}"
+    (packed_file,) = folder.glob("*.tgz")
+    with tarfile.open(packed_file) as archive:
         file = archive.extractfile("package/dist/release/file-format-schema.json")
         assert file is not None
         return Draft7Validator(json.load(file))

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Generator
 from pathlib import Path
-from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize
+from shown_pages import DESK, PHONE, Scheme, chromium
 from test_cli_diff import SECONDS, recorded
 from test_lab_page import Tags
 
 from ungil.comparison import compare, read_run
 from ungil.comparison.page import html
 
-PHONE: ViewportSize = {"width": 390, "height": 844}
-DESK: ViewportSize = {"width": 1400, "height": 900}
-Scheme = Literal["light", "dark"]
 HOSTILE = ["<script>document.title = 'owned'</script>", "&lt;", "\u202eevil", "\x1b[31m"]
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +38,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Generator[Browser]:
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    assert found, "these tests need a Chromium: apt install chromium"
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+    with chromium() as opened:
         yield opened
-        opened.close()
 
 
 def looked_at(browser: Browser, path: Path, size: ViewportSize, scheme: Scheme) -> Page:

@@ -5,13 +5,13 @@ Needs a Chromium of the system's, as distributions package it.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Generator
 from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize
+from shown_pages import chromium
 from test_lab_page import some
 
 from ungil.lab.experiments import load
@@ -20,7 +20,6 @@ from ungil.lab.page import page
 PHONE: ViewportSize = {"width": 360, "height": 740}
 DESK: ViewportSize = {"width": 1280, "height": 900}
 Scheme = Literal["light", "dark"]
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # What can still be read on a phone, in CSS pixels.
 SMALLEST_PX = 7.5
 # What WCAG 2.1 asks of large text and of graphics.
@@ -29,12 +28,8 @@ CONTRAST = 3.0
 
 @pytest.fixture(scope="module")
 def browser() -> Generator[Browser]:
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    assert found, "these tests need a Chromium: apt install chromium"
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+    with chromium() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,10 @@
-"""Consoles of rich: how wide what ungil prints is where there is no terminal."""
+"""Consoles of rich, and what ungil prints on them where there is no terminal."""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Callable
 from typing import TextIO
 
 from rich.console import Console
@@ -17,6 +19,24 @@ def page_console(file: TextIO) -> Console:
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WIDTH_OF_A_FILE
     return console
+
+
+def print_page(file: TextIO, draw: Callable[[Console], None]) -> None:
+    """Print what is drawn on a `page_console`, without blanks at the ends of lines.
+
+    What the encoding of `file` does not know is replaced. OSError if `file` cannot be written.
+    """
+    console = page_console(file)
+    with console.capture() as capture:
+        draw(console)
+    encoding = file.encoding or "utf-8"
+    text = re.sub(r" +$", "", capture.get(), flags=re.MULTILINE)
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = text.replace("µ", "u").encode(encoding, "replace").decode(encoding)
+    file.write(text)
+    file.flush()
 
 
 def line_console(file: TextIO) -> Console:

@@ -15,8 +15,8 @@ pub(crate) struct Planned {
     pub(crate) source: usize,
     /// `None` if it is a successor of another.
     pub(crate) begins_ns: Option<u64>,
-    /// Which threads begin after its end, and how long after.
-    pub(crate) successors: Vec<(usize, u64)>,
+    /// Which thread begins after its end, and how long after.
+    pub(crate) successor: Option<(usize, u64)>,
     bursts: Arc<[Burst]>,
     /// Where it begins.
     first: usize,
@@ -128,7 +128,7 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
             all.push(Planned {
                 source,
                 begins_ns: Some(thread.begins_ns),
-                successors: Vec::new(),
+                successor: None,
                 bursts: thread.bursts.clone(),
                 first,
                 again: again.clone(),
@@ -160,7 +160,7 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
             continue;
         }
         if let Some(next) = leaders.get(thread).and_then(Option::as_ref) {
-            all[number].successors.push((next.thread, after_ns));
+            all[number].successor = Some((next.thread, after_ns));
             if !is_again {
                 all[next.thread].begins_ns = None;
             }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TextIO
 
 from rich.console import Console, Group, RenderableType
@@ -23,7 +22,7 @@ from ungil.comparison.words import (
     noise_of,
     told_status,
 )
-from ungil.console import page_console
+from ungil.console import print_page
 from ungil.formatting import printable
 from ungil.report.names import shortened
 
@@ -42,17 +41,7 @@ NARROW, WIDE = 20, 40
 
 def print_comparison(comparison: Comparison, file: TextIO) -> None:
     """Draw it on `file`, in colour if that is a terminal. OSError if it cannot be written."""
-    console = page_console(file)
-    with console.capture() as capture:
-        console.print(render(comparison, console))
-    encoding = file.encoding or "utf-8"
-    text = re.sub(r" +$", "", capture.get(), flags=re.MULTILINE)
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        text = text.replace("µ", "u").encode(encoding, "replace").decode(encoding)
-    file.write(text)
-    file.flush()
+    print_page(file, lambda console: console.print(render(comparison, console)))
 
 
 def render(comparison: Comparison, console: Console) -> RenderableType:

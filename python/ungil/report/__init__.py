@@ -5,16 +5,12 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Callable
-from functools import partial
 from typing import TextIO
 
 from rich.cells import cell_len
-from rich.console import Console
 
-from ungil.console import page_console
+from ungil.console import page_console, print_page
 from ungil.formatting import printable
 from ungil.report.advice import TOLD, render_advice
 from ungil.report.model import Report, parse
@@ -29,26 +25,12 @@ def print_report(report: str, file: TextIO, advice: int = TOLD) -> None:
     It has so many pieces of advice at most. What the encoding of `file` does not know is replaced.
     OSError if `file` cannot be written.
     """
-    _print(report, file, partial(render, advice=advice))
+    print_page(file, lambda console: render(parse(report), console, advice=advice))
 
 
 def print_advice(report: str, file: TextIO) -> None:
     """Render what the JSON `report` advises to `file`, all of it; otherwise as `print_report`."""
-    _print(report, file, render_advice)
-
-
-def _print(report: str, file: TextIO, draw: Callable[[Report, Console], None]) -> None:
-    console = page_console(file)
-    with console.capture() as capture:
-        draw(parse(report), console)
-    encoding = file.encoding or "utf-8"
-    text = re.sub(r" +$", "", capture.get(), flags=re.MULTILINE)
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        text = text.replace("µ", "u").encode(encoding, "replace").decode(encoding)
-    file.write(text)
-    file.flush()
+    print_page(file, lambda console: render_advice(parse(report), console))
 
 
 def print_place(path: str, file: TextIO) -> None:

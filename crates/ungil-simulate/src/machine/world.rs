@@ -46,7 +46,7 @@ pub(super) struct World {
     pub(super) events: RefCell<Events>,
     pub(super) following: RefCell<Following>,
     /// Who begins how long after the end of each thread.
-    successors: Vec<Vec<(usize, u64)>>,
+    successors: Vec<Option<(usize, u64)>>,
     pub(super) processors: Option<RefCell<Processors>>,
     pub(super) tasks: RefCell<Vec<Task>>,
     /// Who sleeps on which word.
@@ -91,7 +91,7 @@ impl World {
             cond: RefCell::new(Cond::new(threads.len())),
             events: RefCell::new(events),
             following: RefCell::new(Following::new(threads.len())),
-            successors: threads.iter().map(|thread| thread.successors.clone()).collect(),
+            successors: threads.iter().map(|thread| thread.successor).collect(),
             processors: setting
                 .cores
                 .map(|count| RefCell::new(Processors::new(count, threads.len()))),
@@ -144,7 +144,7 @@ impl World {
     pub(super) fn ended(&self, number: usize) {
         let (now_ns, mut events) = (self.now_ns.get(), self.events.borrow_mut());
         self.following.borrow_mut().ended(number, now_ns, &mut events);
-        for &(successor, ns) in &self.successors[number] {
+        if let Some((successor, ns)) = self.successors[number] {
             events.plan(successor, now_ns.saturating_add(ns));
         }
     }
