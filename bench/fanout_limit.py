@@ -21,7 +21,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from surroundings import environment
+from surroundings import print_environment
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ["cargo", "run", "--quiet", "--release", "-p", "ungil-fanout", "--example", "knee", "--"]
@@ -178,9 +178,7 @@ def _run(knee: int, seconds: float, items: int, limit: int | str) -> Came:
 def real(path: Path | None) -> None:
     """The engine beside fixed limits, at three knees."""
     numbers: list[dict[str, Any]] = []
-    known = environment(["ungil"])
-    for name, value in known.items():
-        print(f"{name:10}{value}")
+    known = print_environment(["ungil"])
     for knee, seconds, items in ((20, 0.05, 2_000), (200, 0.05, 20_000), (2_000, 0.1, 200_000)):
         fixed = [
             _run(knee, seconds, items, max(1, round(knee * factor)))

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 from rich.console import Console
 from rich.table import Table
 from sampling import adopt_orphans, children_cpu, disturbance, machine, wait_for_quiet
-from surroundings import environment
+from surroundings import print_environment
 
 # Before each measurement, for other processes of the machine to pause.
 PATIENCE_S = 2.0
@@ -176,10 +176,8 @@ def report(
 ) -> None:
     """Measure (`sections` does, as it is iterated over), and print a table after each setting."""
     adopt_orphans()
-    known = environment(packages, options.python)
+    known = print_environment(packages, options.python)
     console = Console(width=WIDTH, highlight=False)
-    for name, value in known.items():
-        console.print(f"{name:9} {value}", markup=False, soft_wrap=True)
     taken: list[Runs] = []
     for runs, table in sections:
         taken.append(runs)

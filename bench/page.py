@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from interleaving import Target, quantile
-from surroundings import environment
+from surroundings import print_environment
 
 PROJECT = Path(__file__).resolve().parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -75,8 +75,7 @@ def main() -> None:
     options.add_argument("--keep", type=Path, help="keep trace and page in this folder")
     options.add_argument("--rounds", type=int, default=3, help="openings of the page [3]")
     chosen = options.parse_args()
-    for name, value in environment(["playwright"]).items():
-        print(f"{name}: {value}")
+    print_environment(["playwright"])
     with _folder(chosen.keep) as folder:
         trace = chosen.trace or _made(folder, chosen.events)
         page = folder / "page.html"

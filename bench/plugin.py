@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
-from surroundings import environment
+from surroundings import print_environment
 
 PROGRAMS = Path(__file__).with_name("programs")
 RUNS_A_PROCESS = 50
@@ -32,8 +32,7 @@ def main() -> None:
     parser.add_argument("--wrong", type=int, default=200, help="runs of the wrong suite")
     parser.add_argument("--load", type=int, default=4, help="busy loops for each processor")
     options = parser.parse_args()
-    for name, value in environment(["ungil", "pytest"]).items():
-        print(f"{name:10}{value}")
+    print_environment(["ungil", "pytest"])
     loops = options.load * (os.cpu_count() or 1)
     print(f"{os.cpu_count()} processors, {loops} busy loops", flush=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -35,6 +35,14 @@ def environment(packages: Sequence[str], python: str = sys.executable) -> dict[s
     }
 
 
+def print_environment(packages: Sequence[str], python: str = sys.executable) -> dict[str, str]:
+    """Print what the numbers depend on, as the first lines of a block of RESULTS.md."""
+    known = environment(packages, python)
+    for name, value in known.items():
+        print(f"{name:9} {value}", flush=True)
+    return known
+
+
 def versions(packages: Sequence[str], python: str = sys.executable) -> list[str | None]:
     """Of the packages that are installed for the interpreter under test."""
     asked = """

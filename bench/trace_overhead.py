@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from sampling import Failed, Sample, adopt_orphans, sample, wait_for_quiet
-from surroundings import environment, spread, versions
+from surroundings import print_environment, spread, versions
 
 FOLDER = Path(__file__).parent / "programs"
 SCRIPTS = Path(sysconfig.get_path("scripts"))
@@ -226,9 +226,7 @@ def main() -> None:
     options = parser.parse_args()
     rounds, repetitions = (2, 0) if options.quick else (options.rounds, options.repetitions)
     adopt_orphans()
-    known = environment(PACKAGES)
-    for name, value in known.items():
-        print(f"{name:9} {value}")
+    known = print_environment(PACKAGES)
     print("\nRatios to the bare run of the same round: median (least-greatest).")
     programs: dict[str, object] = {}
     left_out = [name for name in names if name not in (options.variant or names)]
