@@ -7,25 +7,11 @@
 //! one processor, and not at all while all threads are in gaps that have been told of.
 
 use super::calls::{Call, call_of};
+use super::pace::Pace;
 use super::traced::Traced;
 use crate::record::{Doing, Record};
 use crate::stacks::{Everyone, StackSampler};
 use std::collections::HashMap;
-
-/// How often is looked.
-#[derive(Clone, Copy, Debug)]
-pub struct Pace {
-    /// Between two looks. A gap is long if one look finds it that an earlier one found, too. A sample
-    /// stands for this much at most: longer pauses may have had long gaps, which count by themselves.
-    every_ns: u64,
-    /// The part of a processor's time that reading the stacks of all threads may take is one in this.
-    cost: u64,
-}
-
-/// For a recording of seconds or minutes.
-pub const RECORDING: Pace = Pace { every_ns: 50_000_000, cost: 50 };
-/// For days.
-pub const FLIGHT: Pace = Pace { every_ns: 500_000_000, cost: 1_000 };
 
 /// Threads of which is told after one reading, at most: those in long gaps, and in others.
 const LONG: usize = 64;
@@ -62,7 +48,7 @@ impl Looks {
         if now < state.next_ns {
             return;
         }
-        state.next_ns = now + self.pace.every_ns;
+        state.next_ns = now + self.pace.look_ns;
         let crowd = traced.look();
         if crowd.waiters > 0 {
             state.waiters = Some(crowd.waiters);
@@ -91,10 +77,10 @@ impl Looks {
     ) {
         let Some(state) = self.processes.get_mut(&traced.pid) else { return };
         state.is_asked = false;
-        state.everyone_ns = stacks.at_ns.saturating_add(cpu_ns.saturating_mul(self.pace.cost));
+        state.everyone_ns = stacks.at_ns.saturating_add(cpu_ns.saturating_mul(self.pace.look_cost));
         let (pid, at_ns) = (traced.pid, stacks.at_ns);
         // Who has not been looked at for long may have done anything.
-        let pause_ns = at_ns.saturating_sub(state.read_ns).min(self.pace.every_ns);
+        let pause_ns = at_ns.saturating_sub(state.read_ns).min(self.pace.look_ns);
         state.read_ns = at_ns;
         let mut told = [0; 2];
         for stack in stacks.threads {
@@ -121,7 +107,7 @@ impl Looks {
         if let Some(state) = self.processes.get_mut(&pid) {
             *state = State {
                 next_ns: state.next_ns,
-                everyone_ns: now + self.pace.every_ns * self.pace.cost,
+                everyone_ns: now + self.pace.look_ns * self.pace.look_cost,
                 ..State::default()
             };
         }

@@ -11,6 +11,7 @@ mod flight;
 mod table_file;
 mod now;
 mod live;
+mod pace;
 mod sink;
 mod order;
 mod calibration;
@@ -53,6 +54,7 @@ use crate::perfetto::{Overwrite, Writer};
 use crate::report::JudgedReport;
 use flight::Flight;
 use live::{Asked, Live};
+use pace::{DAYS, MINUTES};
 use recording::{Recording, Shared};
 use session::Session;
 use sink::Sink;
@@ -234,14 +236,14 @@ impl Recorder {
         match std::mem::replace(&mut self.state, State::Over) {
             State::Prepared(sink) => {
                 let Self { options, .. } = self;
-                let for_days = options.flight.is_some();
+                let pace = if options.flight.is_some() { DAYS } else { MINUTES };
                 let (blame_ns, hold_ns) = (options.blame_after_ns(), options.hold_ns());
-                let watch = Watch::new(blame_ns, hold_ns, options.native, for_days);
+                let watch = Watch::new(blame_ns, hold_ns, options.native, pace);
                 let work = Recording::new(
                     *sink,
                     executable,
                     self.is_joined,
-                    (watch, self.options.blame_after_ns()),
+                    (watch, pace, blame_ns),
                     Times::new(self.beginning),
                     self.session.clone(),
                     self.shared.clone(),

@@ -1,5 +1,6 @@
 //! Stands in for the watch where the feature `stacks` is off: nothing is looked at from outside.
 
+use super::pace::Pace;
 use super::times::Times;
 use super::traced::Traced;
 use crate::record::Record;
@@ -10,7 +11,7 @@ pub struct Watch;
 #[expect(clippy::unused_self, reason = "the real one uses it")]
 impl Watch {
     /// As the real one.
-    pub fn new(_blame_ns: u64, _hold_ns: Option<u64>, _native: bool, _for_days: bool) -> Self {
+    pub fn new(_blame_ns: u64, _hold_ns: Option<u64>, _native: bool, _pace: Pace) -> Self {
         Self
     }
 

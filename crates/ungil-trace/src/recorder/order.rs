@@ -8,14 +8,31 @@
 //!
 //! A thread may use several GILs in turn (sub-interpreters), and its events have to stay in order,
 //! too. Then events go in the order of the clock, as far as no earlier one is incomplete.
+//!
+//! The end of a thread has no number. It goes after whatever happened before it by the clock, so
+//! that a wait that it cuts is charged to all who held meanwhile.
 
-use crate::record::ThreadId;
+use crate::record::{ThreadId, ThreadTotals};
 use ungil_core::Entry;
 
 /// Events of one process that wait for those before them.
 #[derive(Debug, Default)]
 pub struct Order {
     gils: Vec<Gil>,
+    ends: Vec<End>,
+}
+
+/// A thread has ended, and its ring was read to its end.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    /// Which one,
+    pub thread: ThreadId,
+    /// when,
+    pub at_ticks: u64,
+    /// and what it had counted.
+    pub totals: ThreadTotals,
+    /// In how many rounds every ring was read since.
+    rounds: u32,
 }
 
 #[derive(Debug, Default)]
@@ -45,22 +62,42 @@ impl Order {
         gil.waiting.push((thread, event));
     }
 
+    /// Takes in the end of a thread after its last event.
+    pub fn end(&mut self, thread: ThreadId, at_ticks: u64, totals: ThreadTotals) {
+        self.ends.push(End { thread, at_ticks, totals, rounds: 0 });
+    }
+
     /// Ends a round in which every ring was read once and gives out, in order, what is complete.
     pub fn end_round(&mut self, give: impl FnMut(ThreadId, Entry)) {
         self.give_out(give, |gil| gil.complete);
         for gil in &mut self.gils {
             gil.complete = gil.seen;
         }
+        for end in &mut self.ends {
+            end.rounds += 1;
+        }
+    }
+
+    /// Gives out the ends, once a round is over, that nothing can precede any more.
+    pub fn give_ends(&mut self, give: impl FnMut(End)) {
+        if self.ends.is_empty() {
+            return;
+        }
+        let waiting = self.gils.iter().flat_map(|gil| &gil.waiting);
+        let first_ticks = waiting.map(|(_, event)| event.at_ticks).min().unwrap_or(u64::MAX);
+        // A ring that was read before the end was seen is read once more in the round after.
+        let is_due = |end: &mut End| end.rounds > 1 && end.at_ticks < first_ticks;
+        self.ends.extract_if(.., is_due).for_each(give);
+    }
+
+    /// The ends that were not given out yet.
+    pub fn ends(&self) -> &[End] {
+        &self.ends
     }
 
     /// Gives out everything, when nothing more can come.
     pub fn finish(&mut self, give: impl FnMut(ThreadId, Entry)) {
         self.give_out(give, |gil| gil.seen);
-    }
-
-    /// Whether an event of `thread` still waits for others.
-    pub fn has(&self, thread: ThreadId) -> bool {
-        self.gils.iter().flat_map(|gil| &gil.waiting).any(|&(it, _)| it == thread)
     }
 
     fn give_out(&mut self, mut give: impl FnMut(ThreadId, Entry), up_to: impl Fn(&Gil) -> u32) {
@@ -119,6 +156,16 @@ mod tests {
 
     const THREADS: u32 = 4;
     const GILS: u8 = 3;
+    /// The choice of a step in which its thread ends, whatever it does.
+    const ENDS: u8 = 3;
+
+    /// What happened, and what came out.
+    struct Run {
+        happened: Vec<(ThreadId, Entry)>,
+        got: Vec<(ThreadId, Entry)>,
+        /// Before which place of `got` each end came out, and when it was.
+        ends: Vec<(usize, End)>,
+    }
 
     #[derive(Clone, Copy, Debug)]
     struct Step {
@@ -130,7 +177,8 @@ mod tests {
     }
 
     fn steps(gils: u8) -> impl Strategy<Value = Vec<Step>> {
-        let step = (0..THREADS, 0..gils, 0u8..3, 0usize..6);
+        let choice = prop_oneof![20 => 0u8..3, 1 => Just(ENDS)];
+        let step = (0..THREADS, 0..gils, choice, 0usize..6);
         let step =
             step.prop_map(|(thread, gil, choice, reads)| Step { thread, gil, choice, reads });
         prop::collection::vec(step, 1..160)
@@ -156,9 +204,8 @@ mod tests {
     }
 
     /// Lets the steps happen while rings are read one after the other, over and over: a ring read
-    /// late shows events that happened after those in a ring read before. Returns what happened
-    /// and what came out.
-    fn run(steps: Vec<Step>, start: u32) -> [Vec<(ThreadId, Entry)>; 2] {
+    /// late shows events that happened after those in a ring read before.
+    fn run(steps: Vec<Step>, start: u32) -> Run {
         let mut order = Order::default();
         order.gils.resize_with(GILS.into(), || Gil {
             given: start,
@@ -171,10 +218,16 @@ mod tests {
         let mut rings = vec![VecDeque::new(); THREADS as usize];
         let (mut happened, mut got, mut next) = (Vec::new(), Vec::new(), 0);
         let mut acquired_ticks = [0; GILS as usize];
+        // When each thread ended, and whether that was read.
+        let (mut ended, mut ends) = ([None; THREADS as usize], Vec::new());
         let is_alone = steps.iter().all(|step| step.gil == 0);
         for (now, step) in (1u64..).zip(steps) {
-            let index = usize::from(step.gil);
-            if let Some(kind) = kind(step, &mut holders[index]) {
+            let (index, thread) = (usize::from(step.gil), step.thread as usize);
+            if step.choice == ENDS {
+                ended[thread].get_or_insert((now, false));
+            } else if ended[thread].is_none()
+                && let Some(kind) = kind(step, &mut holders[index])
+            {
                 // Told at the end of a hold, with a time since its beginning. In this model, and
                 // nowhere else, its thread may do something at another GIL meanwhile.
                 let is_earlier = kind == Kind::Ran && is_alone;
@@ -185,15 +238,21 @@ mod tests {
                 seqs[index] = seqs[index].wrapping_add(u32::from(kind.changes_holder()));
                 let event = Entry { at_ticks, kind, gil: step.gil, seq: seqs[index] };
                 happened.push((ThreadId(step.thread), event));
-                rings[step.thread as usize].push_back(event);
+                rings[thread].push_back(event);
             }
             for _ in 0..step.reads {
+                let reader = ThreadId(u32::try_from(next).unwrap());
                 for event in rings[next].drain(..) {
-                    order.add(ThreadId(u32::try_from(next).unwrap()), event);
+                    order.add(reader, event);
+                }
+                if let Some((at_ticks, is_read @ false)) = &mut ended[next] {
+                    *is_read = true;
+                    order.end(reader, *at_ticks, ThreadTotals::default());
                 }
                 next = (next + 1) % rings.len();
                 if next == 0 {
                     order.end_round(|thread, event| got.push((thread, event)));
+                    order.give_ends(|end| ends.push((got.len(), end)));
                 }
             }
         }
@@ -203,7 +262,8 @@ mod tests {
             }
         }
         order.finish(|thread, event| got.push((thread, event)));
-        [happened, got]
+        ends.extend(order.ends().iter().map(|&end| (got.len(), end)));
+        Run { happened, got, ends }
     }
 
     fn of<'a>(
@@ -213,8 +273,15 @@ mod tests {
         events.iter().filter(|item| is_wanted(item)).map(|(_, event)| event.at_ticks).collect()
     }
 
-    /// Nothing is missing, each GIL's changes and each thread's events are in order.
-    fn check([happened, got]: &[Vec<(ThreadId, Entry)>; 2]) -> Result<(), TestCaseError> {
+    /// Nothing is missing, each GIL's changes and each thread's events are in order, and what
+    /// happened before the end of a thread comes before it.
+    fn check(Run { happened, got, ends }: &Run) -> Result<(), TestCaseError> {
+        for (place, end) in ends {
+            // One that was told at the end of its hold happened when the hold began.
+            let mut after = got[*place..].iter().filter(|(_, event)| event.kind != Kind::Ran);
+            prop_assert!(after.all(|(_, event)| event.at_ticks > end.at_ticks));
+            prop_assert!(got[*place..].iter().all(|(thread, _)| *thread != end.thread));
+        }
         prop_assert_eq!(happened.len(), got.len());
         for thread in (0..THREADS).map(ThreadId) {
             prop_assert_eq!(
@@ -236,13 +303,13 @@ mod tests {
             steps in steps(1),
             start in prop::sample::select(vec![0u32, 7, u32::MAX - 5]),
         ) {
-            let events = run(steps, start);
-            check(&events)?;
+            let run = run(steps, start);
+            check(&run)?;
             // A wait or a drop request stays between the two changes that it happened between.
             let place = |(_, event): &(ThreadId, Entry)| {
                 (distance(event.seq, start), !event.kind.changes_holder())
             };
-            prop_assert!(events[1].is_sorted_by_key(place));
+            prop_assert!(run.got.is_sorted_by_key(place));
         }
 
         #[test]

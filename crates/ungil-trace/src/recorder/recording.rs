@@ -1,5 +1,6 @@
 //! The thread that records: what it does in one round, and how long it pauses then.
 
+use super::pace::Pace;
 use super::questions::{Question, Questions};
 use super::session::Session;
 use super::sink::{Outcome, Sink};
@@ -21,14 +22,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use ungil_control::hookable::{self, Hookable};
 
-/// Between two rounds, as long as no ring fills up.
-const PERIOD: Duration = Duration::from_millis(5);
-/// Between two rounds while a long hold may be about to make a thread wait.
-const WATCH_PERIOD: Duration = Duration::from_millis(1);
 /// Between two rounds while a ring was found more than an eighth full.
 const BUSY_PERIOD: Duration = Duration::from_micros(500);
-/// Between two looks for new processes: their rings hold what they do meanwhile.
-const DISCOVER_NS: u64 = 20_000_000;
 /// Between two flushes of the file.
 const FLUSH_NS: u64 = 250_000_000;
 /// How long processes that end right after the program are waited for (multiprocessing's resource
@@ -37,6 +32,8 @@ const GRACE: Duration = Duration::from_millis(100);
 /// How long processes that joined while they ran are waited for to leave. One does at its next
 /// release of a GIL.
 const LEAVE: Duration = Duration::from_millis(100);
+/// Between two looks at whether they have left.
+const LEAVE_PERIOD: Duration = Duration::from_millis(1);
 /// How long the names of their threads are waited for: to look into a process the first time takes
 /// some tenths of a second.
 const NAMES: Duration = Duration::from_secs(2);
@@ -88,6 +85,7 @@ pub struct Recording {
     /// Questions for what was judged, each with the rounds after which it can be answered.
     questions: Vec<(Question, u32)>,
     watch: Watch,
+    pace: Pace,
     /// Holds longer than this are followed.
     follow_after_ns: u64,
     times: Times,
@@ -102,12 +100,12 @@ pub struct Recording {
 
 impl Recording {
     /// Records into `sink` what the programs of `session` do, of which `executable` is the first.
-    /// `watch` comes with the length from which on holds are long.
+    /// `watch` comes with its pace and the length from which on holds are long.
     pub fn new(
         sink: Sink,
         executable: PathBuf,
         is_joined: bool,
-        (watch, blame_after_ns): (Watch, u64),
+        (watch, pace, blame_after_ns): (Watch, Pace, u64),
         times: Times,
         session: Arc<Session>,
         shared: Arc<Shared>,
@@ -122,6 +120,7 @@ impl Recording {
             sink,
             questions: Vec::new(),
             watch,
+            pace,
             // Early enough that little of a hold that gets a row of its own is missed.
             follow_after_ns: if judges { JUDGED_NS } else { blame_after_ns / 4 },
             times,
@@ -172,7 +171,7 @@ impl Recording {
             if staying.is_empty() || Instant::now() >= end {
                 return staying;
             }
-            thread::park_timeout(WATCH_PERIOD);
+            thread::park_timeout(LEAVE_PERIOD);
         }
     }
 
@@ -191,7 +190,7 @@ impl Recording {
         let now = now_ns();
         let questions = self.shared.questions.take();
         self.questions.extend(questions.into_iter().map(|question| (question, ROUNDS)));
-        if now.saturating_sub(self.discovered_ns) >= DISCOVER_NS {
+        if now.saturating_sub(self.discovered_ns) >= self.pace.discover_ns {
             self.discovered_ns = now;
             self.discover();
         }
@@ -237,8 +236,8 @@ impl Recording {
         }
         match fullest {
             fullest if fullest > 0.125 => BUSY_PERIOD,
-            _ if soon || (follows && self.counts_often) => WATCH_PERIOD,
-            _ => PERIOD,
+            _ if soon || (follows && self.counts_often) => self.pace.watch,
+            _ => self.pace.round,
         }
     }
 

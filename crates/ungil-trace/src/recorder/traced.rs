@@ -4,13 +4,13 @@ use super::gap::Crowd;
 use super::kernel_counts::kernel_count;
 use super::moment::Moment;
 use super::now::{self, ProcessNow};
-use super::order::Order;
+use super::order::{End, Order};
 use super::table_file::TableFile;
 use super::thread::Thread;
 use super::throttling::{CpuLimits, Throttling};
 use super::times::Times;
 use crate::clock::now_ns;
-use crate::record::{Process, ProcessId, ProcessTotals, Record, ThreadId, ThreadTotals};
+use crate::record::{Process, ProcessId, ProcessTotals, Record, ThreadId};
 use std::fs;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -39,8 +39,6 @@ pub struct Traced {
     order: Order,
     /// When the latest event happened that was given out.
     latest_ns: u64,
-    /// Threads that have ended, and whose last events may still wait for others.
-    ended: Vec<(ThreadId, u64, ThreadTotals)>,
     /// Slot whose kernel counters are asked for next.
     next_outside: usize,
     limits: Option<CpuLimits>,
@@ -77,7 +75,6 @@ impl Traced {
             threads: Vec::new(),
             order: Order::default(),
             latest_ns: 0,
-            ended: Vec::new(),
             next_outside: 0,
             limits: CpuLimits::of(pid),
         };
@@ -122,8 +119,7 @@ impl Traced {
                 if !thread.named {
                     thread.name_by_kernel(self.pid, table, slot, &mut give);
                 }
-                let at_ns = times.ns(clock, slot.ended_ticks.load(Relaxed));
-                self.ended.push((id, at_ns, thread.totals(slot)));
+                order.end(id, slot.ended_ticks.load(Relaxed), thread.totals(slot));
                 self.threads[index] = None;
                 slot.free();
             }
@@ -134,10 +130,7 @@ impl Traced {
             *latest_ns = event.at_ns.max(*latest_ns);
             give(Record::Gil { process, thread, event });
         });
-        let order = &self.order;
-        for (thread, at_ns, totals) in self.ended.extract_if(.., |ended| !order.has(ended.0)) {
-            give(Record::ThreadEnded { thread, at_ns, totals });
-        }
+        self.order.give_ends(|end| give(ended(end, times, clock)));
         round
     }
 
@@ -194,8 +187,8 @@ impl Traced {
     pub fn last_words(&self, at_ns: u64, times: &mut Times, mut give: impl FnMut(Record)) {
         let (process, clock, table) = (self.id, self.clock, self.file.table());
         let header = table.header();
-        for &(thread, at_ns, totals) in &self.ended {
-            give(Record::ThreadEnded { thread, at_ns, totals });
+        for &end in self.order.ends() {
+            give(ended(end, times, clock));
         }
         for (thread, slot) in self.threads.iter().zip(table.slots()) {
             if let Some(thread) = thread {
@@ -341,6 +334,11 @@ impl Traced {
     pub fn now(&mut self, times: &mut Times) -> Moment {
         Moment::of(self.file.table(), &mut self.threads, times, self.clock)
     }
+}
+
+fn ended(end: End, times: &mut Times, clock: Clock) -> Record {
+    let End { thread, at_ticks, totals, .. } = end;
+    Record::ThreadEnded { thread, at_ns: times.ns(clock, at_ticks), totals }
 }
 
 /// How many holds a thread has had, if it is off the GIL.

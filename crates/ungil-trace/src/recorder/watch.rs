@@ -1,8 +1,9 @@
 //! Decides when a process is looked at from outside: for the stack of a thread that keeps the
 //! GIL while another one waits, and for the names of new threads.
 
-use super::looks::{FLIGHT, Looks, RECORDING};
+use super::looks::Looks;
 use super::moment::Running;
+use super::pace::Pace;
 use super::thread::Thread;
 use super::times::Times;
 use super::traced::Traced;
@@ -62,20 +63,14 @@ struct Watched {
 impl Watch {
     /// Holds longer than `blame_after_ns` are to have a stack if somebody waits meanwhile, and those
     /// longer than `unwaited_ns` in any case; with `native`, the native frames of their threads too.
-    /// Whoever records `for_days` looks seldom.
-    pub fn new(
-        blame_after_ns: u64,
-        unwaited_ns: Option<u64>,
-        native: bool,
-        for_days: bool,
-    ) -> Self {
+    pub fn new(blame_after_ns: u64, unwaited_ns: Option<u64>, native: bool, pace: Pace) -> Self {
         Self {
             sampler: StackSampler::start().ok(),
             native,
             blame_after_ns,
             unwaited_ns: unwaited_ns.map(|ns| ns / 2),
             processes: HashMap::new(),
-            looks: Looks::new(if for_days { FLIGHT } else { RECORDING }),
+            looks: Looks::new(pace),
             missed: Vec::new(),
             reported: false,
             natives_reported: false,
