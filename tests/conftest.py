@@ -49,6 +49,11 @@ def pytest_configure() -> None:
         )
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Three for two processors: half of what tests take is waiting for programs that wait."""
+    return max(2, (os.cpu_count() or 1) * 3 // 2)
+
+
 def take_all_signals() -> None:
     """Give the programs of the tests all signals, as a terminal does.
 
