@@ -66,7 +66,7 @@ stress-quick: $(VENV)/made.stamp needs-cargo ## the short ones of them, 50 times
 
 .PHONY: model
 model: needs-cargo ## the lock-free parts under every interleaving (loom)
-	RUSTFLAGS="--cfg loom" cargo test --quiet --release -p ungil-core -p ungil-heap --lib \
+	RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_LTO=off cargo test --quiet --release -p ungil-core -p ungil-heap --lib \
 		--target-dir target/loom
 
 .PHONY: tsan

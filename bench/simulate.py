@@ -13,7 +13,8 @@ thread that waited longest under CPython's rules. It is marked with ! if it is o
 quarter, and with !! if the prediction is also outside of what the real runs had, and by more than
 0.1 ms: about what a machine needs to wake two threads, one after the other. The ranking is right if
 of any two ways to schedule whose real medians (of that thread) differ by more than a quarter, and
-whose real runs do not overlap, the better one was predicted to be better.
+whose real runs do not overlap, the better one was predicted to be better. Beside each ratio stands
+in how many rounds the real median was within the range that was predicted.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from surroundings import print_environment
 
 PROGRAM = Path(__file__).parent / "programs" / "simulated.py"
 PROGRAMS = ["convoy", "flask", "fastapi", "pool", "event-loop", "queues"]
@@ -62,13 +64,13 @@ def main() -> None:
     if options.quick:
         options.rounds, options.seconds = 1, 1.5
     names = options.program or PROGRAMS
+    print_environment(["ungil", "fastapi", "flask", "uvicorn", "waitress", "werkzeug"])
     rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory(prefix="ungil-simulate-") as folder:
         for _, name in itertools.product(range(options.rounds), names):
             rounds[name].append(measured(name, Path(folder), options))
     if options.json:
         options.json.write_text(json.dumps(rounds, indent=1))
-    print(f"load average at the end: {', '.join(f'{it:.1f}' for it in os.getloadavg())}")
     print_tables(rounds, options)
 
 
@@ -77,26 +79,29 @@ def measured(name: str, folder: Path, options: argparse.Namespace) -> dict[str, 
     trace = recorded(name, "stock", folder, options)
     stock = simulated(trace, ["--policy", "stock"], options)
     worst = max(stock["recorded"]["threads"], key=lambda thread: thread["waited_s"])["name"]
-    found = {"stock": pair(stock["recorded"], stock["predicted"], worst)}
+    found = {"stock": pair(stock["recorded"], stock, worst)}
     for variant in VARIANTS:
         rules = ["--interval", "0.05"] if variant == INTERVAL else ["--policy", variant]
-        predicted = simulated(trace, rules, options)["predicted"]
+        prediction = simulated(trace, rules, options)
         real = simulated(
             recorded(name, variant, folder, options), ["--runs", "1", "--cores", "64"], options
         )
-        found[variant] = pair(real["recorded"], predicted, worst)
+        found[variant] = pair(real["recorded"], prediction, worst)
     return {"worst": worst, **found}
 
 
-def pair(real: Figures, predicted: Figures, worst: str) -> dict[str, list[float]]:
-    """What is compared: real and predicted."""
-    both = (real, predicted)
+def pair(real: Figures, prediction: Figures, worst: str) -> dict[str, list[float]]:
+    """What is compared: real, predicted, and the range of that."""
+    both = (real, prediction["predicted"])
+    ranges = prediction["ranges"]
+    names = [thread["name"] for thread in prediction["predicted"]["threads"]]
+    its = ranges["threads"][names.index(worst)] if worst in names else ranges
+    ends = {"all": ranges["wait_p50_us"], "worst": its["wait_p50_us"]}
     return {
         "all": [run["waits"]["p50_us"] for run in both],
         "worst": [of_thread(run, worst, lambda it: it["waits"]["p50_us"]) for run in both],
-        "waited": [of_thread(run, worst, lambda it: it["waited_s"]) for run in both],
         "cpu": [run["cpu_per_s"] for run in both],
-    }
+    } | {f"{of} range": [range_["low"], range_["high"]] for of, range_ in ends.items()}
 
 
 def of_thread(run: Figures, name: str, figure: Callable[[Figures], float]) -> float:
@@ -148,18 +153,19 @@ def print_tables(rounds: dict[str, list[dict[str, Any]]], options: argparse.Name
         "all p50 real",
         "predicted",
         "ratio",
+        "in range",
         "thread",
         "p50 real",
         "predicted",
         "ratio",
-        "waited s real",
-        "predicted",
+        "in range",
         "CPU/s real",
         "predicted",
         title=title,
     )
     good = {"all": 0, "worst": 0}
     fair = {"all": 0, "worst": 0}
+    within = {"all": 0, "worst": 0}
     rows = 0
     for name, found in rounds.items():
         for variant in ["stock", *VARIANTS]:
@@ -171,14 +177,17 @@ def print_tables(rounds: dict[str, list[dict[str, Any]]], options: argparse.Name
                 is_fair = is_good or is_near([it[variant][of][0] for it in found], predicted)
                 good[of] += is_good
                 fair[of] += is_fair
+                inside = sum(map(is_inside, (it[variant] for it in found), itertools.repeat(of)))
+                within[of] += 0 if variant == "stock" else inside
                 if of == "worst":
                     cells.append(found[0]["worst"][:24])
                 cells += [
                     f"{real / 1e3:.3g}",
                     f"{predicted / 1e3:.3g}",
                     f"{ratio:.2f}{'' if is_good else ' !' if is_fair else ' !!'}",
+                    f"{inside} of {len(found)}",
                 ]
-            cells += [f"{it:.2g}" for of in ("waited", "cpu") for it in medians(found, variant, of)]
+            cells += [f"{it:.2g}" for it in medians(found, variant, "cpu")]
             table.add_row(*cells)
             rows += 1
     console.print(table)
@@ -187,9 +196,17 @@ def print_tables(rounds: dict[str, list[dict[str, Any]]], options: argparse.Name
             f"median wait of {what} within {CLOSE - 1:.0%}: {good[of]} of {rows}; "
             f"or like a real run, or within {RESOLUTION_US / 1e3:g} ms: {fair[of]}"
         )
+        others = options.rounds * len(rounds) * len(VARIANTS)
+        print(f"  under other rules within the predicted range: {within[of]} of {others}")
     for name, found in rounds.items():
         wrong = list(misranked(found))
         print(f"ranking of {name}: {'right' if not wrong else 'wrong: ' + ', '.join(wrong)}")
+
+
+def is_inside(compared: dict[str, list[float]], of: str) -> bool:
+    """Whether the real median was in the predicted range."""
+    low, high = compared[f"{of} range"]
+    return low <= compared[of][0] <= high
 
 
 def is_near(real: list[float], predicted: float) -> bool:

@@ -8,7 +8,7 @@ use crate::advice::{Confidence, Gain, Measure, Sure, Unit};
 use crate::scene::Scene;
 use rayon::prelude::*;
 use std::time::Instant;
-use ungil_simulate::{Demand, Figures, Prediction, Rules, predict};
+use ungil_simulate::{Demand, Figures, Prediction, Range, Rules, WAKE_UP_US, predict};
 
 /// A simulation of the recording that is off by more than this (of 1) is not trusted much,
 const CLOSE: f64 = 0.25;
@@ -116,6 +116,14 @@ impl<'a> Baseline<'a> {
         let after = self.recorded * factor;
         // What the simulation of the recording is off by, the prediction may be off by.
         let error = self.error();
+        let range = Range {
+            low: self.recorded * least / (1.0 + error),
+            high: self.recorded * most * (1.0 + error),
+        };
+        let range = range.under_other_rules(match self.measure {
+            Measure::WaitAfterBlockingCall => WAKE_UP_US / 1e3,
+            Measure::WaitedPerSecond => 0.0,
+        });
         let recorded = &self.demand.recorded;
         let per_s = |figures: &Figures| {
             let waited_s: f64 = figures.threads.iter().map(|thread| thread.waited_s).sum();
@@ -129,8 +137,8 @@ impl<'a> Baseline<'a> {
             },
             before: self.recorded,
             after,
-            low: self.recorded * least / (1.0 + error),
-            high: self.recorded * most * (1.0 + error),
+            low: range.low,
+            high: range.high,
             saved_s_per_s: waited_s_per_s * (1.0 - factor),
             waited_s_per_s: scaled(per_s(recorded), per_s),
             p99_ms: scaled(recorded.returns.p99_us / 1e3, |it| it.returns.p99_us / 1e3),

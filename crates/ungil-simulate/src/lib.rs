@@ -23,5 +23,5 @@ pub use demand::{Burst, Collector, Demand, Steady, Thread};
 pub use figures::{Figures, ThreadFigures};
 pub use lengths::Summary;
 pub use prediction::{Prediction, Unpredictable, predict};
-pub use ranges::{Range, Ranges, ThreadRanges};
+pub use ranges::{Range, Ranges, ThreadRanges, WAKE_UP_US};
 pub use rules::{Change, Gil, Rules};

@@ -64,7 +64,8 @@ pub fn predict(demand: &Demand, rules: &Rules) -> Result<Prediction, Unpredictab
         }
     }
     let all: Vec<_> = std::iter::once(&first).chain(&others).collect();
-    let ranges = ranges(&all, &demand.recorded, demand.reproduced()?);
+    let other = !rules.are_those_of(demand.settings);
+    let ranges = ranges(&all, &demand.recorded, demand.reproduced()?, other);
     Ok(Prediction { figures: first, ranges })
 }
 

@@ -64,4 +64,10 @@ impl Rules {
             seed: 0,
         }
     }
+
+    /// Whether nothing is to be different from a recording under these settings.
+    pub(crate) fn are_those_of(&self, settings: Settings) -> bool {
+        let Self { once, runs, seed, .. } = *self;
+        *self == Self { once, runs, seed, ..Self::of(Gil::Scheduled(settings)) }
+    }
 }
