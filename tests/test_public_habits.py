@@ -22,7 +22,9 @@ def targets() -> set[str]:
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
 def test_a_workflow_runs_nothing_that_a_developer_cannot_run(workflow: Path) -> None:
     commands = re.findall(r"\brun: *(.*)", workflow.read_text(encoding="utf-8"))
-    strange = [it for it in commands if it != ".ci/run" and it not in {f"make {t}" for t in targets()}]
+    strange = [
+        it for it in commands if it != ".ci/run" and it not in {f"make {t}" for t in targets()}
+    ]
     assert not strange
 
 
@@ -91,7 +93,11 @@ def test_the_citation_is_of_the_version_that_is_built() -> None:
 
 def test_make_ready_says_it_with_its_status() -> None:
     outcome = subprocess.run(
-        ["make", "--silent", "ready", "TAG=v0"], cwd=ROOT, capture_output=True, text=True, check=False
+        ["make", "--silent", "ready", "TAG=v0"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert outcome.returncode == 2
     assert "the tag is v0" in outcome.stdout

@@ -15,7 +15,10 @@ from ungil.report.model import parse
 
 PATIENCE_S = 60
 # Two threads are enough to see that a second one is recorded; works on 2.7, too.
-TWO_THREADS = "import threading; t = threading.Thread(target=len, args=('',)); t.start(); t.join()"
+TWO_THREADS = (
+    "import threading; t = threading.Thread(target=len, args=('',));"
+    " t.start(); t.join(); print('ran')"
+)
 
 
 def check_interpreter(path: Path, otherwise: Status) -> Check:
@@ -41,15 +44,16 @@ def _try(path: Path) -> tuple[bool, str]:
             # A free-threaded one has a GIL only if it is asked for.
             env={**environment, "PYTHON_GIL": "1"},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         ) as child:
             try:
-                said = child.communicate(timeout=PATIENCE_S)[1].decode(errors="replace").strip()
+                printed, errors = child.communicate(timeout=PATIENCE_S)
             except subprocess.TimeoutExpired:
                 child.kill()
                 return False, f"did not end within {PATIENCE_S} s"
         report = parse(recorder.stop())
+    said = errors.decode(errors="replace").strip()
     if child.returncode != 0:
         last = said.splitlines()[-1] if said else ""
         return False, f"ended with {child.returncode}: {last}"
@@ -63,4 +67,6 @@ def _try(path: Path) -> tuple[bool, str]:
             condition = " while its GIL is on" if process.get("free_threaded") else ""
             return True, f"{version}, recorded with {plural(threads, 'thread')}{condition}"
         return False, f"{plural(threads, 'thread')} of 2 recorded"
+    if printed.split()[-1:] == [b"ran"]:
+        return False, "it runs, but the hook was not loaded in it, or found no room for its buffers"
     return False, "no interpreter was seen in it"
