@@ -94,9 +94,10 @@ def _shares(folder: Path) -> list[float]:
 
 def _sizes(folder: Path) -> list[int]:
     """To how many bytes of memory a group is limited, if it is."""
-    words = [*_words(folder / "memory.max"), *_words(folder / "memory.limit_in_bytes")]
+    said = [_words(folder / name) for name in ("memory.max", "memory.limit_in_bytes")]
+    sizes = [int(words[0]) for words in said if len(words) == 1 and words[0].isdecimal()]
     # Version 1 has no word for none; it says the largest number of pages.
-    return [int(word) for word in words if word.isdecimal() and int(word) < 1 << 60]
+    return [size for size in sizes if size < 1 << 60]
 
 
 def _words(path: Path) -> list[str]:
