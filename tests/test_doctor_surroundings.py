@@ -212,8 +212,14 @@ def test_a_heap_can_be_made_here() -> None:
 def test_a_strict_yama_is_named_with_its_switch(
     monkeypatch: pytest.MonkeyPatch, scope: str, words: str
 ) -> None:
-    monkeypatch.setattr(checks, "_read_memory", lambda *_: PermissionError(1, "Not permitted"))
-    monkeypatch.setattr(checks, "_first_line", lambda _: scope)
+    def refuse(_pid: int, _address: int) -> OSError:
+        return PermissionError(1, "Operation not permitted")
+
+    def line(_path: str) -> str:
+        return scope
+
+    monkeypatch.setattr(checks, "_read_memory", refuse)
+    monkeypatch.setattr(checks, "_first_line", line)
     assert words in checks.check_memory_of_others().advice
 
 
