@@ -104,10 +104,10 @@ lint: $(TEST_TOOLS) $(WEB_TOOLS) prose habits ## formatting, clippy, types, pros
 
 .PHONY: habits
 habits: $(TEST_TOOLS) ## workflows and issue forms by their schemas; what workflows may do
-	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
-	$(BIN)/zizmor --offline --quiet --no-progress .github
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@said=$$($(BIN)/zizmor --offline --quiet --no-progress .github 2>&1) || { echo "$$said"; exit 1; }
 	@# GitHub's own schema of issue forms is in no package; this has what they have in common.
-	$(BIN)/check-jsonschema --quiet --schemafile tests/issue_form.json .github/ISSUE_TEMPLATE/[!c]*.yml
+	@$(BIN)/check-jsonschema --quiet --schemafile tests/issue_form.json .github/ISSUE_TEMPLATE/[!c]*.yml
 	@if command -v actionlint >/dev/null; then actionlint; fi
 
 .PHONY: ready

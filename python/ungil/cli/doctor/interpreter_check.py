@@ -20,6 +20,19 @@ TWO_THREADS = (
     " t.start(); t.join(); print('ran')"
 )
 
+# By words of what is wrong.
+REMEDIES = {
+    "is statically linked": "use one that is linked dynamically, as those of distributions are",
+    "is built for musl": "install ungil with its own pip, or use an image with glibc",
+    "is setuid or setgid": "run a copy of it without these bits",
+    "PyPy": "use CPython",
+    "and ungil for": "install ungil for that processor",
+    "no room for its buffers": "see the check limits; a wrapper has to leave LD_PRELOAD and UNGIL_* "
+    "as they are",
+    "no interpreter was seen": "name the interpreter itself",
+    "a GIL is known by": "use CPython 2.7, or 3.7 or newer",
+}
+
 
 def check_interpreter(path: Path, otherwise: Status) -> Check:
     """Whether the hook records `path`, found out by doing it; `otherwise` if it does not."""
@@ -30,7 +43,12 @@ def check_interpreter(path: Path, otherwise: Status) -> Check:
         works, text = (False, problem) if problem is not None else _try(path)
     except (OSError, Error) as error:
         works, text = False, str(error)
-    return Check(Status.OK if works else otherwise, "interpreter", printable(f"{path}: {text}"))
+    # A sentence of the native part begins with the path.
+    text = text if text.startswith(f"{path} ") else f"{path}: {text}"
+    if works:
+        return Check(Status.OK, "interpreter", printable(text))
+    advice = next((helps for words, helps in REMEDIES.items() if words in text), "")
+    return Check(otherwise, "interpreter", printable(text), advice)
 
 
 def _try(path: Path) -> tuple[bool, str]:
