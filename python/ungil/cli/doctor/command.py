@@ -64,7 +64,7 @@ def _document(works: bool, checks: list[Check]) -> dict[str, Any]:
     return {
         "schema": 1,
         "works": works,
-        "ungil": ungil.__version__,
+        "ungil": _version(),
         "python": sys.version,
         "kernel": platform.release(),
         "machine": platform.machine(),
@@ -72,6 +72,14 @@ def _document(works: bool, checks: list[Check]) -> dict[str, Any]:
         "user": os.geteuid(),
         "checks": [dataclasses.asdict(check) for check in checks],
     }
+
+
+def _version() -> str | None:
+    """Which ungil this is; None if its native part, which knows, cannot be loaded."""
+    try:
+        return ungil.__version__
+    except ImportError:
+        return None
 
 
 def _clean(pythons: tuple[str, ...], as_json: bool) -> None:

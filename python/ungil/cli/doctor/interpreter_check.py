@@ -27,8 +27,8 @@ REMEDIES = {
     "is setuid or setgid": "run a copy of it without these bits",
     "PyPy": "use CPython",
     "and ungil for": "install ungil for that processor",
-    "no room for its buffers": "see the check limits; a wrapper has to leave LD_PRELOAD and UNGIL_* "
-    "as they are",
+    "no room for its buffers": "see the check limits; a wrapper has to hand on LD_PRELOAD and "
+    "UNGIL_SESSION",
     "no interpreter was seen": "name the interpreter itself",
     "a GIL is known by": "use CPython 2.7, or 3.7 or newer",
 }
