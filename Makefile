@@ -86,7 +86,7 @@ web-test: $(WEB_TOOLS) ## unit tests of the page's front end
 	cd web && node test.mjs
 
 .PHONY: lint
-lint: $(TEST_TOOLS) $(WEB_TOOLS) prose ## formatting, clippy, types, prose, and rules that no tool knows
+lint: $(TEST_TOOLS) $(WEB_TOOLS) prose habits ## formatting, clippy, types, prose, and rules that no tool knows
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@# loom only sees the atomics of atomic.rs.
@@ -102,8 +102,39 @@ lint: $(TEST_TOOLS) $(WEB_TOOLS) prose ## formatting, clippy, types, prose, and 
 	cd web && node_modules/.bin/tsc
 	cd web && node_modules/.bin/prettier --check --log-level warn src tests '*.mjs' '*.json'
 
+.PHONY: habits
+habits: $(TEST_TOOLS) ## workflows and issue forms by their schemas; what workflows may do
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@said=$$($(BIN)/zizmor --offline --quiet --no-progress .github 2>&1) || { echo "$$said"; exit 1; }
+	@# GitHub's own schema of issue forms is in no package; this has what they have in common.
+	@$(BIN)/check-jsonschema --quiet --schemafile tests/issue_form.json .github/ISSUE_TEMPLATE/[!c]*.yml
+	@if command -v actionlint >/dev/null; then actionlint; fi
+
+.PHONY: ready
+ready: ## whether the version is told alike everywhere, and TAG=v1.2.3 is that version
+	@python3 tests/ready.py "$(TAG)"
+
+PYENV_ROOT ?= $(HOME)/.pyenv
+# What their modules need; the flag is what tests/pythons.py expects.
+PYTHON_NEEDS := build-essential libbz2-dev libffi-dev liblzma-dev libreadline-dev libsqlite3-dev \
+	libssl-dev zlib1g-dev
+
+.PHONY: pythons
+pythons: ## install the Pythons that .ci/run needs and pyenv has not got (PYENV_ROOT; long)
+	@missing=$$(cd tests && PYENV_ROOT=$(PYENV_ROOT) python3 -c \
+		'import pythons; print(*pythons.missing())'); \
+	[[ -n "$$missing" ]] || exit 0; \
+	[[ -x "$(PYENV_ROOT)/bin/pyenv" ]] || git clone --quiet --depth 1 --branch v2.8.1 \
+		https://github.com/pyenv/pyenv "$(PYENV_ROOT)"; \
+	root=; (($$(id -u))) && root='sudo -n'; \
+	{ $$root apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+		$$root apt-get install -y -qq --no-install-recommends $(PYTHON_NEEDS); } >/dev/null \
+		|| echo "install $(PYTHON_NEEDS) as your system does it" >&2; \
+	for version in $$missing; do PYENV_ROOT=$(PYENV_ROOT) PYTHON_CONFIGURE_OPTS=--enable-shared \
+		"$(PYENV_ROOT)/bin/pyenv" install --skip-existing "$$version"; done
+
 # The English of what people read first; api.md is made of docstrings.
-PROSE := README.md ARCHITECTURE.md CONTRIBUTING.md $(filter-out docs/api.md,$(wildcard docs/*.md))
+PROSE := README.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md $(filter-out docs/api.md,$(wildcard docs/*.md))
 # Rules of Harper's that we do not follow: headings and names begin small, units are units, a list
 # of three may do without the last comma; and those that mistake our words for others.
 NOT_OURS := SentenceCapitalization UseTitleCase OrthographicConsistency OxfordComma \

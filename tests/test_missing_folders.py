@@ -14,6 +14,9 @@ import pytest
 from conftest import UNGIL
 from missing import Hiding, Mounts, ways
 
+from ungil.cli.doctor.remedy import PLACES
+from ungil.cli.doctor.remedy import TEMPORARY as REMEDY
+
 Way = Mounts | Hiding
 Outcome = subprocess.CompletedProcess[str]
 Without = Callable[..., Outcome]
@@ -145,7 +148,7 @@ def test_the_doctor_works_where_no_folder_is_there_for_temporary_files(without: 
     found = checks(outcome)["temporary files"]
     assert found["status"] == "warn"
     assert found["text"] == "no folder for them can be written to"
-    assert found["advice"] == "set TMPDIR to a folder that can be written to"
+    assert found["advice"] in {REMEDY.sentence(place) for place in (*PLACES, None)}
     assert checks(outcome)["interpreter"]["status"] == "ok"
 
 

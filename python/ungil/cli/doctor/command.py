@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import platform
 import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
+import ungil
 from ungil.cli.command import Command
 from ungil.cli.doctor.check import Check, Status
 from ungil.cli.doctor.interpreter_check import check_interpreter
 from ungil.cli.doctor.machine_checks import machine_checks
+from ungil.cli.doctor.remedy import surroundings
 from ungil.errors import UsageError
 from ungil.formatting import MEBIBYTE
 from ungil.interpreters import find_interpreters
@@ -39,7 +44,8 @@ def command(pythons: tuple[str, ...], as_json: bool, clean: bool) -> int:
     """Try everything that tracing depends on and say what does not work, and why.
 
     Without PYTHON, all interpreters that are found are tried.
-    The exit code is 0 if the current interpreter, or each PYTHON, can be traced, otherwise 1.
+    The exit code is 0 if the current interpreter, or each PYTHON, can be traced, otherwise 1; 2 if
+    there is no such PYTHON. What is only missing ("warn") is no failure.
     """
     if clean:
         _clean(pythons, as_json)
@@ -47,10 +53,33 @@ def command(pythons: tuple[str, ...], as_json: bool, clean: bool) -> int:
     checks = list(_all_checks([_interpreter(name) for name in pythons]))
     works = not any(check.status is Status.FAIL for check in checks)
     if as_json:
-        print(json.dumps({"works": works, "checks": [dataclasses.asdict(c) for c in checks]}))
+        print(json.dumps(_document(works, checks)))
     else:
         _print_table(checks)
     return 0 if works else 1
+
+
+def _document(works: bool, checks: list[Check]) -> dict[str, Any]:
+    """What `--json` prints; docs/doctor.md describes it."""
+    return {
+        "schema": 1,
+        "works": works,
+        "ungil": _version(),
+        "python": sys.version,
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "place": surroundings(),
+        "user": os.geteuid(),
+        "checks": [dataclasses.asdict(check) for check in checks],
+    }
+
+
+def _version() -> str | None:
+    """Which ungil this is; None if its native part, which knows, cannot be loaded."""
+    try:
+        return ungil.__version__
+    except ImportError:
+        return None
 
 
 def _clean(pythons: tuple[str, ...], as_json: bool) -> None:
@@ -71,9 +100,18 @@ def _clean(pythons: tuple[str, ...], as_json: bool) -> None:
 
 def _interpreter(name: str) -> Path:
     found = shutil.which(name)
-    if found is None:
-        raise UsageError(f"there is no interpreter {name!r}")
-    return Path(found)
+    if found is not None:
+        return Path(found)
+    if "/" in name:
+        try:
+            Path(name).stat()
+        except PermissionError:
+            raise UsageError(f"user {os.geteuid()} may not look at {name!r}") from None
+        except OSError:
+            pass
+        else:
+            raise UsageError(f"user {os.geteuid()} may not run {name!r}")
+    raise UsageError(f"there is no interpreter {name!r}")
 
 
 def _all_checks(asked: list[Path]) -> Iterator[Check]:

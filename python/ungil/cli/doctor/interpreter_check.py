@@ -15,7 +15,23 @@ from ungil.report.model import parse
 
 PATIENCE_S = 60
 # Two threads are enough to see that a second one is recorded; works on 2.7, too.
-TWO_THREADS = "import threading; t = threading.Thread(target=len, args=('',)); t.start(); t.join()"
+TWO_THREADS = (
+    "import threading; t = threading.Thread(target=len, args=('',));"
+    " t.start(); t.join(); print('ran')"
+)
+
+# By words of what is wrong.
+REMEDIES = {
+    "is statically linked": "use one that is linked dynamically, as those of distributions are",
+    "is built for musl": "install ungil with its own pip, or use an image with glibc",
+    "is setuid or setgid": "run a copy of it without these bits",
+    "PyPy": "use CPython",
+    "and ungil for": "install ungil for that processor",
+    "no room for its buffers": "see the check limits; a wrapper has to hand on LD_PRELOAD and "
+    "UNGIL_SESSION",
+    "no interpreter was seen": "name the interpreter itself",
+    "a GIL is known by": "use CPython 2.7, or 3.7 or newer",
+}
 
 
 def check_interpreter(path: Path, otherwise: Status) -> Check:
@@ -27,7 +43,12 @@ def check_interpreter(path: Path, otherwise: Status) -> Check:
         works, text = (False, problem) if problem is not None else _try(path)
     except (OSError, Error) as error:
         works, text = False, str(error)
-    return Check(Status.OK if works else otherwise, "interpreter", printable(f"{path}: {text}"))
+    # A sentence of the native part begins with the path.
+    text = text if text.startswith(f"{path} ") else f"{path}: {text}"
+    if works:
+        return Check(Status.OK, "interpreter", printable(text))
+    advice = next((helps for words, helps in REMEDIES.items() if words in text), "")
+    return Check(otherwise, "interpreter", printable(text), advice)
 
 
 def _try(path: Path) -> tuple[bool, str]:
@@ -41,15 +62,16 @@ def _try(path: Path) -> tuple[bool, str]:
             # A free-threaded one has a GIL only if it is asked for.
             env={**environment, "PYTHON_GIL": "1"},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         ) as child:
             try:
-                said = child.communicate(timeout=PATIENCE_S)[1].decode(errors="replace").strip()
+                printed, errors = child.communicate(timeout=PATIENCE_S)
             except subprocess.TimeoutExpired:
                 child.kill()
                 return False, f"did not end within {PATIENCE_S} s"
         report = parse(recorder.stop())
+    said = errors.decode(errors="replace").strip()
     if child.returncode != 0:
         last = said.splitlines()[-1] if said else ""
         return False, f"ended with {child.returncode}: {last}"
@@ -63,4 +85,6 @@ def _try(path: Path) -> tuple[bool, str]:
             condition = " while its GIL is on" if process.get("free_threaded") else ""
             return True, f"{version}, recorded with {plural(threads, 'thread')}{condition}"
         return False, f"{plural(threads, 'thread')} of 2 recorded"
+    if printed.split()[-1:] == [b"ran"]:
+        return False, "it runs, but the hook was not loaded in it, or found no room for its buffers"
     return False, "no interpreter was seen in it"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import platform
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,8 +15,18 @@ from pathlib import Path
 import ungil
 from ungil.cli import proc
 from ungil.cli.doctor.check import Check, Status
+from ungil.cli.doctor.limits_check import check_limits
+from ungil.cli.doctor.process_checks import check_attaching, check_heap
+from ungil.cli.doctor.remedy import (
+    FILE_SIZE,
+    FILES,
+    READING,
+    ROOM,
+    TEMPORARY,
+    WRITING,
+    surroundings,
+)
 from ungil.cli.doctor.workplace import (
-    ADVICE,
     SHARED_MEMORY,
     asked_for,
     temporary_folder,
@@ -27,6 +39,8 @@ from ungil.recorder import new_recorder, recorded
 
 # A ring full of events is 16 bytes each; with less than this a burst of many threads loses some.
 ENOUGH_SHARED_MEMORY = 64 * MEBIBYTE
+# With less than this a recording has its rings in a temporary folder (`Session::create`).
+LEAST_SHARED_MEMORY = 32 * MEBIBYTE
 
 
 def machine_checks() -> Iterator[Check]:
@@ -34,15 +48,20 @@ def machine_checks() -> Iterator[Check]:
     yield check_platform()
     native = check_native()
     yield native
-    if native.status is Status.OK:
+    works = native.status is Status.OK
+    if works:
         yield check_preload()
     yield check_foreign_preload(os.environ.get(PRELOAD, ""))
     if proc.is_mounted():
         yield check_memory_of_others()
+        if works:
+            yield check_attaching(surroundings())
+            yield check_heap(surroundings())
     else:
         yield check_proc()
     yield check_shared_memory()
     yield check_temporary_folder()
+    yield check_limits(surroundings())
 
 
 def check_platform() -> Check:
@@ -76,36 +95,71 @@ def check_preload() -> Check:
     try:
         with workplace() as folder:
             recorder = new_recorder(str(folder / "doctor.pftrace"))
-            outcome = subprocess.run(
-                ["/bin/sh", "-c", ":"],
-                env=recorded(recorder, os.environ),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=60,
-                check=False,
-            )
+            outcome = _shell(recorded(recorder, os.environ))
+            bare = _shell(dict(os.environ))
     except Error as error:
         # It says what to do.
         return Check(Status.FAIL, "preload", str(error))
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Check(Status.FAIL, "preload", str(error), "see whether the disk is full")
-    said = printable(outcome.stderr.decode(errors="replace").strip())
-    if outcome.returncode != 0 or said:
-        text = f"/bin/sh ended with {outcome.returncode} and said: {said}"
+    except subprocess.TimeoutExpired as error:
+        return Check(Status.FAIL, "preload", str(error), "try again when the machine is less busy")
+    except OSError as error:
+        return Check(Status.FAIL, "preload", reason(error), _remedy_of(error))
+    # What the loader says of other libraries is no matter of the hook's.
+    said = [line for line in _lines(outcome) if line not in _lines(bare)]
+    if outcome.returncode != bare.returncode or said:
+        text = f"/bin/sh ended with {outcome.returncode} and said: {' '.join(said)}"
         return Check(Status.FAIL, "preload", text, "the loader refused the hook; reinstall ungil")
     return Check(Status.OK, "preload", "/bin/sh runs with the hook, which is inert in it")
 
 
 def check_foreign_preload(value: str) -> Check:
-    """Libraries that others preload stay in place, and must exist."""
+    """Libraries that others preload stay in place, and must be ones that the loader takes."""
     libraries = value.replace(":", " ").split()
     if not libraries:
         return Check(Status.OK, PRELOAD, "not set")
     missing = [name for name in libraries if "/" in name and not Path(name).exists()]
+    advice = f"the loader complains in every program; take it out of {PRELOAD}"
     if missing:
         text = f"names files that do not exist: {' '.join(missing)}"
-        return Check(Status.WARN, PRELOAD, text, "the loader will complain in every program")
+        return Check(Status.WARN, PRELOAD, text, advice)
+    try:
+        said = _lines(_shell({PRELOAD: value}))
+    except (OSError, subprocess.TimeoutExpired) as error:
+        said = [str(error)]
+    if said:
+        return Check(Status.WARN, PRELOAD, f"{value}: {' '.join(said)}", advice)
     return Check(Status.OK, PRELOAD, f"{value}, which stays in place behind the hook")
+
+
+def _shell(environment: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
+    """A shell that does nothing, run to its end."""
+    return subprocess.run(
+        ["/bin/sh", "-c", ":"],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def _lines(outcome: subprocess.CompletedProcess[bytes]) -> list[str]:
+    """What a program said on stderr."""
+    return [printable(line) for line in outcome.stderr.decode(errors="replace").splitlines()]
+
+
+def _remedy_of(error: OSError) -> str:
+    """What to do about an error of the system."""
+    place = surroundings()
+    if _is_limited():
+        return FILE_SIZE.sentence(place)
+    match error.errno:
+        case errno.EMFILE | errno.ENFILE:
+            return FILES.sentence(place)
+        case errno.ENOSPC | errno.EDQUOT | errno.EROFS:
+            return TEMPORARY.sentence(place)
+        case _:
+            return "see whether this user may start programs and write files here"
 
 
 def check_memory_of_others() -> Check:
@@ -125,43 +179,62 @@ def check_memory_of_others() -> Check:
         return Check(Status.OK, name, "allowed: long holds come with their Python stacks")
     scope = _first_line("/proc/sys/kernel/yama/ptrace_scope")
     text = f"{reason(problem)}: long holds come without Python stacks"
-    if scope and scope not in ("0", "1"):
-        return Check(Status.WARN, name, text, f"kernel.yama.ptrace_scope is {scope}; set it to 1")
-    return Check(Status.WARN, name, text, "in a container, add the capability SYS_PTRACE")
+    if scope == "2":
+        advice = f"sysctl kernel.yama.ptrace_scope=1 (it is 2), or {READING.sentence(None)}"
+        return Check(Status.WARN, name, text, advice)
+    if scope == "3":
+        advice = "kernel.yama.ptrace_scope is 3, which only another value at boot can change"
+        return Check(Status.WARN, name, text, advice)
+    return Check(Status.WARN, name, text, READING.sentence(surroundings()))
 
 
 def check_proc() -> Check:
     """What does not work without /proc."""
     lost = "reports have no names of threads and no Python stacks, and ungil.share does not work"
-    text = f"not mounted: {lost}, nor ungil policy"
+    text = f"not mounted: {lost}, nor do ungil policy and trace --pid"
     return Check(Status.WARN, "/proc", text, proc.ADVICE)
 
 
 def check_temporary_folder() -> Check:
     """A place for temporary files, as Python looks for one."""
     name, found, wanted = "temporary files", temporary_folder(), asked_for()
+    advice = TEMPORARY.sentence(surroundings())
     if found is None:
-        return Check(Status.WARN, name, "no folder for them can be written to", ADVICE)
+        if _is_limited():
+            text = "no file can be written anywhere: files may have no bytes here (RLIMIT_FSIZE)"
+            return Check(Status.WARN, name, text, FILE_SIZE.sentence(surroundings()))
+        return Check(Status.WARN, name, "no folder for them can be written to", advice)
     if wanted is not None and Path(wanted).absolute() != Path(found):
         text = f"{wanted} cannot be written to, so they are in {found}"
-        return Check(Status.WARN, name, text, ADVICE)
+        return Check(Status.WARN, name, text, TEMPORARY.sentence(None))
     return Check(Status.OK, name, found)
 
 
+def _is_limited() -> bool:
+    """Whether files may not even have the few bytes by which Python tries a folder."""
+    return 0 <= resource.getrlimit(resource.RLIMIT_FSIZE)[0] < 16
+
+
 def check_shared_memory() -> Check:
-    """Room for the rings."""
+    """Room for the rings, and for the pages through which policies are changed."""
+    place = surroundings()
+    elsewhere = "the buffers of a recording are in a temporary folder"
+    if temporary_folder() is None:
+        elsewhere = "there is no place for the buffers of a recording"
+    alone = "ungil policy and standby reach no program that ungil run has started"
     try:
         facts = os.statvfs(SHARED_MEMORY)
     except OSError as error:
-        advice = "mount a tmpfs there"
-        return Check(Status.WARN, SHARED_MEMORY, reason(error), advice)
+        text = f"{reason(error)}: {elsewhere}, and {alone}"
+        return Check(Status.WARN, SHARED_MEMORY, text, WRITING.sentence(place))
     size, free = facts.f_frsize * facts.f_blocks, facts.f_frsize * facts.f_bavail
     text = f"{size // MEBIBYTE:,} MiB, {free // MEBIBYTE:,} MiB free"
     if not os.access(SHARED_MEMORY, os.W_OK | os.X_OK):
-        return Check(Status.WARN, SHARED_MEMORY, f"{text}, not writable", "make it writable")
+        text = f"{text}, not writable: {elsewhere}, and {alone}"
+        return Check(Status.WARN, SHARED_MEMORY, text, WRITING.sentence(place))
     if free < ENOUGH_SHARED_MEMORY:
-        advice = "many busy threads may lose events; in a container, raise --shm-size"
-        return Check(Status.WARN, SHARED_MEMORY, text, advice)
+        lost = elsewhere if free < LEAST_SHARED_MEMORY else "many busy threads may lose events"
+        return Check(Status.WARN, SHARED_MEMORY, f"{text}: {lost}", ROOM.sentence(place))
     return Check(Status.OK, SHARED_MEMORY, text)
 
 
