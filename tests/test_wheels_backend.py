@@ -1,0 +1,43 @@
+"""pip says in one sentence where ungil cannot be built, and before it loads or compiles anything."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parent.parent
+ASK = "import backend; print(backend.get_requires_for_build_{}())"
+
+
+def ask(what: str, platform: str | None) -> subprocess.CompletedProcess[str]:
+    """Calls a hook as pip does: in a process without maturin, on what Python takes for a platform."""
+    environment = os.environ | {"PYTHONPATH": str(PROJECT / "wheels")}
+    if platform:
+        environment["_PYTHON_HOST_PLATFORM"] = platform
+    code = "import sys; sys.modules['maturin'] = None\n" + ASK.format(what)
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("platform", ["macosx-14.0-arm64", "win-amd64", "linux-riscv64"])
+@pytest.mark.parametrize("what", ["wheel", "editable"])
+def test_elsewhere_it_ends_with_a_sentence(what: str, platform: str) -> None:
+    done = ask(what, platform)
+    assert done.returncode == 1
+    sentence = f"ungil needs Linux on x86-64 or aarch64, and this is {platform}\n"
+    assert (done.stdout, done.stderr) == ("", sentence)
+
+
+@pytest.mark.parametrize("platform", ["linux-x86_64", "linux-aarch64", None])
+def test_where_ungil_runs_it_asks_for_maturin(platform: str | None) -> None:
+    done = ask("wheel", platform)
+    assert done.stdout.startswith("['maturin>="), done.stderr
+
+
+def test_sources_are_packed_everywhere() -> None:
+    assert ask("sdist", "win-amd64").stdout.startswith("['maturin>=")
