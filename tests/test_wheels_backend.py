@@ -1,4 +1,4 @@
-"""pip says in one sentence where ungil cannot be built, and before it loads or compiles anything."""
+"""pip says in one sentence where ungil cannot be built, before it loads or compiles anything."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ASK = "import backend; print(backend.get_requires_for_build_{}())"
 
 
 def ask(what: str, platform: str | None) -> subprocess.CompletedProcess[str]:
-    """Calls a hook as pip does: in a process without maturin, on what Python takes for a platform."""
+    """Calls a hook as pip does, in a process without maturin; Python takes the platform as told."""
     environment = os.environ | {"PYTHONPATH": str(PROJECT / "wheels")}
     if platform:
         environment["_PYTHON_HOST_PLATFORM"] = platform

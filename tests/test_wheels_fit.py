@@ -57,9 +57,7 @@ def test_what_the_tag_promises_fits(make: Maker) -> None:
 
 def test_a_symbol_of_a_newer_version_does_not_fit(make: Maker) -> None:
     wheel = make.of("void new(void); void mine(void) { new(); }")
-    assert fit.unfit(wheel) == [
-        "ungil/module.so needs new@GLIBC_2.34, and the tag says glibc 2.28"
-    ]
+    assert fit.unfit(wheel) == ["ungil/module.so needs new@GLIBC_2.34, and the tag says glibc 2.28"]
 
 
 def test_the_same_symbol_fits_a_newer_tag(make: Maker) -> None:

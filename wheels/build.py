@@ -51,16 +51,12 @@ def main() -> None:
 def build(project: Path, out: Path) -> list[Path]:
     """Build everything from a folder of sources; the files, by name."""
     environment = reproducible(project)
+    words = ["build", "--release", "--locked", "--zig", "--features", "pyo3/abi3t-py315"]
+    words += ["--interpreter", *INTERPRETERS, "--out", str(out)]
     for target, tag in PLATFORMS.items():
         if not has_target(target):
             sys.exit(f"Rust has no target {target}: rustup target add {target}")
-        maturin(
-            project,
-            ["build", "--release", "--locked", "--zig", "--target", target]
-            + ["--compatibility", tag, "--out", str(out), "--features", "pyo3/abi3t-py315"]
-            + ["--interpreter", *INTERPRETERS],
-            environment,
-        )
+        maturin(project, [*words, "--target", target, "--compatibility", tag], environment)
     maturin(project, ["sdist", "--out", str(out)], environment)
     return sorted(out.iterdir())
 

@@ -128,7 +128,8 @@ def needed_symbols(elf: ELFFile) -> dict[str | None, list[str]]:
     versions = elf.get_section_by_name(".gnu.version_r")
     names: dict[int, str] = {}
     if isinstance(versions, GNUVerNeedSection):
-        names = {it["vna_other"]: it.name for _, needed in versions.iter_versions() for it in needed}
+        every = [it for _, of_library in versions.iter_versions() for it in of_library]
+        names = {it["vna_other"]: it.name for it in every}
     found: dict[str | None, list[str]] = {}
     for index, symbol in enumerate(symbols.iter_symbols()):
         if index == 0 or symbol["st_shndx"] != "SHN_UNDEF":
