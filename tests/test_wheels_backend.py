@@ -41,3 +41,17 @@ def test_where_ungil_runs_it_asks_for_maturin(platform: str | None) -> None:
 
 def test_sources_are_packed_everywhere() -> None:
     assert ask("sdist", "win-amd64").stdout.startswith("['maturin>=")
+
+
+def test_every_hook_of_maturin_is_there_before_maturin_is() -> None:
+    import maturin
+
+    hooks = {
+        name for name in dir(maturin) if name.startswith(("build_", "prepare_", "get_requires"))
+    }
+    code = "import sys, backend; print(*dir(backend), 'maturin' in sys.modules)"
+    command = [sys.executable, "-c", code]
+    said = subprocess.check_output(command, cwd=PROJECT / "wheels", text=True).split()
+    assert hooks
+    assert hooks <= {*said}
+    assert said[-1] == "False"

@@ -8,19 +8,28 @@ from __future__ import annotations
 
 import sys
 import sysconfig
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 PLATFORMS = ("linux-x86_64", "linux-aarch64")
 MATURIN = "maturin>=1.12.1,<2"
 
 
-def __getattr__(name: str) -> Any:
-    """Every other hook of PEP 517 is maturin's."""
-    if name.startswith("_"):
-        raise AttributeError(name)
-    import maturin
+def maturins(name: str) -> Callable[..., str]:
+    """A hook of maturin's. pip looks whether a hook is there before it has maturin."""
 
-    return getattr(maturin, name)
+    def hook(*arguments: Any, **options: Any) -> str:
+        return getattr(import_module("maturin"), name)(*arguments, **options)
+
+    return hook
+
+
+build_wheel = maturins("build_wheel")
+build_editable = maturins("build_editable")
+build_sdist = maturins("build_sdist")
+prepare_metadata_for_build_wheel = maturins("prepare_metadata_for_build_wheel")
+prepare_metadata_for_build_editable = maturins("prepare_metadata_for_build_editable")
 
 
 def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) -> list[str]:

@@ -21,7 +21,7 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection, GNUVerSymSection
-from elftools.elf.sections import SymbolTableSection
+from elftools.elf.sections import StringTableSection, SymbolTableSection
 
 GLIBC_TAG = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)")
 MUSL_TAG = re.compile(r"musllinux_\d+_\d+_(\w+)")
@@ -113,7 +113,9 @@ def needed_libraries(elf: ELFFile) -> list[str]:
     """The names of the libraries that the loader opens with this one."""
     dynamic = elf.get_section_by_name(".dynamic")
     assert isinstance(dynamic, DynamicSection)
-    return [tag.needed for tag in dynamic.iter_tags("DT_NEEDED")]
+    names = elf.get_section(dynamic["sh_link"])
+    assert isinstance(names, StringTableSection)
+    return [names.get_string(tag["d_val"]) for tag in dynamic.iter_tags("DT_NEEDED")]
 
 
 def needed_symbols(elf: ELFFile) -> dict[str | None, list[str]]:
