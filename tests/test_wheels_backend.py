@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -44,11 +45,8 @@ def test_sources_are_packed_everywhere() -> None:
 
 
 def test_every_hook_of_maturin_is_there_before_maturin_is() -> None:
-    import maturin
-
-    hooks = {
-        name for name in dir(maturin) if name.startswith(("build_", "prepare_", "get_requires"))
-    }
+    starts = ("build_", "prepare_", "get_requires")
+    hooks = {name for name in dir(import_module("maturin")) if name.startswith(starts)}
     code = "import sys, backend; print(*dir(backend), 'maturin' in sys.modules)"
     command = [sys.executable, "-c", code]
     said = subprocess.check_output(command, cwd=PROJECT / "wheels", text=True).split()

@@ -1,6 +1,6 @@
 """Builds ungil's wheels and its source distribution (make wheels).
 
-    python wheels/build.py [--out FOLDER] [--twice]
+    python wheels/build_all.py [--out FOLDER] [--twice]
 
 zig links them, so they need an old C library only, and other machines' wheels are made as well.
 With `--twice` all is built once more in another folder, and the bits have to be the same.
