@@ -62,7 +62,10 @@ def build(project: Path, out: Path) -> list[Path]:
 
 
 def reproducible(project: Path) -> dict[str, str]:
-    """An environment in which the time and the folder of a build leave no trace in its result."""
+    """An environment in which neither time nor folder of a build leave a trace in its result.
+
+    The cargo that builds the hook inherits `RUSTFLAGS`, as it does zig as the linker.
+    """
     cargo = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
     remapped = {project: "/ungil", cargo / "registry" / "src": "/registry"}
     flags = [f"--remap-path-prefix={place}={name}" for place, name in remapped.items()]
@@ -72,6 +75,8 @@ def reproducible(project: Path) -> dict[str, str]:
         "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH", when),
         "RUSTFLAGS": " ".join(flags),
         "CARGO_TARGET_DIR": str(project / "target" / "wheels"),
+        # Whose ziglang it is.
+        "CARGO_ZIGBUILD_PYTHON_PATH": sys.executable,
     }
 
 
