@@ -6,6 +6,8 @@ SHELL := bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
+# It is, behind a look at the platform: wheels/backend.py.
+export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -25,6 +27,8 @@ BENCH_TOOLS := $(VENV)/bench.stamp
 SYSTEM_TOOLS := $(VENV)/system.stamp
 # The tools of the page's front end, as web/package-lock.json has them.
 WEB_TOOLS := web/node_modules/.package-lock.json
+# What builds wheels for other systems: zig.
+WHEEL_TOOLS := $(VENV)/wheels.stamp
 # Installs optional dependencies of pyproject.toml, and nothing else: $(call install,test lint).
 install = $(BIN)/python -c "import sys, tomllib; \
 	extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; \
@@ -206,8 +210,12 @@ api: $(TEST_TOOLS) ## write docs/api.md from the docstrings of everything public
 	$(BIN)/python docs/api.py
 
 .PHONY: wheel
-wheel: $(DEVELOPED) ## build a wheel into dist/
+wheel: $(DEVELOPED) ## build a wheel for this machine into dist/
 	$(BIN)/maturin build --release --out dist
+
+.PHONY: wheels
+wheels: $(WHEEL_TOOLS) needs-cargo ## build all wheels and the sdist into dist/ (TWICE=1: compare)
+	$(BIN)/python wheels/build_all.py $(if $(TWICE),--twice)
 
 .PHONY: clean
 clean: ## remove everything that was made
@@ -265,6 +273,10 @@ $(SYSTEM_TOOLS): | $(VENV)/made.stamp
 		|| { echo "that has failed; install $${missing[*]} as your system does it" >&2; exit 1; }; \
 	fi
 	@touch $@
+
+$(WHEEL_TOOLS): $(VENV)/made.stamp
+	$(call install,wheels)
+	touch $@
 
 $(BENCH_TOOLS): $(DEVELOPED)
 	$(call install,bench)

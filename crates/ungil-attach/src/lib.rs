@@ -9,6 +9,10 @@
 pub mod process;
 pub mod memory;
 pub mod image;
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "only an attempt has its causes")
+)]
 mod refusal;
 #[cfg(target_arch = "x86_64")]
 mod tracee;

@@ -56,7 +56,7 @@ impl Address {
             return None;
         }
         for (to, from) in address.sun_path.iter_mut().zip(path) {
-            *to = from.cast_signed();
+            *to = libc::c_char::from_ne_bytes([*from]);
         }
         let mut whole = Self::of(&address);
         if path[0] == 0 {

@@ -1,0 +1,122 @@
+"""Builds ungil's wheels and its source distribution (make wheels).
+
+    python wheels/build_all.py [--out FOLDER] [--twice]
+
+zig links them, so they need an old C library only, and other machines' wheels are made as well.
+With `--twice` all is built once more in another folder, and the bits have to be the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+
+from fit import unfit
+
+PROJECT = Path(__file__).resolve().parent.parent
+# What Rust calls a platform, and the tag of its wheels: docs/decisions/0036 says why this glibc.
+PLATFORMS = {
+    "x86_64-unknown-linux-gnu": "manylinux_2_28",
+    "aarch64-unknown-linux-gnu": "manylinux_2_28",
+}
+# One wheel each: cp311-abi3, cp314-cp314t, and cp315-abi3.abi3t. None has to be installed.
+INTERPRETERS = ["python3.11", "python3.14t", "python3.15t"]
+
+
+def main() -> None:
+    """Build, check, and say the sizes."""
+    parser = argparse.ArgumentParser(description="Builds ungil's wheels and source distribution.")
+    parser.add_argument("--out", type=Path, default=PROJECT / "dist", help="the folder for them")
+    parser.add_argument("--twice", action="store_true", help="compare with a second build")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="ungil-wheels-") as name:
+        folder = Path(name)
+        built = build(PROJECT, folder / "dist")
+        wrong = [f"{it.name}: {why}" for it in built if it.suffix == ".whl" for why in unfit(it)]
+        if options.twice:
+            wrong += differences(built, build(copied(folder / "elsewhere"), folder / "again"))
+        if wrong:
+            sys.exit("\n".join(wrong))
+        options.out.mkdir(parents=True, exist_ok=True)
+        for it in built:
+            print(f"{it.stat().st_size / 1e6:6.2f} MB  {shutil.move(it, options.out / it.name)}")
+
+
+def build(project: Path, out: Path) -> list[Path]:
+    """Build everything from a folder of sources; the files, by name."""
+    environment = reproducible(project)
+    words = ["build", "--release", "--locked", "--zig", "--features", "pyo3/abi3t-py315"]
+    words += ["--interpreter", *INTERPRETERS, "--out", str(out)]
+    for target, tag in PLATFORMS.items():
+        if not has_target(target):
+            sys.exit(f"Rust has no target {target}: rustup target add {target}")
+        maturin(project, [*words, "--target", target, "--compatibility", tag], environment)
+    maturin(project, ["sdist", "--out", str(out)], environment)
+    return sorted(out.iterdir())
+
+
+def reproducible(project: Path) -> dict[str, str]:
+    """An environment in which neither time nor folder of a build leave a trace in its result.
+
+    The cargo that builds the hook inherits `RUSTFLAGS`, as it does zig as the linker.
+    """
+    cargo = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
+    remapped = {project: "/ungil", cargo / "registry" / "src": "/registry"}
+    flags = [f"--remap-path-prefix={place}={name}" for place, name in remapped.items()]
+    when = said("git", "-C", str(PROJECT), "log", "-1", "--format=%ct")
+    return {
+        **os.environ,
+        "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH", when),
+        "RUSTFLAGS": " ".join(flags),
+        "CARGO_TARGET_DIR": str(project / "target" / "wheels"),
+        # Whose ziglang it is.
+        "CARGO_ZIGBUILD_PYTHON_PATH": sys.executable,
+    }
+
+
+def copied(folder: Path) -> Path:
+    """The files that git knows, as they are now, in another folder."""
+    for name in said("git", "-C", str(PROJECT), "ls-files").splitlines():
+        place = folder / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(PROJECT / name, place)
+    return folder
+
+
+def differences(first: list[Path], second: list[Path]) -> list[str]:
+    """What two builds did not make alike, a sentence each."""
+    names = [[it.name for it in built] for built in (first, second)]
+    if names[0] != names[1]:
+        return [f"two builds made different files: {names[0]} and {names[1]}"]
+    return [
+        f"{one.name} is not the same when it is built in another folder"
+        for one, other in zip(first, second, strict=True)
+        if sha256(one.read_bytes()).digest() != sha256(other.read_bytes()).digest()
+    ]
+
+
+def has_target(target: str) -> bool:
+    """Whether Rust's standard library is installed for a platform."""
+    return Path(said("rustc", "--print", "target-libdir", "--target", target)).is_dir()
+
+
+def maturin(project: Path, words: list[str], environment: dict[str, str]) -> None:
+    """Run the maturin of this environment on a folder of sources."""
+    command = [sys.executable, "-m", "maturin", *words]
+    if subprocess.run(command, cwd=project, env=environment, check=False).returncode:
+        sys.exit(f"maturin {words[0]} has failed, see above")
+
+
+def said(*command: str) -> str:
+    """What a program prints."""
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    main()
