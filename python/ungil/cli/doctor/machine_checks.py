@@ -9,17 +9,18 @@ import platform
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import ungil
 from ungil.cli import proc
 from ungil.cli.doctor.check import Check, Status
 from ungil.cli.doctor.limits_check import check_limits
-from ungil.cli.doctor.process_checks import check_attaching, check_heap
+from ungil.cli.doctor.process_checks import check_attaching, check_heap, kills_who_reads
 from ungil.cli.doctor.remedy import (
     FILE_SIZE,
     FILES,
+    PROCESSES,
     READING,
     ROOM,
     TEMPORARY,
@@ -53,15 +54,23 @@ def machine_checks() -> Iterator[Check]:
         yield check_preload()
     yield check_foreign_preload(os.environ.get(PRELOAD, ""))
     if proc.is_mounted():
-        yield check_memory_of_others()
+        yield _tried("read a child", check_memory_of_others)
         if works:
-            yield check_attaching(surroundings())
+            yield _tried("attach", lambda: check_attaching(surroundings()))
             yield check_heap(surroundings())
     else:
         yield check_proc()
     yield check_shared_memory()
     yield check_temporary_folder()
     yield check_limits(surroundings())
+
+
+def _tried(name: str, check: Callable[[], Check]) -> Check:
+    """What `check` finds, also where it cannot even be made: no process, no file can be opened."""
+    try:
+        return check()
+    except OSError as error:
+        return Check(Status.WARN, name, f"it cannot be tried: {reason(error)}", _remedy_of(error))
 
 
 def check_platform() -> Check:
@@ -156,6 +165,8 @@ def _remedy_of(error: OSError) -> str:
     match error.errno:
         case errno.EMFILE | errno.ENFILE:
             return FILES.sentence(place)
+        case errno.EAGAIN:
+            return PROCESSES.sentence(place)
         case errno.ENOSPC | errno.EDQUOT | errno.EROFS:
             return TEMPORARY.sentence(place)
         case _:
@@ -165,16 +176,11 @@ def _remedy_of(error: OSError) -> str:
 def check_memory_of_others() -> Check:
     """Reading the memory of a child, which is how Python stacks of long holds are taken."""
     name = "read a child"
-    with subprocess.Popen(
-        [sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as child:
-        try:
-            address = _readable_address(child.pid)
-            problem = _read_memory(child.pid, address)
-        except OSError as error:
-            problem = error
-        finally:
-            child.kill()
+    # A filter may kill who makes the call, so another process makes it first.
+    if _is_filtered() and kills_who_reads():
+        text = "a seccomp filter kills who reads a child, and so it would kill ungil trace"
+        return Check(Status.FAIL, name, text, READING.sentence(surroundings()))
+    problem = read_a_child()
     if problem is None:
         return Check(Status.OK, name, "allowed: long holds come with their Python stacks")
     scope = _first_line("/proc/sys/kernel/yama/ptrace_scope")
@@ -186,6 +192,27 @@ def check_memory_of_others() -> Check:
         advice = "kernel.yama.ptrace_scope is 3, which only another value at boot can change"
         return Check(Status.WARN, name, text, advice)
     return Check(Status.WARN, name, text, READING.sentence(surroundings()))
+
+
+def read_a_child() -> OSError | None:
+    """Read the memory of a child; what forbids it, None if it worked."""
+    with subprocess.Popen(
+        [sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as child:
+        try:
+            return _read_memory(child.pid, _readable_address(child.pid))
+        except OSError as error:
+            return error
+        finally:
+            child.kill()
+
+
+def _is_filtered() -> bool:
+    """Whether a seccomp filter is in force: see "Seccomp" in proc_pid_status(5)."""
+    try:
+        return "\nSeccomp:\t2" in Path("/proc/self/status").read_text(errors="replace")
+    except OSError:
+        return False
 
 
 def check_proc() -> Check:

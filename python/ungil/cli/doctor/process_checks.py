@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import signal
 import subprocess
 import sys
 
@@ -20,6 +21,10 @@ try:
     attach_policy(int(sys.argv[1]), "stock")
 except (OSError, RuntimeError) as error:
     sys.exit(str(error))
+"""
+READS = """\
+from ungil.cli.doctor.machine_checks import read_a_child
+read_a_child()
 """
 SHARES = """\
 import sys
@@ -68,6 +73,11 @@ def refused(problem: str, place: str | None) -> Check:
     return Check(Status.WARN, "attach", text, advice)
 
 
+def kills_who_reads() -> bool:
+    """Whether a seccomp filter kills a process that reads the memory of a child."""
+    return "SIGSYS" in (_said(READS) or "")
+
+
 def check_heap(place: str | None) -> Check:
     """Whether a shared heap can be made and used."""
     problem = _said(SHARES)
@@ -95,5 +105,7 @@ def _said(code: str, *arguments: str) -> str | None:
         return str(error.strerror).lower()
     if outcome.returncode == 0:
         return None
+    if outcome.returncode < 0:
+        return f"it was killed by {signal.Signals(-outcome.returncode).name}"
     lines = outcome.stderr.decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else f"it ended with {outcome.returncode}"

@@ -100,3 +100,9 @@ ADDRESSES = Remedy(
     "MemoryMax= in place of LimitAS=",
     "ulimit -v unlimited",
 )
+PROCESSES = Remedy(
+    "--pids-limit -1 --ulimit nproc=-1",
+    "have the kubelet's podPidsLimit raised",
+    "TasksMax=infinity and LimitNPROC=infinity",
+    "ulimit -u unlimited",
+)
