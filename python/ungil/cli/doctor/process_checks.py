@@ -12,6 +12,7 @@ from ungil.cli.doctor.remedy import ADDRESSES, FILE_SIZE, READING, SHARING
 from ungil.formatting import printable
 
 PATIENCE_S = 60
+KILLED = "a seccomp filter kills who tries (SIGSYS)"
 WAITS = "print(flush=True); input()"
 # In a process that is no ancestor of that one: Yama lets a process trace its descendants.
 ATTACHES = """\
@@ -35,7 +36,12 @@ except (OSError, RuntimeError, MemoryError) as error:
     sys.exit(str(error))
 """
 # By a word of what the heap says.
-HEAP_REMEDIES = {"RLIMIT_FSIZE": FILE_SIZE, "memfd_create": SHARING, "mmap": ADDRESSES}
+HEAP_REMEDIES = {
+    "RLIMIT_FSIZE": FILE_SIZE,
+    "memfd_create": SHARING,
+    "seccomp": SHARING,
+    "mmap": ADDRESSES,
+}
 
 
 def check_attaching(place: str | None) -> Check:
@@ -66,7 +72,7 @@ def refused(problem: str, place: str | None) -> Check:
     why, _, helps = problem.partition("; ")
     text = printable(f"{why}: ungil trace --pid, dump and top do not work")
     advice = ""
-    if "may not be traced" in why:
+    if "may not be traced" in why or why == KILLED:
         # A switch of the kernel is no matter of a container's.
         standby = f"{READING.sentence(place)}, or start the program with: ungil run --standby"
         advice = helps if "yama" in why else standby
@@ -75,7 +81,7 @@ def refused(problem: str, place: str | None) -> Check:
 
 def kills_who_reads() -> bool:
     """Whether a seccomp filter kills a process that reads the memory of a child."""
-    return "SIGSYS" in (_said(READS) or "")
+    return _said(READS) == KILLED
 
 
 def check_heap(place: str | None) -> Check:
@@ -105,6 +111,8 @@ def _said(code: str, *arguments: str) -> str | None:
         return str(error.strerror).lower()
     if outcome.returncode == 0:
         return None
+    if outcome.returncode == -signal.SIGSYS:
+        return KILLED
     if outcome.returncode < 0:
         return f"it was killed by {signal.Signals(-outcome.returncode).name}"
     lines = outcome.stderr.decode(errors="replace").strip().splitlines()
