@@ -307,9 +307,16 @@ def test_where_nothing_can_be_started_each_check_says_so(environment: dict[str, 
 
 def test_what_surrounds_a_process_is_seen_by_its_marks(tmp_path: Path) -> None:
     assert remedy.surroundings(tmp_path, {}) is None
-    assert remedy.surroundings(tmp_path, {"INVOCATION_ID": "1"}) == "systemd"
+    started = {"INVOCATION_ID": "1"}
+    assert remedy.surroundings(tmp_path, started) is None
+    group = tmp_path / "proc/self/cgroup"
+    group.parent.mkdir(parents=True)
+    group.write_text("0::/user.slice/user-1000.slice/app.slice/vte-spawn-1.scope\n")
+    assert remedy.surroundings(tmp_path, started) is None
+    group.write_text("0::/system.slice/app.service\n")
+    assert remedy.surroundings(tmp_path, started) == "systemd"
     (tmp_path / ".dockerenv").touch()
-    assert remedy.surroundings(tmp_path, {"INVOCATION_ID": "1"}) == "docker"
+    assert remedy.surroundings(tmp_path, started) == "docker"
     (tmp_path / "run").mkdir()
     (tmp_path / "run/.containerenv").touch()
     assert remedy.surroundings(tmp_path, {}) == "podman"

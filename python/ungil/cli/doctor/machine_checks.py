@@ -113,8 +113,8 @@ def check_preload() -> Check:
         return Check(Status.FAIL, "preload", str(error), "try again when the machine is less busy")
     except OSError as error:
         return Check(Status.FAIL, "preload", reason(error), _remedy_of(error))
-    # What the loader says of other libraries is no matter of the hook's.
-    said = [line for line in _lines(outcome) if line not in _lines(bare)]
+    # What the loader, or a library of others, says of something else is no matter of the hook's.
+    said = [line for line in _lines(outcome) if "ungil" in line and line not in _lines(bare)]
     if outcome.returncode != bare.returncode or said:
         text = f"/bin/sh ended with {outcome.returncode} and said: {' '.join(said)}"
         return Check(Status.FAIL, "preload", text, "the loader refused the hook; reinstall ungil")
@@ -132,7 +132,8 @@ def check_foreign_preload(value: str) -> Check:
         text = f"names files that do not exist: {' '.join(missing)}"
         return Check(Status.WARN, PRELOAD, text, advice)
     try:
-        said = _lines(_shell({PRELOAD: value}))
+        # Such a library may say something itself.
+        said = [line for line in _lines(_shell({**os.environ, PRELOAD: value})) if PRELOAD in line]
     except (OSError, subprocess.TimeoutExpired) as error:
         said = [str(error)]
     if said:
@@ -186,7 +187,9 @@ def check_memory_of_others() -> Check:
     scope = _first_line("/proc/sys/kernel/yama/ptrace_scope")
     text = f"{reason(problem)}: long holds come without Python stacks"
     if scope == "2":
-        advice = f"sysctl kernel.yama.ptrace_scope=1 (it is 2), or {READING.sentence(None)}"
+        advice = (
+            f"sysctl kernel.yama.ptrace_scope=1 (it is 2), or {READING.sentence(surroundings())}"
+        )
         return Check(Status.WARN, name, text, advice)
     if scope == "3":
         advice = "kernel.yama.ptrace_scope is 3, which only another value at boot can change"
