@@ -116,7 +116,7 @@ habits: $(TEST_TOOLS) ## workflows and issue forms by their schemas; what workfl
 
 .PHONY: ready
 ready: ## whether the version is told alike everywhere, and TAG=v1.2.3 is that version
-	@python3 tests/ready.py "$(TAG)"
+	@TAG='$(subst ','\'',$(TAG))'; python3 tests/ready.py "$$TAG"
 
 PYENV_ROOT ?= $(HOME)/.pyenv
 # What their modules need; the flag is what tests/pythons.py expects.

@@ -223,14 +223,100 @@ def test_a_strict_yama_is_named_with_its_switch(
     assert words in checks.check_memory_of_others().advice
 
 
+# A seccomp filter, as systemd and container runtimes set one: what to do, and to which calls.
+FILTER = """\
+import ctypes, os, struct, sys
+outcome, *calls = [int(word, 0) for word in sys.argv[1].split(",")]
+load = [(0x20, 0, 0, 0)]
+match = [(0x15, len(calls) - at, 0, call) for at, call in enumerate(calls)]
+code = [*load, *match, (6, 0, 0, 0x7FFF0000), (6, 0, 0, outcome)]
+text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *it) for it in code))
+class Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
+program = Program(len(code), ctypes.addressof(text))
+libc = ctypes.CDLL(None, use_errno=True)
+for words in [(38, 1, 0, 0, 0), (22, 2, ctypes.byref(program), 0, 0)]:
+    if libc.prctl(*words) != 0:
+        sys.exit(os.strerror(ctypes.get_errno()))
+os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
+"""
+REFUSED, KILLED = 0x00050001, 0x80000000
+CALLS = {
+    "x86_64": {"process_vm_readv": 310, "ptrace": 101, "memfd_create": 319},
+    "aarch64": {"process_vm_readv": 270, "ptrace": 117, "memfd_create": 279},
+}[os.uname().machine]
+
+
+def filtered(
+    environment: dict[str, str], outcome: int, *calls: str
+) -> subprocess.CompletedProcess[str]:
+    """The doctor where these system calls end so."""
+    numbers = ",".join(str(it) for it in (outcome, *(CALLS[call] for call in calls)))
+    words = ["-c", FILTER, numbers, "-m", "ungil", "doctor", sys.executable, "--json"]
+    return subprocess.run(
+        [sys.executable, *words], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def all_of(fix: remedy.Remedy) -> set[str]:
+    """What a remedy is in all places."""
+    return {fix.sentence(place) for place in (*remedy.PLACES, None)}
+
+
+def test_a_filter_that_refuses_to_read_costs_the_stacks_and_attaching(
+    environment: dict[str, str],
+) -> None:
+    outcome = filtered(environment, REFUSED, "process_vm_readv", "ptrace")
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    said = found(outcome)
+    assert said["read a child"]["status"] == said["attach"]["status"] == "warn"
+    assert said["read a child"]["advice"] in all_of(remedy.READING)
+    assert said["interpreter"]["status"] == "ok"
+
+
+def test_a_filter_that_kills_who_reads_would_kill_the_recorder(environment: dict[str, str]) -> None:
+    outcome = filtered(environment, KILLED, "process_vm_readv")
+    assert outcome.returncode == 1
+    said = found(outcome)["read a child"]
+    assert said["status"] == "fail"
+    assert said["text"].endswith("so it would kill ungil trace")
+    assert said["advice"] in all_of(remedy.READING)
+
+
+@pytest.mark.parametrize("end", [REFUSED, KILLED])
+def test_a_filter_against_memory_files_costs_the_shared_heap_alone(
+    environment: dict[str, str], end: int
+) -> None:
+    outcome = filtered(environment, end, "memfd_create")
+    said = found(outcome)
+    assert said["shared heap"]["status"] == "warn"
+    assert said["shared heap"]["advice"] in all_of(remedy.SHARING)
+    assert said["interpreter"]["status"] == "ok"
+
+
+def test_where_nothing_can_be_started_each_check_says_so(environment: dict[str, str]) -> None:
+    outcome = doctor(environment, (resource.RLIMIT_NOFILE, 7))
+    assert (outcome.returncode, outcome.stderr) == (1, "")
+    said = found(outcome)
+    for name in ("preload", "read a child", "attach", "limits"):
+        assert said[name]["advice"] in all_of(remedy.FILES), name
+
+
 # Where it runs.
 
 
 def test_what_surrounds_a_process_is_seen_by_its_marks(tmp_path: Path) -> None:
     assert remedy.surroundings(tmp_path, {}) is None
-    assert remedy.surroundings(tmp_path, {"INVOCATION_ID": "1"}) == "systemd"
+    started = {"INVOCATION_ID": "1"}
+    assert remedy.surroundings(tmp_path, started) is None
+    group = tmp_path / "proc/self/cgroup"
+    group.parent.mkdir(parents=True)
+    group.write_text("0::/user.slice/user-1000.slice/app.slice/vte-spawn-1.scope\n")
+    assert remedy.surroundings(tmp_path, started) is None
+    group.write_text("0::/system.slice/app.service\n")
+    assert remedy.surroundings(tmp_path, started) == "systemd"
     (tmp_path / ".dockerenv").touch()
-    assert remedy.surroundings(tmp_path, {"INVOCATION_ID": "1"}) == "docker"
+    assert remedy.surroundings(tmp_path, started) == "docker"
     (tmp_path / "run").mkdir()
     (tmp_path / "run/.containerenv").touch()
     assert remedy.surroundings(tmp_path, {}) == "podman"

@@ -9,17 +9,18 @@ import platform
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import ungil
 from ungil.cli import proc
 from ungil.cli.doctor.check import Check, Status
 from ungil.cli.doctor.limits_check import check_limits
-from ungil.cli.doctor.process_checks import check_attaching, check_heap
+from ungil.cli.doctor.process_checks import check_attaching, check_heap, kills_who_reads
 from ungil.cli.doctor.remedy import (
     FILE_SIZE,
     FILES,
+    PROCESSES,
     READING,
     ROOM,
     TEMPORARY,
@@ -53,15 +54,23 @@ def machine_checks() -> Iterator[Check]:
         yield check_preload()
     yield check_foreign_preload(os.environ.get(PRELOAD, ""))
     if proc.is_mounted():
-        yield check_memory_of_others()
+        yield _tried("read a child", check_memory_of_others)
         if works:
-            yield check_attaching(surroundings())
+            yield _tried("attach", lambda: check_attaching(surroundings()))
             yield check_heap(surroundings())
     else:
         yield check_proc()
     yield check_shared_memory()
     yield check_temporary_folder()
     yield check_limits(surroundings())
+
+
+def _tried(name: str, check: Callable[[], Check]) -> Check:
+    """What `check` finds, also where it cannot even be made: no process, no file can be opened."""
+    try:
+        return check()
+    except OSError as error:
+        return Check(Status.WARN, name, f"it cannot be tried: {reason(error)}", _remedy_of(error))
 
 
 def check_platform() -> Check:
@@ -104,8 +113,8 @@ def check_preload() -> Check:
         return Check(Status.FAIL, "preload", str(error), "try again when the machine is less busy")
     except OSError as error:
         return Check(Status.FAIL, "preload", reason(error), _remedy_of(error))
-    # What the loader says of other libraries is no matter of the hook's.
-    said = [line for line in _lines(outcome) if line not in _lines(bare)]
+    # What the loader, or a library of others, says of something else is no matter of the hook's.
+    said = [line for line in _lines(outcome) if "ungil" in line and line not in _lines(bare)]
     if outcome.returncode != bare.returncode or said:
         text = f"/bin/sh ended with {outcome.returncode} and said: {' '.join(said)}"
         return Check(Status.FAIL, "preload", text, "the loader refused the hook; reinstall ungil")
@@ -123,7 +132,8 @@ def check_foreign_preload(value: str) -> Check:
         text = f"names files that do not exist: {' '.join(missing)}"
         return Check(Status.WARN, PRELOAD, text, advice)
     try:
-        said = _lines(_shell({PRELOAD: value}))
+        # Such a library may say something itself.
+        said = [line for line in _lines(_shell({**os.environ, PRELOAD: value})) if PRELOAD in line]
     except (OSError, subprocess.TimeoutExpired) as error:
         said = [str(error)]
     if said:
@@ -156,6 +166,8 @@ def _remedy_of(error: OSError) -> str:
     match error.errno:
         case errno.EMFILE | errno.ENFILE:
             return FILES.sentence(place)
+        case errno.EAGAIN:
+            return PROCESSES.sentence(place)
         case errno.ENOSPC | errno.EDQUOT | errno.EROFS:
             return TEMPORARY.sentence(place)
         case _:
@@ -165,27 +177,45 @@ def _remedy_of(error: OSError) -> str:
 def check_memory_of_others() -> Check:
     """Reading the memory of a child, which is how Python stacks of long holds are taken."""
     name = "read a child"
-    with subprocess.Popen(
-        [sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as child:
-        try:
-            address = _readable_address(child.pid)
-            problem = _read_memory(child.pid, address)
-        except OSError as error:
-            problem = error
-        finally:
-            child.kill()
+    # A filter may kill who makes the call, so another process makes it first.
+    if _is_filtered() and kills_who_reads():
+        text = "a seccomp filter kills who reads a child, and so it would kill ungil trace"
+        return Check(Status.FAIL, name, text, READING.sentence(surroundings()))
+    problem = read_a_child()
     if problem is None:
         return Check(Status.OK, name, "allowed: long holds come with their Python stacks")
     scope = _first_line("/proc/sys/kernel/yama/ptrace_scope")
     text = f"{reason(problem)}: long holds come without Python stacks"
     if scope == "2":
-        advice = f"sysctl kernel.yama.ptrace_scope=1 (it is 2), or {READING.sentence(None)}"
+        advice = (
+            f"sysctl kernel.yama.ptrace_scope=1 (it is 2), or {READING.sentence(surroundings())}"
+        )
         return Check(Status.WARN, name, text, advice)
     if scope == "3":
         advice = "kernel.yama.ptrace_scope is 3, which only another value at boot can change"
         return Check(Status.WARN, name, text, advice)
     return Check(Status.WARN, name, text, READING.sentence(surroundings()))
+
+
+def read_a_child() -> OSError | None:
+    """Read the memory of a child; what forbids it, None if it worked."""
+    with subprocess.Popen(
+        [sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as child:
+        try:
+            return _read_memory(child.pid, _readable_address(child.pid))
+        except OSError as error:
+            return error
+        finally:
+            child.kill()
+
+
+def _is_filtered() -> bool:
+    """Whether a seccomp filter is in force: see "Seccomp" in proc_pid_status(5)."""
+    try:
+        return "\nSeccomp:\t2" in Path("/proc/self/status").read_text(errors="replace")
+    except OSError:
+        return False
 
 
 def check_proc() -> Check:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import signal
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ from ungil.cli.doctor.remedy import ADDRESSES, FILE_SIZE, READING, SHARING
 from ungil.formatting import printable
 
 PATIENCE_S = 60
+KILLED = "a seccomp filter kills who tries (SIGSYS)"
 WAITS = "print(flush=True); input()"
 # In a process that is no ancestor of that one: Yama lets a process trace its descendants.
 ATTACHES = """\
@@ -21,6 +23,10 @@ try:
 except (OSError, RuntimeError) as error:
     sys.exit(str(error))
 """
+READS = """\
+from ungil.cli.doctor.machine_checks import read_a_child
+read_a_child()
+"""
 SHARES = """\
 import sys
 from ungil import share
@@ -30,7 +36,12 @@ except (OSError, RuntimeError, MemoryError) as error:
     sys.exit(str(error))
 """
 # By a word of what the heap says.
-HEAP_REMEDIES = {"RLIMIT_FSIZE": FILE_SIZE, "memfd_create": SHARING, "mmap": ADDRESSES}
+HEAP_REMEDIES = {
+    "RLIMIT_FSIZE": FILE_SIZE,
+    "memfd_create": SHARING,
+    "seccomp": SHARING,
+    "mmap": ADDRESSES,
+}
 
 
 def check_attaching(place: str | None) -> Check:
@@ -61,11 +72,16 @@ def refused(problem: str, place: str | None) -> Check:
     why, _, helps = problem.partition("; ")
     text = printable(f"{why}: ungil trace --pid, dump and top do not work")
     advice = ""
-    if "may not be traced" in why:
+    if "may not be traced" in why or why == KILLED:
         # A switch of the kernel is no matter of a container's.
         standby = f"{READING.sentence(place)}, or start the program with: ungil run --standby"
         advice = helps if "yama" in why else standby
     return Check(Status.WARN, "attach", text, advice)
+
+
+def kills_who_reads() -> bool:
+    """Whether a seccomp filter kills a process that reads the memory of a child."""
+    return _said(READS) == KILLED
 
 
 def check_heap(place: str | None) -> Check:
@@ -95,5 +111,9 @@ def _said(code: str, *arguments: str) -> str | None:
         return str(error.strerror).lower()
     if outcome.returncode == 0:
         return None
+    if outcome.returncode == -signal.SIGSYS:
+        return KILLED
+    if outcome.returncode < 0:
+        return f"it was killed by {signal.Signals(-outcome.returncode).name}"
     lines = outcome.stderr.decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else f"it ended with {outcome.returncode}"

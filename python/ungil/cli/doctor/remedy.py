@@ -48,8 +48,19 @@ def surroundings(root: Path = Path("/"), environment: Mapping[str, str] = os.env
         return "podman"
     if (root / ".dockerenv").exists():
         return "docker"
-    # It sets this for what it starts itself, and shells of users hand it on to nothing.
-    return "systemd" if "INVOCATION_ID" in environment else None
+    # Terminals of a desktop inherit the variable, and are in a scope of their own.
+    if "INVOCATION_ID" in environment and _is_a_service(root):
+        return "systemd"
+    return None
+
+
+def _is_a_service(root: Path) -> bool:
+    """Whether the control group of this process is that of a unit."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return any(line.endswith(".service") for line in lines.splitlines())
 
 
 READING = Remedy(
@@ -99,4 +110,10 @@ ADDRESSES = Remedy(
     "set resources.limits.memory in place of ulimit -v",
     "MemoryMax= in place of LimitAS=",
     "ulimit -v unlimited",
+)
+PROCESSES = Remedy(
+    "--pids-limit -1 --ulimit nproc=-1",
+    "have podPidsLimit of its node raised",
+    "TasksMax=infinity and LimitNPROC=infinity",
+    "ulimit -u unlimited",
 )
