@@ -215,7 +215,7 @@ wheel: $(DEVELOPED) ## build a wheel for this machine into dist/
 
 .PHONY: wheels
 wheels: $(WHEEL_TOOLS) needs-cargo ## build all wheels and the sdist into dist/ (TWICE=1: compare)
-	$(BIN)/python wheels/build_all.py $(if $(TWICE),--twice)
+	$(BIN)/python wheels/build_all.py $(if $(TWICE),--twice) $(if $(TARGET),--target $(TARGET))
 
 .PHONY: clean
 clean: ## remove everything that was made

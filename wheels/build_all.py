@@ -1,6 +1,6 @@
 """Builds ungil's wheels and its source distribution (make wheels).
 
-    python wheels/build_all.py [--out FOLDER] [--twice]
+    python wheels/build_all.py [--out FOLDER] [--twice] [--target RUST_TARGET ...]
 
 zig links them, so they need an old C library only, and other machines' wheels are made as well.
 With `--twice` all is built once more in another folder, and the bits have to be the same.
@@ -34,13 +34,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Builds ungil's wheels and source distribution.")
     parser.add_argument("--out", type=Path, default=PROJECT / "dist", help="the folder for them")
     parser.add_argument("--twice", action="store_true", help="compare with a second build")
+    parser.add_argument("--target", nargs="*", choices=PLATFORMS, help="only for these")
     options = parser.parse_args()
+    targets = options.target or list(PLATFORMS)
     with tempfile.TemporaryDirectory(prefix="ungil-wheels-") as name:
         folder = Path(name)
-        built = build(PROJECT, folder / "dist")
+        built = build(PROJECT, targets, folder / "dist")
         wrong = [f"{it.name}: {why}" for it in built if it.suffix == ".whl" for why in unfit(it)]
         if options.twice:
-            wrong += differences(built, build(copied(folder / "elsewhere"), folder / "again"))
+            again = build(copied(folder / "elsewhere"), targets, folder / "again")
+            wrong += differences(built, again)
         if wrong:
             sys.exit("\n".join(wrong))
         options.out.mkdir(parents=True, exist_ok=True)
@@ -48,15 +51,16 @@ def main() -> None:
             print(f"{it.stat().st_size / 1e6:6.2f} MB  {shutil.move(it, options.out / it.name)}")
 
 
-def build(project: Path, out: Path) -> list[Path]:
-    """Build everything from a folder of sources; the files, by name."""
+def build(project: Path, targets: list[str], out: Path) -> list[Path]:
+    """Build from a folder of sources; the files, by name."""
     environment = reproducible(project)
     words = ["build", "--release", "--locked", "--zig", "--features", "pyo3/abi3t-py315"]
     words += ["--interpreter", *INTERPRETERS, "--out", str(out)]
-    for target, tag in PLATFORMS.items():
+    for target in targets:
         if not has_target(target):
             sys.exit(f"Rust has no target {target}: rustup target add {target}")
-        maturin(project, [*words, "--target", target, "--compatibility", tag], environment)
+        tagged = ["--target", target, "--compatibility", PLATFORMS[target]]
+        maturin(project, [*words, *tagged], environment)
     maturin(project, ["sdist", "--out", str(out)], environment)
     return sorted(out.iterdir())
 
