@@ -49,6 +49,7 @@ def pytest_configure() -> None:
         )
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Three for two processors: half of what tests take is waiting for programs that wait."""
     return max(2, (os.cpu_count() or 1) * 3 // 2)

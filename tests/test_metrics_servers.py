@@ -8,7 +8,7 @@ import subprocess
 import time
 import urllib.parse
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -121,10 +121,12 @@ def answered(database: Server, question: str) -> list[dict[str, Any]]:
     """The answer of Prometheus, once it has scraped often enough to have one."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
-        text, _ = database.get(f"/api/v1/query?{urllib.parse.urlencode({'query': question})}")
-        found: list[dict[str, Any]] = json.loads(text)["data"]["result"]
-        if found:
-            return found
+        # It listens before it is ready, and says 503 until then.
+        with suppress(HTTPError):
+            text, _ = database.get(f"/api/v1/query?{urllib.parse.urlencode({'query': question})}")
+            found: list[dict[str, Any]] = json.loads(text)["data"]["result"]
+            if found:
+                return found
         time.sleep(0.1)
     raise AssertionError(f"no answer to {question}")
 

@@ -101,7 +101,7 @@ def test_native_code_that_keeps_the_gil_is_found_with_its_line(
     assert native["threads"] == [tid]
     # A machine under load may keep the other thread from asking in time, or stretch a further hold,
     unanswered = recording.thread("keeping")["unanswered"]
-    assert unanswered["holds"] == pytest.approx(times, rel=0.1)
+    assert times / 2 < unanswered["holds"] <= times * 1.1
     # and it may delay the end of a sleep for so long that most of the hold may be the kernel's.
     assert times / 2 < native["holds"] <= unanswered["holds"]
     assert native["frame"] == native["user_frame"] == place
