@@ -113,7 +113,7 @@ def test_a_cpu_limit_is_no_matter_of_the_gil(tmp_path: Path) -> None:
     assert "cpu-limit" in {it["cause"] for it in _advised(trace)["advice"]}
 
 
-def test_the_policy_that_is_advised_against_a_convoy_is_a_command_that_can_be_run(tmp_path: Path) -> None:
+def test_the_policy_that_is_advised_against_a_convoy_can_be_run(tmp_path: Path) -> None:
     trace = _traced(tmp_path, EXAMPLES / "convoy_server.py", "--seconds", "3")
     advised = _advised(trace)
     # Which advice is the best depends on what else the machine does.
