@@ -8,7 +8,9 @@ ways that differ in what they do with so many. Pages have tests of their own
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
 import sqlite3
 import subprocess
@@ -47,17 +49,37 @@ def shown(names: Iterable[str], of_many: Iterable[str]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("trace", "name"), cases, indirect=["trace"])
 
 
-@pytest.fixture(scope="module")
-def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A trace with hostile names, of so many threads and processes."""
-    path = tmp_path_factory.mktemp("hostile") / f"{request.param}.pftrace"
+@pytest.fixture(scope="session")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for traces that all processes of one run of the tests share."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture
+def trace(request: pytest.FixtureRequest, traces: Path) -> str:
+    """A trace with hostile names, of so many threads and processes; whoever is first writes it."""
+    path = traces / f"hostile-{request.param}.pftrace"
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            write(path, SIZES[request.param])
+    return str(path)
+
+
+def write(path: Path, size: tuple[int, int]) -> None:
+    """Write a trace with so many threads in each of so many processes."""
     build = ["cargo", "run", "--quiet", "--package", "ungil-trace", "--example", "hostile_trace"]
-    words = [str(path), *map(str, SIZES[request.param])]
+    unfinished = path.with_suffix(".tmp")
     made = subprocess.run(
-        [*build, "--", *words], cwd=REPOSITORY, capture_output=True, text=True, check=False
+        [*build, "--", str(unfinished), *map(str, size)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert made.returncode == 0, made.stderr
-    return str(path)
+    unfinished.rename(path)
 
 
 def words_of(name: str, trace: str, *options: str) -> list[str]:
