@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from ungil.cli import proc
 from ungil.cli.doctor import limits_check, remedy
 from ungil.cli.doctor import machine_checks as checks
 from ungil.cli.doctor.check import Status
@@ -221,6 +222,32 @@ def test_a_strict_yama_is_named_with_its_switch(
     monkeypatch.setattr(checks, "_read_memory", refuse)
     monkeypatch.setattr(checks, "_first_line", line)
     assert words in checks.check_memory_of_others().advice
+
+
+def test_a_proc_of_another_namespace_is_told_as_that(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1/stat").touch()
+    (tmp_path / "self").symlink_to("1")
+    monkeypatch.setattr(proc, "PROC", tmp_path)
+    monkeypatch.setattr(os, "getpid", lambda: 7)
+    said = {check.name: check for check in checks.machine_checks()}
+    assert said["/proc"].text.startswith("is of another PID namespace")
+    assert said["/proc"].advice == proc.ADVICE
+    assert not {"read a child", "attach"} & said.keys()
+
+
+def test_the_process_that_was_attached_to_leaves_nothing_behind() -> None:
+    def pages() -> set[str]:
+        return {it.name for it in Path("/dev/shm").glob(f"ungil-policy-{os.geteuid()}-*")}
+
+    def left_by_the_dead() -> set[str]:
+        return {it for it in pages() if not Path(f"/proc/{it.rsplit('-')[-1]}").exists()}
+
+    before = left_by_the_dead()
+    assert check_attaching(None).status is Status.OK
+    assert left_by_the_dead() <= before
 
 
 # A seccomp filter, as systemd and container runtimes set one: what to do, and to which calls.

@@ -32,6 +32,14 @@ def is_mounted() -> bool:
     return (PROC / "self" / "stat").exists()
 
 
+def is_of_this_namespace() -> bool:
+    """Whether processes have the numbers there that they have here."""
+    try:
+        return (PROC / "self").readlink() == Path(str(os.getpid()))
+    except OSError:
+        return False
+
+
 def process(pid: int) -> Process | None:
     """What is known of process `pid`; `None` if it has ended, or runs no program."""
     folder = PROC / str(pid)

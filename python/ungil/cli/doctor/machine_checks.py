@@ -53,7 +53,7 @@ def machine_checks() -> Iterator[Check]:
     if works:
         yield check_preload()
     yield check_foreign_preload(os.environ.get(PRELOAD, ""))
-    if proc.is_mounted():
+    if proc.is_mounted() and proc.is_of_this_namespace():
         yield _tried("read a child", check_memory_of_others)
         if works:
             yield _tried("attach", lambda: check_attaching(surroundings()))
@@ -219,7 +219,11 @@ def _is_filtered() -> bool:
 
 
 def check_proc() -> Check:
-    """What does not work without /proc."""
+    """What does not work without /proc, or with that of others."""
+    if proc.is_mounted():
+        text = "is of another PID namespace, where processes have other numbers: reports have no"
+        text = f"{text} Python stacks, and ungil policy and trace --pid do not work"
+        return Check(Status.WARN, "/proc", text, proc.ADVICE)
     lost = "reports have no names of threads and no Python stacks, and ungil.share does not work"
     text = f"not mounted: {lost}, nor do ungil policy and trace --pid"
     return Check(Status.WARN, "/proc", text, proc.ADVICE)

@@ -13,7 +13,7 @@ from ungil.formatting import printable
 
 PATIENCE_S = 60
 KILLED = "a seccomp filter kills who tries (SIGSYS)"
-WAITS = "print(flush=True); input()"
+WAITS = "import sys; print(flush=True); sys.stdin.read()"
 # In a process that is no ancestor of that one: Yama lets a process trace its descendants.
 ATTACHES = """\
 import sys
@@ -60,6 +60,10 @@ def check_attaching(place: str | None) -> Check:
             assert target.stdout is not None
             target.stdout.readline()
             problem = _said(ATTACHES, str(target.pid))
+            # It ends by itself, and takes its control page with it.
+            target.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            problem = f"a process did not end within {PATIENCE_S} s after that"
         finally:
             target.kill()
     if problem is None:
