@@ -6,7 +6,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
-# It is, behind a look at the platform: wheels/backend.py.
+# maturin misses itself in pyproject.toml: wheels/backend.py calls it.
 export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 
 VENV := .venv

@@ -24,32 +24,29 @@ from elftools.elf.gnuversions import GNUVerNeedSection, GNUVerSymSection
 from elftools.elf.sections import StringTableSection, SymbolTableSection
 
 GLIBC_TAG = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)")
-MUSL_TAG = re.compile(r"musllinux_\d+_\d+_(\w+)")
 GLIBC_VERSION = re.compile(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?")
-# What every system with that C library has. Anything else would have to be in the wheel.
+# What every system with glibc has. Anything else would have to be in the wheel.
 GLIBC_LIBRARIES = re.compile(r"lib(c|m|dl|rt|pthread)\.so\.\d|ld-linux[-\w]*\.so\.\d")
-MUSL_LIBRARIES = re.compile(r"libc\.so|libc\.musl-\w+\.so\.1")
 # The interpreter that imports a module has these, and gives them no version.
 OF_PYTHON = re.compile(r"_?Py")
 
 
 @dataclass(frozen=True)
 class Promise:
-    """What the platform tag of a wheel says: its machine, and the oldest glibc (none: musl)."""
+    """What the platform tag of a wheel says: its machine, and the oldest glibc."""
 
     machine: str
-    glibc: tuple[int, int] | None
+    glibc: tuple[int, int]
 
     @classmethod
     def of(cls, wheel: Path) -> Promise:
-        """Read it from a file's name; ValueError if that has no tag of Linux."""
+        """Read it from a file's name; ValueError if its tag is none of glibc."""
         tag = wheel.stem.rpartition("-")[2]
-        if found := GLIBC_TAG.findall(tag.replace(".", " ")):
-            major, minor, machine = min(found, key=lambda it: (int(it[0]), int(it[1])))
-            return cls(machine, (int(major), int(minor)))
-        if musl := MUSL_TAG.search(tag):
-            return cls(musl[1], None)
-        raise ValueError(f"its tag {tag} is neither one of manylinux nor one of musllinux")
+        found = [GLIBC_TAG.fullmatch(part) for part in tag.split(".")]
+        promises = [cls(it[3], (int(it[1]), int(it[2]))) for it in found if it]
+        if not promises:
+            raise ValueError(f"its tag {tag} is none of manylinux")
+        return min(promises, key=lambda it: it.glibc)
 
 
 def unfit(wheel: Path) -> list[str]:
@@ -79,9 +76,8 @@ def unfit_library(content: bytes, promise: Promise) -> Iterator[str]:
     machine = elf.get_machine_arch().replace("x64", "x86_64").replace("AArch64", "aarch64")
     if machine != promise.machine:
         yield f"is built for {machine}, and the tag says {promise.machine}"
-    known = GLIBC_LIBRARIES if promise.glibc else MUSL_LIBRARIES
     for library in needed_libraries(elf):
-        if not known.fullmatch(library):
+        if not GLIBC_LIBRARIES.fullmatch(library):
             yield f"needs the library {library}, which not every such system has"
     for version, symbols in needed_symbols(elf).items():
         for symbol in symbols:
@@ -92,11 +88,9 @@ def unfit_library(content: bytes, promise: Promise) -> Iterator[str]:
 def unfit_symbol(symbol: str, version: str | None, promise: Promise) -> str | None:
     """Why a C library that is as old as the tag says may not have a symbol; None if it does."""
     if version is None:
-        if promise.glibc is None or OF_PYTHON.match(symbol):
+        if OF_PYTHON.match(symbol):
             return None
         return f" without a version: glibc {said(promise.glibc)} has none"
-    if promise.glibc is None:
-        return f"@{version}, and musl has no versions"
     if not (found := GLIBC_VERSION.fullmatch(version)):
         return f"@{version}, which is no public version of glibc"
     if (int(found[1]), int(found[2])) > promise.glibc:
