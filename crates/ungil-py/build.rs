@@ -14,19 +14,21 @@ use goblin::elf::Elf;
 const HOOK: &str = "libungil_hook.so";
 const STUB: &str = "libungil_preload.so";
 const STUB_SOURCES: [&str; 3] = ["stub.c", "images.c", "trampolines.S"];
-/// No libc, no symbol but its own, nothing that a compiler would like to call.
-const STUB_OPTIONS: [&str; 17] = [
+/// Nothing is called that a compiler would like to call.
+const STUB_COMPILED: [&str; 10] = [
     "-std=gnu11",
     "-D_GNU_SOURCE",
-    "-O2",
+    "-O1",
     "-fPIC",
-    "-ffreestanding",
     "-fno-builtin",
-    "-fno-tree-loop-distribute-patterns",
     "-fno-stack-protector",
     "-fno-asynchronous-unwind-tables",
     "-fno-sanitize=all",
     "-fvisibility=hidden",
+    "-Wno-cast-function-type",
+];
+/// No libc, nor anything of the compiler's.
+const STUB_LINKED: [&str; 6] = [
     "-shared",
     "-nostdlib",
     "-Wl,--no-undefined",
@@ -73,33 +75,43 @@ fn build_hook(root: &Path, out: &Path) {
 /// With the C compiler that links the rest, after the hook, because it knows what that needs.
 fn build_stub(sources: &Path, out: &Path) {
     let compiler = cc::Build::new().cargo_metadata(false).get_compiler();
-    let mut command = Command::new(compiler.path());
-    command.envs(compiler.env().iter().map(|(name, value)| (name, value)));
-    let status = command
-        .args(STUB_OPTIONS)
-        .arg(format!("-DHOOK_FILE=\"{HOOK}\""))
-        .arg(format!("-DGLIBC_MINOR={}", glibc_minor(&out.join(HOOK))))
-        .args(STUB_SOURCES.map(|name| sources.join(name)))
-        .arg("-o")
-        .arg(out.join(STUB))
-        .status();
-    match status {
+    let run = |command: &mut Command| match command.status() {
         Ok(status) => assert!(status.success(), "the stub could not be built, see above"),
         Err(error) => panic!("{} cannot be run: {error}", compiler.path().display()),
-    }
+    };
+    // Not at once with what follows: without a libc zig has no headers of one either.
+    let objects = STUB_SOURCES.map(|name| {
+        let object = out.join(name).with_extension("o");
+        run(Command::new(compiler.path())
+            .args(STUB_COMPILED)
+            .arg(format!("-DHOOK_FILE=\"{HOOK}\""))
+            .arg(format!("-DGLIBC_MINOR={}", glibc_minor(&out.join(HOOK))))
+            .arg("-c")
+            .arg(sources.join(name))
+            .arg("-o")
+            .arg(&object));
+        object
+    });
+    run(Command::new(compiler.path())
+        .args(STUB_LINKED)
+        .args(objects)
+        .arg("-o")
+        .arg(out.join(STUB)));
 }
 
 /// The `x` of the newest `GLIBC_2.x` that a symbol of the library is of, 0 if it is not for glibc.
 fn glibc_minor(library: &Path) -> u32 {
     let image = fs::read(library).expect("the hook was just built");
     let elf = Elf::parse(&image).expect("the linker writes ELF files");
-    let needed = elf.verneed.iter().flat_map(|needed| needed.iter());
-    let versions = needed.flat_map(|libraries| libraries.iter().map(|it| it.vna_name));
-    let minors = versions.filter_map(|name| {
-        let version = elf.dynstrtab.get_at(name)?.strip_prefix("GLIBC_2.")?;
-        version.split('.').next()?.parse::<u32>().ok()
-    });
-    minors.max().unwrap_or(0)
+    let mut newest = 0;
+    for library in elf.verneed.iter().flat_map(|needed| needed.iter()) {
+        for version in library.iter() {
+            let name = elf.dynstrtab.get_at(version.vna_name).unwrap_or_default();
+            let minor = name.strip_prefix("GLIBC_2.").and_then(|it| it.split('.').next());
+            newest = minor.and_then(|it| it.parse().ok()).map_or(newest, |it| newest.max(it));
+        }
+    }
+    newest
 }
 
 fn variable(name: &str) -> String {

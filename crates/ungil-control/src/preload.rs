@@ -107,7 +107,8 @@ mod tests {
 
     #[test]
     fn a_stub_is_preloaded_once_also_if_another_one_was() {
-        for others in ["/x/libungil_preload.so", "/older/libungil_preload.so", "/libungil_hook.so"] {
+        for others in ["/x/libungil_preload.so", "/older/libungil_preload.so", "/libungil_hook.so"]
+        {
             assert_eq!(preloaded(others), "/x/libungil_preload.so");
             assert_eq!(preloaded(&format!("/y.so:{others}")), "/x/libungil_preload.so:/y.so");
         }

@@ -4,8 +4,8 @@
 use crate::interpreter::Interpreter;
 use crate::session::{self, Session};
 use crate::{
-    clock, first_thread, fork_and_exit, gil, late, settings, slice, standby, starting, stub, system,
-    table, thread, unscheduled,
+    clock, first_thread, fork_and_exit, gil, late, settings, slice, standby, starting, stub,
+    system, table, thread, unscheduled,
 };
 use libc::c_int;
 use std::sync::OnceLock;

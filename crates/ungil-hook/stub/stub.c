@@ -14,8 +14,10 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 enum { LONGEST_PATH = 4096, AT_SECURE_TAG = 23 };
-/* <dlfcn.h> of glibc and of musl; the last one is what glibc's own dlopen adds. */
-enum { NOW = 2, NEVER_UNLOADED = 0x1000 };
+/* Of <dlfcn.h>, as glibc and musl have it: RTLD_NOW; RTLD_GLOBAL, because Python code asks for the
+ * hook's functions as for those of a preloaded library; RTLD_NODELETE. */
+enum { HOW_TO_OPEN = 2 | 0x100 | 0x1000 };
+/* What glibc's own dlopen adds. */
 #define BY_DLOPEN 0x80000000u
 
 typedef void (*function)(void);
@@ -214,14 +216,14 @@ static void open_hook(void) {
     if (!find_hook(path))
         return;
     if (known[DLOPEN].address) {
-        if (!CALL(DLOPEN, void *(*)(const char *, int), path, NOW | NEVER_UNLOADED)) {
+        if (!CALL(DLOPEN, void *(*)(const char *, int), path, HOW_TO_OPEN)) {
             /* What it says now, it does not say to the program later. */
             const char *why =
                 known[DLERROR].address ? CALL(DLERROR, const char *(*)(void)) : NULL;
             tell(why);
         }
     } else if (known[DLOPEN_IN_LIBC].address) {
-        unsigned mode = BY_DLOPEN | NOW | NEVER_UNLOADED;
+        unsigned mode = BY_DLOPEN | HOW_TO_OPEN;
         if (!CALL(DLOPEN_IN_LIBC, void *(*)(const char *, int), path, (int)mode))
             tell(NULL);
     }

@@ -43,20 +43,20 @@ first:
 
 #elif defined(__aarch64__)
 
-/* `hint #34` is `bti c`, the landing pad, where processors know it. */
+/* `hint 34` is `bti c`, the landing pad, where processors know it. */
 #define TRAMPOLINE(index, name, none)                                                            \
     .globl name;                                                                                 \
     .type name, %function;                                                                       \
     .p2align 4;                                                                                  \
 name:                                                                                            \
-    hint #34;                                                                                    \
+    hint 34;                                                                                      \
     adrp x16, stand_ins + 8 * index;                                                             \
-    ldr x16, [x16, #:lo12:stand_ins + 8 * index];                                                \
+    ldr x16, [x16, :lo12:stand_ins + 8 * index];                                                \
     br x16;                                                                                      \
     .size name, . - name;                                                                        \
 first_##name:                                                                                    \
-    hint #34;                                                                                    \
-    mov w16, #index;                                                                             \
+    hint 34;                                                                                      \
+    mov w16, index;                                                                             \
     b first;
 
 STAND_INS(TRAMPOLINE)
