@@ -66,9 +66,7 @@ def _sections(options: argparse.Namespace) -> Iterator[tuple[Runs, Table]]:
     for name, words in commands.items():
         starts = STARTS if name == "true" else STARTS // 10
 
-        def measure(
-            variant: Preload, words: list[str] = words, starts: int = starts
-        ) -> Measured:
+        def measure(variant: Preload, words: list[str] = words, starts: int = starts) -> Measured:
             return _start(words, variant, 5 if options.quick else starts)
 
         runs = interleave(name, VARIANTS, measure, options)

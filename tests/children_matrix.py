@@ -53,7 +53,7 @@ class Start:
 
 def main() -> None:
     """Run all, say what failed, and exit with 1 if anything has."""
-    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    options = argparse.ArgumentParser(description="Starts children of every kind.")
     options.add_argument("--roots", type=Path, default=PROJECT / "target" / "roots")
     options.add_argument("--json", type=Path)
     asked = options.parse_args()

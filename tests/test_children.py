@@ -1,4 +1,4 @@
-"""What LD_PRELOAD names breaks no child, whatever that is built for, and opens the hook in Pythons."""
+"""What LD_PRELOAD names breaks no child, whatever that is built for, and brings the hook."""
 
 from __future__ import annotations
 

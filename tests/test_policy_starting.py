@@ -186,8 +186,8 @@ def test_one_that_does_not_go_on_is_told(
     outcome = ungil("policy", str(pid), "batch")
     assert (outcome.returncode, outcome.stdout) == (2, "")
     assert outcome.stderr == (
-        f"ungil: process {pid} has no policy: the hook that its environment names is not loaded; it "
-        "is still starting, or the loader has refused it\n"
+        f"ungil: process {pid} has no policy: the hook that its environment names is not loaded; "
+        "it is still starting, or the loader has refused it\n"
     )
 
 

@@ -26,8 +26,37 @@ typedef void (*function)(void);
 extern function stand_ins[STAND_IN_COUNT] __attribute__((visibility("hidden")));
 extern const function first_calls[STAND_IN_COUNT] __attribute__((visibility("hidden")));
 
-#define WANTED(index, name, none) {#name, 0, NULL},
-static struct wanted next[STAND_IN_COUNT] = {STAND_INS(WANTED)};
+/* Functions of libc that are called here. */
+enum {
+    LIBC_VERSION = STAND_IN_COUNT,
+    AUXILIARY, GETPID, READLINK, WRITE, DLOPEN, DLOPEN_IN_LIBC, DLERROR, NEXT_COUNT
+};
+/* What is looked for behind this library: what it stands in for, and the above. The program itself
+ * may mean something else by such a name. */
+#define WANTED(index, name, none) [index] = {#name, 0, NULL},
+static struct wanted next[NEXT_COUNT] = {
+    STAND_INS(WANTED)
+    [LIBC_VERSION] = {"gnu_get_libc_version", 0, NULL},
+    [AUXILIARY] = {"getauxval", 0, NULL},
+    [GETPID] = {"getpid", 0, NULL},
+    [READLINK] = {"readlink", 0, NULL},
+    [WRITE] = {"write", 0, NULL},
+    [DLOPEN] = {"dlopen", 0, NULL},
+    /* Before glibc 2.34, where libdl is not loaded. */
+    [DLOPEN_IN_LIBC] = {"__libc_dlopen_mode", 0, NULL},
+    [DLERROR] = {"dlerror", 0, NULL},
+};
+/* Calls one of them, which has been found. */
+#define CALL(which, type, ...) ((type)next[which].address)(__VA_ARGS__)
+
+/* What may be anywhere, and of `environ` the program has its own copy. */
+enum { PYTHON, PYPY, OLD_PYPY, ENVIRONMENT, ANYWHERE_COUNT };
+static struct wanted anywhere[ANYWHERE_COUNT] = {
+    [PYTHON] = {"Py_GetVersion", 0, NULL},
+    [PYPY] = {"pypy_main_startup", 0, NULL},
+    [OLD_PYPY] = {"pypy_execute_source", 0, NULL},
+    [ENVIRONMENT] = {"environ", 0, NULL},
+};
 
 /* Whether a thread has been started by a call that came here. */
 static int has_started_threads;
@@ -84,39 +113,15 @@ EXPORTED int ungil_stand_in_v1(const char *name, void *instead) {
     return __atomic_load_n(&has_started_threads, __ATOMIC_RELAXED);
 }
 
-/* What is known of the process by its symbols. */
-enum {
-    PYTHON, PYPY, OLD_PYPY, LIBC_VERSION, AUXILIARY, ENVIRONMENT, GETPID, READLINK, WRITE,
-    DLOPEN, DLOPEN_IN_LIBC, DLERROR, KNOWN_COUNT
-};
-static struct wanted known[KNOWN_COUNT] = {
-    [PYTHON] = {"Py_GetVersion", 0, NULL},
-    [PYPY] = {"pypy_main_startup", 0, NULL},
-    [OLD_PYPY] = {"pypy_execute_source", 0, NULL},
-    [LIBC_VERSION] = {"gnu_get_libc_version", 0, NULL},
-    [AUXILIARY] = {"getauxval", 0, NULL},
-    [ENVIRONMENT] = {"environ", 0, NULL},
-    [GETPID] = {"getpid", 0, NULL},
-    [READLINK] = {"readlink", 0, NULL},
-    [WRITE] = {"write", 0, NULL},
-    [DLOPEN] = {"dlopen", 0, NULL},
-    /* Before glibc 2.34, where libdl is not loaded. */
-    [DLOPEN_IN_LIBC] = {"__libc_dlopen_mode", 0, NULL},
-    [DLERROR] = {"dlerror", 0, NULL},
-};
-
-/* Calls what `known` has found. */
-#define CALL(which, type, ...) ((type)known[which].address)(__VA_ARGS__)
-
 /* Whether it has the privileges of others than who started it. */
 static int is_privileged(void) {
-    return !known[AUXILIARY].address
+    return !next[AUXILIARY].address
         || CALL(AUXILIARY, unsigned long (*)(unsigned long), AT_SECURE_TAG) != 0;
 }
 
 /* Whether this libc has every symbol that the hook needs. */
 static int has_fitting_libc(void) {
-    if (!known[LIBC_VERSION].address)
+    if (!next[LIBC_VERSION].address)
         return GLIBC_MINOR == 0;
     const char *version = CALL(LIBC_VERSION, const char *(*)(void));
     if (GLIBC_MINOR == 0 || version[0] != '2' || version[1] != '.')
@@ -129,7 +134,8 @@ static int has_fitting_libc(void) {
 
 /* The value of an environment variable, null if it is not there or empty. */
 static const char *variable(const char *name) {
-    char **environment = known[ENVIRONMENT].address ? *(char ***)known[ENVIRONMENT].address : NULL;
+    char ***place = (char ***)anywhere[ENVIRONMENT].address;
+    char **environment = place ? *place : NULL;
     for (; environment && *environment; environment++) {
         const char *text = *environment, *rest = name;
         while (*rest && *text == *rest) {
@@ -145,7 +151,7 @@ static const char *variable(const char *name) {
 /* Whether this is the process that `ungil run` has become: the name of its mark ends so. */
 static int is_the_program(void) {
     const char *mark = variable("UNGIL_RUN"), *digits = mark;
-    if (!mark || !known[GETPID].address)
+    if (!mark || !next[GETPID].address)
         return 0;
     for (; *mark; mark++)
         if (*mark == '-')
@@ -159,7 +165,7 @@ static int is_the_program(void) {
 /* Whether the hook may have something to do: an interpreter is here, or may come while something is
  * asked of it, or the hook is to say in the end that none came. */
 static int may_be_of_use(void) {
-    if (known[PYTHON].address || known[PYPY].address || known[OLD_PYPY].address)
+    if (anywhere[PYTHON].address || anywhere[PYPY].address || anywhere[OLD_PYPY].address)
         return 1;
     int is_asked = variable("UNGIL_SESSION") || variable("UNGIL_POLICY") || variable("UNGIL_STANDBY");
     return is_asked && (is_the_program() || may_open_more());
@@ -175,7 +181,7 @@ static size_t length_of(const char *text) {
 /* Writes the path of the hook: it lies in the folder of this file, or of what a link to it names. */
 static int find_hook(char path[LONGEST_PATH]) {
     const char *own = own_path();
-    if (!own || !known[READLINK].address)
+    if (!own || !next[READLINK].address)
         return 0;
     long length =
         CALL(READLINK, long (*)(const char *, char *, size_t), own, path, LONGEST_PATH);
@@ -204,7 +210,7 @@ static void say(const char *text) {
 
 /* The loader refuses the hook, say because it does not find libgcc_s. */
 static void tell(const char *why) {
-    if (!known[WRITE].address || !is_the_program())
+    if (!next[WRITE].address || !is_the_program())
         return;
     say("ungil: no GIL is scheduled, because the loader refuses the hook: ");
     say(why ? why : "it gives no reason");
@@ -215,14 +221,14 @@ static void open_hook(void) {
     char path[LONGEST_PATH];
     if (!find_hook(path))
         return;
-    if (known[DLOPEN].address) {
+    if (next[DLOPEN].address) {
         if (!CALL(DLOPEN, void *(*)(const char *, int), path, HOW_TO_OPEN)) {
             /* What it says now, it does not say to the program later. */
             const char *why =
-                known[DLERROR].address ? CALL(DLERROR, const char *(*)(void)) : NULL;
+                next[DLERROR].address ? CALL(DLERROR, const char *(*)(void)) : NULL;
             tell(why);
         }
-    } else if (known[DLOPEN_IN_LIBC].address) {
+    } else if (next[DLOPEN_IN_LIBC].address) {
         unsigned mode = BY_DLOPEN | HOW_TO_OPEN;
         if (!CALL(DLOPEN_IN_LIBC, void *(*)(const char *, int), path, (int)mode))
             tell(NULL);
@@ -232,7 +238,7 @@ static void open_hook(void) {
 __attribute__((constructor)) static void on_load(void) {
     /* Those that begin threads stay to be found, so that the first call of one is noticed. The
      * others may be called where nothing may be looked for: in a signal handler, after a fork. */
-    find(known, KNOWN_COUNT, next, STAND_IN_COUNT);
+    find(anywhere, ANYWHERE_COUNT, next, NEXT_COUNT);
     for (size_t i = THREAD_STARTER_COUNT; i < STAND_IN_COUNT; i++)
         if (next[i].address)
             lead_on(i);
