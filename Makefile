@@ -23,7 +23,8 @@ DEVELOPED := $(VENV)/developed.stamp
 TEST_TOOLS := $(VENV)/test.stamp
 BENCH_TOOLS := $(VENV)/bench.stamp
 # The page of the lab is tested in a real browser, and its system calls are counted by strace; uWSGI
-# is a real program that loads its Python later; a real Prometheus scrapes the examples.
+# is a real program that loads its Python later; a real Prometheus scrapes the examples; programs of
+# another libc are children.
 SYSTEM_TOOLS := $(VENV)/system.stamp
 # The tools of the page's front end, as web/package-lock.json has them.
 WEB_TOOLS := web/node_modules/.package-lock.json
@@ -263,6 +264,7 @@ $(SYSTEM_TOOLS): | $(VENV)/made.stamp
 	command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
 		|| command -v google-chrome >/dev/null || missing+=(chromium); \
 	command -v prometheus >/dev/null || missing+=(prometheus); \
+	command -v musl-gcc >/dev/null || missing+=(musl-tools); \
 	if ! command -v uwsgi >/dev/null || uwsgi --plugin python3 --version 2>&1 | grep -q UNABLE; \
 		then missing+=(uwsgi-core uwsgi-plugin-python3); fi; \
 	if (($${#missing[@]})); then \

@@ -40,10 +40,10 @@ class Variant:
         """Of a program that is to run this way."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("UNGIL_")}
         if self.standby:
-            return {**kept, "LD_PRELOAD": str(_native.hook_path()), "UNGIL_STANDBY": "1"}
+            return {**kept, "LD_PRELOAD": str(_native.preload_value(None)), "UNGIL_STANDBY": "1"}
         if self.policy is None:
             return kept
-        hook = {"LD_PRELOAD": str(_native.hook_path()), "UNGIL_POLICY": self.policy}
+        hook = {"LD_PRELOAD": str(_native.preload_value(None)), "UNGIL_POLICY": self.policy}
         slices = {} if self.slices is None else {"UNGIL_SLICE": self.slices}
         return {**kept, **hook, **slices, "UNGIL_CHILDREN": "0"}
 

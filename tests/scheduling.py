@@ -24,7 +24,7 @@ ENDLESS_QUANTUM = 10_000_000.0
 
 def environment(policy: str, quantum_ms: float | None = None) -> dict[str, str]:
     """The environment in which a Python is scheduled by `policy`."""
-    changed = {"LD_PRELOAD": _native.hook_path(), "UNGIL_POLICY": policy}
+    changed = {"LD_PRELOAD": _native.preload_value(None), "UNGIL_POLICY": policy}
     if quantum_ms is not None:
         changed["UNGIL_QUANTUM"] = str(quantum_ms)
     return os.environ | changed

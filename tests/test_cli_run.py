@@ -34,7 +34,7 @@ NAMES = (
     "UNGIL_SESSION",
 )
 PRINT_VARIABLES = f"import os; print({{n: os.environ[n] for n in {NAMES} if n in os.environ}})"
-HOOK = _native.hook_path()
+STUB = _native.preload_value(None)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_the_program_has_the_process_id_of_ungil(start: Start) -> None:
 
 def test_the_variables_of_a_scheduled_program(ungil: RunUngil) -> None:
     outcome = ungil("run", "-c", PRINT_VARIABLES)
-    assert outcome.stdout == f"{ {'LD_PRELOAD': HOOK, 'UNGIL_POLICY': 'interactive'} }\n"
+    assert outcome.stdout == f"{ {'LD_PRELOAD': STUB, 'UNGIL_POLICY': 'interactive'} }\n"
     assert outcome.stderr == ""
 
 
@@ -82,9 +82,9 @@ def test_variables_stand_in_for_options_and_options_win(
 def test_libraries_that_others_preload_stay(ungil: RunUngil, environment: dict[str, str]) -> None:
     libm = "libm.so.6"
     outcome = ungil("run", "-c", PRINT_VARIABLES, env=environment | {"LD_PRELOAD": libm})
-    assert f"'LD_PRELOAD': '{HOOK}:{libm}'" in outcome.stdout
+    assert f"'LD_PRELOAD': '{STUB}:{libm}'" in outcome.stdout
     twice = ungil("run", "-m", "ungil", "run", "--policy", "fair", "-c", PRINT_VARIABLES)
-    assert twice.stdout == f"{ {'LD_PRELOAD': HOOK, 'UNGIL_POLICY': 'fair'} }\n"
+    assert twice.stdout == f"{ {'LD_PRELOAD': STUB, 'UNGIL_POLICY': 'fair'} }\n"
 
 
 def test_priorities_come_with_the_start_up_module_that_applies_them(
@@ -271,7 +271,7 @@ def test_a_package_whose_path_has_a_space(tmp_path: Path, environment: dict[str,
     place = tmp_path / "with space"
     place.mkdir()
     (place / "ungil").symlink_to(Path(package.__file__).parent, target_is_directory=True)
-    # The link comes first, and the hook is found beside the package.
+    # The link comes first, and the stub is found beside the package.
     variables = environment | {"PYTHONPATH": str(place), "PYTHONSAFEPATH": "1"}
     preload = subprocess.run(
         [sys.executable, "-m", "ungil", "run", "sh", "-c", 'printf %s "$LD_PRELOAD"'],
@@ -283,7 +283,7 @@ def test_a_package_whose_path_has_a_space(tmp_path: Path, environment: dict[str,
     link = Path(preload)
     try:
         assert " " not in preload
-        assert link.readlink() == place / "ungil" / "libungil_hook.so"
+        assert link.readlink() == place / "ungil" / "libungil_preload.so"
     finally:
         link.unlink()
         link.parent.rmdir()
@@ -297,7 +297,7 @@ def test_variables_are_printed_for_programs_that_start_elsewhere(
 ) -> None:
     outcome = ungil("run", "--env", "--policy", "batch", "--quantum", "2.50", "--no-children")
     assert outcome.stdout.splitlines() == [
-        f"LD_PRELOAD={HOOK}",
+        f"LD_PRELOAD={STUB}",
         "UNGIL_POLICY=batch",
         "UNGIL_QUANTUM=2.5",
         "UNGIL_CHILDREN=0",
@@ -305,7 +305,7 @@ def test_variables_are_printed_for_programs_that_start_elsewhere(
     program = shlex.join([sys.executable, "-c", PRINT_VARIABLES])
     shell = f"exec env $({shlex.join([sys.executable, '-m', 'ungil', 'run', '--env'])}) {program}"
     printed = subprocess.run(["sh", "-c", shell], env=environment, capture_output=True, text=True)
-    assert printed.stdout == f"{ {'LD_PRELOAD': HOOK, 'UNGIL_POLICY': 'interactive'} }\n"
+    assert printed.stdout == f"{ {'LD_PRELOAD': STUB, 'UNGIL_POLICY': 'interactive'} }\n"
 
 
 def test_variables_that_need_quotes_have_them(ungil: RunUngil) -> None:

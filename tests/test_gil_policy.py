@@ -202,13 +202,14 @@ def test_a_program_with_the_hook_preloaded_needs_no_install() -> None:
         gil.install()
         assert gil.policy().name == "fair" and gil.installed() and gil.stats()
         """,
-        LD_PRELOAD=HOOK,
+        LD_PRELOAD=_native.preload_value(None),
         UNGIL_POLICY="batch",
         UNGIL_QUANTUM="7",
     )
 
 
 def test_a_hook_that_was_preloaded_from_elsewhere_stays_the_only_one(tmp_path: Path) -> None:
+    stub = shutil.copy(_native.preload_value(None), tmp_path)
     copy = shutil.copy(HOOK, tmp_path)
     run(
         f"""
@@ -216,7 +217,7 @@ def test_a_hook_that_was_preloaded_from_elsewhere_stays_the_only_one(tmp_path: P
         gil.install()
         assert hooks_in_the_process() == {{{str(copy)!r}}}
         """,
-        LD_PRELOAD=str(copy),
+        LD_PRELOAD=str(stub),
         UNGIL_POLICY="batch",
     )
 

@@ -14,6 +14,7 @@ from pythons import Python, pythons
 from ungil import _native
 
 HOOK = _native.hook_path()
+STUB = _native.preload_value(None)
 EXPORTS = {
     # To notice an interpreter that is loaded later.
     "pthread_condattr_setclock",
@@ -83,14 +84,14 @@ def test_other_programs_do_not_notice_it(words: list[str], session: str | None) 
     without = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
     if session is not None:
         without["UNGIL_SESSION"] = session
-    with_it = {**without, "LD_PRELOAD": HOOK}
+    with_it = {**without, "LD_PRELOAD": STUB}
     bare, hooked = (
         subprocess.run([program, *words[1:]], env=it, capture_output=True, text=True, check=True)
         for it in (without, with_it)
     )
     assert hooked.stderr == ""
     # `env` prints its environment.
-    assert hooked.stdout.replace(f"LD_PRELOAD={HOOK}\n", "") == bare.stdout
+    assert hooked.stdout.replace(f"LD_PRELOAD={STUB}\n", "") == bare.stdout
 
 
 @pytest.mark.parametrize("python", pythons(), ids=str)
@@ -99,7 +100,7 @@ def test_a_python_that_nobody_records_does_not_notice_it(
     python: Python, session: str | None
 ) -> None:
     code = "import threading; it = threading.Thread(target=int); it.start(); it.join(); print(1)"
-    environment = {**os.environ, "LD_PRELOAD": HOOK}
+    environment = {**os.environ, "LD_PRELOAD": STUB}
     if session is not None:
         environment["UNGIL_SESSION"] = session
     done = subprocess.run(
@@ -109,7 +110,7 @@ def test_a_python_that_nobody_records_does_not_notice_it(
 
 
 def test_it_leaves_nothing_in_a_session_of_a_program_that_is_no_python(tmp_path: Path) -> None:
-    environment = {**os.environ, "LD_PRELOAD": HOOK, "UNGIL_SESSION": str(tmp_path)}
+    environment = {**os.environ, "LD_PRELOAD": STUB, "UNGIL_SESSION": str(tmp_path)}
     subprocess.run(["true"], env=environment, check=True)
     assert not list(tmp_path.iterdir())
     # And in one of a Python it does, so that the above means something.

@@ -26,7 +26,7 @@ from ungil.errors import UsageError
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]
 
-HOOK = _native.hook_path()
+STUB = _native.preload_value(None)
 STOP = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
 
 
@@ -88,13 +88,13 @@ def test_before_ungil_becomes_the_program(
     reached(monkeypatch, pid, cont(pid))
 
 
-def test_before_the_hook_is_loaded(
+def test_before_the_stub_is_loaded(
     start: Start, environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The loader opens what is to be preloaded in order, and waits for a writer of this one.
     pipe = tmp_path / "pipe.so"
     os.mkfifo(pipe)
-    changed = {**environment, "LD_PRELOAD": f"{pipe}:{HOOK}", "UNGIL_POLICY": "fair"}
+    changed = {**environment, "LD_PRELOAD": f"{pipe}:{STUB}", "UNGIL_POLICY": "fair"}
     process = start(args=WAITING, env=changed, stdin=subprocess.PIPE)
     executable = Path(f"/proc/{process.pid}/exe")
     while executable.resolve() != Path(sys.executable).resolve():
@@ -105,15 +105,15 @@ def test_before_the_hook_is_loaded(
     reached(monkeypatch, process.pid, lambda: pipe.write_text("no library", encoding="ascii"))
 
 
-def test_before_the_hook_has_looked_for_a_python(
+def test_before_the_stub_has_opened_the_hook(
     start: Start, environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Constructors run in the reverse order of loading.
     library = compile_library(tmp_path, "stopping")
-    changed = {**environment, "LD_PRELOAD": f"{HOOK}:{library}", "UNGIL_POLICY": "fair"}
+    changed = {**environment, "LD_PRELOAD": f"{STUB}:{library}", "UNGIL_POLICY": "fair"}
     pid = stopped(start(args=WAITING, env=changed, stdin=subprocess.PIPE))
-    assert HOOK in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
-    with pytest.raises(_native.StillStarting, match="its Python has not started yet"):
+    assert STUB in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
+    with pytest.raises(_native.StillStarting, match="its environment names is not loaded"):
         _native.process_policy(pid)
     reached(monkeypatch, pid, cont(pid))
 
@@ -181,13 +181,13 @@ def test_one_that_does_not_go_on_is_told(
     ungil: Run, start: Start, environment: dict[str, str], tmp_path: Path
 ) -> None:
     library = compile_library(tmp_path, "stopping")
-    changed = {**environment, "LD_PRELOAD": f"{HOOK}:{library}", "UNGIL_POLICY": "fair"}
+    changed = {**environment, "LD_PRELOAD": f"{STUB}:{library}", "UNGIL_POLICY": "fair"}
     pid = stopped(start(args=WAITING, env=changed, stdin=subprocess.PIPE))
     outcome = ungil("policy", str(pid), "batch")
     assert (outcome.returncode, outcome.stdout) == (2, "")
     assert outcome.stderr == (
-        f"ungil: process {pid} has no policy: its Python has not started yet, or cannot write a "
-        "control page to /dev/shm\n"
+        f"ungil: process {pid} has no policy: the hook that its environment names is not loaded; "
+        "it is still starting, or the loader has refused it\n"
     )
 
 
@@ -223,7 +223,7 @@ def test_what_a_variable_alone_does_not_reach(
 
 
 def test_a_hook_that_nobody_asked(ungil: Run, start: Start, environment: dict[str, str]) -> None:
-    changed = {**environment, "LD_PRELOAD": HOOK}
+    changed = {**environment, "LD_PRELOAD": STUB}
     obeying = Obeying(start, args=[sys.executable, str(OBEYING)], env=changed)
     outcome = ungil("policy", str(obeying.pid))
     assert outcome.stderr.endswith(

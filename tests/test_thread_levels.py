@@ -17,7 +17,7 @@ from ungil import _native
 from ungil.startup import ungil_thread_levels
 
 STARTUP = Path(ungil.__file__).with_name("startup")
-HOOK = _native.hook_path()
+STUB = _native.preload_value(None)
 LOW, NORMAL, HIGH = (str(ungil_thread_levels.LEVELS[it]) for it in ("low", "normal", "high"))
 
 
@@ -25,7 +25,7 @@ def environment(rules: str, *, folders: tuple[Path, ...] = (), **more: str) -> d
     """As `ungil run --priority` makes it, with further folders on PYTHONPATH."""
     return {
         **os.environ,
-        "LD_PRELOAD": HOOK,
+        "LD_PRELOAD": STUB,
         "UNGIL_POLICY": "fair",
         "UNGIL_PRIORITY": rules,
         "PYTHONPATH": os.pathsep.join(map(str, (STARTUP, *folders))),

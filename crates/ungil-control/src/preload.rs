@@ -1,4 +1,4 @@
-//! `LD_PRELOAD` with the hook in it.
+//! `LD_PRELOAD` with the stub in it, which opens the hook where that fits.
 
 use std::collections::hash_map::DefaultHasher;
 use std::env;
@@ -10,22 +10,24 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
-use ungil_core::HOOK_FILE;
+use ungil_core::{STUB_FILE, brings_hook};
 
-/// The value of `LD_PRELOAD` that loads `hook`, and then what `others`, the value in force, loads.
+/// The value of `LD_PRELOAD` that loads the stub beside `hook`, and then what `others`, the value in
+/// force, loads.
 ///
-/// The loader splits the value at spaces and colons, so a hook whose path has one goes through a
+/// The loader splits the value at spaces and colons, so a stub whose path has one goes through a
 /// link in the folder that `links` names. `InvalidInput` if that has one as well.
 pub fn preload(
     hook: &Path,
     others: Option<&OsStr>,
     links: impl FnOnce() -> io::Result<PathBuf>,
 ) -> io::Result<OsString> {
-    let hook = if is_split(hook) { linked(hook, &links()?)? } else { hook.to_path_buf() };
-    let mut value = hook.into_os_string().into_vec();
+    let stub = hook.with_file_name(STUB_FILE);
+    let stub = if is_split(&stub) { linked(&stub, &links()?)? } else { stub };
+    let mut value = stub.into_os_string().into_vec();
     let others = others.unwrap_or_default().as_bytes().split(|byte| b" :".contains(byte));
     // Two hooks, of two installations, would get in each other's way.
-    for other in others.filter(|path| !path.is_empty() && !is_hook(path)) {
+    for other in others.filter(|path| !path.is_empty() && !is_ours(path)) {
         value.push(b':');
         value.extend_from_slice(other);
     }
@@ -56,21 +58,21 @@ pub fn lasting_links(hook: &Path) -> io::Result<PathBuf> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
-/// A link to `hook` in `folder`.
-fn linked(hook: &Path, folder: &Path) -> io::Result<PathBuf> {
-    let link = folder.join(HOOK_FILE);
+/// A link to `stub` in `folder`. The stub follows it when it looks for the hook.
+fn linked(stub: &Path, folder: &Path) -> io::Result<PathBuf> {
+    let link = folder.join(STUB_FILE);
     if is_split(&link) {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             format!(
                 "LD_PRELOAD cannot name {}: it has a space or a colon, and so has {}; \
                  set TMPDIR to a directory without",
-                hook.display(),
+                stub.display(),
                 folder.display()
             ),
         ));
     }
-    match symlink(hook, &link) {
+    match symlink(stub, &link) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => Ok(link),
     }
@@ -80,8 +82,8 @@ fn is_split(path: &Path) -> bool {
     path.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte))
 }
 
-fn is_hook(path: &[u8]) -> bool {
-    Path::new(OsStr::from_bytes(path)).file_name() == Some(OsStr::new(HOOK_FILE))
+fn is_ours(path: &[u8]) -> bool {
+    Path::new(OsStr::from_bytes(path)).file_name().is_some_and(|name| brings_hook(name.as_bytes()))
 }
 
 #[cfg(test)]
@@ -97,25 +99,28 @@ mod tests {
     }
 
     #[test]
-    fn what_others_preload_is_kept_behind_the_hook() {
-        assert_eq!(preloaded(""), "/x/libungil_hook.so");
-        assert_eq!(preloaded("/y.so"), "/x/libungil_hook.so:/y.so");
-        assert_eq!(preloaded("y.so /z.so:"), "/x/libungil_hook.so:y.so:/z.so");
+    fn what_others_preload_is_kept_behind_the_stub() {
+        assert_eq!(preloaded(""), "/x/libungil_preload.so");
+        assert_eq!(preloaded("/y.so"), "/x/libungil_preload.so:/y.so");
+        assert_eq!(preloaded("y.so /z.so:"), "/x/libungil_preload.so:y.so:/z.so");
     }
 
     #[test]
-    fn a_hook_is_preloaded_once_also_if_another_one_was() {
-        assert_eq!(preloaded("/x/libungil_hook.so"), "/x/libungil_hook.so");
-        assert_eq!(preloaded("/y.so:/older/libungil_hook.so"), "/x/libungil_hook.so:/y.so");
+    fn a_stub_is_preloaded_once_also_if_another_one_was() {
+        for others in ["/x/libungil_preload.so", "/older/libungil_preload.so", "/libungil_hook.so"]
+        {
+            assert_eq!(preloaded(others), "/x/libungil_preload.so");
+            assert_eq!(preloaded(&format!("/y.so:{others}")), "/x/libungil_preload.so:/y.so");
+        }
     }
 
     #[test]
-    fn a_hook_whose_path_has_a_space_is_preloaded_through_a_link() {
+    fn a_stub_whose_path_has_a_space_is_preloaded_through_a_link() {
         let folder = tempfile::tempdir().unwrap();
         let hook = Path::new("/with space/libungil_hook.so");
         for _ in 0..2 {
             let value = preload(hook, None, || Ok(folder.path().to_path_buf())).unwrap();
-            assert_eq!(fs::read_link(&value).unwrap(), hook);
+            assert_eq!(fs::read_link(&value).unwrap(), hook.with_file_name(STUB_FILE));
             assert!(!value.to_string_lossy().contains(' '));
         }
         let error = preload(hook, None, || Ok("/a folder".into())).unwrap_err();

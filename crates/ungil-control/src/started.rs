@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use ungil_core::HOOK_FILE;
+use ungil_core::brings_hook;
 
 /// What a process was started with. Later changes of its environment do not show.
 pub struct Started {
@@ -34,11 +34,11 @@ impl Started {
         })
     }
 
-    /// Whether the loader was told to load the hook into it.
+    /// Whether the loader was told to load the hook, or its stub, into it.
     pub fn preloads_hook(&self) -> bool {
         let values = self.environment.iter().filter_map(|it| it.strip_prefix(b"LD_PRELOAD="));
         let mut paths = values.flat_map(|value| value.split(|byte| b" :".contains(byte)));
-        paths.any(|path| file_name(path) == HOOK_FILE.as_bytes())
+        paths.any(|path| brings_hook(file_name(path)))
     }
 
     /// The command of ungil that it runs, if it is ungil: `python .../ungil VERB`, `python -m ungil
@@ -100,9 +100,10 @@ mod tests {
 
     #[test]
     fn the_hook_is_found_among_what_else_is_preloaded() {
-        assert!(with("LD_PRELOAD=/y.so:/x/libungil_hook.so").preloads_hook());
-        assert!(!with("LD_PRELOAD=/libungil_hook.so/y.so").preloads_hook());
-        assert!(!with("PATH=/x/libungil_hook.so").preloads_hook());
+        assert!(with("LD_PRELOAD=/y.so:/x/libungil_preload.so").preloads_hook());
+        assert!(with("LD_PRELOAD=/y.so:/older/libungil_hook.so").preloads_hook());
+        assert!(!with("LD_PRELOAD=/libungil_preload.so/y.so").preloads_hook());
+        assert!(!with("PATH=/x/libungil_preload.so").preloads_hook());
     }
 
     #[test]

@@ -24,3 +24,12 @@ pub use event::{Entry, Event, Kind};
 /// Name of the hook library's file. Processes that have loaded it are known by this name, whichever
 /// installation of ungil it belongs to.
 pub const HOOK_FILE: &str = "libungil_hook.so";
+
+/// Name of the stub's file, which is preloaded and opens the hook that lies beside it.
+pub const STUB_FILE: &str = "libungil_preload.so";
+
+/// Whether a file of this name, if it is preloaded, brings the hook: the stub, or the hook itself,
+/// as older versions of ungil had it.
+pub fn brings_hook(file_name: &[u8]) -> bool {
+    [STUB_FILE, HOOK_FILE].into_iter().any(|it| it.as_bytes() == file_name)
+}

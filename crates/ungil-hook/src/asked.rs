@@ -4,8 +4,8 @@
 use crate::interpreter::Interpreter;
 use crate::session::{self, Session};
 use crate::{
-    clock, first_thread, fork_and_exit, gil, late, settings, slice, standby, starting, system,
-    table, thread, unscheduled,
+    clock, first_thread, fork_and_exit, gil, late, settings, slice, standby, starting, stub,
+    system, table, thread, unscheduled,
 };
 use libc::c_int;
 use std::sync::OnceLock;
@@ -54,7 +54,8 @@ fn asked() -> Option<&'static Asked> {
 
 /// Runs when this library is loaded.
 pub extern "C" fn on_load() {
-    starting::on_load();
+    stub::on_load();
+    starting::find_next();
     slice::on_load();
     let Some(asked) = Asked::from_environment() else { return };
     let asked = ASKED.get_or_init(|| asked);

@@ -8,10 +8,11 @@
 //! A thread created in another way (by a bare `clone`) is not noticed, and is then scheduled by
 //! CPython itself until the program creates one in the usual way.
 
-use crate::interpreter::Interpreter;
+use crate::interpreter::{Interpreter, Replacement};
 use crate::next::Next;
 use crate::{gil, slice};
 use libc::{c_int, c_void, pthread_attr_t, pthread_t};
+use std::ffi::CStr;
 use std::mem::transmute;
 use std::sync::atomic::{
     AtomicU8,
@@ -37,6 +38,11 @@ pub fn await_it(interpreter: &Interpreter) {
     }
 }
 
+/// There has been a second thread before calls came here.
+pub fn has_come() {
+    STATE.store(NOT_ALONE, Relaxed);
+}
+
 /// Redirects them now, if that is still to be done.
 pub fn anticipate() {
     if STATE.load(Relaxed) != NOT_ALONE
@@ -46,6 +52,12 @@ pub fn anticipate() {
         interpreter.hook(gil::Seen::FromTheStart);
     }
 }
+
+/// What is defined here.
+pub static STAND_INS: [(&CStr, Replacement); 2] = [
+    (c"pthread_create", Replacement(pthread_create as *const c_void)),
+    (c"thrd_create", Replacement(thrd_create as *const c_void)),
+];
 
 type Start = extern "C" fn(*mut c_void) -> *mut c_void;
 type CreatePosix = unsafe extern "C" fn(

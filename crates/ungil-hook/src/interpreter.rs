@@ -25,7 +25,7 @@ enum Make {
 
 /// The address of a function.
 #[derive(Clone, Copy)]
-struct Replacement(*const c_void);
+pub struct Replacement(pub *const c_void);
 
 // SAFETY: functions are not changed.
 unsafe impl Sync for Replacement {}

@@ -11,10 +11,11 @@
 //!
 //! What is opened with `RTLD_DEEPBIND`, or by `dlmopen`, calls libc's at once and is not noticed.
 
-use crate::interpreter::Interpreter;
+use crate::interpreter::{Interpreter, Replacement};
 use crate::next::Next;
 use crate::{asked, gil, handoff, image, redirection, sem, system};
 use libc::{c_int, c_uint, c_void, clockid_t, pthread_condattr_t, sem_t};
+use std::ffi::CStr;
 use std::mem::transmute;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
@@ -86,6 +87,12 @@ fn meet_newcomers() {
         STATE.store(HERE, Release);
     }
 }
+
+/// What is defined here.
+pub static STAND_INS: [(&CStr, Replacement); 2] = [
+    (c"pthread_condattr_setclock", Replacement(pthread_condattr_setclock as *const c_void)),
+    (c"sem_init", Replacement(sem_init as *const c_void)),
+];
 
 type SetClock = unsafe extern "C" fn(*mut pthread_condattr_t, clockid_t) -> c_int;
 type SemInit = unsafe extern "C" fn(*mut sem_t, c_int, c_uint) -> c_int;

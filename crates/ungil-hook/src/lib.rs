@@ -2,9 +2,10 @@
 //!
 //! CPython builds its GIL from calls to libc. This library points those calls, in the interpreter
 //! image only, at functions of its own, which note what the call means and then make it.
-//! It is loaded by `LD_PRELOAD` (then it hooks at once, or when an interpreter is loaded later, if
-//! the environment names a session or a policy) or by `dlopen` (then it waits for
-//! [`ungil_install_v1`]). In a process that loads no interpreter it does nothing.
+//! It is opened by the stub that `LD_PRELOAD` names, before the program begins (then it hooks at once,
+//! or when an interpreter is loaded later, if the environment names a session or a policy), or by
+//! `dlopen` while it runs (then it waits for [`ungil_install_v1`]). In a process that loads no
+//! interpreter it does nothing.
 //!
 //! Rules of everything that runs inside a hooked call: no allocation, no Python API, no lock, no
 //! panic, `errno` is kept.
@@ -32,6 +33,7 @@ mod settings;
 mod slice;
 mod standby;
 mod starting;
+mod stub;
 mod symbols;
 mod system;
 mod table;

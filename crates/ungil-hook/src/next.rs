@@ -1,11 +1,12 @@
-//! The functions that this library stands in for where it is preloaded.
+//! The functions that this library stands in for where it, or the stub, is preloaded.
 
+use crate::stub;
 use libc::c_void;
 use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// A function of the library that is searched after this one.
+/// A function of the libraries that are searched after this one, or after the stub.
 pub struct Next {
     name: &'static CStr,
     known: AtomicPtr<c_void>,
@@ -21,8 +22,10 @@ impl Next {
     pub fn address(&self) -> Option<*mut c_void> {
         let mut address = self.known.load(Relaxed);
         if address.is_null() {
-            // SAFETY: the name is NUL-terminated.
-            address = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+            address = stub::next(self.name).unwrap_or_else(|| {
+                // SAFETY: the name is NUL-terminated.
+                unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) }
+            });
             self.known.store(address, Relaxed);
         }
         (!address.is_null()).then_some(address)

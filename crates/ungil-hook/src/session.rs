@@ -3,7 +3,7 @@
 use crate::{settings, slice, standby};
 use libc::c_int;
 use std::ffi::{CStr, CString};
-use ungil_core::HOOK_FILE;
+use ungil_core::brings_hook;
 use ungil_core::request::{LONGEST_SESSION, Request};
 use ungil_core::tick::Tick;
 
@@ -75,11 +75,11 @@ pub fn leaves_children_alone() -> bool {
     variable(CHILDREN).is_some_and(|value| value == c"0")
 }
 
-/// Takes ungil's variables, and this library out of `LD_PRELOAD`, so that programs started by
+/// Takes ungil's variables, and what brings this library out of `LD_PRELOAD`, so that programs started by
 /// this one are left alone. It allocates; `Py_Initialize` sets variables at the same moment.
 pub fn leave_environment() {
     let preload = variable(c"LD_PRELOAD").unwrap_or_default().to_bytes();
-    let is_ours = |path: &&[u8]| path.rsplit(|&it| it == b'/').next() == Some(HOOK_FILE.as_bytes());
+    let is_ours = |path: &&[u8]| path.rsplit(|&it| it == b'/').next().is_some_and(brings_hook);
     let others = preload
         .split(|&byte| byte == b':' || byte == b' ')
         .filter(|path| !path.is_empty() && !is_ours(path))

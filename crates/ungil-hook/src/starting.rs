@@ -6,9 +6,11 @@
 //! parent's memory, and after `execve` it may be any program. So the thread takes back its own
 //! slice before. `pthread_create` is in `first_thread.rs`; a bare `clone` is not noticed.
 
+use crate::interpreter::Replacement;
 use crate::next::Next;
-use crate::slice;
+use crate::{slice, stub};
 use libc::{FILE, c_char, c_int, c_void, pid_t};
+use std::ffi::CStr;
 use std::mem::transmute;
 use std::ptr::null_mut;
 
@@ -20,16 +22,30 @@ static POPEN: Next = Next::new(c"popen");
 static EXECVE: Next = Next::new(c"execve");
 static EXECV: Next = Next::new(c"execv");
 
+/// What is defined here.
+pub static STAND_INS: [(&CStr, Replacement); 7] = [
+    (c"vfork", Replacement(vfork as *const c_void)),
+    (c"posix_spawn", Replacement(posix_spawn as *const c_void)),
+    (c"posix_spawnp", Replacement(posix_spawnp as *const c_void)),
+    (c"system", Replacement(system as *const c_void)),
+    (c"popen", Replacement(popen as *const c_void)),
+    (c"execve", Replacement(execve as *const c_void)),
+    (c"execv", Replacement(execv as *const c_void)),
+];
+
 /// Finds the functions that those here stand in for. Some may be called where nothing may be
 /// looked up any more: in a signal handler, and in a child after fork.
-pub fn on_load() {
+pub fn find_next() {
     for next in [&VFORK, &POSIX_SPAWN, &POSIX_SPAWNP, &SYSTEM, &POPEN, &EXECVE, &EXECV] {
         next.address();
     }
 }
 
-/// Whether the calls of this process lead here: this library was preloaded.
+/// Whether the calls of this process lead here: the stub or this library was preloaded.
 pub fn is_noticed() -> bool {
+    if stub::leads_here() {
+        return true;
+    }
     // SAFETY: the name is NUL-terminated.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"vfork".as_ptr()) };
     std::ptr::eq(found, vfork as *const c_void)

@@ -179,6 +179,7 @@ fn room(place: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ungil_core::STUB_FILE;
 
     #[test]
     fn a_session_leaves_nothing_behind() {
@@ -202,12 +203,12 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_the_hook_goes_with_the_session() {
+    fn a_link_to_the_stub_goes_with_the_session() {
         let session = Session::create().unwrap();
         let hook = Path::new("/with space/libungil_hook.so");
         let variables = session.environment(hook, None, true, None).unwrap();
         let link = PathBuf::from(&variables[0].1);
         assert!(!link.to_string_lossy().contains(' '));
-        assert_eq!(fs::read_link(link).unwrap(), hook);
+        assert_eq!(fs::read_link(link).unwrap(), hook.with_file_name(STUB_FILE));
     }
 }

@@ -100,7 +100,7 @@ def check_native() -> Check:
 
 
 def check_preload() -> Check:
-    """The dynamic loader accepts the hook from where it is installed."""
+    """The dynamic loader accepts the stub from where it is installed."""
     try:
         with workplace() as folder:
             recorder = new_recorder(str(folder / "doctor.pftrace"))
@@ -117,8 +117,8 @@ def check_preload() -> Check:
     said = [line for line in _lines(outcome) if "ungil" in line and line not in _lines(bare)]
     if outcome.returncode != bare.returncode or said:
         text = f"/bin/sh ended with {outcome.returncode} and said: {' '.join(said)}"
-        return Check(Status.FAIL, "preload", text, "the loader refused the hook; reinstall ungil")
-    return Check(Status.OK, "preload", "/bin/sh runs with the hook, which is inert in it")
+        return Check(Status.FAIL, "preload", text, "the loader refused the stub; reinstall ungil")
+    return Check(Status.OK, "preload", "/bin/sh runs with the stub, which leaves it alone")
 
 
 def check_foreign_preload(value: str) -> Check:

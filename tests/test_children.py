@@ -1,0 +1,175 @@
+"""What LD_PRELOAD names breaks no child, whatever that is built for, and brings the hook."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from suite import PROGRAMS
+
+from ungil import _native
+
+RunUngil = Callable[..., subprocess.CompletedProcess[str]]
+
+STUB = _native.preload_value(None)
+HOOK = _native.hook_path()
+EXPORTS = {
+    # What the hook stands in for (tests/test_hook_library.py says why).
+    "execv",
+    "execve",
+    "popen",
+    "posix_spawn",
+    "posix_spawnp",
+    "pthread_condattr_setclock",
+    "pthread_create",
+    "sem_init",
+    "system",
+    "thrd_create",
+    "vfork",
+    # For the hook alone.
+    "ungil_next_v1",
+    "ungil_stand_in_v1",
+}
+COMPILERS = {
+    "glibc": ["cc", "-pthread"],
+    "static glibc": ["cc", "-pthread", "-static"],
+    "musl": ["musl-gcc"],
+    "static musl": ["musl-gcc", "-static"],
+}
+MAPPED = (
+    "print(sorted({line.split('/')[-1].strip() for line in open('/proc/self/maps')"
+    " if '/libungil_' in line}))"
+)
+
+
+def printed(*words: str) -> str:
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
+def preloading(stub: str | Path, **more: str) -> dict[str, str]:
+    """The environment of a child of a program that is scheduled."""
+    return {**os.environ, "LD_PRELOAD": str(stub), "UNGIL_POLICY": "fair", **more}
+
+
+def compiled(folder: Path, libc: str, source: str) -> str:
+    program = folder / source
+    command = [*COMPILERS[libc], "-O1", "-o", str(program), str(PROGRAMS / f"{source}.c")]
+    subprocess.run(command, check=True)
+    return str(program)
+
+
+def run(words: list[str], environment: dict[str, str]) -> tuple[int, str, str]:
+    done = subprocess.run(
+        words, env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+# The stub itself.
+
+
+def test_the_stub_needs_no_library_and_no_version_of_a_symbol() -> None:
+    dynamic = printed("readelf", "--dynamic", "--wide", STUB)
+    assert "(INIT_ARRAY)" in dynamic
+    assert "(NEEDED)" not in dynamic
+    assert "(VERNEED)" not in dynamic
+    assert printed("nm", "-D", "--undefined-only", "--format=posix", STUB).split()[:2] == [
+        "dl_iterate_phdr",
+        "w",
+    ]
+
+
+def test_the_stub_exports_what_the_hook_stands_in_for() -> None:
+    lines = printed("nm", "-D", "--defined-only", "--format=posix", STUB).splitlines()
+    assert {line.split()[0] for line in lines} == EXPORTS
+    hooks = printed("nm", "-D", "--defined-only", "--format=posix", HOOK).splitlines()
+    assert {it for it in EXPORTS if not it.startswith("ungil")} <= {it.split()[0] for it in hooks}
+
+
+@pytest.mark.parametrize("asks", [{}, {"UNGIL_SESSION": "/nonexistent"}], ids=["idle", "asked"])
+@pytest.mark.parametrize("libc", COMPILERS)
+def test_all_that_it_stands_in_for_works_with_every_libc(
+    tmp_path: Path, libc: str, asks: dict[str, str]
+) -> None:
+    program = compiled(tmp_path, libc, "stand_ins")
+    bare = run([program], dict(os.environ))
+    assert (bare[0], bare[1].count("\n"), bare[2]) == (0, 11, "")
+    assert run([program], {**os.environ, "LD_PRELOAD": STUB, **asks}) == bare
+
+
+@pytest.mark.parametrize("libc", COMPILERS)
+def test_a_child_of_any_libc_starts_under_a_scheduled_program(
+    ungil: RunUngil, tmp_path: Path, libc: str
+) -> None:
+    program = compiled(tmp_path, libc, "stand_ins")
+    code = f"import subprocess, sys; sys.exit(subprocess.call([{program!r}]))"
+    outcome = ungil("run", "-c", code)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert outcome.stdout == run([program], dict(os.environ))[1]
+
+
+# Where it opens the hook.
+
+
+def test_a_python_has_the_hook_whatever_is_asked_of_it() -> None:
+    both = "['libungil_hook.so', 'libungil_preload.so']\n"
+    python = [sys.executable, "-c", MAPPED]
+    assert run(python, preloading(STUB)) == (0, both, "")
+    assert run(python, {**os.environ, "LD_PRELOAD": STUB}) == (0, both, "")
+
+
+def test_a_program_that_can_open_nothing_has_only_the_stub() -> None:
+    maps = run(["cat", "/proc/self/maps"], preloading(STUB))[1]
+    assert "libungil_preload.so" in maps
+    assert "libungil_hook.so" not in maps
+
+
+def test_a_program_that_can_open_libraries_has_the_hook_if_something_is_asked(
+    tmp_path: Path,
+) -> None:
+    program = compiled(tmp_path, "glibc", "opening")
+    assert run([program], preloading(STUB)) == (0, "nothing\nstub hook\n", "")
+    assert run([program], {**os.environ, "LD_PRELOAD": STUB}) == (0, "nothing\nstub -\n", "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to another user")
+def test_a_setuid_program_has_neither(tmp_path: Path) -> None:
+    program = tmp_path / "cat"
+    shutil.copy(shutil.which("cat") or "/bin/cat", program)
+    os.chown(program, 65534, -1)
+    program.chmod(0o4755)
+    tmp_path.chmod(0o755)
+    status, maps, said = run([str(program), "/proc/self/maps"], preloading(STUB))
+    assert (status, said) == (0, "")
+    assert "ungil" not in maps
+
+
+# A hook that the loader refuses.
+
+
+def beside(folder: Path, hook: bytes) -> Path:
+    """A copy of the stub, with another file in the place of the hook."""
+    (folder / Path(HOOK).name).write_bytes(hook)
+    return Path(shutil.copy(STUB, folder))
+
+
+def test_a_hook_that_the_loader_refuses_is_left_out(tmp_path: Path) -> None:
+    stub = beside(tmp_path, b"no library")
+    assert run([sys.executable, "-c", "print(1)"], preloading(stub)) == (0, "1\n", "")
+    # What the loader said of it does not reach the program.
+    program = compiled(tmp_path, "glibc", "opening")
+    assert run([program], preloading(stub)) == (0, "nothing\nstub -\n", "")
+
+
+def test_the_program_of_ungil_run_says_that_its_hook_was_refused(tmp_path: Path) -> None:
+    stub = beside(tmp_path, b"no library")
+    shell = f"UNGIL_RUN=/dev/shm/ungil-run-0-0-$$ exec {sys.executable} -c 'print(1)'"
+    status, out, said = run(["sh", "-c", f"LD_PRELOAD={stub} {shell}"], dict(os.environ))
+    assert (status, out) == (0, "1\n")
+    assert said.startswith("ungil: no GIL is scheduled, because the loader refuses the hook: ")
+    assert said.count("\n") == 1
