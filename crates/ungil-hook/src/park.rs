@@ -1,0 +1,236 @@
+//! The parks of a free-threaded interpreter (3.13 and later) whose GIL is off: a thread that cannot
+//! go on sleeps on a semaphore, and another one posts it.
+//!
+//! `_PyParkingLot_Park` (`Python/parking_lot.c`) keeps what it waits for on its own stack:
+//! ```text
+//! struct wait_entry { void *park_arg; uintptr_t addr; _PySemaphore sema; ... };
+//! ```
+//! and `sema` begins with the `sem_t`. So the address of the semaphore tells the rest:
+//! * it lies right above the stack of this call: a park. `addr` is the byte or word waited for, and
+//!   `park_arg` is not null if that is a `PyMutex`, or what a `SimpleQueue` waits for;
+//! * otherwise it is a lock of `Python/thread_pthread.h`, which is a semaphore in the heap: those of
+//!   extension modules, and `threading.RLock` where it is not yet a `PyMutex`.
+//!
+//! `_PyRawMutex_LockSlow`, which guards the parking lot itself, sleeps on a semaphore of its stack,
+//! too, with the next waiter, mostly none, where `addr` would be.
+//!
+//! Whoever posts a semaphore leaves its thread id in a table, by the address of the semaphore, before
+//! the sleeper can go on; the sleeper takes it from there.
+
+use crate::interpreter::Interpreter;
+use crate::system::keeping_errno;
+use crate::{clock, free_threaded, lock, objects, thread};
+use libc::{c_int, c_void, clockid_t, sem_t, timespec};
+use std::mem::transmute;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use ungil_core::ParkEntry;
+use ungil_core::park::{Cause, Ending};
+
+/// How far above this call's own frame the entry of a park may lie, and its thread state above the
+/// beginning of that. Both are a few hundred bytes in optimised builds.
+const STACK_BYTES: usize = 8192;
+const STATE_BYTES: usize = 512;
+
+/// Who posted which semaphore last: the address, in words of eight bytes, above the thread id.
+static POSTED: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
+const PLACES: usize = 1 << 12;
+/// Thread ids are below 2^22 (`PID_MAX_LIMIT`).
+const TID_BITS: u32 = 22;
+
+/// Addresses of `_PyRuntime`, in which the main interpreter lies.
+static RUNTIME: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+/// `PyThreadState_GetUnchecked`, which reads a variable of the calling thread; 0 if there is none.
+static GET_STATE: AtomicUsize = AtomicUsize::new(0);
+
+/// Finds what is needed to tell parks apart, before the calls lead here.
+pub fn prepare(interpreter: &Interpreter, runtime: &Range<usize>) {
+    RUNTIME[0].store(runtime.start, Relaxed);
+    RUNTIME[1].store(runtime.end, Relaxed);
+    let get_state = interpreter.variable(c"PyThreadState_GetUnchecked");
+    GET_STATE.store(get_state.map_or(0, |it| it.address), Relaxed);
+}
+
+/// Stands in for `sem_post`.
+///
+/// # Safety
+/// As for the function itself.
+pub unsafe extern "C" fn post(sem: *mut sem_t) -> c_int {
+    if free_threaded::parks()
+        && let Some(thread) = thread::current()
+    {
+        place_of(sem).store(posted(sem, thread.tid()), Release);
+    }
+    // SAFETY: the caller's own argument, unchanged.
+    unsafe { lock::post(sem) }
+}
+
+/// Stands in for `sem_wait`.
+///
+/// # Safety
+/// As for the function itself.
+pub unsafe extern "C" fn wait(sem: *mut sem_t) -> c_int {
+    // SAFETY: the caller's own argument, unchanged.
+    parked(sem, false, || unsafe { lock::wait(sem) })
+}
+
+/// Stands in for `sem_timedwait`.
+///
+/// # Safety
+/// As for the function itself.
+pub unsafe extern "C" fn timed_wait(sem: *mut sem_t, deadline: *const timespec) -> c_int {
+    // SAFETY: the caller's own arguments, unchanged.
+    parked(sem, true, || unsafe { lock::timed_wait(sem, deadline) })
+}
+
+/// Stands in for `sem_clockwait`.
+///
+/// # Safety
+/// As for the function itself.
+pub unsafe extern "C" fn clock_wait(
+    sem: *mut sem_t,
+    clock: clockid_t,
+    deadline: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's own arguments, unchanged.
+    parked(sem, true, || unsafe { lock::clock_wait(sem, clock, deadline) })
+}
+
+/// Lets the thread sleep by `wait`, whose result it returns, and notes that.
+#[inline]
+fn parked(sem: *mut sem_t, is_timed: bool, wait: impl FnOnce() -> c_int) -> c_int {
+    if !free_threaded::parks() {
+        return wait();
+    }
+    keeping_errno(|| began(sem as usize, is_timed));
+    let result = wait();
+    keeping_errno(|| ended(sem, result));
+    result
+}
+
+fn began(sem: usize, is_timed: bool) {
+    if let Some(thread) = thread::current() {
+        let (cause, of, address) = waited_for(sem, is_timed);
+        let at_ticks = clock::now_ticks();
+        thread.parks(ParkEntry::Began { at_ticks, cause, of, lock: number_of(address) });
+    }
+}
+
+fn ended(sem: *mut sem_t, result: c_int) {
+    let at_ticks = clock::now_ticks();
+    // Asked again: the recording may have ended meanwhile, or have begun.
+    if let Some(thread) = thread::current() {
+        let entry = if result == 0 {
+            ParkEntry::Ended { at_ticks, ending: Ending::Woken, waker: take_poster(sem) }
+        } else {
+            ParkEntry::Ended { at_ticks, ending: Ending::Alone, waker: 0 }
+        };
+        thread.parks(entry);
+    }
+}
+
+/// What a thread waits for that sleeps on the semaphore at `sem`: why, the type of the object if it
+/// is known, and the address of what is waited for.
+fn waited_for(sem: usize, is_timed: bool) -> (Cause, u8, usize) {
+    let frame = &raw const sem as usize;
+    if !(frame..frame + STACK_BYTES).contains(&sem) {
+        return (Cause::Lock, 0, sem);
+    }
+    let words = (sem - 16) as *const [usize; 2];
+    // SAFETY: the semaphore lies in the frame of a caller of this thread, and so do the two words
+    // below it, above the frames of this library.
+    let [argument, address] = unsafe { words.read_unaligned() };
+    if address == 0 {
+        return (Cause::Internal, 0, 0);
+    }
+    if argument != 0 {
+        let (cause, of) = objects::holder_of_lock(address);
+        return (cause, of, address);
+    }
+    let state = thread_state();
+    if state != 0 && (state..state + STATE_BYTES).contains(&address) {
+        return (Cause::Pause, 0, 0);
+    }
+    let runtime = RUNTIME[0].load(Relaxed)..RUNTIME[1].load(Relaxed);
+    match (runtime.contains(&address), is_timed) {
+        // `stop_the_world` looks again each millisecond whether all have stopped.
+        (true, true) => (Cause::Stopping, 0, 0),
+        (true, false) => (Cause::Internal, 0, address),
+        (false, _) => (Cause::Event, 0, address),
+    }
+}
+
+/// The thread state of the calling thread, 0 if it is detached from it.
+fn thread_state() -> usize {
+    let get = GET_STATE.load(Relaxed);
+    if get == 0 {
+        return 0;
+    }
+    // SAFETY: the function of this name takes nothing and returns a pointer, in every CPython since
+    // 3.13; all it does is to read a variable of the thread.
+    let get = unsafe { transmute::<usize, extern "C" fn() -> *const c_void>(get) };
+    get() as usize
+}
+
+/// The number of a lock in a trace.
+fn number_of(address: usize) -> u32 {
+    #[expect(clippy::cast_possible_truncation, reason = "the upper half has 32 bits")]
+    let number = (hash(address) >> 32) as u32;
+    if address == 0 { 0 } else { number.max(1) }
+}
+
+fn hash(address: usize) -> u64 {
+    (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+fn place_of(sem: *mut sem_t) -> &'static AtomicU64 {
+    &POSTED[(hash(sem as usize) >> (u64::BITS - PLACES.ilog2())) as usize]
+}
+
+/// What is in the table if this thread has posted `sem`.
+fn posted(sem: *mut sem_t, tid: u32) -> u64 {
+    // A semaphore is aligned to eight bytes. The highest bits of its address are lost, and it stays
+    // one of very few.
+    (sem as u64 >> 3) << TID_BITS | u64::from(tid)
+}
+
+/// The thread that has posted `sem`, once; 0 if that is not known.
+fn take_poster(sem: *mut sem_t) -> u32 {
+    let place = place_of(sem);
+    let found = place.load(Acquire);
+    if found >> TID_BITS != posted(sem, 0) >> TID_BITS {
+        return 0;
+    }
+    // If another thread has overwritten it meanwhile, that is of another semaphore.
+    let _ = place.compare_exchange(found, 0, Relaxed, Relaxed);
+    #[expect(clippy::cast_possible_truncation, reason = "the lowest bits are fewer than 32")]
+    let tid = (found & ((1 << TID_BITS) - 1)) as u32;
+    tid
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_poster_is_known_once_by_its_own_semaphore() {
+        let sems = [0x7f12_3456_7890_usize, 0x7f12_3456_78b0].map(|it| it as *mut sem_t);
+        place_of(sems[0]).store(posted(sems[0], 4_194_303), Release);
+        assert_eq!(take_poster(sems[1]), 0);
+        assert_eq!(take_poster(sems[0]), 4_194_303);
+        assert_eq!(take_poster(sems[0]), 0);
+    }
+
+    #[test]
+    fn a_semaphore_in_the_heap_is_a_lock_and_one_on_the_stack_tells_what_it_is_for() {
+        let heap = Box::new([0_usize; 4]);
+        let address = &raw const heap[0] as usize;
+        assert_eq!(waited_for(address, false), (Cause::Lock, 0, address));
+        // As in `struct wait_entry`: argument, address, semaphore.
+        let entry = [0_usize, address, 0, 0, 0, 0];
+        let sem = &raw const entry[2] as usize;
+        assert_eq!(waited_for(sem, false), (Cause::Event, 0, address));
+        let raw = [0_usize; 6];
+        assert_eq!(waited_for(&raw const raw[2] as usize, false), (Cause::Internal, 0, 0));
+    }
+}
