@@ -111,3 +111,78 @@ fn told_name(header: &Header, number: u8) -> Option<String> {
     let place = header.types.get(usize::from(number).checked_sub(1)?)?;
     Some(load_text(&place.name))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ungil_core::table::{RINGS_OFFSET, Table, store_text};
+
+    const ONE: ThreadId = ThreadId(1);
+
+    /// Calls `test` with the header of an empty table that names one type.
+    fn with_header(test: impl FnOnce(&Header)) {
+        #[repr(align(4096))]
+        #[derive(Clone)]
+        struct Page(#[allow(dead_code, reason = "only its size matters")] [u8; 4096]);
+        let memory = vec![Page([0; 4096]); RINGS_OFFSET / 4096];
+        // SAFETY: only the header is used, which lies inside `memory`.
+        let table = unsafe { Table::at(memory.as_ptr().cast()) };
+        store_text(&table.header().types[0].name, b"dict");
+        test(table.header());
+    }
+
+    fn began(at_ticks: u64, of: u8) -> ParkEntry {
+        ParkEntry::Began { at_ticks, cause: Cause::Object, of, lock: 5 }
+    }
+
+    fn ended(at_ticks: u64, waker: u32) -> ParkEntry {
+        ParkEntry::Ended { at_ticks, ending: Ending::Woken, waker }
+    }
+
+    fn given(parks: &mut Parks, header: &Header) -> Vec<(ThreadId, Park)> {
+        let mut given = Vec::new();
+        parks.end_round(header, |ticks| ticks * 10, |thread, park| given.push((thread, park)));
+        given
+    }
+
+    #[test]
+    fn a_park_is_told_with_its_waker_even_if_that_was_seen_after_it() {
+        with_header(|header| {
+            let mut parks = Parks::default();
+            parks.introduce(ONE, 71);
+            parks.add(ONE, began(10, 1));
+            assert_eq!(given(&mut parks, header), []);
+            parks.add(ONE, ended(30, 72));
+            parks.introduce(ThreadId(2), 72);
+            let [(thread, park)] = &given(&mut parks, header)[..] else { panic!() };
+            assert_eq!((*thread, park.since_ns, park.until_ns), (ONE, 100, 300));
+            assert_eq!((park.of.as_str(), park.waker), ("dict", Some(ThreadId(2))));
+        });
+    }
+
+    #[test]
+    fn half_a_park_is_not_told_and_numbers_that_are_none_are_not_followed() {
+        with_header(|header| {
+            let mut parks = Parks::default();
+            parks.add(ONE, ended(10, 0));
+            parks.add(ONE, began(20, 255));
+            parks.add(ONE, began(40, 255));
+            parks.add(ONE, ended(30, 9));
+            let [(_, park)] = &given(&mut parks, header)[..] else { panic!() };
+            assert_eq!((park.since_ns, park.until_ns, park.waker), (400, 400, None));
+            assert_eq!(park.of, "");
+        });
+    }
+
+    #[test]
+    fn what_goes_on_ends_with_the_recording() {
+        with_header(|header| {
+            let mut parks = Parks::default();
+            parks.add(ONE, began(10, 1));
+            let mut told = Vec::new();
+            parks.running(header, 250, |ticks| ticks * 10, |_, park| told.push(park));
+            let [park] = &told[..] else { panic!() };
+            assert_eq!((park.since_ns, park.until_ns, park.ending), (100, 250, Ending::Unfinished));
+        });
+    }
+}

@@ -113,8 +113,8 @@ pub enum Evidence {
         cause: &'static str,
         /// The type of the object; `None` if it is not known.
         of: Option<String>,
-        /// How often threads slept for it.
-        sleeps: u64,
+        /// How often threads parked for it.
+        parks: u64,
         /// The longest time.
         longest_ms: f64,
         /// Who woke the thread that slept longest in all, most first.

@@ -60,7 +60,7 @@ fn at_a_lock(process: &ProcessReport, parks: &ParksReport, rows: &[&ParkedAt]) -
         "thread {} waited {} for {lock}, in {}{woken}{all}",
         called(parks, worst.tid, &worst.name),
         words::part(worst.waited_s, process.duration_s),
-        words::count(worst.count, "sleep"),
+        words::count(worst.count, "park"),
     );
     let advice = match worst.cause {
         "object" => {
@@ -73,7 +73,7 @@ fn at_a_lock(process: &ProcessReport, parks: &ParksReport, rows: &[&ParkedAt]) -
     let evidence = Evidence::Parked {
         cause: worst.cause,
         of: worst.of.clone(),
-        sleeps: rows.iter().map(|row| row.count).sum(),
+        parks: rows.iter().map(|row| row.count).sum(),
         longest_ms: rows.iter().map(|row| row.max_ms).fold(0.0, f64::max),
         wakers: worst.wakers.iter().filter_map(|waker| waker.tid).collect(),
     };
