@@ -207,30 +207,3 @@ fn take_poster(sem: *mut sem_t) -> u32 {
     let tid = (found & ((1 << TID_BITS) - 1)) as u32;
     tid
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_poster_is_known_once_by_its_own_semaphore() {
-        let sems = [0x7f12_3456_7890_usize, 0x7f12_3456_78b0].map(|it| it as *mut sem_t);
-        place_of(sems[0]).store(posted(sems[0], 4_194_303), Release);
-        assert_eq!(take_poster(sems[1]), 0);
-        assert_eq!(take_poster(sems[0]), 4_194_303);
-        assert_eq!(take_poster(sems[0]), 0);
-    }
-
-    #[test]
-    fn a_semaphore_in_the_heap_is_a_lock_and_one_on_the_stack_tells_what_it_is_for() {
-        let heap = Box::new([0_usize; 4]);
-        let address = &raw const heap[0] as usize;
-        assert_eq!(waited_for(address, false), (Cause::Lock, 0, address));
-        // As in `struct wait_entry`: argument, address, semaphore.
-        let entry = [0_usize, address, 0, 0, 0, 0];
-        let sem = &raw const entry[2] as usize;
-        assert_eq!(waited_for(sem, false), (Cause::Event, 0, address));
-        let raw = [0_usize; 6];
-        assert_eq!(waited_for(&raw const raw[2] as usize, false), (Cause::Internal, 0, 0));
-    }
-}
