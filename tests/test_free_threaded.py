@@ -41,9 +41,7 @@ def parking(folder: Path, python: Python, kind: str) -> Recording:
     """A recording of a thread `waiter` that is kept waiting for a known time."""
     built(folder, python, "parking")
     program = str(PROGRAMS / "parking.py")
-    return trace(
-        folder, python.path, program, kind, env={**os.environ, "PYTHONPATH": str(folder)}
-    )
+    return trace(folder, python.path, program, kind, env={**os.environ, "PYTHONPATH": str(folder)})
 
 
 def parked(recording: Recording, name: str, cause: str) -> dict[str, Any]:
@@ -161,9 +159,7 @@ def test_what_threads_wait_for_in_idleness_is_no_finding(tmp_path: Path, python:
     assert idle
 
 
-def test_the_trace_file_has_the_sleeps_that_the_report_sums(
-    tmp_path: Path, python: Python
-) -> None:
+def test_the_trace_file_has_the_sleeps_that_the_report_sums(tmp_path: Path, python: Python) -> None:
     recording = parking(tmp_path, python, "object")
     for thread in recording.process["parks"]["threads"]:
         (track,) = [it for it in recording.tracks if it.tid == thread["tid"]]

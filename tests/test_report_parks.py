@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rich.cells import cell_len
 from reports import convoy, drawn, spread
+from rich.cells import cell_len
 
 
 def parked(cause: str, waited_s: float) -> dict[str, Any]:

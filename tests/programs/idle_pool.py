@@ -19,7 +19,7 @@ for number in range(8):
     time.sleep(0.1)
     work.put(number)
     done.get()
-for thread in threads:
+for _ in threads:
     work.put(None)
 for thread in threads:
     thread.join()
