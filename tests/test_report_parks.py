@@ -47,7 +47,13 @@ def parking(names: tuple[str, str] = ("worker-1", "worker-3")) -> dict[str, Any]
             wait(73, names[1], "internal"),
             wait(73, names[1], "event"),
         ],
-        "pauses": {"count": 40, "stopped_s": 0.212, "max_ms": 12.0},
+        "pauses": {
+            "count": 40,
+            "stopped_s": 0.212,
+            "max_ms": 12.0,
+            "collections": 38,
+            "collections_s": 0.2,
+        },
     }
     return report
 
@@ -71,7 +77,7 @@ def test_who_waited_for_what_is_told_with_who_woke_it_and_no_events() -> None:
 
 def test_pauses_and_what_is_not_seen_are_said() -> None:
     text = drawn(parking(), width=200)
-    assert "40 pauses of the world, 212ms in all (4%), 12.0ms at most" in text
+    assert "40 pauses of the world, 212ms in all (4%), 12.0ms at most; 38 of them are collections" in text
     assert "not seen: locks that were free" in text
 
 

@@ -50,6 +50,9 @@ impl Cause {
     }
 }
 
+/// Of a [`Cause::Pause`]: garbage is being collected.
+pub const COLLECTION: u8 = 1;
+
 /// What ended a park.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -95,7 +98,8 @@ pub enum ParkEntry {
         at_ticks: u64,
         /// Why.
         cause: Cause,
-        /// Number of the object's type in the header's names, counted from 1; 0 if it is not known.
+        /// Number of the object's type in the header's names, counted from 1; of a pause
+        /// [`COLLECTION`]; 0 if it is not known.
         of: u8,
         /// A number made of the address of what it waits for. Two locks have the same one once in
         /// four thousand million.

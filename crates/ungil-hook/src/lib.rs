@@ -11,6 +11,7 @@
 
 mod asked;
 mod clock;
+mod collecting;
 mod cond;
 mod first_thread;
 mod fork_and_exit;

@@ -19,13 +19,13 @@
 
 use crate::interpreter::Interpreter;
 use crate::system::keeping_errno;
-use crate::{clock, free_threaded, lock, objects, thread};
+use crate::{clock, collecting, free_threaded, lock, objects, thread};
 use libc::{c_int, c_void, clockid_t, sem_t, timespec};
 use std::mem::transmute;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use ungil_core::ParkEntry;
-use ungil_core::park::{Cause, Ending};
+use ungil_core::park::{COLLECTION, Cause, Ending};
 
 /// How far above this call's own frame the entry of a park may lie, and its thread state above the
 /// beginning of that. Both are a few hundred bytes in optimised builds.
@@ -45,6 +45,7 @@ static GET_STATE: AtomicUsize = AtomicUsize::new(0);
 
 /// Finds what is needed to tell parks apart, before the calls lead here.
 pub fn prepare(interpreter: &Interpreter, runtime: &Range<usize>) {
+    collecting::prepare(runtime);
     RUNTIME[0].store(runtime.start, Relaxed);
     RUNTIME[1].store(runtime.end, Relaxed);
     let get_state = interpreter.variable(c"PyThreadState_GetUnchecked");
@@ -149,7 +150,8 @@ fn waited_for(sem: usize, is_timed: bool) -> (Cause, u8, usize) {
     }
     let state = thread_state();
     if state != 0 && (state..state + STATE_BYTES).contains(&address) {
-        return (Cause::Pause, 0, 0);
+        let of = if collecting::is_going_on(state) { COLLECTION } else { 0 };
+        return (Cause::Pause, of, 0);
     }
     let runtime = RUNTIME[0].load(Relaxed)..RUNTIME[1].load(Relaxed);
     match (runtime.contains(&address), is_timed) {

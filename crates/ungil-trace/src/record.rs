@@ -214,6 +214,9 @@ pub enum Doing {
     },
 }
 
+/// What a pause of the world is of while garbage is being collected.
+pub const COLLECTED: &str = "collection";
+
 /// A sleep of a thread of a free-threaded interpreter. It is told when it is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Park {
@@ -223,7 +226,8 @@ pub struct Park {
     pub until_ns: u64,
     /// What it was for.
     pub cause: Cause,
-    /// The type of the object whose lock it was, as the type calls itself; empty if not known.
+    /// The type of the object whose lock it was, as the type calls itself, or of a pause
+    /// [`COLLECTED`]; empty if not known.
     pub of: String,
     /// A number that stands for what was waited for, 0 if that has no name of its own.
     pub lock: u32,

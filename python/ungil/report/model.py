@@ -222,6 +222,8 @@ class WorldPauses(TypedDict):
     count: int
     stopped_s: float
     max_ms: float
+    collections: int
+    collections_s: float
 
 
 class Parks(TypedDict):

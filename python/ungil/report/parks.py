@@ -41,6 +41,8 @@ def parks_section(process: Process, seconds: float, few: int) -> list[Renderable
             f", {duration(pauses['stopped_s'])} in all ({share(pauses['stopped_s'], seconds)}), "
             f"{duration(pauses['max_ms'] / 1e3)} at most"
         )
+    if pauses["collections"]:
+        told += f"; {pauses['collections']:,} of them are collections of garbage"
     threads = _threads(parks["threads"], names, 2 * few)
     waits = _waits([wait for wait in parks["waits"] if wait["cause"] != "event"], names, few)
     more = len(parks["threads"]) - 2 * few

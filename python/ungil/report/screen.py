@@ -92,6 +92,9 @@ def _title(report: Report) -> list[RenderableType]:
     # A thread has a row at each GIL that it used, and a later thread can have its tid.
     rows = (thread for gil in process["gils"] for thread in gil["threads"])
     listed = {(thread["tid"], thread.get("started_s")) for thread in rows}
+    tids = {tid for tid, _ in listed}
+    parks = process.get("parks")
+    listed |= {(it["tid"], None) for it in (parks["threads"] if parks else []) if it["tid"] not in tids}
     threads = len(listed) + sum(_unlisted(gil) for gil in process["gils"])
     python = process.get("python") or report["python"]
     facts = [f"pid {process['pid']}", f"Python {printable(python)}" if python else "no Python"]

@@ -6,7 +6,7 @@
 //!   that overlap are one pause: a thread that did not want to run meanwhile sleeps in none.
 
 use super::length::{Lengths, Sum, seconds};
-use crate::record::{Park, ThreadId};
+use crate::record::{COLLECTED, Park, ThreadId};
 use crate::report::{ParkedAt, ParkedBy, ParkedThread, ParksReport, Waker, WorldPauses};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use ungil_core::park::Cause;
@@ -59,10 +59,18 @@ struct Last {
 
 #[derive(Clone, Debug, Default)]
 struct Pauses {
-    /// From when to when, oldest first.
-    recent: VecDeque<(u64, u64)>,
-    /// Those before.
+    /// Oldest first.
+    recent: VecDeque<Pause>,
+    /// Those before, and the collections among them.
     sum: Sum,
+    collections: Sum,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    begin_ns: u64,
+    end_ns: u64,
+    is_collection: bool,
 }
 
 impl Parks {
@@ -75,7 +83,8 @@ impl Parks {
         causes.entry(park.cause).or_default().add(ns);
         self.meets(thread, park, since_ns);
         if park.cause == Cause::Pause {
-            self.pauses.add(since_ns, park.until_ns);
+            let is_collection = park.of == COLLECTED;
+            self.pauses.add(Pause { begin_ns: since_ns, end_ns: park.until_ns, is_collection });
         }
         if !is_told {
             return;
@@ -92,14 +101,11 @@ impl Parks {
         // One that is too many is as if it were not known.
         let is_new = waits.wakers.iter().all(|(waker, _)| *waker != park.waker);
         let waker = park.waker.filter(|_| !is_new || waits.wakers.len() < WAKERS);
-        match waits.wakers.iter_mut().find(|(known, _)| *known == waker) {
-            Some((_, sum)) => sum.add(ns),
-            None => {
-                let mut sum = Sum::default();
-                sum.add(ns);
-                waits.wakers.push((waker, sum));
-            }
+        if waits.wakers.iter().all(|(known, _)| *known != waker) {
+            waits.wakers.push((waker, Sum::default()));
         }
+        let known = waits.wakers.iter_mut().find(|(known, _)| *known == waker);
+        known.into_iter().for_each(|(_, sum)| sum.add(ns));
     }
 
     /// Notes whether another thread slept at the same lock meanwhile.
@@ -144,12 +150,26 @@ impl Parks {
         }
     }
 
-    /// What threads waited at locks, longest first.
+    /// How likely it is that a thread that waits so has nothing to do.
+    fn idleness(&self, wait: &Wait) -> u8 {
+        match wait.cause {
+            Cause::Event => 2,
+            Cause::Lock => u8::from(!self.is_shared(wait)),
+            _ => 0,
+        }
+    }
+
+    /// Whether two threads were ever parked for that lock at once.
+    fn is_shared(&self, wait: &Wait) -> bool {
+        self.locks.get(&(wait.cause, wait.lock)).is_some_and(|it| it.together)
+    }
+
+    /// What threads waited at locks, longest first, in idleness last.
     fn rows(&self, who: impl Fn(ThreadId) -> Option<(u32, String, bool)>) -> Vec<ParkedAt> {
         let mut waits: Vec<_> = self.waits.iter().collect();
         waits.sort_by_key(|(wait, waits)| (std::cmp::Reverse(waits.sum.total_ns), **wait));
-        // What nobody waits for in earnest is told, but not at the cost of the rest.
-        waits.sort_by_key(|(wait, _)| !is_for_others(wait.cause));
+        // What may be waited for in idleness is told, but not at the cost of the rest.
+        waits.sort_by_key(|(wait, _)| self.idleness(wait));
         waits.truncate(ROWS);
         let row = |(wait, waits): (&Wait, &Waits)| {
             let (tid, name, _) = who(wait.thread).unwrap_or_default();
@@ -166,7 +186,7 @@ impl Parks {
                 cause: wait.cause.name(),
                 of: Some(waits.of.clone()).filter(|of| !of.is_empty()),
                 lock: Some(wait.lock).filter(|&lock| lock != 0),
-                together: self.locks.get(&(wait.cause, wait.lock)).is_some_and(|it| it.together),
+                together: self.is_shared(wait),
                 count: waits.sum.count,
                 waited_s: seconds(waits.sum.total_ns),
                 max_ms: waits.sum.max_ns as f64 / 1e6,
@@ -193,35 +213,46 @@ fn by_cause(causes: &BTreeMap<Cause, Lengths>) -> Vec<ParkedBy> {
 }
 
 impl Pauses {
-    /// Adds the sleep of one thread, which may have been told later than those of others.
-    fn add(&mut self, since_ns: u64, until_ns: u64) {
-        let (mut begin_ns, mut end_ns) = (since_ns, until_ns);
-        self.recent.retain(|&(begin, end)| {
-            let overlaps = begin < until_ns && since_ns < end;
+    /// Adds the park of one thread, which may have been told later than those of others.
+    fn add(&mut self, park: Pause) {
+        let mut pause = park;
+        self.recent.retain(|other| {
+            let overlaps = other.begin_ns < park.end_ns && park.begin_ns < other.end_ns;
             if overlaps {
-                begin_ns = begin_ns.min(begin);
-                end_ns = end_ns.max(end);
+                pause.begin_ns = pause.begin_ns.min(other.begin_ns);
+                pause.end_ns = pause.end_ns.max(other.end_ns);
+                pause.is_collection |= other.is_collection;
             }
             !overlaps
         });
-        let place = self.recent.partition_point(|&(begin, _)| begin < begin_ns);
-        self.recent.insert(place, (begin_ns, end_ns));
+        let place = self.recent.partition_point(|other| other.begin_ns < pause.begin_ns);
+        self.recent.insert(place, pause);
         if self.recent.len() > RECENT
-            && let Some((begin, end)) = self.recent.pop_front()
+            && let Some(oldest) = self.recent.pop_front()
         {
-            self.sum.add(end.saturating_sub(begin));
+            oldest.count(&mut self.sum, &mut self.collections);
         }
     }
 
     fn report(&self) -> WorldPauses {
-        let mut sum = self.sum;
-        for (begin, end) in &self.recent {
-            sum.add(end.saturating_sub(*begin));
-        }
+        let (mut sum, mut collections) = (self.sum, self.collections);
+        self.recent.iter().for_each(|pause| pause.count(&mut sum, &mut collections));
         WorldPauses {
             count: sum.count,
             stopped_s: seconds(sum.total_ns),
             max_ms: sum.max_ns as f64 / 1e6,
+            collections: collections.count,
+            collections_s: seconds(collections.total_ns),
+        }
+    }
+}
+
+impl Pause {
+    fn count(self, all: &mut Sum, collections: &mut Sum) {
+        let ns = self.end_ns.saturating_sub(self.begin_ns);
+        all.add(ns);
+        if self.is_collection {
+            collections.add(ns);
         }
     }
 }

@@ -204,12 +204,12 @@ impl Process {
         let listed = seats.fold(0, |sum: u64, seat| sum.saturating_add(seat.weight_ns()));
         let folded_s: f64 =
             self.gils.iter().map(|gil| gil.others.held_s + gil.others.waited_s).sum();
+        let parked_ns = self.parks.as_ref().map_or(0, |parks| parks.parked_ns());
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "a cast from f64 saturates, and sums of lengths are not negative"
         )]
-        let parked_ns = self.parks.as_ref().map_or(0, |parks| parks.parked_ns());
         listed.saturating_add(parked_ns).saturating_add((folded_s * 1e9) as u64)
     }
 }

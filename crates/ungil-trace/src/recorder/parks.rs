@@ -3,10 +3,10 @@
 //! A park is told once it has ended. Who ended it is known by a kernel thread id, whose thread may
 //! have been seen for the first time in the same round; so what ended in a round is told after it.
 
-use crate::record::{Park, ThreadId};
+use crate::record::{COLLECTED, Park, ThreadId};
 use std::collections::{BTreeMap, HashMap};
 use ungil_core::ParkEntry;
-use ungil_core::park::{Cause, Ending};
+use ungil_core::park::{COLLECTION, Cause, Ending};
 use ungil_core::table::{Header, TYPES, load_text};
 
 /// Parks that have begun, and those that have ended in this round.
@@ -68,7 +68,7 @@ impl Parks {
             let since_ns = ns(began.at_ticks);
             // Times of two moments may be off by a little, each in its own way.
             let until_ns = ns(at_ticks).max(since_ns);
-            let of = self.name(header, began.of);
+            let of = self.name(header, began);
             let waker = self.by_tid.get(&waker).copied().filter(|_| waker != 0);
             let Began { cause, lock, .. } = began;
             give(thread, Park { since_ns, until_ns, cause, of, lock, ending, waker });
@@ -86,30 +86,35 @@ impl Parks {
     ) {
         for (&thread, &Began { at_ticks, cause, of, lock }) in &self.begun {
             let since_ns = ns(at_ticks).min(at_ns);
-            let (of, ending) = (told_name(header, of).unwrap_or_default(), Ending::Unfinished);
+            let (of, ending) = (told_name(header, cause, of), Ending::Unfinished);
             give(thread, Park { since_ns, until_ns: at_ns, cause, of, lock, ending, waker: None });
         }
     }
 
-    /// What the type with this number calls itself.
-    fn name(&mut self, header: &Header, number: u8) -> String {
-        let Some(index) = usize::from(number).checked_sub(1).filter(|&index| index < TYPES) else {
-            return String::new();
+    /// What the type of the object calls itself, or why the world was stopped.
+    fn name(&mut self, header: &Header, Began { cause, of, .. }: Began) -> String {
+        let index = usize::from(of).checked_sub(1).filter(|&index| index < TYPES);
+        let Some(index) = index.filter(|_| cause != Cause::Pause) else {
+            return told_name(header, cause, of);
         };
         if self.names.len() <= index {
             self.names.resize(index + 1, String::new());
         }
         let name = &mut self.names[index];
         if name.is_empty() {
-            *name = told_name(header, number).unwrap_or_default();
+            *name = told_name(header, cause, of);
         }
         name.clone()
     }
 }
 
-fn told_name(header: &Header, number: u8) -> Option<String> {
-    let place = header.types.get(usize::from(number).checked_sub(1)?)?;
-    Some(load_text(&place.name))
+fn told_name(header: &Header, cause: Cause, number: u8) -> String {
+    let place = usize::from(number).checked_sub(1).and_then(|index| header.types.get(index));
+    match (cause, number) {
+        (Cause::Pause, COLLECTION) => COLLECTED.to_owned(),
+        (Cause::Pause, _) => String::new(),
+        _ => place.map_or_else(String::new, |place| load_text(&place.name)),
+    }
 }
 
 #[cfg(test)]

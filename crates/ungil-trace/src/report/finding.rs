@@ -128,6 +128,8 @@ pub enum Evidence {
         stopped_s: f64,
         /// The longest time.
         longest_ms: f64,
+        /// How many of them were collections of garbage, as far as that is known.
+        collections: u64,
     },
     /// No GIL was recorded.
     NotRecorded {},

@@ -11,8 +11,8 @@ pub struct ParksReport {
     pub threads: Vec<ParkedThread>,
     /// Of threads that are too many to be told apart.
     pub others: Vec<ParkedBy>,
-    /// What threads waited for, and who woke them: longest first, those that waited for an event
-    /// last.
+    /// What threads waited for, and who woke them: longest first, but what may have been waited
+    /// for in idleness comes last: locks of the program for which no two parked at once, and events.
     pub waits: Vec<ParkedAt>,
     /// How often the world was stopped.
     pub pauses: WorldPauses,
@@ -101,4 +101,8 @@ pub struct WorldPauses {
     pub stopped_s: f64,
     /// The longest time.
     pub max_ms: f64,
+    /// How many of them were collections of garbage, as far as that is known (of 3.13).
+    pub collections: u64,
+    /// For how long these were.
+    pub collections_s: f64,
 }

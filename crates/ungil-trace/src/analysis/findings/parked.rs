@@ -95,9 +95,15 @@ fn world(process: &ProcessReport, parks: &ParksReport) -> Option<Finding> {
     let mut waits: Vec<_> = parks.waits.iter().filter(|row| row.cause == "pause").collect();
     waits.sort_by(|a, b| b.waited_s.total_cmp(&a.waited_s));
     let cost_s: f64 = waits.iter().map(|row| row.waited_s).sum();
+    let who = match pauses.collections {
+        0 => "the world was stopped".to_owned(),
+        all if all == pauses.count => "collections of garbage stopped the world".to_owned(),
+        some => {
+            format!("collections of garbage ({}) and others stopped the world", words::number(some))
+        }
+    };
     let text = format!(
-        "the world was stopped {}, for {}, at most {}; threads that wanted to run slept {} \
-         meanwhile, added up",
+        "{who} {}, for {}, at most {}; threads that wanted to run slept {} meanwhile, added up",
         words::count(pauses.count, "time"),
         words::part(pauses.stopped_s, process.duration_s),
         words::length(pauses.max_ms / 1e3),
@@ -107,6 +113,7 @@ fn world(process: &ProcessReport, parks: &ParksReport) -> Option<Finding> {
         pauses: pauses.count,
         stopped_s: pauses.stopped_s,
         longest_ms: pauses.max_ms,
+        collections: pauses.collections,
     };
     let advice = "a collection of garbage stops all threads: gc.freeze() after the start leaves out \
                   what stays, and a higher gc.set_threshold() makes collections rarer";

@@ -26,7 +26,7 @@ pub fn parked(thread: u32, times: (u64, u64), (cause, lock): (Cause, u32), waker
         since_ns: START + times.0,
         until_ns: START + times.1,
         cause,
-        of: "dict".to_owned(),
+        of: if cause == Cause::Pause { String::new() } else { "dict".to_owned() },
         lock,
         ending: Ending::Woken,
         waker: Some(ThreadId(waker)),

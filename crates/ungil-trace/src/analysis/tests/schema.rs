@@ -80,7 +80,7 @@ fn rich() -> Report {
             longest_ms: 0.0,
             wakers: Vec::new(),
         },
-        Evidence::WorldPauses { pauses: 0, stopped_s: 0.0, longest_ms: 0.0 },
+        Evidence::WorldPauses { pauses: 0, stopped_s: 0.0, longest_ms: 0.0, collections: 0 },
         Evidence::NotRecorded {},
     ];
     let with = |evidence| crate::report::Finding { evidence, ..template.clone() };
