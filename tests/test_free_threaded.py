@@ -1,6 +1,6 @@
 """A free-threaded build is reported by what its GIL was at run time, and scheduled if it is on.
 
-While it is off the sleeps of its threads are recorded.
+While it is off the parks of its threads are recorded.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ RunUngil = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]
 
 PROGRAM = str(PROGRAMS / "free_threads.py")
+TIMES = 3
+"""How often a thread of `kept_waiting.py` is kept waiting."""
 pytestmark = pytest.mark.parametrize("python", free_threaded(), ids=str)
 
 
@@ -110,7 +112,7 @@ def test_the_doctor_tries_it_with_its_gil(ungil: RunUngil, python: Python) -> No
 
 
 @pytest.mark.parametrize("kind", ["object", "lock", "rlock"])
-def test_a_sleep_for_a_lock_is_as_long_as_the_thread_itself_says(
+def test_a_park_for_a_lock_is_as_long_as_the_thread_itself_says(
     tmp_path: Path, python: Python, kind: str
 ) -> None:
     recording = parking(tmp_path, python, kind)
@@ -120,10 +122,10 @@ def test_a_sleep_for_a_lock_is_as_long_as_the_thread_itself_says(
     rows = [it for it in rows if it["tid"] != recording.process["pid"]]
     row = max(rows, key=lambda it: it["waited_s"])
     assert row["waited_s"] == pytest.approx(recording.told / 1e9, rel=0.02)
-    assert (row["count"], row["together"]) == (5, False)
+    assert (row["count"], row["together"]) == (TIMES, False)
     assert parked(recording, cause)["waited_s"] >= row["waited_s"]
     (waker,) = row["wakers"]
-    assert (waker["tid"], waker["count"]) == (recording.process["pid"], 5)
+    assert (waker["tid"], waker["count"]) == (recording.process["pid"], TIMES)
     if kind == "object":
         assert row["of"] == "Shared"
 
@@ -133,12 +135,12 @@ def test_a_lock_of_an_object_that_keeps_a_thread_waiting_is_a_finding(
 ) -> None:
     recording = parking(tmp_path, python, "object")
     finding = recording.finding("parked")
-    assert (finding["cause"], finding["of"], finding["parks"]) == ("object", "Shared", 5)
+    assert (finding["cause"], finding["of"], finding["parks"]) == ("object", "Shared", TIMES)
     assert finding["wakers"] == [recording.process["pid"]]
-    assert "for the lock of one Shared, in 5 parks, mostly woken by MainThread" in finding["text"]
+    assert "for the lock of one Shared, in 3 parks, mostly woken by MainThread" in finding["text"]
 
 
-def test_a_pause_of_the_world_is_as_long_as_a_running_thread_says(
+def test_a_pause_of_the_world_is_as_long_as_the_world_stood_still(
     tmp_path: Path, python: Python
 ) -> None:
     recording = parking(tmp_path, python, "pause")
@@ -146,10 +148,21 @@ def test_a_pause_of_the_world_is_as_long_as_a_running_thread_says(
     assert pause["waited_s"] == pytest.approx(recording.told / 1e9, rel=0.02)
     pauses = recording.process["parks"]["pauses"]
     assert pauses["stopped_s"] == pytest.approx(pause["waited_s"], rel=0.02)
-    assert pauses["count"] >= 5
+    assert pauses["count"] == TIMES
+    assert pauses["collections"] == 0
     finding = recording.finding("world-pauses")
     assert finding["pauses"] == pauses["count"]
     assert finding["text"].startswith("the world was stopped ")
+
+
+def test_pauses_of_collections_are_told_as_such(tmp_path: Path, python: Python) -> None:
+    if python.version != (3, 13):
+        pytest.skip("where a collection notes that it goes on is known of 3.13")
+    recording = trace(tmp_path, python.path, str(PROGRAMS / "collecting.py"))
+    pauses = recording.process["parks"]["pauses"]
+    assert pauses["collections"] == pauses["count"] > 0
+    finding = recording.finding("world-pauses")
+    assert finding["text"].startswith("collections of garbage stopped the world ")
 
 
 def test_what_threads_wait_for_in_idleness_is_no_finding(tmp_path: Path, python: Python) -> None:
@@ -161,7 +174,7 @@ def test_what_threads_wait_for_in_idleness_is_no_finding(tmp_path: Path, python:
     assert all(sum(it["waited_s"] for it in thread["causes"]) > 0.5 for thread in idle)
 
 
-def test_the_trace_file_has_the_sleeps_that_the_report_sums(tmp_path: Path, python: Python) -> None:
+def test_the_trace_file_has_the_parks_that_the_report_sums(tmp_path: Path, python: Python) -> None:
     recording = parking(tmp_path, python, "object")
     for thread in recording.process["parks"]["threads"]:
         (track,) = [it for it in recording.tracks if it.tid == thread["tid"]]
@@ -171,7 +184,7 @@ def test_the_trace_file_has_the_sleeps_that_the_report_sums(tmp_path: Path, pyth
         assert sum(lengths) / 1e9 == pytest.approx(total_s)
 
 
-def test_the_screen_shows_who_slept_for_what(
+def test_the_screen_shows_who_parked_for_what(
     tmp_path: Path, python: Python, ungil: RunUngil
 ) -> None:
     recording = parking(tmp_path, python, "object")
@@ -181,5 +194,5 @@ def test_the_screen_shows_who_slept_for_what(
     assert "pause" in shown
 
 
-def test_with_its_gil_on_no_sleeps_are_recorded(tmp_path: Path, python: Python) -> None:
+def test_with_its_gil_on_no_parks_are_recorded(tmp_path: Path, python: Python) -> None:
     assert traced(tmp_path, python, PYTHON_GIL="1").process["parks"] is None

@@ -77,7 +77,10 @@ def test_who_waited_for_what_is_told_with_who_woke_it_and_no_events() -> None:
 
 def test_pauses_and_what_is_not_seen_are_said() -> None:
     text = drawn(parking(), width=200)
-    assert "40 pauses of the world, 212ms in all (4%), 12.0ms at most; 38 of them are collections" in text
+    assert (
+        "40 pauses of the world, 212ms in all (4%), 12.0ms at most; 38 of them are collections"
+        in text
+    )
     assert "not seen: locks that were free" in text
 
 

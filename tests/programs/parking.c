@@ -43,15 +43,25 @@ static PyObject *take(PyObject *module, PyObject *object) {
     return PyLong_FromLongLong(taken_ns - since_ns);
 }
 
-static int keep_stopped(PyObject *object, void *ms) {
-    keep((long)(intptr_t)ms);
+struct stopping {
+    long ms;
+    long long stopped_ns;
+};
+
+/* Called while the world stands still. */
+static int keep_stopped(PyObject *object, void *argument) {
+    struct stopping *stopping = argument;
+    long long since_ns = now_ns();
+    keep(stopping->ms);
+    stopping->stopped_ns = now_ns() - since_ns;
     return 0;
 }
 
-/* stop(ms): the world stands still for so long, and a little longer. */
+/* stop(ms): the world stands still for so long; returns for how many ns it surely did. */
 static PyObject *stop(PyObject *module, PyObject *ms) {
-    PyUnstable_GC_VisitObjects(keep_stopped, (void *)(intptr_t)PyLong_AsLong(ms));
-    Py_RETURN_NONE;
+    struct stopping stopping = {PyLong_AsLong(ms), 0};
+    PyUnstable_GC_VisitObjects(keep_stopped, &stopping);
+    return PyLong_FromLongLong(stopping.stopped_ns);
 }
 
 static PyMethodDef methods[] = {

@@ -92,7 +92,7 @@ impl Ending {
 /// How a park begins or ends, as it lies in its thread's ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParkEntry {
-    /// The thread goes to sleep.
+    /// The thread cannot go on.
     Began {
         /// When, in ticks of the table's clock.
         at_ticks: u64,

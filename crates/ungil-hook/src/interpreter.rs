@@ -51,7 +51,8 @@ static LOCK_CALLS: [(&CStr, Replacement); 5] = [
     (c"sem_clockwait", Replacement(lock::clock_wait as *const c_void)),
 ];
 /// What threads of a free-threaded build park with. Those that it does not make are left out.
-static PARK_CALLS: [(&CStr, Replacement); 4] = [
+static PARK_CALLS: [(&CStr, Replacement); 5] = [
+    (c"sched_yield", Replacement(park::yields as *const c_void)),
     (c"sem_post", Replacement(park::post as *const c_void)),
     (c"sem_wait", Replacement(park::wait as *const c_void)),
     (c"sem_timedwait", Replacement(park::timed_wait as *const c_void)),

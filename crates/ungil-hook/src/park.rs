@@ -14,6 +14,9 @@
 //! `_PyRawMutex_LockSlow`, which guards the parking lot itself, sleeps on a semaphore of its stack,
 //! too, with the next waiter, mostly none, where `addr` would be.
 //!
+//! A thread that wants a lock looks at it 40 times before it parks, and yields the processor in
+//! between. On a busy machine that takes milliseconds, so they count for the park that follows.
+//!
 //! Whoever posts a semaphore leaves its thread id in a table, by the address of the semaphore, before
 //! the sleeper can go on; the sleeper takes it from there.
 
@@ -21,6 +24,7 @@ use crate::interpreter::Interpreter;
 use crate::system::keeping_errno;
 use crate::{clock, collecting, free_threaded, lock, objects, thread};
 use libc::{c_int, c_void, clockid_t, sem_t, timespec};
+use std::cell::Cell;
 use std::mem::transmute;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -37,6 +41,34 @@ static POSTED: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
 const PLACES: usize = 1 << 12;
 /// Thread ids are below 2^22 (`PID_MAX_LIMIT`).
 const TID_BITS: u32 = 22;
+
+/// Before it parks for a lock a thread looks so often whether that is free, and yields in between
+/// (`MAX_SPIN_COUNT` in `Python/lock.c`).
+const LOOKS: u32 = 40;
+/// At most so long after one look comes the next one, in ns, and after the last one the park.
+const LOOKS_APART_NS: u64 = 5_000;
+const PARKS_AFTER_NS: u64 = 50_000;
+
+/// Looks of a thread that followed each other, in ticks.
+#[derive(Clone, Copy)]
+struct Looking {
+    since: u64,
+    until: u64,
+    count: u32,
+}
+
+impl Looking {
+    const NO: Self = Self { since: 0, until: 0, count: 0 };
+
+    /// Whether `now` comes so soon after the last look.
+    fn is_near(self, now: u64, ns: u64) -> bool {
+        self.count > 0 && now.saturating_sub(self.until) <= clock::tick().ticks(ns)
+    }
+}
+
+thread_local! {
+    static LOOKING: Cell<Looking> = const { Cell::new(Looking::NO) };
+}
 
 /// Addresses of `_PyRuntime`, in which the main interpreter lies.
 static RUNTIME: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
@@ -97,6 +129,25 @@ pub unsafe extern "C" fn clock_wait(
     parked(sem, true, || unsafe { lock::clock_wait(sem, clock, deadline) })
 }
 
+/// Stands in for `sched_yield`.
+///
+/// # Safety
+/// As for the function itself.
+pub unsafe extern "C" fn yields() -> c_int {
+    if !free_threaded::parks() {
+        // SAFETY: it has no preconditions.
+        return unsafe { libc::sched_yield() };
+    }
+    let now = clock::now_ticks();
+    let before = LOOKING.get();
+    let goes_on = before.count < LOOKS && before.is_near(now, LOOKS_APART_NS);
+    let (since, count) = if goes_on { (before.since, before.count + 1) } else { (now, 1) };
+    // SAFETY: it has no preconditions.
+    let result = unsafe { libc::sched_yield() };
+    LOOKING.set(Looking { since, until: clock::now_ticks(), count });
+    result
+}
+
 /// Lets the thread sleep by `wait`, whose result it returns, and notes that.
 #[inline]
 fn parked(sem: *mut sem_t, is_timed: bool, wait: impl FnOnce() -> c_int) -> c_int {
@@ -112,7 +163,12 @@ fn parked(sem: *mut sem_t, is_timed: bool, wait: impl FnOnce() -> c_int) -> c_in
 fn began(sem: usize, is_timed: bool) {
     if let Some(thread) = thread::current() {
         let (cause, of, address) = waited_for(sem, is_timed);
-        let at_ticks = clock::now_ticks();
+        let now = clock::now_ticks();
+        let looking = LOOKING.replace(Looking::NO);
+        // The wait for a lock begins when it is not free, and not when the thread sleeps.
+        let is_for_lock = matches!(cause, Cause::Object | Cause::Lock | Cause::Internal);
+        let looked = is_for_lock && looking.is_near(now, PARKS_AFTER_NS);
+        let at_ticks = if looked { looking.since } else { now };
         thread.parks(ParkEntry::Began { at_ticks, cause, of, lock: number_of(address) });
     }
 }

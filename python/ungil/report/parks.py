@@ -23,8 +23,8 @@ CAUSES = {
 NAME = 20
 """How wide names are at most."""
 UNSEEN = (
-    "not seen: locks that were free, spinning before a park (40 looks), and who had a lock: "
-    "the waker is who let go of it last"
+    "not seen: locks that were free, or became free while a thread looked 40 times; and who had a "
+    "lock: the waker is who let go of it last"
 )
 
 

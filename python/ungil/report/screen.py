@@ -94,7 +94,9 @@ def _title(report: Report) -> list[RenderableType]:
     listed = {(thread["tid"], thread.get("started_s")) for thread in rows}
     tids = {tid for tid, _ in listed}
     parks = process.get("parks")
-    listed |= {(it["tid"], None) for it in (parks["threads"] if parks else []) if it["tid"] not in tids}
+    listed |= {
+        (it["tid"], None) for it in (parks["threads"] if parks else []) if it["tid"] not in tids
+    }
     threads = len(listed) + sum(_unlisted(gil) for gil in process["gils"])
     python = process.get("python") or report["python"]
     facts = [f"pid {process['pid']}", f"Python {printable(python)}" if python else "no Python"]
