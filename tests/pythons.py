@@ -87,12 +87,17 @@ def path_of(name: str) -> str:
 
 @cache
 def free_threaded() -> list[Python]:
-    """Free-threaded builds: pyenv's, and those on PATH. Few machines have one."""
+    """Free-threaded builds: pyenv's, those on PATH, and those that FREE_THREADED_PYTHONS names.
+
+    The variable has paths like `/opt/python/bin/python3.13t`, with colons between them. Few
+    machines have one.
+    """
+    named = filter(None, os.environ.get("FREE_THREADED_PYTHONS", "").split(os.pathsep))
     pyenvs = [str(it) for it in (_pyenv() / "versions").glob("3.*t/bin/python")]
     on_path = [shutil.which(f"python3.{minor}t") for minor in range(13, 20)]
     return [
         Python(path, (3, int(minor)), f"3.{minor}t")
-        for path in dict.fromkeys(filter(None, [*pyenvs, *on_path]))
+        for path in dict.fromkeys(filter(None, [*named, *pyenvs, *on_path]))
         for minor in re.findall(r"3\.(\d+)", path)[-1:]
     ]
 

@@ -1,4 +1,7 @@
-"""A free-threaded build is reported by what its GIL was at run time, and scheduled if it is on."""
+"""A free-threaded build is reported by what its GIL was at run time, and scheduled if it is on.
+
+While it is off the parks of its threads are recorded.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,36 @@ RunUngil = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]
 
 PROGRAM = str(PROGRAMS / "free_threads.py")
+TIMES = 3
+"""How often a thread of `kept_waiting.py` is kept waiting."""
 pytestmark = pytest.mark.parametrize("python", free_threaded(), ids=str)
 
 
 def traced(folder: Path, python: Python, *words: str, **variables: str) -> Recording:
     """A recording of `free_threads.py` with these words and variables."""
     return trace(folder, python.path, PROGRAM, *words, env={**os.environ, **variables})
+
+
+def built(folder: Path, python: Python, name: str) -> None:
+    """Builds the extension module of this name into `folder`."""
+    ask = "import sysconfig; print(sysconfig.get_path('include'))"
+    asked = subprocess.run([python.path, "-c", ask], capture_output=True, text=True, check=True)
+    options = ["-shared", "-fPIC", "-I", asked.stdout.strip(), "-o", folder / f"{name}.so"]
+    subprocess.run(["cc", *options, PROGRAMS / f"{name}.c"], check=True)
+
+
+def parking(folder: Path, python: Python, kind: str) -> Recording:
+    """A recording of a thread that is kept waiting for a known time."""
+    built(folder, python, "parking")
+    program = str(PROGRAMS / "kept_waiting.py")
+    return trace(folder, python.path, program, kind, env={**os.environ, "PYTHONPATH": str(folder)})
+
+
+def parked(recording: Recording, cause: str) -> dict[str, Any]:
+    """The parks of the thread that is not the main one with this cause."""
+    (thread,) = [it for it in recording.process["parks"]["threads"] if not it["main"]]
+    (parked,) = [it for it in thread["causes"] if it["cause"] == cause]
+    return parked
 
 
 def check_threads(process: dict[str, Any]) -> None:
@@ -54,11 +81,7 @@ def test_a_gil_that_is_on(tmp_path: Path, python: Python) -> None:
 
 
 def test_a_gil_that_an_import_switches_on(tmp_path: Path, python: Python) -> None:
-    ask = "import sysconfig; print(sysconfig.get_path('include'))"
-    asked = subprocess.run([python.path, "-c", ask], capture_output=True, text=True, check=True)
-    module, source = tmp_path / "needs_gil.so", PROGRAMS / "needs_gil.c"
-    options = ["-shared", "-fPIC", "-I", asked.stdout.strip(), "-o", module]
-    subprocess.run(["cc", *options, source], check=True)
+    built(tmp_path, python, "needs_gil")
     recording = traced(tmp_path, python, "needs_gil", PYTHONPATH=str(tmp_path))
     assert recording.stdout == "True\n"
     state = recording.process["free_threaded"]
@@ -86,3 +109,90 @@ def test_one_that_may_be_off_is_told(ungil: RunUngil, python: Python) -> None:
 def test_the_doctor_tries_it_with_its_gil(ungil: RunUngil, python: Python) -> None:
     outcome = ungil("doctor", python.path, env={**os.environ, "COLUMNS": "300"})
     assert "recorded with 2 threads while its GIL is on" in outcome.stdout
+
+
+@pytest.mark.parametrize("kind", ["object", "lock", "rlock"])
+def test_a_park_for_a_lock_is_as_long_as_the_thread_itself_says(
+    tmp_path: Path, python: Python, kind: str
+) -> None:
+    recording = parking(tmp_path, python, kind)
+    cause = "object" if kind == "object" else "lock"
+    rows = [it for it in recording.process["parks"]["waits"] if it["cause"] == cause]
+    # Threads are started and joined by locks, too.
+    rows = [it for it in rows if it["tid"] != recording.process["pid"]]
+    row = max(rows, key=lambda it: it["waited_s"])
+    assert row["waited_s"] == pytest.approx(recording.told / 1e9, rel=0.02)
+    assert (row["count"], row["together"]) == (TIMES, False)
+    assert parked(recording, cause)["waited_s"] >= row["waited_s"]
+    (waker,) = row["wakers"]
+    assert (waker["tid"], waker["count"]) == (recording.process["pid"], TIMES)
+    if kind == "object":
+        assert row["of"] == "Shared"
+
+
+def test_a_lock_of_an_object_that_keeps_a_thread_waiting_is_a_finding(
+    tmp_path: Path, python: Python
+) -> None:
+    recording = parking(tmp_path, python, "object")
+    finding = recording.finding("parked")
+    assert (finding["cause"], finding["of"], finding["parks"]) == ("object", "Shared", TIMES)
+    assert finding["wakers"] == [recording.process["pid"]]
+    assert "for the lock of one Shared, in 3 parks, mostly woken by MainThread" in finding["text"]
+
+
+def test_a_pause_of_the_world_is_as_long_as_the_world_stood_still(
+    tmp_path: Path, python: Python
+) -> None:
+    recording = parking(tmp_path, python, "pause")
+    pause = parked(recording, "pause")
+    assert pause["waited_s"] == pytest.approx(recording.told / 1e9, rel=0.02)
+    pauses = recording.process["parks"]["pauses"]
+    assert pauses["stopped_s"] == pytest.approx(pause["waited_s"], rel=0.02)
+    assert pauses["count"] == TIMES
+    assert pauses["collections"] == 0
+    finding = recording.finding("world-pauses")
+    assert finding["pauses"] == pauses["count"]
+    assert finding["text"].startswith("the world was stopped ")
+
+
+def test_pauses_of_collections_are_told_as_such(tmp_path: Path, python: Python) -> None:
+    if python.version != (3, 13):
+        pytest.skip("where a collection notes that it goes on is known of 3.13")
+    recording = trace(tmp_path, python.path, str(PROGRAMS / "collecting.py"))
+    pauses = recording.process["parks"]["pauses"]
+    assert pauses["collections"] == pauses["count"] > 0
+    finding = recording.finding("world-pauses")
+    assert finding["text"].startswith("collections of garbage stopped the world ")
+
+
+def test_what_threads_wait_for_in_idleness_is_no_finding(tmp_path: Path, python: Python) -> None:
+    recording = trace(tmp_path, python.path, str(PROGRAMS / "idle_pool.py"))
+    assert {it["kind"] for it in recording.report["findings"]} == {"not-recorded"}
+    parks = recording.process["parks"]
+    idle = [thread for thread in parks["threads"] if not thread["main"]]
+    assert len(idle) == 4
+    assert all(sum(it["waited_s"] for it in thread["causes"]) > 0.5 for thread in idle)
+
+
+def test_the_trace_file_has_the_parks_that_the_report_sums(tmp_path: Path, python: Python) -> None:
+    recording = parking(tmp_path, python, "object")
+    for thread in recording.process["parks"]["threads"]:
+        (track,) = [it for it in recording.tracks if it.tid == thread["tid"]]
+        lengths = [it.length_ns for it in track.parks]
+        assert len(lengths) == sum(it["parks"]["count"] for it in thread["causes"])
+        total_s = sum(it["waited_s"] for it in thread["causes"])
+        assert sum(lengths) / 1e9 == pytest.approx(total_s)
+
+
+def test_the_screen_shows_who_parked_for_what(
+    tmp_path: Path, python: Python, ungil: RunUngil
+) -> None:
+    recording = parking(tmp_path, python, "object")
+    shown = ungil("report", str(recording.path), env={**os.environ, "COLUMNS": "140"}).stdout
+    assert "the lock of one Shared" in shown
+    assert "not seen: locks that were free" in shown
+    assert "pause" in shown
+
+
+def test_with_its_gil_on_no_parks_are_recorded(tmp_path: Path, python: Python) -> None:
+    assert traced(tmp_path, python, PYTHON_GIL="1").process["parks"] is None

@@ -72,6 +72,8 @@ class Track:
     """As they were sampled, innermost frame first."""
     natives: list[list[str]] = field(default_factory=list[list[str]])
     """The native frames above them, where they were looked for."""
+    parks: list[Slice] = field(default_factory=list[Slice])
+    """The sleeps of a thread of a free-threaded interpreter."""
 
     def of(self, name: str, gil: int = 0) -> list[Slice]:
         """Its slices of that name at that GIL."""
@@ -246,6 +248,14 @@ def read_tracks(path: Path) -> list[Track]:
             for native in packet.track_event.debug_annotations[1:]:
                 frames = [it.string_value for it in native.array_values]
                 tracks[packet.track_event.track_uuid].natives.append(frames)
+        if packet.HasField("track_event") and packet.track_event.name == "parked":
+            # These are written when they are over.
+            parks = tracks[packet.track_event.track_uuid].parks
+            if packet.track_event.type == TrackEvent.TYPE_SLICE_BEGIN:
+                parks.append(Slice("parked", packet.timestamp, -1, 0))
+            else:
+                parks[-1].end_ns = packet.timestamp
+            continue
         if packet.HasField("track_event") and packet.track_event.type != TrackEvent.TYPE_INSTANT:
             first = sequences[packet.trusted_packet_sequence_id]
             defaults = first.trace_packet_defaults

@@ -67,7 +67,10 @@ pub fn is_about_waits(finding: &Finding) -> bool {
         | Evidence::Unfair { .. }
         | Evidence::NativeHold { .. } => true,
         Evidence::None { contended_share, .. } => contended_share > LIMIT_SHARE,
-        Evidence::Descheduled { .. } | Evidence::NotRecorded {} => false,
+        Evidence::Descheduled { .. }
+        | Evidence::Parked { .. }
+        | Evidence::WorldPauses { .. }
+        | Evidence::NotRecorded {} => false,
     }
 }
 

@@ -8,6 +8,7 @@
 
 pub mod atomic;
 pub mod event;
+pub mod park;
 pub mod ring;
 #[cfg(not(loom))]
 pub mod tick;
@@ -20,6 +21,7 @@ pub mod request;
 pub mod control_page;
 
 pub use event::{Entry, Event, Kind};
+pub use park::ParkEntry;
 
 /// Name of the hook library's file. Processes that have loaded it are known by this name, whichever
 /// installation of ungil it belongs to.

@@ -11,7 +11,7 @@
 use crate::atomic::{AtomicU64, Ordering};
 use crate::event::Entry;
 
-/// One event in memory: the two words of [`Entry::to_words`].
+/// One event in memory: the two words of [`Entry::to_words`], or of [`crate::ParkEntry::to_words`].
 pub type Cell = [AtomicU64; 2];
 
 /// The positions of a ring. Producer and consumer write to separate cache lines.
@@ -50,12 +50,18 @@ impl<'a> Producer<'a> {
         Self { positions, cells }
     }
 
-    /// Appends `entry`, or returns `false` if there is no room.
+    /// Appends `entry`, or returns `false` if there is no room; as [`Self::push_words`].
+    #[inline]
+    pub fn push(&self, entry: Entry, usable: impl FnOnce(usize) -> bool) -> bool {
+        self.push_words(entry.to_words(), usable)
+    }
+
+    /// Appends the two words of an event, or returns `false` if there is no room.
     ///
     /// `usable(cell)` says whether the memory of that cell may be touched; it is how a ring in
     /// sparse memory gets its pages only when they are needed.
     #[inline]
-    pub fn push(&self, entry: Entry, usable: impl FnOnce(usize) -> bool) -> bool {
+    pub fn push_words(&self, words: [u64; 2], usable: impl FnOnce(usize) -> bool) -> bool {
         let head = self.positions.head.load(Ordering::Relaxed);
         let tail = self.positions.tail.load(Ordering::Acquire);
         let mut base = self.positions.base.load(Ordering::Relaxed);
@@ -68,7 +74,7 @@ impl<'a> Producer<'a> {
         if head.wrapping_sub(tail) >= capacity || !usable(cell) {
             return false;
         }
-        let [at, rest] = entry.to_words();
+        let [at, rest] = words;
         self.cells[cell][0].store(at, Ordering::Relaxed);
         self.cells[cell][1].store(rest, Ordering::Relaxed);
         self.positions.head.store(head.wrapping_add(1), Ordering::Release);
@@ -82,9 +88,14 @@ impl<'a> Consumer<'a> {
         Self { positions, cells }
     }
 
-    /// Hands every published event to `take`, oldest first, frees their cells and returns how
-    /// many there were. Words that hold no known event are skipped.
+    /// Hands every published event of a GIL to `take`; as [`Self::drain_words`].
     pub fn drain(&self, mut take: impl FnMut(Entry)) -> u64 {
+        self.drain_words(|words| Entry::from_words(words).into_iter().for_each(&mut take))
+    }
+
+    /// Hands the words of every published event to `take`, oldest first, frees their cells and
+    /// returns how many there were.
+    pub fn drain_words(&self, mut take: impl FnMut([u64; 2])) -> u64 {
         let tail = self.positions.tail.load(Ordering::Relaxed);
         let head = self.positions.head.load(Ordering::Acquire);
         let base = self.positions.base.load(Ordering::Relaxed);
@@ -95,10 +106,7 @@ impl<'a> Consumer<'a> {
         let mut position = first;
         while position != head {
             let cell = &self.cells[cell_of(position, base, capacity)];
-            let words = [cell[0].load(Ordering::Relaxed), cell[1].load(Ordering::Relaxed)];
-            if let Some(entry) = Entry::from_words(words) {
-                take(entry);
-            }
+            take([cell[0].load(Ordering::Relaxed), cell[1].load(Ordering::Relaxed)]);
             position = position.wrapping_add(1);
         }
         self.positions.tail.store(head, Ordering::Release);

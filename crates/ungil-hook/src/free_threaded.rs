@@ -38,6 +38,12 @@ pub fn is_build() -> bool {
     IS_ONE.load(Relaxed)
 }
 
+/// Whether threads park where others wait for a GIL: it is off, as far as is known.
+#[inline]
+pub fn parks() -> bool {
+    is_build() && STATE.load(Relaxed) < GilState::On as u32
+}
+
 /// The main GIL is being made.
 pub fn created(gil: &Gil) {
     if !IS_ONE.load(Relaxed) || STATE.load(Relaxed) != GilState::Unknown as u32 {

@@ -2,7 +2,7 @@
 //! of its calls.
 
 use crate::image::{self, Image, Symbol};
-use crate::{cond, fork_and_exit, free_threaded, gil, handoff, lock, redirection, sem};
+use crate::{cond, fork_and_exit, free_threaded, gil, handoff, lock, park, redirection, sem};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
 use ungil_core::table::Status;
@@ -49,6 +49,14 @@ static LOCK_CALLS: [(&CStr, Replacement); 5] = [
     (c"sem_wait", Replacement(lock::wait as *const c_void)),
     (c"sem_timedwait", Replacement(lock::timed_wait as *const c_void)),
     (c"sem_clockwait", Replacement(lock::clock_wait as *const c_void)),
+];
+/// What threads of a free-threaded build park with. Those that it does not make are left out.
+static PARK_CALLS: [(&CStr, Replacement); 5] = [
+    (c"sched_yield", Replacement(park::yields as *const c_void)),
+    (c"sem_post", Replacement(park::post as *const c_void)),
+    (c"sem_wait", Replacement(park::wait as *const c_void)),
+    (c"sem_timedwait", Replacement(park::timed_wait as *const c_void)),
+    (c"sem_clockwait", Replacement(park::clock_wait as *const c_void)),
 ];
 static SEMAPHORE_CALLS: [(&CStr, Replacement); 3] = [
     (c"sem_init", Replacement(sem::init as *const c_void)),
@@ -124,6 +132,9 @@ impl Interpreter {
                 free_threaded::expect(is_free_threaded(runtime));
                 gil::expect_main(runtime.clone(), seen);
                 lock::find_clock_wait();
+                if free_threaded::is_build() {
+                    park::prepare(self, runtime);
+                }
             }
             Make::Semaphore => sem::find_ticker(self),
             Make::PyPy | Make::Unknown => return,
@@ -132,10 +143,15 @@ impl Interpreter {
         self.redirect_exit();
         self.image.redirect(c"pthread_cond_destroy", cond::destroy as *const c_void);
         self.image.redirect(c"clock_nanosleep", cond::nanosleep as *const c_void);
+        let parks: &[_] = if free_threaded::is_build() { &PARK_CALLS } else { &[] };
+        let is_parking = |name: &CStr| parks.iter().any(|&(it, _)| it == name);
         for &(name, replacement) in self.handoff_calls().iter().chain(self.lock_calls()) {
+            if is_parking(name) {
+                continue; // These do the same, too.
+            }
             self.image.redirect_later(name, replacement.0, &handoff::CALLS);
         }
-        for &(name, replacement) in self.calls() {
+        for &(name, replacement) in self.calls().iter().chain(parks) {
             self.image.redirect(name, replacement.0);
         }
     }

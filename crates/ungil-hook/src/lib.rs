@@ -12,6 +12,7 @@
 
 mod asked;
 mod clock;
+mod collecting;
 mod cond;
 mod first_thread;
 mod fork_and_exit;
@@ -23,7 +24,9 @@ mod interpreter;
 mod late;
 mod lock;
 mod next;
+mod objects;
 mod own;
+mod park;
 mod ran;
 mod redirection;
 mod requests;

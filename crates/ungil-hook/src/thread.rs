@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use ungil_core::table::{Recording, Slot, Table, store_text};
 use ungil_core::tick::Tick;
-use ungil_core::{Entry, Kind};
+use ungil_core::{Entry, Kind, ParkEntry};
 
 /// Where a thread writes.
 #[derive(Clone, Copy)]
@@ -144,6 +144,18 @@ fn add(counter: &AtomicU64, amount: u64) {
 
 /// All moments are in ticks of the table's clock.
 impl Thread {
+    /// Its kernel thread id.
+    pub fn tid(&self) -> u32 {
+        self.slot.tid.load(Relaxed)
+    }
+
+    /// The thread begins or ends a park. One that is lost is counted, as any other event.
+    pub fn parks(&self, entry: ParkEntry) {
+        if self.is_recorded() {
+            self.table.push_park(self.index, entry, table::commit);
+        }
+    }
+
     /// Whether the thread has begun a wait that has not ended.
     pub fn is_waiting(&self) -> bool {
         self.slot.waiting_since_ticks.load(Relaxed) != 0

@@ -7,6 +7,7 @@
 //! thread come in the order in which they happened; other times may step back a little.
 
 use ungil_core::Event;
+use ungil_core::park::{Cause, Ending};
 
 /// One process image in a trace: counts up from 0. A process that calls exec gets a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -68,6 +69,13 @@ pub enum Record {
         thread: ThreadId,
         /// What, when, which GIL.
         event: Event,
+    },
+    /// A thread of a free-threaded interpreter slept, because it could not go on.
+    Parked {
+        /// Which.
+        thread: ThreadId,
+        /// Why, and for how long.
+        park: Park,
     },
     /// What the kernel had counted for a thread that holds a GIL for long: some time before that
     /// hold, during it, or once it had ended.
@@ -163,6 +171,7 @@ impl Record {
     pub fn at_ns(&self) -> Option<u64> {
         match self {
             Self::Gil { event, .. } => Some(event.at_ns),
+            Self::Parked { park, .. } => Some(park.until_ns),
             Self::ProcessStarted(process) => Some(process.at_ns),
             Self::ProcessEnded { at_ns, .. }
             | Self::ThreadStarted { at_ns, .. }
@@ -203,6 +212,36 @@ pub enum Doing {
         /// What its descriptor was, if the call has one: `socket`, `pipe`, `file`, or empty.
         on: String,
     },
+}
+
+/// What a pause of the world is of while garbage is being collected.
+pub const COLLECTED: &str = "collection";
+
+/// A sleep of a thread of a free-threaded interpreter. It is told when it is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Park {
+    /// When it began.
+    pub since_ns: u64,
+    /// When it ended.
+    pub until_ns: u64,
+    /// What it was for.
+    pub cause: Cause,
+    /// The type of the object whose lock it was, as the type calls itself, or of a pause
+    /// [`COLLECTED`]; empty if not known.
+    pub of: String,
+    /// A number that stands for what was waited for, 0 if that has no name of its own.
+    pub lock: u32,
+    /// What ended it.
+    pub ending: Ending,
+    /// The thread that did, if it is known.
+    pub waker: Option<ThreadId>,
+}
+
+impl Park {
+    /// How long it was.
+    pub const fn length_ns(&self) -> u64 {
+        self.until_ns.saturating_sub(self.since_ns)
+    }
 }
 
 /// What the kernel had counted for a thread at one moment.

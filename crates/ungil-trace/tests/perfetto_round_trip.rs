@@ -6,11 +6,12 @@ use std::path::Path;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use ungil_core::park::{Cause, Ending};
 use ungil_core::{Event, Kind};
 use ungil_trace::Record;
 use ungil_trace::perfetto::{Overwrite, Writer, read};
 use ungil_trace::record::{
-    Doing, Frame, KernelCount, NativeFrame, Process, ProcessId, ProcessTotals, ThreadId,
+    Doing, Frame, KernelCount, NativeFrame, Park, Process, ProcessId, ProcessTotals, ThreadId,
     ThreadTotals,
 };
 
@@ -60,6 +61,26 @@ fn gil_event() -> impl Strategy<Value = Record> {
     )
 }
 
+fn park() -> impl Strategy<Value = (ThreadId, Park)> {
+    let thread = || (0..THREADS).prop_map(ThreadId);
+    let kinds = (0usize..Cause::ALL.len(), 0usize..Ending::ALL.len());
+    let rest = (".{0,20}", any::<u32>(), option::of(thread()));
+    (thread(), any::<[u64; 2]>(), kinds, rest).prop_map(
+        |(thread, [a, b], (cause, ending), (of, lock, waker))| {
+            let park = Park {
+                since_ns: a.min(b),
+                until_ns: a.max(b),
+                cause: Cause::ALL[cause],
+                of,
+                lock,
+                ending: Ending::ALL[ending],
+                waker,
+            };
+            (thread, park)
+        },
+    )
+}
+
 fn other() -> impl Strategy<Value = Record> {
     let thread = || (0..THREADS).prop_map(ThreadId);
     let frame = (r"[a (\\<>é]{0,9}", r"[a (\\):/]{0,9}", any::<u32>());
@@ -70,6 +91,7 @@ fn other() -> impl Strategy<Value = Record> {
     prop_oneof![
         ".{0,300}".prop_map(|text| Record::Note { text }),
         any::<u64>().prop_map(|from_ns| Record::Snapshot { from_ns }),
+        park().prop_map(|(thread, park)| Record::Parked { thread, park }),
         (thread(), ".{0,20}").prop_map(|(thread, name)| Record::ThreadNamed { thread, name }),
         (thread(), any::<u64>(), vec(frame, 0..5), option::of(vec(native, 0..5))).prop_map(
             |(thread, at_ns, frames, native)| Record::Stack { thread, at_ns, frames, native }

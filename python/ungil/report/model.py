@@ -173,6 +173,68 @@ class FreeThreaded(TypedDict):
     gil_on_s: float | None
 
 
+class Parked(TypedDict):
+    """Sleeps of a thread with one cause."""
+
+    cause: str
+    """`object`, `lock`, `internal`, `pause`, `stopping` or `event`."""
+    waited_s: float
+    parks: Distribution
+
+
+class ParkedThread(TypedDict):
+    """A thread that slept."""
+
+    tid: int
+    name: str
+    main: bool
+    causes: list[Parked]
+
+
+class Waker(TypedDict):
+    """A thread that woke another one; both None if it is not known."""
+
+    tid: int | None
+    name: str | None
+    count: int
+    waited_s: float
+
+
+class ParkedAt(TypedDict):
+    """What one thread waited for at one lock, or for one cause."""
+
+    tid: int
+    name: str
+    cause: str
+    of: str | None
+    """The type of the object, None if it is not known."""
+    lock: int | None
+    together: bool
+    count: int
+    waited_s: float
+    max_ms: float
+    wakers: list[Waker]
+
+
+class WorldPauses(TypedDict):
+    """How often all threads were stopped."""
+
+    count: int
+    stopped_s: float
+    max_ms: float
+    collections: int
+    collections_s: float
+
+
+class Parks(TypedDict):
+    """What the threads of a free-threaded Python slept for without a GIL."""
+
+    threads: list[ParkedThread]
+    others: list[Parked]
+    waits: list[ParkedAt]
+    pauses: WorldPauses
+
+
 class Process(TypedDict):
     """One process image."""
 
@@ -183,6 +245,7 @@ class Process(TypedDict):
     parent_pid: NotRequired[int]
     not_recorded: NotRequired[str | None]
     free_threaded: NotRequired[FreeThreaded | None]
+    parks: NotRequired[Parks | None]
     started_s: NotRequired[float]
     policy: NotRequired[str | None]
     switch_interval_ms: NotRequired[float | None]
@@ -220,7 +283,8 @@ class Finding(TypedDict):
     """What the numbers mean, in a sentence."""
 
     kind: str
-    """`convoy`, `hog`, `unfair`, `native-hold`, `descheduled`, `none` or `not-recorded`."""
+    """`convoy`, `hog`, `unfair`, `native-hold`, `descheduled`, `parked`, `world-pauses`, `none` or
+    `not-recorded`."""
     text: str
     advice: NotRequired[str | None]
     pid: NotRequired[int | None]

@@ -17,6 +17,7 @@ from ungil.formatting import duration, plural, printable, rate, share
 from ungil.report.advice import TOLD, advice_section, is_repeated
 from ungil.report.model import Gil, OtherProcesses, Process, Report
 from ungil.report.names import Names
+from ungil.report.parks import parks_section
 from ungil.report.threads import thread_table
 from ungil.report.waits import blame_section, holds_section
 from ungil.report.when import part_of, when_it_was_worst
@@ -50,9 +51,15 @@ def render(report: Report, console: Console, advice: int = TOLD) -> None:
         *_other_processes(report, few, console.width),
         *_last_words(report),
     ]
+    parks = [
+        section
+        for process in report["processes"][:1]
+        for section in parks_section(process, _seconds(process, report), few)
+    ]
     if gil is None:
-        console.print(Group(*above, *below))
+        console.print(Group(*above, *parks, *below))
         return
+    below[:0] = parks
     names = Names(gil)
     process = report["processes"][0]
     seconds = _seconds(process, report)
@@ -85,6 +92,11 @@ def _title(report: Report) -> list[RenderableType]:
     # A thread has a row at each GIL that it used, and a later thread can have its tid.
     rows = (thread for gil in process["gils"] for thread in gil["threads"])
     listed = {(thread["tid"], thread.get("started_s")) for thread in rows}
+    tids = {tid for tid, _ in listed}
+    parks = process.get("parks")
+    listed |= {
+        (it["tid"], None) for it in (parks["threads"] if parks else []) if it["tid"] not in tids
+    }
     threads = len(listed) + sum(_unlisted(gil) for gil in process["gils"])
     python = process.get("python") or report["python"]
     facts = [f"pid {process['pid']}", f"Python {printable(python)}" if python else "no Python"]

@@ -44,7 +44,10 @@ impl Ward<'_> {
             Found::None { contended_share, .. } => {
                 all.push(at("contended", *contended_share, Unit::Share, "contended_share"));
             }
-            Found::Descheduled { .. } | Found::NotRecorded {} => {}
+            Found::Descheduled { .. }
+            | Found::Parked { .. }
+            | Found::WorldPauses { .. }
+            | Found::NotRecorded {} => {}
         }
         if finding.cost_s > 0.0 {
             all.push(at("what it cost", finding.cost_s, Unit::Seconds, "cost_s"));

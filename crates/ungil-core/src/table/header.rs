@@ -7,6 +7,19 @@ use crate::tick::Tick;
 /// How many GILs of one process are told apart; further ones are not seen.
 pub const GILS: usize = 64;
 
+/// How many types of objects are named; further ones stay without a name.
+pub const TYPES: usize = 60;
+
+/// A type of objects at whose locks threads have waited.
+#[repr(C)]
+#[derive(Debug)]
+pub struct TypeName {
+    /// Where the type is in the process; 0 for none yet.
+    pub address: AtomicU64,
+    /// What it calls itself (`tp_name`), NUL-padded, cut to fit.
+    pub name: [AtomicU64; 4],
+}
+
 /// What is known of the process as a whole.
 #[repr(C, align(64))]
 #[derive(Debug)]
@@ -58,6 +71,8 @@ pub struct Header {
     pub gils: [AtomicU64; GILS],
     /// When the GIL of a free-threaded build was first seen to be on for good, or 0.
     pub gil_on_ticks: AtomicU64,
+    /// The types that [`crate::ParkEntry`] numbers.
+    pub types: [TypeName; TYPES],
 }
 
 impl Header {

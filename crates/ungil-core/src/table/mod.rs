@@ -19,18 +19,19 @@ mod text;
 
 pub use counters::Counters;
 pub use ended::{Ended, GROUPS};
-pub use header::{GILS, Header};
+pub use header::{GILS, Header, TYPES, TypeName};
 pub use slot::{Slot, SlotState};
 pub use status::{GilState, Recording, Status};
 pub use text::{load_bytes, load_text, store_bytes, store_text};
 
 use crate::atomic::{AtomicU64, Ordering};
 use crate::event::Entry;
+use crate::park::ParkEntry;
 use crate::ring::{Cell, Consumer, Producer};
 use std::marker::PhantomData;
 
 /// Version of this layout and of the event encoding.
-pub const ABI: u64 = 4;
+pub const ABI: u64 = 5;
 /// First word of a table that is ready to be read ("ungiltab" in ASCII), stored last.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"ungiltab");
 /// How many threads can be recorded at the same time; further ones are counted as unrecorded.
@@ -43,7 +44,7 @@ pub const COMMIT_EVENTS: usize = 1024;
 /// Bytes of one ring.
 pub const RING_BYTES: usize = RING_EVENTS * size_of::<Cell>();
 /// Where the slots begin.
-pub const SLOTS_OFFSET: usize = 4096;
+pub const SLOTS_OFFSET: usize = 8192;
 /// Where the rings begin.
 pub const RINGS_OFFSET: usize = SLOTS_OFFSET + SLOTS * size_of::<Slot>();
 /// Length of the whole file.
@@ -110,6 +111,26 @@ impl<'a> Table<'a> {
         entry: Entry,
         commit: impl FnOnce(*const u8, usize) -> bool,
     ) -> bool {
+        self.push_words(index, entry.to_words(), commit)
+    }
+
+    /// The same for how a park begins or ends.
+    pub fn push_park(
+        self,
+        index: usize,
+        entry: ParkEntry,
+        commit: impl FnOnce(*const u8, usize) -> bool,
+    ) -> bool {
+        self.push_words(index, entry.to_words(), commit)
+    }
+
+    #[inline]
+    fn push_words(
+        self,
+        index: usize,
+        words: [u64; 2],
+        commit: impl FnOnce(*const u8, usize) -> bool,
+    ) -> bool {
         let slot = &self.slots()[index];
         let usable = |cell: usize| {
             let committed = slot.committed.load(Ordering::Relaxed) as usize;
@@ -127,7 +148,7 @@ impl<'a> Table<'a> {
             }
             granted
         };
-        let pushed = Producer::new(&slot.positions, self.cells(index)).push(entry, usable);
+        let pushed = Producer::new(&slot.positions, self.cells(index)).push_words(words, usable);
         if !pushed {
             let lost = slot.lost.load(Ordering::Relaxed);
             slot.lost.store(lost + 1, Ordering::Relaxed);
@@ -135,9 +156,19 @@ impl<'a> Table<'a> {
         pushed
     }
 
-    /// Hands the events of slot `index` to `take` and returns how many there were.
-    pub fn drain(self, index: usize, take: impl FnMut(Entry)) -> u64 {
-        Consumer::new(&self.slots()[index].positions, self.cells(index)).drain(take)
+    /// Hands the events of slot `index` to `take`, and its parks to `take_park`, and returns how many
+    /// there were. Words that hold nothing known are skipped.
+    pub fn drain(
+        self,
+        index: usize,
+        mut take: impl FnMut(Entry),
+        mut take_park: impl FnMut(ParkEntry),
+    ) -> u64 {
+        let consumer = Consumer::new(&self.slots()[index].positions, self.cells(index));
+        consumer.drain_words(|words| match Entry::from_words(words) {
+            Some(entry) => take(entry),
+            None => ParkEntry::from_words(words).into_iter().for_each(&mut take_park),
+        })
     }
 
     /// Claims the first free slot for a thread. The caller fills it in and calls

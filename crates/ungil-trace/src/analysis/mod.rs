@@ -38,6 +38,7 @@ mod hold;
 mod ended;
 mod charges;
 mod judged;
+mod parks;
 mod gil;
 mod process;
 mod tally;

@@ -9,7 +9,7 @@ use super::Analysis;
 use super::ended::{Ended, Place};
 use super::seat::Detail;
 use super::tally::Tally;
-use crate::record::{KernelCount, Record};
+use crate::record::{KernelCount, Park, Record};
 use crate::report::{PartReport, Report};
 use crate::wall_clock::WallClock;
 
@@ -120,6 +120,12 @@ impl Part {
                     }
                 } else {
                     self.analysis.push(record);
+                }
+            }
+            Record::Parked { thread, park } if is_after && self.is_open => {
+                if park.since_ns < self.to_ns {
+                    let park = Park { until_ns: self.to_ns, ..park.clone() };
+                    self.analysis.push(&Record::Parked { thread: *thread, park });
                 }
             }
             _ if is_after => {}

@@ -4,6 +4,7 @@ use super::gil::Gil;
 use super::judged::{Judged, Least};
 use super::kernel_counts::KernelCounts;
 use super::length::Lengths;
+use super::parks::Parks;
 use super::seat::Detail;
 use crate::record::{self, ProcessTotals, ThreadId, ThreadTotals};
 use std::collections::BTreeSet;
@@ -16,6 +17,8 @@ pub(super) struct Process {
     pub(super) totals: ProcessTotals,
     /// Shared libraries that its user may have built.
     pub(super) libraries: Vec<String>,
+    /// What its threads waited for without a GIL; `None` if none did.
+    pub(super) parks: Option<Box<Parks>>,
     /// How long its threads stood still to be looked at.
     pub(super) stops: Lengths,
     /// In the order in which they were first used.
@@ -109,6 +112,7 @@ impl Process {
             ended_ns: None,
             totals,
             libraries: Vec::new(),
+            parks: None,
             stops: Lengths::default(),
             gils: Vec::new(),
             throttled: None,
@@ -145,6 +149,7 @@ impl Process {
             ended_ns: None,
             totals: self.totals,
             libraries: self.libraries.clone(),
+            parks: None,
             stops: Lengths::default(),
             throttled: self.throttled,
             throttled_before: self.throttled.unwrap_or_default(),
@@ -199,11 +204,12 @@ impl Process {
         let listed = seats.fold(0, |sum: u64, seat| sum.saturating_add(seat.weight_ns()));
         let folded_s: f64 =
             self.gils.iter().map(|gil| gil.others.held_s + gil.others.waited_s).sum();
+        let parked_ns = self.parks.as_ref().map_or(0, |parks| parks.parked_ns());
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "a cast from f64 saturates, and sums of lengths are not negative"
         )]
-        listed.saturating_add((folded_s * 1e9) as u64)
+        listed.saturating_add(parked_ns).saturating_add((folded_s * 1e9) as u64)
     }
 }

@@ -9,7 +9,7 @@ use super::tally::Tally;
 use crate::record::{NOTHING_RECORDED, ProcessTotals, ThreadId};
 use crate::report::{
     BlameReport, Blocking, ContextSwitches, Descheduled, Finding, FreeThreaded, Gaps, GilReport,
-    LongHoldReport, ProcessReport, Report, SCHEMA, StoppedReport, ThreadReport, Throttled, Who,
+    LongHoldReport, ParkedThread, ProcessReport, Report, SCHEMA, StoppedReport, ThreadReport, Throttled, Who,
     Window,
 };
 use std::borrow::Cow;
@@ -64,7 +64,10 @@ impl Tally {
         };
         let mut processes: Vec<_> = self.processes.iter().map(report).collect();
         let weight = |process: &ProcessReport| -> f64 {
-            process.gils.iter().map(|gil| gil.wanting_mean * process.duration_s).sum()
+            let threads = process.parks.iter().flat_map(|parks| &parks.threads);
+            let parked_s: f64 = threads.map(ParkedThread::waited_s).sum();
+            let gils = process.gils.iter();
+            parked_s + gils.map(|gil| gil.wanting_mean * process.duration_s).sum::<f64>()
         };
         processes.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
         processes
@@ -112,6 +115,7 @@ impl View<'_> {
             duration_s: self.duration_s(),
             not_recorded: known.not_recorded.clone().or_else(|| self.nothing_to_record()),
             free_threaded: self.free_threaded(),
+            parks: self.process.parks.as_ref().map(|parks| parks.report(|id| self.identity(id))),
             policy: Some(totals.policy)
                 .filter(|_| totals.switch_interval_ns > 0)
                 .and_then(|number| Policy::from_number(u32::try_from(number).ok()?))
@@ -160,6 +164,12 @@ impl View<'_> {
         };
         let on_ns = Some(self.totals().gil_on_ns).filter(|&on_ns| on_ns > 0);
         Some(FreeThreaded { gil, gil_on_s: on_ns.map(|on_ns| self.since_start(on_ns)) })
+    }
+
+    /// Kernel thread id, name, and whether it is the main thread.
+    fn identity(&self, id: ThreadId) -> Option<(u32, String, bool)> {
+        let thread = self.tally.threads.get(id.0)?;
+        Some((thread.tid, self.name(Some(id), thread), thread.tid == self.process.known.pid))
     }
 
     fn gil(&self, gil: &Gil) -> GilReport {

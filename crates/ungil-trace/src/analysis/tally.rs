@@ -6,7 +6,7 @@ use super::process::{Process, Startup, Thread};
 use super::samples::Samples;
 use super::seat::Detail;
 use crate::dense::Dense;
-use crate::record::{Doing, Frame, KernelCount, ProcessId, Record, ThreadId, ThreadTotals};
+use crate::record::{Doing, Frame, KernelCount, Park, ProcessId, Record, ThreadId, ThreadTotals};
 use crate::report::{JudgedReport, OtherProcesses};
 use crate::wall_clock::WallClock;
 use ungil_core::Event;
@@ -101,6 +101,7 @@ impl Tally {
     pub(super) fn push(&mut self, record: &Record) -> Option<ThreadId> {
         match record {
             Record::Gil { thread, event, .. } => return self.gil_event(*thread, *event),
+            Record::Parked { thread, park } => self.parked(*thread, park),
             &Record::KernelCount { thread, count } => self.kernel_counted(thread, count),
             Record::Throttled { process, times, stopped_ns, .. } => {
                 if let Some(process) = self.processes.get_mut(process.0) {
@@ -176,6 +177,18 @@ impl Tally {
         let culprit = gil.apply(chair.seat, event, self.blame_after_ns);
         self.waiting = self.waiting + gil.waiting() - waiting;
         culprit
+    }
+
+    /// Counts a park, or what of it lies in the time that counts. It may be told after its thread has
+    /// ended.
+    fn parked(&mut self, id: ThreadId, park: &Park) {
+        let Some(thread) = self.threads.get(id.0) else { return };
+        let Some(process) = self.processes.get_mut(thread.process.0) else { return };
+        let floor_ns = self.floor_ns.unwrap_or(0);
+        if park.until_ns >= floor_ns {
+            self.now_ns = self.now_ns.max(park.until_ns);
+            process.parks.get_or_insert_default().add(id, park, park.since_ns.max(floor_ns));
+        }
     }
 
     /// Changes what was sampled of the hold that a thread had at `at_ns`.

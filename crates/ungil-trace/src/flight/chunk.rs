@@ -147,6 +147,7 @@ fn bytes_of(record: &Record) -> usize {
         Record::Look { frames, .. } => {
             frames.iter().map(|frame| text(&frame.function) + text(&frame.file)).sum()
         }
+        Record::Parked { park, .. } => text(&park.of),
         _ => 0,
     }
 }

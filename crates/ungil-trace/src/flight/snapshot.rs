@@ -182,6 +182,13 @@ impl Ids {
                 self.process(process)
             }
             Record::Gil { process, thread, .. } => self.process(process) && self.thread(thread),
+            Record::Parked { thread, park } => {
+                // One that has ended before the snapshot begins is not in it.
+                if park.waker.as_mut().is_some_and(|waker| !self.thread(waker)) {
+                    park.waker = None;
+                }
+                self.thread(thread)
+            }
             Record::ThreadNamed { thread, .. }
             | Record::ThreadEnded { thread, .. }
             | Record::KernelCount { thread, .. }

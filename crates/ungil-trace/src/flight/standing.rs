@@ -130,6 +130,7 @@ impl Standing {
                 }
             }
             Record::Look { .. }
+            | Record::Parked { .. }
             | Record::Throttled { .. }
             | Record::Snapshot { .. }
             | Record::Stopped { .. } => {}

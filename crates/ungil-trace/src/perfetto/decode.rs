@@ -4,20 +4,24 @@
 
 use std::collections::{HashMap, HashSet};
 
+use ungil_core::park::{Cause, Ending};
 use ungil_core::{Event, Kind};
 
 use super::frame;
 use super::native_frame;
 use super::schema::{
     BLOCKED, CLOCK_ERROR, COMMON_SEQUENCE, DEBUG_ANNOTATIONS, DROP_REQUEST, FORCED, GIL, HOLD,
-    NATIVE, RAN, RELEASE, RELEASE_KIND, SCHEMA, Track, VOLUNTARY, WAIT, annotation,
+    NATIVE, PARKED, RAN, RELEASE, RELEASE_KIND, SCHEMA, Track, VOLUNTARY, WAIT, annotation,
     free_threaded_totals, packet, process_totals, thread_totals, track_event,
 };
 use super::wire::{Fields, Malformed, Value};
 use crate::record::{
-    Doing, Frame, KernelCount, NativeFrame, Process, ProcessId, ProcessTotals, Record, ThreadId,
+    Doing, Frame, KernelCount, NativeFrame, Park, Process, ProcessId, ProcessTotals, Record, ThreadId,
     ThreadTotals,
 };
+
+/// [`PARKED`], as names are read.
+const PARKED_BYTES: &[u8] = PARKED.as_bytes();
 
 /// Why a packet is no part of a trace that this version can read.
 pub enum Problem {
@@ -225,6 +229,8 @@ impl Decoder {
                     }
                     Record::ThreadEnded { thread, at_ns, totals }
                 }
+                PARKED_BYTES if event.kind == track_event::SLICE_BEGIN => return Ok(None),
+                PARKED_BYTES => Record::Parked { thread, park: self.park(at_ns, event)? },
                 b"scheduled" => Record::KernelCount {
                     thread,
                     count: KernelCount {
@@ -248,6 +254,24 @@ impl Decoder {
             },
             _ => return Err(Damage("an event is none that schema 1 has on its track")),
         }))
+    }
+
+    fn park(&self, until_ns: u64, event: &TrackEvent) -> Result<Park, Problem> {
+        let (cause, ending) = (event.text("cause")?, event.text("ending")?);
+        let waker = event.annotation(Name::Spelled(b"waker"))?;
+        let waker = waker.map(|waker| Ok::<_, Problem>(ThreadId(narrow(waker.uint()?)?)));
+        let of = event.annotation(Name::Spelled(b"of"))?;
+        Ok(Park {
+            // It ends no earlier than it begins, whatever the trace says.
+            since_ns: event.uint("since_ns")?.min(until_ns),
+            until_ns,
+            cause: Cause::from_name(&cause).ok_or(Damage("a park has a cause that is none"))?,
+            of: of.map_or(Ok(""), Annotation::text)?.to_owned(),
+            lock: narrow(event.uint("lock")?)?,
+            ending: Ending::from_name(&ending).ok_or(Damage("a park ends in no known way"))?,
+            // A thread that was forgotten when it was written is not known.
+            waker: waker.transpose()?.filter(|waker| self.threads.contains_key(waker)),
+        })
     }
 
     fn check(&self, process: ProcessId) -> Result<(), Problem> {

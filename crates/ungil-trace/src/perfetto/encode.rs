@@ -17,13 +17,13 @@ use super::packet::{
     put_packet,
 };
 use super::schema::{
-    COMMON_SEQUENCE, CULPRIT, CULPRIT_TID, NATIVE, SCHEMA, Track, annotation, clock,
+    COMMON_SEQUENCE, CULPRIT, CULPRIT_TID, NATIVE, PARKED, SCHEMA, Track, annotation, clock,
     free_threaded_totals, packet, process_totals, sequence_of, thread_totals, track, track_event,
 };
 use super::slices::ThreadTrack;
 use super::wire::Message;
 use crate::dense::Dense;
-use crate::record::{Doing, KernelCount, Process, ProcessId, Record, ThreadId};
+use crate::record::{Doing, KernelCount, Park, Process, ProcessId, Record, ThreadId};
 
 /// The most text that one record may bring. The largest thing that occurs is a command line, which
 /// Linux limits to 6 MiB.
@@ -152,6 +152,7 @@ impl Encoder {
                     annotate_uint(event, "stood_ns", stood_ns);
                 });
             }
+            Record::Parked { thread, park } => self.parked(*thread, park)?,
             &Record::KernelCount { thread, count } => {
                 known(&mut self.threads, thread)?;
                 let KernelCount { at_ns, ran_ns, delayed_ns, runnable } = count;
@@ -225,6 +226,28 @@ impl Encoder {
         let as_culprit = as_culprit.map_or(&[][..], Vec::as_slice);
         self.latest_ns = self.latest_ns.max(event.at_ns);
         state.slices.event(&mut self.bytes, event, as_culprit);
+        Ok(())
+    }
+
+    /// A slice, all of which is told at its end.
+    fn parked(&mut self, thread: ThreadId, park: &Park) -> io::Result<()> {
+        known(&mut self.threads, thread)?;
+        let waker_tid = park.waker.and_then(|waker| Some(self.threads.get(waker.0)?.tid));
+        let track = Track::Thread(thread);
+        self.slice(track, park.since_ns, track_event::SLICE_BEGIN, PARKED, |_| ());
+        self.slice(track, park.until_ns, track_event::SLICE_END, PARKED, |event| {
+            annotate_uint(event, "since_ns", park.since_ns);
+            annotate_text(event, "cause", park.cause.name());
+            if !park.of.is_empty() {
+                annotate_text(event, "of", &park.of);
+            }
+            annotate_uint(event, "lock", park.lock.into());
+            annotate_text(event, "ending", park.ending.name());
+            if let Some((waker, tid)) = park.waker.zip(waker_tid) {
+                annotate_uint(event, "waker", waker.0.into());
+                annotate_uint(event, "waker_tid", tid.into());
+            }
+        });
         Ok(())
     }
 
@@ -340,9 +363,20 @@ impl Encoder {
     }
 
     fn instant(&mut self, track: Track, at_ns: u64, name: &str, build: impl FnOnce(&mut Message)) {
+        self.slice(track, at_ns, track_event::INSTANT, name, build);
+    }
+
+    fn slice(
+        &mut self,
+        track: Track,
+        at_ns: u64,
+        kind: u64,
+        name: &str,
+        build: impl FnOnce(&mut Message),
+    ) {
         self.common(at_ns, |packet| {
             packet.message(packet::TRACK_EVENT, |event| {
-                event.uint(track_event::TYPE, track_event::INSTANT);
+                event.uint(track_event::TYPE, kind);
                 event.bytes(track_event::NAME, name);
                 event.uint(track_event::TRACK_UUID, track.uuid());
                 build(event);
@@ -394,6 +428,7 @@ fn text_bytes(record: &Record) -> usize {
         Record::Look { frames, .. } => {
             frames.iter().map(|frame| 2 * piece(&frame.function) + piece(&frame.file)).sum()
         }
+        Record::Parked { park, .. } => piece(&park.of),
         Record::Gil { .. }
         | Record::Stopped { .. }
         | Record::Snapshot { .. }

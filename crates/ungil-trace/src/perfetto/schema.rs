@@ -129,6 +129,10 @@ pub const BLOCKED: u64 = 7;
 /// The annotation of `stack` that only a sample with native frames has.
 pub const NATIVE: &str = "native";
 
+/// A park: a slice on the track of its thread, on the common sequence. All that is known of it is at
+/// its end.
+pub const PARKED: &str = "parked";
+
 pub const VOLUNTARY: &str = "voluntary";
 pub const FORCED: &str = "forced";
 

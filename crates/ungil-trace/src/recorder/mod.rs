@@ -14,6 +14,7 @@ mod live;
 mod pace;
 mod sink;
 mod order;
+mod parks;
 mod calibration;
 mod times;
 mod kernel_counts;

@@ -5,6 +5,7 @@ use super::kernel_counts::kernel_count;
 use super::moment::Moment;
 use super::now::{self, ProcessNow};
 use super::order::{End, Order};
+use super::parks::Parks;
 use super::table_file::TableFile;
 use super::thread::Thread;
 use super::throttling::{CpuLimits, Throttling};
@@ -37,6 +38,7 @@ pub struct Traced {
     /// By slot.
     threads: Vec<Option<Thread>>,
     order: Order,
+    parks: Parks,
     /// When the latest event happened that was given out.
     latest_ns: u64,
     /// Slot whose kernel counters are asked for next.
@@ -74,6 +76,7 @@ impl Traced {
             life: pidfd(pid),
             threads: Vec::new(),
             order: Order::default(),
+            parks: Parks::default(),
             latest_ns: 0,
             next_outside: 0,
             limits: CpuLimits::of(pid),
@@ -104,14 +107,20 @@ impl Traced {
             if self.threads[index].as_ref().is_none_or(|known| known.generation != generation) {
                 let at_ns = times.ns(clock, slot.started_ticks.load(Relaxed));
                 let thread = Thread::introduce(self.id, self.pid, slot, at_ns, next, &mut give);
+                self.parks.introduce(thread.id, thread.tid);
                 self.threads[index] = Some(thread);
             }
             let Some(thread) = &mut self.threads[index] else { continue };
             let (id, gil, order) = (thread.id, &mut thread.gil, &mut self.order);
-            let count = table.drain(index, |entry| {
-                *gil = entry.gil;
-                order.add(id, entry);
-            });
+            let parks = &mut self.parks;
+            let count = table.drain(
+                index,
+                |entry| {
+                    *gil = entry.gil;
+                    order.add(id, entry);
+                },
+                |entry| parks.add(id, entry),
+            );
             thread.was_active = count > 0;
             round.events += count;
             round.fullest = round.fullest.max(count as f64 / RING_EVENTS as f64);
@@ -129,6 +138,10 @@ impl Traced {
             let event = entry.at(times.ns(clock, entry.at_ticks));
             *latest_ns = event.at_ns.max(*latest_ns);
             give(Record::Gil { process, thread, event });
+        });
+        self.parks.end_round(table.header(), |ticks| times.ns(clock, ticks), |thread, park| {
+            *latest_ns = park.until_ns.max(*latest_ns);
+            give(Record::Parked { thread, park });
         });
         self.order.give_ends(|end| give(ended(end, times, clock)));
         round
@@ -187,6 +200,9 @@ impl Traced {
     pub fn last_words(&self, at_ns: u64, times: &mut Times, mut give: impl FnMut(Record)) {
         let (process, clock, table) = (self.id, self.clock, self.file.table());
         let header = table.header();
+        self.parks.running(header, at_ns, |ticks| times.ns(clock, ticks), |thread, park| {
+            give(Record::Parked { thread, park });
+        });
         for &end in self.order.ends() {
             give(ended(end, times, clock));
         }

@@ -107,6 +107,30 @@ pub enum Evidence {
         /// Whether a CPU limit explains at least half of it.
         limited: bool,
     },
+    /// Threads of a free-threaded interpreter slept for one lock.
+    Parked {
+        /// Whose lock: "object", "lock" (of the program) or "internal".
+        cause: &'static str,
+        /// The type of the object; `None` if it is not known.
+        of: Option<String>,
+        /// How often threads parked for it.
+        parks: u64,
+        /// The longest time.
+        longest_ms: f64,
+        /// Who woke the thread that slept longest in all, most first.
+        wakers: Vec<u32>,
+    },
+    /// Threads of a free-threaded interpreter slept while another one had stopped the world.
+    WorldPauses {
+        /// How often.
+        pauses: u64,
+        /// For how long in all.
+        stopped_s: f64,
+        /// The longest time.
+        longest_ms: f64,
+        /// How many of them were collections of garbage, as far as that is known.
+        collections: u64,
+    },
     /// No GIL was recorded.
     NotRecorded {},
     /// Nothing wrong.

@@ -11,6 +11,7 @@ mod thread;
 mod native;
 mod gil;
 mod judged;
+mod parks;
 mod process;
 mod finding;
 mod measures;
@@ -21,6 +22,7 @@ pub use judged::{JudgedHoldReport, JudgedReport, JudgedThreadReport, JudgedWaitR
 pub use look::{HeldIn, OffGil, What};
 pub use measures::{GilMeasures, GroupMeasures, Measures, ProcessMeasures, Stretch};
 pub use native::{NativeReport, StoppedReport};
+pub use parks::{ParkedAt, ParkedBy, ParkedThread, ParksReport, Waker, WorldPauses};
 pub use process::{FreeThreaded, OtherProcesses, ProcessReport, Throttled};
 pub use thread::{
     Blocking, ContextSwitches, Descheduled, Gaps, Lengths, OtherThreads, ThreadReport, Unanswered,

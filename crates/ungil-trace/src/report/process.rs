@@ -2,6 +2,7 @@
 
 use super::gil::GilReport;
 use super::native::StoppedReport;
+use super::parks::ParksReport;
 use serde::Serialize;
 
 /// One process image.
@@ -23,6 +24,8 @@ pub struct ProcessReport {
     pub not_recorded: Option<String>,
     /// Of a free-threaded build, which may run without a GIL; `None` for others.
     pub free_threaded: Option<FreeThreaded>,
+    /// What its threads waited for while it had no GIL; `None` if none did.
+    pub parks: Option<ParksReport>,
     /// The policy that its last waiter waited under ("stock" is CPython's own); `None` if nobody
     /// ever waited or the process still runs.
     pub policy: Option<&'static str>,

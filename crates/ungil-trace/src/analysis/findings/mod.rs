@@ -13,6 +13,7 @@ mod convoy;
 mod descheduled;
 mod hog;
 mod native_hold;
+mod parked;
 mod unfair;
 mod nothing;
 
@@ -32,6 +33,7 @@ pub(super) fn find(processes: &[ProcessReport]) -> Vec<Finding> {
     let scenes = recorded(processes)
         .flat_map(|process| process.gils.iter().map(move |gil| Scene { process, gil }));
     let mut findings: Vec<Finding> = scenes.flat_map(find_in).collect();
+    findings.extend(processes.iter().flat_map(parked::find));
     findings.sort_by(|a, b| b.cost_s.total_cmp(&a.cost_s));
     findings
 }

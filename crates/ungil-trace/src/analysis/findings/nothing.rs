@@ -4,7 +4,7 @@
 use super::scene::recorded;
 use super::{whose, words};
 use crate::record::NOTHING_RECORDED;
-use crate::report::{Evidence, Finding, ProcessReport, Scope};
+use crate::report::{Evidence, Finding, ParkedThread, ProcessReport, Scope};
 
 /// Contended for more of the time than this, a GIL that treats all alike still slows them down.
 const LIMIT_SHARE: f64 = 0.2;
@@ -83,9 +83,17 @@ fn not_recorded(processes: &[ProcessReport], notes: &[String]) -> Finding {
     } else {
         "no Python took its GIL: it was not started, or is 2.7 and has started no thread"
     });
+    let parks = processes.iter().filter_map(|process| process.parks.as_ref());
+    let slept_s = parks.flat_map(|parks| &parks.threads).map(ParkedThread::waited_s);
+    let slept = match slept_s.reduce(f64::max) {
+        Some(slept_s) => {
+            format!("; no thread slept for locks or pauses for more than {}", words::length(slept_s))
+        }
+        None => String::new(),
+    };
     Finding {
         evidence: Evidence::NotRecorded {},
-        text: text.to_owned(),
+        text: format!("{text}{slept}"),
         advice: None,
         pid: None,
         gil: None,

@@ -25,15 +25,12 @@ pub(super) struct Scene<'a> {
 impl<'a> Scene<'a> {
     /// Whether so much wait time matters in this process.
     pub(super) fn is_relevant(self, waited_s: f64) -> bool {
-        // As long as there is one thread nobody can wait, so that time is left out, but never so
-        // much that a few threads at the end of a long run would be judged by a moment.
-        let least_s = self.process.duration_s.min(WINDOW_S);
-        waited_s >= RELEVANT_S && waited_s > RELEVANT_SHARE * self.busy_s().max(least_s)
+        is_relevant(self.process, waited_s)
     }
 
     /// How long the process lived after its start-up, the time that shares are of.
     pub(super) fn busy_s(self) -> f64 {
-        self.process.duration_s - self.process.startup_s.unwrap_or(0.0)
+        busy_s(self.process)
     }
 
     /// When `thread` ended, or the process if the thread has not.
@@ -90,6 +87,18 @@ impl<'a> Scene<'a> {
             worst: None,
         }
     }
+}
+
+/// As [`Scene::is_relevant`], of a process that may have no GIL.
+pub(super) fn is_relevant(process: &ProcessReport, waited_s: f64) -> bool {
+    // As long as there is one thread nobody can wait, so that time is left out, but never so
+    // much that a few threads at the end of a long run would be judged by a moment.
+    let least_s = process.duration_s.min(WINDOW_S);
+    waited_s >= RELEVANT_S && waited_s > RELEVANT_SHARE * busy_s(process).max(least_s)
+}
+
+fn busy_s(process: &ProcessReport) -> f64 {
+    process.duration_s - process.startup_s.unwrap_or(0.0)
 }
 
 /// The processes whose GIL is worth a word: a free-threaded build whose GIL is off has one while

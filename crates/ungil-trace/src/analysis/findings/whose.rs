@@ -9,8 +9,9 @@ const LONGEST: usize = 40;
 pub(in crate::analysis) fn say(processes: &[ProcessReport], findings: &mut [Finding]) {
     for finding in findings {
         let process = processes.iter().find(|process| Some(process.pid) == finding.pid);
-        let place = process.zip(finding.gil).and_then(|(process, gil)| {
-            let place = [command_of(processes, process), gil_of(process, gil)];
+        let place = process.and_then(|process| {
+            let gil = finding.gil.and_then(|gil| gil_of(process, gil));
+            let place = [command_of(processes, process), gil];
             let place: Vec<_> = place.into_iter().flatten().collect();
             (!place.is_empty()).then(|| place.join(", "))
         });

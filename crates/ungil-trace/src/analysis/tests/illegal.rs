@@ -3,12 +3,13 @@
 use super::scenario::*;
 use crate::analysis::Analysis;
 use crate::record::{
-    Doing, Frame, KernelCount, NativeFrame, Process, ProcessId, ProcessTotals, Record, ThreadId,
+    Doing, Frame, KernelCount, NativeFrame, Park, Process, ProcessId, ProcessTotals, Record, ThreadId,
     ThreadTotals,
 };
 use crate::report::{Report, Who};
 use proptest::prelude::*;
 use serde_json::Value;
+use ungil_core::park::{Cause, Ending};
 use ungil_core::{Event, Kind};
 
 fn time() -> impl Strategy<Value = u64> {
@@ -81,6 +82,20 @@ fn record() -> impl Strategy<Value = Record> {
             let count = KernelCount { at_ns: counted_ns, ran_ns, delayed_ns, runnable };
             Record::KernelCount { thread, count }
         }),
+        3 => (id(), time(), time(), id(), any::<u32>()).prop_map(
+            |(thread, since_ns, until_ns, waker, number)| Record::Parked {
+                thread: ThreadId(thread),
+                park: Park {
+                    since_ns,
+                    until_ns,
+                    cause: Cause::ALL[number as usize % Cause::ALL.len()],
+                    of: String::new(),
+                    lock: number % 4,
+                    ending: Ending::Woken,
+                    waker: (waker % 2 == 0).then_some(ThreadId(waker)),
+                },
+            }
+        ),
         1 => (id(), time(), any::<u64>()).prop_map(|(id, at_ns, times)| {
             Record::Throttled { process: ProcessId(id), at_ns, times, stopped_ns: times }
         }),

@@ -8,6 +8,7 @@ mod looking;
 mod judged;
 mod measured;
 mod naive;
+mod parking;
 mod part;
 mod scenario;
 mod run_time;

@@ -2,10 +2,11 @@
 
 use crate::analysis::Analysis;
 use crate::record::{
-    Frame, KernelCount, NativeFrame, Process, ProcessId, ProcessTotals, Record, ThreadId,
+    Frame, KernelCount, NativeFrame, Park, Process, ProcessId, ProcessTotals, Record, ThreadId,
     ThreadTotals,
 };
 use crate::report::{GilReport, Report, ThreadReport, Who};
+use ungil_core::park::{Cause, Ending};
 use ungil_core::{Event, Kind};
 
 pub const MS: u64 = 1_000_000;
@@ -17,6 +18,20 @@ pub const PID: u32 = 100;
 /// One process; times are in ns since its start. Thread `n` has tid `PID + n` and name `t<n>`.
 pub struct Scenario {
     pub analysis: Analysis,
+}
+
+/// A sleep from one time to another, for the lock of that number.
+pub fn parked(thread: u32, times: (u64, u64), (cause, lock): (Cause, u32), waker: u32) -> Record {
+    let park = Park {
+        since_ns: START + times.0,
+        until_ns: START + times.1,
+        cause,
+        of: if cause == Cause::Pause { String::new() } else { "dict".to_owned() },
+        lock,
+        ending: Ending::Woken,
+        waker: Some(ThreadId(waker)),
+    };
+    Record::Parked { thread: ThreadId(thread), park }
 }
 
 impl Scenario {
@@ -124,6 +139,11 @@ impl Scenario {
         let (thread, at_ns) = (ThreadId(thread), START + at_ns);
         let count = KernelCount { at_ns, ran_ns: 0, delayed_ns, runnable: false };
         self.analysis.push(&Record::KernelCount { thread, count });
+    }
+
+    /// A thread slept for a lock, in a process that may have no GIL.
+    pub fn park(&mut self, thread: u32, times: (u64, u64), (cause, lock): (Cause, u32), waker: u32) {
+        self.analysis.push(&parked(thread, times, (cause, lock), waker));
     }
 
     /// How often a CPU limit stopped the process, and for how long.

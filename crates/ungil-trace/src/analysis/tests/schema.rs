@@ -4,6 +4,7 @@ use super::scenario::*;
 use crate::record::ThreadTotals;
 use crate::report::{Evidence, NativeReport, Report};
 use serde_json::Value;
+use ungil_core::park::Cause;
 use std::collections::BTreeSet;
 
 const DOCUMENT: &str = include_str!("../../../../../docs/report-schema.md");
@@ -39,6 +40,7 @@ fn rich() -> Report {
     }
     scenario.native_stack(20 * MS, 0, "f", &[("inner", "/a.so"), ("outer", "/b.so")]);
     scenario.stopped(20 * MS, 0, 30_000);
+    scenario.park(0, (MS, 2 * MS), (Cause::Object, 1), 1);
     scenario.throttled(3, 40 * MS);
     for id in 1..2_000 {
         scenario.analysis.push(&process(id));
@@ -71,6 +73,14 @@ fn rich() -> Report {
             frame_samples: 0,
             native: Some(NativeReport::default()),
         },
+        Evidence::Parked {
+            cause: "object",
+            of: None,
+            parks: 0,
+            longest_ms: 0.0,
+            wakers: Vec::new(),
+        },
+        Evidence::WorldPauses { pauses: 0, stopped_s: 0.0, longest_ms: 0.0, collections: 0 },
         Evidence::NotRecorded {},
     ];
     let with = |evidence| crate::report::Finding { evidence, ..template.clone() };

@@ -1,0 +1,199 @@
+//! A thread that sleeps in a free-threaded interpreter: what it waits for, in 16 bytes, and what
+//! ended that, in 16 more.
+//!
+//! They lie in the rings between the events of GILs ([`crate::event`]), from which their kind tells
+//! them. They have no order of their own: a park concerns its thread and the one that woke it.
+
+/// What a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Cause {
+    /// The lock that every object has, which the interpreter takes to change the object.
+    Object = 1,
+    /// A lock of the program: `threading.Lock`, `RLock`, and what is made of them.
+    Lock = 2,
+    /// A lock inside the interpreter, or of an extension module.
+    Internal = 3,
+    /// Another thread has stopped the world, most often to collect garbage.
+    Pause = 4,
+    /// It has asked all others to stop, and some still run.
+    Stopping = 5,
+    /// Something that is to happen: a thread's end, an item in a queue.
+    Event = 6,
+}
+
+impl Cause {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 6] =
+        [Self::Object, Self::Lock, Self::Internal, Self::Pause, Self::Stopping, Self::Event];
+
+    /// The cause with this number, if there is one.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| *it as u8 == number)
+    }
+
+    /// As traces and reports name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::Lock => "lock",
+            Self::Internal => "internal",
+            Self::Pause => "pause",
+            Self::Stopping => "stopping",
+            Self::Event => "event",
+        }
+    }
+
+    /// The cause of this name, if there is one.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name)
+    }
+}
+
+/// Of a [`Cause::Pause`]: garbage is being collected.
+pub const COLLECTION: u8 = 1;
+
+/// What ended a park.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Ending {
+    /// Another thread woke it.
+    Woken = 1,
+    /// Its time was over, or a signal came.
+    Alone = 2,
+    /// Nothing: it went on when its thread, or the recording, ended.
+    Unfinished = 3,
+}
+
+impl Ending {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Woken, Self::Alone, Self::Unfinished];
+
+    /// The ending with this number, if there is one.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| *it as u8 == number)
+    }
+
+    /// As traces name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Woken => "woken",
+            Self::Alone => "alone",
+            Self::Unfinished => "unfinished",
+        }
+    }
+
+    /// The ending of this name, if there is one.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name)
+    }
+}
+
+/// How a park begins or ends, as it lies in its thread's ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParkEntry {
+    /// The thread cannot go on.
+    Began {
+        /// When, in ticks of the table's clock.
+        at_ticks: u64,
+        /// Why.
+        cause: Cause,
+        /// Number of the object's type in the header's names, counted from 1; of a pause
+        /// [`COLLECTION`]; 0 if it is not known.
+        of: u8,
+        /// A number made of the address of what it waits for. Two locks have the same one once in
+        /// four thousand million.
+        lock: u32,
+    },
+    /// It goes on.
+    Ended {
+        /// When, likewise.
+        at_ticks: u64,
+        /// Why.
+        ending: Ending,
+        /// Kernel thread id of the thread that woke it, 0 if that is not known.
+        waker: u32,
+    },
+}
+
+/// Kinds in the lowest byte of the second word, beyond those of [`crate::Kind`].
+const BEGAN: u64 = 16;
+const ENDED: u64 = 17;
+
+impl ParkEntry {
+    /// When, in ticks of the table's clock.
+    pub const fn at_ticks(self) -> u64 {
+        let (Self::Began { at_ticks, .. } | Self::Ended { at_ticks, .. }) = self;
+        at_ticks
+    }
+
+    /// The two words that lie in the ring: the time, then lock or waker, type, cause or ending, kind.
+    pub const fn to_words(self) -> [u64; 2] {
+        match self {
+            Self::Began { at_ticks, cause, of, lock } => {
+                [at_ticks, (lock as u64) << 32 | (of as u64) << 16 | (cause as u64) << 8 | BEGAN]
+            }
+            Self::Ended { at_ticks, ending, waker } => {
+                [at_ticks, (waker as u64) << 32 | (ending as u64) << 8 | ENDED]
+            }
+        }
+    }
+
+    /// The entry in these words, or `None` if they hold none.
+    #[allow(clippy::cast_possible_truncation, reason = "each cast takes exactly its field")]
+    pub fn from_words([at_ticks, rest]: [u64; 2]) -> Option<Self> {
+        let (number, high) = ((rest >> 8) as u8, (rest >> 32) as u32);
+        match rest & 0xff {
+            BEGAN => {
+                let (cause, of) = (Cause::from_number(number)?, (rest >> 16) as u8);
+                Some(Self::Began { at_ticks, cause, of, lock: high })
+            }
+            ENDED => {
+                let ending = Ending::from_number(number)?;
+                Some(Self::Ended { at_ticks, ending, waker: high })
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::event::Entry;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_entry_survives_its_words(
+            at_ticks: u64, cause in 0usize..6, ending in 0usize..3, of: u8, high: u32, begins: bool,
+        ) {
+            let entry = if begins {
+                ParkEntry::Began { at_ticks, cause: Cause::ALL[cause], of, lock: high }
+            } else {
+                ParkEntry::Ended { at_ticks, ending: Ending::ALL[ending], waker: high }
+            };
+            prop_assert_eq!(ParkEntry::from_words(entry.to_words()), Some(entry));
+            prop_assert_eq!(Entry::from_words(entry.to_words()), None, "it is none of a GIL");
+            prop_assert_eq!(entry.at_ticks(), at_ticks);
+        }
+
+        #[test]
+        fn no_words_are_both(at_ticks: u64, rest: u64) {
+            let words = [at_ticks, rest];
+            prop_assert!(Entry::from_words(words).is_none() || ParkEntry::from_words(words).is_none());
+        }
+    }
+
+    #[test]
+    fn causes_and_endings_are_known_by_their_names() {
+        for cause in Cause::ALL {
+            assert_eq!(Cause::from_name(cause.name()), Some(cause));
+            assert_eq!(Cause::from_number(cause as u8), Some(cause));
+        }
+        for ending in Ending::ALL {
+            assert_eq!(Ending::from_name(ending.name()), Some(ending));
+        }
+        assert_eq!((Cause::from_number(0), Ending::from_name("")), (None, None));
+    }
+}

@@ -1,0 +1,267 @@
+//! The parks of a free-threaded interpreter (3.13 and later) whose GIL is off: a thread that cannot
+//! go on sleeps on a semaphore, and another one posts it.
+//!
+//! `_PyParkingLot_Park` (`Python/parking_lot.c`) keeps what it waits for on its own stack:
+//! ```text
+//! struct wait_entry { void *park_arg; uintptr_t addr; _PySemaphore sema; ... };
+//! ```
+//! and `sema` begins with the `sem_t`. So the address of the semaphore tells the rest:
+//! * it lies right above the stack of this call: a park. `addr` is the byte or word waited for, and
+//!   `park_arg` is not null if that is a `PyMutex`, or what a `SimpleQueue` waits for;
+//! * otherwise it is a lock of `Python/thread_pthread.h`, which is a semaphore in the heap: those of
+//!   extension modules, and `threading.RLock` where it is not yet a `PyMutex`.
+//!
+//! `_PyRawMutex_LockSlow`, which guards the parking lot itself, sleeps on a semaphore of its stack,
+//! too, with the next waiter, mostly none, where `addr` would be.
+//!
+//! A thread that wants a lock looks at it 40 times before it parks, and yields the processor in
+//! between. On a busy machine that takes milliseconds, so they count for the park that follows.
+//!
+//! Whoever posts a semaphore leaves its thread id in a table, by the address of the semaphore, before
+//! the sleeper can go on; the sleeper takes it from there.
+
+use crate::interpreter::Interpreter;
+use crate::system::keeping_errno;
+use crate::{clock, collecting, free_threaded, lock, objects, thread};
+use libc::{c_int, c_void, clockid_t, sem_t, timespec};
+use std::cell::Cell;
+use std::mem::transmute;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use ungil_core::ParkEntry;
+use ungil_core::park::{COLLECTION, Cause, Ending};
+
+/// How far above this call's own frame the entry of a park may lie, and its thread state above the
+/// beginning of that. Both are a few hundred bytes in optimised builds.
+const STACK_BYTES: usize = 8192;
+const STATE_BYTES: usize = 512;
+
+/// Who posted which semaphore last: the address, in words of eight bytes, above the thread id.
+static POSTED: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
+const PLACES: usize = 1 << 12;
+/// Thread ids are below 2^22 (`PID_MAX_LIMIT`).
+const TID_BITS: u32 = 22;
+
+/// Before it parks for a lock a thread looks so often whether that is free, and yields in between
+/// (`MAX_SPIN_COUNT` in `Python/lock.c`).
+const LOOKS: u32 = 40;
+/// At most so long after one look comes the next one, in ns, and after the last one the park.
+const LOOKS_APART_NS: u64 = 5_000;
+const PARKS_AFTER_NS: u64 = 50_000;
+
+/// Looks of a thread that followed each other, in ticks.
+#[derive(Clone, Copy)]
+struct Looking {
+    since: u64,
+    until: u64,
+    count: u32,
+}
+
+impl Looking {
+    const NO: Self = Self { since: 0, until: 0, count: 0 };
+
+    /// Whether `now` comes so soon after the last look.
+    fn is_near(self, now: u64, ns: u64) -> bool {
+        self.count > 0 && now.saturating_sub(self.until) <= clock::tick().ticks(ns)
+    }
+}
+
+thread_local! {
+    static LOOKING: Cell<Looking> = const { Cell::new(Looking::NO) };
+}
+
+/// Addresses of `_PyRuntime`, in which the main interpreter lies.
+static RUNTIME: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+/// `PyThreadState_GetUnchecked`, which reads a variable of the calling thread; 0 if there is none.
+static GET_STATE: AtomicUsize = AtomicUsize::new(0);
+
+/// Finds what is needed to tell parks apart, before the calls lead here.
+pub fn prepare(interpreter: &Interpreter, runtime: &Range<usize>) {
+    collecting::prepare(runtime);
+    RUNTIME[0].store(runtime.start, Relaxed);
+    RUNTIME[1].store(runtime.end, Relaxed);
+    let get_state = interpreter.variable(c"PyThreadState_GetUnchecked");
+    GET_STATE.store(get_state.map_or(0, |it| it.address), Relaxed);
+}
+
+/// Stands in for `sem_post`.
+///
+/// # Safety
+/// As for the function itself.
+pub unsafe extern "C" fn post(sem: *mut sem_t) -> c_int {
+    if free_threaded::parks()
+        && let Some(thread) = thread::current()
+    {
+        place_of(sem).store(posted(sem, thread.tid()), Release);
+    }
+    // SAFETY: the caller's own argument, unchanged.
+    unsafe { lock::post(sem) }
+}
+
+/// Stands in for `sem_wait`.
+///
+/// # Safety
+/// As for the function itself.
+pub unsafe extern "C" fn wait(sem: *mut sem_t) -> c_int {
+    // SAFETY: the caller's own argument, unchanged.
+    parked(sem, false, || unsafe { lock::wait(sem) })
+}
+
+/// Stands in for `sem_timedwait`.
+///
+/// # Safety
+/// As for the function itself.
+pub unsafe extern "C" fn timed_wait(sem: *mut sem_t, deadline: *const timespec) -> c_int {
+    // SAFETY: the caller's own arguments, unchanged.
+    parked(sem, true, || unsafe { lock::timed_wait(sem, deadline) })
+}
+
+/// Stands in for `sem_clockwait`.
+///
+/// # Safety
+/// As for the function itself.
+pub unsafe extern "C" fn clock_wait(
+    sem: *mut sem_t,
+    clock: clockid_t,
+    deadline: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's own arguments, unchanged.
+    parked(sem, true, || unsafe { lock::clock_wait(sem, clock, deadline) })
+}
+
+/// Stands in for `sched_yield`.
+///
+/// # Safety
+/// As for the function itself.
+pub unsafe extern "C" fn yields() -> c_int {
+    if !free_threaded::parks() {
+        // SAFETY: it has no preconditions.
+        return unsafe { libc::sched_yield() };
+    }
+    let now = clock::now_ticks();
+    let before = LOOKING.get();
+    let goes_on = before.count < LOOKS && before.is_near(now, LOOKS_APART_NS);
+    let (since, count) = if goes_on { (before.since, before.count + 1) } else { (now, 1) };
+    // SAFETY: it has no preconditions.
+    let result = unsafe { libc::sched_yield() };
+    LOOKING.set(Looking { since, until: clock::now_ticks(), count });
+    result
+}
+
+/// Lets the thread sleep by `wait`, whose result it returns, and notes that.
+#[inline]
+fn parked(sem: *mut sem_t, is_timed: bool, wait: impl FnOnce() -> c_int) -> c_int {
+    if !free_threaded::parks() {
+        return wait();
+    }
+    keeping_errno(|| began(sem as usize, is_timed));
+    let result = wait();
+    keeping_errno(|| ended(sem, result));
+    result
+}
+
+fn began(sem: usize, is_timed: bool) {
+    if let Some(thread) = thread::current() {
+        let (cause, of, address) = waited_for(sem, is_timed);
+        let now = clock::now_ticks();
+        let looking = LOOKING.replace(Looking::NO);
+        // The wait for a lock begins when it is not free, and not when the thread sleeps.
+        let is_for_lock = matches!(cause, Cause::Object | Cause::Lock | Cause::Internal);
+        let looked = is_for_lock && looking.is_near(now, PARKS_AFTER_NS);
+        let at_ticks = if looked { looking.since } else { now };
+        thread.parks(ParkEntry::Began { at_ticks, cause, of, lock: number_of(address) });
+    }
+}
+
+fn ended(sem: *mut sem_t, result: c_int) {
+    let at_ticks = clock::now_ticks();
+    // Asked again: the recording may have ended meanwhile, or have begun.
+    if let Some(thread) = thread::current() {
+        let entry = if result == 0 {
+            ParkEntry::Ended { at_ticks, ending: Ending::Woken, waker: take_poster(sem) }
+        } else {
+            ParkEntry::Ended { at_ticks, ending: Ending::Alone, waker: 0 }
+        };
+        thread.parks(entry);
+    }
+}
+
+/// What a thread waits for that sleeps on the semaphore at `sem`: why, the type of the object if it
+/// is known, and the address of what is waited for.
+fn waited_for(sem: usize, is_timed: bool) -> (Cause, u8, usize) {
+    let frame = &raw const sem as usize;
+    if !(frame..frame + STACK_BYTES).contains(&sem) {
+        return (Cause::Lock, 0, sem);
+    }
+    let words = (sem - 16) as *const [usize; 2];
+    // SAFETY: the semaphore lies in the frame of a caller of this thread, and so do the two words
+    // below it, above the frames of this library.
+    let [argument, address] = unsafe { words.read_unaligned() };
+    if address == 0 {
+        return (Cause::Internal, 0, 0);
+    }
+    if argument != 0 {
+        let (cause, of) = objects::holder_of_lock(address);
+        return (cause, of, address);
+    }
+    let state = thread_state();
+    if state != 0 && (state..state + STATE_BYTES).contains(&address) {
+        let of = if collecting::is_going_on(state) { COLLECTION } else { 0 };
+        return (Cause::Pause, of, 0);
+    }
+    let runtime = RUNTIME[0].load(Relaxed)..RUNTIME[1].load(Relaxed);
+    match (runtime.contains(&address), is_timed) {
+        // `stop_the_world` looks again each millisecond whether all have stopped.
+        (true, true) => (Cause::Stopping, 0, 0),
+        (true, false) => (Cause::Internal, 0, address),
+        (false, _) => (Cause::Event, 0, address),
+    }
+}
+
+/// The thread state of the calling thread, 0 if it is detached from it.
+fn thread_state() -> usize {
+    let get = GET_STATE.load(Relaxed);
+    if get == 0 {
+        return 0;
+    }
+    // SAFETY: the function of this name takes nothing and returns a pointer, in every CPython since
+    // 3.13; all it does is to read a variable of the thread.
+    let get = unsafe { transmute::<usize, extern "C" fn() -> *const c_void>(get) };
+    get() as usize
+}
+
+/// The number of a lock in a trace.
+fn number_of(address: usize) -> u32 {
+    #[expect(clippy::cast_possible_truncation, reason = "the upper half has 32 bits")]
+    let number = (hash(address) >> 32) as u32;
+    if address == 0 { 0 } else { number.max(1) }
+}
+
+fn hash(address: usize) -> u64 {
+    (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+fn place_of(sem: *mut sem_t) -> &'static AtomicU64 {
+    &POSTED[(hash(sem as usize) >> (u64::BITS - PLACES.ilog2())) as usize]
+}
+
+/// What is in the table if this thread has posted `sem`.
+fn posted(sem: *mut sem_t, tid: u32) -> u64 {
+    // A semaphore is aligned to eight bytes. The highest bits of its address are lost, and it stays
+    // one of very few.
+    (sem as u64 >> 3) << TID_BITS | u64::from(tid)
+}
+
+/// The thread that has posted `sem`, once; 0 if that is not known.
+fn take_poster(sem: *mut sem_t) -> u32 {
+    let place = place_of(sem);
+    let found = place.load(Acquire);
+    if found >> TID_BITS != posted(sem, 0) >> TID_BITS {
+        return 0;
+    }
+    // If another thread has overwritten it meanwhile, that is of another semaphore.
+    let _ = place.compare_exchange(found, 0, Relaxed, Relaxed);
+    #[expect(clippy::cast_possible_truncation, reason = "the lowest bits are fewer than 32")]
+    let tid = (found & ((1 << TID_BITS) - 1)) as u32;
+    tid
+}

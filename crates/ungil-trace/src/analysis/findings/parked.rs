@@ -1,0 +1,151 @@
+//! What took the place of the GIL: in a free-threaded interpreter threads sleep for the lock of one
+//! object, and for others that have stopped the world.
+
+use super::scene::is_relevant;
+use super::words;
+use crate::report::{Evidence, Finding, ParkedAt, ParksReport, ProcessReport, Scope};
+
+/// Locks that are told at most.
+const LOCKS: usize = 3;
+/// A waker is told if it ended so much of what was waited.
+const MOSTLY: f64 = 0.5;
+
+/// The findings about the parks of one process.
+pub(super) fn find(process: &ProcessReport) -> Vec<Finding> {
+    let Some(parks) = &process.parks else { return Vec::new() };
+    let mut locks: Vec<Vec<&ParkedAt>> = Vec::new();
+    // A condition makes a lock for each thread that waits for it, and that is no contention.
+    let told = parks.waits.iter().filter(|row| match row.cause {
+        "object" | "internal" => true,
+        "lock" => row.together,
+        _ => false,
+    });
+    for row in told.filter(|row| row.lock.is_some()) {
+        let same = |at: &&mut Vec<&ParkedAt>| (at[0].cause, at[0].lock) == (row.cause, row.lock);
+        match locks.iter_mut().find(same) {
+            Some(at) => at.push(row),
+            None => locks.push(vec![row]),
+        }
+    }
+    let mut findings: Vec<_> =
+        locks.into_iter().filter_map(|rows| at_a_lock(process, parks, &rows)).collect();
+    findings.sort_by(|a, b| b.cost_s.total_cmp(&a.cost_s));
+    findings.truncate(LOCKS);
+    findings.extend(world(process, parks));
+    findings
+}
+
+/// Threads that waited for one lock; those that waited longest come first.
+fn at_a_lock(process: &ProcessReport, parks: &ParksReport, rows: &[&ParkedAt]) -> Option<Finding> {
+    let cost_s: f64 = rows.iter().map(|row| row.waited_s).sum();
+    let worst = rows.first().filter(|_| is_relevant(process, cost_s))?;
+    let lock = match (worst.cause, &worst.of) {
+        ("object", Some(of)) => format!("the lock of one {of}"),
+        ("object", None) => "the lock of one object".to_owned(),
+        ("lock", _) => "one lock of the program".to_owned(),
+        _ => "one lock inside the interpreter or an extension module".to_owned(),
+    };
+    let waker = worst.wakers.first().filter(|waker| waker.waited_s > MOSTLY * worst.waited_s);
+    let woken = waker.and_then(|waker| Some((waker.tid?, waker.name.as_deref()?)));
+    let woken = woken.map_or_else(String::new, |(tid, name)| {
+        format!(", mostly woken by {}", called(parks, tid, name))
+    });
+    let all = match rows.len() as u64 {
+        1 => String::new(),
+        victims => {
+            format!("; {victims} threads waited {} for it, added up", words::length(cost_s))
+        }
+    };
+    let text = format!(
+        "thread {} waited {} for {lock}, in {}{woken}{all}",
+        called(parks, worst.tid, &worst.name),
+        words::part(worst.waited_s, process.duration_s),
+        words::count(worst.count, "park"),
+    );
+    let advice = match worst.cause {
+        "object" => {
+            "each thread can have an object of its own, to be put together in the end; what many \
+             threads only read is not locked if it is never changed"
+        }
+        "lock" => "do less while the lock is held, or have several of them",
+        _ => "calls that need it from several threads at once gain nothing by threads",
+    };
+    let evidence = Evidence::Parked {
+        cause: worst.cause,
+        of: worst.of.clone(),
+        parks: rows.iter().map(|row| row.count).sum(),
+        longest_ms: rows.iter().map(|row| row.max_ms).fold(0.0, f64::max),
+        wakers: worst.wakers.iter().filter_map(|waker| waker.tid).collect(),
+    };
+    let threads = rows.iter().map(|row| row.tid).collect();
+    Some(Finding {
+        advice: Some(advice.to_owned()),
+        threads,
+        cost_s,
+        ..finding(process, evidence, text)
+    })
+}
+
+/// Threads that others had stopped.
+fn world(process: &ProcessReport, parks: &ParksReport) -> Option<Finding> {
+    let pauses = parks.pauses;
+    if !is_relevant(process, pauses.stopped_s) {
+        return None;
+    }
+    let mut waits: Vec<_> = parks.waits.iter().filter(|row| row.cause == "pause").collect();
+    waits.sort_by(|a, b| b.waited_s.total_cmp(&a.waited_s));
+    let cost_s: f64 = waits.iter().map(|row| row.waited_s).sum();
+    let who = match pauses.collections {
+        0 => "the world was stopped".to_owned(),
+        all if all == pauses.count => "collections of garbage stopped the world".to_owned(),
+        some => {
+            format!("collections of garbage ({}) and others stopped the world", words::number(some))
+        }
+    };
+    let text = format!(
+        "{who} {}, for {}, at most {}; threads that wanted to run slept {} meanwhile, added up",
+        words::count(pauses.count, "time"),
+        words::part(pauses.stopped_s, process.duration_s),
+        words::length(pauses.max_ms / 1e3),
+        words::length(cost_s),
+    );
+    let evidence = Evidence::WorldPauses {
+        pauses: pauses.count,
+        stopped_s: pauses.stopped_s,
+        longest_ms: pauses.max_ms,
+        collections: pauses.collections,
+    };
+    let advice = "a collection of garbage stops all threads: gc.freeze() after the start leaves out \
+                  what stays, and a higher gc.set_threshold() makes collections rarer";
+    Some(Finding {
+        advice: Some(advice.to_owned()),
+        threads: waits.iter().map(|row| row.tid).collect(),
+        cost_s,
+        ..finding(process, evidence, text)
+    })
+}
+
+/// By its name, with its id if others are called so, too.
+fn called(parks: &ParksReport, tid: u32, name: &str) -> String {
+    let namesakes = parks.threads.iter().filter(|it| it.name == name && it.tid != tid).count();
+    match (name, namesakes) {
+        ("", _) => tid.to_string(),
+        (name, 0) => name.to_owned(),
+        (name, _) => format!("{name} ({tid})"),
+    }
+}
+
+fn finding(process: &ProcessReport, evidence: Evidence, text: String) -> Finding {
+    Finding {
+        evidence,
+        text,
+        advice: None,
+        pid: Some(process.pid),
+        gil: None,
+        threads: Vec::new(),
+        cost_s: 0.0,
+        scope: Scope::Run,
+        window: None,
+        worst: None,
+    }
+}

@@ -1,0 +1,258 @@
+//! What the threads of a free-threaded interpreter waited for, and who woke them.
+//!
+//! * Every park counts for its thread, by its cause, with percentiles.
+//! * What a thread waited at one lock is summed with whoever woke it.
+//! * A *pause of the world* is time in which threads that another one has stopped sleep. Such sleeps
+//!   that overlap are one pause: a thread that did not want to run meanwhile sleeps in none.
+
+use super::length::{Lengths, Sum, seconds};
+use crate::record::{COLLECTED, Park, ThreadId};
+use crate::report::{ParkedAt, ParkedBy, ParkedThread, ParksReport, Waker, WorldPauses};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use ungil_core::park::Cause;
+
+/// Threads that are told apart, and locks with the threads that waited for them; what is beyond is
+/// summed.
+const THREADS: usize = 1_000;
+const WAITS: usize = 4_096;
+/// Threads that are told to have woken one at one lock.
+const WAKERS: usize = 16;
+/// Rows of locks in a report.
+const ROWS: usize = 256;
+/// Pauses that a later record may still be part of.
+const RECENT: usize = 256;
+
+/// Of one process.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parks {
+    threads: BTreeMap<ThreadId, BTreeMap<Cause, Lengths>>,
+    /// Of the threads that are not told apart.
+    others: BTreeMap<Cause, Lengths>,
+    waits: HashMap<Wait, Waits>,
+    /// Who slept last at a lock, until when, and whether two ever did at once.
+    locks: HashMap<(Cause, u32), Last>,
+    pauses: Pauses,
+}
+
+/// A thread at a lock; lock 0 is all those that are not told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Wait {
+    thread: ThreadId,
+    cause: Cause,
+    lock: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Waits {
+    of: String,
+    sum: Sum,
+    /// The threads that ended them, with what they had lasted.
+    wakers: Vec<(Option<ThreadId>, Sum)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    thread: ThreadId,
+    until_ns: u64,
+    together: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Pauses {
+    /// Oldest first.
+    recent: VecDeque<Pause>,
+    /// Those before, and the collections among them.
+    sum: Sum,
+    collections: Sum,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    begin_ns: u64,
+    end_ns: u64,
+    is_collection: bool,
+}
+
+impl Parks {
+    /// Counts `park` from `since_ns` on.
+    pub(super) fn add(&mut self, thread: ThreadId, park: &Park, since_ns: u64) {
+        let ns = park.until_ns.saturating_sub(since_ns);
+        let is_told = self.threads.len() < THREADS || self.threads.contains_key(&thread);
+        let causes =
+            if is_told { self.threads.entry(thread).or_default() } else { &mut self.others };
+        causes.entry(park.cause).or_default().add(ns);
+        self.meets(thread, park, since_ns);
+        if park.cause == Cause::Pause {
+            let is_collection = park.of == COLLECTED;
+            self.pauses.add(Pause { begin_ns: since_ns, end_ns: park.until_ns, is_collection });
+        }
+        if !is_told {
+            return;
+        }
+        let mut wait = Wait { thread, cause: park.cause, lock: park.lock };
+        if self.waits.len() >= WAITS && !self.waits.contains_key(&wait) {
+            wait.lock = 0;
+        }
+        let waits = self.waits.entry(wait).or_default();
+        if wait.lock != 0 && waits.of.is_empty() {
+            waits.of.clone_from(&park.of);
+        }
+        waits.sum.add(ns);
+        // One that is too many is as if it were not known.
+        let is_new = waits.wakers.iter().all(|(waker, _)| *waker != park.waker);
+        let waker = park.waker.filter(|_| !is_new || waits.wakers.len() < WAKERS);
+        if waits.wakers.iter().all(|(known, _)| *known != waker) {
+            waits.wakers.push((waker, Sum::default()));
+        }
+        let known = waits.wakers.iter_mut().find(|(known, _)| *known == waker);
+        known.into_iter().for_each(|(_, sum)| sum.add(ns));
+    }
+
+    /// Notes whether another thread slept at the same lock meanwhile.
+    fn meets(&mut self, thread: ThreadId, park: &Park, since_ns: u64) {
+        let (key, until_ns) = ((park.cause, park.lock), park.until_ns);
+        if park.lock == 0 || (self.locks.len() >= WAITS && !self.locks.contains_key(&key)) {
+            return;
+        }
+        let last = self.locks.entry(key).or_insert(Last { thread, until_ns: 0, together: false });
+        last.together |= last.thread != thread && since_ns < last.until_ns;
+        if until_ns >= last.until_ns {
+            (last.thread, last.until_ns) = (thread, until_ns);
+        }
+    }
+
+    /// How long threads slept for others, added up.
+    pub(super) fn parked_ns(&self) -> u64 {
+        let threads = self.threads.values().chain([&self.others]);
+        let causes = threads.flatten().filter(|(cause, _)| is_for_others(**cause));
+        causes.fold(0, |sum, (_, lengths)| sum.saturating_add(lengths.sum.total_ns))
+    }
+
+    /// The report, in which `who` tells kernel thread id, name, and whether it is the main thread.
+    pub(super) fn report(
+        &self,
+        who: impl Fn(ThreadId) -> Option<(u32, String, bool)>,
+    ) -> ParksReport {
+        let mut threads: Vec<_> = self
+            .threads
+            .iter()
+            .map(|(id, causes)| {
+                let (tid, name, main) = who(*id).unwrap_or_default();
+                ParkedThread { tid, name, main, causes: by_cause(causes) }
+            })
+            .collect();
+        threads.sort_by(|a, b| b.waited_s().total_cmp(&a.waited_s()));
+        ParksReport {
+            threads,
+            others: by_cause(&self.others),
+            waits: self.rows(who),
+            pauses: self.pauses.report(),
+        }
+    }
+
+    /// How likely it is that a thread that waits so has nothing to do.
+    fn idleness(&self, wait: &Wait) -> u8 {
+        match wait.cause {
+            Cause::Event => 2,
+            Cause::Lock => u8::from(!self.is_shared(wait)),
+            _ => 0,
+        }
+    }
+
+    /// Whether two threads were ever parked for that lock at once.
+    fn is_shared(&self, wait: &Wait) -> bool {
+        self.locks.get(&(wait.cause, wait.lock)).is_some_and(|it| it.together)
+    }
+
+    /// What threads waited at locks, longest first, in idleness last.
+    fn rows(&self, who: impl Fn(ThreadId) -> Option<(u32, String, bool)>) -> Vec<ParkedAt> {
+        let mut waits: Vec<_> = self.waits.iter().collect();
+        waits.sort_by_key(|(wait, waits)| (std::cmp::Reverse(waits.sum.total_ns), **wait));
+        // What may be waited for in idleness is told, but not at the cost of the rest.
+        waits.sort_by_key(|(wait, _)| self.idleness(wait));
+        waits.truncate(ROWS);
+        let row = |(wait, waits): (&Wait, &Waits)| {
+            let (tid, name, _) = who(wait.thread).unwrap_or_default();
+            let mut wakers: Vec<_> = waits.wakers.iter().collect();
+            wakers.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.total_ns));
+            let wakers = wakers.into_iter().map(|(waker, sum)| {
+                let known = waker.and_then(&who);
+                let (tid, name) = known.map(|(tid, name, _)| (tid, name)).unzip();
+                Waker { tid, name, count: sum.count, waited_s: seconds(sum.total_ns) }
+            });
+            ParkedAt {
+                tid,
+                name,
+                cause: wait.cause.name(),
+                of: Some(waits.of.clone()).filter(|of| !of.is_empty()),
+                lock: Some(wait.lock).filter(|&lock| lock != 0),
+                together: self.is_shared(wait),
+                count: waits.sum.count,
+                waited_s: seconds(waits.sum.total_ns),
+                max_ms: waits.sum.max_ns as f64 / 1e6,
+                wakers: wakers.collect(),
+            }
+        };
+        waits.into_iter().map(row).collect()
+    }
+}
+
+/// Whether a thread that sleeps so wants to go on, and cannot because of another one. Of a lock of
+/// the program nobody knows: conditions and queues are made of them, too.
+pub(super) const fn is_for_others(cause: Cause) -> bool {
+    !matches!(cause, Cause::Event)
+}
+
+fn by_cause(causes: &BTreeMap<Cause, Lengths>) -> Vec<ParkedBy> {
+    let row = |(cause, lengths): (&Cause, &Lengths)| ParkedBy {
+        cause: cause.name(),
+        waited_s: seconds(lengths.sum.total_ns),
+        parks: lengths.report(),
+    };
+    causes.iter().map(row).collect()
+}
+
+impl Pauses {
+    /// Adds the park of one thread, which may have been told later than those of others.
+    fn add(&mut self, park: Pause) {
+        let mut pause = park;
+        self.recent.retain(|other| {
+            let overlaps = other.begin_ns < park.end_ns && park.begin_ns < other.end_ns;
+            if overlaps {
+                pause.begin_ns = pause.begin_ns.min(other.begin_ns);
+                pause.end_ns = pause.end_ns.max(other.end_ns);
+                pause.is_collection |= other.is_collection;
+            }
+            !overlaps
+        });
+        let place = self.recent.partition_point(|other| other.begin_ns < pause.begin_ns);
+        self.recent.insert(place, pause);
+        if self.recent.len() > RECENT
+            && let Some(oldest) = self.recent.pop_front()
+        {
+            oldest.count(&mut self.sum, &mut self.collections);
+        }
+    }
+
+    fn report(&self) -> WorldPauses {
+        let (mut sum, mut collections) = (self.sum, self.collections);
+        self.recent.iter().for_each(|pause| pause.count(&mut sum, &mut collections));
+        WorldPauses {
+            count: sum.count,
+            stopped_s: seconds(sum.total_ns),
+            max_ms: sum.max_ns as f64 / 1e6,
+            collections: collections.count,
+            collections_s: seconds(collections.total_ns),
+        }
+    }
+}
+
+impl Pause {
+    fn count(self, all: &mut Sum, collections: &mut Sum) {
+        let ns = self.end_ns.saturating_sub(self.begin_ns);
+        all.add(ns);
+        if self.is_collection {
+            collections.add(ns);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+"""What the threads of a free-threaded Python slept for while it had no GIL, and who woke them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ungil.formatting import duration, plural, printable, share, tally
+from ungil.report.model import Parked, ParkedAt, ParkedThread, Process, Waker
+
+CAUSES = {
+    "object": "objects",
+    "lock": "own locks",
+    "internal": "internal",
+    "pause": "pauses",
+    "stopping": "stopping",
+    "event": "events",
+}
+"""The heads of the columns, by cause."""
+NAME = 20
+"""How wide names are at most."""
+UNSEEN = (
+    "not seen: locks that were free, or became free while a thread looked 40 times; and who had a "
+    "lock: the waker is who let go of it last"
+)
+
+
+def parks_section(process: Process, seconds: float, few: int) -> list[RenderableType]:
+    """The sleeps of the threads of `process`, recorded for `seconds`, in few rows each."""
+    parks = process.get("parks")
+    if not parks:
+        return []
+    names = Counter(printable(thread["name"]) for thread in parks["threads"])
+    pauses = parks["pauses"]
+    told = f"{plural(pauses['count'], 'pause')} of the world"
+    if pauses["count"]:
+        told += (
+            f", {duration(pauses['stopped_s'])} in all ({share(pauses['stopped_s'], seconds)}), "
+            f"{duration(pauses['max_ms'] / 1e3)} at most"
+        )
+    if pauses["collections"]:
+        told += f"; {pauses['collections']:,} of them are collections of garbage"
+    threads = _threads(parks["threads"], names, 2 * few)
+    waits = _waits([wait for wait in parks["waits"] if wait["cause"] != "event"], names, few)
+    more = len(parks["threads"]) - 2 * few
+    rest: list[RenderableType] = [Text(f"  and {more:,} more", style="dim")] if more > 0 else []
+    return [Text(), Text(told), Text(), threads, *rest, *waits, Text(), Text(UNSEEN, style="dim")]
+
+
+def _threads(threads: list[ParkedThread], names: Counter[str], rows: int) -> Table:
+    present = {it["cause"] for thread in threads for it in thread["causes"]}
+    columns = [cause for cause in CAUSES if cause in present]
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column(Text("Parked for", style="bold"), max_width=NAME, no_wrap=True)
+    for cause in columns:
+        table.add_column(CAUSES[cause], justify="right", no_wrap=True)
+    for head in ("parks", "p50", "p99", "max"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for thread in threads[:rows]:
+        causes = {it["cause"]: it for it in thread["causes"]}
+        cells = [_total(causes.get(cause)) for cause in columns]
+        table.add_row(Text(_called(thread, names)), *cells, *_lengths(list(causes.values())))
+    return table
+
+
+def _total(parked: Parked | None) -> str:
+    return duration(parked["waited_s"]) if parked else "-"
+
+
+def _lengths(causes: list[Parked]) -> tuple[str, str, str, str]:
+    """How often it slept, and for how long where it slept longest in all, events last."""
+    most = max(causes, key=lambda it: (it["cause"] != "event", it["waited_s"]))["parks"]
+    count = sum(it["parks"]["count"] for it in causes)
+    p50, p99, longest = (duration(most[key] / 1e6) for key in ("p50_us", "p99_us", "max_us"))
+    return tally(count), p50, p99, longest
+
+
+def _waits(waits: list[ParkedAt], names: Counter[str], rows: int) -> list[RenderableType]:
+    if not waits:
+        return []
+    grid = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
+    grid.add_column(Text("Who waited for what", style="bold"), max_width=NAME, no_wrap=True)
+    grid.add_column("waited", justify="right", no_wrap=True)
+    grid.add_column("parks", justify="right", no_wrap=True)
+    grid.add_column("for", overflow="fold")
+    grid.add_column("woken by", overflow="fold")
+    for wait in waits[:rows]:
+        woken = [_share_of(waker, wait, names) for waker in wait["wakers"][:3]]
+        grid.add_row(
+            Text(_called(wait, names)),
+            duration(wait["waited_s"]),
+            tally(wait["count"]),
+            Text(_what(wait)),
+            Text(", ".join(woken)),
+        )
+    return [Text(), grid]
+
+
+def _share_of(waker: Waker, wait: ParkedAt, names: Counter[str]) -> str:
+    part = share(waker["waited_s"], wait["waited_s"])
+    tid, name = waker["tid"], waker["name"]
+    if tid is None:
+        return f"unknown {part}"
+    return f"{_name(tid, name or '', names)} {part}"
+
+
+def _what(wait: ParkedAt) -> str:
+    of = printable(wait["of"] or "")
+    match wait["cause"]:
+        case "object":
+            return f"the lock of one {of or 'object'}"
+        case "lock":
+            return f"one {of or 'lock of the program'}"
+        case "pause":
+            return "a pause of the world"
+        case "stopping":
+            return "all others to stop"
+        case _:
+            return "a lock of the interpreter or an extension"
+
+
+def _called(thread: ParkedThread | ParkedAt, names: Counter[str]) -> str:
+    return _name(thread["tid"], thread["name"], names)
+
+
+def _name(tid: int, name: str, names: Counter[str]) -> str:
+    """The name, with the id where it does not tell threads apart."""
+    shown = printable(name)
+    if not shown:
+        return str(tid)
+    return f"{shown} ({tid})" if names[shown] > 1 else shown
