@@ -27,7 +27,9 @@ use libc::{c_int, c_void, clockid_t, sem_t, timespec};
 use std::cell::Cell;
 use std::mem::transmute;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{
+    AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 use ungil_core::ParkEntry;
 use ungil_core::park::{COLLECTION, Cause, Ending};
 
