@@ -105,8 +105,9 @@ fn glibc_minor(library: &Path) -> u32 {
     let image = fs::read(library).expect("the hook was just built");
     let elf = Elf::parse(&image).expect("the linker writes ELF files");
     let mut newest = 0;
-    for library in elf.verneed.iter().flat_map(|needed| needed.iter()) {
-        for version in library.iter() {
+    let needed = elf.verneed.iter().flatten();
+    for library in needed {
+        for version in &library {
             let name = elf.dynstrtab.get_at(version.vna_name).unwrap_or_default();
             let minor = name.strip_prefix("GLIBC_2.").and_then(|it| it.split('.').next());
             newest = minor.and_then(|it| it.parse().ok()).map_or(newest, |it| newest.max(it));
