@@ -27,7 +27,7 @@ PLATFORMS = {
 }
 # For each of these Pythons, none of which has to be installed: the tag of its wheel, and what PyO3
 # is told. They are built one by one: next to 3.15t, maturin makes a wheel for 3.11 alone of 3.11.
-INTERPRETERS = {
+INTERPRETERS: dict[str, tuple[str, list[str]]] = {
     "python3.11": ("cp311-abi3", []),
     "python3.14t": ("cp314-cp314t", []),
     "python3.15t": ("cp315-abi3.abi3t", ["--features", "pyo3/abi3t-py315"]),
