@@ -25,8 +25,13 @@ PLATFORMS = {
     "x86_64-unknown-linux-gnu": "manylinux_2_28",
     "aarch64-unknown-linux-gnu": "manylinux_2_28",
 }
-# One wheel each: cp311-abi3, cp314-cp314t, and cp315-abi3.abi3t. None has to be installed.
-INTERPRETERS = ["python3.11", "python3.14t", "python3.15t"]
+# For each of these Pythons, none of which has to be installed: the tag of its wheel, and what PyO3
+# is told. They are built one by one: next to 3.15t, maturin makes a wheel for 3.11 alone of 3.11.
+INTERPRETERS: dict[str, tuple[str, list[str]]] = {
+    "python3.11": ("cp311-abi3", []),
+    "python3.14t": ("cp314-cp314t", []),
+    "python3.15t": ("cp315-abi3.abi3t", ["--features", "pyo3/abi3t-py315"]),
+}
 
 
 def main() -> None:
@@ -54,13 +59,17 @@ def main() -> None:
 def build(project: Path, targets: list[str], out: Path) -> list[Path]:
     """Build from a folder of sources; the files, by name."""
     environment = reproducible(project)
-    words = ["build", "--release", "--locked", "--zig", "--features", "pyo3/abi3t-py315"]
-    words += ["--interpreter", *INTERPRETERS, "--out", str(out)]
+    words = ["build", "--release", "--locked", "--zig", "--out", str(out)]
     for target in targets:
         if not has_target(target):
             sys.exit(f"Rust has no target {target}: rustup target add {target}")
-        tagged = ["--target", target, "--compatibility", PLATFORMS[target]]
-        maturin(project, [*words, *tagged], environment)
+        platform = ["--target", target, "--compatibility", PLATFORMS[target]]
+        for interpreter, (tag, features) in INTERPRETERS.items():
+            kind = [*features, "--interpreter", interpreter]
+            maturin(project, [*words, *platform, *kind], environment)
+            if not list(out.glob(f"*-{tag}-{PLATFORMS[target]}_*.whl")):
+                made = sorted(it.name for it in out.iterdir())
+                sys.exit(f"no wheel of {interpreter} has the tag {tag}, there are {made}")
     maturin(project, ["sdist", "--out", str(out)], environment)
     return sorted(out.iterdir())
 
