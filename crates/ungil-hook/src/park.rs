@@ -27,7 +27,9 @@ use libc::{c_int, c_void, clockid_t, sem_t, timespec};
 use std::cell::Cell;
 use std::mem::transmute;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{
+    AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 use ungil_core::ParkEntry;
 use ungil_core::park::{COLLECTION, Cause, Ending};
 
@@ -45,9 +47,10 @@ const TID_BITS: u32 = 22;
 /// Before it parks for a lock a thread looks so often whether that is free, and yields in between
 /// (`MAX_SPIN_COUNT` in `Python/lock.c`).
 const LOOKS: u32 = 40;
-/// At most so long after one look comes the next one, in ns, and after the last one the park.
-const LOOKS_APART_NS: u64 = 5_000;
-const PARKS_AFTER_NS: u64 = 50_000;
+/// At most so long after one look comes the next one, in ns: a thread that had the lock meanwhile
+/// takes longer to come back. And so long after the last one it parks.
+const LOOKS_APART_NS: u64 = 200;
+const PARKS_AFTER_NS: u64 = 20_000;
 
 /// Looks of a thread that followed each other, in ticks.
 #[derive(Clone, Copy)]
@@ -161,9 +164,10 @@ fn parked(sem: *mut sem_t, is_timed: bool, wait: impl FnOnce() -> c_int) -> c_in
 }
 
 fn began(sem: usize, is_timed: bool) {
+    // First of all: a thread that was never seen before has much to do.
+    let now = clock::now_ticks();
     if let Some(thread) = thread::current() {
         let (cause, of, address) = waited_for(sem, is_timed);
-        let now = clock::now_ticks();
         let looking = LOOKING.replace(Looking::NO);
         // The wait for a lock begins when it is not free, and not when the thread sleeps.
         let is_for_lock = matches!(cause, Cause::Object | Cause::Lock | Cause::Internal);

@@ -9,8 +9,8 @@ use super::tally::Tally;
 use crate::record::{NOTHING_RECORDED, ProcessTotals, ThreadId};
 use crate::report::{
     BlameReport, Blocking, ContextSwitches, Descheduled, Finding, FreeThreaded, Gaps, GilReport,
-    LongHoldReport, ParkedThread, ProcessReport, Report, SCHEMA, StoppedReport, ThreadReport, Throttled, Who,
-    Window,
+    LongHoldReport, ParkedThread, ProcessReport, Report, SCHEMA, StoppedReport, ThreadReport,
+    Throttled, Who, Window,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -16,8 +16,8 @@ use super::schema::{
 };
 use super::wire::{Fields, Malformed, Value};
 use crate::record::{
-    Doing, Frame, KernelCount, NativeFrame, Park, Process, ProcessId, ProcessTotals, Record, ThreadId,
-    ThreadTotals,
+    Doing, Frame, KernelCount, NativeFrame, Park, Process, ProcessId, ProcessTotals, Record,
+    ThreadId, ThreadTotals,
 };
 
 /// [`PARKED`], as names are read.

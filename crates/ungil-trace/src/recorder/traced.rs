@@ -139,10 +139,14 @@ impl Traced {
             *latest_ns = event.at_ns.max(*latest_ns);
             give(Record::Gil { process, thread, event });
         });
-        self.parks.end_round(table.header(), |ticks| times.ns(clock, ticks), |thread, park| {
-            *latest_ns = park.until_ns.max(*latest_ns);
-            give(Record::Parked { thread, park });
-        });
+        self.parks.end_round(
+            table.header(),
+            |ticks| times.ns(clock, ticks),
+            |thread, park| {
+                *latest_ns = park.until_ns.max(*latest_ns);
+                give(Record::Parked { thread, park });
+            },
+        );
         self.order.give_ends(|end| give(ended(end, times, clock)));
         round
     }
@@ -200,9 +204,14 @@ impl Traced {
     pub fn last_words(&self, at_ns: u64, times: &mut Times, mut give: impl FnMut(Record)) {
         let (process, clock, table) = (self.id, self.clock, self.file.table());
         let header = table.header();
-        self.parks.running(header, at_ns, |ticks| times.ns(clock, ticks), |thread, park| {
-            give(Record::Parked { thread, park });
-        });
+        self.parks.running(
+            header,
+            at_ns,
+            |ticks| times.ns(clock, ticks),
+            |thread, park| {
+                give(Record::Parked { thread, park });
+            },
+        );
         for &end in self.order.ends() {
             give(ended(end, times, clock));
         }

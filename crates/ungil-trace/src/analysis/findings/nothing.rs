@@ -87,7 +87,10 @@ fn not_recorded(processes: &[ProcessReport], notes: &[String]) -> Finding {
     let slept_s = parks.flat_map(|parks| &parks.threads).map(ParkedThread::waited_s);
     let slept = match slept_s.reduce(f64::max) {
         Some(slept_s) => {
-            format!("; no thread slept for locks or pauses for more than {}", words::length(slept_s))
+            format!(
+                "; no thread slept for locks or pauses for more than {}",
+                words::length(slept_s)
+            )
         }
         None => String::new(),
     };

@@ -3,8 +3,8 @@
 use super::scenario::*;
 use crate::analysis::Analysis;
 use crate::record::{
-    Doing, Frame, KernelCount, NativeFrame, Park, Process, ProcessId, ProcessTotals, Record, ThreadId,
-    ThreadTotals,
+    Doing, Frame, KernelCount, NativeFrame, Park, Process, ProcessId, ProcessTotals, Record,
+    ThreadId, ThreadTotals,
 };
 use crate::report::{Report, Who};
 use proptest::prelude::*;

@@ -142,7 +142,13 @@ impl Scenario {
     }
 
     /// A thread slept for a lock, in a process that may have no GIL.
-    pub fn park(&mut self, thread: u32, times: (u64, u64), (cause, lock): (Cause, u32), waker: u32) {
+    pub fn park(
+        &mut self,
+        thread: u32,
+        times: (u64, u64),
+        (cause, lock): (Cause, u32),
+        waker: u32,
+    ) {
         self.analysis.push(&parked(thread, times, (cause, lock), waker));
     }
 

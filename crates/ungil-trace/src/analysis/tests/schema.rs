@@ -4,8 +4,8 @@ use super::scenario::*;
 use crate::record::ThreadTotals;
 use crate::report::{Evidence, NativeReport, Report};
 use serde_json::Value;
-use ungil_core::park::Cause;
 use std::collections::BTreeSet;
+use ungil_core::park::Cause;
 
 const DOCUMENT: &str = include_str!("../../../../../docs/report-schema.md");
 
