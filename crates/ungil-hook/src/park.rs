@@ -236,17 +236,16 @@ fn thread_state() -> usize {
 
 /// The number of a lock in a trace.
 fn number_of(address: usize) -> u32 {
-    #[expect(clippy::cast_possible_truncation, reason = "the upper half has 32 bits")]
-    let number = (hash(address) >> 32) as u32;
+    let number = (hash(address) as u64 >> 32) as u32;
     if address == 0 { 0 } else { number.max(1) }
 }
 
-fn hash(address: usize) -> u64 {
-    (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+fn hash(address: usize) -> usize {
+    address.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 fn place_of(sem: *mut sem_t) -> &'static AtomicU64 {
-    &POSTED[(hash(sem as usize) >> (u64::BITS - PLACES.ilog2())) as usize]
+    &POSTED[hash(sem as usize) >> (usize::BITS - PLACES.ilog2())]
 }
 
 /// What is in the table if this thread has posted `sem`.
@@ -265,7 +264,5 @@ fn take_poster(sem: *mut sem_t) -> u32 {
     }
     // If another thread has overwritten it meanwhile, that is of another semaphore.
     let _ = place.compare_exchange(found, 0, Relaxed, Relaxed);
-    #[expect(clippy::cast_possible_truncation, reason = "the lowest bits are fewer than 32")]
-    let tid = (found & ((1 << TID_BITS) - 1)) as u32;
-    tid
+    (found & ((1 << TID_BITS) - 1)) as u32
 }
