@@ -9,6 +9,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ RunUngil = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]
 
 PROGRAM = str(PROGRAMS / "free_threads.py")
-TIMES = 3
+TIMES = 5
 """How often a thread of `kept_waiting.py` is kept waiting."""
 pytestmark = pytest.mark.parametrize("python", free_threaded(), ids=str)
 
@@ -44,6 +45,17 @@ def parking(folder: Path, python: Python, kind: str) -> Recording:
     built(folder, python, "parking")
     program = str(PROGRAMS / "kept_waiting.py")
     return trace(folder, python.path, program, kind, env={**os.environ, "PYTHONPATH": str(folder)})
+
+
+def assert_same_lengths(recording: Recording) -> None:
+    """The longest parks of the waiting thread are as long as the program says.
+
+    On a busy machine the kernel may keep the thread from running right before one, or right after
+    it, which the program counts as well; so this is about the middle one.
+    """
+    (track,) = [it for it in recording.tracks if it.parks and it.tid != it.pid]
+    lengths = sorted(it.length_ns for it in track.parks)[-TIMES:]
+    assert median(lengths) == pytest.approx(median(recording.told), rel=0.02)
 
 
 def parked(recording: Recording, cause: str) -> dict[str, Any]:
@@ -121,7 +133,7 @@ def test_a_park_for_a_lock_is_as_long_as_the_thread_itself_says(
     # Threads are started and joined by locks, too.
     rows = [it for it in rows if it["tid"] != recording.process["pid"]]
     row = max(rows, key=lambda it: it["waited_s"])
-    assert row["waited_s"] == pytest.approx(recording.told / 1e9, rel=0.02)
+    assert_same_lengths(recording)
     assert (row["count"], row["together"]) == (TIMES, False)
     assert parked(recording, cause)["waited_s"] >= row["waited_s"]
     (waker,) = row["wakers"]
@@ -137,7 +149,7 @@ def test_a_lock_of_an_object_that_keeps_a_thread_waiting_is_a_finding(
     finding = recording.finding("parked")
     assert (finding["cause"], finding["of"], finding["parks"]) == ("object", "Shared", TIMES)
     assert finding["wakers"] == [recording.process["pid"]]
-    assert "for the lock of one Shared, in 3 parks, mostly woken by MainThread" in finding["text"]
+    assert "for the lock of one Shared, in 5 parks, mostly woken by MainThread" in finding["text"]
 
 
 def test_a_pause_of_the_world_is_as_long_as_the_world_stood_still(
@@ -145,7 +157,7 @@ def test_a_pause_of_the_world_is_as_long_as_the_world_stood_still(
 ) -> None:
     recording = parking(tmp_path, python, "pause")
     pause = parked(recording, "pause")
-    assert pause["waited_s"] == pytest.approx(recording.told / 1e9, rel=0.02)
+    assert_same_lengths(recording)
     pauses = recording.process["parks"]["pauses"]
     assert pauses["stopped_s"] == pytest.approx(pause["waited_s"], rel=0.02)
     assert pauses["count"] == TIMES

@@ -7,8 +7,8 @@ import time
 
 import parking
 
-HELD_MS = 400
-TIMES = 3
+HELD_MS = 200
+TIMES = 5
 
 
 class Shared:
@@ -31,7 +31,7 @@ def of_an_object():
         while len(waited_ns) == before:
             pass
     waiter.join()
-    return sum(waited_ns)
+    return waited_ns
 
 
 def of_the_program(make):
@@ -57,7 +57,7 @@ def of_the_program(make):
         while len(waited_ns) == before:
             pass
     waiter.join()
-    return sum(waited_ns)
+    return waited_ns
 
 
 def of_a_stopped_world():
@@ -71,11 +71,11 @@ def of_a_stopped_world():
 
     waiter = threading.Thread(target=run, name="waiter")
     waiter.start()
-    stopped_ns = 0
+    stopped_ns = []
     for _ in range(TIMES):
         while not runs:
             pass
-        stopped_ns += parking.stop(HELD_MS)
+        stopped_ns.append(parking.stop(HELD_MS))
     is_over.append(True)
     waiter.join()
     return stopped_ns

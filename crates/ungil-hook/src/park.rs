@@ -47,9 +47,10 @@ const TID_BITS: u32 = 22;
 /// Before it parks for a lock a thread looks so often whether that is free, and yields in between
 /// (`MAX_SPIN_COUNT` in `Python/lock.c`).
 const LOOKS: u32 = 40;
-/// At most so long after one look comes the next one, in ns, and after the last one the park.
-const LOOKS_APART_NS: u64 = 5_000;
-const PARKS_AFTER_NS: u64 = 50_000;
+/// At most so long after one look comes the next one, in ns: a thread that had the lock meanwhile
+/// takes longer to come back. And so long after the last one it parks.
+const LOOKS_APART_NS: u64 = 200;
+const PARKS_AFTER_NS: u64 = 20_000;
 
 /// Looks of a thread that followed each other, in ticks.
 #[derive(Clone, Copy)]
@@ -163,9 +164,10 @@ fn parked(sem: *mut sem_t, is_timed: bool, wait: impl FnOnce() -> c_int) -> c_in
 }
 
 fn began(sem: usize, is_timed: bool) {
+    // First of all: a thread that was never seen before has much to do.
+    let now = clock::now_ticks();
     if let Some(thread) = thread::current() {
         let (cause, of, address) = waited_for(sem, is_timed);
-        let now = clock::now_ticks();
         let looking = LOOKING.replace(Looking::NO);
         // The wait for a lock begins when it is not free, and not when the thread sleeps.
         let is_for_lock = matches!(cause, Cause::Object | Cause::Lock | Cause::Internal);
@@ -234,17 +236,16 @@ fn thread_state() -> usize {
 
 /// The number of a lock in a trace.
 fn number_of(address: usize) -> u32 {
-    #[expect(clippy::cast_possible_truncation, reason = "the upper half has 32 bits")]
-    let number = (hash(address) >> 32) as u32;
+    let number = (hash(address) as u64 >> 32) as u32;
     if address == 0 { 0 } else { number.max(1) }
 }
 
-fn hash(address: usize) -> u64 {
-    (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+fn hash(address: usize) -> usize {
+    address.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 fn place_of(sem: *mut sem_t) -> &'static AtomicU64 {
-    &POSTED[(hash(sem as usize) >> (u64::BITS - PLACES.ilog2())) as usize]
+    &POSTED[hash(sem as usize) >> (usize::BITS - PLACES.ilog2())]
 }
 
 /// What is in the table if this thread has posted `sem`.
@@ -263,7 +264,5 @@ fn take_poster(sem: *mut sem_t) -> u32 {
     }
     // If another thread has overwritten it meanwhile, that is of another semaphore.
     let _ = place.compare_exchange(found, 0, Relaxed, Relaxed);
-    #[expect(clippy::cast_possible_truncation, reason = "the lowest bits are fewer than 32")]
-    let tid = (found & ((1 << TID_BITS) - 1)) as u32;
-    tid
+    (found & ((1 << TID_BITS) - 1)) as u32
 }

@@ -104,6 +104,8 @@ def _share_of(waker: Waker, wait: ParkedAt, names: Counter[str]) -> str:
     tid, name = waker["tid"], waker["name"]
     if tid is None:
         return f"unknown {part}"
+    if tid == wait["tid"]:
+        return f"itself {part}"
     return f"{_name(tid, name or '', names)} {part}"
 
 

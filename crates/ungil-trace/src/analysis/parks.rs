@@ -104,8 +104,9 @@ impl Parks {
         if waits.wakers.iter().all(|(known, _)| *known != waker) {
             waits.wakers.push((waker, Sum::default()));
         }
-        let known = waits.wakers.iter_mut().find(|(known, _)| *known == waker);
-        known.into_iter().for_each(|(_, sum)| sum.add(ns));
+        if let Some((_, sum)) = waits.wakers.iter_mut().find(|(known, _)| *known == waker) {
+            sum.add(ns);
+        }
     }
 
     /// Notes whether another thread slept at the same lock meanwhile.

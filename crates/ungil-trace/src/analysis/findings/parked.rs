@@ -20,7 +20,7 @@ pub(super) fn find(process: &ProcessReport) -> Vec<Finding> {
         "lock" => row.together,
         _ => false,
     });
-    for row in told.filter(|row| row.lock.is_some()) {
+    for row in told.filter(|row| row.lock.is_some() && !is_its_own(row)) {
         let same = |at: &&mut Vec<&ParkedAt>| (at[0].cause, at[0].lock) == (row.cause, row.lock);
         match locks.iter_mut().find(same) {
             Some(at) => at.push(row),
@@ -33,6 +33,13 @@ pub(super) fn find(process: &ProcessReport) -> Vec<Finding> {
     findings.truncate(LOCKS);
     findings.extend(world(process, parks));
     findings
+}
+
+/// Whether the thread had that lock itself: it lets go of what it has in order to park, and so wakes
+/// itself.
+fn is_its_own(row: &ParkedAt) -> bool {
+    let own = row.wakers.iter().find(|waker| waker.tid == Some(row.tid));
+    own.is_some_and(|own| own.waited_s > MOSTLY * row.waited_s)
 }
 
 /// Threads that waited for one lock; those that waited longest come first.

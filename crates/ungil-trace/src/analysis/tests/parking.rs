@@ -81,6 +81,13 @@ fn pauses_of_several_threads_at_once_are_one_pause_of_the_world() {
 }
 
 #[test]
+fn a_thread_that_wakes_itself_waits_for_nobody() {
+    let mut scenario = Scenario::new(2);
+    scenario.park(1, (0, 500 * MS), DICT, 1);
+    assert_eq!(kinds(&scenario.end(1_000 * MS)), ["another"]);
+}
+
+#[test]
 fn what_is_waited_for_in_idleness_is_no_finding() {
     let mut scenario = Scenario::new(2);
     scenario.park(1, (0, 900 * MS), (Cause::Event, 3), 0);
