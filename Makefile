@@ -199,6 +199,10 @@ attach-soak: $(TEST_TOOLS) ## ungil attaches to real servers 500 times each (hou
 
 FUZZ_SECONDS ?= 600
 
+.PHONY: children
+children: $(DEVELOPED) ## start programs of other C libraries under ungil (long; root, debootstrap, gcc-multilib)
+	$(BIN)/python tests/children_matrix.py
+
 .PHONY: fuzz
 fuzz: needs-cargo ## a heap of arbitrary bytes: errors, never a crash (long; a nightly Rust, cargo-fuzz)
 	@cargo +nightly fuzz --version >/dev/null 2>&1 || { echo "make fuzz needs cargo-fuzz and a" \
