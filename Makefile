@@ -59,7 +59,7 @@ test: ## everything that has to pass before a change lands
 
 .PHONY: rust-test
 rust-test: needs-cargo ## unit and property tests of the Rust crates
-	cargo test --quiet --features ungil-heap/fault
+	MAKEFLAGS= cargo test --quiet --features ungil-heap/fault
 
 .PHONY: stress
 stress: $(DEVELOPED) ## every concurrent test of the heap 1,000 times on a busy machine (hours)
@@ -71,7 +71,7 @@ stress-quick: $(VENV)/made.stamp needs-cargo ## the short ones of them, 50 times
 
 .PHONY: model
 model: needs-cargo ## the lock-free parts under every interleaving (loom)
-	RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_LTO=off cargo test --quiet --release -p ungil-core -p ungil-heap --lib \
+	MAKEFLAGS= RUSTFLAGS="--cfg loom" cargo test --quiet --release -p ungil-core -p ungil-heap --lib \
 		--target-dir target/loom
 
 .PHONY: tsan
@@ -90,10 +90,13 @@ page: $(WEB_TOOLS) ## build the page of `ungil report --html` from web/ (checked
 web-test: $(WEB_TOOLS) ## unit tests of the page's front end
 	cd web && node test.mjs
 
-.PHONY: lint
-lint: $(TEST_TOOLS) $(WEB_TOOLS) prose habits ## formatting, clippy, types, prose, and rules that no tool knows
+.PHONY: rust-lint
+rust-lint: needs-cargo ## formatting and clippy of the Rust crates
 	cargo fmt --all --check
-	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	MAKEFLAGS= cargo clippy --quiet --workspace --all-targets -- -D warnings
+
+.PHONY: lint
+lint: $(TEST_TOOLS) $(WEB_TOOLS) rust-lint prose habits ## formatting, clippy, types, prose, and rules that no tool knows
 	@# loom only sees the atomics of atomic.rs.
 	@if grep -rnE '(std|core)::sync::atomic' crates/ungil-core/src --exclude=atomic.rs; then \
 		echo "ungil-core takes its atomics from crate::atomic"; exit 1; fi
