@@ -48,7 +48,8 @@ pub fn leads_here() -> bool {
     LEADS_HERE.load(Relaxed)
 }
 
-/// What the function `name` of this library stands in for, if calls come here by way of the stub.
+/// What the function `name` of this library stands in for, if its calls come here by way of the
+/// stub.
 pub fn next(name: &CStr) -> Option<*mut c_void> {
     let next = NEXT.load(Relaxed);
     if next.is_null() {
@@ -56,7 +57,8 @@ pub fn next(name: &CStr) -> Option<*mut c_void> {
     }
     // SAFETY: as in `on_load`.
     let next = unsafe { transmute::<*mut c_void, Next>(next) };
-    Some(next(name.as_ptr()))
+    let found = next(name.as_ptr());
+    (!found.is_null()).then_some(found)
 }
 
 /// What everybody in this process finds by this name, or null.
