@@ -18,9 +18,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from interleaving import Measured, Runs, Target, columns, interleave, parse, parser, report
+from interleaving import Measured, Runs, Target, interleave, parse, parser, report
 from rich.table import Table
 from sampling import Failed
+from starts import more, spread_of_more, table_of_starts
 
 from ungil import _native
 
@@ -70,7 +71,7 @@ def _sections(options: argparse.Namespace) -> Iterator[tuple[Runs, Table]]:
             return _start(words, variant, 5 if options.quick else starts)
 
         runs = interleave(name, VARIANTS, measure, options)
-        yield runs, _table(runs)
+        yield runs, table_of_starts(runs, VARIANTS, BARE, "us", 0)
 
 
 def _start(words: list[str], variant: Preload, starts: int) -> Measured:
@@ -87,51 +88,17 @@ def _start(words: list[str], variant: Preload, starts: int) -> Measured:
     return {"wall_us": wall_s / starts * 1e6, "cpu_us": cpu_s / starts * 1e6}
 
 
-def _more(runs: Runs, variant: Preload, figure: str) -> list[float]:
-    """How much more than bare, round by round, in us."""
-    pairs = zip(
-        runs.each(variant, lambda measured: measured[figure]),
-        runs.each(BARE, lambda measured: measured[figure]),
-        strict=True,
-    )
-    return [one - bare for one, bare in pairs]
-
-
-def _spread(values: list[float]) -> str:
-    """Median, and the quarter below and above."""
-    if len(values) < 2:
-        return f"{values[0]:+.0f}"
-    low, middle, high = statistics.quantiles(values, n=4)
-    return f"{middle:+.0f} ({low:+.0f} to {high:+.0f})"
-
-
-def _table(runs: Runs) -> Table:
-    """Wall and CPU time of one start."""
-    table = columns(
-        f"{runs.setting}: one start, in us", "", "wall", "more than bare", "CPU", "more than bare"
-    )
-    for variant in VARIANTS:
-        table.add_row(
-            variant.name,
-            f"{runs.median(variant, lambda measured: measured['wall_us']):.0f}",
-            _spread(_more(runs, variant, "wall_us")),
-            f"{runs.median(variant, lambda measured: measured['cpu_us']):.0f}",
-            _spread(_more(runs, variant, "cpu_us")),
-        )
-    return table
-
-
 def _targets(taken: list[Runs]) -> Iterator[Target]:
     """The stub's own share."""
     for runs in taken:
         if runs.setting != "true":
             continue
         for variant in VARIANTS[2:4]:
-            more = _more(runs, variant, "cpu_us")
+            cpu_us = more(runs, variant, BARE, "cpu_us")
             yield Target(
                 f"{variant.name}: `true` uses at most {MOST_US:.0f} us more of the processor",
-                statistics.median(more) <= MOST_US,
-                _spread(more),
+                statistics.median(cpu_us) <= MOST_US,
+                spread_of_more(cpu_us, 0),
             )
 
 

@@ -15,10 +15,11 @@ import subprocess
 import time
 from collections.abc import Iterator
 
-from interleaving import Measured, Runs, Target, columns, interleave, parse, parser, report
+from interleaving import Measured, Runs, Target, interleave, parse, parser, report
 from peers import BARE_AGAIN, INTERACTIVE, STOCK, Variant
 from rich.table import Table
 from sampling import children_cpu
+from starts import more, spread_of_more, table_of_starts
 
 VARIANTS = [STOCK, BARE_AGAIN, INTERACTIVE]
 STARTS = 20
@@ -44,7 +45,7 @@ def _sections(options: argparse.Namespace) -> Iterator[tuple[Runs, Table]]:
             return _start(words, variant, 3 if options.quick else STARTS)
 
         runs = interleave(name, VARIANTS, measure, options)
-        yield runs, _table(runs)
+        yield runs, table_of_starts(runs, VARIANTS, STOCK, "ms", 2)
 
 
 def _start(words: list[str], variant: Variant, starts: int) -> Measured:
@@ -57,49 +58,15 @@ def _start(words: list[str], variant: Variant, starts: int) -> Measured:
     return {"wall_ms": wall_s / starts * 1e3, "cpu_ms": cpu_s / starts * 1e3}
 
 
-def _more(runs: Runs, variant: Variant, figure: str) -> list[float]:
-    """How much more than bare, round by round, in ms."""
-    pairs = zip(
-        runs.each(variant, lambda measured: measured[figure]),
-        runs.each(STOCK, lambda measured: measured[figure]),
-        strict=True,
-    )
-    return [one - bare for one, bare in pairs]
-
-
-def _spread(values: list[float]) -> str:
-    """Median, and the quarter below and above."""
-    if len(values) < 2:
-        return f"{values[0]:+.2f}"
-    low, middle, high = statistics.quantiles(values, n=4)
-    return f"{middle:+.2f} ({low:+.2f} to {high:+.2f})"
-
-
-def _table(runs: Runs) -> Table:
-    """Wall and CPU time of one start."""
-    table = columns(
-        f"{runs.setting}: one start, in ms",
-        *("", "wall", "more than bare", "CPU", "more than bare"),
-    )
-    for variant in VARIANTS:
-        table.add_row(
-            variant.name,
-            f"{runs.median(variant, lambda measured: measured['wall_ms']):.2f}",
-            _spread(_more(runs, variant, "wall_ms")),
-            f"{runs.median(variant, lambda measured: measured['cpu_ms']):.2f}",
-            _spread(_more(runs, variant, "cpu_ms")),
-        )
-    return table
-
-
 def _targets(taken: list[Runs]) -> Iterator[Target]:
     """A start takes hardly longer."""
     for runs in taken:
-        more = _more(runs, INTERACTIVE, "wall_ms")
+        wall_ms = more(runs, INTERACTIVE, STOCK, "wall_ms")
+        again_ms = more(runs, BARE_AGAIN, STOCK, "wall_ms")
         yield Target(
             f"{runs.setting}: a start takes at most {MOST_MS} ms longer",
-            statistics.median(more) <= MOST_MS,
-            f"{_spread(more)}, bare again {_spread(_more(runs, BARE_AGAIN, 'wall_ms'))}",
+            statistics.median(wall_ms) <= MOST_MS,
+            f"{spread_of_more(wall_ms, 2)}, bare again {spread_of_more(again_ms, 2)}",
         )
 
 

@@ -220,7 +220,7 @@ def test_a_strict_yama_is_named_with_its_switch(
         return scope
 
     monkeypatch.setattr(checks, "_read_memory", refuse)
-    monkeypatch.setattr(checks, "_first_line", line)
+    monkeypatch.setattr(checks, "text_of", line)
     assert words in checks.check_memory_of_others().advice
 
 

@@ -27,6 +27,7 @@ mod next;
 mod objects;
 mod own;
 mod park;
+mod places;
 mod ran;
 mod redirection;
 mod requests;

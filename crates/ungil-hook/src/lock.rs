@@ -9,13 +9,11 @@
 
 use crate::next::Next;
 use crate::own::Own;
+use crate::places::{PLACES, place_of};
 use crate::system;
 use libc::{c_int, c_void, clockid_t, sem_t, timespec};
 use std::mem::transmute;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-
-/// Semaphores are told apart by so many bits of a hash of their addresses.
-const PLACES: usize = 1 << 12;
 
 /// The semaphores at one place of the table.
 struct Place {
@@ -95,7 +93,7 @@ pub fn find_clock_wait() {
 pub unsafe extern "C" fn post(sem: *mut sem_t) -> c_int {
     Own::with(|own| {
         let was_own = own.taken.pop(sem as usize);
-        let place = place_of(sem);
+        let place = place_of(&TABLE, sem);
         if place.waiting.load(Relaxed) != 0 {
             note(own, sem, place, was_own);
         }
@@ -163,7 +161,7 @@ fn note(own: &Own, sem: *mut sem_t, place: &Place, was_own: bool) {
 
 /// Waits for `sem` by `wait`, whose result it returns, and notes who ended the wait.
 fn waiting(sem: *mut sem_t, wait: impl FnOnce() -> c_int) -> c_int {
-    let place = place_of(sem);
+    let place = place_of(&TABLE, sem);
     place.waiting.fetch_add(1, Relaxed);
     // A thread that waits for what it has taken waits for a signal.
     Own::with(|own| own.taken.pop(sem as usize));
@@ -180,11 +178,4 @@ fn waiting(sem: *mut sem_t, wait: impl FnOnce() -> c_int) -> c_int {
         });
     }
     result
-}
-
-#[inline]
-fn place_of(sem: *mut sem_t) -> &'static Place {
-    // The heaps that malloc makes for threads are alike, but for the upper half of an address.
-    let hash = (sem as usize).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    &TABLE[hash >> (usize::BITS - PLACES.ilog2())]
 }

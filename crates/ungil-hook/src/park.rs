@@ -21,6 +21,7 @@
 //! the sleeper can go on; the sleeper takes it from there.
 
 use crate::interpreter::Interpreter;
+use crate::places::{PLACES, hash, place_of};
 use crate::system::keeping_errno;
 use crate::{clock, collecting, free_threaded, lock, objects, thread};
 use libc::{c_int, c_void, clockid_t, sem_t, timespec};
@@ -40,7 +41,6 @@ const STATE_BYTES: usize = 512;
 
 /// Who posted which semaphore last: the address, in words of eight bytes, above the thread id.
 static POSTED: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
-const PLACES: usize = 1 << 12;
 /// Thread ids are below 2^22 (`PID_MAX_LIMIT`).
 const TID_BITS: u32 = 22;
 
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn post(sem: *mut sem_t) -> c_int {
     if free_threaded::parks()
         && let Some(thread) = thread::current()
     {
-        place_of(sem).store(posted(sem, thread.tid()), Release);
+        place_of(&POSTED, sem).store(posted(sem, thread.tid()), Release);
     }
     // SAFETY: the caller's own argument, unchanged.
     unsafe { lock::post(sem) }
@@ -240,14 +240,6 @@ fn number_of(address: usize) -> u32 {
     if address == 0 { 0 } else { number.max(1) }
 }
 
-fn hash(address: usize) -> usize {
-    address.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
-
-fn place_of(sem: *mut sem_t) -> &'static AtomicU64 {
-    &POSTED[hash(sem as usize) >> (usize::BITS - PLACES.ilog2())]
-}
-
 /// What is in the table if this thread has posted `sem`.
 fn posted(sem: *mut sem_t, tid: u32) -> u64 {
     // A semaphore is aligned to eight bytes. The highest bits of its address are lost, and it stays
@@ -257,7 +249,7 @@ fn posted(sem: *mut sem_t, tid: u32) -> u64 {
 
 /// The thread that has posted `sem`, once; 0 if that is not known.
 fn take_poster(sem: *mut sem_t) -> u32 {
-    let place = place_of(sem);
+    let place = place_of(&POSTED, sem);
     let found = place.load(Acquire);
     if found >> TID_BITS != posted(sem, 0) >> TID_BITS {
         return 0;

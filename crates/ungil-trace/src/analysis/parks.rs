@@ -98,15 +98,15 @@ impl Parks {
             waits.of.clone_from(&park.of);
         }
         waits.sum.add(ns);
+        let place_of = |waker| waits.wakers.iter().position(|(known, _)| *known == waker);
+        let (place, has_room) = (place_of(park.waker), waits.wakers.len() < WAKERS);
         // One that is too many is as if it were not known.
-        let is_new = waits.wakers.iter().all(|(waker, _)| *waker != park.waker);
-        let waker = park.waker.filter(|_| !is_new || waits.wakers.len() < WAKERS);
-        if waits.wakers.iter().all(|(known, _)| *known != waker) {
+        let waker = park.waker.filter(|_| place.is_some() || has_room);
+        let place = place.or_else(|| place_of(waker)).unwrap_or_else(|| {
             waits.wakers.push((waker, Sum::default()));
-        }
-        if let Some((_, sum)) = waits.wakers.iter_mut().find(|(known, _)| *known == waker) {
-            sum.add(ns);
-        }
+            waits.wakers.len() - 1
+        });
+        waits.wakers[place].1.add(ns);
     }
 
     /// Notes whether another thread slept at the same lock meanwhile.

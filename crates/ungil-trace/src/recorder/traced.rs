@@ -18,7 +18,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use ungil_core::atomic::Ordering::{Acquire, Relaxed};
 use ungil_core::table::{
-    ABI, Header, MAGIC, RING_EVENTS, Recording, Slot, SlotState, Status, load_bytes, load_text,
+    ABI, GilState, Header, MAGIC, RING_EVENTS, Recording, Slot, SlotState, Status, load_bytes,
+    load_text,
 };
 use ungil_core::tick::{Clock, Tick};
 
@@ -94,6 +95,8 @@ impl Traced {
         let mut round = Round::default();
         let clock = self.clock;
         let table = self.file.table();
+        // Threads of a build that always has its GIL are not to be remembered for ever.
+        let may_park = table.header().gil_state.load(Acquire) != GilState::Always as u32;
         for (index, slot) in table.used_slots().iter().enumerate() {
             // An end seen before reading means that this reading is complete.
             let state = slot.state();
@@ -107,7 +110,9 @@ impl Traced {
             if self.threads[index].as_ref().is_none_or(|known| known.generation != generation) {
                 let at_ns = times.ns(clock, slot.started_ticks.load(Relaxed));
                 let thread = Thread::introduce(self.id, self.pid, slot, at_ns, next, &mut give);
-                self.parks.introduce(thread.id, thread.tid);
+                if may_park {
+                    self.parks.introduce(thread.id, thread.tid);
+                }
                 self.threads[index] = Some(thread);
             }
             let Some(thread) = &mut self.threads[index] else { continue };

@@ -30,6 +30,24 @@ pub struct Finding {
     pub worst: Option<WorstWindow>,
 }
 
+impl Finding {
+    /// One about all of the run: of no process, no GIL and no thread, until they are filled in.
+    pub fn of_run(evidence: Evidence, text: String) -> Self {
+        Self {
+            evidence,
+            text,
+            advice: None,
+            pid: None,
+            gil: None,
+            threads: Vec::new(),
+            cost_s: 0.0,
+            scope: Scope::Run,
+            window: None,
+            worst: None,
+        }
+    }
+}
+
 /// What a finding is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ungil.cli.doctor.check import Check, Status
 from ungil.cli.doctor.remedy import ADDRESSES, FILE_SIZE, FILES, Remedy
+from ungil.cli.doctor.system_file import text_of
 from ungil.formatting import MEBIBYTE
 
 # A recorder has some 20 files open, and one more for each process that it records.
@@ -22,7 +23,7 @@ GROUPS = Path("/sys/fs/cgroup")
 def check_limits(place: str | None) -> Check:
     """The limits of this process."""
     found = {name: resource.getrlimit(name)[0] for name in LIMITS}
-    return judged(found, container_limits(GROUPS, _memberships()), place)
+    return judged(found, container_limits(GROUPS, text_of("/proc/self/cgroup")), place)
 
 
 LIMITS: dict[int, tuple[int, str, Remedy]] = {
@@ -101,14 +102,4 @@ def _sizes(folder: Path) -> list[int]:
 
 
 def _words(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="ascii", errors="replace").split()
-    except OSError:
-        return []
-
-
-def _memberships() -> str:
-    try:
-        return Path("/proc/self/cgroup").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
+    return text_of(path).split()

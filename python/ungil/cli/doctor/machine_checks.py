@@ -27,6 +27,7 @@ from ungil.cli.doctor.remedy import (
     WRITING,
     surroundings,
 )
+from ungil.cli.doctor.system_file import text_of
 from ungil.cli.doctor.workplace import (
     SHARED_MEMORY,
     asked_for,
@@ -184,7 +185,7 @@ def check_memory_of_others() -> Check:
     problem = read_a_child()
     if problem is None:
         return Check(Status.OK, name, "allowed: long holds come with their Python stacks")
-    scope = _first_line("/proc/sys/kernel/yama/ptrace_scope")
+    scope = text_of("/proc/sys/kernel/yama/ptrace_scope").strip()
     text = f"{reason(problem)}: long holds come without Python stacks"
     if scope == "2":
         advice = (
@@ -212,17 +213,14 @@ def read_a_child() -> OSError | None:
 
 def _is_filtered() -> bool:
     """Whether a seccomp filter is in force: see "Seccomp" in proc_pid_status(5)."""
-    try:
-        return "\nSeccomp:\t2" in Path("/proc/self/status").read_text(errors="replace")
-    except OSError:
-        return False
+    return "\nSeccomp:\t2" in text_of("/proc/self/status")
 
 
 def check_proc() -> Check:
     """What does not work without /proc, or with that of others."""
     if proc.is_mounted():
-        text = "is of another PID namespace, where processes have other numbers: reports have no"
-        text = f"{text} Python stacks, and ungil policy and trace --pid do not work"
+        lost = "reports have no Python stacks, and ungil policy and trace --pid do not work"
+        text = f"is of another PID namespace, where processes have other numbers: {lost}"
         return Check(Status.WARN, "/proc", text, proc.ADVICE)
     lost = "reports have no names of threads and no Python stacks, and ungil.share does not work"
     text = f"not mounted: {lost}, nor do ungil policy and trace --pid"
@@ -297,10 +295,3 @@ def _read_memory(pid: int, address: int) -> OSError | None:
     if count == len(buffer):
         return None
     return OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-
-
-def _first_line(path: str) -> str:
-    try:
-        return Path(path).read_text().strip()
-    except OSError:
-        return ""

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ungil.cli.doctor.system_file import text_of
+
 PLACES = ("docker", "podman", "kubernetes", "systemd")
 """What can have started a program, as `surroundings` says it."""
 
@@ -56,11 +58,8 @@ def surroundings(root: Path = Path("/"), environment: Mapping[str, str] = os.env
 
 def _is_a_service(root: Path) -> bool:
     """Whether the control group of this process is that of a unit."""
-    try:
-        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return any(line.endswith(".service") for line in lines.splitlines())
+    lines = text_of(root / "proc/self/cgroup").splitlines()
+    return any(line.endswith(".service") for line in lines)
 
 
 READING = Remedy(

@@ -4,7 +4,7 @@
 use super::scene::recorded;
 use super::{whose, words};
 use crate::record::NOTHING_RECORDED;
-use crate::report::{Evidence, Finding, ParkedThread, ProcessReport, Scope};
+use crate::report::{Evidence, Finding, ParkedThread, ProcessReport};
 
 /// Contended for more of the time than this, a GIL that treats all alike still slows them down.
 const LIMIT_SHARE: f64 = 0.2;
@@ -60,17 +60,12 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
         words::waited_at_most(waited_max_s),
     );
     let advice = "only processes, or native code that lets go of the GIL, run at the same time";
+    let evidence = Evidence::None { held_share, contended_share, waited_max_s };
     Finding {
-        evidence: Evidence::None { held_share, contended_share, waited_max_s },
-        text,
         advice: is_limit.then(|| advice.to_owned()),
         pid: Some(process.pid),
         gil: Some(gil.gil),
-        threads: Vec::new(),
-        cost_s: 0.0,
-        scope: Scope::Run,
-        window: None,
-        worst: None,
+        ..Finding::of_run(evidence, text)
     }
 }
 
@@ -94,16 +89,5 @@ fn not_recorded(processes: &[ProcessReport], notes: &[String]) -> Finding {
         }
         None => String::new(),
     };
-    Finding {
-        evidence: Evidence::NotRecorded {},
-        text: format!("{text}{slept}"),
-        advice: None,
-        pid: None,
-        gil: None,
-        threads: Vec::new(),
-        cost_s: 0.0,
-        scope: Scope::Run,
-        window: None,
-        worst: None,
-    }
+    Finding::of_run(Evidence::NotRecorded {}, format!("{text}{slept}"))
 }

@@ -3,7 +3,7 @@
 
 use super::scene::is_relevant;
 use super::words;
-use crate::report::{Evidence, Finding, ParkedAt, ParksReport, ProcessReport, Scope};
+use crate::report::{Evidence, Finding, ParkedAt, ParksReport, ProcessReport};
 
 /// Locks that are told at most.
 const LOCKS: usize = 3;
@@ -87,9 +87,10 @@ fn at_a_lock(process: &ProcessReport, parks: &ParksReport, rows: &[&ParkedAt]) -
     let threads = rows.iter().map(|row| row.tid).collect();
     Some(Finding {
         advice: Some(advice.to_owned()),
+        pid: Some(process.pid),
         threads,
         cost_s,
-        ..finding(process, evidence, text)
+        ..Finding::of_run(evidence, text)
     })
 }
 
@@ -126,9 +127,10 @@ fn world(process: &ProcessReport, parks: &ParksReport) -> Option<Finding> {
                   what stays, and a higher gc.set_threshold() makes collections rarer";
     Some(Finding {
         advice: Some(advice.to_owned()),
+        pid: Some(process.pid),
         threads: waits.iter().map(|row| row.tid).collect(),
         cost_s,
-        ..finding(process, evidence, text)
+        ..Finding::of_run(evidence, text)
     })
 }
 
@@ -139,20 +141,5 @@ fn called(parks: &ParksReport, tid: u32, name: &str) -> String {
         ("", _) => tid.to_string(),
         (name, 0) => name.to_owned(),
         (name, _) => format!("{name} ({tid})"),
-    }
-}
-
-fn finding(process: &ProcessReport, evidence: Evidence, text: String) -> Finding {
-    Finding {
-        evidence,
-        text,
-        advice: None,
-        pid: Some(process.pid),
-        gil: None,
-        threads: Vec::new(),
-        cost_s: 0.0,
-        scope: Scope::Run,
-        window: None,
-        worst: None,
     }
 }

@@ -1,7 +1,7 @@
 //! What every finding is made from: one GIL with its process, and what counts as relevant there.
 
 use crate::analysis::late_waits::LATE;
-use crate::report::{Evidence, Finding, GilReport, ProcessReport, Scope, ThreadReport, Who};
+use crate::report::{Evidence, Finding, GilReport, ProcessReport, ThreadReport, Who};
 use ungil_core::schedule::Policy;
 
 /// The part of a run (or of a thread's life) that waiting must cost to be worth a finding.
@@ -75,16 +75,9 @@ impl<'a> Scene<'a> {
 
     pub(super) fn finding(self, evidence: Evidence, text: String) -> Finding {
         Finding {
-            evidence,
-            text,
-            advice: None,
             pid: Some(self.process.pid),
             gil: Some(self.gil.gil),
-            threads: Vec::new(),
-            cost_s: 0.0,
-            scope: Scope::Run,
-            window: None,
-            worst: None,
+            ..Finding::of_run(evidence, text)
         }
     }
 }
