@@ -55,8 +55,23 @@ pub fn at_fork(before: Handler, in_child: Handler) {
 
 /// What everybody in this process finds by this name, or null.
 pub fn find(name: &CStr) -> *mut c_void {
+    find_by(libc::RTLD_DEFAULT, name)
+}
+
+/// What comes after this library by this name, or null.
+pub fn find_next(name: &CStr) -> *mut c_void {
+    find_by(libc::RTLD_NEXT, name)
+}
+
+fn find_by(handle: *mut c_void, name: &CStr) -> *mut c_void {
     // SAFETY: the name is NUL-terminated.
-    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
+    let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
+    if found.is_null() {
+        // What the loader says now, it does not say to the program later.
+        // SAFETY: it has no preconditions.
+        unsafe { libc::dlerror() };
+    }
+    found
 }
 
 /// Thread-local variables of a library that is opened are found by a function of the loader. A
