@@ -43,7 +43,7 @@ class Python:
 
 @cache
 def found() -> tuple[Python, ...]:
-    """CPython 2.7 and from 3.8 on: pyenv's newest of each version, Debian's, the one running, musl's."""
+    """CPython 2.7 and from 3.8 on: pyenv's newest of each version, Debian's, this one, musl's."""
     by_version: dict[tuple[int, int], Path] = {}
     folders = [folder for folder in (_pyenv() / "versions").glob("*") if not folder.is_symlink()]
     releases = [
@@ -73,9 +73,7 @@ def _musl() -> list[Python]:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     built = sorted((cache / "ungil" / "pythons" / "musl").glob("bin/python3.??"))
     path = os.environ.get("MUSL_PYTHON") or "".join(map(str, built[-1:]))
-    return [
-        Python(path, (3, int(minor)), MUSL) for minor in re.findall(r"python3\.(\d+)$", path)
-    ]
+    return [Python(path, (3, int(minor)), MUSL) for minor in re.findall(r"python3\.(\d+)$", path)]
 
 
 def pythons(*names: str, since: tuple[int, int] = (2, 7)) -> list[Python]:

@@ -38,7 +38,9 @@ EXPORTS = {
 COMPILERS = {
     "glibc": ["cc", "-pthread"],
     "static glibc": ["cc", "-pthread", "-static"],
+    "glibc with the hook": ["cc", "-pthread", "-DMAY_OPEN"],
     "musl": ["musl-gcc"],
+    "musl with the hook": ["musl-gcc", "-DMAY_OPEN"],
     "static musl": ["musl-gcc", "-static"],
 }
 MAPPED = (

@@ -62,7 +62,8 @@ def known(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     python: Python = request.param[0]
     environment = {**os.environ, "UNGIL_CLOCK": request.param[1]}
     folder = tmp_path_factory.mktemp("known")
-    program, library = PROGRAMS / "known_holds.py", compile_library(folder, compiler=python.compiler)
+    program = PROGRAMS / "known_holds.py"
+    library = compile_library(folder, compiler=python.compiler)
     words = (python.path, program, library, str(HOLDS), str(HOLD_US))
     recording = trace(folder, *words, env=environment)
     if environment["UNGIL_CLOCK"]:

@@ -273,7 +273,7 @@ def check_shared_memory() -> Check:
 
 
 def _has_musl() -> bool:
-    """Whether the C library of this process is musl, which tells neither its name nor its version."""
+    """Whether this process has musl, which tells neither its name nor its version."""
     # A part of its loader, which finds it by this name itself.
     return hasattr(ctypes.CDLL(None), "__dls3")
 
