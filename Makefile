@@ -141,6 +141,12 @@ pythons: ## install the Pythons that .ci/run needs and pyenv has not got (PYENV_
 	for version in $$missing; do PYENV_ROOT=$(PYENV_ROOT) PYTHON_CONFIGURE_OPTS=--enable-shared \
 		"$(PYENV_ROOT)/bin/pyenv" install --skip-existing "$$version"; done
 
+BUILT_PYTHONS ?=
+
+.PHONY: built-pythons
+built-pythons: ## build the Pythons that no registry has (long; BUILT_PYTHONS=musl: this one)
+	python3 tests/built_pythons.py $(BUILT_PYTHONS)
+
 # The English of what people read first; api.md is made of docstrings.
 PROSE := README.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md $(filter-out docs/api.md,$(wildcard docs/*.md))
 # Rules of Harper's that we do not follow: headings and names begin small, units are units, a list

@@ -98,6 +98,9 @@ BUILDS = {
         {
             "MODULE_BUILDTYPE": "static",
             "LDFLAGS": "-Wl,-z,relro,-z,now -Wl,--exclude-libs,ALL",
+            # What pkg-config says of it is for its shared library.
+            "LIBSQLITE3_CFLAGS": "-I/usr/include",
+            "LIBSQLITE3_LIBS": "-lsqlite3 -lm",
             "TCLTK_CFLAGS": "-I/usr/include/tcl8.6",
             "TCLTK_LIBS": TCL_AND_TK,
             **{f"py_cv_module_{name}": "n/a" for name in NOT_CONTAINED},
