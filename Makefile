@@ -60,6 +60,8 @@ test: ## everything that has to pass before a change lands
 .PHONY: rust-test
 rust-test: needs-cargo ## unit and property tests of the Rust crates
 	MAKEFLAGS= cargo test --quiet --features ungil-heap/fault
+	@# These are not among them: tests from outside are what that crate has most of.
+	MAKEFLAGS= cargo test --quiet -p ungil-hook --lib
 
 .PHONY: stress
 stress: $(DEVELOPED) ## every concurrent test of the heap 1,000 times on a busy machine (hours)

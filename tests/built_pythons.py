@@ -97,6 +97,9 @@ BUILDS = {
         ["--with-lto=full", "--disable-shared"],
         {
             "MODULE_BUILDTYPE": "static",
+            # Every file would be compiled twice: for this linker and for one without LTO.
+            "CFLAGS_NODIST": "-fno-fat-lto-objects",
+            "LDFLAGS_NODIST": "-flto=auto",
             "LDFLAGS": "-Wl,-z,relro,-z,now -Wl,--exclude-libs,ALL",
             # What pkg-config says of it is for its shared library.
             "LIBSQLITE3_CFLAGS": "-I/usr/include",

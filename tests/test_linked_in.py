@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pythons import Python, built, pythons
+from pythons import DEBIAN, Python, built, pythons
 from suite import PATIENCE_S, PROGRAMS
 from tracing import trace
 
@@ -55,12 +55,16 @@ class Archive:
 def archives() -> list[Archive]:
     """Those of the machine's Pythons."""
     found: list[Archive] = []
-    for python in pythons(since=(3, 8)):
+    for python in pythons("3.8", "3.11", "3.12", "3.13", since=(3, 8)):
+        if Path(python.path) == DEBIAN:
+            continue  # It has modules in it, and so needs more.
         asked = subprocess.run([python.path, "-c", ASK], capture_output=True, text=True, check=True)
         home, folder, library, *flags = json.loads(asked.stdout)
-        archive = Path(folder, library.replace(".so", ".a"))
+        archive = Path(folder, library)
         if archive.exists():
-            words = [str(archive), *(word for it in flags for word in it.split())]
+            # All of it: extension modules use what nothing else does.
+            words = ["-Wl,--whole-archive", str(archive), "-Wl,--no-whole-archive"]
+            words += [word for it in flags for word in it.split()]
             found.append(Archive(python, home, words))
     return found
 
