@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import built_pythons
+
 # The versions that ungil claims to be tested with.
 REQUIRED = ("2.7", "3.8", "3.11", "3.12", "3.13")
 # Debian links its interpreter statically; all others here have a shared library.
@@ -105,7 +107,7 @@ def path_of(name: str) -> str:
 
 @cache
 def free_threaded() -> list[Python]:
-    """Free-threaded builds: pyenv's, those on PATH, and those that FREE_THREADED_PYTHONS names.
+    """Free-threaded builds: pyenv's, ours, those on PATH, and what FREE_THREADED_PYTHONS names.
 
     The variable has paths like `/opt/python/bin/python3.13t`, with colons between them. Few
     machines have one.
@@ -113,11 +115,19 @@ def free_threaded() -> list[Python]:
     named = filter(None, os.environ.get("FREE_THREADED_PYTHONS", "").split(os.pathsep))
     pyenvs = [str(it) for it in (_pyenv() / "versions").glob("3.*t/bin/python")]
     on_path = [shutil.which(f"python3.{minor}t") for minor in range(13, 20)]
+    ours = [it.path for name in ("free-threaded", "free-threaded-3.14") for it in built(name)]
     return [
         Python(path, (3, int(minor)), f"3.{minor}t")
-        for path in dict.fromkeys(filter(None, [*named, *pyenvs, *on_path]))
+        for path in dict.fromkeys(filter(None, [*named, *pyenvs, *ours, *on_path]))
         for minor in re.findall(r"3\.(\d+)", path)[-1:]
     ]
+
+
+def built(name: str) -> list[Python]:
+    """The one that `make built-pythons` has built with this name, if it has."""
+    path = built_pythons.built(name)
+    versions = re.findall(r"3\.(\d+)t?$", str(path))
+    return [Python(str(path), (3, int(minor)), name) for minor in versions]
 
 
 def are_required() -> bool:

@@ -181,7 +181,11 @@ unsafe fn lock_of_granted(gil: &'static Gil, mutex: *mut pthread_mutex_t) {
 /// # Safety
 /// As for the function itself.
 pub unsafe extern "C" fn unlock(mutex: *mut pthread_mutex_t) -> c_int {
-    let to_wake = gil::of_mutex(mutex as usize).map_or(null(), |gil| gil.to_wake.replace(null()));
+    let Some(gil) = gil::of_mutex(mutex as usize) else {
+        // SAFETY: the caller's own argument, unchanged.
+        return unsafe { libc::pthread_mutex_unlock(mutex) };
+    };
+    let to_wake = gil.to_wake.replace(null());
     // SAFETY: the caller's own argument, unchanged.
     let result = unsafe { libc::pthread_mutex_unlock(mutex) };
     if !to_wake.is_null() {
