@@ -24,7 +24,7 @@ TEST_TOOLS := $(VENV)/test.stamp
 BENCH_TOOLS := $(VENV)/bench.stamp
 # The page of the lab is tested in a real browser, and its system calls are counted by strace; uWSGI
 # is a real program that loads its Python later; a real Prometheus scrapes the examples; programs of
-# another libc are children.
+# another libc, and of 32 bits, are children.
 SYSTEM_TOOLS := $(VENV)/system.stamp
 # The tools of the page's front end, as web/package-lock.json has them.
 WEB_TOOLS := web/node_modules/.package-lock.json
@@ -236,7 +236,7 @@ wheels: $(WHEEL_TOOLS) needs-cargo ## build all wheels and the sdist into dist/ 
 .PHONY: clean
 clean: ## remove everything that was made
 	rm -rf target dist web/node_modules $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
-	rm -f python/ungil/*.so
+	rm -rf python/ungil/*.so python/ungil/preload
 	find python tests bench examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 .PHONY: needs-cargo
@@ -266,6 +266,8 @@ $(VENV)/made.stamp:
 
 # Editable: changes to Python need nothing, changes to Rust build again.
 $(DEVELOPED): $(VENV)/made.stamp pyproject.toml $(RUST_SOURCES) | needs-cargo
+	@# It writes into files that are there; a program that has them mapped would die of SIGBUS.
+	rm -rf python/ungil/*.so python/ungil/preload
 	PIP_QUIET=1 $(BIN)/maturin develop --release --quiet --extras demo
 	touch $@
 
@@ -280,6 +282,7 @@ $(SYSTEM_TOOLS): | $(VENV)/made.stamp
 		|| command -v google-chrome >/dev/null || missing+=(chromium); \
 	command -v prometheus >/dev/null || missing+=(prometheus); \
 	command -v musl-gcc >/dev/null || missing+=(musl-tools); \
+	[[ $$(uname -m) != x86_64 || -e /lib/ld-linux.so.2 ]] || missing+=(libc6-i386); \
 	if ! command -v uwsgi >/dev/null || uwsgi --plugin python3 --version 2>&1 | grep -q UNABLE; \
 		then missing+=(uwsgi-core uwsgi-plugin-python3); fi; \
 	if (($${#missing[@]})); then \

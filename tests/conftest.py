@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from left_behind import watch
 from pythons import are_required, missing
 from suite import PATIENCE_S
 
@@ -40,8 +41,11 @@ sys.exit(pytest.main(sys.argv[1:]))
 """
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     take_all_signals()
+    # Where pytest-xdist distributes tests, they run in its workers.
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        watch()
     if are_required() and (absent := missing()):
         raise pytest.UsageError(
             f"REQUIRE_PYTHONS is set, and there is no Python {', '.join(absent)} here: "

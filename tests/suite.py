@@ -16,6 +16,11 @@ PATIENCE_S = 120
 PROGRAMS = Path(__file__).with_name("programs")
 
 
+def filtered(outcome: str, *calls: str) -> list[str]:
+    """What begins a command whose system calls of these names are `refused` or `killed`."""
+    return [sys.executable, str(PROGRAMS / "filtered.py"), outcome, ",".join(calls)]
+
+
 def run_python(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
     """Runs the Python of the tests to its end, whatever its status is."""
     defaults: dict[str, Any] = {"capture_output": True, "timeout": PATIENCE_S}

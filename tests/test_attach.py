@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 from pythons import Python, pythons
-from suite import PATIENCE_S, PROGRAMS
+from suite import PATIENCE_S, PROGRAMS, filtered
 
 import ungil as ungil_package
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 ATTACHED, ATTACHING = PROGRAMS / "attached.py", PROGRAMS / "attaching.py"
-WITHOUT_PTRACE = [sys.executable, str(PROGRAMS / "without_ptrace.py")]
+WITHOUT_PTRACE = filtered("refused", "ptrace")
 UNGIL = [sys.executable, "-m", "ungil"]
 ALL = pythons("3.8", "3.9", "3.10", "3.11", "3.11-debian", "3.12", "3.13", "musl", since=(3, 8))
 SOME = pythons("3.8", "3.11-debian", "3.13", "musl", since=(3, 8))

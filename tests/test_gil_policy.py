@@ -6,7 +6,6 @@ Each test runs a program of its own, because the hook stays in a process once it
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from pythons import Python, pythons
+from stubs import copied
 from suite import PROGRAMS
 
 from ungil import _native
@@ -209,15 +209,14 @@ def test_a_program_with_the_hook_preloaded_needs_no_install() -> None:
 
 
 def test_a_hook_that_was_preloaded_from_elsewhere_stays_the_only_one(tmp_path: Path) -> None:
-    stub = shutil.copy(_native.preload_value(None), tmp_path)
-    copy = shutil.copy(HOOK, tmp_path)
+    preloaded = copied(tmp_path)
     run(
         f"""
         assert gil.policy() == gil.Policy("batch", 100)
         gil.install()
-        assert hooks_in_the_process() == {{{str(copy)!r}}}
+        assert hooks_in_the_process() == {{{str(tmp_path / Path(HOOK).name)!r}}}
         """,
-        LD_PRELOAD=str(stub),
+        LD_PRELOAD=preloaded,
         UNGIL_POLICY="batch",
     )
 

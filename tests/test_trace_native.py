@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 from pythons import Python, pythons
-from suite import PROGRAMS
+from suite import PROGRAMS, filtered
 from tracing import Recording, Running, Track
 
 PROGRAM = PROGRAMS / "native_calls.py"
-WITHOUT_PTRACE = [sys.executable, str(PROGRAMS / "without_ptrace.py")]
+WITHOUT_PTRACE = filtered("refused", "ptrace")
 MISSING = "the native functions of long holds are missing: "
 SAMPLES = 5
 

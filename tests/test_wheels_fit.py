@@ -107,6 +107,19 @@ def test_a_library_of_another_machine_does_not_fit(make: Maker) -> None:
     assert why == f"ungil/module.so is built for {HERE}, and the tag says {ELSEWHERE}"
 
 
+@pytest.mark.skipif(HERE != "x86_64", reason="other machines have no libraries of 32 bits")
+def test_only_what_is_for_loaders_of_32_bits_is_of_32_bits(make: Maker) -> None:
+    small = make.library("small.so", "void mine(void) {}", "-m32")
+    (why,) = fit.unfit(make.wheel(small))
+    assert why == f"ungil/small.so is built for x86, and the tag says {HERE}"
+    wheel = make.wheel()
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.write(small, "ungil/preload/i686/small.so")
+        archive.write(make.libc, "ungil/preload/i586/large.so")
+    (why,) = fit.unfit(wheel)
+    assert why.startswith("ungil/preload/i586/large.so is for loaders of 32 bits")
+
+
 def test_every_library_of_a_wheel_is_looked_at(make: Maker) -> None:
     good = make.library("good.so", "void mine(void) {}", str(make.libc))
     bad = make.library("bad.so.1", "void new(void); void it(void) { new(); }", str(make.libc))

@@ -27,6 +27,8 @@ GLIBC_TAG = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)")
 GLIBC_VERSION = re.compile(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?")
 # What every system with glibc has. Anything else would have to be in the wheel.
 GLIBC_LIBRARIES = re.compile(r"lib(c|m|dl|rt|pthread)\.so\.\d|ld-linux[-\w]*\.so\.\d")
+# What a loader of 32 bits finds where one of 64 bits finds the stub.
+OF_32_BITS = re.compile(r"/preload/i\d86/")
 # The interpreter that imports a module has these, and gives them no version.
 OF_PYTHON = re.compile(r"_?Py")
 
@@ -62,16 +64,22 @@ def unfit(wheel: Path) -> list[str]:
         return [
             f"{name} {why}"
             for name in libraries
-            for why in unfit_library(archive.read(name), promise)
+            for why in unfit_library(archive.read(name), promise, bool(OF_32_BITS.search(name)))
         ]
 
 
-def unfit_library(content: bytes, promise: Promise) -> Iterator[str]:
+def unfit_library(
+    content: bytes, promise: Promise, is_of_32_bits: bool = False
+) -> Iterator[str]:
     """What a library needs and a system with that tag need not have."""
     try:
         elf = ELFFile(BytesIO(content))
     except ELFError as error:
         yield f"is no ELF file: {error}"
+        return
+    if is_of_32_bits:
+        if elf.get_machine_arch() != "x86" or elf.elfclass != 32:
+            yield "is for loaders of 32 bits, and is no library of 32 bits"
         return
     machine = elf.get_machine_arch().replace("x64", "x86_64").replace("AArch64", "aarch64")
     if machine != promise.machine:

@@ -6,6 +6,7 @@
 //! others run on. It gets a signal frame to come back by ([`frame`]), so that it does so by itself
 //! if the tracer is killed meanwhile; else it goes on exactly where it was, its system call included.
 
+pub mod filter;
 pub mod process;
 pub mod memory;
 pub mod image;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 
+use crate::filter::{Call, kills};
 use crate::process::Process;
 
 /// Each is a sentence about the process, without a final dot.
@@ -73,6 +74,11 @@ pub fn refuse_early(process: Process) -> Result<(), Refusal> {
     }
     match process.number("TracerPid") {
         Some(by) if by != 0 => Err(Refusal::Traced(by)),
+        _ if kills(Call::Trace) => Err(Refusal::Forbidden(
+            "a seccomp filter kills who calls ptrace here; start it with standby (ungil run --env \
+             --standby)"
+                .to_owned(),
+        )),
         _ => Ok(()),
     }
 }

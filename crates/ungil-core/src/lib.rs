@@ -27,8 +27,11 @@ pub use park::ParkEntry;
 /// installation of ungil it belongs to.
 pub const HOOK_FILE: &str = "libungil_hook.so";
 
-/// Name of the stub's file, which is preloaded and opens the hook that lies beside it.
+/// Name of the stub's file, which is preloaded and opens the hook.
 pub const STUB_FILE: &str = "libungil_preload.so";
+
+/// The folder beside the hook that has a stub, and in it a folder for each platform with another.
+pub const STUB_FOLDER: &str = "preload";
 
 /// Whether a file of this name, if it is preloaded, brings the hook: the stub, or the hook itself,
 /// as older versions of ungil had it.

@@ -1,5 +1,5 @@
 /* What LD_PRELOAD names: a library that needs nothing, looks at its process, and opens the hook,
- * which lies beside it, where that fits and may be of use. Decision 35 has the reasons.
+ * which is in a folder above it, where that fits and may be of use. Decision 35 has the reasons.
  *
  * A library that is opened is searched after libc, and the hook stands in for functions of libc. So
  * this one does, and leads their calls to the hook once that asks for it, else to where they would
@@ -8,8 +8,13 @@
 #include "images.h"
 #include "stand_ins.h"
 
+<<<<<<< HEAD
 /* HOOK_FILE and GLIBC_MINOR, the newest glibc 2.x that a symbol of the hook is of, or 0 if it was built
  * for musl, come from the build script of ungil-py. */
+=======
+/* HOOK_FILE, where the hook is from the folder of this file, and GLIBC_MINOR, the newest glibc 2.x
+ * that a symbol of the hook is of, or 0 for musl's, come from the build script of ungil-py. */
+>>>>>>> ci
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -29,7 +34,7 @@ extern const function first_calls[STAND_IN_COUNT] __attribute__((visibility("hid
 /* Functions of libc that are called here. */
 enum {
     LIBC_VERSION = STAND_IN_COUNT,
-    AUXILIARY, GETPID, READLINK, WRITE, DLOPEN, DLOPEN_IN_LIBC, DLERROR, NEXT_COUNT
+    AUXILIARY, GETPID, WRITE, DLOPEN, DLOPEN_IN_LIBC, DLERROR, NEXT_COUNT
 };
 /* What is looked for behind this library: what it stands in for, and the above. The program itself
  * may mean something else by such a name. */
@@ -39,7 +44,6 @@ static struct wanted next[NEXT_COUNT] = {
     [LIBC_VERSION] = {"gnu_get_libc_version", 0, NULL},
     [AUXILIARY] = {"getauxval", 0, NULL},
     [GETPID] = {"getpid", 0, NULL},
-    [READLINK] = {"readlink", 0, NULL},
     [WRITE] = {"write", 0, NULL},
     [DLOPEN] = {"dlopen", 0, NULL},
     /* Before glibc 2.34, where libdl is not loaded. */
@@ -181,27 +185,20 @@ static size_t length_of(const char *text) {
     return length;
 }
 
-/* Writes the path of the hook: it lies in the folder of this file, or of what a link to it names. */
+/* Writes the path of the hook. The folder of this file may be reached by a link, which the kernel
+ * follows before it goes up from there. */
 static int find_hook(char path[LONGEST_PATH]) {
-    const char *own = own_path();
-    if (!own || !next[READLINK].address)
-        return 0;
-    long length =
-        CALL(READLINK, long (*)(const char *, char *, size_t), own, path, LONGEST_PATH);
-    if (length <= 0 || path[0] != '/') {
-        length = (long)length_of(own);
-        for (long i = 0; i < length && i < LONGEST_PATH; i++)
-            path[i] = own[i];
-    }
-    if (length >= LONGEST_PATH)
-        return 0;
-    while (length > 0 && path[length - 1] != '/')
-        length--;
     static const char file[] = HOOK_FILE;
+    const char *own = own_path();
+    size_t length = own ? length_of(own) : 0;
+    while (length > 0 && own[length - 1] != '/')
+        length--;
     if (length == 0 || length + sizeof file > LONGEST_PATH)
         return 0;
+    for (size_t i = 0; i < length; i++)
+        path[i] = own[i];
     for (size_t i = 0; i < sizeof file; i++)
-        path[length + (long)i] = file[i];
+        path[length + i] = file[i];
     return 1;
 }
 

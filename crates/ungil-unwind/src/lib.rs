@@ -24,3 +24,5 @@ mod reader;
 
 pub use reader::{Look, NativeFrame, NativeReader};
 pub use refusal::Refusal;
+/// What a filter of system calls does to who looks into another process.
+pub use ungil_attach::filter;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ungil_attach::filter::{Call, kills};
 use ungil_attach::memory::Memory;
 use ungil_attach::process::Process;
 
@@ -57,6 +58,9 @@ impl NativeReader {
     /// Of process `pid`. Nothing is read yet. `stops` is called by each thread that is about to stop
     /// one of the process; without it only threads that wait in the kernel are looked at.
     pub fn of(pid: u32, stops: Option<fn()>) -> Result<Self, Refusal> {
+        if stops.is_some() && kills(Call::Trace) {
+            return Err(Refusal::Forbidden("a seccomp filter kills who calls ptrace".to_owned()));
+        }
         let process = Process { pid };
         let memory = Memory::of(process).map_err(|error| Refusal::of_read(process, &error))?;
         Ok(Self { process, memory, modules: Modules::of(process), stops })

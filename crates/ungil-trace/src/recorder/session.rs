@@ -179,7 +179,7 @@ fn room(place: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ungil_core::STUB_FILE;
+    use ungil_core::STUB_FOLDER;
 
     #[test]
     fn a_session_leaves_nothing_behind() {
@@ -203,12 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_the_stub_goes_with_the_session() {
+    fn a_link_to_the_stubs_goes_with_the_session() {
         let session = Session::create().unwrap();
         let hook = Path::new("/with space/libungil_hook.so");
         let variables = session.environment(hook, None, true, None).unwrap();
-        let link = PathBuf::from(&variables[0].1);
-        assert!(!link.to_string_lossy().contains(' '));
-        assert_eq!(fs::read_link(link).unwrap(), hook.with_file_name(STUB_FILE));
+        let stub = PathBuf::from(&variables[0].1);
+        assert!(!stub.to_string_lossy().contains(' '));
+        let link = session.directory().join(STUB_FOLDER);
+        assert!(stub.starts_with(&link));
+        assert_eq!(fs::read_link(link).unwrap(), hook.with_file_name(STUB_FOLDER));
     }
 }

@@ -4,6 +4,37 @@
 //! module (Documentation/admin-guide/LSM/Yama.rst of the kernel).
 
 use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use ungil_unwind::filter::{Call, kills};
+
+/// A sentence without a final dot, if no process can be read where this one is.
+pub fn why_all_are_forbidden() -> Option<String> {
+    why_proc_is_of_no_use().map(str::to_owned).or_else(|| {
+        kills(Call::Read).then(|| {
+            "a seccomp filter kills who reads another process (process_vm_readv): let the profile \
+             of this container or service allow the call"
+                .to_owned()
+        })
+    })
+}
+
+/// Programs are looked into by the numbers that they have here.
+fn why_proc_is_of_no_use() -> Option<&'static str> {
+    match fs::read_link("/proc/self") {
+        Ok(own) if own == Path::new(&std::process::id().to_string()) => None,
+        Err(error) if error.kind() != ErrorKind::NotFound => None,
+        Err(_) => Some(
+            "/proc is not mounted here, and programs cannot be looked into without it: mount it \
+             (mount -t proc proc /proc)",
+        ),
+        Ok(_) => Some(
+            "the /proc that is mounted here is of another PID namespace, where programs have other \
+             numbers: mount that of this one (mount -t proc proc /proc)",
+        ),
+    }
+}
 
 /// A sentence without a final dot about process `pid`, which could not be read.
 pub fn why_forbidden(pid: u32) -> String {

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use py_spy::config::{Config, LineNo, LockingStrategy};
 use py_spy::python_process_info::PythonProcessLayout;
 use py_spy::{PythonSpy, StackTrace};
 
-use super::forbidden::why_forbidden;
+use super::forbidden::{why_all_are_forbidden, why_forbidden};
 use super::interpreter_states::InterpreterStates;
 use super::libraries::users_libraries;
 use super::native::NativeStacks;
@@ -23,9 +22,6 @@ use crate::record::Frame;
 
 /// What the main thread of an interpreter is called.
 pub(super) const MAIN: &str = "MainThread";
-/// Why nothing can be read where that is so.
-const NO_PROC: &str = "/proc is not mounted here, and programs cannot be looked into without it: \
-                       mount it (mount -t proc proc /proc)";
 /// Between two looks at the libraries of a process.
 const LIBRARIES_EVERY: Duration = Duration::from_secs(1);
 
@@ -50,6 +46,9 @@ pub struct StackReader {
 impl StackReader {
     /// Finds the interpreter of process `pid`. Tries once; it does not wait for one to start.
     pub fn attach(pid: u32) -> Result<Self, StackError> {
+        if let Some(why) = why_all_are_forbidden() {
+            return Err(StackError::Forbidden(why));
+        }
         let Ok(py_spy_pid) = py_spy::Pid::try_from(pid) else { return Err(StackError::Gone) };
         let config = Config {
             blocking: LockingStrategy::NonBlocking,
@@ -314,9 +313,6 @@ fn silently<T>(call: impl FnOnce() -> T) -> std::thread::Result<T> {
 /// Which of our errors this one is. py-spy has one error type for everything; the cause shows in
 /// the system error at its root, if there is one, and else in what it says.
 fn classify(pid: u32, error: &(dyn Error + Send + Sync + 'static)) -> StackError {
-    if !Path::new("/proc/self").exists() {
-        return StackError::Forbidden(NO_PROC.to_owned());
-    }
     if !is_running(pid) {
         return StackError::Gone;
     }
