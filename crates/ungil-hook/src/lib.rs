@@ -35,6 +35,7 @@ mod sem;
 mod session;
 mod settings;
 mod slice;
+mod stacks;
 mod standby;
 mod starting;
 mod stub;
