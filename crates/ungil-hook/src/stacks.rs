@@ -120,7 +120,7 @@ pub fn number_without_imports() -> u16 {
 fn number_of(is_kept: impl Fn(usize) -> bool) -> u16 {
     let mut frames = [PlaceInCode::default(); FRAMES];
     let mut count = 0;
-    for (code, place) in Frames::of_this_thread().filter(|&(code, _)| is_kept(code)) {
+    for (_, place) in Frames::of_this_thread().filter(|&(code, _)| is_kept(code)) {
         frames[count] = place;
         count += 1;
         if count == FRAMES {

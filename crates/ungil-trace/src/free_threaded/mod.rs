@@ -7,20 +7,19 @@
 mod code;
 mod memory;
 mod objects;
+#[cfg(feature = "stacks")]
 mod threads;
 
 use code::Code;
 use memory::Memory;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fmt::{self, Debug, Formatter};
 use std::io;
 use ungil_core::debug_offsets::{DebugOffsets, WORDS};
 use ungil_core::table::PlaceInCode;
 
 use crate::record::Frame;
-
-#[cfg(feature = "stacks")]
-pub use threads::ThreadState;
 
 /// Code objects that are remembered.
 const CODES: usize = 4_096;
@@ -32,8 +31,14 @@ pub struct FreeThreaded {
     offsets: DebugOffsets,
     codes: RefCell<HashMap<u64, Code>>,
     /// Address of the dict `threading._active`, once it was found.
-    #[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch asks for names"))]
+    #[cfg(feature = "stacks")]
     active: RefCell<Option<u64>>,
+}
+
+impl Debug for FreeThreaded {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("FreeThreaded").field("runtime", &self.runtime).finish_non_exhaustive()
+    }
 }
 
 impl FreeThreaded {
@@ -52,6 +57,7 @@ impl FreeThreaded {
             runtime,
             offsets,
             codes: RefCell::default(),
+            #[cfg(feature = "stacks")]
             active: RefCell::default(),
         })
     }
