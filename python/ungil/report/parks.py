@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ungil.formatting import duration, plural, printable, share, tally
-from ungil.report.model import Parked, ParkedAt, ParkedThread, Process, Waker
+from ungil.report.model import Parked, ParkedAt, ParkedIn, ParkedThread, Process, Waker
 
 CAUSES = {
     "object": "objects",
@@ -20,6 +20,7 @@ CAUSES = {
     "event": "events",
 }
 """The heads of the columns, by cause."""
+NEARLY_ALL = 0.95
 NAME = 20
 """How wide names are at most."""
 UNSEEN = (
@@ -86,6 +87,7 @@ def _waits(waits: list[ParkedAt], names: Counter[str], rows: int) -> list[Render
     grid.add_column("waited", justify="right", no_wrap=True)
     grid.add_column("parks", justify="right", no_wrap=True)
     grid.add_column("for", overflow="fold")
+    grid.add_column("at", overflow="fold")
     grid.add_column("woken by", overflow="fold")
     for wait in waits[:rows]:
         woken = [_share_of(waker, wait, names) for waker in wait["wakers"][:3]]
@@ -94,13 +96,29 @@ def _waits(waits: list[ParkedAt], names: Counter[str], rows: int) -> list[Render
             duration(wait["waited_s"]),
             tally(wait["count"]),
             Text(_what(wait)),
+            Text(", ".join(_at(place, wait) for place in wait.get("places", [])[:2])),
             Text(", ".join(woken)),
         )
     return [Text(), grid]
 
 
+def _at(place: ParkedIn, wait: ParkedAt) -> str:
+    """A line of code, with its part of the waiting if it is not nearly all."""
+    line = _line(place["user_frame"] or place["frame"])
+    part = place["waited_s"] / wait["waited_s"] if wait["waited_s"] else 1.0
+    return line if part > NEARLY_ALL else f"{line} {share(place['waited_s'], wait['waited_s'])}"
+
+
+def _line(frame: str) -> str:
+    """Of `f (/srv/app.py:7)`: app.py:7."""
+    return printable(frame.rpartition(" (")[2].removesuffix(")").rpartition("/")[2])
+
+
 def _share_of(waker: Waker, wait: ParkedAt, names: Counter[str]) -> str:
     part = share(waker["waited_s"], wait["waited_s"])
+    frame = waker.get("user_frame") or waker.get("frame")
+    if frame:
+        part = f"({_line(frame)}) {part}"
     tid, name = waker["tid"], waker["name"]
     if tid is None:
         return f"unknown {part}"
