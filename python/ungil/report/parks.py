@@ -36,19 +36,20 @@ def parks_section(process: Process, seconds: float, few: int) -> list[Renderable
         return []
     names = Counter(printable(thread["name"]) for thread in parks["threads"])
     pauses = parks["pauses"]
-    told = f"{plural(pauses['count'], 'pause')} of the world"
+    said = f"{plural(pauses['count'], 'pause')} of the world"
     if pauses["count"]:
-        told += (
+        said += (
             f", {duration(pauses['stopped_s'])} in all ({share(pauses['stopped_s'], seconds)}), "
             f"{duration(pauses['max_ms'] / 1e3)} at most"
         )
     if pauses["collections"]:
-        told += f"; {pauses['collections']:,} of them are collections of garbage"
+        said += f"; {pauses['collections']:,} of them are collections of garbage"
     threads = _threads(parks["threads"], names, 2 * few)
-    waits = _waits([wait for wait in parks["waits"] if wait["cause"] != "event"], names, few)
+    told = [it for it in parks["waits"] if it["cause"] != "event" and not _is_its_own(it)]
+    waits = _waits(told, names, few)
     more = len(parks["threads"]) - 2 * few
     rest: list[RenderableType] = [Text(f"  and {more:,} more", style="dim")] if more > 0 else []
-    return [Text(), Text(told), Text(), threads, *rest, *waits, Text(), Text(UNSEEN, style="dim")]
+    return [Text(), Text(said), Text(), threads, *rest, *waits, Text(), Text(UNSEEN, style="dim")]
 
 
 def _threads(threads: list[ParkedThread], names: Counter[str], rows: int) -> Table:
@@ -112,6 +113,12 @@ def _at(place: ParkedIn, wait: ParkedAt) -> str:
 def _line(frame: str) -> str:
     """Of `f (/srv/app.py:7)`: app.py:7."""
     return printable(frame.rpartition(" (")[2].removesuffix(")").rpartition("/")[2])
+
+
+def _is_its_own(wait: ParkedAt) -> bool:
+    """Whether the thread mostly woke itself: it had that lock, and let go of it in order to park."""
+    own = sum(it["waited_s"] for it in wait["wakers"] if it["tid"] == wait["tid"])
+    return own > wait["waited_s"] / 2
 
 
 def _share_of(waker: Waker, wait: ParkedAt, names: Counter[str]) -> str:

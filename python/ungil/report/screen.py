@@ -194,7 +194,9 @@ def _gil_name(gil: Gil) -> str:
 
 
 def _other_gils(report: Report, shown: Gil | None, few: int) -> list[RenderableType]:
-    gils = report["processes"][0]["gils"] if report["processes"] else []
+    process = report["processes"][0] if report["processes"] else None
+    # A free-threaded one has a GIL for moments.
+    gils = process["gils"] if process and not process.get("not_recorded") else []
     gils = [gil for gil in gils if gil is not shown]
     lines: list[RenderableType] = [
         Text(f"  {_gil_name(gil)}: {_summary(gil, _seconds(report['processes'][0], report))}")
