@@ -36,6 +36,7 @@ mod sem;
 mod session;
 mod settings;
 mod slice;
+mod stacks;
 mod standby;
 mod starting;
 mod stub;
