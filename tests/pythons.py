@@ -38,6 +38,11 @@ class Python:
         return self.name
 
     @property
+    def can_borrow(self) -> bool:
+        """Whether it can import the ungil of the Python that runs pytest."""
+        return self.version >= (3, 11) and self.name != MUSL
+
+    @property
     def compiler(self) -> str:
         """The C compiler whose libraries it can load."""
         return "musl-gcc" if self.name == MUSL else "cc"
