@@ -32,8 +32,9 @@ LIBRARIES = ["libbz2-dev", "libffi-dev", "liblzma-dev", "libsqlite3-dev", "libss
 LIBRARIES += ["zlib1g-dev"]
 # For Tk, which draws by these.
 WINDOWS = ["tcl-dev", "tk-dev", "libxft-dev", "libxss-dev"]
-# None of them has CPython's own tests; and debug information is what takes longest to build.
-ALL_HAVE = ["--with-ensurepip=no", "--disable-test-modules"]
+# None of them has CPython's own tests, or is to be linked with.
+ALL_HAVE = ["--with-ensurepip=no", "--disable-test-modules", "--without-static-libpython"]
+# Debug information takes long to write.
 SLIM = "-g0"
 # Which libraries the interpreter is to contain: those that have locks of their own, and small ones.
 CONTAINED = ["bz2", "crypto", "ffi", "lzma", "sqlite3", "ssl", "tcl8.6", "tk8.6", "uuid", "z"]
@@ -83,7 +84,7 @@ BUILDS = {
         "python3.13", "trixie", "free-threaded, glibc, libraries", LIBRARIES, FREE_THREADED
     ),
     "free-threaded-3.14": Build(
-        "python3.14", "sid", "free-threaded, glibc, libraries", LIBRARIES, FREE_THREADED
+        "python3.14", "forky", "free-threaded, glibc, libraries", LIBRARIES, FREE_THREADED
     ),
     # As Alpine's: the loader is that of musl, so a library can be preloaded.
     "musl": Build("python3.13", "trixie", "has a GIL, musl, contained", ["musl-tools"], []),
@@ -97,9 +98,8 @@ BUILDS = {
         ["--with-lto=full", "--disable-shared"],
         {
             "MODULE_BUILDTYPE": "static",
-            # Every file would be compiled twice: for this linker and for one without LTO.
-            "CFLAGS_NODIST": "-fno-fat-lto-objects",
-            "LDFLAGS_NODIST": "-flto=auto",
+            # configure asks for one part, which one processor compiles.
+            "LDFLAGS_NODIST": "-flto=auto -flto-partition=balanced",
             "LDFLAGS": "-Wl,-z,relro,-z,now -Wl,--exclude-libs,ALL",
             # What pkg-config says of it is for its shared library.
             "LIBSQLITE3_CFLAGS": "-I/usr/include",
