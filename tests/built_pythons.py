@@ -28,12 +28,15 @@ REFUSE_UNSIGNED = [
     *("-o", "APT::Get::AllowUnauthenticated=false"),
 ]
 # For the modules that these builds have.
-LIBRARIES = ["libbz2-dev", "libffi-dev", "liblzma-dev", "libsqlite3-dev", "libssl-dev", "uuid-dev"]
-LIBRARIES += ["zlib1g-dev"]
+LIBRARIES = [
+    *("libbz2-dev", "libffi-dev", "liblzma-dev", "libsqlite3-dev", "libssl-dev", "uuid-dev"),
+    "zlib1g-dev",
+]
 # For Tk, which draws by these.
 WINDOWS = ["tcl-dev", "tk-dev", "libxft-dev", "libxss-dev"]
-# None of them has CPython's own tests; and debug information is what takes longest to build.
-ALL_HAVE = ["--with-ensurepip=no", "--disable-test-modules"]
+# None of them has CPython's own tests, or is to be linked with.
+ALL_HAVE = ["--with-ensurepip=no", "--disable-test-modules", "--without-static-libpython"]
+# Debug information takes long to write.
 SLIM = "-g0"
 # Which libraries the interpreter is to contain: those that have locks of their own, and small ones.
 CONTAINED = ["bz2", "crypto", "ffi", "lzma", "sqlite3", "ssl", "tcl8.6", "tk8.6", "uuid", "z"]
@@ -83,12 +86,12 @@ BUILDS = {
         "python3.13", "trixie", "free-threaded, glibc, libraries", LIBRARIES, FREE_THREADED
     ),
     "free-threaded-3.14": Build(
-        "python3.14", "sid", "free-threaded, glibc, libraries", LIBRARIES, FREE_THREADED
+        "python3.14", "forky", "free-threaded, glibc, libraries", LIBRARIES, FREE_THREADED
     ),
     # As Alpine's: the loader is that of musl, so a library can be preloaded.
     "musl": Build("python3.13", "trixie", "has a GIL, musl, contained", ["musl-tools"], []),
     # As those that uv installs: one file without libpython, with the modules and their libraries
-    # in it. Unlike those it is not trained (PGO, BOLT), which would take an hour and changes no call.
+    # in it. Unlike those it is not trained (PGO, BOLT), which takes an hour and changes no call.
     "static": Build(
         "python3.13",
         "trixie",
@@ -97,9 +100,8 @@ BUILDS = {
         ["--with-lto=full", "--disable-shared"],
         {
             "MODULE_BUILDTYPE": "static",
-            # Every file would be compiled twice: for this linker and for one without LTO.
-            "CFLAGS_NODIST": "-fno-fat-lto-objects",
-            "LDFLAGS_NODIST": "-flto=auto",
+            # configure asks for one part, which one processor compiles.
+            "LDFLAGS_NODIST": "-flto=auto -flto-partition=balanced",
             "LDFLAGS": "-Wl,-z,relro,-z,now -Wl,--exclude-libs,ALL",
             # What pkg-config says of it is for its shared library.
             "LIBSQLITE3_CFLAGS": "-I/usr/include",
@@ -194,10 +196,9 @@ def fetch(how: Build, scratch: Path) -> Path:
     for needed in ("lists/partial", "cache/archives/partial"):
         (state / needed).mkdir(parents=True)
     sources = state / "debian.sources"
-    sources.write_text(
-        f"Types: deb-src\nURIs: {MIRROR}\nSuites: {how.suite}\nComponents: main\nSigned-By: {KEYS}\n",
-        encoding="utf-8",
-    )
+    said = {"Types": "deb-src", "URIs": MIRROR, "Suites": how.suite, "Components": "main"}
+    lines = [f"{key}: {value}\n" for key, value in (said | {"Signed-By": KEYS}).items()]
+    sources.write_text("".join(lines), encoding="utf-8")
     places = {"Etc::sourcelist": sources, "Etc::sourceparts": "/dev/null"}
     places |= {"State::lists": state / "lists", "Cache": state / "cache"}
     apt = ["apt-get", "-qq", *REFUSE_UNSIGNED]
@@ -235,8 +236,8 @@ def static_libraries(folder: Path) -> Path:
     folder.mkdir()
     for name in CONTAINED:
         asked = ["cc", f"-print-file-name=lib{name}.a"]
-        path = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-        if not os.path.isabs(path):
+        told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+        if not (path := Path(told)).is_absolute():
             sys.exit(f"there is no lib{name}.a, which is to be linked into the interpreter")
         (folder / f"lib{name}.a").symlink_to(path)
     return folder

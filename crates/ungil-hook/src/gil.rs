@@ -105,6 +105,11 @@ static IS_UNKNOWN_HELD: AtomicBool = AtomicBool::new(false);
 /// A condition variable of it, of which it is not known yet which one it is.
 static CANDIDATE: AtomicUsize = AtomicUsize::new(0);
 
+/// All mutexes of GILs lie between these two, which only move apart as long as there is a GIL: none
+/// is missed while another is added.
+static LOWEST_MUTEX: AtomicUsize = AtomicUsize::new(usize::MAX);
+static HIGHEST_MUTEX: AtomicUsize = AtomicUsize::new(0);
+
 thread_local! {
     /// The condition variable this thread initialised last.
     static LAST_INITIALISED: Cell<usize> = const { Cell::new(0) };
@@ -255,6 +260,13 @@ pub fn role(address: usize, is_timed: bool) -> Option<Role> {
     if KNOWN.load(Relaxed) == 1 { None } else { role_of_further(address, is_timed) }
 }
 
+/// Whether the mutex at `address` is certainly that of no GIL: one comparison for what lies on the
+/// heap, where most do, since the main GIL's lies below it.
+#[inline]
+pub fn is_mutex_of_others(address: usize) -> bool {
+    address > HIGHEST_MUTEX.load(Relaxed) || address < LOWEST_MUTEX.load(Relaxed)
+}
+
 /// The GIL whose own mutex is at `address`.
 #[inline]
 pub fn of_mutex(address: usize) -> Option<&'static Gil> {
@@ -311,6 +323,9 @@ pub fn add(address: usize) {
     match ALL.get(index) {
         Some(gil) => {
             gil.address.store(address, Relaxed);
+            let mutex = address.wrapping_add(size_of::<libc::pthread_cond_t>());
+            LOWEST_MUTEX.fetch_min(mutex, Relaxed);
+            HIGHEST_MUTEX.fetch_max(mutex, Relaxed);
             if let Some(table) = table::own() {
                 table.header().gils[index].store(address as u64, Relaxed);
             }
@@ -336,6 +351,8 @@ pub fn main() -> &'static Gil {
 pub fn forget() {
     IS_MAIN_UNKNOWN.store(false, Relaxed);
     KNOWN.store(0, Relaxed);
+    LOWEST_MUTEX.store(usize::MAX, Relaxed);
+    HIGHEST_MUTEX.store(0, Relaxed);
     for gil in &ALL {
         gil.address.store(0, Relaxed);
         gil.reset();
@@ -373,6 +390,7 @@ mod tests {
         assert_eq!(roles[0], roles[1]);
         let mutex = cond + size_of::<libc::pthread_cond_t>();
         assert_eq!(of_mutex(mutex).is_some(), roles[0]);
+        assert!(!roles[0] || !is_mutex_of_others(mutex));
         roles[0]
     }
 
@@ -393,6 +411,7 @@ mod tests {
         make(OTHERS, 0);
         assert!(!is_gil(OTHERS));
         assert_eq!(known().len(), 2);
+        assert!(is_mutex_of_others(OTHERS));
 
         // Its memory goes to others, and then to a GIL again.
         known()[1].end();
