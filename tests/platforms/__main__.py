@@ -22,6 +22,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NoReturn
 
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
 from platforms import page
 from platforms.checks import CHECKS, SCRATCH, Outcome, Subject, outcome
 from platforms.interpreters import (
@@ -37,15 +40,14 @@ from platforms.interpreters import (
 from platforms.room import Late, Place, Room
 from platforms.rows import Kept, Row, all_rows
 from platforms.systems import Unmade, emulation
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 KEPT = PROJECT / "target" / "platforms"
+BUILT = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ungil/pythons"
 # Of a single program in a room; qemu is some ten times slower.
 PATIENCE_S, PATIENCE_EMULATED_S = 300, 1800
-# What ungil depends on, for roots that have no network.
-REQUIRED = ("click>=8.2", "rich>=13")
+# pip, and what ungil depends on, for roots that have no network.
+REQUIRED = ("pip", "click>=8.2", "rich>=13")
 # The C library that truth.so is linked for; musl has another.
 TARGETS = {"glibc": "linux-gnu.2.28", "musl": "linux-musl"}
 
@@ -217,9 +219,7 @@ def main() -> None:
     parser.add_argument("--roots-only", action="store_true", help="make the roots, and try nothing")
     parser.add_argument("--wheels", type=Path, default=PROJECT / "dist", help="[dist]")
     parser.add_argument("--roots", type=Path, default=KEPT / "roots", help="[target/...]")
-    parser.add_argument(
-        "--built", type=Path, default=PROJECT / "target/pythons", help="of make built-pythons"
-    )
+    parser.add_argument("--built", type=Path, default=BUILT, help="of make built-pythons")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, ended)
     try:

@@ -10,9 +10,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal
 
+from tracing import Track, read_tracks
+
 from platforms.interpreters import OURS, PROGRAMS, Interpreter
 from platforms.room import Ended, Late, Room
-from tracing import Track, read_tracks
 
 State = Literal["passed", "impossible", "failed"]
 SCRATCH = "/mnt/scratch"
@@ -179,7 +180,7 @@ def fanout(subject: Subject) -> Outcome:
 
 
 def attach(subject: Subject) -> Outcome:
-    """ungil records a program that runs, gives it a policy, and leaves; the program stays well.
+    """It records a program that runs, gives it a policy, and leaves; the program stays well.
 
     Where nobody may trace, ungil has to say so, and get in by standby.
     """

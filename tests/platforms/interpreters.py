@@ -123,12 +123,15 @@ def install_ungil(interpreter: Interpreter, room: Room, wheels: list[Path]) -> N
     kept = room.root / interpreter.tool[1:] / "wheels.txt"
     if kept.exists() and kept.read_text() == stamp:
         return
-    made = room.run(interpreter.path, "-m", "venv", "--clear", interpreter.tool)
+    words = ["-m", "venv", "--clear", "--without-pip", interpreter.tool]
+    made = room.run(interpreter.path, *words)
     if made.status:
         raise Unmade(f"no environment for {interpreter.path}: {made.said}")
-    pip = [f"{interpreter.tool}/bin/pip", "install", "--quiet", "--disable-pip-version-check"]
+    # Not every interpreter has one; a wheel of pip can be run as it is.
+    (wheel,) = room.binds[DEPENDENCIES].glob("pip-*.whl")
+    pip = [f"{interpreter.tool}/bin/python", f"{DEPENDENCIES}/{wheel.name}/pip", "install"]
     index = ["--no-index", "--find-links", WHEELS, "--find-links", DEPENDENCIES]
-    installed = room.run(*pip, *index, "--only-binary=:all:", "ungil")
+    installed = room.run(*pip, *index, "--only-binary=:all:", "--quiet", "ungil")
     if installed.status:
         raise Unmade(f"pip: {installed.said}")
     kept.write_text(stamp)
@@ -140,5 +143,3 @@ def facts(interpreter: Interpreter, room: Room) -> dict[str, Any]:
     if said.status:
         raise Unmade(f"{interpreter.path} does not start: {said.said}")
     return json.loads(said.out)
-
-

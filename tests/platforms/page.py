@@ -8,54 +8,36 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from platforms.checks import CHECKS, HOLD_US, HOLDS, LEAST_TIMES, MOST_OFF_EMULATED_PERCENT
-from platforms.checks import MOST_OFF_PERCENT as MOST_OFF
+from platforms import checks
 
-HEAD = """\
-# Which platforms were tried
-
-`make platforms` wrote this page: each cell is what came of a real use of ungil, on {when}, with the wheels of commit {commits}.
-It makes a root of each Debian with debootstrap, has pip install the wheel in it, and tries what a user would.
-The machine had {cpus} processors, Linux {kernel}, and other work to do.
-
-{counts}
-"""
-
-COLUMNS = f"""\
-| column | what is tried, and what has to come of it |
-|---|---|
-| linked | where the interpreter's own code is: in its executable or in `libpython`; and whether modules such as `ssl` are in there, too |
-| doctor | `ungil doctor` records the interpreter, and names what the place lacks |
-| known holds | a program keeps the GIL {HOLDS} times for {HOLD_US // 1000} ms of its own clock; each is one slice of the trace, and is wrong by at most {MOST_OFF:.0f} % (under qemu {MOST_OFF_EMULATED_PERCENT:.0f} %) |
-| policy | how late a thread is that sleeps 2 ms at a time beside four that compute: the median of stock and of `--policy interactive`, which is at least {LEAST_TIMES} times less |
-| share | two processes count in a dict of one heap, one by one and by a lock; one is killed with the lock, in a transaction, and leaves nothing half done |
-| fanout | 300 items come out right in threads, with asyncio, and in the lean loop |
-| attach | `ungil trace --pid` records a program that was started without ungil, `ungil policy` gives it a policy and leaves, and the program is well |
-
-`ungil` itself needs Python 3.11.
-Older programs are traced and scheduled by one that is installed for another interpreter of the same root; they cannot import `ungil.share` and `ungil.fanout`.
-Debian 11 has no such interpreter: there `make platforms` builds 3.11 of the source of Debian 12.
-pyenv's interpreters were built on the machine itself, and the roots see its folder.
-Those of *Debian's source* come from `make built-pythons`.
-"""
-
+TEMPLATE = Path(__file__).with_name("page.md")
 MACHINES = {"x86_64": "x86-64", "aarch64": "aarch64 under qemu"}
 
 
 def written(rows: list[dict[str, Any]], path: Path, about: dict[str, str]) -> None:
     """Write the page, whole or not at all."""
+    days = sorted({it["date"] for it in rows})
+    text = TEMPLATE.read_text(encoding="utf-8").format(
+        **about,
+        when=" to ".join([days[0], *days[1:][-1:]]),
+        commits=", ".join(f"`{it}`" for it in sorted({it["commit"] for it in rows})),
+        counts=counted(rows),
+        holds=checks.HOLDS,
+        hold_ms=checks.HOLD_US // 1000,
+        most_off=checks.MOST_OFF_PERCENT,
+        most_off_emulated=checks.MOST_OFF_EMULATED_PERCENT,
+        least_times=checks.LEAST_TIMES,
+        tables="\n".join(_tables(rows)).strip(),
+    )
     partial = path.with_suffix(".partial")
-    partial.write_text("\n".join(_lines(rows, about)) + "\n", encoding="utf-8")
+    partial.write_text(text, encoding="utf-8")
     partial.rename(path)
 
 
-def _lines(rows: list[dict[str, Any]], about: dict[str, str]) -> Iterator[str]:
-    when = " to ".join(dict.fromkeys([min(it["date"] for it in rows), max(it["date"] for it in rows)]))
-    commits = ", ".join(f"`{it}`" for it in sorted({it["commit"] for it in rows}))
-    yield HEAD.format(when=when, commits=commits, counts=counted(rows), **about)
-    yield COLUMNS
-    wide = [it for it in rows if not it["place"]]
-    for title, group in groupby(sorted(wide, key=_order), key=_title):
+def _tables(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """A table for each system, and one for narrow places."""
+    wide = sorted((it for it in rows if not it["place"]), key=_order)
+    for title, group in groupby(wide, key=_title):
         yield f"## {title}\n"
         yield from _table(list(group), ["interpreter", "built by", "linked"])
         yield ""
@@ -69,8 +51,8 @@ def counted(rows: list[dict[str, Any]]) -> str:
     """How many rows there are, and what came of their checks, in a sentence."""
     states = Counter(cell["state"] for row in rows for cell in row["cells"].values())
     return (
-        f"{len(rows)} rows: {states['passed']} checks passed, {states['impossible']} are not possible "
-        f"there, {states['failed']} failed."
+        f"{len(rows)} rows: {states['passed']} checks passed, "
+        f"{states['impossible']} are not possible there, {states['failed']} failed."
     )
 
 
@@ -87,8 +69,8 @@ def _order(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _table(rows: list[dict[str, Any]], first: list[str]) -> Iterator[str]:
-    yield f"| {' | '.join([*first, *CHECKS])} |"
-    yield f"|{'---|' * (len(first) + len(CHECKS))}"
+    yield f"| {' | '.join([*first, *checks.CHECKS])} |"
+    yield f"|{'---|' * (len(first) + len(checks.CHECKS))}"
     for row in rows:
         interpreter = row["interpreter"]
         build = ", free-threaded, its GIL on" if interpreter["free_threaded"] else ""
@@ -98,7 +80,7 @@ def _table(rows: list[dict[str, Any]], first: list[str]) -> Iterator[str]:
             "linked": interpreter["linked"],
             "place": row["place"],
         }
-        cells = [said[it] for it in first] + [_cell(row["cells"][name]) for name in CHECKS]
+        cells = [said[it] for it in first] + [_cell(row["cells"][name]) for name in checks.CHECKS]
         yield f"| {' | '.join(it.replace('|', '/') for it in cells)} |"
 
 

@@ -109,7 +109,9 @@ def log_of(root: Path) -> Path:
 def quiet(words: list[str], log: Path) -> str:
     """Run a program that prints into a file; the end of that if it fails, otherwise nothing."""
     with log.open("a") as file:
-        done = subprocess.run(words, stdout=file, stderr=file, stdin=subprocess.DEVNULL, check=False)
+        done = subprocess.run(
+            words, stdout=file, stderr=file, stdin=subprocess.DEVNULL, check=False
+        )
     if done.returncode == 0:
         return ""
     last = log.read_text(errors="replace").strip().splitlines()[-3:]
@@ -155,13 +157,12 @@ def _is_aarch64(entry: Path) -> bool:
     return "enabled" in said and "qemu-aarch64" in said and "F" in flags.removeprefix("flags:")
 
 
-WITH_VENV = ("python3", "python3-venv")
-OF_SID = tuple(f"python3.{minor}{part}" for minor in (13, 14, 15) for part in ("", "-venv"))
+OF_SID = ("python3.13", "python3.14", "python3.15")
 BULLSEYE = System("bullseye", "Debian 11", 11, "amd64", ("python3",))
 # musl: the loader of an interpreter that is built for it.
-BOOKWORM = System("bookworm", "Debian 12", 12, "amd64", (*WITH_VENV, "musl"))
-TRIXIE = System("trixie", "Debian 13", 13, "amd64", WITH_VENV)
+BOOKWORM = System("bookworm", "Debian 12", 12, "amd64", ("python3", "musl"))
+TRIXIE = System("trixie", "Debian 13", 13, "amd64", ("python3",))
 SID = System("sid", "Debian sid", 99, "amd64", OF_SID)
-BOOKWORM_ARM = System("bookworm", "Debian 12", 12, "arm64", WITH_VENV)
-TRIXIE_ARM = System("trixie", "Debian 13", 13, "arm64", WITH_VENV)
+BOOKWORM_ARM = System("bookworm", "Debian 12", 12, "arm64", ("python3",))
+TRIXIE_ARM = System("trixie", "Debian 13", 13, "arm64", ("python3",))
 SID_ARM = System("sid", "Debian sid", 99, "arm64", OF_SID)

@@ -1,4 +1,4 @@
-"""Gets into a program that runs: attaching.py [--standby] FOLDER UNGIL PYTHON PROGRAM KIND
+"""Gets into a program that runs: attaching.py [--standby] FOLDER UNGIL PYTHON PROGRAM KIND.
 
 Records it for a second, gives it a policy, and leaves it as it was; then asks it how it is.
 Says as JSON what each step said, and stops at the first that fails.
@@ -38,7 +38,9 @@ def main():
                 said["report"] = json.load(file)
         if name == "policy":
             # In force while the program works on.
-            shown = subprocess.run([ungil, "policy", str(program.pid), "--json"], capture_output=True)
+            shown = subprocess.run(
+                [ungil, "policy", str(program.pid), "--json"], capture_output=True
+            )
             said["in force"] = shown.stdout.decode()
     said["end"], _ = program.communicate()
     said["status"] = program.returncode

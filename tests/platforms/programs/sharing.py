@@ -1,5 +1,6 @@
-"""Two processes on one heap: a dict, a lock, a killed writer. Says as JSON what is wrong, or how
-often both counted.
+"""Two processes on one heap: a dict, a lock, a killed writer.
+
+Says as JSON what is wrong, and how often both counted.
 """
 
 import json
