@@ -90,7 +90,8 @@ class System:
 
 def install(root: Path, *packages: str) -> None:
     """Install packages of Debian in a root; `Unmade` if that fails."""
-    apt = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root"]
+    # The mirror may be a snapshot of an older day; what it has is still signed.
+    apt = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Check-Valid-Until=no"]
     variables = ["DEBIAN_FRONTEND=noninteractive", "LC_ALL=C", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"]
     # Services have no business in a root, and some packages want /proc.
     mounts = f'mount -t proc proc "{root}/proc" && exec chroot "{root}" env -i "$@"'

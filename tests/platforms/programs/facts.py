@@ -9,12 +9,15 @@ import sys
 import sysconfig
 
 
+# Of <unistd.h>; Python 2.7 does not know its name.
+CS_GNU_LIBC_VERSION = 2
+with io.open("/proc/self/maps") as file:
+    maps = file.read()
+
+
 def libc():
-    """The C library, as it says itself."""
-    try:
-        return os.confstr("CS_GNU_LIBC_VERSION") or "musl"
-    except (OSError, ValueError):
-        return "musl"
+    """The C library, as it says itself; musl has no word for it."""
+    return "musl" if "ld-musl" in maps else os.confstr(CS_GNU_LIBC_VERSION)
 
 
 def is_static():
@@ -28,7 +31,8 @@ def is_static():
 
 
 def linked():
-    if sysconfig.get_config_var("Py_ENABLE_SHARED"):
+    # Debian says that it has a library, and does not use it.
+    if "/libpython" in maps:
         return "shared library"
     if is_static():
         return "static executable"
