@@ -13,10 +13,13 @@ import argparse
 import os
 import platform
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import time
 from contextlib import ExitStack
+from dataclasses import asdict
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -26,7 +29,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from platforms import page
-from platforms.checks import CHECKS, SCRATCH, Outcome, Subject, outcome
+from platforms.checks import CHECKS, SCRATCH, Subject, outcome
 from platforms.interpreters import (
     DEPENDENCIES,
     OURS,
@@ -104,14 +107,16 @@ class Trying:
                 build_from_source(tool, wide)
             install_ungil(tool, wide, self._wheels)
         system = facts(tool_of(row.system), wide) if told["libc"] == "musl" else told
-        truth(scratch / "truth.so", told)
+        shutil.copy(truth(told), scratch / "truth.so")
         room = self._room(row, row.place, scratch, f"{tool.tool}/bin/python")
         emulated = row.system.is_emulated
         subject = Subject(room, row.interpreter, tool.tool, reason, scratch, emulated)
-        cells: dict[str, dict[str, str]] = {}
+        cells: dict[str, dict[str, str | float]] = {}
         for name, check in CHECKS.items():
             tell(name)
-            cells[name] = outcome(check, subject).as_json()
+            began_s = time.monotonic()
+            came = outcome(check, subject)
+            cells[name] = {**asdict(came), "took_s": round(time.monotonic() - began_s, 1)}
         return {
             "date": datetime.now(UTC).date().isoformat(),
             "commit": self._commit,
@@ -149,11 +154,17 @@ def kept_of(row: Row) -> Kept:
     return Kept(KEPT / "rows" / f"{row.name}.json")
 
 
-def truth(library: Path, told: dict[str, Any]) -> None:
-    """Compile tests/programs/truth.c for the processor and the C library of an interpreter."""
+def truth(told: dict[str, Any]) -> Path:
+    """tests/programs/truth.c, compiled for the processor and the C library of an interpreter."""
+    source = PROJECT / "tests/programs/truth.c"
     target = f"{told['machine']}-{TARGETS[told['libc'].split()[0]]}"
-    command = [sys.executable, "-m", "ziglang", "cc", "-target", target, "-O1", "-shared", "-fPIC"]
-    subprocess.run([*command, "-o", library, PROJECT / "tests/programs/truth.c"], check=True)
+    library = KEPT / f"truth-{target}.so"
+    if not library.exists() or library.stat().st_mtime < source.stat().st_mtime:
+        command = [sys.executable, "-m", "ziglang", "cc", "-target", target, "-O1", "-fPIC"]
+        partial = library.with_suffix(f".{os.getpid()}")
+        subprocess.run([*command, "-shared", "-o", partial, source], check=True)
+        partial.rename(library)
+    return library
 
 
 def said(*command: str) -> str:
@@ -183,10 +194,9 @@ def tried(rows: list[Row], trying: Trying, console: Console) -> None:
 
 def in_a_line(row: Row, found: dict[str, Any]) -> str:
     """A row for the screen: what passed, and what did not with its sentence."""
-    cells = {name: Outcome(**cell) for name, cell in found["cells"].items()}
     marks = {"passed": "", "impossible": "not possible: ", "failed": "FAILED: "}
     return f"{row.name}: " + "; ".join(
-        f"{name} {marks[it.state]}{it.text}" for name, it in cells.items()
+        f"{name} {marks[it['state']]}{it['text']}" for name, it in found["cells"].items()
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from statistics import median
@@ -35,10 +35,6 @@ class Outcome:
 
     state: State
     text: str
-
-    def as_json(self) -> dict[str, str]:
-        """As it is kept."""
-        return dict[str, str](asdict(self))
 
 
 class Wrong(Exception):

@@ -8,7 +8,6 @@ import struct
 import sys
 import sysconfig
 
-
 # Of <unistd.h>; Python 2.7 does not know its name.
 CS_GNU_LIBC_VERSION = 2
 with io.open("/proc/self/maps") as file:
