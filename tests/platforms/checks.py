@@ -59,13 +59,13 @@ class Subject:
         """The command."""
         return f"{self.environment}/bin/ungil"
 
-    def run(self, *words: str) -> Ended:
+    def run(self, *words: str, nicer: int = 0) -> Ended:
         """Run words with what the interpreter needs in its environment."""
-        return self.room.run(*words, **self.interpreter.variables)
+        return self.room.run(*words, nicer=nicer, **self.interpreter.variables)
 
-    def document(self, *words: str) -> Any:
+    def document(self, *words: str, nicer: int = 0) -> Any:
         """What words print as JSON; `Wrong` if they fail."""
-        done = self.run(*words)
+        done = self.run(*words, nicer=nicer)
         if done.status:
             raise Wrong(done.said)
         return json.loads(done.out)
@@ -145,9 +145,11 @@ def policy(subject: Subject) -> Outcome:
     if subject.interpreter.version < OLDEST_SCHEDULED:
         return Outcome("impossible", "needs 3.7")
     late_ms: tuple[list[float], list[float]] = ([], [])
+    ours = [subject.ungil, "run", "--policy", "interactive", *words]
+    # What else the machine does makes both late; the difference is to be the GIL's.
     for _ in range(ROUNDS):
-        late_ms[0].extend(subject.document(*words))
-        late_ms[1].extend(subject.document(subject.ungil, "run", "--policy", "interactive", *words))
+        late_ms[0].extend(subject.document(*words, nicer=-10))
+        late_ms[1].extend(subject.document(*ours, nicer=-10))
     stock_ms, ours_ms = map(median, late_ms)
     said = f"{stock_ms:.1f} to {ours_ms:.2f} ms, {stock_ms / ours_ms:.0f} times less"
     if ours_ms * LEAST_TIMES > stock_ms:

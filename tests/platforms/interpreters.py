@@ -86,8 +86,11 @@ def built(folder: Path) -> list[Interpreter]:
     """Those that `make built-pythons` has made in a folder: NAME/bin/python3.13t."""
     found: list[Interpreter] = []
     for home in sorted(folder.iterdir()) if folder.is_dir() else []:
-        pythons = sorted(home.glob("bin/python3.*"))
-        for python in [it for it in pythons if re.fullmatch(r"python3\.\d+t?d?", it.name)][:1]:
+        named = (
+            it for it in home.glob("bin/python3.*") if re.fullmatch(r"python3\.\d+t?", it.name)
+        )
+        # A free-threaded one also has the name of the usual one, which is shorter.
+        for python in sorted(named)[-1:]:
             version = python.name.removeprefix("python")
             name = f"{version}-{home.name}"
             variables = {"PYTHON_GIL": "1"} if version.endswith("t") else {}
