@@ -59,13 +59,13 @@ class Subject:
         """The command."""
         return f"{self.environment}/bin/ungil"
 
-    def run(self, *words: str, nicer: int = 0) -> Ended:
+    def run(self, *words: str) -> Ended:
         """Run words with what the interpreter needs in its environment."""
-        return self.room.run(*words, nicer=nicer, **self.interpreter.variables)
+        return self.room.run(*words, **self.interpreter.variables)
 
-    def document(self, *words: str, nicer: int = 0) -> Any:
+    def document(self, *words: str) -> Any:
         """What words print as JSON; `Wrong` if they fail."""
-        done = self.run(*words, nicer=nicer)
+        done = self.run(*words)
         if done.status:
             raise Wrong(done.said)
         return json.loads(done.out)
@@ -114,7 +114,7 @@ def known_holds(subject: Subject) -> Outcome:
     most = MOST_OFF_EMULATED_PERCENT if subject.is_emulated else MOST_OFF_PERCENT
     if max(off) > most:
         raise Wrong(f"a hold is off by {max(off):.2f} %, and at most {most:.0f} % are allowed")
-    return Outcome("passed", f"{len(off)} of {HOLDS}, off by {max(off):.2f} % at most")
+    return Outcome("passed", f"{len(off)} of {HOLDS}, within {max(off):.2f} %")
 
 
 def off_percent(known: list[list[int]], holder: Track, error_ns: float) -> list[float]:
@@ -144,13 +144,13 @@ def policy(subject: Subject) -> Outcome:
     words = [subject.interpreter.path, f"{OURS}/lateness.py", str(ROUND_S)]
     if subject.interpreter.version < OLDEST_SCHEDULED:
         return Outcome("impossible", "needs 3.7")
-    late_ms: tuple[list[float], list[float]] = ([], [])
-    ours = [subject.ungil, "run", "--policy", "interactive", *words]
-    # What else the machine does makes both late; the difference is to be the GIL's.
+    rounds_ms: list[tuple[float, float]] = []
     for _ in range(ROUNDS):
-        late_ms[0].extend(subject.document(*words, nicer=-10))
-        late_ms[1].extend(subject.document(*ours, nicer=-10))
-    stock_ms, ours_ms = map(median, late_ms)
+        stock = subject.document(*words)
+        ours = subject.document(subject.ungil, "run", "--policy", "interactive", *words)
+        rounds_ms.append((median(stock), median(ours)))
+    # What else the machine does makes both later, and never earlier.
+    stock_ms, ours_ms = map(min, zip(*rounds_ms, strict=True))
     said = f"{stock_ms:.1f} to {ours_ms:.2f} ms, {stock_ms / ours_ms:.0f} times less"
     if ours_ms * LEAST_TIMES > stock_ms:
         raise Wrong(f"{said}, and not {LEAST_TIMES} times")
@@ -186,17 +186,30 @@ def attach(subject: Subject) -> Outcome:
         return Outcome("impossible", "needs 3.8")
     if not subject.room.place.has_proc:
         return Outcome("impossible", "needs `/proc`")
-    may_trace = subject.room.place.may_trace and not subject.is_emulated
     said = _attached(subject)
-    refused = said["trace"]["status"] != 0
-    if may_trace:
-        return Outcome("passed", f"{_holds_while_attached(said):,} holds in 1 s")
-    # A mistake of the user would be told by 2 and one sentence, and so is this.
-    if not refused or len(said["trace"]["err"].strip().splitlines()) != 1:
+    refusal = said["trace"]["err"].strip().removeprefix("ungil: ")
+    if subject.interpreter.is_free_threaded and "its Python is free-threaded" in refusal:
+        return Outcome("impossible", refusal.partition(": ")[2])
+    if subject.room.place.may_trace and not subject.is_emulated:
+        return _judged(subject, said)
+    # Nobody may trace here: one sentence, as for a mistake of the user.
+    if said["trace"]["status"] != 2 or "\n" in refusal:
         raise Wrong(f"nobody may trace, and ungil says {said['trace']}")
-    standby = _holds_while_attached(_attached(subject, "--standby"))
+    standby = _judged(subject, _attached(subject, "--standby"))
     why = "not under qemu" if subject.is_emulated else "not without `ptrace`"
-    return Outcome("impossible", f"{why}; in standby {standby:,} holds in 1 s")
+    return Outcome("impossible", f"{why}; in standby {standby.text}")
+
+
+def _judged(subject: Subject, said: dict[str, Any]) -> Outcome:
+    """What came of a program that ungil got into."""
+    text = f"{_holds_while_attached(said):,} holds in 1 s"
+    if subject.room.place.shm_is_writable:
+        _assert_obeyed(said)
+        return Outcome("passed", text)
+    # A policy is changed through a page in that folder, and is not to be in force without it.
+    if said["policy"]["status"] != 2 or "/dev/shm" not in said["policy"]["err"]:
+        raise Wrong(f"there is no `/dev/shm` for a policy, and ungil says {said['policy']}")
+    return Outcome("passed", f"{text}, no policy without `/dev/shm`")
 
 
 def _attached(subject: Subject, *options: str) -> dict[str, Any]:
@@ -206,14 +219,11 @@ def _attached(subject: Subject, *options: str) -> dict[str, Any]:
 
 
 def _holds_while_attached(said: dict[str, Any]) -> int:
-    """How many holds were recorded; `Wrong` if a step has failed, or the program is not well."""
-    for name in ("trace", "policy", "detach"):
-        if name in said and said[name]["status"]:
-            raise Wrong(f"{name}: {Ended(**said[name]).said}")
+    """How many holds were recorded; `Wrong` if there were none, or the program is not well."""
+    if said["trace"]["status"]:
+        raise Wrong(Ended(**said["trace"]).said)
     if (said["end"].splitlines()[:1], said["status"]) != (["well"], 0):
         raise Wrong(f"the program is not well: {said['end'].strip()} (exit code {said['status']})")
-    if json.loads(said["in force"])["processes"][0]["policy"] != "interactive":
-        raise Wrong(f"the policy is not in force: {said['in force']}")
     (process,) = said["report"]["processes"]
     if process["not_recorded"]:
         raise Wrong(process["not_recorded"])
@@ -222,6 +232,15 @@ def _holds_while_attached(said: dict[str, Any]) -> int:
     if not holds:
         raise Wrong("no hold was recorded")
     return holds
+
+
+def _assert_obeyed(said: dict[str, Any]) -> None:
+    """`Wrong` if the policy was not in force, or could not be taken back."""
+    for name in ("policy", "detach"):
+        if said[name]["status"]:
+            raise Wrong(Ended(**said[name]).said)
+    if json.loads(said["in force"])["processes"][0]["policy"] != "interactive":
+        raise Wrong(f"the policy is not in force: {said['in force']}")
 
 
 CHECKS: dict[str, Callable[[Subject], Outcome]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from platforms.systems import System, Unmade
 OLDEST = (3, 11)
 INSTALLED = "/opt/ungil"
 """Where a root has its environments, one for each interpreter."""
+# Minutes on a machine that does nothing else.
+BUILDS_S = 7200
 WHEELS, DEPENDENCIES = "/mnt/wheels", "/mnt/dependencies"
 PROGRAMS, OURS = "/mnt/programs", "/mnt/platforms"
 """Where a room has the programs of tests/programs, and those beside this file."""
@@ -115,7 +117,8 @@ def build_from_source(interpreter: Interpreter, room: Room) -> None:
     assert interpreter.source is not None
     if (room.root / interpreter.path[1:]).exists():
         return
-    done = room.run("sh", f"{OURS}/from_source.sh", *interpreter.source)
+    patient = replace(room, patience_s=BUILDS_S)
+    done = patient.run("sh", f"{OURS}/from_source.sh", *interpreter.source)
     if done.status:
         raise Unmade(f"{interpreter.source[1]} is not built: {done.said}")
 

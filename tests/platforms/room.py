@@ -79,11 +79,8 @@ class Room:
     patience_s: float = 300
     environment: dict[str, str] = field(default_factory=dict[str, str])
 
-    def run(self, *words: str | Path, nicer: int = 0, **variables: str) -> Ended:
-        """Run words to their end; `Late` if there is none in time.
-
-        They are by `nicer` nicer to other programs of this machine.
-        """
+    def run(self, *words: str | Path, **variables: str) -> Ended:
+        """Run words to their end; `Late` if there is none in time."""
         named = {**ENVIRONMENT, **self.environment, **variables}
         command = ["chroot", f"--userspec={self.place.uid}:{self.place.uid}", str(self.root)]
         command += ["/usr/bin/env", "-i", *(f"{name}={value}" for name, value in named.items())]
@@ -91,8 +88,7 @@ class Room:
             command += self.without_ptrace
         command += map(str, words)
         # A shell stays the first process there: the first one gets no signal that it does not want.
-        started = shlex.join(["nice", "-n", str(nicer), *command])
-        script = "\n".join([*self._mounts(), started, "exit $?"])
+        script = "\n".join([*self._mounts(), shlex.join(command), "exit $?"])
         try:
             done = subprocess.run(
                 [*ALONE, "sh", "-ec", script],
