@@ -241,7 +241,7 @@ def test_a_policy_that_could_not_be_taken_back_is_not_given(
     assert (outcome.returncode, outcome.stdout) == (2, "")
     assert "cannot write to /dev/shm, through which a policy is changed" in outcome.stderr
     # It is in force for nobody, and in nobody's way.
-    assert "nothing asked it to schedule" in ungil("policy", str(program.pid)).stderr
+    assert "has no policy" in ungil("policy", str(program.pid)).stderr
     program.end()
 
 
