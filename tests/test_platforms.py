@@ -70,6 +70,7 @@ def row(**cells: dict[str, str]) -> dict[str, Any]:
     return {
         "date": "2026-11-25",
         "commit": "abc",
+        "tag": "cp311-abi3-manylinux_2_28_x86_64",
         "place": "",
         "system": {
             "suite": "bookworm",

@@ -38,6 +38,7 @@ from platforms.interpreters import (
     build_from_source,
     facts,
     install_ungil,
+    installed_tag,
     tool_of,
 )
 from platforms.room import Late, Place, Room
@@ -121,6 +122,7 @@ class Trying:
             "date": datetime.now(UTC).date().isoformat(),
             "commit": self._commit,
             "wheels": self._stamp,
+            "tag": installed_tag(tool, room.root),
             "system": {
                 "suite": row.system.suite,
                 "release": row.system.release,

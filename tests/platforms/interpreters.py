@@ -143,6 +143,13 @@ def install_ungil(interpreter: Interpreter, room: Room, wheels: list[Path]) -> N
     kept.write_text(stamp)
 
 
+def installed_tag(tool: Interpreter, root: Path) -> str:
+    """The tag of the wheel that pip has chosen for an interpreter."""
+    (told,) = root.glob(f"{tool.tool[1:]}/lib/python*/site-packages/ungil-*.dist-info/WHEEL")
+    tags = [it for it in told.read_text().splitlines() if it.startswith("Tag: ")]
+    return ", ".join(it.removeprefix("Tag: ") for it in tags)
+
+
 def facts(interpreter: Interpreter, room: Room) -> dict[str, Any]:
     """What an interpreter says of itself and its system; `Unmade` if it does not start."""
     said = room.run(interpreter.path, f"{OURS}/facts.py", **interpreter.variables)

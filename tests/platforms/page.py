@@ -21,6 +21,7 @@ def written(rows: list[dict[str, Any]], path: Path, about: dict[str, str]) -> No
         **about,
         when=" to ".join([days[0], *days[1:][-1:]]),
         commits=", ".join(f"`{it}`" for it in sorted({it["commit"] for it in rows})),
+        tags=", ".join(f"`{it}`" for it in sorted({it["tag"] for it in rows})),
         counts=counted(rows),
         holds=checks.HOLDS,
         hold_ms=checks.HOLD_US // 1000,
