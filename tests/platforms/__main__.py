@@ -35,6 +35,7 @@ from platforms.interpreters import (
     OURS,
     PROGRAMS,
     WHEELS,
+    Interpreter,
     build_from_source,
     facts,
     install_ungil,
@@ -43,7 +44,7 @@ from platforms.interpreters import (
 )
 from platforms.room import Late, Place, Room
 from platforms.rows import Kept, Row, all_rows
-from platforms.systems import Unmade, emulation
+from platforms.systems import Unmade, changing, emulation
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 KEPT = PROJECT / "target" / "platforms"
@@ -92,21 +93,8 @@ class Trying:
         scratch.chmod(0o1777)
         wide = self._room(row, Place(), scratch)
         tell("interpreter")
-        tool = row.interpreter
-        if row.interpreter.source:
-            build_from_source(row.interpreter, wide)
-        told = facts(row.interpreter, wide)
-        reason = row.interpreter.needs
-        if not reason:
-            try:
-                install_ungil(row.interpreter, wide, self._wheels)
-            except Unmade as error:
-                reason = str(error)
-        if reason:
-            tool = tool_of(row.system)
-            if tool.source:
-                build_from_source(tool, wide)
-            install_ungil(tool, wide, self._wheels)
+        with changing(wide.root):
+            tool, told, reason = self._equipped(row, wide)
         system = facts(tool_of(row.system), wide) if told["libc"] == "musl" else told
         shutil.copy(truth(told), scratch / "truth.so")
         room = self._room(row, row.place, scratch, f"{tool.tool}/bin/python")
@@ -134,6 +122,25 @@ class Trying:
             "place": row.place.name,
             "cells": cells,
         }
+
+    def _equipped(self, row: Row, room: Room) -> tuple[Interpreter, dict[str, Any], str]:
+        """The interpreter that ungil is installed for, what the row's own says, and why not it."""
+        if row.interpreter.source:
+            build_from_source(row.interpreter, room)
+        told = facts(row.interpreter, room)
+        reason = row.interpreter.needs
+        if not reason:
+            try:
+                install_ungil(row.interpreter, room, self._wheels)
+            except Unmade as error:
+                reason = str(error)
+            else:
+                return row.interpreter, told, ""
+        tool = tool_of(row.system)
+        if tool.source:
+            build_from_source(tool, room)
+        install_ungil(tool, room, self._wheels)
+        return tool, told, reason
 
     def _room(self, row: Row, place: Place, scratch: Path, python: str = "") -> Room:
         binds = {

@@ -63,9 +63,7 @@ class System:
         """Its root below a folder, made now if it is not there; `Unmade` if that fails."""
         root = folder / self.name
         folder.mkdir(parents=True, exist_ok=True)
-        # Somebody else may be making it.
-        with (folder / f"{self.name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with changing(root):
             if not root.exists():
                 self._make(root)
             made = root / ".packages"
@@ -86,6 +84,14 @@ class System:
         if done:
             raise Unmade(f"debootstrap of {self.name} has failed: {done}")
         partial.rename(root)
+
+
+@contextmanager
+def changing(root: Path) -> Generator[None]:
+    """Nobody else makes or changes a root meanwhile: rows may be tried by several at once."""
+    with root.with_name(f"{root.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def install(root: Path, *packages: str) -> None:
