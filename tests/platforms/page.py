@@ -27,7 +27,7 @@ def written(rows: list[dict[str, Any]], path: Path, about: dict[str, str]) -> No
         hold_ms=checks.HOLD_US // 1000,
         most_off=checks.MOST_OFF_PERCENT,
         most_off_emulated=checks.MOST_OFF_EMULATED_PERCENT,
-        rounds=checks.ROUNDS,
+        rounds=checks.MOST_ROUNDS,
         least_times=checks.LEAST_TIMES,
         tables="\n".join(_tables(rows)).strip(),
     )
