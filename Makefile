@@ -214,6 +214,10 @@ FUZZ_SECONDS ?= 600
 children: $(DEVELOPED) ## start programs of other C libraries under ungil (long; root, debootstrap, gcc-multilib)
 	$(BIN)/python tests/children_matrix.py
 
+.PHONY: platforms
+platforms: $(TEST_TOOLS) $(WHEEL_TOOLS) ## try the wheels on every Debian, write docs/platforms.md (hours; root, debootstrap, qemu)
+	PYTHONPATH=tests $(BIN)/python -m platforms $(PLATFORMS)
+
 .PHONY: fuzz
 fuzz: needs-cargo ## a heap of arbitrary bytes: errors, never a crash (long; a nightly Rust, cargo-fuzz)
 	@cargo +nightly fuzz --version >/dev/null 2>&1 || { echo "make fuzz needs cargo-fuzz and a" \

@@ -230,6 +230,21 @@ def test_a_process_that_sees_other_files_is_given_the_hook_in_memory(
     program.end()
 
 
+def test_a_policy_that_could_not_be_taken_back_is_not_given(
+    ungil: Run, attached: Callable[..., Attached]
+) -> None:
+    apart = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "-m"]
+    # Where its control page would be.
+    read_only = 'mount -t tmpfs -o ro tmpfs /dev/shm && exec "$@"'
+    program = attached(sys.executable, "waiting", *apart, "sh", "-c", read_only, "sh")
+    outcome = ungil("policy", str(program.pid), "interactive")
+    assert (outcome.returncode, outcome.stdout) == (2, "")
+    assert "cannot write to /dev/shm, through which a policy is changed" in outcome.stderr
+    # It is in force for nobody, and in nobody's way.
+    assert "has no policy" in ungil("policy", str(program.pid)).stderr
+    program.end()
+
+
 @pytest.mark.skipif(
     os.geteuid() != 0 and "CI" not in os.environ,
     reason="only root attaches to other users' processes",
