@@ -65,12 +65,21 @@ fn build_hook(root: &Path, out: &Path) {
     {
         cargo.env_remove(name);
     }
+    if variable("CARGO_CFG_TARGET_ENV") == "musl" {
+        cargo.env("RUSTFLAGS", for_musl(env::var("RUSTFLAGS").ok()));
+    }
     let status = cargo.status().expect("cargo runs this script, so it can be run again");
     assert!(status.success(), "the hook library could not be built, see above");
     let built = folder.join(target).join("hook").join(HOOK);
     fs::copy(&built, out.join(HOOK)).unwrap_or_else(|error| {
         panic!("ungil-hook was built, but {} cannot be copied: {error}", built.display())
     });
+}
+
+/// Rust links musl into what it makes unless it is told not to, and then makes no shared library.
+fn for_musl(flags: Option<String>) -> String {
+    let flags = flags.unwrap_or_default();
+    format!("{flags} -C target-feature=-crt-static").trim_start().to_owned()
 }
 
 /// With the C compiler that links the rest, after the hook, because it knows what that needs.
