@@ -20,6 +20,8 @@ from pathlib import Path
 REQUIRED = ("2.7", "3.8", "3.11", "3.12", "3.13")
 # Debian links its interpreter statically; all others here have a shared library.
 DEBIAN = Path("/usr/bin/python3.11")
+# What the one for Alpine's C library is called.
+MUSL = "musl"
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,15 @@ class Python:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def compiler(self) -> str:
+        """The C compiler whose libraries it can load."""
+        return "musl-gcc" if self.name == MUSL else "cc"
+
 
 @cache
 def found() -> tuple[Python, ...]:
-    """CPython 2.7 and from 3.8 on: pyenv's newest of each version, Debian's, the one running."""
+    """CPython 2.7 and from 3.8 on: pyenv's newest of each version, Debian's, the one running, musl's."""
     by_version: dict[tuple[int, int], Path] = {}
     folders = [folder for folder in (_pyenv() / "versions").glob("*") if not folder.is_symlink()]
     releases = [
@@ -55,7 +62,20 @@ def found() -> tuple[Python, ...]:
         pythons.append(Python(str(DEBIAN), (3, 11), "3.11-debian"))
     if not any(Path(python.path).samefile(sys.executable) for python in pythons):
         pythons.append(Python(sys.executable, sys.version_info[:2], "this"))
-    return tuple(pythons)
+    return (*pythons, *_musl())
+
+
+def _musl() -> list[Python]:
+    """The one for musl that `MUSL_PYTHON` names, or that was built in the cache of ungil.
+
+    Few machines have one.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    built = sorted((cache / "ungil" / "pythons" / "musl").glob("bin/python3.??"))
+    path = os.environ.get("MUSL_PYTHON") or "".join(map(str, built[-1:]))
+    return [
+        Python(path, (3, int(minor)), MUSL) for minor in re.findall(r"python3\.(\d+)$", path)
+    ]
 
 
 def pythons(*names: str, since: tuple[int, int] = (2, 7)) -> list[Python]:

@@ -26,8 +26,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 ATTACHED, ATTACHING = PROGRAMS / "attached.py", PROGRAMS / "attaching.py"
 WITHOUT_PTRACE = [sys.executable, str(PROGRAMS / "without_ptrace.py")]
 UNGIL = [sys.executable, "-m", "ungil"]
-ALL = pythons("3.8", "3.9", "3.10", "3.11", "3.11-debian", "3.12", "3.13", since=(3, 8))
-SOME = pythons("3.8", "3.11-debian", "3.13", since=(3, 8))
+ALL = pythons("3.8", "3.9", "3.10", "3.11", "3.11-debian", "3.12", "3.13", "musl", since=(3, 8))
+SOME = pythons("3.8", "3.11-debian", "3.13", "musl", since=(3, 8))
 KINDS = ["busy", "waiting", "allocating", "joining", "forking", "alone"]
 KILLS = 12
 

@@ -129,10 +129,11 @@ def test_a_program_that_can_open_nothing_has_only_the_stub() -> None:
     assert "libungil_hook.so" not in maps
 
 
+@pytest.mark.parametrize("libc", ["glibc", "musl"])
 def test_a_program_that_can_open_libraries_has_the_hook_if_something_is_asked(
-    tmp_path: Path,
+    tmp_path: Path, libc: str
 ) -> None:
-    program = compiled(tmp_path, "glibc", "opening")
+    program = compiled(tmp_path, libc, "opening")
     assert run([program], preloading(STUB)) == (0, "nothing\nstub hook\n", "")
     assert run([program], {**os.environ, "LD_PRELOAD": STUB}) == (0, "nothing\nstub -\n", "")
 
@@ -158,11 +159,12 @@ def beside(folder: Path, hook: bytes) -> Path:
     return Path(shutil.copy(STUB, folder))
 
 
-def test_a_hook_that_the_loader_refuses_is_left_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("libc", ["glibc", "musl"])
+def test_a_hook_that_the_loader_refuses_is_left_out(tmp_path: Path, libc: str) -> None:
     stub = beside(tmp_path, b"no library")
     assert run([sys.executable, "-c", "print(1)"], preloading(stub)) == (0, "1\n", "")
     # What the loader said of it does not reach the program.
-    program = compiled(tmp_path, "glibc", "opening")
+    program = compiled(tmp_path, libc, "opening")
     assert run([program], preloading(stub)) == (0, "nothing\nstub -\n", "")
 
 

@@ -9,7 +9,7 @@
 //! All fields but the addresses are guarded by the GIL's own mutex, which every caller of the
 //! hooked functions holds, or by the GIL itself; they are atomics only for the compiler's sake.
 
-use crate::{clock, free_threaded, table, thread};
+use crate::{any_libc, clock, free_threaded, table, thread};
 use std::cell::Cell;
 use std::ops::Range;
 use std::ptr::null;
@@ -18,8 +18,10 @@ use ungil_core::schedule::Line;
 use ungil_core::table::{GILS, Header};
 
 /// Distance from `cond` to `switch_cond`.
-const COND_TO_SWITCH_COND: usize =
-    size_of::<libc::pthread_cond_t>() + size_of::<libc::pthread_mutex_t>();
+#[inline]
+fn cond_to_switch_cond() -> usize {
+    size_of::<libc::pthread_cond_t>() + any_libc::mutex_bytes()
+}
 
 /// When the hook came in.
 #[derive(Clone, Copy, PartialEq)]
@@ -196,7 +198,7 @@ pub fn are_lines_empty() -> bool {
 /// Notes the initialisation of the condition variable at `address`.
 pub fn initialised(address: usize) {
     let before = LAST_INITIALISED.replace(address);
-    if before != 0 && address == before.wrapping_add(COND_TO_SWITCH_COND) {
+    if before != 0 && address == before.wrapping_add(cond_to_switch_cond()) {
         match find(before) {
             // Made anew at the same place: in a child after fork, or a later sub-interpreter.
             Some(gil) => gil.reset(),
@@ -216,7 +218,7 @@ pub fn role(address: usize, is_timed: bool) -> Option<Role> {
     if main == address {
         return Some(Role::Free(&ALL[0]));
     }
-    if main != 0 && main + COND_TO_SWITCH_COND == address {
+    if main != 0 && main + cond_to_switch_cond() == address {
         return Some(Role::Taken(&ALL[0]));
     }
     role_of_further(address, is_timed)
@@ -240,7 +242,7 @@ fn role_of_further(address: usize, is_timed: bool) -> Option<Role> {
     }
     find(address)
         .map(Role::Free)
-        .or_else(|| find(address.wrapping_sub(COND_TO_SWITCH_COND)).map(Role::Taken))
+        .or_else(|| find(address.wrapping_sub(cond_to_switch_cond())).map(Role::Taken))
 }
 
 /// Recognises the main GIL by a call on one of its condition variables.
@@ -251,9 +253,9 @@ fn recognise(address: usize, is_timed: bool) {
     if !is_timed && !IS_UNKNOWN_HELD.load(Relaxed) {
         // It is signalled after a release, `switch_cond` after an acquire, and these take turns.
         let before = CANDIDATE.swap(address, Relaxed);
-        if address == before.wrapping_add(COND_TO_SWITCH_COND) {
+        if address == before.wrapping_add(cond_to_switch_cond()) {
             cond = before;
-        } else if before != address.wrapping_add(COND_TO_SWITCH_COND) {
+        } else if before != address.wrapping_add(cond_to_switch_cond()) {
             return;
         }
     }
