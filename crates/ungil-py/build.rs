@@ -7,7 +7,7 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use goblin::elf::Elf;
 
@@ -34,9 +34,11 @@ const STUB_LINKED: [&str; 6] = [
     "-nostdlib",
     "-Wl,--no-undefined",
     "-Wl,--hash-style=both,--build-id=none",
-    "-Wl,-z,norelro,-z,now,-z,noexecstack,-z,noseparate-code",
+    "-Wl,-z,norelro,-z,now,-z,noexecstack",
     "-Wl,--strip-all",
 ];
+/// One part fewer. zig refuses to say this to its linker.
+const IN_FEWER_PARTS: &str = "-Wl,-z,noseparate-code";
 
 fn main() {
     let out = PathBuf::from(variable("OUT_DIR"));
@@ -102,8 +104,13 @@ fn build_stub(sources: &Path, out: &Path) {
             .arg(&object));
         object
     });
+    let mut probe = Command::new(compiler.path());
+    probe.args(["-shared", "-nostdlib", IN_FEWER_PARTS, "-xc", "/dev/null", "-o"]);
+    let status = probe.arg(out.join("probe.so")).stderr(Stdio::null()).status();
+    let in_fewer_parts = status.is_ok_and(|it| it.success()).then_some(IN_FEWER_PARTS);
     run(Command::new(compiler.path())
         .args(STUB_LINKED)
+        .args(in_fewer_parts)
         .args(objects)
         .arg("-o")
         .arg(out.join(STUB)));
