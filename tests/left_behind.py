@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-VARIABLE = "TESTS_OF_UNGIL"
+VARIABLE = "STARTED_BY_TESTS"
 
 
 def watch() -> None:

@@ -35,6 +35,8 @@ NAMES = (
 )
 PRINT_VARIABLES = f"import os; print({{n: os.environ[n] for n in {NAMES} if n in os.environ}})"
 STUB = _native.preload_value(None)
+# What can stand in a file or on a command line as it is.
+WRITTEN = _native.preload_value(None, written=True)
 
 
 @pytest.fixture
@@ -297,7 +299,7 @@ def test_variables_are_printed_for_programs_that_start_elsewhere(
 ) -> None:
     outcome = ungil("run", "--env", "--policy", "batch", "--quantum", "2.50", "--no-children")
     assert outcome.stdout.splitlines() == [
-        f"LD_PRELOAD={STUB}",
+        f"LD_PRELOAD={WRITTEN}",
         "UNGIL_POLICY=batch",
         "UNGIL_QUANTUM=2.5",
         "UNGIL_CHILDREN=0",
@@ -305,7 +307,7 @@ def test_variables_are_printed_for_programs_that_start_elsewhere(
     program = shlex.join([sys.executable, "-c", PRINT_VARIABLES])
     shell = f"exec env $({shlex.join([sys.executable, '-m', 'ungil', 'run', '--env'])}) {program}"
     printed = subprocess.run(["sh", "-c", shell], env=environment, capture_output=True, text=True)
-    assert printed.stdout == f"{ {'LD_PRELOAD': STUB, 'UNGIL_POLICY': 'interactive'} }\n"
+    assert printed.stdout == f"{ {'LD_PRELOAD': WRITTEN, 'UNGIL_POLICY': 'interactive'} }\n"
 
 
 def test_variables_that_need_quotes_have_them(ungil: RunUngil) -> None:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from combinations import pairwise
 from pythons import Python, pythons
 from scheduling import ENDLESS_QUANTUM, NUMBERS, POLICIES, read_line, running
 from suite import PROGRAMS
@@ -40,9 +41,11 @@ def wait_until_asleep(process: subprocess.Popen[str], in_line: bool = False) -> 
         time.sleep(0.001)
 
 
-@pytest.mark.parametrize("python", PYTHONS, ids=str)
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("where", ["join", "lock", "sleep", "read", "select"])
+@pytest.mark.parametrize(
+    ("where", "policy", "python"),
+    pairwise(["join", "lock", "sleep", "read", "select"], POLICIES, PYTHONS),
+    ids=str,
+)
 def test_handlers_run_without_waiting_for_the_end_of_a_quantum(
     python: Python, policy: str, where: str
 ) -> None:
@@ -56,10 +59,12 @@ def test_handlers_run_without_waiting_for_the_end_of_a_quantum(
         assert process.wait() == number
 
 
-@pytest.mark.parametrize("python", PYTHONS, ids=str)
-# Under the others a thread that comes back may be let in at once.
-@pytest.mark.parametrize("policy", ["fair", "batch"])
-@pytest.mark.parametrize("how", ["at-once", "default"])
+@pytest.mark.parametrize(
+    ("how", "policy", "python"),
+    # Under the others a thread that comes back may be let in at once.
+    pairwise(["at-once", "default"], ["fair", "batch"], PYTHONS),
+    ids=str,
+)
 def test_a_signal_ends_a_wait_for_the_gil(python: Python, policy: str, how: str) -> None:
     words = ("line", COMPUTING, str(NUMBERS[policy]), how)
     with running(python, PROGRAM, *words, policy=policy, quantum_ms=ENDLESS_QUANTUM) as process:
@@ -83,9 +88,9 @@ def test_ctrl_c_ends_a_computation_that_is_alone(python: Python, policy: str) ->
         assert process.wait() == 0
 
 
-@pytest.mark.parametrize("python", PYTHONS, ids=str)
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("where", ["join", "compute"])
+@pytest.mark.parametrize(
+    ("where", "policy", "python"), pairwise(["join", "compute"], POLICIES, PYTHONS), ids=str
+)
 def test_ctrl_c_raises_keyboard_interrupt_beside_threads_that_compute(
     python: Python, policy: str, where: str
 ) -> None:
@@ -100,9 +105,9 @@ def test_ctrl_c_raises_keyboard_interrupt_beside_threads_that_compute(
     assert process.returncode == 0
 
 
-@pytest.mark.parametrize("python", PYTHONS, ids=str)
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("where", ["lock", "compute"])
+@pytest.mark.parametrize(
+    ("where", "policy", "python"), pairwise(["lock", "compute"], POLICIES, PYTHONS), ids=str
+)
 def test_a_thousand_signals_a_second_are_handled_and_starve_nobody(
     python: Python, policy: str, where: str
 ) -> None:

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import UNGIL
 from suite import PATIENCE_S, PROGRAMS, filtered
-from tracing import compile_library
 
-MISSING = "the stacks of long holds are missing: "
 # The waiting thread makes the holds ones that are looked at.
 HOLDS = """
 import threading
@@ -28,9 +26,9 @@ thread.join()
 APART = ["unshare", *(() if os.geteuid() == 0 else ("--map-root-user",)), "--pid", "--fork"]
 
 
-def notes(folder: Path, *before: str, options: tuple[str, ...] = ()) -> list[str]:
+def notes(folder: Path, *before: str) -> list[str]:
     """What the report says beside its numbers, where the program ran well."""
-    words = [*before, *UNGIL, "trace", "-q", "--json", "-", *options, "-c", HOLDS]
+    words = [*before, *UNGIL, "trace", "-q", "--json", "-", "-c", HOLDS]
     done = subprocess.run(
         words, cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )
@@ -49,7 +47,7 @@ def test_a_filter_that_kills_who_reads_costs_the_stacks_and_the_report_says_so(
 
 
 def test_a_filter_that_kills_who_traces_costs_the_native_functions_alone(tmp_path: Path) -> None:
-    (note,) = notes(tmp_path, *filtered("killed", "ptrace"), options=("--native",))
+    (note,) = notes(tmp_path, *filtered("killed", "ptrace"))
     assert note == (
         "the native functions of long holds are missing: a seccomp filter kills who calls ptrace"
     )

@@ -13,6 +13,9 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from combinations import pairwise
+
+from ungil import _native
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -21,6 +24,7 @@ UNGIL = [sys.executable, "-m", "ungil"]
 STREAMS = (("", "0<&-"), ("", "1>&-", "1>/dev/full"), ("", "2>&-", "2>/dev/full"))
 REDIRECTIONS = [" ".join(filter(None, each)) for each in product(*STREAMS)]
 THREAD = "import threading; t = threading.Thread(target=int); t.start(); t.join()"
+OPTIONS = ((), ("--quiet",), ("--json", "-"))
 ENDINGS = {
     "success": (f"{THREAD}", 0),
     "status": (f"{THREAD}; raise SystemExit(7)", 7),
@@ -39,26 +43,25 @@ def in_shell(folder: Path, redirection: str, *words: str) -> subprocess.Complete
     )
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("redirection", REDIRECTIONS)
+@pytest.mark.parametrize(
+    ("redirection", "ending", "options"), pairwise(REDIRECTIONS, tuple(ENDINGS), OPTIONS), ids=str
+)
 def test_closed_and_full_streams_change_no_status(
-    tmp_path: Path, redirection: str, ending: str
+    tmp_path: Path, redirection: str, ending: str, options: tuple[str, ...]
 ) -> None:
     code, status = ENDINGS[ending]
-    for options in ([], ["--quiet"], ["--json", "-"]):
-        name = f"{len(options)}{options[-1:]}.pftrace"
-        words = [*UNGIL, "trace", "-o", name, *options, "-c", code]
-        outcome = in_shell(tmp_path, redirection, *words)
-        assert outcome.returncode == status, (options, outcome.stderr)
-        assert "Traceback" not in outcome.stderr
-        # Nothing of ungil's is printed to another stream instead.
-        if "--json" in options and "1>" not in redirection:
-            assert outcome.stdout.startswith('{"schema"')
-        else:
-            assert outcome.stdout == ""
-        report = in_shell(tmp_path, "", *UNGIL, "report", name, "--json")
-        (process,) = json.loads(report.stdout)["processes"]
-        assert len(process["gils"]) == 1
+    words = [*UNGIL, "trace", "-o", "t.pftrace", *options, "-c", code]
+    outcome = in_shell(tmp_path, redirection, *words)
+    assert outcome.returncode == status, outcome.stderr
+    assert "Traceback" not in outcome.stderr
+    # Nothing of ungil's is printed to another stream instead.
+    if "--json" in options and "1>" not in redirection:
+        assert outcome.stdout.startswith('{"schema"')
+    else:
+        assert outcome.stdout == ""
+    report = json.loads(_native.read_trace(str(tmp_path / "t.pftrace"), 20.0))
+    (process,) = report["processes"]
+    assert len(process["gils"]) == 1
 
 
 def test_the_program_finds_closed_what_was_closed(tmp_path: Path) -> None:

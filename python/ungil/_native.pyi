@@ -527,9 +527,11 @@ def hook_path() -> str:
 def hookable(executable: str) -> str | None:
     """None if the hook can record this interpreter, else why not, in a sentence."""
 
-def preload_value(others: str | None) -> str:
+def preload_value(others: str | None, *, written: bool = False) -> str:
     """What LD_PRELOAD has to be for the hook to be loaded, and what it loads so far after it.
 
+    The loader may have to complete it, by a token with a dollar sign; not if it is to be `written`
+    somewhere, where that may mean something else.
     Raises ValueError if the loader could not preload the hook from where it is installed, OSError.
     """
 

@@ -23,19 +23,20 @@ const PLATFORM_TOKEN: &str = "$PLATFORM";
 /// force, loads.
 ///
 /// On x86-64 the loader itself completes the path, so that one of 32 bits finds something that it
-/// takes. If something else completes it to the folder of all platforms, say a shell in which there
-/// is no variable of this name, there is a stub as well.
+/// takes; not if it is `written` somewhere first, where a dollar sign may mean something else. If
+/// something else completes it to the folder of all platforms all the same, there is a stub as well.
 ///
 /// The loader splits the value at spaces and colons, so a folder whose path has one is reached
 /// through a link in the one that `links` names. `InvalidInput` if that has one as well.
 pub fn preload(
     hook: &Path,
     others: Option<&OsStr>,
+    written: bool,
     links: impl FnOnce() -> io::Result<PathBuf>,
 ) -> io::Result<OsString> {
     let folder = hook.with_file_name(STUB_FOLDER);
     let mut stub = if is_split(&folder) { linked(&folder, &links()?)? } else { folder };
-    if is_completed(platform()) {
+    if !written && is_completed(platform()) {
         stub.push(PLATFORM_TOKEN);
     }
     stub.push(STUB_FILE);
@@ -127,7 +128,7 @@ mod tests {
 
     fn preloaded(others: &str) -> String {
         let hook = Path::new("/x/libungil_hook.so");
-        preload(hook, Some(OsStr::new(others)), no_links).unwrap().into_string().unwrap()
+        preload(hook, Some(OsStr::new(others)), false, no_links).unwrap().into_string().unwrap()
     }
 
     /// The stub of `/x/libungil_hook.so` on this machine.
@@ -162,14 +163,20 @@ mod tests {
             let hook = Path::new(hook);
             let link = folder.path().join(STUB_FOLDER);
             for _ in 0..2 {
-                let value = preload(hook, None, || Ok(folder.path().to_path_buf())).unwrap();
+                let value = preload(hook, None, false, || Ok(folder.path().to_path_buf())).unwrap();
                 assert!(Path::new(&value).starts_with(&link));
                 assert_eq!(fs::read_link(&link).unwrap(), hook.with_file_name(STUB_FOLDER));
             }
         }
         let hook = Path::new("/with space/libungil_hook.so");
-        let error = preload(hook, None, || Ok("/a folder".into())).unwrap_err();
+        let error = preload(hook, None, false, || Ok("/a folder".into())).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn what_is_written_somewhere_has_nothing_to_complete() {
+        let value = preload(Path::new("/x/libungil_hook.so"), None, true, no_links).unwrap();
+        assert_eq!(value, "/x/preload/libungil_preload.so");
     }
 
     #[test]

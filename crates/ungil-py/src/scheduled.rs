@@ -23,13 +23,15 @@ pub fn levels() -> Vec<&'static str> {
     Level::ALL.into_iter().map(Level::name).collect()
 }
 
-/// The value of `LD_PRELOAD` with the hook in front of what `others`, its value so far, loads.
+/// The value of `LD_PRELOAD` with the hook in front of what `others`, its value so far, loads; if it
+/// is to be `written` somewhere, one that nothing completes on its way.
 #[pyfunction]
-#[pyo3(signature = (others))]
+#[pyo3(signature = (others, *, written = false))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
-pub fn preload_value(others: Option<OsString>) -> PyResult<OsString> {
+pub fn preload_value(others: Option<OsString>, written: bool) -> PyResult<OsString> {
     let hook = hook::path()?;
-    preload(&hook, others.as_deref(), || lasting_links(&hook)).map_err(|error| match error.kind() {
+    let value = preload(&hook, others.as_deref(), written, || lasting_links(&hook));
+    value.map_err(|error| match error.kind() {
         io::ErrorKind::InvalidInput => PyValueError::new_err(error.to_string()),
         _ => error.into(),
     })

@@ -100,7 +100,7 @@ impl Session {
         follow_children: bool,
         tick: Option<Tick>,
     ) -> io::Result<Vec<(OsString, OsString)>> {
-        let preload = preload::preload(hook, preload, || Ok(self.directory.clone()))?;
+        let preload = preload::preload(hook, preload, false, || Ok(self.directory.clone()))?;
         // Empty rather than absent: a session may be begun inside of another one.
         let tick = tick.map_or(String::new(), |tick| tick.fraction().to_string());
         Ok(vec![

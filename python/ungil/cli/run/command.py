@@ -88,7 +88,7 @@ def command(
         raise UsageError(f"--env runs no program; leave out {words[0]!r}")
     else:
         try:
-            variables = launch.variables()
+            variables = launch.variables(written=True)
         except ValueError as error:
             raise HookError(str(error)) from error
         for name, value in variables.items():

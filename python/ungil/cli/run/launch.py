@@ -50,9 +50,10 @@ class Launch:
         self.green = green
         self.standby = standby
 
-    def variables(self) -> dict[str, str]:
+    def variables(self, *, written: bool = False) -> dict[str, str]:
         """The variables that schedule a program; UsageError, or what `preload_value` raises.
 
+        If they are to be `written` somewhere, no value has to be quoted for its own sake.
         Of a green program, those that make it so; of one in standby, those that load the hook.
         """
         if self.green:
@@ -62,7 +63,7 @@ class Launch:
         variables = {STANDBY: "1"} if self.standby else self.scheduling.variables(DEFAULT_POLICY)
         if not self.children:
             variables[CHILDREN] = "0"
-        return {PRELOAD: preload_value(os.environ.get(PRELOAD)), **variables}
+        return {PRELOAD: preload_value(os.environ.get(PRELOAD), written=written), **variables}
 
     def start(self) -> None:
         """Become the program. Returns by UsageError only."""
