@@ -8,13 +8,9 @@
 #include "images.h"
 #include "stand_ins.h"
 
-<<<<<<< HEAD
-/* HOOK_FILE and GLIBC_MINOR, the newest glibc 2.x that a symbol of the hook is of, or 0 if it was built
- * for musl, come from the build script of ungil-py. */
-=======
 /* HOOK_FILE, where the hook is from the folder of this file, and GLIBC_MINOR, the newest glibc 2.x
- * that a symbol of the hook is of, or 0 for musl's, come from the build script of ungil-py. */
->>>>>>> ci
+ * that a symbol of the hook is of, or 0 if it was built for musl, come from the build script of
+ * ungil-py. */
 
 #define EXPORTED __attribute__((visibility("default")))
 
