@@ -60,6 +60,8 @@ test: ## everything that has to pass before a change lands
 .PHONY: rust-test
 rust-test: needs-cargo ## unit and property tests of the Rust crates
 	MAKEFLAGS= cargo test --quiet --features ungil-heap/fault
+	@# These are not among them: tests from outside are what that crate has most of.
+	MAKEFLAGS= cargo test --quiet -p ungil-hook --lib
 
 .PHONY: stress
 stress: $(DEVELOPED) ## every concurrent test of the heap 1,000 times on a busy machine (hours)
@@ -141,6 +143,12 @@ pythons: ## install the Pythons that .ci/run needs and pyenv has not got (PYENV_
 	for version in $$missing; do PYENV_ROOT=$(PYENV_ROOT) PYTHON_CONFIGURE_OPTS=--enable-shared \
 		"$(PYENV_ROOT)/bin/pyenv" install --skip-existing "$$version"; done
 
+BUILT_PYTHONS ?=
+
+.PHONY: built-pythons
+built-pythons: ## build the Pythons that no registry has (long; BUILT_PYTHONS=musl: this one)
+	python3 tests/built_pythons.py $(BUILT_PYTHONS)
+
 # The English of what people read first; api.md is made of docstrings.
 PROSE := README.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md $(filter-out docs/api.md,$(wildcard docs/*.md))
 # Rules of Harper's that we do not follow: headings and names begin small, units are units, a list
@@ -205,6 +213,10 @@ FUZZ_SECONDS ?= 600
 .PHONY: children
 children: $(DEVELOPED) ## start programs of other C libraries under ungil (long; root, debootstrap, gcc-multilib)
 	$(BIN)/python tests/children_matrix.py
+
+.PHONY: platforms
+platforms: $(TEST_TOOLS) $(WHEEL_TOOLS) ## try the wheels on every Debian, write docs/platforms.md (hours; root, debootstrap, qemu)
+	PYTHONPATH=tests $(BIN)/python -m platforms $(PLATFORMS)
 
 .PHONY: fuzz
 fuzz: needs-cargo ## a heap of arbitrary bytes: errors, never a crash (long; a nightly Rust, cargo-fuzz)

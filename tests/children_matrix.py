@@ -106,6 +106,9 @@ def prepared(place: Path, systems: dict[str, Path]) -> dict[str, list[str]]:
         children[name] = [str(compiled(compiler, place / name.replace(" ", "-")))]
     musl = Path("/lib/x86_64-linux-musl/libc.so")
     children["musl"] = with_loader(place / "musl", ["musl-gcc"], musl)
+    children["musl with the hook"] = with_loader(
+        place / "musl-with-hook", ["musl-gcc", "-DMAY_OPEN"], musl
+    )
     of_32_bits = with_loader(place / "32", ["cc", "-m32", "-pthread"], Path("/lib/ld-linux.so.2"))
     children["32 bits"] = of_32_bits
     shutil.copy("/lib32/libc.so.6", place / "32")

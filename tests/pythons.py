@@ -16,10 +16,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import built_pythons
+
 # The versions that ungil claims to be tested with.
 REQUIRED = ("2.7", "3.8", "3.11", "3.12", "3.13")
 # Debian links its interpreter statically; all others here have a shared library.
 DEBIAN = Path("/usr/bin/python3.11")
+# What the one for Alpine's C library is called.
+MUSL = "musl"
 
 
 @dataclass(frozen=True)
@@ -33,10 +37,20 @@ class Python:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def can_borrow(self) -> bool:
+        """Whether it can import the ungil of the Python that runs pytest."""
+        return self.version >= (3, 11) and self.name != MUSL
+
+    @property
+    def compiler(self) -> str:
+        """The C compiler whose libraries it can load."""
+        return "musl-gcc" if self.name == MUSL else "cc"
+
 
 @cache
 def found() -> tuple[Python, ...]:
-    """CPython 2.7 and from 3.8 on: pyenv's newest of each version, Debian's, the one running."""
+    """CPython 2.7 and from 3.8 on: pyenv's newest of each version, Debian's, this one, musl's."""
     by_version: dict[tuple[int, int], Path] = {}
     folders = [folder for folder in (_pyenv() / "versions").glob("*") if not folder.is_symlink()]
     releases = [
@@ -55,7 +69,18 @@ def found() -> tuple[Python, ...]:
         pythons.append(Python(str(DEBIAN), (3, 11), "3.11-debian"))
     if not any(Path(python.path).samefile(sys.executable) for python in pythons):
         pythons.append(Python(sys.executable, sys.version_info[:2], "this"))
-    return tuple(pythons)
+    return (*pythons, *_musl())
+
+
+def _musl() -> list[Python]:
+    """The one for musl that `MUSL_PYTHON` names, or that was built in the cache of ungil.
+
+    Few machines have one.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    built = sorted((cache / "ungil" / "pythons" / "musl").glob("bin/python3.??"))
+    path = os.environ.get("MUSL_PYTHON") or "".join(map(str, built[-1:]))
+    return [Python(path, (3, int(minor)), MUSL) for minor in re.findall(r"python3\.(\d+)$", path)]
 
 
 def pythons(*names: str, since: tuple[int, int] = (2, 7)) -> list[Python]:
@@ -87,7 +112,7 @@ def path_of(name: str) -> str:
 
 @cache
 def free_threaded() -> list[Python]:
-    """Free-threaded builds: pyenv's, those on PATH, and those that FREE_THREADED_PYTHONS names.
+    """Free-threaded builds: pyenv's, ours, those on PATH, and what FREE_THREADED_PYTHONS names.
 
     The variable has paths like `/opt/python/bin/python3.13t`, with colons between them. Few
     machines have one.
@@ -95,11 +120,19 @@ def free_threaded() -> list[Python]:
     named = filter(None, os.environ.get("FREE_THREADED_PYTHONS", "").split(os.pathsep))
     pyenvs = [str(it) for it in (_pyenv() / "versions").glob("3.*t/bin/python")]
     on_path = [shutil.which(f"python3.{minor}t") for minor in range(13, 20)]
+    ours = [it.path for name in ("free-threaded", "free-threaded-3.14") for it in built(name)]
     return [
         Python(path, (3, int(minor)), f"3.{minor}t")
-        for path in dict.fromkeys(filter(None, [*named, *pyenvs, *on_path]))
+        for path in dict.fromkeys(filter(None, [*named, *pyenvs, *ours, *on_path]))
         for minor in re.findall(r"3\.(\d+)", path)[-1:]
     ]
+
+
+def built(name: str) -> list[Python]:
+    """The one that `make built-pythons` has built with this name, if it has."""
+    path = built_pythons.built(name)
+    versions = re.findall(r"3\.(\d+)t?$", str(path))
+    return [Python(str(path), (3, int(minor)), name) for minor in versions]
 
 
 def are_required() -> bool:

@@ -26,8 +26,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 ATTACHED, ATTACHING = PROGRAMS / "attached.py", PROGRAMS / "attaching.py"
 WITHOUT_PTRACE = filtered("refused", "ptrace")
 UNGIL = [sys.executable, "-m", "ungil"]
-ALL = pythons("3.8", "3.9", "3.10", "3.11", "3.11-debian", "3.12", "3.13", since=(3, 8))
-SOME = pythons("3.8", "3.11-debian", "3.13", since=(3, 8))
+ALL = pythons("3.8", "3.9", "3.10", "3.11", "3.11-debian", "3.12", "3.13", "musl", since=(3, 8))
+SOME = pythons("3.8", "3.11-debian", "3.13", "musl", since=(3, 8))
 KINDS = ["busy", "waiting", "allocating", "joining", "forking", "alone"]
 KILLS = 12
 
@@ -227,6 +227,21 @@ def test_a_process_that_sees_other_files_is_given_the_hook_in_memory(
     assert "/memfd:libungil_hook.so" in program.maps()
     opened = [it.readlink() for it in Path(f"/proc/{program.pid}/fd").iterdir()]
     assert not [path for path in opened if "ungil" in path.name]
+    program.end()
+
+
+def test_a_policy_that_could_not_be_taken_back_is_not_given(
+    ungil: Run, attached: Callable[..., Attached]
+) -> None:
+    apart = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "-m"]
+    # Where its control page would be.
+    read_only = 'mount -t tmpfs -o ro tmpfs /dev/shm && exec "$@"'
+    program = attached(sys.executable, "waiting", *apart, "sh", "-c", read_only, "sh")
+    outcome = ungil("policy", str(program.pid), "interactive")
+    assert (outcome.returncode, outcome.stdout) == (2, "")
+    assert "cannot write to /dev/shm, through which a policy is changed" in outcome.stderr
+    # It is in force for nobody, and in nobody's way.
+    assert "has no policy" in ungil("policy", str(program.pid)).stderr
     program.end()
 
 

@@ -36,7 +36,9 @@ EXPORTS = {
 COMPILERS = {
     "glibc": ["cc", "-pthread"],
     "static glibc": ["cc", "-pthread", "-static"],
+    "glibc with the hook": ["cc", "-pthread", "-DMAY_OPEN"],
     "musl": ["musl-gcc"],
+    "musl with the hook": ["musl-gcc", "-DMAY_OPEN"],
     "static musl": ["musl-gcc", "-static"],
 }
 of_x86_64 = pytest.mark.skipif(
@@ -45,7 +47,8 @@ of_x86_64 = pytest.mark.skipif(
 # Where systems have a C library of 32 bits, which is a program that says its name.
 LIBCS_OF_32_BITS = ("/lib32/libc.so.6", "/lib/i386-linux-gnu/libc.so.6", "/lib/libc.so.6")
 # What glibc calls an x86-64 and an i386: sysdeps/x86/cpu-features.c, and AT_PLATFORM of the kernel.
-PLATFORMS = {"x86_64", "haswell", "xeon_phi"}
+# musl takes the name as it stands.
+PLATFORMS = {"x86_64", "haswell", "xeon_phi", "$PLATFORM"}
 PLATFORMS_OF_32_BITS = {"i686", "i586", "i486", "i386"}
 MAPPED = (
     "print(sorted({line.split('/')[-1].strip() for line in open('/proc/self/maps')"
@@ -145,10 +148,11 @@ def test_a_program_that_can_open_nothing_has_only_the_stub() -> None:
     assert "libungil_hook.so" not in maps
 
 
+@pytest.mark.parametrize("libc", ["glibc", "musl"])
 def test_a_program_that_can_open_libraries_has_the_hook_if_something_is_asked(
-    tmp_path: Path,
+    tmp_path: Path, libc: str
 ) -> None:
-    program = compiled(tmp_path, "glibc", "opening")
+    program = compiled(tmp_path, libc, "opening")
     assert run([program], preloading()) == (0, "nothing\nstub hook\n", "")
     idle = {**os.environ, "LD_PRELOAD": PRELOADED}
     assert run([program], idle) == (0, "nothing\nstub -\n", "")
@@ -198,11 +202,12 @@ def test_the_hook_is_found_from_every_folder_and_where_the_token_is_lost() -> No
 # A hook that the loader refuses.
 
 
-def test_a_hook_that_the_loader_refuses_is_left_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("libc", ["glibc", "musl"])
+def test_a_hook_that_the_loader_refuses_is_left_out(tmp_path: Path, libc: str) -> None:
     preloaded = copied(tmp_path, hook=b"no library")
     assert run([sys.executable, "-c", "print(1)"], preloading(preloaded)) == (0, "1\n", "")
     # What the loader said of it does not reach the program.
-    program = compiled(tmp_path, "glibc", "opening")
+    program = compiled(tmp_path, libc, "opening")
     assert run([program], preloading(preloaded)) == (0, "nothing\nstub -\n", "")
 
 

@@ -82,6 +82,7 @@ def test_a_preloaded_name_that_the_loader_does_not_find_is_a_warning() -> None:
         ("Linux", "glibc", "x86_64", Status.OK),
         ("Linux", "glibc", "aarch64", Status.OK),
         ("Linux", "glibc", "riscv64", Status.FAIL),
+        ("Linux", "musl", "x86_64", Status.OK),
         ("Linux", "", "x86_64", Status.FAIL),
         ("Darwin", "", "arm64", Status.FAIL),
     ],
@@ -91,7 +92,10 @@ def test_a_platform_that_cannot_be_traced_fails_with_a_remedy(
 ) -> None:
     monkeypatch.setattr("platform.system", lambda: system)
     monkeypatch.setattr("platform.machine", lambda: machine)
-    monkeypatch.setattr("platform.libc_ver", lambda: (libc, ""))
+    # Python does not know musl.
+    known = "" if libc == "musl" else libc
+    monkeypatch.setattr("platform.libc_ver", lambda: (known, ""))
+    monkeypatch.setattr(checks, "_has_musl", lambda: libc == "musl")
     check = checks.check_platform()
     assert check.status is status
     assert bool(check.advice) is (status is Status.FAIL)

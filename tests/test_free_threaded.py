@@ -65,6 +65,13 @@ def parked(recording: Recording, cause: str) -> dict[str, Any]:
     return parked
 
 
+def place(program: str, text: str) -> str:
+    """The file of one of our programs and its line with this text, as a frame ends."""
+    lines = (PROGRAMS / program).read_text(encoding="utf-8").splitlines()
+    (number,) = [number for number, line in enumerate(lines, 1) if line.strip() == text]
+    return f"{program}:{number})"
+
+
 def check_threads(process: dict[str, Any]) -> None:
     """Its threads are there, as under any GIL."""
     assert process["not_recorded"] is None
@@ -77,7 +84,8 @@ def check_threads(process: dict[str, Any]) -> None:
 def test_a_gil_that_is_off(tmp_path: Path, python: Python) -> None:
     recording = traced(tmp_path, python)
     assert recording.stdout == "False\n"
-    assert recording.process["free_threaded"] == {"gil": "off", "gil_on_s": None}
+    unknown = dict.fromkeys(("gil_on_s", "module", "library", "frame"))
+    assert recording.process["free_threaded"] == {"gil": "off", **unknown}
     assert recording.process["not_recorded"] == "this Python is free-threaded, and its GIL was off"
     assert recording.finding("not-recorded")
 
@@ -98,6 +106,13 @@ def test_a_gil_that_an_import_switches_on(tmp_path: Path, python: Python) -> Non
     assert recording.stdout == "True\n"
     state = recording.process["free_threaded"]
     assert state["gil"] == "switched on"
+    assert (state["module"], state["library"]) == ("needs_gil", str(tmp_path / "needs_gil.so"))
+    importing = place("free_threads.py", "__import__(sys.argv[1])")
+    assert state["frame"].startswith("<module> (")
+    assert state["frame"].endswith(importing)
+    finding = recording.finding("gil-switched-on")
+    said = f"runs with its GIL on since the import of needs_gil ({importing[:-1]})"
+    assert said in finding["text"]
     # Between the start and the first of the threads, which take it.
     workers = [it["started_s"] for it in recording.gil["threads"] if not it["main"]]
     assert 0 < state["gil_on_s"] <= min(workers)
@@ -142,6 +157,38 @@ def test_a_park_for_a_lock_is_as_long_as_the_thread_itself_says(
         assert row["of"] == "Shared"
 
 
+@pytest.mark.parametrize(
+    ("kind", "waits", "wakes"),
+    [
+        ("object", "waited_ns.append(parking.take(shared))", "parking.hold(shared, HELD_MS)"),
+        ("lock", "with lock:  # which the other thread has", "with lock:  # for a known time"),
+    ],
+)
+def test_a_park_names_its_thread_and_the_lines_of_who_waited_and_of_who_woke_it(
+    tmp_path: Path, python: Python, kind: str, waits: str, wakes: str
+) -> None:
+    recording = parking(tmp_path, python, kind)
+    rows = [it for it in recording.process["parks"]["waits"] if it["name"] == "waiter"]
+    row = max(rows, key=lambda it: it["waited_s"])
+    (where,) = row["places"]
+    program = "kept_waiting.py"
+    assert where["count"] == TIMES
+    assert where["frame"] == where["user_frame"] == where["stack"][0]
+    assert where["frame"].endswith(place(program, waits))
+    # Python starts a thread in its own code.
+    assert "threading.py" in where["stack"][-1]
+    (waker,) = row["wakers"]
+    assert waker["frame"].endswith(place(program, wakes))
+
+
+def test_threads_that_nobody_keeps_waiting_have_their_names_too(
+    tmp_path: Path, python: Python
+) -> None:
+    recording = trace(tmp_path, python.path, str(PROGRAMS / "idle_pool.py"))
+    names = {it["name"] for it in recording.process["parks"]["threads"] if not it["main"]}
+    assert names == {f"idle-{number}" for number in range(4)}
+
+
 def test_a_lock_of_an_object_that_keeps_a_thread_waiting_is_a_finding(
     tmp_path: Path, python: Python
 ) -> None:
@@ -149,7 +196,12 @@ def test_a_lock_of_an_object_that_keeps_a_thread_waiting_is_a_finding(
     finding = recording.finding("parked")
     assert (finding["cause"], finding["of"], finding["parks"]) == ("object", "Shared", TIMES)
     assert finding["wakers"] == [recording.process["pid"]]
-    assert "for the lock of one Shared, in 5 parks, mostly woken by MainThread" in finding["text"]
+    waits = place("kept_waiting.py", "waited_ns.append(parking.take(shared))")
+    wakes = place("kept_waiting.py", "parking.hold(shared, HELD_MS)")
+    said = f"for the lock of one Shared ({waits}, in 5 parks, mostly woken by MainThread ({wakes}"
+    assert said in finding["text"]
+    assert finding["frame"].endswith(waits)
+    assert finding["waker_frame"].endswith(wakes)
 
 
 def test_a_pause_of_the_world_is_as_long_as_the_world_stood_still(
@@ -168,8 +220,8 @@ def test_a_pause_of_the_world_is_as_long_as_the_world_stood_still(
 
 
 def test_pauses_of_collections_are_told_as_such(tmp_path: Path, python: Python) -> None:
-    if python.version != (3, 13):
-        pytest.skip("where a collection notes that it goes on is known of 3.13")
+    if python.version not in {(3, 13), (3, 14)}:
+        pytest.skip("where a collection notes that it goes on is known of 3.13 and 3.14")
     recording = trace(tmp_path, python.path, str(PROGRAMS / "collecting.py"))
     pauses = recording.process["parks"]["pauses"]
     assert pauses["collections"] == pauses["count"] > 0

@@ -164,7 +164,7 @@ def test_each_way_without_packages_runs_on_every_python_that_can(python: Python)
     interpreter = chosen(python.path)
     ways = [way for way in small(list(fanout.ways())) if fanout.works(way, interpreter)]
     assert [way.program for way in ways][:1] == ["threads"]
-    assert (len(ways) == 4) is (python.version >= (3, 11))
+    assert (len(ways) == 4) is python.can_borrow
     for way in ways:
         check_whole(way.measure(interpreter, 40, 0.01))
 
@@ -264,7 +264,7 @@ def test_what_was_published_of_matrices_is_kept_as_it_was() -> None:
 def test_workers_of_each_kind_multiply_on_every_python_that_can(python: Python) -> None:
     interpreter = chosen(python.path)
     kinds = [how for how in matmul.HOW if matmul.why_not(interpreter, how) is None]
-    assert (matmul.SHARE in kinds) is (python.version >= (3, 11))
+    assert (matmul.SHARE in kinds) is python.can_borrow
     assert (matmul.INTERPRETERS in kinds) is (python.version >= (3, 12))
     for how in kinds:
         # A wrong product would be a failure. More workers than rows have nothing to do.
@@ -325,7 +325,15 @@ def test_weights_are_of_one_thread_in_the_same_round_and_rows_beyond_the_cores_a
 # ungil in interpreters that it is not installed in.
 
 
-@pytest.mark.parametrize("python", pythons(since=(3, 11)), ids=str)
+def test_one_for_another_c_library_cannot_have_ours() -> None:
+    with (
+        pytest.raises(Missing, match="it has no ungil, and ours is for another C library"),
+        borrowed.variables(replace(chosen(), musl=not chosen().musl)),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("python", [it for it in pythons() if it.can_borrow], ids=str)
 def test_an_interpreter_without_ungil_borrows_ours_and_nothing_else(python: Python) -> None:
     program = (
         "import json, sys, ungil.share, ungil.fanout\n"

@@ -50,7 +50,7 @@ class Known:
 
 
 # The clock that suits this machine with every Python, and CLOCK_MONOTONIC itself with one.
-PYTHONS = pythons("2.7", "3.8", "3.11", "3.11-debian", "3.12", "3.13")
+PYTHONS = pythons("2.7", "3.8", "3.11", "3.11-debian", "3.12", "3.13", "musl")
 CASES = [(it, "") for it in PYTHONS] + [(it, "monotonic") for it in pythons("3.13")]
 
 
@@ -62,7 +62,8 @@ def known(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     python: Python = request.param[0]
     environment = {**os.environ, "UNGIL_CLOCK": request.param[1]}
     folder = tmp_path_factory.mktemp("known")
-    program, library = PROGRAMS / "known_holds.py", compile_library(folder)
+    program = PROGRAMS / "known_holds.py"
+    library = compile_library(folder, compiler=python.compiler)
     words = (python.path, program, library, str(HOLDS), str(HOLD_US))
     recording = trace(folder, *words, env=environment)
     if environment["UNGIL_CLOCK"]:

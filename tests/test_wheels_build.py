@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import build_all
@@ -51,5 +55,48 @@ def test_the_folder_of_a_build_is_not_in_what_it_makes(
 
 def test_what_rust_has_no_target_for_is_noticed() -> None:
     assert not build_all.has_target("riscv32imc-unknown-none-elf")
-    here = build_all.said("rustc", "-vV").partition("host: ")[2].split()[0]
+    here = build_all.printed("rustc", "-vV").partition("host: ")[2].split()[0]
     assert build_all.has_target(here)
+
+
+def test_a_missing_standard_library_is_one_sentence_before_anything_is_built(
+    tmp_path: Path,
+) -> None:
+    rustc = tmp_path / "rustc"
+    rustc.write_text("#!/bin/sh\necho /nowhere\n")
+    rustc.chmod(0o755)
+    out = tmp_path / "dist"
+    done = subprocess.run(
+        [sys.executable, build_all.__file__, "--out", out],
+        env=os.environ | {"RUSTC": str(rustc)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    names = " ".join(build_all.PLATFORMS)
+    sentence = f"Rust's standard library is missing for {names}: rustup target add {names}\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", sentence)
+    assert not out.exists()
+
+
+def test_the_size_of_a_wheel_and_of_the_module_in_it_are_told(tmp_path: Path) -> None:
+    wheel = tmp_path / "ungil-1-cp311-abi3-musllinux_1_2_x86_64.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("ungil/_native.pyi", "")
+        archive.writestr("ungil/_native.abi3.so", bytes(3_210_000))
+    (line,) = build_all.sizes([wheel])
+    assert line == f"  3.21 MB, _native 3.21 MB  {wheel.name}"
+
+
+def test_the_document_has_the_tags_that_are_built() -> None:
+    text = (build_all.PROJECT / "docs" / "wheels.md").read_text()
+    tags = {tag for tag, _ in build_all.INTERPRETERS.values()} | {*build_all.PLATFORMS.values()}
+    assert {tag for tag in tags if f"| `{tag}` |" in text} == tags
+
+
+@pytest.mark.parametrize("file", [".github/workflows/wheels.yml", "CONTRIBUTING.md"])
+def test_a_standard_library_is_added_for_every_platform(file: str) -> None:
+    """The runner's own, x86-64 with glibc, is there."""
+    text = (build_all.PROJECT / file).read_text()
+    added = text.partition("rustup target add ")[2].partition("\n")[0].strip(".`").split()
+    assert {*added, "x86_64-unknown-linux-gnu"} == {*build_all.PLATFORMS}

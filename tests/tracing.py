@@ -441,9 +441,9 @@ def with_others(exact: Blame, told: Blame) -> Blame:
     return blame
 
 
-def compile_library(folder: Path, name: str = "truth") -> Path:
+def compile_library(folder: Path, name: str = "truth", compiler: str = "cc") -> Path:
     """`tests/programs/NAME.c` as a shared library."""
     library = folder / f"{name}.so"
     source = PROGRAMS / f"{name}.c"
-    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source], check=True)
+    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, source], check=True)
     return library

@@ -14,16 +14,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
+from time import monotonic
 
 from fit import unfit
 
 PROJECT = Path(__file__).resolve().parent.parent
-# What Rust calls a platform, and the tag of its wheels: docs/decisions/0036 says why this glibc.
+# What Rust calls a platform, and the tag of its wheels: docs/decisions/0036 says why these.
 PLATFORMS = {
     "x86_64-unknown-linux-gnu": "manylinux_2_28",
     "aarch64-unknown-linux-gnu": "manylinux_2_28",
+    "x86_64-unknown-linux-musl": "musllinux_1_2",
+    "aarch64-unknown-linux-musl": "musllinux_1_2",
 }
 # For each of these Pythons, none of which has to be installed: the tag of its wheel, and what PyO3
 # is told. They are built one by one: next to 3.15t, maturin makes a wheel for 3.11 alone of 3.11.
@@ -32,6 +37,7 @@ INTERPRETERS: dict[str, tuple[str, list[str]]] = {
     "python3.14t": ("cp314-cp314t", []),
     "python3.15t": ("cp315-abi3.abi3t", ["--features", "pyo3/abi3t-py315"]),
 }
+NATIVE = "ungil/_native."
 
 
 def main() -> None:
@@ -42,6 +48,10 @@ def main() -> None:
     parser.add_argument("--target", nargs="*", choices=PLATFORMS, help="only for these")
     options = parser.parse_args()
     targets = options.target or list(PLATFORMS)
+    if missing := [target for target in targets if not has_target(target)]:
+        names = " ".join(missing)
+        sys.exit(f"Rust's standard library is missing for {names}: rustup target add {names}")
+    began = monotonic()
     with tempfile.TemporaryDirectory(prefix="ungil-wheels-") as name:
         folder = Path(name)
         built = build(PROJECT, targets, folder / "dist")
@@ -52,24 +62,33 @@ def main() -> None:
         if wrong:
             sys.exit("\n".join(wrong))
         options.out.mkdir(parents=True, exist_ok=True)
+        # A copy has another name until it is whole: a wheel of that name may be in use.
         for it in built:
-            print(f"{it.stat().st_size / 1e6:6.2f} MB  {shutil.move(it, options.out / it.name)}")
+            shutil.copy(it, options.out / f"{it.name}.tmp")
+            (options.out / f"{it.name}.tmp").replace(options.out / it.name)
+    print(*sizes(options.out / it.name for it in built), sep="\n")
+    alike = ", and again with the same bits" if options.twice else ""
+    print(f"{len(built)} files in {options.out}{alike}: {monotonic() - began:.0f} s")
 
 
 def build(project: Path, targets: list[str], out: Path) -> list[Path]:
     """Build from a folder of sources; the files, by name."""
     environment = reproducible(project)
-    words = ["build", "--release", "--locked", "--zig", "--out", str(out)]
-    for target in targets:
-        if not has_target(target):
-            sys.exit(f"Rust has no target {target}: rustup target add {target}")
+    words = ["build", "--profile", "wheel", "--locked", "--zig", "--out", str(out)]
+    kinds = [(target, interpreter) for target in targets for interpreter in INTERPRETERS]
+    for number, (target, interpreter) in enumerate(kinds, 1):
+        tag, features = INTERPRETERS[interpreter]
         platform = ["--target", target, "--compatibility", PLATFORMS[target]]
-        for interpreter, (tag, features) in INTERPRETERS.items():
-            kind = [*features, "--interpreter", interpreter]
-            maturin(project, [*words, *platform, *kind], environment)
-            if not list(out.glob(f"*-{tag}-{PLATFORMS[target]}_*.whl")):
-                made = sorted(it.name for it in out.iterdir())
-                sys.exit(f"no wheel of {interpreter} has the tag {tag}, there are {made}")
+        kind = [*features, "--interpreter", interpreter]
+        said_before = f"{number} of {len(kinds)}: {tag} for {target}"
+        print(said_before, flush=True)
+        began = monotonic()
+        maturin(project, [*words, *platform, *kind], environment)
+        machine = target.partition("-")[0]
+        if not list(out.glob(f"*-{tag}-{PLATFORMS[target]}_{machine}.whl")):
+            made = sorted(it.name for it in out.iterdir())
+            sys.exit(f"no wheel of {interpreter} has the tag {tag}, there are {made}")
+        print(f"{said_before}: {monotonic() - began:.0f} s", flush=True)
     maturin(project, ["sdist", "--out", str(out)], environment)
     return sorted(out.iterdir())
 
@@ -82,7 +101,7 @@ def reproducible(project: Path) -> dict[str, str]:
     cargo = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
     remapped = {project: "/ungil", cargo / "registry" / "src": "/registry"}
     flags = [f"--remap-path-prefix={place}={name}" for place, name in remapped.items()]
-    when = said("git", "-C", str(PROJECT), "log", "-1", "--format=%ct")
+    when = printed("git", "-C", str(PROJECT), "log", "-1", "--format=%ct")
     return {
         **os.environ,
         "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH", when),
@@ -95,7 +114,7 @@ def reproducible(project: Path) -> dict[str, str]:
 
 def copied(folder: Path) -> Path:
     """The files that git knows, as they are now, in another folder."""
-    for name in said("git", "-C", str(PROJECT), "ls-files").splitlines():
+    for name in printed("git", "-C", str(PROJECT), "ls-files").splitlines():
         place = folder / name
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(PROJECT / name, place)
@@ -114,9 +133,24 @@ def differences(first: list[Path], second: list[Path]) -> list[str]:
     ]
 
 
+def sizes(files: Iterable[Path]) -> list[str]:
+    """A line for each file: how large it is, and the extension module in it."""
+    lines: list[str] = []
+    for file in files:
+        native = ""
+        if file.suffix == ".whl":
+            with zipfile.ZipFile(file) as archive:
+                inner = [it for it in archive.infolist() if it.filename.startswith(NATIVE)]
+            # Not the .pyi, which is there as well.
+            native = f", _native {max(it.file_size for it in inner) / 1e6:.2f} MB"
+        lines.append(f"{file.stat().st_size / 1e6:6.2f} MB{native}  {file.name}")
+    return lines
+
+
 def has_target(target: str) -> bool:
     """Whether Rust's standard library is installed for a platform."""
-    return Path(said("rustc", "--print", "target-libdir", "--target", target)).is_dir()
+    rustc = os.environ.get("RUSTC", "rustc")
+    return Path(printed(rustc, "--print", "target-libdir", "--target", target)).is_dir()
 
 
 def maturin(project: Path, words: list[str], environment: dict[str, str]) -> None:
@@ -126,7 +160,7 @@ def maturin(project: Path, words: list[str], environment: dict[str, str]) -> Non
         sys.exit(f"maturin {words[0]} has failed, see above")
 
 
-def said(*command: str) -> str:
+def printed(*command: str) -> str:
     """What a program prints."""
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 

@@ -14,19 +14,17 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
+from elftools.elf.enums import ENUM_DT_FLAGS
 from elftools.elf.gnuversions import GNUVerNeedSection, GNUVerSymSection
 from elftools.elf.sections import StringTableSection, SymbolTableSection
 
-GLIBC_TAG = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)")
-GLIBC_VERSION = re.compile(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?")
-# What every system with glibc has. Anything else would have to be in the wheel.
-GLIBC_LIBRARIES = re.compile(r"lib(c|m|dl|rt|pthread)\.so\.\d|ld-linux[-\w]*\.so\.\d")
 # What a loader of 32 bits finds where one of 64 bits finds the stub.
 OF_32_BITS = re.compile(r"/preload/i\d86/")
 # The interpreter that imports a module has these, and gives them no version.
@@ -35,26 +33,106 @@ OF_PYTHON = re.compile(r"_?Py")
 
 @dataclass(frozen=True)
 class Promise:
-    """What the platform tag of a wheel says: its machine, and the oldest glibc."""
+    """What the platform tag of a wheel says: its machine, and the oldest C library."""
 
     machine: str
-    glibc: tuple[int, int]
+    version: tuple[int, int]
 
-    @classmethod
-    def of(cls, wheel: Path) -> Promise:
-        """Read it from a file's name; ValueError if its tag is none of glibc."""
-        tag = wheel.stem.rpartition("-")[2]
-        found = [GLIBC_TAG.fullmatch(part) for part in tag.split(".")]
-        promises = [cls(it[3], (int(it[1]), int(it[2]))) for it in found if it]
-        if not promises:
-            raise ValueError(f"its tag {tag} is none of manylinux")
-        return min(promises, key=lambda it: it.glibc)
+    # In the tag, and of what each such system has. Anything else would have to be in the wheel.
+    tag = ""
+    libraries = ""
+
+    @property
+    def library(self) -> str:
+        """The oldest C library in words."""
+        raise NotImplementedError
+
+    def unfit_symbol(self, symbol: str, version: str | None) -> str | None:
+        """Why a C library that is as old as the tag says may not have it; None if it does."""
+        raise NotImplementedError
+
+    def unfit_flags(self, flags: int) -> str | None:
+        """Why its loader refuses a library with these `DT_FLAGS`; None if it does not."""
+        del flags
+        return None
+
+
+class Glibc(Promise):
+    """manylinux: glibc gives each symbol the version that it is of."""
+
+    tag = "manylinux"
+    libraries = r"lib(c|m|dl|rt|pthread)\.so\.\d|ld-linux[-\w]*\.so\.\d"
+
+    @property
+    def library(self) -> str:
+        return f"glibc {said(self.version)}"
+
+    def unfit_symbol(self, symbol: str, version: str | None) -> str | None:
+        if version is None:
+            return f"{symbol} without a version: {self.library} has none"
+        if not (found := re.fullmatch(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?", version)):
+            return f"{symbol}@{version}, which is no public version of glibc"
+        if (int(found[1]), int(found[2])) > self.version:
+            return f"{symbol}@{version}, and the tag says {self.library}"
+        return None
+
+
+class Musl(Promise):
+    """musllinux: musl has no versions, so its symbols are in a list."""
+
+    tag = "musllinux"
+    # `libc.so` is what linkers write; musl's loader takes that for itself.
+    libraries = r"libc\.(so|musl-\w+\.so\.1)"
+
+    @property
+    def library(self) -> str:
+        return f"musl {said(self.version)}.0"
+
+    def unfit_symbol(self, symbol: str, version: str | None) -> str | None:
+        if version is not None:
+            return f"{symbol}@{version}, and musl gives no symbol a version"
+        return None if symbol in of_musl(self.version) else f"{symbol}, which {self.library} lacks"
+
+    def unfit_flags(self, flags: int) -> str | None:
+        # glibc keeps some room for these, musl none (dynlink.c, R_*_TPOFF).
+        if flags & ENUM_DT_FLAGS["DF_STATIC_TLS"]:
+            return "has thread-local memory of the initial-exec model, which musl refuses"
+        return None
+
+
+def promised(wheel: Path) -> Promise:
+    """What a file's name says; ValueError if that is no C library of Linux, or one without list."""
+    tag = wheel.stem.rpartition("-")[2]
+    promises = [
+        kind(found[3], (int(found[1]), int(found[2])))
+        for kind in (Glibc, Musl)
+        for part in tag.split(".")
+        if (found := re.fullmatch(rf"{kind.tag}_(\d+)_(\d+)_(\w+)", part))
+    ]
+    if not promises:
+        raise ValueError(f"its tag {tag} is none of manylinux or musllinux")
+    oldest = min(promises, key=lambda it: it.version)
+    if any(type(it) is not type(oldest) for it in promises):
+        raise ValueError(f"its tag {tag} is of two C libraries")
+    if isinstance(oldest, Musl):
+        of_musl(oldest.version)
+    return oldest
+
+
+@cache
+def of_musl(version: tuple[int, int]) -> frozenset[str]:
+    """The symbols of the first musl of a version; ValueError if there is no list of them."""
+    place = Path(__file__).with_name(f"musl_{version[0]}_{version[1]}.txt")
+    if not place.exists():
+        raise ValueError(f"nobody has written down what musl {said(version)} has: {place.name}")
+    lines = place.read_text().splitlines()
+    return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
 
 
 def unfit(wheel: Path) -> list[str]:
     """What does not fit in a wheel, a sentence each; empty if its tag is honest."""
     try:
-        promise = Promise.of(wheel)
+        promise = promised(wheel)
     except ValueError as error:
         return [str(error)]
     with zipfile.ZipFile(wheel) as archive:
@@ -84,26 +162,20 @@ def unfit_library(
     machine = elf.get_machine_arch().replace("x64", "x86_64").replace("AArch64", "aarch64")
     if machine != promise.machine:
         yield f"is built for {machine}, and the tag says {promise.machine}"
-    for library in needed_libraries(elf):
-        if not GLIBC_LIBRARIES.fullmatch(library):
+    dynamic = elf.get_section_by_name(".dynamic")
+    assert isinstance(dynamic, DynamicSection)
+    for library in needed_libraries(elf, dynamic):
+        if not re.fullmatch(promise.libraries, library):
             yield f"needs the library {library}, which not every such system has"
+    for flags in dynamic.iter_tags("DT_FLAGS"):
+        if why := promise.unfit_flags(flags["d_val"]):
+            yield why
     for version, symbols in needed_symbols(elf).items():
         for symbol in symbols:
-            if why := unfit_symbol(symbol, version, promise):
-                yield f"needs {symbol}{why}"
-
-
-def unfit_symbol(symbol: str, version: str | None, promise: Promise) -> str | None:
-    """Why a C library that is as old as the tag says may not have a symbol; None if it does."""
-    if version is None:
-        if OF_PYTHON.match(symbol):
-            return None
-        return f" without a version: glibc {said(promise.glibc)} has none"
-    if not (found := GLIBC_VERSION.fullmatch(version)):
-        return f"@{version}, which is no public version of glibc"
-    if (int(found[1]), int(found[2])) > promise.glibc:
-        return f"@{version}, and the tag says glibc {said(promise.glibc)}"
-    return None
+            if version is None and OF_PYTHON.match(symbol):
+                continue
+            if why := promise.unfit_symbol(symbol, version):
+                yield f"needs {why}"
 
 
 def said(version: tuple[int, int]) -> str:
@@ -111,10 +183,8 @@ def said(version: tuple[int, int]) -> str:
     return f"{version[0]}.{version[1]}"
 
 
-def needed_libraries(elf: ELFFile) -> list[str]:
+def needed_libraries(elf: ELFFile, dynamic: DynamicSection) -> list[str]:
     """The names of the libraries that the loader opens with this one."""
-    dynamic = elf.get_section_by_name(".dynamic")
-    assert isinstance(dynamic, DynamicSection)
     names = elf.get_section(dynamic["sh_link"])
     assert isinstance(names, StringTableSection)
     return [names.get_string(tag["d_val"]) for tag in dynamic.iter_tags("DT_NEEDED")]

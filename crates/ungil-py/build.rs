@@ -7,7 +7,7 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use goblin::elf::Elf;
 
@@ -19,8 +19,9 @@ const STUB: &str = "libungil_preload.so";
 /// The folder of stubs. What glibc's loader may expand `$PLATFORM` to has a folder of its own in
 /// there: `ungil-control` says when that is used.
 const STUBS: &str = "preload";
-/// What else than the kernel's own name it is: sysdeps/x86/cpu-features.c of glibc.
-const PLATFORMS: [&str; 3] = ["x86_64", "haswell", "xeon_phi"];
+/// What that is in 64 bits: the kernel's own name, or one of glibc's (sysdeps/x86/cpu-features.c).
+/// musl's loader expands nothing and takes the name as it stands.
+const PLATFORMS: [&str; 4] = ["x86_64", "haswell", "xeon_phi", "$PLATFORM"];
 const PLATFORMS_OF_32_BITS: [&str; 4] = ["i686", "i586", "i486", "i386"];
 const STUB_SOURCES: [&str; 3] = ["stub.c", "images.c", "trampolines.S"];
 /// Nothing is called that a compiler would like to call.
@@ -43,9 +44,11 @@ const STUB_LINKED: [&str; 6] = [
     "-nostdlib",
     "-Wl,--no-undefined",
     "-Wl,--hash-style=both,--build-id=none",
-    "-Wl,-z,norelro,-z,now,-z,noexecstack,-z,noseparate-code",
+    "-Wl,-z,norelro,-z,now,-z,noexecstack",
     "-Wl,--strip-all",
 ];
+/// One part fewer. zig refuses to say this to its linker.
+const IN_FEWER_PARTS: &str = "-Wl,-z,noseparate-code";
 
 fn main() {
     let out = PathBuf::from(variable("OUT_DIR"));
@@ -80,12 +83,21 @@ fn build_hook(root: &Path, out: &Path) {
     {
         cargo.env_remove(name);
     }
+    if variable("CARGO_CFG_TARGET_ENV") == "musl" {
+        cargo.env("RUSTFLAGS", for_musl(env::var("RUSTFLAGS").ok()));
+    }
     let status = cargo.status().expect("cargo runs this script, so it can be run again");
     assert!(status.success(), "the hook library could not be built, see above");
     let built = folder.join(target).join("hook").join(HOOK);
     fs::copy(&built, out.join(HOOK)).unwrap_or_else(|error| {
         panic!("ungil-hook was built, but {} cannot be copied: {error}", built.display())
     });
+}
+
+/// Rust links musl into what it makes unless it is told not to, and then makes no shared library.
+fn for_musl(flags: Option<String>) -> String {
+    let flags = flags.unwrap_or_default();
+    format!("{flags} -C target-feature=-crt-static").trim_start().to_owned()
 }
 
 /// With the C compiler that links the rest, after the hook, because it knows what that needs.
@@ -137,8 +149,13 @@ fn build_stub(sources: &Path, out: &Path, folder: &Path, hook_folder: &str) {
             .arg(&object));
         object
     });
+    let mut probe = Command::new(compiler.path());
+    probe.args(["-shared", "-nostdlib", IN_FEWER_PARTS, "-xc", "/dev/null", "-o"]);
+    let status = probe.arg(out.join("probe.so")).stderr(Stdio::null()).status();
+    let in_fewer_parts = status.is_ok_and(|it| it.success()).then_some(IN_FEWER_PARTS);
     run(Command::new(compiler.path())
         .args(STUB_LINKED)
+        .args(in_fewer_parts)
         .args(&objects)
         .arg("-o")
         .arg(folder.join(STUB)));

@@ -36,6 +36,7 @@ print(json.dumps({
     "free_threaded": bool(get_config_var("Py_GIL_DISABLED")),
     "shared": bool(get_config_var("Py_ENABLE_SHARED")),
     "debug": hasattr(sys, "gettotalrefcount"),
+    "musl": str(get_config_var("HOST_GNU_TYPE")).endswith("musl"),
 }))
 """
 
@@ -55,6 +56,8 @@ class Interpreter:
     shared: bool
     """Whether it is a shared library, not a static program."""
     debug: bool
+    musl: bool
+    """Whether it was built for musl, the C library of Alpine."""
     not_scheduled: str | None
     """Why its GIL cannot be scheduled by ungil, in a sentence."""
     not_recorded: str | None

@@ -43,7 +43,7 @@ def of_the_program(make):
             while not is_held[0]:
                 pass
             since_ns = time.perf_counter_ns()
-            with lock:
+            with lock:  # which the other thread has
                 waited_ns.append(time.perf_counter_ns() - since_ns)
                 is_held[0] = False
 
@@ -51,7 +51,7 @@ def of_the_program(make):
     waiter.start()
     for _ in range(TIMES):
         before = len(waited_ns)
-        with lock:
+        with lock:  # for a known time
             is_held[0] = True
             time.sleep(HELD_MS / 1000)
         while len(waited_ns) == before:

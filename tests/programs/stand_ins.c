@@ -1,6 +1,8 @@
-/* Calls everything that the stub stands in for, and says what came of it. */
+/* Calls everything that the stub stands in for, and says what came of it. With MAY_OPEN the stub opens
+ * the hook in it, if something is asked. */
 
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <spawn.h>
@@ -13,6 +15,11 @@
 #include <unistd.h>
 
 extern char **environ;
+
+#ifdef MAY_OPEN
+/* By such a reference the stub knows that an interpreter may come. */
+void *(*volatile reference)(const char *, int) = dlopen;
+#endif
 
 static void *posix_thread(void *argument) { return argument; }
 static int c11_thread(void *argument) { return *(int *)argument; }

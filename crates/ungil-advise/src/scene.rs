@@ -70,6 +70,7 @@ pub fn is_about_waits(finding: &Finding) -> bool {
         Evidence::Descheduled { .. }
         | Evidence::Parked { .. }
         | Evidence::WorldPauses { .. }
+        | Evidence::GilSwitchedOn { .. }
         | Evidence::NotRecorded {} => false,
     }
 }

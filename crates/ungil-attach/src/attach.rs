@@ -103,9 +103,8 @@ impl<'a> Loader<'a> {
         if self.function()?.is_none() {
             self.load(thread, hook)?;
         }
-        let serve = self.function()?.ok_or_else(|| {
-            Refusal::NotLoaded("its loader refused it (is libgcc_s.so.1 missing?)".into())
-        })?;
+        let serve =
+            self.function()?.ok_or_else(|| Refusal::NotLoaded("its loader refused it".into()))?;
         let mut asking = Asking::new(request);
         self.call(thread, serve, &mut asking.0, |place| [place, 0, 0])?;
         asking.answer().ok_or(Refusal::Silent)

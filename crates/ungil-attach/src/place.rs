@@ -1,8 +1,9 @@
 //! Where a thread may be borrowed: it may call any function there, as if it had called it itself.
 //!
 //! * In a blocking system call that neither the allocator nor the loader makes. Of `futex`, only the
-//!   wait of condition variables and semaphores counts: locks of libc wait in another way
-//!   (`FUTEX_WAIT`), those of the allocator among them.
+//!   wait of condition variables and semaphores counts, and not that of libc's own locks, those of the
+//!   allocator and the loader among them. In glibc these wait in another way (`FUTEX_WAIT`). In musl
+//!   all wait alike, but only what may be cancelled does so in [`CANCELLABLE`].
 //! * In the evaluation loop itself: a thread that computes is nowhere else for long.
 //!
 //! Neither counts in a signal handler, which may have interrupted anything. Its frame is on the stack
@@ -25,7 +26,12 @@ const STACK_BYTES: u64 = 1 << 20;
 const SIGNAL_RETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 /// `pop rdi; ret`: the end of a `pop r15; ret`, with which functions end.
 const POP_ARGUMENT: [u8; 2] = [0x5f, 0xc3];
-/// `futex(2)`: to wait until a moment.
+/// `mov [rsp + 8], r11; syscall`: how musl makes a call in which a thread may be cancelled
+/// (`__syscall_cp_asm` in `src/thread/x86_64/syscall_cp.s`). The loader and whoever takes a lock
+/// switches that off first, and calls elsewhere.
+const CANCELLABLE: [u8; 7] = [0x4c, 0x89, 0x5c, 0x24, 0x08, 0x0f, 0x05];
+/// `futex(2)`: to wait, and to wait until a moment.
+const FUTEX_WAIT: u64 = 0;
 const FUTEX_WAIT_BITSET: u64 = 9;
 const FUTEX_COMMAND: u64 = 0x7f;
 
@@ -60,6 +66,8 @@ pub struct Places {
     mappings: Vec<Mapping>,
     /// The addresses of [`SIGNAL_RETURN`] in its C library.
     signal_returns: Vec<u64>,
+    /// Those behind [`CANCELLABLE`], where a thread goes on after the call.
+    cancellable: Vec<u64>,
     /// How a thread can come back from a function, by the first of them.
     pub way_back: WayBack,
     /// The evaluation loop.
@@ -70,7 +78,8 @@ impl Places {
     /// Those of a process, whose C library is mapped at `libc`; `None` if that is none that is known.
     pub fn of(process: Process, memory: &Memory, libc: &Mapping) -> io::Result<Option<Self>> {
         let mappings = process.mappings()?;
-        let (mut signal_returns, mut pop_argument) = (Vec::new(), None);
+        let (mut signal_returns, mut cancellable) = (Vec::new(), Vec::new());
+        let mut pop_argument = None;
         for part in mappings.iter().filter(|it| it.is_executable && it.path == libc.path) {
             let code = memory.bytes(part.start, bytes(part.end - part.start))?;
             let all = |searched: &'static [u8]| {
@@ -79,6 +88,7 @@ impl Places {
                 found.map(|(at, _)| part.start + at as u64)
             };
             signal_returns.extend(all(&SIGNAL_RETURN));
+            cancellable.extend(all(&CANCELLABLE).map(|at| at + CANCELLABLE.len() as u64));
             pop_argument = pop_argument.or_else(|| all(&POP_ARGUMENT).next());
         }
         let raise = Image::at(memory, libc)?.map(|image| image.symbol(b"raise")).transpose()?;
@@ -89,7 +99,7 @@ impl Places {
         };
         let way_back = WayBack { pop_argument, raise: raise.address, signal_return };
         let evaluation = evaluation(memory, &mappings)?.unwrap_or(0..0);
-        Ok(Some(Self { process, mappings, signal_returns, way_back, evaluation }))
+        Ok(Some(Self { process, mappings, signal_returns, cancellable, way_back, evaluation }))
     }
 
     /// Looks again at what is mapped: threads come with stacks of their own. Code stays where it is.
@@ -106,23 +116,30 @@ impl Places {
         let Some(number) = words.next().and_then(|it| it.parse::<c_long>().ok()) else {
             return call.starts_with("running") && !self.evaluation.is_empty();
         };
-        let mut argument = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
-        let (first, second) = (argument().unwrap_or(0), argument().unwrap_or(0));
-        self.waits(number, first, second)
+        let numbers = words.map(|it| u64::from_str_radix(it.trim_start_matches("0x"), 16));
+        let numbers: Vec<u64> = numbers.map(Result::unwrap_or_default).collect();
+        // Six arguments, the stack pointer, and where the thread is.
+        let [first, second, .., at] = numbers[..] else { return false };
+        self.waits(number, [first, second], at)
     }
 
     /// Whether a thread that has stopped, with these registers, may be borrowed.
     pub fn is_safe(&self, memory: &Memory, at: &user_regs_struct) -> io::Result<bool> {
         let is_here = match c_long::try_from(at.orig_rax.cast_signed()) {
-            Ok(number) if number >= 0 => self.waits(number, at.rdi, at.rsi),
+            Ok(number) if number >= 0 => self.waits(number, [at.rdi, at.rsi], at.rip),
             _ => self.evaluation.contains(&at.rip),
         };
         Ok(is_here && !self.is_in_handler(memory, at.rsp)?)
     }
 
-    fn waits(&self, number: c_long, first: u64, second: u64) -> bool {
+    /// Whether a thread waits that has made a system call with these first arguments, and is there.
+    fn waits(&self, number: c_long, [first, second]: [u64; 2], at: u64) -> bool {
         match number {
-            libc::SYS_futex => second & FUTEX_COMMAND == FUTEX_WAIT_BITSET,
+            libc::SYS_futex => match second & FUTEX_COMMAND {
+                FUTEX_WAIT_BITSET => true,
+                FUTEX_WAIT => self.cancellable.contains(&at),
+                _ => false,
+            },
             // Of a file, the loader reads as well.
             libc::SYS_read => self.is_stream(first),
             _ => WAITING.contains(&number),

@@ -155,8 +155,9 @@ fn judge(name: &str, image: &[u8], is_privileged: bool) -> Hookable {
         return no("is setuid or setgid, so the loader does not preload the hook");
     }
     let loader = elf.interpreter.unwrap_or_default();
-    if loader.contains("ld-musl") {
-        return no("is built for musl, and the hook is built for glibc");
+    // One that was built for glibc works with musl, too.
+    if cfg!(target_env = "musl") && !loader.is_empty() && !loader.contains("ld-musl") {
+        return no("is built for glibc, and this ungil for musl");
     }
     if elf.libraries.iter().any(|library| library.starts_with("libpypy")) {
         return no(PYPY);
@@ -276,6 +277,14 @@ mod tests {
     }
 
     #[test]
+    fn a_python_of_musl_is_one_like_any_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let loader = ["-rdynamic", "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"];
+        assert_eq!(program(&link(&folder, "musl", PYTHON, &loader)), Hookable::Yes);
+        assert_eq!(program(&link(&folder, "other", OTHER, &loader)), OTHER_PROGRAM);
+    }
+
+    #[test]
     fn a_python_whose_gil_cannot_be_scheduled_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let why = |file: &Path| match program(file) {
@@ -332,8 +341,6 @@ mod tests {
         assert!(why_not(&python).ends_with("is statically linked, so no loader preloads the hook"));
         let other = link(&folder, "other", OTHER, &["-static"]);
         assert_eq!(program(&other), Hookable::NotPython { preloadable: false });
-        let loader = ["-rdynamic", "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"];
-        assert!(why_not(&link(&folder, "musl", PYTHON, &loader)).contains("is built for musl"));
         let setuid = link(&folder, "setuid", PYTHON, &["-rdynamic"]);
         fs::set_permissions(&setuid, fs::Permissions::from_mode(0o4755)).unwrap();
         assert!(why_not(&setuid).contains("is setuid or setgid"));

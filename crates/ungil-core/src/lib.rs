@@ -11,6 +11,8 @@ pub mod event;
 pub mod park;
 pub mod ring;
 #[cfg(not(loom))]
+pub mod debug_offsets;
+#[cfg(not(loom))]
 pub mod tick;
 #[cfg(not(loom))]
 pub mod table;

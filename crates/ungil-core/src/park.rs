@@ -101,6 +101,8 @@ pub enum ParkEntry {
         /// Number of the object's type in the header's names, counted from 1; of a pause
         /// [`COLLECTION`]; 0 if it is not known.
         of: u8,
+        /// Number of the Python stack that it sleeps in ([`crate::table::Stack`]), 0 if not known.
+        stack: u16,
         /// A number made of the address of what it waits for. Two locks have the same one once in
         /// four thousand million.
         lock: u32,
@@ -113,8 +115,17 @@ pub enum ParkEntry {
         ending: Ending,
         /// Kernel thread id of the thread that woke it, 0 if that is not known.
         waker: u32,
+        /// Number of the Python stack from which that did, 0 if not known.
+        stack: u16,
     },
 }
+
+/// Numbers of stacks are below this one.
+pub const STACK_NUMBERS: u16 = 1 << STACK_BITS;
+const STACK_BITS: u32 = 13;
+/// Thread ids are below 2^22 (`PID_MAX_LIMIT` in `include/linux/threads.h`).
+const TID_BITS: u32 = 22;
+const CAUSE_BITS: u32 = 3;
 
 /// Kinds in the lowest byte of the second word, beyond those of [`crate::Kind`].
 const BEGAN: u64 = 16;
@@ -127,14 +138,20 @@ impl ParkEntry {
         at_ticks
     }
 
-    /// The two words that lie in the ring: the time, then lock or waker, type, cause or ending, kind.
+    /// The two words that lie in the ring: the time, then from the highest bits on
+    /// * lock (32 bits), type (8), stack (13), cause (3), kind (8), or
+    /// * waker (22), its stack (13), nothing, ending (8), kind (8).
     pub const fn to_words(self) -> [u64; 2] {
         match self {
-            Self::Began { at_ticks, cause, of, lock } => {
-                [at_ticks, (lock as u64) << 32 | (of as u64) << 16 | (cause as u64) << 8 | BEGAN]
+            Self::Began { at_ticks, cause, of, stack, lock } => {
+                let stack = (stack as u64 % STACK_NUMBERS as u64) << (8 + CAUSE_BITS);
+                let rest = (lock as u64) << 32 | (of as u64) << 24 | stack;
+                [at_ticks, rest | (cause as u64) << 8 | BEGAN]
             }
-            Self::Ended { at_ticks, ending, waker } => {
-                [at_ticks, (waker as u64) << 32 | (ending as u64) << 8 | ENDED]
+            Self::Ended { at_ticks, ending, waker, stack } => {
+                let waker = (waker as u64) << (64 - TID_BITS);
+                let stack = (stack as u64 % STACK_NUMBERS as u64) << (64 - TID_BITS - STACK_BITS);
+                [at_ticks, waker | stack | (ending as u64) << 8 | ENDED]
             }
         }
     }
@@ -142,15 +159,19 @@ impl ParkEntry {
     /// The entry in these words, or `None` if they hold none.
     #[allow(clippy::cast_possible_truncation, reason = "each cast takes exactly its field")]
     pub fn from_words([at_ticks, rest]: [u64; 2]) -> Option<Self> {
-        let (number, high) = ((rest >> 8) as u8, (rest >> 32) as u32);
+        let field = |from: u32, bits: u32| (rest >> from) & ((1 << bits) - 1);
         match rest & 0xff {
             BEGAN => {
-                let (cause, of) = (Cause::from_number(number)?, (rest >> 16) as u8);
-                Some(Self::Began { at_ticks, cause, of, lock: high })
+                let cause = Cause::from_number(field(8, CAUSE_BITS) as u8)?;
+                let stack = field(8 + CAUSE_BITS, STACK_BITS) as u16;
+                let (of, lock) = (field(24, 8) as u8, (rest >> 32) as u32);
+                Some(Self::Began { at_ticks, cause, of, stack, lock })
             }
             ENDED => {
-                let ending = Ending::from_number(number)?;
-                Some(Self::Ended { at_ticks, ending, waker: high })
+                let ending = Ending::from_number(field(8, 8) as u8)?;
+                let waker = (rest >> (64 - TID_BITS)) as u32;
+                let stack = field(64 - TID_BITS - STACK_BITS, STACK_BITS) as u16;
+                Some(Self::Ended { at_ticks, ending, waker, stack })
             }
             _ => None,
         }
@@ -166,12 +187,13 @@ mod tests {
     proptest! {
         #[test]
         fn an_entry_survives_its_words(
-            at_ticks: u64, cause in 0usize..6, ending in 0usize..3, of: u8, high: u32, begins: bool,
+            at_ticks: u64, cause in 0usize..6, ending in 0usize..3, of: u8, stack in 0..STACK_NUMBERS,
+            lock: u32, waker in 0u32..1 << TID_BITS, begins: bool,
         ) {
             let entry = if begins {
-                ParkEntry::Began { at_ticks, cause: Cause::ALL[cause], of, lock: high }
+                ParkEntry::Began { at_ticks, cause: Cause::ALL[cause], of, stack, lock }
             } else {
-                ParkEntry::Ended { at_ticks, ending: Ending::ALL[ending], waker: high }
+                ParkEntry::Ended { at_ticks, ending: Ending::ALL[ending], waker, stack }
             };
             prop_assert_eq!(ParkEntry::from_words(entry.to_words()), Some(entry));
             prop_assert_eq!(Entry::from_words(entry.to_words()), None, "it is none of a GIL");

@@ -98,6 +98,8 @@ pub enum Answer {
     Busy = 6,
     /// The request makes no sense to this version.
     Senseless = 7,
+    /// It can make no control page, so nobody could change the policy or take it back.
+    NoPage = 8,
 }
 
 /// As the end of a sentence about the process.
@@ -115,12 +117,15 @@ impl fmt::Display for Answer {
             Self::NoTable => "it cannot write to the folder of the recording, or has no memory",
             Self::Busy => "another ungil is asking it for something",
             Self::Senseless => "its hook is of another version of ungil",
+            Self::NoPage => {
+                "it cannot write to /dev/shm, through which a policy is changed and taken back"
+            }
         })
     }
 }
 
 impl Answer {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Done,
         Self::FreeThreaded,
         Self::PyPy,
@@ -129,6 +134,7 @@ impl Answer {
         Self::NoTable,
         Self::Busy,
         Self::Senseless,
+        Self::NoPage,
     ];
 
     /// The answer of that number.

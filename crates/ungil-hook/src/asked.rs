@@ -4,8 +4,8 @@
 use crate::interpreter::Interpreter;
 use crate::session::{self, Session};
 use crate::{
-    clock, first_thread, fork_and_exit, gil, late, settings, slice, standby, starting, stub,
-    system, table, thread, unscheduled,
+    any_libc, clock, first_thread, fork_and_exit, gil, late, settings, slice, standby, starting,
+    stub, system, table, thread, unscheduled,
 };
 use libc::c_int;
 use std::sync::OnceLock;
@@ -54,6 +54,7 @@ fn asked() -> Option<&'static Asked> {
 
 /// Runs when this library is loaded.
 pub extern "C" fn on_load() {
+    any_libc::on_load();
     stub::on_load();
     starting::find_next();
     slice::on_load();

@@ -15,7 +15,7 @@ use ungil_core::schedule::Settings;
 /// # Safety
 /// As for the function itself.
 pub unsafe extern "C" fn init(cond: *mut pthread_cond_t, how: *const pthread_condattr_t) -> c_int {
-    gil::initialised(cond as usize);
+    gil::initialised(cond as usize, how as usize);
     // A child after fork makes its GIL anew, which is when it takes its page.
     settings::in_force();
     // SAFETY: the caller's own arguments, unchanged.
@@ -28,7 +28,7 @@ pub unsafe extern "C" fn init(cond: *mut pthread_cond_t, how: *const pthread_con
 /// As for the function itself.
 pub unsafe extern "C" fn destroy(cond: *mut pthread_cond_t) -> c_int {
     if let Some(Role::Free(gil)) = gil::role(cond as usize, false) {
-        system::keeping_errno(|| gil.abandon());
+        system::keeping_errno(|| gil.end());
     }
     // SAFETY: the caller's own argument, unchanged.
     unsafe { libc::pthread_cond_destroy(cond) }

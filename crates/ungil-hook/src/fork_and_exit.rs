@@ -1,6 +1,6 @@
 //! What happens when this process forks and when it ends.
 
-use crate::{asked, free_threaded, gil, handoff, settings, slice, table, thread, turn};
+use crate::{any_libc, asked, free_threaded, gil, handoff, settings, slice, table, thread, turn};
 use libc::c_int;
 use std::sync::Once;
 
@@ -9,8 +9,7 @@ pub fn prepare() {
     static PREPARED: Once = Once::new();
     PREPARED.call_once(|| {
         thread::prepare();
-        // SAFETY: both are functions that live as long as this library, which is never unloaded.
-        unsafe { libc::pthread_atfork(Some(before_fork), None, Some(after_fork_in_child)) };
+        any_libc::at_fork(before_fork, after_fork_in_child);
     });
 }
 

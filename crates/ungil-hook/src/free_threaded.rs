@@ -82,6 +82,15 @@ fn look(gil: &Gil) {
 }
 
 fn became(state: GilState) {
+    if state == GilState::SwitchedOn
+        && let Some(table) = crate::table::own()
+    {
+        // This thread has the GIL, or is about to let go of it, so mostly it is the one that imports.
+        let header = table.header();
+        crate::system::keeping_errno(|| crate::image::last_extension(&header.gil_on_library));
+        let stack = crate::stacks::number_without_imports();
+        header.gil_on_stack.store(stack.into(), Relaxed);
+    }
     if state != GilState::Off {
         ON_TICKS.store(clock::now_ticks(), Relaxed);
     }

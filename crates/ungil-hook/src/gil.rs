@@ -6,10 +6,15 @@
 //! sub-interpreters. When the hook is installed in a running process the main GIL already
 //! exists; then the first call on a condition variable inside `_PyRuntime` names it.
 //!
+//! Other code may call through the same slots: libraries that are linked into the interpreter, and
+//! a program that is linked with one. Theirs may lie and be made just so, but has no part in
+//! `_PyRuntime`. The main GIL is inside of it, and `create_gil` makes every other one with the
+//! attributes that are (`_PyRuntime.threads._condattr_monotonic`; `Python/thread_pthread.h`).
+//!
 //! All fields but the addresses are guarded by the GIL's own mutex, which every caller of the
 //! hooked functions holds, or by the GIL itself; they are atomics only for the compiler's sake.
 
-use crate::{clock, free_threaded, table, thread};
+use crate::{any_libc, clock, free_threaded, table, thread};
 use std::cell::Cell;
 use std::ops::Range;
 use std::ptr::null;
@@ -18,8 +23,14 @@ use ungil_core::schedule::Line;
 use ungil_core::table::{GILS, Header};
 
 /// Distance from `cond` to `switch_cond`.
-const COND_TO_SWITCH_COND: usize =
-    size_of::<libc::pthread_cond_t>() + size_of::<libc::pthread_mutex_t>();
+#[inline]
+fn cond_to_switch_cond() -> usize {
+    size_of::<libc::pthread_cond_t>() + any_libc::mutex_bytes()
+}
+
+/// Of the address of a GIL whose interpreter has ended: others may get its memory. Addresses of
+/// condition variables are even.
+const ENDED: usize = 1;
 
 /// When the hook came in.
 #[derive(Clone, Copy, PartialEq)]
@@ -36,7 +47,8 @@ pub enum Seen {
 pub struct Gil {
     /// Number of this GIL in events.
     pub number: u8,
-    /// Address of `cond` (or of 2.7's semaphore); 0 while this entry is unused.
+    /// Address of `cond` (or of 2.7's semaphore), and [`ENDED`] if it is no GIL any more; 0 while
+    /// this entry is unused.
     address: AtomicUsize,
     /// Number of the last acquire or release that was recorded.
     pub seq: AtomicU32,
@@ -84,12 +96,19 @@ static ALL: [Gil; GILS] = {
     all
 };
 static KNOWN: AtomicUsize = AtomicUsize::new(0);
-/// The addresses of `_PyRuntime` while its GIL is still to be recognised.
-static UNKNOWN_MAIN: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+/// Where `_PyRuntime` begins, and its size.
+static RUNTIME: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+/// Whether its GIL is still to be recognised.
+static IS_MAIN_UNKNOWN: AtomicBool = AtomicBool::new(false);
 /// Whether somebody holds it since the calls on it lead here.
 static IS_UNKNOWN_HELD: AtomicBool = AtomicBool::new(false);
 /// A condition variable of it, of which it is not known yet which one it is.
 static CANDIDATE: AtomicUsize = AtomicUsize::new(0);
+
+/// All mutexes of GILs lie between these two, which only move apart as long as there is a GIL: none
+/// is missed while another is added.
+static LOWEST_MUTEX: AtomicUsize = AtomicUsize::new(usize::MAX);
+static HIGHEST_MUTEX: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     /// The condition variable this thread initialised last.
@@ -120,7 +139,7 @@ impl Gil {
 
     /// Address of its `cond` (or of 2.7's semaphore).
     pub fn cond(&self) -> usize {
-        self.address.load(Relaxed)
+        self.address.load(Relaxed) & !ENDED
     }
 
     /// Whether nothing of it was recorded in that table.
@@ -138,7 +157,12 @@ impl Gil {
     }
 
     /// The interpreter is done with it, and its last holder does not let go of it any more.
-    pub fn abandon(&self) {
+    pub fn end(&self) {
+        self.abandon();
+        self.address.fetch_or(ENDED, Relaxed);
+    }
+
+    fn abandon(&self) {
         if self.locked.swap(false, Relaxed)
             && self.last_holder.load(Relaxed) == thread::token()
             && let Some(thread) = thread::current()
@@ -170,39 +194,53 @@ impl Gil {
     }
 }
 
-/// Says where the main GIL is to be found.
-pub fn expect_main(runtime: Range<usize>, seen: Seen) {
+/// Says where the interpreter keeps what tells its GILs from all else.
+pub fn expect_in(runtime: &Range<usize>) {
+    RUNTIME[1].store(runtime.len(), Relaxed);
+    RUNTIME[0].store(runtime.start, Relaxed);
+}
+
+fn is_in_runtime(address: usize) -> bool {
+    address.wrapping_sub(RUNTIME[0].load(Relaxed)) < RUNTIME[1].load(Relaxed)
+}
+
+/// Says what is known of the main GIL.
+pub fn expect_main(seen: Seen) {
     if seen == Seen::FromTheStart {
         return;
     }
     let is_held = seen == Seen::WhileHeldHere;
-    let known = &ALL[..KNOWN.load(Relaxed).min(GILS)];
-    if known.is_empty() {
+    if known().is_empty() {
         IS_UNKNOWN_HELD.store(is_held, Relaxed);
         CANDIDATE.store(0, Relaxed);
-        UNKNOWN_MAIN[1].store(runtime.end, Relaxed);
-        UNKNOWN_MAIN[0].store(runtime.start, Relaxed);
+        IS_MAIN_UNKNOWN.store(true, Relaxed);
     }
-    for gil in known {
+    for gil in known() {
         gil.meet_again(is_held);
     }
 }
 
 /// Whether no thread waits in a line of ours, for any GIL.
 pub fn are_lines_empty() -> bool {
-    ALL[..KNOWN.load(Relaxed).min(GILS)].iter().all(|gil| gil.line.is_empty())
+    known().iter().all(|gil| gil.line.is_empty())
 }
 
-/// Notes the initialisation of the condition variable at `address`.
-pub fn initialised(address: usize) {
+/// Notes the initialisation of the condition variable at `address` with these attributes.
+pub fn initialised(address: usize, attributes: usize) {
     let before = LAST_INITIALISED.replace(address);
-    if before != 0 && address == before.wrapping_add(COND_TO_SWITCH_COND) {
-        match find(before) {
+    if before != 0
+        && address == before.wrapping_add(cond_to_switch_cond())
+        && (is_in_runtime(before) || is_in_runtime(attributes))
+    {
+        match known().iter().find(|gil| gil.cond() == before) {
             // Made anew at the same place: in a child after fork, or a later sub-interpreter.
-            Some(gil) => gil.reset(),
+            Some(gil) => {
+                gil.reset();
+                gil.address.store(before, Relaxed);
+            }
             None => add(before),
         }
-        if ALL[0].address.load(Relaxed) == before {
+        if ALL[0].cond() == before {
             free_threaded::created(&ALL[0]);
         }
     }
@@ -216,10 +254,17 @@ pub fn role(address: usize, is_timed: bool) -> Option<Role> {
     if main == address {
         return Some(Role::Free(&ALL[0]));
     }
-    if main != 0 && main + COND_TO_SWITCH_COND == address {
+    if main != 0 && main + cond_to_switch_cond() == address {
         return Some(Role::Taken(&ALL[0]));
     }
-    role_of_further(address, is_timed)
+    if KNOWN.load(Relaxed) == 1 { None } else { role_of_further(address, is_timed) }
+}
+
+/// Whether the mutex at `address` is certainly that of no GIL: one comparison for what lies on the
+/// heap, where most do, since the main GIL's lies below it.
+#[inline]
+pub fn is_mutex_of_others(address: usize) -> bool {
+    address > HIGHEST_MUTEX.load(Relaxed) || address < LOWEST_MUTEX.load(Relaxed)
 }
 
 /// The GIL whose own mutex is at `address`.
@@ -234,13 +279,12 @@ pub fn of_mutex(address: usize) -> Option<&'static Gil> {
 
 #[cold]
 fn role_of_further(address: usize, is_timed: bool) -> Option<Role> {
-    let start = UNKNOWN_MAIN[0].load(Relaxed);
-    if start != 0 && (start..UNKNOWN_MAIN[1].load(Relaxed)).contains(&address) {
+    if IS_MAIN_UNKNOWN.load(Relaxed) && is_in_runtime(address) {
         recognise(address, is_timed);
     }
     find(address)
         .map(Role::Free)
-        .or_else(|| find(address.wrapping_sub(COND_TO_SWITCH_COND)).map(Role::Taken))
+        .or_else(|| find(address.wrapping_sub(cond_to_switch_cond())).map(Role::Taken))
 }
 
 /// Recognises the main GIL by a call on one of its condition variables.
@@ -251,13 +295,13 @@ fn recognise(address: usize, is_timed: bool) {
     if !is_timed && !IS_UNKNOWN_HELD.load(Relaxed) {
         // It is signalled after a release, `switch_cond` after an acquire, and these take turns.
         let before = CANDIDATE.swap(address, Relaxed);
-        if address == before.wrapping_add(COND_TO_SWITCH_COND) {
+        if address == before.wrapping_add(cond_to_switch_cond()) {
             cond = before;
-        } else if before != address.wrapping_add(COND_TO_SWITCH_COND) {
+        } else if before != address.wrapping_add(cond_to_switch_cond()) {
             return;
         }
     }
-    UNKNOWN_MAIN[0].store(0, Relaxed);
+    IS_MAIN_UNKNOWN.store(false, Relaxed);
     add(cond);
     ALL[0].locked.store(true, Relaxed);
     // Threads that went to sleep before the calls led here are not known and may sleep for a long
@@ -266,7 +310,11 @@ fn recognise(address: usize, is_timed: bool) {
 }
 
 fn find(address: usize) -> Option<&'static Gil> {
-    ALL[..KNOWN.load(Relaxed).min(GILS)].iter().find(|gil| gil.address.load(Relaxed) == address)
+    known().iter().find(|gil| gil.address.load(Relaxed) == address)
+}
+
+fn known() -> &'static [Gil] {
+    &ALL[..KNOWN.load(Relaxed).min(GILS)]
 }
 
 /// Adds the GIL at `address`, if there is room.
@@ -275,6 +323,9 @@ pub fn add(address: usize) {
     match ALL.get(index) {
         Some(gil) => {
             gil.address.store(address, Relaxed);
+            let mutex = address.wrapping_add(size_of::<libc::pthread_cond_t>());
+            LOWEST_MUTEX.fetch_min(mutex, Relaxed);
+            HIGHEST_MUTEX.fetch_max(mutex, Relaxed);
             if let Some(table) = table::own() {
                 table.header().gils[index].store(address as u64, Relaxed);
             }
@@ -286,7 +337,7 @@ pub fn add(address: usize) {
 /// Tells a new table of the GILs that are known already.
 pub fn tell(header: &Header) {
     for (told, gil) in header.gils.iter().zip(&ALL) {
-        told.store(gil.address.load(Relaxed) as u64, Relaxed);
+        told.store(gil.cond() as u64, Relaxed);
     }
 }
 
@@ -298,8 +349,10 @@ pub fn main() -> &'static Gil {
 /// Forgets every GIL: their interpreter was unloaded, and nobody holds or awaits one. Numbers of
 /// acquires and releases go on.
 pub fn forget() {
-    UNKNOWN_MAIN[0].store(0, Relaxed);
+    IS_MAIN_UNKNOWN.store(false, Relaxed);
     KNOWN.store(0, Relaxed);
+    LOWEST_MUTEX.store(usize::MAX, Relaxed);
+    HIGHEST_MUTEX.store(0, Relaxed);
     for gil in &ALL {
         gil.address.store(0, Relaxed);
         gil.reset();
@@ -314,5 +367,67 @@ pub fn after_fork() {
         gil.stock_waiters.store(0, Relaxed);
         gil.to_wake.set(null());
         gil.line.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUNTIME_AT: usize = 0x10_0000;
+    const ATTRIBUTES: usize = RUNTIME_AT + 0x100;
+    const OWN_GIL: usize = 0x20_0000;
+    const OTHERS: usize = 0x30_0000;
+
+    fn make(cond: usize, attributes: usize) {
+        initialised(cond, attributes);
+        initialised(cond + cond_to_switch_cond(), attributes);
+    }
+
+    fn is_gil(cond: usize) -> bool {
+        let ends = [(cond, true), (cond + cond_to_switch_cond(), false)];
+        let roles = ends.map(|(address, is_timed)| role(address, is_timed).is_some());
+        assert_eq!(roles[0], roles[1]);
+        let mutex = cond + size_of::<libc::pthread_cond_t>();
+        assert_eq!(of_mutex(mutex).is_some(), roles[0]);
+        assert!(!roles[0] || !is_mutex_of_others(mutex));
+        roles[0]
+    }
+
+    /// One test, because the GILs of a process are static.
+    #[test]
+    fn what_has_no_part_in_the_runtime_is_no_gil() {
+        expect_in(&(RUNTIME_AT..RUNTIME_AT + 0x1000));
+        make(OTHERS, 0);
+        make(OTHERS + 0x1000, OTHERS + 0x2000);
+        assert!(!is_gil(OTHERS) && !is_gil(OTHERS + 0x1000));
+        assert!(known().is_empty());
+
+        make(RUNTIME_AT + 0x200, 0);
+        assert!(is_gil(RUNTIME_AT + 0x200));
+        assert_eq!(main().cond(), RUNTIME_AT + 0x200);
+        make(OWN_GIL, ATTRIBUTES);
+        assert!(is_gil(OWN_GIL));
+        make(OTHERS, 0);
+        assert!(!is_gil(OTHERS));
+        assert_eq!(known().len(), 2);
+        assert!(is_mutex_of_others(OTHERS));
+
+        // Its memory goes to others, and then to a GIL again.
+        known()[1].end();
+        assert!(!is_gil(OWN_GIL));
+        make(OWN_GIL, 0);
+        assert!(!is_gil(OWN_GIL));
+        make(OWN_GIL, ATTRIBUTES);
+        assert!(is_gil(OWN_GIL));
+        assert_eq!(known().len(), 2);
+
+        // One that was there before this library is looked for in the runtime alone.
+        forget();
+        expect_main(Seen::Running);
+        assert!(role(OTHERS, true).is_none());
+        assert!(matches!(role(RUNTIME_AT + 0x300, true), Some(Role::Free(_))));
+        assert_eq!(main().cond(), RUNTIME_AT + 0x300);
+        forget();
     }
 }

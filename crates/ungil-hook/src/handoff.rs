@@ -125,6 +125,21 @@ pub unsafe extern "C" fn wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mut
 /// # Safety
 /// As for the function itself.
 pub unsafe extern "C" fn lock(mutex: *mut pthread_mutex_t) -> c_int {
+    if gil::is_mutex_of_others(mutex as usize) {
+        // SAFETY: the caller's own argument, unchanged.
+        return unsafe { libc::pthread_mutex_lock(mutex) };
+    }
+    // SAFETY: the caller's own argument, unchanged.
+    unsafe { lock_of_gil(mutex) }
+}
+
+/// A function of its own, so that what it needs of the stack is not made ready for the locks of
+/// what is linked into the interpreter: SQLite has one for each allocation.
+///
+/// # Safety
+/// As for `pthread_mutex_lock`.
+#[inline(never)]
+unsafe extern "C" fn lock_of_gil(mutex: *mut pthread_mutex_t) -> c_int {
     let Some(gil) = gil::of_mutex(mutex as usize) else {
         // SAFETY: the caller's own argument, unchanged.
         return unsafe { libc::pthread_mutex_lock(mutex) };
@@ -181,7 +196,25 @@ unsafe fn lock_of_granted(gil: &'static Gil, mutex: *mut pthread_mutex_t) {
 /// # Safety
 /// As for the function itself.
 pub unsafe extern "C" fn unlock(mutex: *mut pthread_mutex_t) -> c_int {
-    let to_wake = gil::of_mutex(mutex as usize).map_or(null(), |gil| gil.to_wake.replace(null()));
+    if gil::is_mutex_of_others(mutex as usize) {
+        // SAFETY: the caller's own argument, unchanged.
+        return unsafe { libc::pthread_mutex_unlock(mutex) };
+    }
+    // SAFETY: the caller's own argument, unchanged.
+    unsafe { unlock_of_gil(mutex) }
+}
+
+/// A function of its own, like [`lock_of_gil`].
+///
+/// # Safety
+/// As for `pthread_mutex_unlock`.
+#[inline(never)]
+unsafe extern "C" fn unlock_of_gil(mutex: *mut pthread_mutex_t) -> c_int {
+    let Some(gil) = gil::of_mutex(mutex as usize) else {
+        // SAFETY: the caller's own argument, unchanged.
+        return unsafe { libc::pthread_mutex_unlock(mutex) };
+    };
+    let to_wake = gil.to_wake.replace(null());
     // SAFETY: the caller's own argument, unchanged.
     let result = unsafe { libc::pthread_mutex_unlock(mutex) };
     if !to_wake.is_null() {

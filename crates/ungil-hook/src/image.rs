@@ -11,7 +11,8 @@ use libc::{Elf64_Phdr, Elf64_Rela, c_int, c_void, dl_phdr_info};
 use std::ffi::CStr;
 use std::ops::{ControlFlow, Range};
 use std::ptr::null;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use ungil_core::table::store_text;
 
 /// Entry of the dynamic section (`Elf64_Dyn`, which the libc crate does not define).
 #[repr(C)]
@@ -87,6 +88,29 @@ pub fn program() -> Option<Image> {
         ControlFlow::Break(())
     });
     found
+}
+
+/// Stores the file of the extension module that was loaded last, if there is one: an image that
+/// defines the function by which an import begins (`PyInit_` and the name of its file).
+pub fn last_extension(words: &[AtomicU64]) {
+    each(|info| {
+        // SAFETY: the linker's own description has the file of the image, NUL-terminated.
+        let file = unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes();
+        let name = file.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        let name = name.split(|&byte| byte == b'.').next().unwrap_or_default();
+        let (mut function, prefix) = ([0; 256], b"PyInit_");
+        let length = prefix.len() + name.len();
+        if !name.is_empty() && length < function.len() {
+            function[..prefix.len()].copy_from_slice(prefix);
+            function[prefix.len()..length].copy_from_slice(name);
+            if let Ok(function) = CStr::from_bytes_until_nul(&function)
+                && Image::new(info).is_some_and(|image| image.symbol(function).is_some())
+            {
+                store_text(words, &file[file.len().saturating_sub(words.len() * 8 - 1)..]);
+            }
+        }
+        ControlFlow::Continue(())
+    });
 }
 
 /// How often images have come and gone so far. Cheap: it looks at one image.

@@ -130,7 +130,8 @@ impl Interpreter {
         match &self.make {
             Make::Conditions { runtime } => {
                 free_threaded::expect(is_free_threaded(runtime));
-                gil::expect_main(runtime.clone(), seen);
+                gil::expect_in(runtime);
+                gil::expect_main(seen);
                 lock::find_clock_wait();
                 if free_threaded::is_build() {
                     park::prepare(self, runtime);
@@ -168,6 +169,7 @@ impl Interpreter {
     pub fn hook_beginnings(&self) {
         if let Make::Conditions { runtime } = &self.make {
             free_threaded::expect(is_free_threaded(runtime));
+            gil::expect_in(runtime);
         }
         self.redirect_exit();
         self.image.redirect(c"pthread_cond_init", cond::init as *const c_void);

@@ -10,6 +10,7 @@
 //! Rules of everything that runs inside a hooked call: no allocation, no Python API, no lock, no
 //! panic, `errno` is kept.
 
+mod any_libc;
 mod asked;
 mod clock;
 mod collecting;
@@ -35,6 +36,7 @@ mod sem;
 mod session;
 mod settings;
 mod slice;
+mod stacks;
 mod standby;
 mod starting;
 mod stub;

@@ -1,6 +1,6 @@
 //! The functions that this library stands in for where it, or the stub, is preloaded.
 
-use crate::stub;
+use crate::{any_libc, stub};
 use libc::c_void;
 use std::ffi::CStr;
 use std::ptr::null_mut;
@@ -22,10 +22,7 @@ impl Next {
     pub fn address(&self) -> Option<*mut c_void> {
         let mut address = self.known.load(Relaxed);
         if address.is_null() {
-            address = stub::next(self.name).unwrap_or_else(|| {
-                // SAFETY: the name is NUL-terminated.
-                unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) }
-            });
+            address = stub::next(self.name).unwrap_or_else(|| any_libc::find_next(self.name));
             self.known.store(address, Relaxed);
         }
         (!address.is_null()).then_some(address)

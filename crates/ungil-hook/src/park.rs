@@ -18,12 +18,13 @@
 //! between. On a busy machine that takes milliseconds, so they count for the park that follows.
 //!
 //! Whoever posts a semaphore leaves its thread id in a table, by the address of the semaphore, before
-//! the sleeper can go on; the sleeper takes it from there.
+//! the sleeper can go on; the sleeper takes it from there. If it sees that somebody sleeps it leaves
+//! its Python stack, too ([`crate::stacks`]).
 
 use crate::interpreter::Interpreter;
 use crate::places::{PLACES, hash, place_of};
 use crate::system::keeping_errno;
-use crate::{clock, collecting, free_threaded, lock, objects, thread};
+use crate::{clock, collecting, free_threaded, lock, objects, stacks, thread};
 use libc::{c_int, c_void, clockid_t, sem_t, timespec};
 use std::cell::Cell;
 use std::mem::transmute;
@@ -32,6 +33,7 @@ use std::sync::atomic::{
     AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 use ungil_core::ParkEntry;
+use ungil_core::debug_offsets::{self, DebugOffsets};
 use ungil_core::park::{COLLECTION, Cause, Ending};
 
 /// How far above this call's own frame the entry of a park may lie, and its thread state above the
@@ -43,6 +45,10 @@ const STATE_BYTES: usize = 512;
 static POSTED: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
 /// Thread ids are below 2^22 (`PID_MAX_LIMIT`).
 const TID_BITS: u32 = 22;
+/// The same with the number of the stack from which that was done.
+static POSTED_IN: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
+/// Semaphores on which somebody sleeps.
+static SLEPT_ON: [AtomicUsize; PLACES] = [const { AtomicUsize::new(0) }; PLACES];
 
 /// Before it parks for a lock a thread looks so often whether that is free, and yields in between
 /// (`MAX_SPIN_COUNT` in `Python/lock.c`).
@@ -80,11 +86,28 @@ static GET_STATE: AtomicUsize = AtomicUsize::new(0);
 
 /// Finds what is needed to tell parks apart, before the calls lead here.
 pub fn prepare(interpreter: &Interpreter, runtime: &Range<usize>) {
-    collecting::prepare(runtime);
+    let offsets = offsets_in(runtime);
+    collecting::prepare(offsets.as_ref());
+    stacks::prepare(interpreter, offsets.as_ref());
     RUNTIME[0].store(runtime.start, Relaxed);
     RUNTIME[1].store(runtime.end, Relaxed);
     let get_state = interpreter.variable(c"PyThreadState_GetUnchecked");
     GET_STATE.store(get_state.map_or(0, |it| it.address), Relaxed);
+}
+
+/// Where `_PyRuntime` is, 0 if this is no free-threaded build.
+pub fn runtime() -> usize {
+    RUNTIME[0].load(Relaxed)
+}
+
+fn offsets_in(runtime: &Range<usize>) -> Option<DebugOffsets> {
+    if runtime.len() < debug_offsets::WORDS * size_of::<u64>() {
+        return None;
+    }
+    // SAFETY: `runtime` is an object of at least so many words in a loaded image, aligned for them,
+    // which are constants.
+    let words = unsafe { &*(runtime.start as *const [u64; debug_offsets::WORDS]) };
+    DebugOffsets::of(words)
 }
 
 /// Stands in for `sem_post`.
@@ -95,6 +118,10 @@ pub unsafe extern "C" fn post(sem: *mut sem_t) -> c_int {
     if free_threaded::parks()
         && let Some(thread) = thread::current()
     {
+        if place_of(&SLEPT_ON, sem).load(Relaxed) == sem as usize {
+            let stack = keeping_errno(stacks::number);
+            place_of(&POSTED_IN, sem).store(posted(sem, stack.into()), Release);
+        }
         place_of(&POSTED, sem).store(posted(sem, thread.tid()), Release);
     }
     // SAFETY: the caller's own argument, unchanged.
@@ -157,23 +184,25 @@ fn parked(sem: *mut sem_t, is_timed: bool, wait: impl FnOnce() -> c_int) -> c_in
     if !free_threaded::parks() {
         return wait();
     }
-    keeping_errno(|| began(sem as usize, is_timed));
+    keeping_errno(|| began(sem, is_timed));
     let result = wait();
     keeping_errno(|| ended(sem, result));
     result
 }
 
-fn began(sem: usize, is_timed: bool) {
+fn began(sem: *mut sem_t, is_timed: bool) {
     // First of all: a thread that was never seen before has much to do.
     let now = clock::now_ticks();
     if let Some(thread) = thread::current() {
-        let (cause, of, address) = waited_for(sem, is_timed);
+        place_of(&SLEPT_ON, sem).store(sem as usize, Relaxed);
+        let (cause, of, address) = waited_for(sem as usize, is_timed);
         let looking = LOOKING.replace(Looking::NO);
         // The wait for a lock begins when it is not free, and not when the thread sleeps.
         let is_for_lock = matches!(cause, Cause::Object | Cause::Lock | Cause::Internal);
         let looked = is_for_lock && looking.is_near(now, PARKS_AFTER_NS);
         let at_ticks = if looked { looking.since } else { now };
-        thread.parks(ParkEntry::Began { at_ticks, cause, of, lock: number_of(address) });
+        let (stack, lock) = (stacks::number(), number_of(address));
+        thread.parks(ParkEntry::Began { at_ticks, cause, of, stack, lock });
     }
 }
 
@@ -182,10 +211,16 @@ fn ended(sem: *mut sem_t, result: c_int) {
     // Asked again: the recording may have ended meanwhile, or have begun.
     if let Some(thread) = thread::current() {
         let entry = if result == 0 {
-            ParkEntry::Ended { at_ticks, ending: Ending::Woken, waker: take_poster(sem) }
+            // The stack first: whoever posts stores it first.
+            let stack = take(&POSTED_IN, sem);
+            let waker = take(&POSTED, sem);
+            let stack = u16::try_from(stack).unwrap_or(0);
+            ParkEntry::Ended { at_ticks, ending: Ending::Woken, waker, stack }
         } else {
-            ParkEntry::Ended { at_ticks, ending: Ending::Alone, waker: 0 }
+            ParkEntry::Ended { at_ticks, ending: Ending::Alone, waker: 0, stack: 0 }
         };
+        let slept_on = place_of(&SLEPT_ON, sem);
+        let _ = slept_on.compare_exchange(sem as usize, 0, Relaxed, Relaxed);
         thread.parks(entry);
     }
 }
@@ -240,16 +275,16 @@ fn number_of(address: usize) -> u32 {
     if address == 0 { 0 } else { number.max(1) }
 }
 
-/// What is in the table if this thread has posted `sem`.
-fn posted(sem: *mut sem_t, tid: u32) -> u64 {
+/// What is in a table of what posters of `sem` leave.
+fn posted(sem: *mut sem_t, what: u32) -> u64 {
     // A semaphore is aligned to eight bytes. The highest bits of its address are lost, and it stays
     // one of very few.
-    (sem as u64 >> 3) << TID_BITS | u64::from(tid)
+    (sem as u64 >> 3) << TID_BITS | u64::from(what)
 }
 
-/// The thread that has posted `sem`, once; 0 if that is not known.
-fn take_poster(sem: *mut sem_t) -> u32 {
-    let place = place_of(&POSTED, sem);
+/// What the thread that has posted `sem` has left, once; 0 if that is not known.
+fn take(table: &'static [AtomicU64; PLACES], sem: *mut sem_t) -> u32 {
+    let place = place_of(table, sem);
     let found = place.load(Acquire);
     if found >> TID_BITS != posted(sem, 0) >> TID_BITS {
         return 0;

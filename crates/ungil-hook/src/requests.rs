@@ -93,7 +93,15 @@ fn join(request: &Request) -> Answer {
 fn schedule(request: &Request) -> Answer {
     let Some(settings) = request.settings() else { return Answer::Senseless };
     hooked(|_| {
+        let is_first = !asked::schedules();
         asked::schedule(settings, false);
+        if !settings::is_reachable() {
+            if is_first {
+                asked::unschedule();
+                settings::stop();
+            }
+            return Answer::NoPage;
+        }
         settings::change(settings);
         Answer::Done
     })

@@ -90,6 +90,13 @@ pub fn page() -> &'static Control {
     unsafe { &*PAGE.load(Acquire) }
 }
 
+/// Whether others can see the policy, and change it.
+pub fn is_reachable() -> bool {
+    // A child after fork makes its page when it is asked for it.
+    in_force();
+    !std::ptr::eq(page(), &raw const OWN)
+}
+
 /// What is in force.
 #[inline]
 pub fn in_force() -> Settings {

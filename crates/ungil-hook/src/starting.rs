@@ -8,7 +8,7 @@
 
 use crate::interpreter::Replacement;
 use crate::next::Next;
-use crate::{slice, stub};
+use crate::{any_libc, slice, stub};
 use libc::{FILE, c_char, c_int, c_void, pid_t};
 use std::ffi::CStr;
 use std::mem::transmute;
@@ -46,9 +46,7 @@ pub fn is_noticed() -> bool {
     if stub::leads_here() {
         return true;
     }
-    // SAFETY: the name is NUL-terminated.
-    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"vfork".as_ptr()) };
-    std::ptr::eq(found, vfork as *const c_void)
+    std::ptr::eq(any_libc::find(c"vfork"), vfork as *const c_void)
 }
 
 /// Stands in for POSIX's function of this name. It returns twice, the second time to a stack that

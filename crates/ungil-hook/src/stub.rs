@@ -3,7 +3,7 @@
 //! A library that is opened is searched after libc, so nobody calls what it defines. The stub is
 //! searched before, defines the same functions, and leads their calls on. Its source is in `stub/`.
 
-use crate::{first_thread, late, starting};
+use crate::{any_libc, first_thread, late, starting};
 use libc::{c_char, c_int, c_void};
 use std::ffi::CStr;
 use std::mem::transmute;
@@ -20,8 +20,8 @@ static LEADS_HERE: AtomicBool = AtomicBool::new(false);
 
 /// Has the stub, if there is one, lead calls here from now on. Only for the constructor.
 pub fn on_load() {
-    let next = global(c"ungil_next_v1");
-    let stand_in = global(c"ungil_stand_in_v1");
+    let next = any_libc::find(c"ungil_next_v1");
+    let stand_in = any_libc::find(c"ungil_stand_in_v1");
     if next.is_null() || stand_in.is_null() {
         return;
     }
@@ -59,10 +59,4 @@ pub fn next(name: &CStr) -> Option<*mut c_void> {
     let next = unsafe { transmute::<*mut c_void, Next>(next) };
     let found = next(name.as_ptr());
     (!found.is_null()).then_some(found)
-}
-
-/// What everybody in this process finds by this name, or null.
-fn global(name: &CStr) -> *mut c_void {
-    // SAFETY: the name is NUL-terminated.
-    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
 }

@@ -3,7 +3,7 @@
 
 use crate::session::Session;
 use crate::system::{current_pid, keeping_errno, last_errno, may_grow_to};
-use crate::{clock, free_threaded, gil};
+use crate::{clock, free_threaded, gil, park, stacks};
 use libc::{c_int, c_void};
 use std::cell::UnsafeCell;
 use std::ffi::CStr;
@@ -318,6 +318,8 @@ fn publish(start: *mut u8, python: &[u8], status: Status, recording: Recording) 
     store_command(header);
     gil::tell(header);
     free_threaded::tell(header);
+    header.runtime.store(park::runtime() as u64, Relaxed);
+    stacks::forget();
     header.magic.store(MAGIC, Release);
     GENERATION.fetch_add(1, Relaxed);
     TABLE.store(start, Release);

@@ -21,6 +21,11 @@ struct Place {
     slot: u32,
 }
 
+unsafe extern "C" {
+    /// In musl it returns an address, in glibc a number: the same register.
+    fn pthread_self() -> u64;
+}
+
 /// There was none left for this thread.
 const NO_SLOT: u32 = u32::MAX;
 const NOWHERE: Place = Place { generation: 0, slot: NO_SLOT };
@@ -73,8 +78,8 @@ fn claim() -> Option<Thread> {
     let slot = &table.slots()[index];
     // SAFETY: gettid has no preconditions.
     let tid = unsafe { libc::syscall(libc::SYS_gettid) };
-    // SAFETY: pthread_self has no preconditions.
-    let ident = unsafe { libc::pthread_self() };
+    // SAFETY: it has no preconditions.
+    let ident = unsafe { pthread_self() };
     slot.tid.store(u32::try_from(tid).unwrap_or(0), Relaxed);
     slot.ident.store(ident, Relaxed);
     slot.started_ticks.store(clock::now_ticks(), Relaxed);

@@ -9,7 +9,8 @@
 #include "stand_ins.h"
 
 /* HOOK_FILE, where the hook is from the folder of this file, and GLIBC_MINOR, the newest glibc 2.x
- * that a symbol of the hook is of, or 0 for musl's, come from the build script of ungil-py. */
+ * that a symbol of the hook is of, or 0 if it was built for musl, come from the build script of
+ * ungil-py. */
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -49,12 +50,14 @@ static struct wanted next[NEXT_COUNT] = {
 #define CALL(which, type, ...) ((type)next[which].address)(__VA_ARGS__)
 
 /* What may be anywhere, and of `environ` the program has its own copy. */
-enum { PYTHON, PYPY, OLD_PYPY, ENVIRONMENT, ANYWHERE_COUNT };
+enum { PYTHON, PYPY, OLD_PYPY, ENVIRONMENT, MUSL, ANYWHERE_COUNT };
 static struct wanted anywhere[ANYWHERE_COUNT] = {
     [PYTHON] = {"Py_GetVersion", 0, NULL},
     [PYPY] = {"pypy_main_startup", 0, NULL},
     [OLD_PYPY] = {"pypy_execute_source", 0, NULL},
     [ENVIRONMENT] = {"environ", 0, NULL},
+    /* The last step of musl's loader, which finds it by this name itself. */
+    [MUSL] = {"__dls3", 0, NULL},
 };
 
 /* Whether a thread has been started by a call that came here. */
@@ -118,10 +121,11 @@ static int is_privileged(void) {
         || CALL(AUXILIARY, unsigned long (*)(unsigned long), AT_SECURE_TAG) != 0;
 }
 
-/* Whether this libc has every symbol that the hook needs. */
+/* Whether this libc has every symbol that the hook needs. musl has them also if the hook was built for
+ * glibc. What else there is, nobody has tried. */
 static int has_fitting_libc(void) {
     if (!next[LIBC_VERSION].address)
-        return GLIBC_MINOR == 0;
+        return anywhere[MUSL].address != NULL;
     const char *version = CALL(LIBC_VERSION, const char *(*)(void));
     if (GLIBC_MINOR == 0 || version[0] != '2' || version[1] != '.')
         return 0;
@@ -200,7 +204,7 @@ static void say(const char *text) {
         return; /* Nothing can be done. */
 }
 
-/* The loader refuses the hook, say because it does not find libgcc_s. */
+/* The loader refuses the hook, say because somebody has damaged the file. */
 static void tell(const char *why) {
     if (!next[WRITE].address || !is_the_program())
         return;

@@ -65,7 +65,7 @@ pub struct Stacks {
 impl Stacks {
     #[new]
     fn new(py: Python<'_>, pid: u32) -> PyResult<Self> {
-        let reader = py.detach(|| StackReader::attach(pid)).map_err(unread)?;
+        let reader = py.detach(|| StackReader::attach(pid, None)).map_err(unread)?;
         Ok(Self { reader: Mutex::new(reader) })
     }
 

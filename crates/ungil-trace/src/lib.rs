@@ -5,6 +5,7 @@ mod flock;
 mod clock;
 pub mod wall_clock;
 mod dense;
+mod free_threaded;
 pub mod origin;
 pub mod record;
 pub mod report;

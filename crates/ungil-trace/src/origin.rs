@@ -58,6 +58,17 @@ pub fn is_users_library(file: &str) -> bool {
     !folders.iter().any(|folder| is_installed(folder)) && !is_below_python(file)
 }
 
+/// What an import calls the extension module in this file, as far as its path tells: `foo` for
+/// `/srv/foo.cpython-313t-x86_64-linux-gnu.so`, `a.b` for `.../site-packages/a/b.so`.
+pub fn module_of(file: &str) -> Option<String> {
+    let below = ["/site-packages/", "/dist-packages/", "/lib-dynload/"];
+    let inside = below.into_iter().find_map(|folder| Some(file.rsplit_once(folder)?.1));
+    let inside = inside.or_else(|| file.rsplit('/').next())?;
+    let (folders, name) = inside.rsplit_once('/').map_or((None, inside), |(a, b)| (Some(a), b));
+    let name = name.split('.').next().filter(|name| !name.is_empty())?;
+    Some(folders.map_or_else(|| name.to_owned(), |it| format!("{}.{name}", it.replace('/', "."))))
+}
+
 /// Whether a file is in a `lib/pythonX.Y`, or in its zipped form.
 fn is_below_python(file: &str) -> bool {
     let folders: Vec<_> = file.split('/').collect();

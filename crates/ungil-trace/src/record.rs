@@ -77,6 +77,28 @@ pub enum Record {
         /// Why, and for how long.
         park: Park,
     },
+    /// A Python stack in which threads of a free-threaded interpreter slept, or from which they woke
+    /// others; told before, or after, the parks that name it.
+    ParkStack {
+        /// Whose process.
+        process: ProcessId,
+        /// What parks call it.
+        number: u16,
+        /// Innermost frame first; the outermost ones of a deep stack are missing.
+        frames: Vec<Frame>,
+    },
+    /// The GIL of a free-threaded interpreter was seen to have been switched on.
+    GilSwitchedOn {
+        /// Whose process.
+        process: ProcessId,
+        /// When.
+        at_ns: u64,
+        /// The file of the extension module that was loaded last then; empty if it is not known.
+        library: String,
+        /// What the thread that had the GIL did then, without what imports modules; innermost frame
+        /// first.
+        frames: Vec<Frame>,
+    },
     /// What the kernel had counted for a thread that holds a GIL for long: some time before that
     /// hold, during it, or once it had ended.
     KernelCount {
@@ -176,6 +198,7 @@ impl Record {
             Self::ProcessEnded { at_ns, .. }
             | Self::ThreadStarted { at_ns, .. }
             | Self::ThreadEnded { at_ns, .. }
+            | Self::GilSwitchedOn { at_ns, .. }
             | Self::Snapshot { from_ns: at_ns } => Some(*at_ns),
             Self::Stack { .. }
             | Self::Stopped { .. }
@@ -184,6 +207,7 @@ impl Record {
             | Self::KernelCount { .. }
             | Self::Throttled { .. }
             | Self::Libraries { .. }
+            | Self::ParkStack { .. }
             | Self::ThreadNamed { .. }
             | Self::Note { .. } => None,
         }
@@ -235,6 +259,10 @@ pub struct Park {
     pub ending: Ending,
     /// The thread that did, if it is known.
     pub waker: Option<ThreadId>,
+    /// The number of the stack ([`Record::ParkStack`]) that the thread slept in, 0 if not known.
+    pub stack: u16,
+    /// The number of the stack from which the other one woke it, 0 if not known.
+    pub waker_stack: u16,
 }
 
 impl Park {

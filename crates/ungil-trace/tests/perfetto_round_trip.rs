@@ -64,9 +64,9 @@ fn gil_event() -> impl Strategy<Value = Record> {
 fn park() -> impl Strategy<Value = (ThreadId, Park)> {
     let thread = || (0..THREADS).prop_map(ThreadId);
     let kinds = (0usize..Cause::ALL.len(), 0usize..Ending::ALL.len());
-    let rest = (".{0,20}", any::<u32>(), option::of(thread()));
+    let rest = (".{0,20}", any::<u32>(), option::of(thread()), any::<[u16; 2]>());
     (thread(), any::<[u64; 2]>(), kinds, rest).prop_map(
-        |(thread, [a, b], (cause, ending), (of, lock, waker))| {
+        |(thread, [a, b], (cause, ending), (of, lock, waker, [stack, waker_stack]))| {
             let park = Park {
                 since_ns: a.min(b),
                 until_ns: a.max(b),
@@ -75,6 +75,8 @@ fn park() -> impl Strategy<Value = (ThreadId, Park)> {
                 lock,
                 ending: Ending::ALL[ending],
                 waker,
+                stack,
+                waker_stack,
             };
             (thread, park)
         },
@@ -88,12 +90,22 @@ fn other() -> impl Strategy<Value = Record> {
     let native = (r"[a (\[<>é=]{0,9}", r"[a.= ]{0,9}", r"[a (\\):/\[]{0,9}");
     let native =
         native.prop_map(|(symbol, method, library)| NativeFrame { symbol, method, library });
+    let frames = || vec(frame.clone(), 0..5);
     prop_oneof![
+        (0..PROCESSES, any::<u16>(), frames()).prop_map(|(process, number, frames)| {
+            Record::ParkStack { process: ProcessId(process), number, frames }
+        }),
+        (0..PROCESSES, any::<u64>(), ".{0,9}", frames()).prop_map(
+            |(process, at_ns, library, frames)| {
+                let process = ProcessId(process);
+                Record::GilSwitchedOn { process, at_ns, library, frames }
+            }
+        ),
         ".{0,300}".prop_map(|text| Record::Note { text }),
         any::<u64>().prop_map(|from_ns| Record::Snapshot { from_ns }),
         park().prop_map(|(thread, park)| Record::Parked { thread, park }),
         (thread(), ".{0,20}").prop_map(|(thread, name)| Record::ThreadNamed { thread, name }),
-        (thread(), any::<u64>(), vec(frame, 0..5), option::of(vec(native, 0..5))).prop_map(
+        (thread(), any::<u64>(), frames(), option::of(vec(native, 0..5))).prop_map(
             |(thread, at_ns, frames, native)| Record::Stack { thread, at_ns, frames, native }
         ),
         (thread(), any::<[u64; 2]>()).prop_map(|(thread, [at_ns, stood_ns])| Record::Stopped {

@@ -59,7 +59,7 @@ while True:
 #[test]
 fn the_holder_of_the_gil_is_found_with_its_line_and_the_names_of_all() {
     let (program, ident) = run(HOG);
-    let mut reader = until(|| StackReader::attach(program.0.id()).ok());
+    let mut reader = until(|| StackReader::attach(program.0.id(), None).ok());
     // Until it has taken the GIL again after printing, the other thread may hold it.
     let sample = until(|| reader.read_with_names().ok().filter(|it| is_held_by(it, ident)));
     let frames = &sample.holders[0].frames;
@@ -85,7 +85,7 @@ print(threading.get_ident(), flush=True)
 sys.stdin.read()
 ";
     let (program, _) = run(code);
-    let mut reader = until(|| StackReader::attach(program.0.id()).ok());
+    let mut reader = until(|| StackReader::attach(program.0.id(), None).ok());
     let idle = |it: &Sample| it.holders.is_empty() && !it.names.is_empty();
     let sample = until(|| reader.read_with_names().ok().filter(idle));
     assert_eq!(names(&sample), ["patient", "reader"]);
@@ -97,7 +97,7 @@ fn the_sampler_answers_and_then_says_that_the_process_has_ended() {
     let pid = program.0.id();
     let sampler = StackSampler::start().unwrap();
     until(|| {
-        sampler.request_stack(pid, None);
+        sampler.request_stack(pid, None, None);
         sampler.answers().find(|answer| match answer {
             Answer::Sample { sample, .. } => is_held_by(sample, ident),
             _ => false,
@@ -105,10 +105,10 @@ fn the_sampler_answers_and_then_says_that_the_process_has_ended() {
     });
     drop(program);
     until(|| {
-        sampler.request_stack(pid, None);
+        sampler.request_stack(pid, None, None);
         sampler.answers().find(|it| *it == Answer::Failed { pid, error: StackError::Gone })
     });
-    sampler.request_stack(pid, None);
+    sampler.request_stack(pid, None, None);
     assert_eq!(until(|| sampler.answers().next()), Answer::Failed { pid, error: StackError::Gone });
 }
 
@@ -140,7 +140,7 @@ time.sleep(600)
 #[test]
 fn a_thread_in_a_sub_interpreter_has_its_own_name_and_the_frames_of_both_interpreters() {
     let (program, ident) = run(HOST);
-    let mut reader = until(|| StackReader::attach(program.0.id()).ok());
+    let mut reader = until(|| StackReader::attach(program.0.id(), None).ok());
     let is_inside = |it: &Holder| it.frames.first().is_some_and(|it| it.function == "inside");
     let sample = until(|| {
         let sample = reader.read_with_names().ok()?;
@@ -166,7 +166,7 @@ fn a_thread_is_not_called_what_only_a_sub_interpreter_takes_it_for() {
     );
     assert_ne!(unnamed, HOST);
     let (program, ident) = run(&unnamed);
-    let mut reader = until(|| StackReader::attach(program.0.id()).ok());
+    let mut reader = until(|| StackReader::attach(program.0.id(), None).ok());
     let sample = until(|| reader.read_with_names().ok().filter(|it| it.names.len() >= 2));
     // There it is the main thread, because it imports `threading`.
     assert_eq!(names(&sample), ["MainThread", "idle"]);

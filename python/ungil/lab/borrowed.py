@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from sysconfig import get_config_var
 
 import ungil
 from ungil.interpreters import Interpreter
@@ -22,6 +23,8 @@ def why_not(interpreter: Interpreter) -> str | None:
     """Why `interpreter` cannot have it, in a sentence; None if it can."""
     if interpreter.implementation != "CPython" or interpreter.number < SINCE:
         return "it has no ungil, which needs CPython 3.11"
+    if interpreter.musl is not str(get_config_var("HOST_GNU_TYPE")).endswith("musl"):
+        return "it has no ungil, and ours is for another C library"
     return "it has no ungil, which needs a GIL" if interpreter.free_threaded else None
 
 

@@ -171,6 +171,11 @@ class FreeThreaded(TypedDict):
     gil: str | None
     """`on`, `off`, `switched on`, or None if that is not known."""
     gil_on_s: float | None
+    module: NotRequired[str | None]
+    """The extension module whose import switched it on, None if that is not known."""
+    library: NotRequired[str | None]
+    frame: NotRequired[str | None]
+    """Where that was imported."""
 
 
 class Parked(TypedDict):
@@ -198,6 +203,19 @@ class Waker(TypedDict):
     name: str | None
     count: int
     waited_s: float
+    frame: NotRequired[str | None]
+    """From where it did so mostly, None if that is not known."""
+    user_frame: NotRequired[str | None]
+
+
+class ParkedIn(TypedDict):
+    """A line of code at which a thread waited."""
+
+    frame: str
+    user_frame: str | None
+    stack: list[str]
+    count: int
+    waited_s: float
 
 
 class ParkedAt(TypedDict):
@@ -213,6 +231,7 @@ class ParkedAt(TypedDict):
     count: int
     waited_s: float
     max_ms: float
+    places: NotRequired[list[ParkedIn]]
     wakers: list[Waker]
 
 
@@ -283,7 +302,8 @@ class Finding(TypedDict):
     """What the numbers mean, in a sentence."""
 
     kind: str
-    """`convoy`, `hog`, `unfair`, `native-hold`, `descheduled`, `parked`, `world-pauses`, `none` or
+    """`convoy`, `hog`, `unfair`, `native-hold`, `descheduled`, `parked`, `world-pauses`,
+    `gil-switched-on`, `none` or
     `not-recorded`."""
     text: str
     advice: NotRequired[str | None]

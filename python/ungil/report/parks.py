@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ungil.formatting import duration, plural, printable, share, tally
-from ungil.report.model import Parked, ParkedAt, ParkedThread, Process, Waker
+from ungil.report.model import Parked, ParkedAt, ParkedIn, ParkedThread, Process, Waker
 
 CAUSES = {
     "object": "objects",
@@ -20,6 +20,7 @@ CAUSES = {
     "event": "events",
 }
 """The heads of the columns, by cause."""
+NEARLY_ALL = 0.95
 NAME = 20
 """How wide names are at most."""
 UNSEEN = (
@@ -35,19 +36,20 @@ def parks_section(process: Process, seconds: float, few: int) -> list[Renderable
         return []
     names = Counter(printable(thread["name"]) for thread in parks["threads"])
     pauses = parks["pauses"]
-    told = f"{plural(pauses['count'], 'pause')} of the world"
+    said = f"{plural(pauses['count'], 'pause')} of the world"
     if pauses["count"]:
-        told += (
+        said += (
             f", {duration(pauses['stopped_s'])} in all ({share(pauses['stopped_s'], seconds)}), "
             f"{duration(pauses['max_ms'] / 1e3)} at most"
         )
     if pauses["collections"]:
-        told += f"; {pauses['collections']:,} of them are collections of garbage"
+        said += f"; {pauses['collections']:,} of them are collections of garbage"
     threads = _threads(parks["threads"], names, 2 * few)
-    waits = _waits([wait for wait in parks["waits"] if wait["cause"] != "event"], names, few)
+    told = [it for it in parks["waits"] if it["cause"] != "event" and not _is_its_own(it)]
+    waits = _waits(told, names, few)
     more = len(parks["threads"]) - 2 * few
     rest: list[RenderableType] = [Text(f"  and {more:,} more", style="dim")] if more > 0 else []
-    return [Text(), Text(told), Text(), threads, *rest, *waits, Text(), Text(UNSEEN, style="dim")]
+    return [Text(), Text(said), Text(), threads, *rest, *waits, Text(), Text(UNSEEN, style="dim")]
 
 
 def _threads(threads: list[ParkedThread], names: Counter[str], rows: int) -> Table:
@@ -86,6 +88,7 @@ def _waits(waits: list[ParkedAt], names: Counter[str], rows: int) -> list[Render
     grid.add_column("waited", justify="right", no_wrap=True)
     grid.add_column("parks", justify="right", no_wrap=True)
     grid.add_column("for", overflow="fold")
+    grid.add_column("at", overflow="fold")
     grid.add_column("woken by", overflow="fold")
     for wait in waits[:rows]:
         woken = [_share_of(waker, wait, names) for waker in wait["wakers"][:3]]
@@ -94,13 +97,35 @@ def _waits(waits: list[ParkedAt], names: Counter[str], rows: int) -> list[Render
             duration(wait["waited_s"]),
             tally(wait["count"]),
             Text(_what(wait)),
+            Text(", ".join(_at(place, wait) for place in wait.get("places", [])[:2])),
             Text(", ".join(woken)),
         )
     return [Text(), grid]
 
 
+def _at(place: ParkedIn, wait: ParkedAt) -> str:
+    """A line of code, with its part of the waiting if it is not nearly all."""
+    line = _line(place["user_frame"] or place["frame"])
+    part = place["waited_s"] / wait["waited_s"] if wait["waited_s"] else 1.0
+    return line if part > NEARLY_ALL else f"{line} {share(place['waited_s'], wait['waited_s'])}"
+
+
+def _line(frame: str) -> str:
+    """Of `f (/srv/app.py:7)`: app.py:7."""
+    return printable(frame.rpartition(" (")[2].removesuffix(")").rpartition("/")[2])
+
+
+def _is_its_own(wait: ParkedAt) -> bool:
+    """Whether the thread mostly woke itself: it had that lock, and let go of it in order to park."""
+    own = sum(it["waited_s"] for it in wait["wakers"] if it["tid"] == wait["tid"])
+    return own > wait["waited_s"] / 2
+
+
 def _share_of(waker: Waker, wait: ParkedAt, names: Counter[str]) -> str:
     part = share(waker["waited_s"], wait["waited_s"])
+    frame = waker.get("user_frame") or waker.get("frame")
+    if frame:
+        part = f"({_line(frame)}) {part}"
     tid, name = waker["tid"], waker["name"]
     if tid is None:
         return f"unknown {part}"

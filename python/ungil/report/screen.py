@@ -29,13 +29,17 @@ ROWS_AT_LEAST = 5
 LINES_OF_A_HEADING = 2
 # The lines that name the trace file, and the prompt.
 LINES_BELOW = 3
-STYLES = {"none": "green", "unfair": "yellow", "not-recorded": "yellow"}
-WORDS = {"none": "ok", "not-recorded": "not recorded"}
+STYLES = {
+    "none": "green",
+    "unfair": "yellow",
+    "not-recorded": "yellow",
+    "gil-switched-on": "yellow",
+}
+WORDS = {"none": "ok", "not-recorded": "not recorded", "gil-switched-on": "GIL on"}
 FREE_THREADED = {
     "on": "free-threaded, with its GIL on from the start: PYTHON_GIL=1 or -X gil=1",
     "switched on": (
-        "free-threaded, and an import switched its GIL on after {after}; Python's warning names "
-        "the module, and PYTHON_GIL=0 keeps the GIL off"
+        "free-threaded, and an import switched its GIL on after {after}"
     ),
 }
 
@@ -190,7 +194,9 @@ def _gil_name(gil: Gil) -> str:
 
 
 def _other_gils(report: Report, shown: Gil | None, few: int) -> list[RenderableType]:
-    gils = report["processes"][0]["gils"] if report["processes"] else []
+    process = report["processes"][0] if report["processes"] else None
+    # A free-threaded one has a GIL for moments.
+    gils = process["gils"] if process and not process.get("not_recorded") else []
     gils = [gil for gil in gils if gil is not shown]
     lines: list[RenderableType] = [
         Text(f"  {_gil_name(gil)}: {_summary(gil, _seconds(report['processes'][0], report))}")

@@ -47,6 +47,7 @@ impl Ward<'_> {
             Found::Descheduled { .. }
             | Found::Parked { .. }
             | Found::WorldPauses { .. }
+            | Found::GilSwitchedOn { .. }
             | Found::NotRecorded {} => {}
         }
         if finding.cost_s > 0.0 {

@@ -71,6 +71,15 @@ pub struct Header {
     pub gils: [AtomicU64; GILS],
     /// When the GIL of a free-threaded build was first seen to be on for good, or 0.
     pub gil_on_ticks: AtomicU64,
+    /// Where `_PyRuntime` of a free-threaded build is in the process, or 0.
+    pub runtime: AtomicU64,
+    /// How many stacks have a number.
+    pub stacks: AtomicU32,
+    /// Number of the stack in which the GIL was seen to have been switched on, or 0.
+    pub gil_on_stack: AtomicU32,
+    /// The extension module that was loaded last then: its file, NUL-padded, cut at its beginning
+    /// to fit.
+    pub gil_on_library: [AtomicU64; 32],
     /// The types that [`crate::ParkEntry`] numbers.
     pub types: [TypeName; TYPES],
 }

@@ -4,6 +4,7 @@
 //! offset 0                header          Header
 //! SLOTS_OFFSET            thread slots    [Slot; SLOTS]
 //! RINGS_OFFSET            rings           [[Cell; RING_EVENTS]; SLOTS]   (sparse)
+//! STACKS_OFFSET           stacks          [Stack; STACKS]                (sparse)
 //! ```
 //! A process creates one such file in the session directory, or, when nobody records, keeps the
 //! same layout in anonymous memory for its own counters. Every field is an atomic with one
@@ -14,6 +15,7 @@ mod counters;
 mod ended;
 mod header;
 mod slot;
+mod stack;
 mod status;
 mod text;
 
@@ -21,6 +23,7 @@ pub use counters::Counters;
 pub use ended::{Ended, GROUPS};
 pub use header::{GILS, Header, TYPES, TypeName};
 pub use slot::{Slot, SlotState};
+pub use stack::{FRAMES, PlaceInCode, STACKS, Stack};
 pub use status::{GilState, Recording, Status};
 pub use text::{load_bytes, load_text, store_bytes, store_text};
 
@@ -31,7 +34,7 @@ use crate::ring::{Cell, Consumer, Producer};
 use std::marker::PhantomData;
 
 /// Version of this layout and of the event encoding.
-pub const ABI: u64 = 5;
+pub const ABI: u64 = 6;
 /// First word of a table that is ready to be read ("ungiltab" in ASCII), stored last.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"ungiltab");
 /// How many threads can be recorded at the same time; further ones are counted as unrecorded.
@@ -47,8 +50,10 @@ pub const RING_BYTES: usize = RING_EVENTS * size_of::<Cell>();
 pub const SLOTS_OFFSET: usize = 8192;
 /// Where the rings begin.
 pub const RINGS_OFFSET: usize = SLOTS_OFFSET + SLOTS * size_of::<Slot>();
+/// Where the stacks begin.
+pub const STACKS_OFFSET: usize = RINGS_OFFSET + SLOTS * RING_BYTES;
 /// Length of the whole file.
-pub const TABLE_BYTES: usize = RINGS_OFFSET + SLOTS * RING_BYTES;
+pub const TABLE_BYTES: usize = STACKS_OFFSET + STACKS * size_of::<Stack>();
 
 const _: () = assert!(size_of::<Header>() <= SLOTS_OFFSET && RINGS_OFFSET.is_multiple_of(4096));
 
@@ -190,6 +195,37 @@ impl<'a> Table<'a> {
             }
         }
         None
+    }
+
+    /// The stack with this number, which counts from 1. Its memory may be missing unless it has been
+    /// [kept](Self::keep_stack).
+    pub fn stack(self, number: u16) -> Option<&'a Stack> {
+        let index = usize::from(number).checked_sub(1).filter(|&index| index < STACKS)?;
+        let stack = self.start.wrapping_add(STACKS_OFFSET + index * size_of::<Stack>());
+        // SAFETY: it lies inside the mapping that `at` promised, because `index < STACKS`, and every
+        // bit pattern is a valid `Stack`.
+        Some(unsafe { &*stack.cast::<Stack>() })
+    }
+
+    /// Gives a stack a number; `None` if there is none left, or no memory. `commit(address, bytes)`
+    /// as for [`Table::push`].
+    pub fn keep_stack(
+        self,
+        frames: &[PlaceInCode; FRAMES],
+        commit: impl FnOnce(*const u8, usize) -> bool,
+    ) -> Option<u16> {
+        let stacks = &self.header().stacks;
+        let number = stacks.fetch_add(1, Ordering::Relaxed) + 1;
+        let kept = u16::try_from(number).ok().and_then(|number| Some((number, self.stack(number)?)));
+        let Some((number, stack)) = kept else {
+            stacks.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        };
+        if !commit((&raw const *stack).cast(), size_of::<Stack>()) {
+            return None;
+        }
+        stack.store(frames);
+        Some(number)
     }
 
     /// The slots that were ever used.

@@ -38,6 +38,7 @@ mod hold;
 mod ended;
 mod charges;
 mod judged;
+mod park_stacks;
 mod parks;
 mod gil;
 mod process;

@@ -6,6 +6,7 @@
 //!   that overlap are one pause: a thread that did not want to run meanwhile sleeps in none.
 
 use super::length::{Lengths, Sum, seconds};
+use super::park_stacks::{InStacks, ParkStacks};
 use crate::record::{COLLECTED, Park, ThreadId};
 use crate::report::{ParkedAt, ParkedBy, ParkedThread, ParksReport, Waker, WorldPauses};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -46,8 +47,19 @@ struct Wait {
 struct Waits {
     of: String,
     sum: Sum,
+    /// The stacks in which the thread slept.
+    places: InStacks,
     /// The threads that ended them, with what they had lasted.
-    wakers: Vec<(Option<ThreadId>, Sum)>,
+    wakers: Vec<Wakes>,
+}
+
+/// What one thread ended.
+#[derive(Clone, Debug, Default)]
+struct Wakes {
+    waker: Option<ThreadId>,
+    sum: Sum,
+    /// From where it did.
+    places: InStacks,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -98,15 +110,18 @@ impl Parks {
             waits.of.clone_from(&park.of);
         }
         waits.sum.add(ns);
-        let place_of = |waker| waits.wakers.iter().position(|(known, _)| *known == waker);
+        waits.places.add(park.stack, ns);
+        let place_of = |waker| waits.wakers.iter().position(|known| known.waker == waker);
         let (place, has_room) = (place_of(park.waker), waits.wakers.len() < WAKERS);
         // One that is too many is as if it were not known.
         let waker = park.waker.filter(|_| place.is_some() || has_room);
         let place = place.or_else(|| place_of(waker)).unwrap_or_else(|| {
-            waits.wakers.push((waker, Sum::default()));
+            waits.wakers.push(Wakes { waker, ..Wakes::default() });
             waits.wakers.len() - 1
         });
-        waits.wakers[place].1.add(ns);
+        let wakes = &mut waits.wakers[place];
+        wakes.sum.add(ns);
+        wakes.places.add(park.waker_stack, ns);
     }
 
     /// Notes whether another thread slept at the same lock meanwhile.
@@ -129,9 +144,10 @@ impl Parks {
         causes.fold(0, |sum, (_, lengths)| sum.saturating_add(lengths.sum.total_ns))
     }
 
-    /// The report, in which `who` tells kernel thread id, name, and whether it is the main thread.
+    /// The report, in which `stacks` tells what numbers of stacks stand for, and `who` kernel thread id, name, and whether it is the main thread.
     pub(super) fn report(
         &self,
+        stacks: &ParkStacks,
         who: impl Fn(ThreadId) -> Option<(u32, String, bool)>,
     ) -> ParksReport {
         let mut threads: Vec<_> = self
@@ -146,7 +162,7 @@ impl Parks {
         ParksReport {
             threads,
             others: by_cause(&self.others),
-            waits: self.rows(who),
+            waits: self.rows(stacks, who),
             pauses: self.pauses.report(),
         }
     }
@@ -166,7 +182,11 @@ impl Parks {
     }
 
     /// What threads waited at locks, longest first, in idleness last.
-    fn rows(&self, who: impl Fn(ThreadId) -> Option<(u32, String, bool)>) -> Vec<ParkedAt> {
+    fn rows(
+        &self,
+        stacks: &ParkStacks,
+        who: impl Fn(ThreadId) -> Option<(u32, String, bool)>,
+    ) -> Vec<ParkedAt> {
         let mut waits: Vec<_> = self.waits.iter().collect();
         waits.sort_by_key(|(wait, waits)| (std::cmp::Reverse(waits.sum.total_ns), **wait));
         // What may be waited for in idleness is told, but not at the cost of the rest.
@@ -175,11 +195,20 @@ impl Parks {
         let row = |(wait, waits): (&Wait, &Waits)| {
             let (tid, name, _) = who(wait.thread).unwrap_or_default();
             let mut wakers: Vec<_> = waits.wakers.iter().collect();
-            wakers.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.total_ns));
-            let wakers = wakers.into_iter().map(|(waker, sum)| {
+            wakers.sort_by_key(|wakes| std::cmp::Reverse(wakes.sum.total_ns));
+            let wakers = wakers.into_iter().map(|Wakes { waker, sum, places }| {
                 let known = waker.and_then(&who);
                 let (tid, name) = known.map(|(tid, name, _)| (tid, name)).unzip();
-                Waker { tid, name, count: sum.count, waited_s: seconds(sum.total_ns) }
+                let place = places.report(stacks).into_iter().next();
+                let (frame, user_frame) = place.map(|it| (it.frame, it.user_frame)).unzip();
+                Waker {
+                    tid,
+                    name,
+                    count: sum.count,
+                    waited_s: seconds(sum.total_ns),
+                    frame,
+                    user_frame: user_frame.flatten(),
+                }
             });
             ParkedAt {
                 tid,
@@ -191,6 +220,7 @@ impl Parks {
                 count: waits.sum.count,
                 waited_s: seconds(waits.sum.total_ns),
                 max_ms: waits.sum.max_ns as f64 / 1e6,
+                places: waits.places.report(stacks),
                 wakers: wakers.collect(),
             }
         };

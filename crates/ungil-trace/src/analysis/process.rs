@@ -4,6 +4,7 @@ use super::gil::Gil;
 use super::judged::{Judged, Least};
 use super::kernel_counts::KernelCounts;
 use super::length::Lengths;
+use super::park_stacks::ParkStacks;
 use super::parks::Parks;
 use super::seat::Detail;
 use crate::record::{self, ProcessTotals, ThreadId, ThreadTotals};
@@ -19,6 +20,10 @@ pub(super) struct Process {
     pub(super) libraries: Vec<String>,
     /// What its threads waited for without a GIL; `None` if none did.
     pub(super) parks: Option<Box<Parks>>,
+    /// Where they slept, and were woken from.
+    pub(super) park_stacks: ParkStacks,
+    /// How its GIL was switched on, if that was seen.
+    pub(super) switched_on: Option<SwitchedOn>,
     /// How long its threads stood still to be looked at.
     pub(super) stops: Lengths,
     /// In the order in which they were first used.
@@ -34,6 +39,15 @@ pub(super) struct Process {
     pub(super) judged: Option<Least>,
     /// Whether what ends is told one by one.
     pub(super) tells_ended: bool,
+}
+
+/// How the GIL of a free-threaded interpreter was switched on.
+#[derive(Clone, Debug)]
+pub(super) struct SwitchedOn {
+    /// The extension module that was loaded last then; empty if that is not known.
+    pub(super) library: String,
+    /// What the thread did that had the GIL, innermost frame first.
+    pub(super) frames: Vec<record::Frame>,
 }
 
 /// What a process does before it has a second thread: mostly imports. Nobody can wait then.
@@ -113,6 +127,8 @@ impl Process {
             totals,
             libraries: Vec::new(),
             parks: None,
+            park_stacks: ParkStacks::default(),
+            switched_on: None,
             stops: Lengths::default(),
             gils: Vec::new(),
             throttled: None,
@@ -150,6 +166,8 @@ impl Process {
             totals: self.totals,
             libraries: self.libraries.clone(),
             parks: None,
+            park_stacks: self.park_stacks.clone(),
+            switched_on: self.switched_on.clone(),
             stops: Lengths::default(),
             throttled: self.throttled,
             throttled_before: self.throttled.unwrap_or_default(),

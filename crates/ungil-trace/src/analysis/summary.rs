@@ -4,12 +4,14 @@ use super::gil::{Gil, OTHERS};
 use super::late_waits::LATE;
 use super::length::seconds;
 use super::process::{Process, Startup, Thread};
+use super::samples::line_of;
 use super::seat::Seat;
 use super::tally::Tally;
+use crate::origin::{Origin, module_of};
 use crate::record::{NOTHING_RECORDED, ProcessTotals, ThreadId};
 use crate::report::{
     BlameReport, Blocking, ContextSwitches, Descheduled, Finding, FreeThreaded, Gaps, GilReport,
-    LongHoldReport, ParkedThread, ProcessReport, Report, SCHEMA, StoppedReport, ThreadReport,
+    LongHoldReport, ParkedThread, ParksReport, ProcessReport, Report, SCHEMA, StoppedReport, ThreadReport,
     Throttled, Who, Window,
 };
 use std::borrow::Cow;
@@ -115,7 +117,7 @@ impl View<'_> {
             duration_s: self.duration_s(),
             not_recorded: known.not_recorded.clone().or_else(|| self.nothing_to_record()),
             free_threaded: self.free_threaded(),
-            parks: self.process.parks.as_ref().map(|parks| parks.report(|id| self.identity(id))),
+            parks: self.parks(),
             policy: Some(totals.policy)
                 .filter(|_| totals.switch_interval_ns > 0)
                 .and_then(|number| Policy::from_number(u32::try_from(number).ok()?))
@@ -154,6 +156,14 @@ impl View<'_> {
             .then(|| "this Python is free-threaded, and its GIL was off".to_owned())
     }
 
+    fn parks(&self) -> Option<ParksReport> {
+        let parks = self.process.parks.as_ref()?;
+        // A stack may be told after the window in which threads slept in it.
+        let known = self.known.processes.get(self.process.known.process.0);
+        let stacks = &known.unwrap_or(self.process).park_stacks;
+        Some(parks.report(stacks, |id| self.identity(id)))
+    }
+
     fn free_threaded(&self) -> Option<FreeThreaded> {
         let gil = match self.gil_state() {
             GilState::Always => return None,
@@ -163,7 +173,21 @@ impl View<'_> {
             GilState::SwitchedOn => Some("switched on"),
         };
         let on_ns = Some(self.totals().gil_on_ns).filter(|&on_ns| on_ns > 0);
-        Some(FreeThreaded { gil, gil_on_s: on_ns.map(|on_ns| self.since_start(on_ns)) })
+        let known = self.known.processes.get(self.process.known.process.0);
+        let switched = known.and_then(|process| process.switched_on.as_ref());
+        let switched = switched.filter(|_| self.gil_state() == GilState::SwitchedOn);
+        let frame = switched.and_then(|it| {
+            let users = it.frames.iter().find(|frame| Origin::of(&frame.file) == Origin::User);
+            users.or(it.frames.first()).map(line_of)
+        });
+        let library = switched.map(|it| it.library.clone()).filter(|it| !it.is_empty());
+        Some(FreeThreaded {
+            gil,
+            gil_on_s: on_ns.map(|on_ns| self.since_start(on_ns)),
+            module: library.as_deref().and_then(module_of),
+            library,
+            frame,
+        })
     }
 
     /// Kernel thread id, name, and whether it is the main thread.

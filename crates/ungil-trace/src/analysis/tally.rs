@@ -2,7 +2,7 @@
 
 use super::ended::{Ended, Place};
 use super::judged::Least;
-use super::process::{Process, Startup, Thread};
+use super::process::{Process, Startup, SwitchedOn, Thread};
 use super::samples::Samples;
 use super::seat::Detail;
 use crate::dense::Dense;
@@ -102,6 +102,17 @@ impl Tally {
         match record {
             Record::Gil { thread, event, .. } => return self.gil_event(*thread, *event),
             Record::Parked { thread, park } => self.parked(*thread, park),
+            Record::ParkStack { process, number, frames } => {
+                if let Some(process) = self.processes.get_mut(process.0) {
+                    process.park_stacks.know(*number, frames);
+                }
+            }
+            Record::GilSwitchedOn { process, library, frames, .. } => {
+                if let Some(process) = self.processes.get_mut(process.0) {
+                    let (library, frames) = (library.clone(), frames.clone());
+                    process.switched_on = Some(SwitchedOn { library, frames });
+                }
+            }
             &Record::KernelCount { thread, count } => self.kernel_counted(thread, count),
             Record::Throttled { process, times, stopped_ns, .. } => {
                 if let Some(process) = self.processes.get_mut(process.0) {

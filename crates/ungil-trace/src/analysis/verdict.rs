@@ -17,8 +17,20 @@ fn in_window((window, incident): (Window, Incident)) -> Finding {
     Finding { scope: Scope::Window, window: Some(window), ..incident.finding }
 }
 
-/// The findings, those that explain most wait time first; never empty.
+/// The findings, those that explain most wait time first, and then what is no wait; never empty.
 pub(super) fn verdict(
+    tally: &Tally,
+    windows: &[Passed],
+    processes: &[ProcessReport],
+) -> Vec<Finding> {
+    let mut findings = about_waits(tally, windows, processes);
+    let mut switched = findings::switched_on(processes);
+    switched.iter_mut().for_each(|finding| place(tally, finding, processes, &[]));
+    findings.extend(switched);
+    findings
+}
+
+fn about_waits(
     tally: &Tally,
     windows: &[Passed],
     processes: &[ProcessReport],

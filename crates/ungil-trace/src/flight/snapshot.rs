@@ -198,6 +198,8 @@ impl Ids {
             | Record::Look { thread, .. } => self.thread(thread),
             Record::ProcessEnded { process, .. }
             | Record::Throttled { process, .. }
+            | Record::ParkStack { process, .. }
+            | Record::GilSwitchedOn { process, .. }
             | Record::Libraries { process, .. } => self.process(process),
             Record::Snapshot { .. } | Record::Note { .. } => true,
         }

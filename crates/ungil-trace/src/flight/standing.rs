@@ -25,6 +25,8 @@ pub struct Standing {
 struct Living {
     known: Process,
     libraries: Vec<String>,
+    /// What only a free-threaded interpreter has: stacks of parks, how its GIL was switched on.
+    free_threaded: Vec<Record>,
     /// By number, in the order in which they were used first.
     gils: Vec<(u8, Gil)>,
 }
@@ -93,6 +95,11 @@ impl Standing {
                     thread.samples = vec![record.clone()];
                 }
             }
+            Record::ParkStack { process, .. } | Record::GilSwitchedOn { process, .. } => {
+                if let Some(process) = self.processes.get_mut(process) {
+                    process.free_threaded.push(record.clone());
+                }
+            }
             Record::Libraries { process, files, .. } => {
                 if let Some(process) = self.processes.get_mut(process) {
                     process.libraries.clone_from(files);
@@ -100,7 +107,8 @@ impl Standing {
             }
             Record::ProcessStarted(known) => {
                 let (libraries, gils) = (Vec::new(), Vec::new());
-                let living = Living { known: known.clone(), libraries, gils };
+                let free_threaded = Vec::new();
+                let living = Living { known: known.clone(), libraries, free_threaded, gils };
                 self.processes.insert(known.process, living);
             }
             Record::ProcessEnded { process, .. } => {
@@ -223,6 +231,9 @@ impl Standing {
         let (processes, threads) = (sorted(&self.processes), sorted(&self.threads));
         for &(process, living) in &processes {
             give(Record::ProcessStarted(Process { at_ns, ..living.known.clone() }));
+            for record in &living.free_threaded {
+                give(record.clone());
+            }
             if !living.libraries.is_empty() {
                 give(Record::Libraries { process, at_ns, files: living.libraries.clone() });
             }

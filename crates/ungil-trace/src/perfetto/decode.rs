@@ -10,8 +10,8 @@ use ungil_core::{Event, Kind};
 use super::frame;
 use super::native_frame;
 use super::schema::{
-    BLOCKED, CLOCK_ERROR, COMMON_SEQUENCE, DEBUG_ANNOTATIONS, DROP_REQUEST, FORCED, GIL, HOLD,
-    NATIVE, PARKED, RAN, RELEASE, RELEASE_KIND, SCHEMA, Track, VOLUNTARY, WAIT, annotation,
+    BLOCKED, CLOCK_ERROR, COMMON_SEQUENCE, DEBUG_ANNOTATIONS, DROP_REQUEST, FORCED, GIL, HOLD, STACK, WAKER_STACK,
+    GIL_SWITCHED_ON, NATIVE, PARK_STACK, PARKED, RAN, RELEASE, RELEASE_KIND, SCHEMA, Track, VOLUNTARY, WAIT, annotation,
     free_threaded_totals, packet, process_totals, thread_totals, track_event,
 };
 use super::wire::{Fields, Malformed, Value};
@@ -22,6 +22,9 @@ use crate::record::{
 
 /// [`PARKED`], as names are read.
 const PARKED_BYTES: &[u8] = PARKED.as_bytes();
+/// The same of the others that only a free-threaded interpreter has.
+const PARK_STACK_BYTES: &[u8] = PARK_STACK.as_bytes();
+const GIL_SWITCHED_ON_BYTES: &[u8] = GIL_SWITCHED_ON.as_bytes();
 
 /// Why a packet is no part of a trace that this version can read.
 pub enum Problem {
@@ -211,6 +214,17 @@ impl Decoder {
                 let files = event.required("files")?.array(|text| Some(text.to_owned()))?;
                 Record::Libraries { process, at_ns, files }
             }
+            (Track::Process(process), PARK_STACK_BYTES) => {
+                self.check(process)?;
+                let number = u16::try_from(event.uint("number")?);
+                let number = number.map_err(|_| Damage("a stack has a number that none has"))?;
+                Record::ParkStack { process, number, frames: event.frames()? }
+            }
+            (Track::Process(process), GIL_SWITCHED_ON_BYTES) => {
+                self.check(process)?;
+                let (library, frames) = (event.text("library")?, event.frames()?);
+                Record::GilSwitchedOn { process, at_ns, library, frames }
+            }
             (Track::Thread(thread), b"thread started") => {
                 let process = ProcessId(narrow(event.uint("process")?)?);
                 self.check(process)?;
@@ -261,6 +275,11 @@ impl Decoder {
         let waker = event.annotation(Name::Spelled(b"waker"))?;
         let waker = waker.map(|waker| Ok::<_, Problem>(ThreadId(narrow(waker.uint()?)?)));
         let of = event.annotation(Name::Spelled(b"of"))?;
+        let stack = |name: &str| -> Result<u16, Problem> {
+            let told = event.annotation(Name::Spelled(name.as_bytes()))?;
+            let number = told.map_or(Ok(0), Annotation::uint)?;
+            u16::try_from(number).map_err(|_| Damage("a stack has a number that none has"))
+        };
         Ok(Park {
             // It ends no earlier than it begins, whatever the trace says.
             since_ns: event.uint("since_ns")?.min(until_ns),
@@ -271,6 +290,8 @@ impl Decoder {
             ending: Ending::from_name(&ending).ok_or(Damage("a park ends in no known way"))?,
             // A thread that was forgotten when it was written is not known.
             waker: waker.transpose()?.filter(|waker| self.threads.contains_key(waker)),
+            stack: stack(STACK)?,
+            waker_stack: stack(WAKER_STACK)?,
         })
     }
 

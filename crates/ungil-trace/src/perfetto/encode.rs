@@ -17,8 +17,9 @@ use super::packet::{
     put_packet,
 };
 use super::schema::{
-    COMMON_SEQUENCE, CULPRIT, CULPRIT_TID, NATIVE, PARKED, SCHEMA, Track, annotation, clock,
-    free_threaded_totals, packet, process_totals, sequence_of, thread_totals, track, track_event,
+    COMMON_SEQUENCE, CULPRIT, CULPRIT_TID, GIL_SWITCHED_ON, NATIVE, PARK_STACK, PARKED, SCHEMA,
+    STACK, Track, WAKER_STACK, annotation, clock, free_threaded_totals, packet, process_totals,
+    sequence_of, thread_totals, track, track_event,
 };
 use super::slices::ThreadTrack;
 use super::wire::Message;
@@ -153,6 +154,20 @@ impl Encoder {
                 });
             }
             Record::Parked { thread, park } => self.parked(*thread, park)?,
+            Record::ParkStack { process, number, frames } => {
+                self.pid(*process)?;
+                self.instant(Track::Process(*process), self.latest_ns, PARK_STACK, |event| {
+                    annotate_uint(event, "number", (*number).into());
+                    annotate_texts(event, "stack", frames.iter().map(frame::to_text));
+                });
+            }
+            Record::GilSwitchedOn { process, at_ns, library, frames } => {
+                self.pid(*process)?;
+                self.instant(Track::Process(*process), *at_ns, GIL_SWITCHED_ON, |event| {
+                    annotate_text(event, "library", library);
+                    annotate_texts(event, "stack", frames.iter().map(frame::to_text));
+                });
+            }
             &Record::KernelCount { thread, count } => {
                 known(&mut self.threads, thread)?;
                 let KernelCount { at_ns, ran_ns, delayed_ns, runnable } = count;
@@ -246,6 +261,11 @@ impl Encoder {
             if let Some((waker, tid)) = park.waker.zip(waker_tid) {
                 annotate_uint(event, "waker", waker.0.into());
                 annotate_uint(event, "waker_tid", tid.into());
+            }
+            for (name, number) in [(STACK, park.stack), (WAKER_STACK, park.waker_stack)] {
+                if number != 0 {
+                    annotate_uint(event, name, number.into());
+                }
             }
         });
         Ok(())
@@ -425,7 +445,11 @@ fn text_bytes(record: &Record) -> usize {
                 .map(|it| 2 * (piece(&it.symbol) + piece(&it.method) + piece(&it.library)));
             python.chain(native).sum()
         }
-        Record::Look { frames, .. } => {
+        Record::GilSwitchedOn { library, frames, .. } => {
+            let frames = frames.iter().map(|it| 2 * piece(&it.function) + piece(&it.file));
+            piece(library) + frames.sum::<usize>()
+        }
+        Record::Look { frames, .. } | Record::ParkStack { frames, .. } => {
             frames.iter().map(|frame| 2 * piece(&frame.function) + piece(&frame.file)).sum()
         }
         Record::Parked { park, .. } => piece(&park.of),

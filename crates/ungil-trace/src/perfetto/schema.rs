@@ -132,6 +132,13 @@ pub const NATIVE: &str = "native";
 /// A park: a slice on the track of its thread, on the common sequence. All that is known of it is at
 /// its end.
 pub const PARKED: &str = "parked";
+/// What parks call the stacks that they were in, and ended from.
+pub const STACK: &str = "stack";
+pub const WAKER_STACK: &str = "waker_stack";
+/// An instant on the track of a process: a stack, with its number.
+pub const PARK_STACK: &str = "park stack";
+/// Another one: when the GIL of a free-threaded build was seen to be on.
+pub const GIL_SWITCHED_ON: &str = "gil switched on";
 
 pub const VOLUNTARY: &str = "voluntary";
 pub const FORCED: &str = "forced";

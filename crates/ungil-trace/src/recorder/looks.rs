@@ -52,11 +52,11 @@ impl Looks {
         let crowd = traced.look();
         if crowd.waiters > 0 {
             state.waiters = Some(crowd.waiters);
-            sampler.request_stack(traced.pid, None);
+            sampler.request_stack(traced.pid, traced.runtime(), None);
         }
         if crowd.new_gaps && !state.is_asked && now >= state.everyone_ns {
             state.is_asked = true;
-            sampler.request_everyone(traced.pid);
+            sampler.request_everyone(traced.pid, traced.runtime());
         }
     }
 

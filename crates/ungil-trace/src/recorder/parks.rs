@@ -2,12 +2,17 @@
 //!
 //! A park is told once it has ended. Who ended it is known by a kernel thread id, whose thread may
 //! have been seen for the first time in the same round; so what ended in a round is told after it.
+//!
+//! What a stack consists of is read from the memory of the process as soon as a park names it: while
+//! somebody sleeps in it its code is there.
 
-use crate::record::{COLLECTED, Park, ThreadId};
+use crate::free_threaded::FreeThreaded;
+use crate::record::{COLLECTED, Frame, Park, ThreadId};
 use std::collections::{BTreeMap, HashMap};
 use ungil_core::ParkEntry;
+use ungil_core::atomic::Ordering::Relaxed;
 use ungil_core::park::{COLLECTION, Cause, Ending};
-use ungil_core::table::{Header, TYPES, load_text};
+use ungil_core::table::{Header, TYPES, Table, load_text};
 
 /// Parks that have begun, and those that have ended in this round.
 #[derive(Debug, Default)]
@@ -18,6 +23,10 @@ pub struct Parks {
     ended: Vec<(ThreadId, Began, Ended)>,
     /// Names of types that are known, by their numbers less one.
     names: Vec<String>,
+    /// Stacks that parks have named: whether they were told.
+    stacks: BTreeMap<u16, bool>,
+    /// Reads the process, once there is something to read; `None` if that is not possible.
+    reader: Option<Option<FreeThreaded>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +34,7 @@ struct Began {
     at_ticks: u64,
     cause: Cause,
     of: u8,
+    stack: u16,
     lock: u32,
 }
 
@@ -33,6 +43,7 @@ struct Ended {
     at_ticks: u64,
     ending: Ending,
     waker: u32,
+    stack: u16,
 }
 
 impl Parks {
@@ -43,16 +54,37 @@ impl Parks {
 
     /// Takes in what lay in the ring of a thread. A park of which one half was lost is not told.
     pub fn add(&mut self, thread: ThreadId, entry: ParkEntry) {
+        let (ParkEntry::Began { stack, .. } | ParkEntry::Ended { stack, .. }) = entry;
+        if stack != 0 {
+            self.stacks.entry(stack).or_insert(false);
+        }
         match entry {
-            ParkEntry::Began { at_ticks, cause, of, lock } => {
-                self.begun.insert(thread, Began { at_ticks, cause, of, lock });
+            ParkEntry::Began { at_ticks, cause, of, stack, lock } => {
+                self.begun.insert(thread, Began { at_ticks, cause, of, stack, lock });
             }
-            ParkEntry::Ended { at_ticks, ending, waker } => {
+            ParkEntry::Ended { at_ticks, ending, waker, stack } => {
                 if let Some(began) = self.begun.remove(&thread) {
-                    self.ended.push((thread, began, Ended { at_ticks, ending, waker }));
+                    self.ended.push((thread, began, Ended { at_ticks, ending, waker, stack }));
                 }
             }
         }
+    }
+
+    /// Gives out the stacks that parks have named for the first time.
+    pub fn tell_stacks(&mut self, pid: u32, table: Table, mut give: impl FnMut(u16, Vec<Frame>)) {
+        let Self { stacks, reader, .. } = self;
+        for (&number, is_told) in stacks.iter_mut().filter(|(_, is_told)| !**is_told) {
+            *is_told = true;
+            let frames = frames_of(reader, pid, table, number);
+            if !frames.is_empty() {
+                give(number, frames);
+            }
+        }
+    }
+
+    /// The frames of a stack that something else than a park has named.
+    pub fn frames(&mut self, pid: u32, table: Table, number: u16) -> Vec<Frame> {
+        frames_of(&mut self.reader, pid, table, number)
     }
 
     /// Gives out, once every ring was read, the parks that have ended, in the order in which they did.
@@ -64,14 +96,16 @@ impl Parks {
     ) {
         let mut ended = std::mem::take(&mut self.ended);
         ended.sort_by_key(|(_, _, ended)| ended.at_ticks);
-        for (thread, began, Ended { at_ticks, ending, waker }) in ended.drain(..) {
+        for (thread, began, Ended { at_ticks, ending, waker, stack: waker_stack }) in ended.drain(..) {
             let since_ns = ns(began.at_ticks);
             // Times of two moments may be off by a little, each in its own way.
             let until_ns = ns(at_ticks).max(since_ns);
             let of = self.name(header, began);
             let waker = self.by_tid.get(&waker).copied().filter(|_| waker != 0);
-            let Began { cause, lock, .. } = began;
-            give(thread, Park { since_ns, until_ns, cause, of, lock, ending, waker });
+            let Began { cause, lock, stack, .. } = began;
+            let park =
+                Park { since_ns, until_ns, cause, of, lock, ending, waker, stack, waker_stack };
+            give(thread, park);
         }
         self.ended = ended;
     }
@@ -84,10 +118,13 @@ impl Parks {
         mut ns: impl FnMut(u64) -> u64,
         mut give: impl FnMut(ThreadId, Park),
     ) {
-        for (&thread, &Began { at_ticks, cause, of, lock }) in &self.begun {
+        for (&thread, &Began { at_ticks, cause, of, stack, lock }) in &self.begun {
             let since_ns = ns(at_ticks).min(at_ns);
             let (of, ending) = (told_name(header, cause, of), Ending::Unfinished);
-            give(thread, Park { since_ns, until_ns: at_ns, cause, of, lock, ending, waker: None });
+            let (waker, waker_stack, until_ns) = (None, 0, at_ns);
+            let park =
+                Park { since_ns, until_ns, cause, of, lock, ending, waker, stack, waker_stack };
+            give(thread, park);
         }
     }
 
@@ -106,6 +143,20 @@ impl Parks {
         }
         name.clone()
     }
+}
+
+/// What a stack consists of, as far as it can be read.
+fn frames_of(
+    reader: &mut Option<Option<FreeThreaded>>,
+    pid: u32,
+    table: Table,
+    number: u16,
+) -> Vec<Frame> {
+    let runtime = table.header().runtime.load(Relaxed);
+    let reader = reader.get_or_insert_with(|| FreeThreaded::open(pid, runtime).ok());
+    let (Some(reader), Some(stack)) = (reader, table.stack(number)) else { return Vec::new() };
+    // Frames after one that cannot be read are not its callers.
+    stack.load().map_while(|place| reader.frame(place).ok()).collect()
 }
 
 fn told_name(header: &Header, cause: Cause, number: u8) -> String {
@@ -137,11 +188,11 @@ mod tests {
     }
 
     fn began(at_ticks: u64, of: u8) -> ParkEntry {
-        ParkEntry::Began { at_ticks, cause: Cause::Object, of, lock: 5 }
+        ParkEntry::Began { at_ticks, cause: Cause::Object, of, stack: 0, lock: 5 }
     }
 
     fn ended(at_ticks: u64, waker: u32) -> ParkEntry {
-        ParkEntry::Ended { at_ticks, ending: Ending::Woken, waker }
+        ParkEntry::Ended { at_ticks, ending: Ending::Woken, waker, stack: 0 }
     }
 
     fn given(parks: &mut Parks, header: &Header) -> Vec<(ThreadId, Park)> {

@@ -40,6 +40,8 @@ pub struct Traced {
     threads: Vec<Option<Thread>>,
     order: Order,
     parks: Parks,
+    /// Whether was told how its GIL was switched on.
+    is_on_told: bool,
     /// When the latest event happened that was given out.
     latest_ns: u64,
     /// Slot whose kernel counters are asked for next.
@@ -78,6 +80,7 @@ impl Traced {
             threads: Vec::new(),
             order: Order::default(),
             parks: Parks::default(),
+            is_on_told: false,
             latest_ns: 0,
             next_outside: 0,
             limits: CpuLimits::of(pid),
@@ -138,7 +141,20 @@ impl Traced {
                 slot.free();
             }
         }
-        let (process, latest_ns) = (self.id, &mut self.latest_ns);
+        let process = self.id;
+        self.parks.tell_stacks(self.pid, table, |number, frames| {
+            give(Record::ParkStack { process, number, frames });
+        });
+        let on_ticks = table.header().gil_on_ticks.load(Relaxed);
+        let is_on = table.header().gil_state.load(Acquire) == GilState::SwitchedOn as u32;
+        if is_on && !std::mem::replace(&mut self.is_on_told, true) {
+            let (at_ns, library) = (times.ns(clock, on_ticks), &table.header().gil_on_library);
+            let number = u16::try_from(table.header().gil_on_stack.load(Relaxed)).unwrap_or(0);
+            let (library, frames) =
+                (load_text(library), self.parks.frames(self.pid, table, number));
+            give(Record::GilSwitchedOn { process, at_ns, library, frames });
+        }
+        let latest_ns = &mut self.latest_ns;
         self.order.end_round(|thread, entry| {
             let event = entry.at(times.ns(clock, entry.at_ticks));
             *latest_ns = event.at_ns.max(*latest_ns);
@@ -326,6 +342,11 @@ impl Traced {
                 return tell(thread.id, thread.tid, thread.gap.is_long, &is_still_off);
             }
         }
+    }
+
+    /// Where `_PyRuntime` of a free-threaded build is in its memory.
+    pub fn runtime(&self) -> Option<u64> {
+        Some(self.file.table().header().runtime.load(Relaxed)).filter(|&runtime| runtime != 0)
     }
 
     /// Where its GILs are in its memory.

@@ -98,7 +98,8 @@ impl Watch {
                 if hold.is_waited_for || self.unwaited_ns.is_some_and(|ns| age_ns >= ns) {
                     watched.next_age_ns = next_age_ns(age_ns, first_age_ns);
                     watched.asked_ns.get_or_insert(now);
-                    sampler.request_stack(traced.pid, self.native.then_some(hold.tid));
+                    let native = self.native.then_some(hold.tid);
+                    sampler.request_stack(traced.pid, traced.runtime(), native);
                 } else {
                     soon |= moment.threads > 1;
                 }
@@ -107,7 +108,7 @@ impl Watch {
                 state.names_pause_ns =
                     (state.names_pause_ns * 2).clamp(NAMES_EVERY_NS, NAMES_PATIENCE_NS);
                 state.names_at_ns = now + state.names_pause_ns;
-                sampler.request_names(traced.pid);
+                sampler.request_names(traced.pid, traced.runtime());
             }
             self.looks.look(traced, sampler, now);
         }

@@ -137,6 +137,10 @@ pub enum Evidence {
         longest_ms: f64,
         /// Who woke the thread that slept longest in all, most first.
         wakers: Vec<u32>,
+        /// Where that thread slept mostly: the user's own code, or else the innermost frame.
+        frame: Option<String>,
+        /// From where the first of these woke it, likewise.
+        waker_frame: Option<String>,
     },
     /// Threads of a free-threaded interpreter slept while another one had stopped the world.
     WorldPauses {
@@ -148,6 +152,15 @@ pub enum Evidence {
         longest_ms: f64,
         /// How many of them were collections of garbage, as far as that is known.
         collections: u64,
+    },
+    /// The GIL of a free-threaded interpreter was switched on while it ran.
+    GilSwitchedOn {
+        /// The extension module that was loaded last then; `None` if that is not known.
+        module: Option<String>,
+        /// Its file.
+        library: Option<String>,
+        /// The user's own code that imported then, or else the innermost frame; `None` if not known.
+        frame: Option<String>,
     },
     /// No GIL was recorded.
     NotRecorded {},

@@ -22,7 +22,7 @@ pub use judged::{JudgedHoldReport, JudgedReport, JudgedThreadReport, JudgedWaitR
 pub use look::{HeldIn, OffGil, What};
 pub use measures::{GilMeasures, GroupMeasures, Measures, ProcessMeasures, Stretch};
 pub use native::{NativeReport, StoppedReport};
-pub use parks::{ParkedAt, ParkedBy, ParkedThread, ParksReport, Waker, WorldPauses};
+pub use parks::{ParkedAt, ParkedBy, ParkedIn, ParkedThread, ParksReport, Waker, WorldPauses};
 pub use process::{FreeThreaded, OtherProcesses, ProcessReport, Throttled};
 pub use thread::{
     Blocking, ContextSwitches, Descheduled, Gaps, Lengths, OtherThreads, ThreadReport, Unanswered,

@@ -74,8 +74,26 @@ pub struct ParkedAt {
     pub waited_s: f64,
     /// The longest time.
     pub max_ms: f64,
+    /// The lines of code that it waited at, those where it waited longest; empty if that is not
+    /// known.
+    pub places: Vec<ParkedIn>,
     /// Who woke it, by what it had waited until then, most first.
     pub wakers: Vec<Waker>,
+}
+
+/// A line of code at which a thread waited.
+#[derive(Clone, Debug, Serialize)]
+pub struct ParkedIn {
+    /// The innermost Python frame.
+    pub frame: String,
+    /// The innermost frame of the user's own code, if there is any.
+    pub user_frame: Option<String>,
+    /// All frames that were kept of one such stack, innermost first.
+    pub stack: Vec<String>,
+    /// How often.
+    pub count: u64,
+    /// For how long in all.
+    pub waited_s: f64,
 }
 
 /// A thread that woke another one.
@@ -89,6 +107,11 @@ pub struct Waker {
     pub count: u64,
     /// What the other one had waited until then.
     pub waited_s: f64,
+    /// The innermost Python frame from which it did so for the longest waits; `None` if that is not
+    /// known.
+    pub frame: Option<String>,
+    /// The innermost frame of the user's own code there.
+    pub user_frame: Option<String>,
 }
 
 /// How often, and for how long, all threads were stopped, as far as threads that wanted to run

@@ -62,13 +62,21 @@ pub struct Throttled {
 }
 
 /// Whether a free-threaded build had a GIL.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FreeThreaded {
     /// "on" from the start, "off" but for imports of extension modules, "switched on" for good at
     /// some time; `None` if that is not known.
     pub gil: Option<&'static str>,
     /// When it was first seen to be on for good.
     pub gil_on_s: Option<f64>,
+    /// Of one that was switched on: the extension module that was loaded last then, as an import
+    /// names it as far as its file tells. `None` if that is not known.
+    pub module: Option<String>,
+    /// The file of that module.
+    pub library: Option<String>,
+    /// The user's own code that imported then, or else the innermost frame; `None` if that is not
+    /// known.
+    pub frame: Option<String>,
 }
 
 /// The ended processes that held and waited least, when there are too many to list.

@@ -6,7 +6,9 @@ use py_spy::StackTrace;
 use py_spy::config::LineNo;
 use serde::Serialize;
 
-use super::reader::{MAIN, StackReader, frame, guarded};
+use super::free_threaded;
+use super::reader::{Inside, StackReader, guarded};
+use super::spied::{MAIN, Spied, frame};
 use super::{StackError, TRIES};
 use crate::clock::now_ns;
 use crate::record::Frame;
@@ -44,7 +46,13 @@ impl StackReader {
         let mut attempt = 1;
         loop {
             let begun_ns = now_ns();
-            match guarded(self.pid, || self.everyone()) {
+            let read = guarded(self.pid, || {
+                Ok::<_, anyhow::Error>(match &mut self.inside {
+                    Inside::Spied(spied) => spied.read_everyone()?,
+                    Inside::FreeThreaded(interpreter) => free_threaded::everyone(interpreter)?,
+                })
+            });
+            match read {
                 Err(StackError::NotReady(_)) if attempt < TRIES => attempt += 1,
                 other => {
                     return other.map(|threads| Everyone { begun_ns, at_ns: now_ns(), threads });
@@ -52,8 +60,10 @@ impl StackReader {
             }
         }
     }
+}
 
-    fn everyone(&mut self) -> anyhow::Result<Vec<ThreadStack>> {
+impl Spied {
+    fn read_everyone(&mut self) -> anyhow::Result<Vec<ThreadStack>> {
         let mut threads: Vec<ThreadStack> = Vec::new();
         let mut places: HashMap<u64, usize> = HashMap::new();
         // What a thread runs in a sub-interpreter comes before what it runs in the main one.

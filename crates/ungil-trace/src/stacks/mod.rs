@@ -17,6 +17,8 @@
 mod forbidden;
 mod libraries;
 mod interpreter_states;
+mod spied;
+mod free_threaded;
 mod reader;
 mod native;
 mod everyone;

@@ -1,27 +1,21 @@
 //! One process, its interpreter found once and then read as often as wanted.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::error::Error;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
-use py_spy::config::{Config, LineNo, LockingStrategy};
-use py_spy::python_process_info::PythonProcessLayout;
-use py_spy::{PythonSpy, StackTrace};
-
 use super::forbidden::{why_all_are_forbidden, why_forbidden};
-use super::interpreter_states::InterpreterStates;
+use super::free_threaded;
 use super::libraries::users_libraries;
 use super::native::NativeStacks;
-use super::{Holder, Sample, StackError, ThreadName};
+use super::spied::Spied;
+use super::{Sample, StackError, ThreadName};
 use crate::clock::now_ns;
-use crate::record::Frame;
+use crate::free_threaded::FreeThreaded;
 
-/// What the main thread of an interpreter is called.
-pub(super) const MAIN: &str = "MainThread";
 /// Between two looks at the libraries of a process.
 const LIBRARIES_EVERY: Duration = Duration::from_secs(1);
 
@@ -31,11 +25,7 @@ const LIBRARIES_EVERY: Duration = Duration::from_secs(1);
 /// names 0.6 ms with 3 threads and 6 ms with 200.
 pub struct StackReader {
     pub(super) pid: u32,
-    pub(super) spy: PythonSpy,
-    /// Where the interpreters are listed, if that is known.
-    interpreters: Option<InterpreterStates>,
-    /// The one that py-spy found.
-    first: PythonProcessLayout,
+    pub(super) inside: Inside,
     libraries: Vec<String>,
     /// When they were looked up.
     libraries_at: Option<Instant>,
@@ -43,28 +33,30 @@ pub struct StackReader {
     natives: Option<NativeStacks>,
 }
 
+/// Who reads the interpreter.
+pub(super) enum Inside {
+    Spied(Box<Spied>),
+    FreeThreaded(FreeThreaded),
+}
+
 impl StackReader {
-    /// Finds the interpreter of process `pid`. Tries once; it does not wait for one to start.
-    pub fn attach(pid: u32) -> Result<Self, StackError> {
+    /// Finds the interpreter of process `pid`, of which `runtime` says where `_PyRuntime` is if it is a
+    /// free-threaded one. Tries once; it does not wait for one to start.
+    pub fn attach(pid: u32, runtime: Option<u64>) -> Result<Self, StackError> {
         if let Some(why) = why_all_are_forbidden() {
             return Err(StackError::Forbidden(why));
         }
         let Ok(py_spy_pid) = py_spy::Pid::try_from(pid) else { return Err(StackError::Gone) };
-        let config = Config {
-            blocking: LockingStrategy::NonBlocking,
-            // Otherwise py-spy looks for packages in the file system, to shorten names.
-            full_filenames: true,
-            ..Config::default()
-        };
         guarded(pid, || {
-            let spy = PythonSpy::new(py_spy_pid, &config)?;
-            let (interpreters, first) = (InterpreterStates::find(&spy), spy.addresses.clone());
+            let inside = match runtime {
+                Some(runtime) => Inside::FreeThreaded(FreeThreaded::open(pid, runtime)?),
+                None => Inside::Spied(Box::new(Spied::find(py_spy_pid)?)),
+            };
+            let libraries = Vec::new();
             Ok::<_, anyhow::Error>(Self {
                 pid,
-                spy,
-                interpreters,
-                first,
-                libraries: Vec::new(),
+                inside,
+                libraries,
                 libraries_at: None,
                 natives: None,
             })
@@ -75,8 +67,10 @@ impl StackReader {
     pub fn read(&mut self) -> Result<Sample, StackError> {
         let begun_ns = now_ns();
         let (holders, at_ns) = guarded(self.pid, || {
-            let interpreters = self.list();
-            let holders = self.holders(&interpreters)?;
+            let holders = match &mut self.inside {
+                Inside::Spied(spied) => spied.read_holders()?,
+                Inside::FreeThreaded(interpreter) => free_threaded::holders(interpreter)?,
+            };
             Ok::<_, anyhow::Error>((holders, now_ns()))
         })?;
         let libraries = if holders.is_empty() { None } else { self.changed_libraries() };
@@ -92,7 +86,10 @@ impl StackReader {
         if before.holders.is_empty() {
             return Ok(before);
         }
-        let version = (self.spy.version.major, self.spy.version.minor);
+        let version = match &self.inside {
+            Inside::Spied(spied) => (spied.spy.version.major, spied.spy.version.minor),
+            Inside::FreeThreaded(interpreter) => interpreter.version(),
+        };
         let natives = self.natives.get_or_insert_with(|| NativeStacks::of(self.pid, version));
         let looked = natives.look(threads);
         before.no_natives = natives.refusal().map(ToString::to_string);
@@ -121,15 +118,11 @@ impl StackReader {
     /// The names of all threads.
     pub(super) fn read_names(&mut self) -> Result<Vec<ThreadName>, StackError> {
         guarded(self.pid, || {
-            let interpreters = self.list();
-            self.names(&interpreters)
+            Ok::<_, anyhow::Error>(match &mut self.inside {
+                Inside::Spied(spied) => spied.read_names()?,
+                Inside::FreeThreaded(interpreter) => free_threaded::names(interpreter)?,
+            })
         })
-    }
-
-    /// The interpreters that are there now, the main one first; never empty.
-    pub(super) fn list(&self) -> Vec<PythonProcessLayout> {
-        let found = self.interpreters.as_ref().map(|known| known.list(&self.spy.process));
-        found.filter(|found| !found.is_empty()).unwrap_or_else(|| vec![self.first.clone()])
     }
 
     /// The libraries of the user if they have changed; not looked up at every sample.
@@ -143,135 +136,6 @@ impl StackReader {
             self.libraries.clone_from(&libraries);
             libraries
         })
-    }
-
-    /// The holder of every GIL that is held.
-    fn holders(&mut self, interpreters: &[PythonProcessLayout]) -> anyhow::Result<Vec<Holder>> {
-        let mut holders = Vec::new();
-        let mut seen = Vec::new();
-        for &PythonProcessLayout { threadstate_address: gil, .. } in interpreters {
-            if !seen.contains(&gil) {
-                seen.push(gil);
-                holders.extend(self.holder(gil, interpreters)?);
-            }
-        }
-        Ok(holders)
-    }
-
-    /// The thread that holds the GIL at `gil`, if one does, with its frames in every interpreter
-    /// whose code it may be running.
-    fn holder(
-        &mut self,
-        gil: usize,
-        interpreters: &[PythonProcessLayout],
-    ) -> anyhow::Result<Option<Holder>> {
-        let main = interpreters[0].interpreter_address;
-        let (inner, range) = match &self.interpreters {
-            Some(known) if interpreters.len() > 1 => {
-                let Some(inner) = known.of_holder(&self.spy.process, gil) else { return Ok(None) };
-                (inner, known.range_of(gil))
-            }
-            known => (main, known.as_ref().and_then(|known| known.range_of(gil))),
-        };
-        let mut holder: Option<Holder> = None;
-        for at in callers(gil, inner, interpreters) {
-            let in_main = at.interpreter_address == main;
-            let Some(StackTrace { thread_id: ident, frames, .. }) = self.trace_of_holder(at)?
-            else {
-                // Without a state in this one; or the GIL has just gone to another thread.
-                continue;
-            };
-            let frames = frames.into_iter().map(frame);
-            match &mut holder {
-                Some(holder) if holder.ident == ident => holder.callers.extend(frames),
-                Some(_) => break,
-                None => {
-                    let (gil, frames) = (range.clone(), frames.collect());
-                    holder = Some(Holder { gil, ident, in_main, frames, callers: Vec::new() });
-                }
-            }
-        }
-        Ok(holder)
-    }
-
-    /// What the thread that holds the GIL of `at` does in the interpreter of `at`.
-    fn trace_of_holder(&mut self, at: PythonProcessLayout) -> anyhow::Result<Option<StackTrace>> {
-        self.spy.addresses = at;
-        self.spy.config.collect_thread_names = false;
-        Ok(self.traces(Extent::Holder)?.into_iter().find(|trace| trace.owns_gil))
-    }
-
-    /// What threads are called: the main interpreter's names come before those of others, in which
-    /// a thread of the main one has an identity of its own.
-    fn names(&mut self, interpreters: &[PythonProcessLayout]) -> anyhow::Result<Vec<ThreadName>> {
-        let mut names = HashMap::new();
-        for (index, at) in interpreters.iter().enumerate() {
-            self.spy.addresses = at.clone();
-            self.spy.config.collect_thread_names = true;
-            self.spy.python_thread_names.clear();
-            // py-spy looks names up for threads that it reports, and reports fewest if somebody
-            // holds the GIL.
-            let looked_up = self.traces(Extent::Holder).and_then(|traces| {
-                let found = traces.iter().any(|trace| trace.owns_gil);
-                if found { Ok(traces) } else { self.traces(Extent::AllThreads) }
-            });
-            // A sub-interpreter may be on its way out.
-            if index == 0 {
-                looked_up?;
-            }
-            for (&ident, name) in &self.spy.python_thread_names {
-                // A sub-interpreter calls whichever thread imports `threading` its main thread.
-                if let Some(name) = name.clone().filter(|name| index == 0 || name != MAIN) {
-                    names.entry(ident).or_insert(name);
-                }
-            }
-        }
-        Ok(names.into_iter().map(|(ident, name)| ThreadName { ident, name }).collect())
-    }
-
-    fn traces(&mut self, extent: Extent) -> anyhow::Result<Vec<StackTrace>> {
-        // Set here and not before `PythonSpy::new`, which would print if it found no GIL.
-        self.spy.config.gil_only = matches!(extent, Extent::Holder);
-        self.spy.config.lineno = match extent {
-            Extent::Holder => LineNo::LastInstruction,
-            Extent::AllThreads => LineNo::NoLine,
-        };
-        self.spy.get_stack_traces()
-    }
-}
-
-/// Where to look for the frames of the thread that holds the GIL at `gil`, innermost first: in the
-/// interpreter `inner` whose code it runs, then in the ones that may have called that one, which
-/// were made before it or share its GIL, and at last in the main one. py-spy is to ask each for the
-/// thread that holds that GIL, whichever GIL is its own.
-fn callers(
-    gil: usize,
-    inner: usize,
-    interpreters: &[PythonProcessLayout],
-) -> Vec<PythonProcessLayout> {
-    let mut order: Vec<_> = interpreters
-        .iter()
-        .enumerate()
-        .filter(|(index, at)| *index == 0 || at.threadstate_address == gil)
-        .map(|(_, at)| PythonProcessLayout { threadstate_address: gil, ..at.clone() })
-        .collect();
-    order.reverse();
-    order.sort_by_key(|at| at.interpreter_address != inner);
-    order
-}
-
-/// Which threads py-spy reports. Its cost grows with their number.
-#[derive(Clone, Copy)]
-enum Extent {
-    Holder,
-    AllThreads,
-}
-
-pub(super) fn frame(frame: py_spy::Frame) -> Frame {
-    Frame {
-        function: frame.name,
-        file: frame.filename,
-        line: u32::try_from(frame.line).unwrap_or(0),
     }
 }
 
@@ -378,13 +242,13 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let pid = child.id();
         child.wait().unwrap();
-        assert_eq!(StackReader::attach(pid).err(), Some(StackError::Gone));
-        assert_eq!(StackReader::attach(u32::MAX).err(), Some(StackError::Gone));
+        assert_eq!(StackReader::attach(pid, None).err(), Some(StackError::Gone));
+        assert_eq!(StackReader::attach(u32::MAX, None).err(), Some(StackError::Gone));
     }
 
     #[test]
     fn a_program_that_is_no_python_is_not_ready() {
-        let attached = StackReader::attach(std::process::id());
+        let attached = StackReader::attach(std::process::id(), None);
         assert!(matches!(attached.err(), Some(StackError::NotReady(_))));
     }
 

@@ -62,6 +62,8 @@ pub enum Answer {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Wanted {
     names: bool,
+    /// Where `_PyRuntime` of a free-threaded interpreter is.
+    runtime: Option<u64>,
     /// The native frames of these threads.
     natives: Vec<u32>,
 }
@@ -83,7 +85,7 @@ struct Pending {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Order {
     Sample(u32, Wanted),
-    Everyone(u32),
+    Everyone(u32, Option<u64>),
     Forget(u32),
 }
 
@@ -102,9 +104,11 @@ impl StackSampler {
     ///
     /// Every request has an answer, unless the process is forgotten first; one for a process that
     /// has another one waiting merges with it and shares its answer. If `native` names the holder by
-    /// its kernel thread id, its native frames are wanted too.
-    pub fn request_stack(&self, pid: u32, native: Option<u32>) {
-        self.orders.add(pid, Wanted { names: false, natives: native.into_iter().collect() });
+    /// its kernel thread id, its native frames are wanted too. `runtime` says where `_PyRuntime` of a
+    /// free-threaded interpreter is.
+    pub fn request_stack(&self, pid: u32, runtime: Option<u64>, native: Option<u32>) {
+        let natives = native.into_iter().collect();
+        self.orders.add(pid, Wanted { names: false, runtime, natives });
     }
 
     /// Asks for the names of all threads of process `pid`, and the stack as well. Never blocks.
@@ -112,15 +116,15 @@ impl StackSampler {
     ///
     /// Worth asking for when a thread has appeared, but not more often than a few times a second:
     /// it costs 6 ms of CPU time with 200 threads, 40 ms if none of them holds the GIL.
-    pub fn request_names(&self, pid: u32) {
-        self.orders.add(pid, Wanted { names: true, natives: Vec::new() });
+    pub fn request_names(&self, pid: u32, runtime: Option<u64>) {
+        self.orders.add(pid, Wanted { names: true, runtime, natives: Vec::new() });
     }
 
     /// Asks what all threads of process `pid` do, those that hold no GIL as well. Never blocks.
     ///
     /// It has an answer of its own, and none that says why it failed: a request for a stack has.
-    pub fn request_everyone(&self, pid: u32) {
-        self.orders.change(|pending| pending.queue.push_back(Order::Everyone(pid)));
+    pub fn request_everyone(&self, pid: u32, runtime: Option<u64>) {
+        self.orders.change(|pending| pending.queue.push_back(Order::Everyone(pid, runtime)));
     }
 
     /// Says that process `pid` has ended or has called exec: what is known of it is dropped, a
@@ -128,7 +132,7 @@ impl StackSampler {
     pub fn forget(&self, pid: u32) {
         self.orders.change(|pending| {
             let is_of_pid = |order: &Order| {
-                matches!(order, Order::Sample(it, _) | Order::Everyone(it) if *it == pid)
+                matches!(order, Order::Sample(it, _) | Order::Everyone(it, _) if *it == pid)
             };
             pending.queue.retain(|order| !is_of_pid(order));
             pending.queue.push_back(Order::Forget(pid));
@@ -159,6 +163,7 @@ impl Orders {
                     && *waiting == pid
                 {
                     earlier.names |= wanted.names;
+                    earlier.runtime = earlier.runtime.or(wanted.runtime);
                     let known = earlier.natives.len();
                     let is_new = |tid: &u32| !earlier.natives[..known].contains(tid);
                     let new: Vec<_> = wanted.natives.into_iter().filter(is_new).collect();
@@ -210,7 +215,7 @@ impl Worker {
         while let Some(order) = self.orders.next() {
             let answer = match order {
                 Order::Sample(pid, wanted) => self.answer(pid, &wanted),
-                Order::Everyone(pid) => self.everyone(pid),
+                Order::Everyone(pid, runtime) => self.everyone(pid, runtime),
                 Order::Forget(pid) => {
                     self.targets.remove(&pid);
                     continue;
@@ -223,9 +228,9 @@ impl Worker {
     }
 
     /// What all threads do, if the process has been looked into, or can be now.
-    fn everyone(&mut self, pid: u32) -> Answer {
+    fn everyone(&mut self, pid: u32, runtime: Option<u64>) -> Answer {
         if !matches!(self.targets.get(&pid), Some(Target::Attached(_))) {
-            self.answer(pid, &Wanted::default());
+            self.answer(pid, &Wanted { runtime, ..Wanted::default() });
         }
         let begun_ns = read_ns(libc::CLOCK_THREAD_CPUTIME_ID);
         let read = match self.targets.get_mut(&pid) {
@@ -245,9 +250,9 @@ impl Worker {
         let now = Instant::now();
         let (reader, pause) = match self.targets.remove(&pid) {
             Some(Target::Attached(reader)) => (Ok(reader), FIRST_PAUSE),
-            None => (StackReader::attach(pid).map(Box::new), FIRST_PAUSE),
+            None => (StackReader::attach(pid, wanted.runtime).map(Box::new), FIRST_PAUSE),
             Some(Target::Pausing { until, pause, .. }) if until <= now => {
-                (StackReader::attach(pid).map(Box::new), (pause * 2).min(LONGEST_PAUSE))
+                (StackReader::attach(pid, wanted.runtime).map(Box::new), (pause * 2).min(LONGEST_PAUSE))
             }
             Some(target) => {
                 let (Target::Pausing { why: error, .. } | Target::Hopeless(error)) = &target else {
@@ -306,14 +311,14 @@ mod tests {
     #[test]
     fn requests_for_one_process_merge_and_keep_their_place() {
         let orders = Orders::default();
-        let natives = |threads: &[u32]| Wanted { names: false, natives: threads.to_vec() };
-        let names = || Wanted { names: true, natives: Vec::new() };
+        let natives = |threads: &[u32]| Wanted { natives: threads.to_vec(), ..Wanted::default() };
+        let names = || Wanted { names: true, ..Wanted::default() };
         orders.add(1, natives(&[7]));
         orders.add(2, names());
         orders.add(1, names());
         orders.add(2, Wanted::default());
         orders.add(1, natives(&[7, 8]));
-        let both = Wanted { names: true, natives: vec![7, 8] };
+        let both = Wanted { natives: vec![7, 8], ..names() };
         assert_eq!(orders.next(), Some(Order::Sample(1, both)));
         assert_eq!(orders.next(), Some(Order::Sample(2, names())));
     }
@@ -331,7 +336,7 @@ mod tests {
         drop((worker, received));
 
         let sampler = StackSampler::start().unwrap();
-        sampler.request_stack(pid, None);
+        sampler.request_stack(pid, None, None);
         assert_eq!(sampler.answers.recv(), Ok(gone));
     }
 

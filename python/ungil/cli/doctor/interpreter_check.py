@@ -23,7 +23,7 @@ TWO_THREADS = (
 # By words of what is wrong.
 REMEDIES = {
     "is statically linked": "use one that is linked dynamically, as those of distributions are",
-    "is built for musl": "install ungil with its own pip, or use an image with glibc",
+    "is built for glibc": "install ungil with its own pip",
     "is setuid or setgid": "run a copy of it without these bits",
     "PyPy": "use CPython",
     "and ungil for": "install ungil for that processor",

@@ -75,14 +75,16 @@ def _tried(name: str, check: Callable[[], Check]) -> Check:
 
 
 def check_platform() -> Check:
-    """Linux, glibc, and a processor whose relocations the hook knows."""
+    """Linux, glibc or musl, and a processor whose relocations the hook knows."""
     system, machine = platform.system(), platform.machine()
     libc, version = platform.libc_ver()
-    text = f"{system} {platform.release()}, {libc or 'unknown libc'} {version}, {machine}"
+    if libc != "glibc":
+        libc, version = ("musl", "") if _has_musl() else ("unknown libc", "")
+    text = f"{system} {platform.release()}, {' '.join((libc, version)).strip()}, {machine}"
     if system != "Linux":
         return Check(Status.FAIL, "platform", text, "ungil needs Linux")
-    if libc != "glibc":
-        return Check(Status.FAIL, "platform", text, "use an image with glibc, such as Debian's")
+    if libc not in ("glibc", "musl"):
+        return Check(Status.FAIL, "platform", text, "use an image with glibc or musl")
     if machine not in ("x86_64", "aarch64"):
         return Check(Status.FAIL, "platform", text, "ungil knows x86-64 and aarch64")
     return Check(Status.OK, "platform", text)
@@ -270,6 +272,12 @@ def check_shared_memory() -> Check:
         lost = elsewhere if free < LEAST_SHARED_MEMORY else "many busy threads may lose events"
         return Check(Status.WARN, SHARED_MEMORY, f"{text}: {lost}", ROOM.sentence(place))
     return Check(Status.OK, SHARED_MEMORY, text)
+
+
+def _has_musl() -> bool:
+    """Whether this process has musl, which tells neither its name nor its version."""
+    # A part of its loader, which finds it by this name itself.
+    return hasattr(ctypes.CDLL(None), "__dls3")
 
 
 def _readable_address(pid: int) -> int:

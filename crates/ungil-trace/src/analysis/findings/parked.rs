@@ -54,9 +54,12 @@ fn at_a_lock(process: &ProcessReport, parks: &ParksReport, rows: &[&ParkedAt]) -
     };
     let waker = worst.wakers.first().filter(|waker| waker.waited_s > MOSTLY * worst.waited_s);
     let woken = waker.and_then(|waker| Some((waker.tid?, waker.name.as_deref()?)));
+    let from = waker.and_then(|waker| waker.user_frame.as_ref().or(waker.frame.as_ref()));
     let woken = woken.map_or_else(String::new, |(tid, name)| {
-        format!(", mostly woken by {}", called(parks, tid, name))
+        format!(", mostly woken by {}{}", called(parks, tid, name), at(from))
     });
+    let place = worst.places.first().filter(|place| place.waited_s > MOSTLY * worst.waited_s);
+    let frame = place.map(|place| place.user_frame.as_ref().unwrap_or(&place.frame));
     let all = match rows.len() as u64 {
         1 => String::new(),
         victims => {
@@ -64,9 +67,10 @@ fn at_a_lock(process: &ProcessReport, parks: &ParksReport, rows: &[&ParkedAt]) -
         }
     };
     let text = format!(
-        "thread {} waited {} for {lock}, in {}{woken}{all}",
+        "thread {} waited {} for {lock}{}, in {}{woken}{all}",
         called(parks, worst.tid, &worst.name),
         words::part(worst.waited_s, process.duration_s),
+        at(frame),
         words::count(worst.count, "park"),
     );
     let advice = match worst.cause {
@@ -81,6 +85,8 @@ fn at_a_lock(process: &ProcessReport, parks: &ParksReport, rows: &[&ParkedAt]) -
         cause: worst.cause,
         of: worst.of.clone(),
         parks: rows.iter().map(|row| row.count).sum(),
+        frame: frame.cloned(),
+        waker_frame: from.cloned(),
         longest_ms: rows.iter().map(|row| row.max_ms).fold(0.0, f64::max),
         wakers: worst.wakers.iter().filter_map(|waker| waker.tid).collect(),
     };
@@ -132,6 +138,11 @@ fn world(process: &ProcessReport, parks: &ParksReport) -> Option<Finding> {
         cost_s,
         ..Finding::of_run(evidence, text)
     })
+}
+
+/// Where a frame is, in parentheses.
+fn at(frame: Option<&String>) -> String {
+    frame.map_or_else(String::new, |frame| format!(" ({})", words::place(frame)))
 }
 
 /// By its name, with its id if others are called so, too.

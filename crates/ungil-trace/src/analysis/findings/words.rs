@@ -64,6 +64,13 @@ pub fn number(number: u64) -> String {
     groups.join(",")
 }
 
+/// Where a frame is, as short as a sentence wants it: `app.py:42`.
+pub fn place(frame: &str) -> &str {
+    let place = frame.split_once(" (").map_or(frame, |(_, place)| place);
+    let place = place.strip_suffix(')').unwrap_or(place);
+    place.rsplit('/').next().unwrap_or(place)
+}
+
 /// How long somebody waited at most, as the end of a sentence about a GIL.
 pub fn waited_at_most(waited_max_s: f64) -> String {
     if waited_max_s > 0.0 {

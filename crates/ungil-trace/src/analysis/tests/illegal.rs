@@ -93,9 +93,20 @@ fn record() -> impl Strategy<Value = Record> {
                     lock: number % 4,
                     ending: Ending::Woken,
                     waker: (waker % 2 == 0).then_some(ThreadId(waker)),
+                    stack: (number % 3) as u16,
+                    waker_stack: (number % 5) as u16,
                 },
             }
         ),
+        1 => (id(), 0u16..5).prop_map(|(id, number)| {
+            Record::ParkStack { process: ProcessId(id), number, frames: Vec::new() }
+        }),
+        1 => (id(), time()).prop_map(|(id, at_ns)| Record::GilSwitchedOn {
+            process: ProcessId(id),
+            at_ns,
+            library: String::new(),
+            frames: Vec::new(),
+        }),
         1 => (id(), time(), any::<u64>()).prop_map(|(id, at_ns, times)| {
             Record::Throttled { process: ProcessId(id), at_ns, times, stopped_ns: times }
         }),

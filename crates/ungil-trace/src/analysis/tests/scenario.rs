@@ -30,6 +30,8 @@ pub fn parked(thread: u32, times: (u64, u64), (cause, lock): (Cause, u32), waker
         lock,
         ending: Ending::Woken,
         waker: Some(ThreadId(waker)),
+        stack: 0,
+        waker_stack: 0,
     };
     Record::Parked { thread: ThreadId(thread), park }
 }
