@@ -13,6 +13,7 @@ import select
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 VARIABLE = "STARTED_BY_TESTS"
@@ -43,19 +44,21 @@ def main() -> None:
     os.close(1)
     select.select([tests], [], [])
     # What is killed may just have started something.
-    while marked := [it for it in map(int, filter(str.isdigit, os.listdir("/proc"))) if has(it, mark)]:
+    while marked := [it for it in running() if has(it, mark)]:
         for it in marked:
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(it, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+
+
+def running() -> list[int]:
+    """All processes, by their numbers."""
+    return [int(it.name) for it in Path("/proc").iterdir() if it.name.isdecimal()]
 
 
 def has(pid: int, mark: bytes) -> bool:
     """Whether a process lives that was started with this variable."""
     try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return mark in file.read().split(b"\0")
+        return mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return False
 

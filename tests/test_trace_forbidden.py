@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
-import pytest
 from conftest import UNGIL
-from suite import PATIENCE_S, PROGRAMS, filtered
+from suite import PATIENCE_S, filtered
 
 # The waiting thread makes the holds ones that are looked at.
 HOLDS = """

@@ -146,9 +146,7 @@ def unfit(wheel: Path) -> list[str]:
         ]
 
 
-def unfit_library(
-    content: bytes, promise: Promise, is_of_32_bits: bool = False
-) -> Iterator[str]:
+def unfit_library(content: bytes, promise: Promise, is_of_32_bits: bool = False) -> Iterator[str]:
     """What a library needs and a system with that tag need not have."""
     try:
         elf = ELFFile(BytesIO(content))

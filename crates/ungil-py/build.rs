@@ -123,8 +123,7 @@ fn build_stubs(sources: &Path, out: &Path) {
 
 /// Writes a library into a folder, as the stub there.
 fn put(library: &[u8], folder: &Path) {
-    let written =
-        fs::create_dir_all(folder).and_then(|()| fs::write(folder.join(STUB), library));
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(folder.join(STUB), library));
     written.unwrap_or_else(|error| panic!("{} cannot be written: {error}", folder.display()));
 }
 
