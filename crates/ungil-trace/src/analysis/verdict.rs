@@ -30,11 +30,7 @@ pub(super) fn verdict(
     findings
 }
 
-fn about_waits(
-    tally: &Tally,
-    windows: &[Passed],
-    processes: &[ProcessReport],
-) -> Vec<Finding> {
+fn about_waits(tally: &Tally, windows: &[Passed], processes: &[ProcessReport]) -> Vec<Finding> {
     let (limits, worst): (Vec<_>, Vec<_>) = worst_windows(tally, windows, processes)
         .into_iter()
         .partition(|(_, incident)| matches!(incident.finding.evidence, Evidence::None { .. }));

@@ -37,7 +37,10 @@ pub struct FreeThreaded {
 
 impl Debug for FreeThreaded {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("FreeThreaded").field("runtime", &self.runtime).finish_non_exhaustive()
+        formatter
+            .debug_struct("FreeThreaded")
+            .field("runtime", &self.runtime)
+            .finish_non_exhaustive()
     }
 }
 

@@ -48,7 +48,10 @@ impl FreeThreaded {
         let letter = |unit: u32| char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER);
         Ok(match kind {
             1 => bytes.into_iter().map(char::from).collect(),
-            2 => bytes.chunks_exact(2).map(|it| letter(u16::from_ne_bytes([it[0], it[1]]).into())).collect(),
+            2 => bytes
+                .chunks_exact(2)
+                .map(|it| letter(u16::from_ne_bytes([it[0], it[1]]).into()))
+                .collect(),
             _ => {
                 let units = bytes.chunks_exact(4);
                 units.map(|it| letter(u32::from_ne_bytes([it[0], it[1], it[2], it[3]]))).collect()
@@ -96,13 +99,16 @@ impl FreeThreaded {
         let kind = head[KIND as usize];
         let first = keys + INDICES + (1 << index_bits);
         let words_each = if kind == GENERAL { 3 } else { 2 };
-        let bytes = self.memory.bytes(first, usize::try_from(count).unwrap_or(0) * words_each * 8)?;
+        let bytes =
+            self.memory.bytes(first, usize::try_from(count).unwrap_or(0) * words_each * 8)?;
         let words: Vec<u64> = bytes
             .chunks_exact(8)
             .map(|bytes| bytes.try_into().map_or(0, u64::from_ne_bytes))
             .collect();
-        let mut entries: Vec<_> =
-            words.chunks_exact(words_each).map(|it| (it[words_each - 2], it[words_each - 1])).collect();
+        let mut entries: Vec<_> = words
+            .chunks_exact(words_each)
+            .map(|it| (it[words_each - 2], it[words_each - 1]))
+            .collect();
         if kind == SPLIT {
             let values = values.ok_or_else(torn)?;
             for (place, entry) in (0..).zip(&mut entries) {

@@ -10,9 +10,10 @@ use ungil_core::{Event, Kind};
 use super::frame;
 use super::native_frame;
 use super::schema::{
-    BLOCKED, CLOCK_ERROR, COMMON_SEQUENCE, DEBUG_ANNOTATIONS, DROP_REQUEST, FORCED, GIL, HOLD, STACK, WAKER_STACK,
-    GIL_SWITCHED_ON, NATIVE, PARK_STACK, PARKED, RAN, RELEASE, RELEASE_KIND, SCHEMA, Track, VOLUNTARY, WAIT, annotation,
-    free_threaded_totals, packet, process_totals, thread_totals, track_event,
+    BLOCKED, CLOCK_ERROR, COMMON_SEQUENCE, DEBUG_ANNOTATIONS, DROP_REQUEST, FORCED, GIL,
+    GIL_SWITCHED_ON, HOLD, NATIVE, PARK_STACK, PARKED, RAN, RELEASE, RELEASE_KIND, SCHEMA, STACK,
+    Track, VOLUNTARY, WAIT, WAKER_STACK, annotation, free_threaded_totals, packet, process_totals,
+    thread_totals, track_event,
 };
 use super::wire::{Fields, Malformed, Value};
 use crate::record::{
