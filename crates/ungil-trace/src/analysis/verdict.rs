@@ -25,7 +25,9 @@ pub(super) fn verdict(
 ) -> Vec<Finding> {
     let mut findings = about_waits(tally, windows, processes);
     let mut switched = findings::switched_on(processes);
-    switched.iter_mut().for_each(|finding| place(tally, finding, processes, &[]));
+    for finding in &mut switched {
+        place(tally, finding, processes, &[]);
+    }
     findings.extend(switched);
     findings
 }

@@ -83,14 +83,12 @@ impl FreeThreaded {
         }
         // Another one may have taken the place of one that is gone.
         let known = codes.get(&address).filter(|code| code.is_still_there(self));
-        let code = match known {
-            Some(code) => code.clone(),
-            None => {
-                let code = Code::read(self, address)?;
-                codes.insert(address, code.clone());
-                code
-            }
-        };
-        Ok(code.frame(instruction))
+        if let Some(code) = known {
+            return Ok(code.frame(instruction));
+        }
+        let code = Code::read(self, address)?;
+        let frame = code.frame(instruction);
+        codes.insert(address, code);
+        Ok(frame)
     }
 }

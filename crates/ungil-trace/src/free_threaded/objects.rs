@@ -13,8 +13,8 @@ const ENTRIES: u64 = 1 << 16;
 const COMPACT_BYTES: u64 = 16;
 /// In `struct _dictkeysobject` (`Include/internal/pycore_dict.h`): `dk_log2_index_bytes`, `dk_kind`,
 /// `dk_nentries`, `dk_indices`.
-const LOG2_INDEX_BYTES: u64 = 9;
-const KIND: u64 = 10;
+const LOG2_INDEX_BYTES: usize = 9;
+const KIND: usize = 10;
 const NUMBER_OF_ENTRIES: u64 = 24;
 const INDICES: u64 = 32;
 /// `dk_kind` of a dict whose keys are no texts, whose entries have a hash as well, and of one whose
@@ -92,11 +92,11 @@ impl FreeThreaded {
     fn entries_of(&self, keys: u64, values: Option<u64>) -> io::Result<Vec<(u64, u64)>> {
         let head = self.memory.bytes(keys, 16)?;
         let count = self.memory.word(keys + NUMBER_OF_ENTRIES)?;
-        let index_bits = head[LOG2_INDEX_BYTES as usize];
+        let index_bits = head[LOG2_INDEX_BYTES];
         if count > ENTRIES || index_bits > 32 {
             return Err(torn());
         }
-        let kind = head[KIND as usize];
+        let kind = head[KIND];
         let first = keys + INDICES + (1 << index_bits);
         let words_each = if kind == GENERAL { 3 } else { 2 };
         let bytes =
