@@ -8,8 +8,8 @@ use crate::interpreter::Interpreter;
 use crate::table;
 use libc::{c_int, c_void};
 use std::mem::transmute;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed};
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering::Release};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed};
 use ungil_core::debug_offsets::DebugOffsets;
 use ungil_core::table::{FRAMES, PlaceInCode};
 
@@ -200,7 +200,8 @@ impl Iterator for Frames {
             }
             let at = word(frame + KNOWN.instr_ptr.load(Relaxed));
             let bytes = at.checked_sub(first_instruction(frame, code));
-            if let Some(place) = PlaceInCode::of(code as u64, bytes.map_or(u64::MAX, |it| it as u64))
+            if let Some(place) =
+                PlaceInCode::of(code as u64, bytes.map_or(u64::MAX, |it| it as u64))
             {
                 return Some((code, place));
             }
@@ -234,9 +235,8 @@ fn this_state() -> usize {
     }
     // SAFETY: the function of this name takes nothing and returns an int, in every CPython since
     // 3.13; all it does is to read a variable.
-    let is_finalizing = unsafe {
-        transmute::<usize, extern "C" fn() -> c_int>(KNOWN.is_finalizing.load(Relaxed))
-    };
+    let is_finalizing =
+        unsafe { transmute::<usize, extern "C" fn() -> c_int>(KNOWN.is_finalizing.load(Relaxed)) };
     // From then on an interpreter deletes the states of threads that still run.
     if is_finalizing() != 0 {
         return 0;
@@ -252,8 +252,9 @@ fn this_state() -> usize {
 /// Whether the code is of a module that imports others.
 fn is_importing(code: usize) -> bool {
     let file = word(code + KNOWN.filename.load(Relaxed));
-    if file == 0 || half_word(file + KNOWN.text_state.load(Relaxed)).cast_unsigned() & COMPACT_ASCII
-        != COMPACT_ASCII
+    if file == 0
+        || half_word(file + KNOWN.text_state.load(Relaxed)).cast_unsigned() & COMPACT_ASCII
+            != COMPACT_ASCII
     {
         return false;
     }

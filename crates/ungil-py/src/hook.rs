@@ -79,7 +79,9 @@ impl Hook {
     pub fn install(&self) -> Result<(), &'static str> {
         match (self.install)() {
             0 => Ok(()),
-            1 => Err("this is a free-threaded Python, which has no GIL"),
+            1 => {
+                Err("this is a free-threaded Python: `ungil trace` tells what its threads wait for")
+            }
             2 => Err("this is PyPy, whose GIL does not use the C library"),
             4 => Err("the hook finds no Python in this process"),
             5 => Err("there is no memory for the counters of the GIL"),

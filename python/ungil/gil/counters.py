@@ -11,6 +11,7 @@ from types import TracebackType
 
 from ungil import _native
 from ungil.errors import HookError, NotInstalled
+from ungil.gil.installation import is_off
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +182,11 @@ def _thread_stats() -> tuple[int, ...]:
 
 
 def _not_counted() -> NotInstalled:
+    if is_off():
+        return NotInstalled(
+            "this Python is free-threaded and its GIL is off, so there is none to be counted: "
+            "`ungil trace` tells what its threads wait for"
+        )
     return NotInstalled(
         "the GIL of this process is not counted: call ungil.gil.install() first, "
         "or start it by `ungil trace`"

@@ -1,5 +1,7 @@
 """The hook in this very program: what puts it there, and what it takes to use it."""
 
+import sys
+
 from ungil import _native
 from ungil.errors import HookError
 
@@ -21,6 +23,12 @@ def install() -> None:
         _native.gil_install()
     except RuntimeError as error:
         raise HookError(f"the GIL of this process cannot be recorded: {error}") from None
+
+
+def is_off() -> bool:
+    """Whether this is a free-threaded Python whose GIL is off."""
+    is_enabled = getattr(sys, "_is_gil_enabled", None)  # Since 3.13.
+    return is_enabled is not None and not is_enabled()
 
 
 def installed() -> bool:

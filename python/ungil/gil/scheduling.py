@@ -10,6 +10,7 @@ from types import TracebackType
 
 from ungil import _native
 from ungil.errors import NotInstalled
+from ungil.gil.installation import is_off
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,10 @@ def priority(level: str) -> LevelChange:
 
 
 def _not_scheduled() -> NotInstalled:
+    if is_off():
+        return NotInstalled(
+            "this Python is free-threaded and its GIL is off, so there is none to be scheduled"
+        )
     return NotInstalled(
         "the GIL of this process is not scheduled: call ungil.gil.install() first, "
         "or start it by `ungil run`"

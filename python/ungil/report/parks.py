@@ -105,14 +105,15 @@ def _waits(waits: list[ParkedAt], names: Counter[str], rows: int) -> list[Render
 
 def _at(place: ParkedIn, wait: ParkedAt) -> str:
     """A line of code, with its part of the waiting if it is not nearly all."""
-    line = _line(place["user_frame"] or place["frame"])
+    line = _line(place["frame"], place["user_frame"])
     part = place["waited_s"] / wait["waited_s"] if wait["waited_s"] else 1.0
     return line if part > NEARLY_ALL else f"{line} {share(place['waited_s'], wait['waited_s'])}"
 
 
-def _line(frame: str) -> str:
-    """Of `f (/srv/app.py:7)`: app.py:7."""
-    return printable(frame.rpartition(" (")[2].removesuffix(")").rpartition("/")[2])
+def _line(frame: str, users: str | None) -> str:
+    """Of `f (/srv/app.py:7)`: app.py:7; and from which line of the user's own that was called."""
+    line = printable(frame.rpartition(" (")[2].removesuffix(")").rpartition("/")[2])
+    return line if users in {None, frame} else f"{line} from {_line(users or '', None)}"
 
 
 def _is_its_own(wait: ParkedAt) -> bool:
@@ -123,9 +124,9 @@ def _is_its_own(wait: ParkedAt) -> bool:
 
 def _share_of(waker: Waker, wait: ParkedAt, names: Counter[str]) -> str:
     part = share(waker["waited_s"], wait["waited_s"])
-    frame = waker.get("user_frame") or waker.get("frame")
+    frame = waker.get("frame")
     if frame:
-        part = f"({_line(frame)}) {part}"
+        part = f"({_line(frame, waker.get('user_frame'))}) {part}"
     tid, name = waker["tid"], waker["name"]
     if tid is None:
         return f"unknown {part}"

@@ -216,7 +216,8 @@ impl<'a> Table<'a> {
     ) -> Option<u16> {
         let stacks = &self.header().stacks;
         let number = stacks.fetch_add(1, Ordering::Relaxed) + 1;
-        let kept = u16::try_from(number).ok().and_then(|number| Some((number, self.stack(number)?)));
+        let kept =
+            u16::try_from(number).ok().and_then(|number| Some((number, self.stack(number)?)));
         let Some((number, stack)) = kept else {
             stacks.fetch_sub(1, Ordering::Relaxed);
             return None;

@@ -25,7 +25,7 @@ impl PlaceInCode {
     /// The instruction that lies that many bytes after the first one of the code object at `code`.
     /// `None` if that is where no code object can be.
     pub fn of(code: u64, bytes: u64) -> Option<Self> {
-        let is_possible = code != 0 && code % 16 == 0 && code < 1 << 48;
+        let is_possible = code != 0 && code.is_multiple_of(16) && code < 1 << 48;
         let instruction = (bytes / UNIT_BYTES).min(UNKNOWN);
         is_possible.then_some(Self(code << (INSTRUCTION_BITS - 4) | instruction))
     }

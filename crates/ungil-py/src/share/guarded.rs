@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 
 /// Whether threads take turns.
 static HAS_GIL: AtomicBool = AtomicBool::new(false);
@@ -44,8 +45,11 @@ impl<T> Guarded<T> {
 
     /// Calls `work`, which runs no Python code, with the value.
     #[inline]
-    pub fn with<R>(&self, _: Python<'_>, work: impl FnOnce(&mut T) -> R) -> R {
-        let _turn = (!has_gil()).then(|| self.turn.lock().unwrap_or_else(PoisonError::into_inner));
+    pub fn with<R>(&self, py: Python<'_>, work: impl FnOnce(&mut T) -> R) -> R {
+        // Who has its turn may be stopped in `work`, with the world. So others wait detached: the
+        // world would wait for them.
+        let take = || self.turn.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let _turn = (!has_gil()).then(take);
         work(&mut self.value.borrow_mut())
     }
 }

@@ -34,17 +34,33 @@ impl Proxies {
         self.0.with(py, |proxies| proxies.get(&at)?.living(py))
     }
 
-    /// Enters the proxy of the object at `at`. `is_own`: nobody but this module says what the
-    /// proxies of its class are and how they end.
-    pub fn enter(&self, at: Offset, proxy: &Bound<'_, PyAny>, is_own: bool) -> PyResult<()> {
+    /// Enters the proxy of the object at `at`, and returns it, or the one that another thread has
+    /// entered while this one was made. `is_own`: nobody but this module says what the proxies of
+    /// its class are and how they end.
+    pub fn enter<'py>(
+        &self,
+        at: Offset,
+        proxy: Bound<'py, PyAny>,
+        is_own: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = proxy.py();
         let known = match NonNull::new(proxy.as_ptr()) {
             Some(proxy) if is_own && guarded::has_gil() => Known::Plain(proxy),
-            _ => Known::Weak(PyWeakrefReference::new(proxy)?.unbind()),
+            _ => Known::Weak(PyWeakrefReference::new(&proxy)?.unbind()),
         };
-        let old = self.0.with(py, |proxies| proxies.insert(at, known));
-        drop(old);
-        Ok(())
+        let entered =
+            self.0.with(py, |proxies| match proxies.get(&at).and_then(|known| known.living(py)) {
+                Some(first) => Err((first, known)),
+                None => Ok(proxies.insert(at, known)),
+            });
+        // What is dropped may come back here.
+        match entered {
+            Ok(old) => {
+                drop(old);
+                Ok(proxy)
+            }
+            Err((first, _)) => Ok(first),
+        }
     }
 
     /// Forgets the proxy of an object, which is gone.

@@ -436,8 +436,7 @@ impl Shared {
             Ok(proxy) => proxy,
             Err(hold) => self.call_class(py, kind, hold)?,
         };
-        self.proxies.enter(at, &proxy, class(kind).is_some())?;
-        Ok(proxy)
+        self.proxies.enter(at, proxy, class(kind).is_some())
     }
 
     /// As above, by calling its class.

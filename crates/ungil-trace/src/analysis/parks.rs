@@ -119,9 +119,9 @@ impl Parks {
             waits.wakers.push(Wakes { waker, ..Wakes::default() });
             waits.wakers.len() - 1
         });
-        let wakes = &mut waits.wakers[place];
-        wakes.sum.add(ns);
-        wakes.places.add(park.waker_stack, ns);
+        let woken_by = &mut waits.wakers[place];
+        woken_by.sum.add(ns);
+        woken_by.places.add(park.waker_stack, ns);
     }
 
     /// Notes whether another thread slept at the same lock meanwhile.

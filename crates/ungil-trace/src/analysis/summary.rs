@@ -11,8 +11,8 @@ use crate::origin::{Origin, module_of};
 use crate::record::{NOTHING_RECORDED, ProcessTotals, ThreadId};
 use crate::report::{
     BlameReport, Blocking, ContextSwitches, Descheduled, Finding, FreeThreaded, Gaps, GilReport,
-    LongHoldReport, ParkedThread, ParksReport, ProcessReport, Report, SCHEMA, StoppedReport, ThreadReport,
-    Throttled, Who, Window,
+    LongHoldReport, ParkedThread, ParksReport, ProcessReport, Report, SCHEMA, StoppedReport,
+    ThreadReport, Throttled, Who, Window,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -25,16 +25,14 @@ pub(super) fn verdict(
 ) -> Vec<Finding> {
     let mut findings = about_waits(tally, windows, processes);
     let mut switched = findings::switched_on(processes);
-    switched.iter_mut().for_each(|finding| place(tally, finding, processes, &[]));
+    for finding in &mut switched {
+        place(tally, finding, processes, &[]);
+    }
     findings.extend(switched);
     findings
 }
 
-fn about_waits(
-    tally: &Tally,
-    windows: &[Passed],
-    processes: &[ProcessReport],
-) -> Vec<Finding> {
+fn about_waits(tally: &Tally, windows: &[Passed], processes: &[ProcessReport]) -> Vec<Finding> {
     let (limits, worst): (Vec<_>, Vec<_>) = worst_windows(tally, windows, processes)
         .into_iter()
         .partition(|(_, incident)| matches!(incident.finding.evidence, Evidence::None { .. }));

@@ -137,7 +137,9 @@ fn bytes_of(record: &Record) -> usize {
         Record::ProcessStarted(process) => process.argv.iter().map(text).sum::<usize>() + 80,
         Record::ThreadStarted { name, .. } | Record::ThreadNamed { name, .. } => text(name),
         Record::NoStack { why: it, .. } | Record::Note { text: it } => text(it),
-        Record::ParkStack { frames, .. } => frames.iter().map(|it| text(&it.function) + text(&it.file)).sum(),
+        Record::ParkStack { frames, .. } => {
+            frames.iter().map(|it| text(&it.function) + text(&it.file)).sum()
+        }
         Record::GilSwitchedOn { library, frames, .. } => {
             text(library)
                 + frames.iter().map(|it| text(&it.function) + text(&it.file)).sum::<usize>()

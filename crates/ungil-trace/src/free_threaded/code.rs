@@ -120,16 +120,26 @@ mod tests {
         // Two instructions on line 10 (form 10), one on the next (11), one without a line, one five
         // lines further (13), one three lines back (14), and one on the same line (0).
         let table = [
-            0x80 | 10 << 3 | 1, 0, 0,
-            0x80 | 11 << 3, 0, 0,
+            0x80 | 10 << 3 | 1,
+            0,
+            0,
+            0x80 | 11 << 3,
+            0,
+            0,
             0x80 | 15 << 3,
-            0x80 | 13 << 3, 10,
-            0x80 | 14 << 3, 7, 0, 0x41, 2, 0,
-            0x80, 0x12,
+            0x80 | 13 << 3,
+            10,
+            0x80 | 14 << 3,
+            7,
+            0,
+            0x41,
+            2,
+            0,
+            0x80,
+            0x12,
         ];
         let lines: Vec<_> = (0..8).map(|it| line_of(&table, 10, it)).collect();
-        let expected =
-            [Some(10), Some(10), Some(11), None, Some(16), Some(13), Some(13), None];
+        let expected = [Some(10), Some(10), Some(11), None, Some(16), Some(13), Some(13), None];
         assert_eq!(lines, expected);
     }
 

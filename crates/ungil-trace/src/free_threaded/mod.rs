@@ -37,7 +37,10 @@ pub struct FreeThreaded {
 
 impl Debug for FreeThreaded {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("FreeThreaded").field("runtime", &self.runtime).finish_non_exhaustive()
+        formatter
+            .debug_struct("FreeThreaded")
+            .field("runtime", &self.runtime)
+            .finish_non_exhaustive()
     }
 }
 
@@ -80,14 +83,12 @@ impl FreeThreaded {
         }
         // Another one may have taken the place of one that is gone.
         let known = codes.get(&address).filter(|code| code.is_still_there(self));
-        let code = match known {
-            Some(code) => code.clone(),
-            None => {
-                let code = Code::read(self, address)?;
-                codes.insert(address, code.clone());
-                code
-            }
-        };
-        Ok(code.frame(instruction))
+        if let Some(code) = known {
+            return Ok(code.frame(instruction));
+        }
+        let code = Code::read(self, address)?;
+        let frame = code.frame(instruction);
+        codes.insert(address, code);
+        Ok(frame)
     }
 }

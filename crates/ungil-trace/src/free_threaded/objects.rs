@@ -13,8 +13,8 @@ const ENTRIES: u64 = 1 << 16;
 const COMPACT_BYTES: u64 = 16;
 /// In `struct _dictkeysobject` (`Include/internal/pycore_dict.h`): `dk_log2_index_bytes`, `dk_kind`,
 /// `dk_nentries`, `dk_indices`.
-const LOG2_INDEX_BYTES: u64 = 9;
-const KIND: u64 = 10;
+const LOG2_INDEX_BYTES: usize = 9;
+const KIND: usize = 10;
 const NUMBER_OF_ENTRIES: u64 = 24;
 const INDICES: u64 = 32;
 /// `dk_kind` of a dict whose keys are no texts, whose entries have a hash as well, and of one whose
@@ -48,7 +48,10 @@ impl FreeThreaded {
         let letter = |unit: u32| char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER);
         Ok(match kind {
             1 => bytes.into_iter().map(char::from).collect(),
-            2 => bytes.chunks_exact(2).map(|it| letter(u16::from_ne_bytes([it[0], it[1]]).into())).collect(),
+            2 => bytes
+                .chunks_exact(2)
+                .map(|it| letter(u16::from_ne_bytes([it[0], it[1]]).into()))
+                .collect(),
             _ => {
                 let units = bytes.chunks_exact(4);
                 units.map(|it| letter(u32::from_ne_bytes([it[0], it[1], it[2], it[3]]))).collect()
@@ -89,20 +92,23 @@ impl FreeThreaded {
     fn entries_of(&self, keys: u64, values: Option<u64>) -> io::Result<Vec<(u64, u64)>> {
         let head = self.memory.bytes(keys, 16)?;
         let count = self.memory.word(keys + NUMBER_OF_ENTRIES)?;
-        let index_bits = head[LOG2_INDEX_BYTES as usize];
+        let index_bits = head[LOG2_INDEX_BYTES];
         if count > ENTRIES || index_bits > 32 {
             return Err(torn());
         }
-        let kind = head[KIND as usize];
+        let kind = head[KIND];
         let first = keys + INDICES + (1 << index_bits);
         let words_each = if kind == GENERAL { 3 } else { 2 };
-        let bytes = self.memory.bytes(first, usize::try_from(count).unwrap_or(0) * words_each * 8)?;
+        let bytes =
+            self.memory.bytes(first, usize::try_from(count).unwrap_or(0) * words_each * 8)?;
         let words: Vec<u64> = bytes
             .chunks_exact(8)
             .map(|bytes| bytes.try_into().map_or(0, u64::from_ne_bytes))
             .collect();
-        let mut entries: Vec<_> =
-            words.chunks_exact(words_each).map(|it| (it[words_each - 2], it[words_each - 1])).collect();
+        let mut entries: Vec<_> = words
+            .chunks_exact(words_each)
+            .map(|it| (it[words_each - 2], it[words_each - 1]))
+            .collect();
         if kind == SPLIT {
             let values = values.ok_or_else(torn)?;
             for (place, entry) in (0..).zip(&mut entries) {

@@ -10,9 +10,10 @@ use ungil_core::{Event, Kind};
 use super::frame;
 use super::native_frame;
 use super::schema::{
-    BLOCKED, CLOCK_ERROR, COMMON_SEQUENCE, DEBUG_ANNOTATIONS, DROP_REQUEST, FORCED, GIL, HOLD, STACK, WAKER_STACK,
-    GIL_SWITCHED_ON, NATIVE, PARK_STACK, PARKED, RAN, RELEASE, RELEASE_KIND, SCHEMA, Track, VOLUNTARY, WAIT, annotation,
-    free_threaded_totals, packet, process_totals, thread_totals, track_event,
+    BLOCKED, CLOCK_ERROR, COMMON_SEQUENCE, DEBUG_ANNOTATIONS, DROP_REQUEST, FORCED, GIL,
+    GIL_SWITCHED_ON, HOLD, NATIVE, PARK_STACK, PARKED, RAN, RELEASE, RELEASE_KIND, SCHEMA, STACK,
+    Track, VOLUNTARY, WAIT, WAKER_STACK, annotation, free_threaded_totals, packet, process_totals,
+    thread_totals, track_event,
 };
 use super::wire::{Fields, Malformed, Value};
 use crate::record::{
@@ -214,16 +215,9 @@ impl Decoder {
                 let files = event.required("files")?.array(|text| Some(text.to_owned()))?;
                 Record::Libraries { process, at_ns, files }
             }
-            (Track::Process(process), PARK_STACK_BYTES) => {
+            (Track::Process(process), PARK_STACK_BYTES | GIL_SWITCHED_ON_BYTES) => {
                 self.check(process)?;
-                let number = u16::try_from(event.uint("number")?);
-                let number = number.map_err(|_| Damage("a stack has a number that none has"))?;
-                Record::ParkStack { process, number, frames: event.frames()? }
-            }
-            (Track::Process(process), GIL_SWITCHED_ON_BYTES) => {
-                self.check(process)?;
-                let (library, frames) = (event.text("library")?, event.frames()?);
-                Record::GilSwitchedOn { process, at_ns, library, frames }
+                free_threaded(process, at_ns, name, event)?
             }
             (Track::Thread(thread), b"thread started") => {
                 let process = ProcessId(narrow(event.uint("process")?)?);
@@ -302,6 +296,23 @@ impl Decoder {
             Err(Damage("an event names a process that was not introduced"))
         }
     }
+}
+
+/// What only a process with a free-threaded interpreter has, on its track.
+fn free_threaded(
+    process: ProcessId,
+    at_ns: u64,
+    name: &[u8],
+    event: &TrackEvent,
+) -> Result<Record, Problem> {
+    let frames = event.frames()?;
+    if name == GIL_SWITCHED_ON_BYTES {
+        let library = event.text("library")?;
+        return Ok(Record::GilSwitchedOn { process, at_ns, library, frames });
+    }
+    let number = u16::try_from(event.uint("number")?);
+    let number = number.map_err(|_| Damage("a stack has a number that none has"))?;
+    Ok(Record::ParkStack { process, number, frames })
 }
 
 impl<'a> Packet<'a> {

@@ -154,19 +154,9 @@ impl Encoder {
                 });
             }
             Record::Parked { thread, park } => self.parked(*thread, park)?,
-            Record::ParkStack { process, number, frames } => {
+            Record::ParkStack { process, .. } | Record::GilSwitchedOn { process, .. } => {
                 self.pid(*process)?;
-                self.instant(Track::Process(*process), self.latest_ns, PARK_STACK, |event| {
-                    annotate_uint(event, "number", (*number).into());
-                    annotate_texts(event, "stack", frames.iter().map(frame::to_text));
-                });
-            }
-            Record::GilSwitchedOn { process, at_ns, library, frames } => {
-                self.pid(*process)?;
-                self.instant(Track::Process(*process), *at_ns, GIL_SWITCHED_ON, |event| {
-                    annotate_text(event, "library", library);
-                    annotate_texts(event, "stack", frames.iter().map(frame::to_text));
-                });
+                self.free_threaded(record);
             }
             &Record::KernelCount { thread, count } => {
                 known(&mut self.threads, thread)?;
@@ -242,6 +232,25 @@ impl Encoder {
         self.latest_ns = self.latest_ns.max(event.at_ns);
         state.slices.event(&mut self.bytes, event, as_culprit);
         Ok(())
+    }
+
+    /// What only a process with a free-threaded interpreter has, on its track.
+    fn free_threaded(&mut self, record: &Record) {
+        match record {
+            Record::ParkStack { process, number, frames } => {
+                self.instant(Track::Process(*process), self.latest_ns, PARK_STACK, |event| {
+                    annotate_uint(event, "number", (*number).into());
+                    annotate_texts(event, "stack", frames.iter().map(frame::to_text));
+                });
+            }
+            Record::GilSwitchedOn { process, at_ns, library, frames } => {
+                self.instant(Track::Process(*process), *at_ns, GIL_SWITCHED_ON, |event| {
+                    annotate_text(event, "library", library);
+                    annotate_texts(event, "stack", frames.iter().map(frame::to_text));
+                });
+            }
+            _ => {}
+        }
     }
 
     /// A slice, all of which is told at its end.

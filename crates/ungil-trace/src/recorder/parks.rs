@@ -96,7 +96,9 @@ impl Parks {
     ) {
         let mut ended = std::mem::take(&mut self.ended);
         ended.sort_by_key(|(_, _, ended)| ended.at_ticks);
-        for (thread, began, Ended { at_ticks, ending, waker, stack: waker_stack }) in ended.drain(..) {
+        for (thread, began, Ended { at_ticks, ending, waker, stack: waker_stack }) in
+            ended.drain(..)
+        {
             let since_ns = ns(began.at_ticks);
             // Times of two moments may be off by a little, each in its own way.
             let until_ns = ns(at_ticks).max(since_ns);

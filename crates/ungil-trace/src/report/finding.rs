@@ -137,9 +137,11 @@ pub enum Evidence {
         longest_ms: f64,
         /// Who woke the thread that slept longest in all, most first.
         wakers: Vec<u32>,
-        /// Where that thread slept mostly: the user's own code, or else the innermost frame.
+        /// The innermost frame in which that thread slept mostly; `None` if that is not known.
         frame: Option<String>,
-        /// From where the first of these woke it, likewise.
+        /// The innermost frame of the user's own code there.
+        user_frame: Option<String>,
+        /// The innermost frame from which the first of these woke it.
         waker_frame: Option<String>,
     },
     /// Threads of a free-threaded interpreter slept while another one had stopped the world.

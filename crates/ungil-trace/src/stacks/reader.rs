@@ -36,7 +36,7 @@ pub struct StackReader {
 /// Who reads the interpreter.
 pub(super) enum Inside {
     Spied(Box<Spied>),
-    FreeThreaded(FreeThreaded),
+    FreeThreaded(Box<FreeThreaded>),
 }
 
 impl StackReader {
@@ -49,7 +49,7 @@ impl StackReader {
         let Ok(py_spy_pid) = py_spy::Pid::try_from(pid) else { return Err(StackError::Gone) };
         guarded(pid, || {
             let inside = match runtime {
-                Some(runtime) => Inside::FreeThreaded(FreeThreaded::open(pid, runtime)?),
+                Some(runtime) => Inside::FreeThreaded(Box::new(FreeThreaded::open(pid, runtime)?)),
                 None => Inside::Spied(Box::new(Spied::find(py_spy_pid)?)),
             };
             let libraries = Vec::new();

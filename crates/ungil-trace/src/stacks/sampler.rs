@@ -251,9 +251,10 @@ impl Worker {
         let (reader, pause) = match self.targets.remove(&pid) {
             Some(Target::Attached(reader)) => (Ok(reader), FIRST_PAUSE),
             None => (StackReader::attach(pid, wanted.runtime).map(Box::new), FIRST_PAUSE),
-            Some(Target::Pausing { until, pause, .. }) if until <= now => {
-                (StackReader::attach(pid, wanted.runtime).map(Box::new), (pause * 2).min(LONGEST_PAUSE))
-            }
+            Some(Target::Pausing { until, pause, .. }) if until <= now => (
+                StackReader::attach(pid, wanted.runtime).map(Box::new),
+                (pause * 2).min(LONGEST_PAUSE),
+            ),
             Some(target) => {
                 let (Target::Pausing { why: error, .. } | Target::Hopeless(error)) = &target else {
                     unreachable!("an attached reader was taken above")

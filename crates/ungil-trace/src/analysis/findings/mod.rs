@@ -22,8 +22,8 @@ mod nothing;
 pub(super) use nothing::find as nothing;
 /// Whether a finding says so.
 pub(super) use nothing::is_limit;
-pub(super) use switched_on::find as switched_on;
 pub(super) use scene::{RELEVANT_SHARE, WINDOW_S};
+pub(super) use switched_on::find as switched_on;
 /// Lets findings say which process and which GIL they are about, if there are several.
 pub(super) use whose::say as say_whose;
 

@@ -54,12 +54,12 @@ fn at_a_lock(process: &ProcessReport, parks: &ParksReport, rows: &[&ParkedAt]) -
     };
     let waker = worst.wakers.first().filter(|waker| waker.waited_s > MOSTLY * worst.waited_s);
     let woken = waker.and_then(|waker| Some((waker.tid?, waker.name.as_deref()?)));
-    let from = waker.and_then(|waker| waker.user_frame.as_ref().or(waker.frame.as_ref()));
+    let from = waker.and_then(|waker| Some((waker.frame.as_ref()?, waker.user_frame.as_ref())));
     let woken = woken.map_or_else(String::new, |(tid, name)| {
         format!(", mostly woken by {}{}", called(parks, tid, name), at(from))
     });
     let place = worst.places.first().filter(|place| place.waited_s > MOSTLY * worst.waited_s);
-    let frame = place.map(|place| place.user_frame.as_ref().unwrap_or(&place.frame));
+    let frame = place.map(|place| (&place.frame, place.user_frame.as_ref()));
     let all = match rows.len() as u64 {
         1 => String::new(),
         victims => {
@@ -85,8 +85,9 @@ fn at_a_lock(process: &ProcessReport, parks: &ParksReport, rows: &[&ParkedAt]) -
         cause: worst.cause,
         of: worst.of.clone(),
         parks: rows.iter().map(|row| row.count).sum(),
-        frame: frame.cloned(),
-        waker_frame: from.cloned(),
+        frame: frame.map(|(innermost, _)| innermost.clone()),
+        user_frame: frame.and_then(|(_, users)| users.cloned()),
+        waker_frame: from.map(|(innermost, _)| innermost.clone()),
         longest_ms: rows.iter().map(|row| row.max_ms).fold(0.0, f64::max),
         wakers: worst.wakers.iter().filter_map(|waker| waker.tid).collect(),
     };
@@ -140,9 +141,15 @@ fn world(process: &ProcessReport, parks: &ParksReport) -> Option<Finding> {
     })
 }
 
-/// Where a frame is, in parentheses.
-fn at(frame: Option<&String>) -> String {
-    frame.map_or_else(String::new, |frame| format!(" ({})", words::place(frame)))
+/// Where a frame is, and from which line of the user's own that was called, in parentheses.
+fn at(frame: Option<(&String, Option<&String>)>) -> String {
+    match frame {
+        Some((innermost, Some(users))) if users != innermost => {
+            format!(" ({}, called at {})", words::place(innermost), words::place(users))
+        }
+        Some((innermost, _)) => format!(" ({})", words::place(innermost)),
+        None => String::new(),
+    }
 }
 
 /// By its name, with its id if others are called so, too.

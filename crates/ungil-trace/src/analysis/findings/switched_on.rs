@@ -16,11 +16,14 @@ fn in_process(process: &ProcessReport) -> Option<Finding> {
         Some(module) => format!("since the import of {module}"),
         None => "since an import".to_owned(),
     };
-    let at = frame.as_deref().map_or_else(String::new, |frame| format!(" ({})", words::place(frame)));
+    let at =
+        frame.as_deref().map_or_else(String::new, |frame| format!(" ({})", words::place(frame)));
     let after = gil_on_s.map(|on_s| words::length((on_s - process.started_s).max(0.0)));
     let after = after.map_or_else(String::new, |after| format!(", {after} after its start"));
     let who = if module.is_some() { "this module does" } else { "an extension module did" };
-    let text = format!("this process runs with its GIL on {since}{at}{after}: {who} not say that it needs none");
+    let text = format!(
+        "this process runs with its GIL on {since}{at}{after}: {who} not say that it needs none"
+    );
     let (module, library, frame) = (module.clone(), library.clone(), frame.clone());
     let advice = "look for a version of it that supports free-threaded Python; PYTHON_GIL=0 keeps \
                   the GIL off all the same, which is safe only if the module is";

@@ -79,7 +79,11 @@ fn rich() -> Report {
             parks: 0,
             longest_ms: 0.0,
             wakers: Vec::new(),
+            frame: None,
+            user_frame: None,
+            waker_frame: None,
         },
+        Evidence::GilSwitchedOn { module: None, library: None, frame: None },
         Evidence::WorldPauses { pauses: 0, stopped_s: 0.0, longest_ms: 0.0, collections: 0 },
         Evidence::NotRecorded {},
     ];
