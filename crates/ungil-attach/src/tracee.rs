@@ -10,8 +10,13 @@ const NT_X86_XSTATE: usize = 0x202;
 /// More than any processor has of it.
 const XSTATE_BYTES: usize = 16 << 10;
 /// `PTRACE_GETSIGMASK` and `PTRACE_SETSIGMASK` of `<linux/ptrace.h>`.
-const GETSIGMASK: u32 = 0x420a;
-const SETSIGMASK: u32 = 0x420b;
+const GETSIGMASK: Kind = 0x420a;
+const SETSIGMASK: Kind = 0x420b;
+/// What ptrace is asked for: a number that glibc and musl declare differently.
+#[cfg(not(target_env = "musl"))]
+type Kind = libc::c_uint;
+#[cfg(target_env = "musl")]
+type Kind = c_int;
 /// Between two looks whether a thread has stopped.
 const LOOK: Duration = Duration::from_micros(20);
 
@@ -158,7 +163,7 @@ fn reason(status: c_int) -> Stop {
     }
 }
 
-fn request(what: u32, thread: pid_t, address: usize, data: usize) -> io::Result<()> {
+fn request(what: Kind, thread: pid_t, address: usize, data: usize) -> io::Result<()> {
     // SAFETY: what `address` and `data` point to is valid for what the request does with it: every
     // caller here passes numbers, or a place of the size that the kernel expects.
     let result: c_long =

@@ -62,7 +62,9 @@ pub fn left() -> usize {
 /// Finds the stack of the calling thread, in which `here` lies.
 #[cold]
 fn find(here: usize) -> Place {
-    let place = of_thread().unwrap_or_else(|| of_main_thread(here));
+    // For the main thread musl tells what is in use so far, though the kernel lets it grow.
+    let grows = cfg!(target_env = "musl").then(|| of_growing(here)).flatten();
+    let place = grows.or_else(of_thread).unwrap_or_else(|| of_main_thread(here));
     PLACE.set(place);
     place
 }
@@ -91,21 +93,33 @@ fn of_thread() -> Option<Place> {
 
 /// Without `/proc`: what the limit leaves, below what is in use already.
 fn of_main_thread(here: usize) -> Place {
+    // Above lie the arguments and the environment, which count: the kernel gives them a quarter.
+    limit().map_or(Place::Nowhere, |limit| {
+        let end = here.saturating_add(limit / 4);
+        Place::At(end.saturating_sub(limit), end)
+    })
+}
+
+/// The stack on which the program began, which grows, if `here` is on it: below what the kernel has
+/// left at its end. All others are far from there.
+fn of_growing(here: usize) -> Option<Place> {
+    // SAFETY: it has no conditions.
+    let end = usize::try_from(unsafe { libc::getauxval(libc::AT_RANDOM) }).ok()?;
+    let limit = limit()?;
+    let is_here = here < end && end - here < limit;
+    is_here.then(|| Place::At(end.saturating_sub(limit - limit / 4), end))
+}
+
+/// How long the stack of the main thread may become, in bytes; `None` if it has no limit.
+fn limit() -> Option<usize> {
     let mut limit = MaybeUninit::<libc::rlimit>::uninit();
     // SAFETY: the place to write to is alive.
     if unsafe { libc::getrlimit(libc::RLIMIT_STACK, limit.as_mut_ptr()) } != 0 {
-        return Place::Nowhere;
+        return None;
     }
     // SAFETY: written by the call, which succeeded.
     let limit = unsafe { limit.assume_init() }.rlim_cur;
-    // Above lie the arguments and the environment, which count: the kernel gives them a quarter.
-    match usize::try_from(limit) {
-        Ok(limit) if limit < usize::MAX / 2 => {
-            let end = here.saturating_add(limit / 4);
-            Place::At(end.saturating_sub(limit), end)
-        }
-        _ => Place::Nowhere,
-    }
+    usize::try_from(limit).ok().filter(|&limit| limit < usize::MAX / 2)
 }
 
 #[cfg(test)]
@@ -131,6 +145,17 @@ mod tests {
     fn what_does_not_fit_is_refused() {
         assert!(matches!(in_thread_of(64 << 10, || check(1_000)), Err(Error::TooDeep(_))));
         assert!(in_thread_of(4 << 20, || check(1_000)).is_ok());
+    }
+
+    #[test]
+    fn the_stack_that_grows_is_told_from_those_of_threads() {
+        // SAFETY: it has no conditions.
+        let end = usize::try_from(unsafe { libc::getauxval(libc::AT_RANDOM) }).unwrap();
+        let here = MaybeUninit::<u8>::uninit();
+        assert!(of_growing(here.as_ptr().addr()).is_none(), "tests run in threads");
+        if let Some(limit) = limit() {
+            assert!(of_growing(end - limit / 2) == Some(Place::At(end - (limit - limit / 4), end)));
+        }
     }
 
     #[test]

@@ -173,13 +173,19 @@ impl Stop {
         matches!(state, None | Some('Z' | 'X'))
     }
 
-    fn ask(&self, what: u32, address: usize, data: usize) -> Result<(), Refusal> {
+    fn ask(&self, what: Kind, address: usize, data: usize) -> Result<(), Refusal> {
         request(what, self.tid, address, data)
             .map_err(|error| Refusal::of_stop(self.process, &error))
     }
 }
 
-fn request(what: u32, tid: u32, address: usize, data: usize) -> io::Result<()> {
+/// What ptrace is asked for: a number that glibc and musl declare differently.
+#[cfg(not(target_env = "musl"))]
+type Kind = libc::c_uint;
+#[cfg(target_env = "musl")]
+type Kind = libc::c_int;
+
+fn request(what: Kind, tid: u32, address: usize, data: usize) -> io::Result<()> {
     let thread = pid_t::try_from(tid).map_err(io::Error::other)?;
     // SAFETY: what `address` and `data` point to is valid for what the request does with it: every
     // caller here passes numbers, or a place of the size that the kernel expects.
