@@ -82,6 +82,7 @@ def row(**cells: dict[str, str]) -> dict[str, Any]:
         "interpreter": {
             "version": "3.11.2",
             "free_threaded": False,
+            "libc": "glibc 2.36",
             "origin": "pyenv",
             "linked": "executable",
         },

@@ -181,8 +181,9 @@ def said(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def tried(rows: list[Row], trying: Trying, console: Console) -> None:
-    """Try rows one after the other, and keep and tell what came of each."""
+def tried(rows: list[Row], trying: Trying, console: Console) -> bool:
+    """Try rows one after the other, and keep and tell what came of each; whether all were tried."""
+    all_were = True
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=len(rows))
@@ -194,11 +195,14 @@ def tried(rows: list[Row], trying: Trying, console: Console) -> None:
             try:
                 found = trying.try_row(row, tell)
             except (Unmade, Late) as error:
-                console.print(f"{row.name}: not tried: {error}", markup=False, soft_wrap=True)
-                raise SystemExit(2) from None
-            kept_of(row).write(found)
-            console.print(in_a_line(row, found), markup=False, soft_wrap=True)
+                all_were = False
+                line = f"{row.name}: not tried: {error}"
+            else:
+                kept_of(row).write(found)
+                line = in_a_line(row, found)
+            console.print(line, markup=False, soft_wrap=True)
             progress.advance(task)
+    return all_were
 
 
 def in_a_line(row: Row, found: dict[str, Any]) -> str:
@@ -276,8 +280,8 @@ def _done(options: argparse.Namespace) -> bool:
         trying = Trying(options)
         rest = [it for it in rows if options.again or not trying.is_known(it)]
         console.print(f"{len(rest)} of {len(rows)} rows; the others were tried with these wheels")
-        tried(rest, trying, console)
-    return write_page()
+        all_were = tried(rest, trying, console)
+    return write_page() and all_were
 
 
 if __name__ == "__main__":

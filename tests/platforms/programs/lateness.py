@@ -1,9 +1,12 @@
 """One thread sleeps 2 ms at a time beside four that compute, for SECONDS; says how late it woke.
 
+With the word `process` a process computes in their place: four threads use one processor, too.
 Prints a list of milliseconds as JSON. Runs on Python 3.3 and later.
 """
 
 import json
+import os
+import signal
 import sys
 import threading
 import time
@@ -32,13 +35,30 @@ def sleep(lasts_s):
     return late_ms
 
 
-over = threading.Event()
-threads = [threading.Thread(target=compute, args=(over.is_set,)) for _ in range(4)]
-for thread in threads:
-    thread.start()
-sleep(WARM_UP_S)
-late_ms = sleep(float(sys.argv[1]))
-over.set()
-for thread in threads:
-    thread.join()
-print(json.dumps(late_ms))
+def beside_threads(lasts_s):
+    over = threading.Event()
+    threads = [threading.Thread(target=compute, args=(over.is_set,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    sleep(WARM_UP_S)
+    late_ms = sleep(lasts_s)
+    over.set()
+    for thread in threads:
+        thread.join()
+    return late_ms
+
+
+def beside_a_process(lasts_s):
+    child = os.fork()
+    if child == 0:
+        compute(lambda: False)
+    try:
+        sleep(WARM_UP_S)
+        return sleep(lasts_s)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+measure = beside_a_process if sys.argv[2:] == ["process"] else beside_threads
+print(json.dumps(measure(float(sys.argv[1]))))
