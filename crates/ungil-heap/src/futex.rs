@@ -14,7 +14,7 @@ pub use model::{wait, wake};
 #[cfg(not(loom))]
 pub fn wait(word: &AtomicU32, value: u32, longest: Duration) -> bool {
     let time = libc::timespec {
-        tv_sec: longest.as_secs().cast_signed() as libc::time_t,
+        tv_sec: longest.as_secs().cast_signed(),
         tv_nsec: libc::c_long::from(longest.subsec_nanos().cast_signed()),
     };
     // SAFETY: the word and the time live during the call.
