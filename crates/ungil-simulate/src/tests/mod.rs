@@ -30,6 +30,8 @@ pub(super) fn thread(begins_ns: u64, bursts: &[Burst]) -> Thread {
         away_ran: 0.0,
         answers: Arc::new(Delays::fixed(10 * US)),
         wake_ups: Arc::new(Delays::fixed(30 * US)),
+        switches: Arc::new(Delays::fixed(30 * US)),
+        slice_ns: 3 * MS,
     }
 }
 
