@@ -131,11 +131,6 @@ impl Delays {
         self.points[random.usize(..self.points.len())]
     }
 
-    /// One of ten is shorter.
-    pub(crate) fn least_ns(&self) -> u64 {
-        self.points[self.points.len() / 10]
-    }
-
     /// Half of them are shorter.
     pub fn median_ns(&self) -> u64 {
         self.points[self.points.len() / 2]
@@ -169,6 +164,16 @@ mod tests {
         let delays = seen(&[10, 100], &[20, 20]).distribution().unwrap();
         assert_eq!(delays.points.iter().filter(|ns| **ns == 10).count(), POINTS / 4);
         assert_eq!(delays.median_ns(), 100);
+    }
+
+    #[test]
+    fn what_lasts_longer_than_asked_for_never_ends() {
+        let delays = seen(&[10, 10, 20, 500], &[15]).distribution_until(50).unwrap();
+        let never = delays.points.iter().filter(|ns| **ns == Delays::NEVER).count();
+        // Of the two that lasted for longer than 15 one took 20, and the other more than 50. Three in
+        // five had not ended by 15, as one that was not seen to its end was no sooner than the rest.
+        assert_eq!(delays.points[0], 10);
+        assert!((POINTS * 3 / 10..=POINTS * 3 / 10 + 1).contains(&never), "{never}");
     }
 
     #[test]

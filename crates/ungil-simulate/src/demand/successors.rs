@@ -89,6 +89,16 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_follows_one_of_its_kind_that_ended_later() {
+        let work = |begins_ns, ns| thread(begins_ns, &[burst(ns, 0)]);
+        // A report and a page have ended, and a page and a report begin.
+        let mut threads = [work(10, 100), work(20, 2), work(310, 3), work(320, 90)];
+        find(&mut threads, &[Some(200), Some(300), None, None], &(100..950));
+        let next = threads.map(|thread| thread.successor.map(|it| it.thread));
+        assert_eq!(next, [Some(3), Some(2), None, None]);
+    }
+
+    #[test]
     fn a_thread_without_another_is_followed_by_none() {
         assert_eq!(successors(&[(0, 1_000), (10, 200)]), [None, None]);
     }

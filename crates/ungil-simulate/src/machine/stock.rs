@@ -123,3 +123,29 @@ impl World {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_sleep_yet_takes_the_signal_of_its_own_group_only() {
+        let mut cond = Cond::new(3);
+        cond.enter(0, 0);
+        cond.enter(1, 0);
+        assert_eq!(cond.signal(|number| number == 1), Some((1, true)));
+        // It came after a signal, so it is of the next group.
+        cond.enter(2, 0);
+        assert_eq!(cond.signal(|number| number == 2), Some((0, false)));
+        assert_eq!(cond.signal(|_| false), Some((2, false)));
+        assert_eq!(cond.signal(|_| false), None);
+    }
+
+    #[test]
+    fn of_a_group_the_first_one_that_still_waits_is_signalled() {
+        let mut cond = Cond::new(3);
+        (0..3).for_each(|number| cond.enter(number, 0));
+        cond.leave(0);
+        assert_eq!(cond.signal(|_| false), Some((1, false)));
+    }
+}

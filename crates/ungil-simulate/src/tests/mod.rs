@@ -1,5 +1,6 @@
 //! What holds for every demand, and what a recording made of known pieces tells.
 
+mod processors;
 mod properties;
 mod recordings;
 
