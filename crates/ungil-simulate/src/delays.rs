@@ -6,6 +6,8 @@ use fastrand::Rng;
 const MOST_SEEN: usize = 50_000;
 /// So many points of a distribution are kept.
 const POINTS: usize = 512;
+/// Where most are not seen to their end, no more is told of the longest ones than so many tell.
+const LEAST_LEFT: usize = 10;
 
 /// Delays as they are seen, some of them only in part.
 #[derive(Clone, Debug, Default)]
@@ -67,30 +69,58 @@ impl Seen {
 
     /// Their distribution by Kaplan and Meier's estimate (1958), which takes those that were not
     /// seen to their end for what they are. `None` if no delay was.
-    pub(crate) fn distribution(mut self) -> Option<Delays> {
+    pub(crate) fn distribution(self) -> Option<Delays> {
+        self.distribution_with(None)
+    }
+
+    /// The same; those of which no end is known have `rest_ns`, or the longest that was seen.
+    fn distribution_with(mut self, rest_ns: Option<u64>) -> Option<Delays> {
         // Of equal ones those that ended come first: the others went on.
         self.all.sort_unstable_by_key(|&(ns, is_whole)| (ns, !is_whole));
         let count = self.all.len();
+        // What the last few tell that are left is chance.
+        let told = count - LEAST_LEFT.min(count / LEAST_LEFT / 2);
         let mut left = 1.0;
         let mut steps = Vec::new();
         for (index, &(ns, is_whole)) in self.all.iter().enumerate() {
+            if index >= told && !steps.is_empty() {
+                break;
+            }
             if is_whole {
                 left *= 1.0 - 1.0 / (count - index) as f64;
                 steps.push((ns, 1.0 - left));
             }
         }
-        let longest_ns = steps.last()?.0;
+        let rest_ns = rest_ns.unwrap_or(steps.last()?.0);
         let mut step = steps.iter().peekable();
         let points = (0..POINTS).map(|point| {
             let part = (point as f64 + 0.5) / POINTS as f64;
             while step.next_if(|(_, until)| *until < part).is_some() {}
-            step.peek().map_or(longest_ns, |(ns, _)| *ns)
+            step.peek().map_or(rest_ns, |(ns, _)| *ns)
         });
         Some(Delays { points: points.collect() })
+    }
+
+    /// The same, where all that is not over after `ns` is [`Delays::NEVER`].
+    pub(crate) fn distribution_until(mut self, ns: u64) -> Option<Delays> {
+        for (seen_ns, is_whole) in self.all.iter_mut().filter(|(seen_ns, _)| *seen_ns > ns) {
+            (*seen_ns, *is_whole) = (ns, false);
+        }
+        self.distribution_with(Some(Delays::NEVER))
+    }
+
+    /// Half of those that were seen to their end are shorter.
+    pub(crate) fn median_ns(&self) -> Option<u64> {
+        let mut whole: Vec<_> = self.whole_ones().collect();
+        let middle = whole.len() / 2;
+        (!whole.is_empty()).then(|| *whole.select_nth_unstable(middle).1)
     }
 }
 
 impl Delays {
+    /// What does not end by itself.
+    pub(crate) const NEVER: u64 = u64::MAX;
+
     /// Always the same.
     pub fn fixed(ns: u64) -> Self {
         Self { points: vec![ns] }
@@ -134,6 +164,16 @@ mod tests {
         let delays = seen(&[10, 100], &[20, 20]).distribution().unwrap();
         assert_eq!(delays.points.iter().filter(|ns| **ns == 10).count(), POINTS / 4);
         assert_eq!(delays.median_ns(), 100);
+    }
+
+    #[test]
+    fn what_lasts_longer_than_asked_for_never_ends() {
+        let delays = seen(&[10, 10, 20, 500], &[15]).distribution_until(50).unwrap();
+        let never = delays.points.iter().filter(|ns| **ns == Delays::NEVER).count();
+        // Of the two that lasted for longer than 15 one took 20, and the other more than 50. Three in
+        // five had not ended by 15, as one that was not seen to its end was no sooner than the rest.
+        assert_eq!(delays.points[0], 10);
+        assert!((POINTS * 3 / 10..=POINTS * 3 / 10 + 1).contains(&never), "{never}");
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) struct Planned {
     /// What it does again and again.
     again: Option<Again>,
     work: f64,
-    away_ran: f64,
+    away_runs_ns: u64,
     /// Whether the kernel runs the holder as it was recorded.
     as_recorded: bool,
     /// By their places in the demand.
@@ -33,6 +33,8 @@ pub(crate) struct Planned {
     pub(crate) level: Level,
     pub(crate) answers: Arc<Delays>,
     pub(crate) wake_ups: Arc<Delays>,
+    pub(crate) switches: Arc<Delays>,
+    pub(crate) slice_ns: u64,
 }
 
 /// One use of the GIL in a simulation, and the time away from it that follows.
@@ -91,6 +93,9 @@ struct Again {
 /// run at least.
 const AGAIN_PART: u64 = 1_000;
 
+/// Nobody falls asleep and wakes up in less time.
+const LEAST_SLEEP_NS: u64 = 20_000;
+
 /// How many threads `demand` has under `rules`.
 pub(crate) fn count(demand: &Demand, rules: &Rules) -> usize {
     let mut times = vec![1usize; demand.threads.len()];
@@ -133,13 +138,15 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
                 first,
                 again: again.clone(),
                 work,
-                away_ran: thread.away_ran,
+                away_runs_ns: thread.away_runs_ns(),
                 as_recorded: rules.cores.is_none(),
                 leaders: [].into(),
                 is_copy: copy > 0,
                 level: level.unwrap_or_default(),
                 answers: thread.answers.clone(),
                 wake_ups: thread.wake_ups.clone(),
+                switches: thread.switches.clone(),
+                slice_ns: thread.slice_ns,
             });
         }
     }
@@ -230,7 +237,10 @@ impl Planned {
         let not_run_ns = burst.not_run_ns.min(burst.held_ns);
         let runs_ns = scaled(burst.held_ns - not_run_ns, self.work);
         let not_run_ns = if self.as_recorded { scaled(not_run_ns, self.work) } else { 0 };
-        let away_runs_ns = scaled(burst.away_ns, self.away_ran);
+        let mut away_runs_ns = burst.away_ns.min(self.away_runs_ns);
+        if self.away_runs_ns > LEAST_SLEEP_NS && burst.away_ns - away_runs_ns < LEAST_SLEEP_NS {
+            away_runs_ns = burst.away_ns;
+        }
         Use {
             wall_ns: runs_ns.saturating_add(not_run_ns),
             runs_ns,

@@ -21,6 +21,10 @@ const WAKE_UP_NS: u64 = 30_000;
 const LATENESS_NS: u64 = 55_000;
 /// How soon bytecode lets go of the GIL, where the trace does not tell.
 const ANSWER_NS: u64 = 10_000;
+/// Between these the kernel puts a thread aside for another (Linux's base slice, and less for those
+/// that it wakes).
+const SHORTEST_SLICE_NS: u64 = 100_000;
+const LONGEST_SLICE_NS: u64 = 3_000_000;
 /// So many delays are needed for a distribution of them.
 const ENOUGH: usize = 10;
 
@@ -163,18 +167,23 @@ impl Collector {
         let middle = middle(&(in_company_ns..ended_ns));
         let all_answers = merged(seats.iter().map(|seat| &seat.answers));
         let all_answers = Arc::new(or_usual(all_answers, ANSWER_NS));
+        let all_wake_ups = merged(settled.iter().map(|settled| &settled.wake_ups));
+        let usual_ns = all_wake_ups.median_ns().unwrap_or(0).max(WAKE_UP_NS * 2 / 3);
+        let woken_ns = usual_ns + usual_ns / 2;
         // The kernel runs a thread that mostly sleeps sooner than one that computes.
         let all_wake_ups = [false, true].map(|never_blocks| {
             let alike = seats.iter().zip(&settled);
             let alike = alike.filter(|(seat, _)| seat.never_blocks() == never_blocks);
-            Arc::new(or_usual(merged(alike.map(|(_, settled)| &settled.wake_ups)), WAKE_UP_NS))
+            Arc::new(or_put_behind(merged(alike.map(|(_, settled)| &settled.wake_ups)), woken_ns))
         });
+        let all_switches = merged(settled.iter().map(|settled| &settled.switches));
+        let all_switches = Arc::new(or_put_behind(all_switches, woken_ns));
         let mut lost_events = 0;
         let (mut total, mut rows, mut threads) = (Total::default(), Vec::new(), Vec::new());
         let mut waits = Lengths::default();
         let mut returns = Lengths::default();
         let mut gone_at_ns = Vec::new();
-        for (mut seat, Settled { bursts, wanted_at_ns, wake_ups, .. }) in
+        for (mut seat, Settled { bursts, wanted_at_ns, wake_ups, switches, .. }) in
             seats.into_iter().zip(settled)
         {
             let named = self.threads.get(&seat.thread)?;
@@ -186,8 +195,14 @@ impl Collector {
             let mut thread = thread(&seat, named, known, bursts, steady);
             let answers = std::mem::take(&mut seat.answers);
             thread.answers = enough(answers).map_or_else(|| all_answers.clone(), Arc::new);
-            thread.wake_ups = enough(wake_ups)
-                .map_or_else(|| all_wake_ups[usize::from(seat.never_blocks())].clone(), Arc::new);
+            thread.wake_ups = match wake_ups.count() {
+                ..ENOUGH => all_wake_ups[usize::from(seat.never_blocks())].clone(),
+                _ => Arc::new(or_put_behind(wake_ups, woken_ns)),
+            };
+            thread.switches = match switches.count() {
+                ..ENOUGH => all_switches.clone(),
+                _ => Arc::new(or_put_behind(switches, woken_ns)),
+            };
             let away_ns: u64 = thread.bursts.iter().map(|burst| burst.away_ns).sum();
             let ran_ns = (seat.held_ns - seat.not_run_ns) + scaled(away_ns, thread.away_ran);
             total.add(seat.held_ns, ran_ns);
@@ -286,12 +301,26 @@ fn thread(seat: &Seat, named: &Named, known: &Known, bursts: Vec<Burst>, steady:
         away_ran,
         answers: Arc::new(Delays::fixed(ANSWER_NS)),
         wake_ups: Arc::new(Delays::fixed(WAKE_UP_NS)),
+        switches: Arc::new(Delays::fixed(WAKE_UP_NS)),
+        slice_ns: slice_ns(named),
     }
+}
+
+/// How long the kernel ran a thread at once.
+fn slice_ns(named: &Named) -> u64 {
+    let ns = named.ended.map(|(_, totals)| totals.cpu_ns / totals.involuntary_switches.max(1));
+    ns.map_or(LONGEST_SLICE_NS, |ns| ns.clamp(SHORTEST_SLICE_NS, LONGEST_SLICE_NS))
 }
 
 /// The distribution of what was seen, if that is enough for one.
 fn enough(seen: Seen) -> Option<Delays> {
     if seen.count() < ENOUGH { None } else { seen.distribution() }
+}
+
+/// How long threads took to wake up, where one that took longer than `ns` was put behind another.
+fn or_put_behind(seen: Seen, ns: u64) -> Delays {
+    let found = if seen.count() < ENOUGH { None } else { seen.distribution_until(ns) };
+    found.unwrap_or_else(|| Delays::fixed(WAKE_UP_NS))
 }
 
 fn or_usual(seen: Seen, usual_ns: u64) -> Delays {

@@ -7,8 +7,9 @@ use std::collections::{HashMap, VecDeque};
 use ungil_core::{Event, Kind};
 use ungil_trace::record::{ProcessId, ThreadId};
 
-/// As many threads are on their way to the GIL, woken and not there yet, as far as is looked at.
-const MOST_WOKEN: usize = 8;
+/// Nobody wakes up sooner. Who has the GIL sooner was put behind the thread that woke it, and that
+/// one slept at once.
+const SWITCH_NS: u64 = 5_000;
 
 #[derive(Debug)]
 pub(super) struct Gil {
@@ -23,8 +24,8 @@ pub(super) struct Gil {
     left: Option<usize>,
     /// When it was let go of last.
     freed_ns: u64,
-    /// Who was woken since and has not had it.
-    woken: Vec<usize>,
+    /// Who was woken for it, if it is clear who, and that one slept.
+    woken: Option<usize>,
     /// Those that wait, in the order in which they began to.
     line: VecDeque<(usize, u64)>,
     /// When the holder was asked first.
@@ -35,7 +36,6 @@ pub(super) struct Gil {
     pub(super) forced: u64,
     /// From the beginning of a wait to the drop request, where the GIL did not go to another.
     pub(super) until_asked: Seen,
-    busy_ns: u64,
 }
 
 impl Gil {
@@ -49,7 +49,7 @@ impl Gil {
             last_holder: None,
             left: None,
             freed_ns: 0,
-            woken: Vec::new(),
+            woken: None,
             line: VecDeque::new(),
             asked_ns: None,
             acquired_ns: 0,
@@ -57,7 +57,6 @@ impl Gil {
             handoffs: 0,
             forced: 0,
             until_asked: Seen::default(),
-            busy_ns: 0,
         }
     }
 
@@ -115,14 +114,18 @@ impl Gil {
 
     fn acquired(&mut self, index: usize, at_ns: u64) {
         let waits_since_ns = self.seats[index].waits_since_ns();
-        self.woken.retain(|woken| *woken != index);
-        for woken in &self.woken {
-            self.seats[*woken].other_acquired(at_ns, waits_since_ns.is_some());
+        if let Some(woken) = self.woken.take() {
+            let ns = at_ns.saturating_sub(self.freed_ns);
+            let wake_ups = &mut self.seats[woken].wake_ups;
+            if woken == index && ns > SWITCH_NS {
+                wake_ups.whole(ns);
+            } else {
+                wake_ups.at_least(ns);
+            }
         }
-        if let Some(left) = self.left.filter(|left| *left != index) {
-            self.seats[left].other_acquired(at_ns, waits_since_ns.is_some());
-        } else {
-            self.left = None;
+        match self.left {
+            Some(left) if left != index => self.seats[left].other_acquired(at_ns),
+            _ => self.left = None,
         }
         if self.last_holder.replace(index) != Some(index) {
             self.handoffs += 1;
@@ -130,7 +133,7 @@ impl Gil {
         self.asked_ns = None;
         self.acquired_ns = at_ns;
         let after = self.look(index, at_ns);
-        self.seats[index].acquires(at_ns, [self.busy_ns, self.freed_ns], after);
+        self.seats[index].acquires(at_ns, self.freed_ns, after);
         if let Some(burst) = self.seats[index].began() {
             self.beginnings.add(at_ns, index, burst);
         }
@@ -141,9 +144,6 @@ impl Gil {
 
     fn released(&mut self, index: usize, at_ns: u64, asked: bool) {
         let waited = self.seats[index].waits_since_ns().is_some();
-        if self.seats[index].holds() {
-            self.busy_ns = self.busy_ns.saturating_add(at_ns.saturating_sub(self.acquired_ns));
-        }
         let asked_ns = self.asked_ns.take();
         let asked_for_ns = asked_ns.map_or(0, |asked_ns| at_ns.saturating_sub(asked_ns));
         self.seats[index].releases(at_ns, asked.then_some(asked_for_ns));
@@ -159,12 +159,9 @@ impl Gil {
         self.freed_ns = at_ns;
         let first = self.first_in_line();
         // One that was forced to let go stands in line, if it is one of ungil's.
-        for woken in [first, self.left.filter(|left| *left != index)].into_iter().flatten() {
-            self.seats[woken].wakes(at_ns, self.busy_ns);
-            if !self.woken.contains(&woken) && self.woken.len() < MOST_WOKEN {
-                self.woken.push(woken);
-            }
-        }
+        let is_clear = |first| self.left.is_none_or(|left| left == index || left == first);
+        let alone = first.filter(|first| self.waiting == 1 && is_clear(*first));
+        self.woken = alone.filter(|first| self.seats[*first].is_woken(at_ns));
     }
 
     /// What the thread may have waited for that wants the GIL now, if it was away.

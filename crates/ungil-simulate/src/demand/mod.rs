@@ -14,6 +14,7 @@ pub(crate) use successors::Successor;
 
 use crate::delays::Delays;
 use crate::figures::Figures;
+use crate::lengths::scaled;
 use std::sync::{Arc, OnceLock};
 use ungil_core::schedule::Settings;
 use ungil_trace::Record;
@@ -68,6 +69,10 @@ pub struct Thread {
     pub(crate) answers: Arc<Delays>,
     /// How long it took from a release that woke it to having the GIL.
     pub(crate) wake_ups: Arc<Delays>,
+    /// How long it took to go on after another had the GIL that it was forced to let go of.
+    pub(crate) switches: Arc<Delays>,
+    /// How long the kernel ran it until it put it aside for another, on average.
+    pub(crate) slice_ns: u64,
 }
 
 /// One use of the GIL, from one blocking call to the next, however often it was interrupted, and
@@ -89,6 +94,25 @@ pub struct Burst {
 pub(crate) struct Machine {
     /// By how much a timer came late.
     pub(crate) lateness: Delays,
+}
+
+impl Thread {
+    /// How long it runs at most when it is away from the GIL: then all its times away have its CPU
+    /// time in sum.
+    pub(crate) fn away_runs_ns(&self) -> u64 {
+        let mut aways: Vec<_> = self.bursts.iter().map(|burst| burst.away_ns).collect();
+        aways.sort_unstable();
+        let total: u64 = aways.iter().fold(0, |sum, away_ns| sum.saturating_add(*away_ns));
+        let mut left_ns = scaled(total, self.away_ran);
+        let mut longer = aways.len() as u64;
+        for away_ns in aways {
+            if away_ns.saturating_mul(longer) >= left_ns {
+                return left_ns.div_ceil(longer);
+            }
+            (left_ns, longer) = (left_ns - away_ns, longer - 1);
+        }
+        u64::MAX
+    }
 }
 
 impl Demand {

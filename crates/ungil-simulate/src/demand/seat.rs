@@ -12,11 +12,9 @@ const AT_ONCE_NS: u64 = 200_000;
 /// One that lets go later may have come to a call that blocks: if it lets go by itself more often
 /// than this in such a time.
 const CALLS: f64 = 0.5;
-/// A thread that was woken so long ago, and did not get the GIL, sleeps again.
-const SLEEPS_AGAIN_NS: u64 = 30_000;
-/// If others had the GIL for more than this part of the time that a thread took to wake up, it may
-/// have found it locked.
-const BUSY_PART: u64 = 2;
+/// A thread that was woken so long ago, and did not get the GIL, sleeps again. One that is woken
+/// sooner may be on its way.
+const SLEEPS_AGAIN_NS: u64 = 40_000;
 /// As many of the kernel's counts of a hold are kept.
 const MOST_COUNTS: usize = 64;
 
@@ -42,18 +40,6 @@ struct Release {
     taken_ns: Option<u64>,
 }
 
-/// A release that woke a thread which waited, or would have.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Woken {
-    at_ns: u64,
-    /// For how long the GIL had been held in all by then.
-    busy_ns: u64,
-    /// When another thread had it first after that.
-    taken_ns: Option<u64>,
-    /// Whether that one had waited too: it may have been woken instead.
-    by_waiter: bool,
-}
-
 /// What lies between two releases, and the time away after it.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
@@ -76,6 +62,8 @@ pub(super) struct Settled {
     /// Of each piece, which burst it is of.
     pub(super) burst_of: Vec<u32>,
     pub(super) wake_ups: Seen,
+    /// How long it took to go on after another had the GIL that it was forced to let go of.
+    pub(super) switches: Seen,
 }
 
 #[derive(Debug)]
@@ -96,10 +84,10 @@ pub(super) struct Seat {
     pub(super) waits: Lengths,
     pub(super) returns: Lengths,
     pub(super) answers: Seen,
-    /// The first release of its wait, or since it was forced to let go.
-    woken: Option<Woken>,
+    /// When a release last woke it, or would have.
+    woken_ns: u64,
     /// From such a release to its acquire.
-    wake_ups: Seen,
+    pub(super) wake_ups: Seen,
     pub(super) held_ns: u64,
     pub(super) not_run_ns: u64,
     pub(super) evidence: Evidence,
@@ -123,7 +111,7 @@ impl Seat {
             waits: Lengths::default(),
             returns: Lengths::default(),
             answers: Seen::default(),
-            woken: None,
+            woken_ns: 0,
             wake_ups: Seen::default(),
             held_ns: 0,
             not_run_ns: 0,
@@ -163,13 +151,10 @@ impl Seat {
         self.counts.push_back(count);
     }
 
-    /// Another thread has got the GIL, after a wait or without one.
-    pub(super) fn other_acquired(&mut self, at_ns: u64, waited: bool) {
+    /// Another thread has got the GIL that this one let go of.
+    pub(super) fn other_acquired(&mut self, at_ns: u64) {
         if let Some(released) = &mut self.released {
             released.taken_ns.get_or_insert(at_ns);
-        }
-        if let Some(woken) = self.woken.as_mut().filter(|it| it.taken_ns.is_none()) {
-            (woken.taken_ns, woken.by_waiter) = (Some(at_ns), waited);
         }
     }
 
@@ -222,38 +207,16 @@ impl Seat {
     }
 
     pub(super) fn waits(&mut self, at_ns: u64, after: Option<Link>) {
-        self.woken = None;
         self.wants(at_ns, after, None);
         self.state = State::Waits { since_ns: at_ns };
     }
 
-    /// It got the GIL, which had been held for `busy_ns` in all by then, and was let go of last at
-    /// `freed_ns`.
-    pub(super) fn acquires(
-        &mut self,
-        at_ns: u64,
-        [busy_ns, freed_ns]: [u64; 2],
-        after: Option<Link>,
-    ) {
-        let mut stood_back = None;
-        if let Some(woken) = self.woken.take() {
-            let mut took_ns = at_ns.saturating_sub(woken.at_ns);
-            let was_busy = busy_ns.saturating_sub(woken.busy_ns) > took_ns / BUSY_PART;
-            let forced_out = self.released.filter(|_| self.state == State::Away);
-            if let Some(taken_ns) = woken.taken_ns.filter(|_| was_busy) {
-                // It may have woken meanwhile, and slept again.
-                match forced_out {
-                    Some(_) => took_ns = at_ns.saturating_sub(freed_ns),
-                    None if !woken.by_waiter => {
-                        self.wake_ups.at_least(taken_ns.saturating_sub(woken.at_ns));
-                    }
-                    None => {}
-                }
-            } else if forced_out.is_none() {
-                self.wake_ups.whole(took_ns);
-            }
-            stood_back = forced_out.map(|released| [at_ns.saturating_sub(released.at_ns), took_ns]);
-        }
+    /// It got the GIL, which was let go of last at `freed_ns`.
+    pub(super) fn acquires(&mut self, at_ns: u64, freed_ns: u64, after: Option<Link>) {
+        let forced_out = self.released.filter(|it| self.state == State::Away && it.asked.is_some());
+        let stood_back = forced_out
+            .filter(|it| it.taken_ns.is_some())
+            .map(|released| [at_ns.saturating_sub(released.at_ns), at_ns.saturating_sub(freed_ns)]);
         self.wants(at_ns, after, stood_back);
         let waited_ns = self.waits_since_ns().map(|since_ns| at_ns.saturating_sub(since_ns));
         if let Some(waited_ns) = waited_ns {
@@ -266,19 +229,12 @@ impl Seat {
         self.state = State::Holds { since_ns: at_ns };
     }
 
-    /// Another thread let go of the GIL, which woke this one if it waited.
-    pub(super) fn wakes(&mut self, at_ns: u64, busy_ns: u64) {
-        let anew = Woken { at_ns, busy_ns, taken_ns: None, by_waiter: false };
-        let woken = self.woken.get_or_insert(anew);
-        if let Some(taken_ns) = woken.taken_ns
-            && at_ns.saturating_sub(woken.at_ns) >= SLEEPS_AGAIN_NS
-            && self.state != State::Away
-        {
-            if !woken.by_waiter {
-                self.wake_ups.at_least(taken_ns.saturating_sub(woken.at_ns));
-            }
-            *woken = anew;
-        }
+    /// A release wakes it, or would if it slept. Whether it did sleep: it was not woken before, or
+    /// sleeps again.
+    pub(super) fn is_woken(&mut self, at_ns: u64) -> bool {
+        let before_ns = std::mem::replace(&mut self.woken_ns, at_ns);
+        let since_ns = self.waits_since_ns().unwrap_or(0).max(before_ns);
+        at_ns.saturating_sub(since_ns) >= SLEEPS_AGAIN_NS
     }
 
     /// The holder told until when its hold would have lasted if it had run all the time, and
@@ -297,7 +253,6 @@ impl Seat {
         } else {
             self.voluntary += 1;
         }
-        self.woken = None;
         self.released = Some(Release { at_ns, asked, taken_ns: None });
     }
 
@@ -361,6 +316,7 @@ impl Seat {
             wanted_at_ns: Vec::new(),
             burst_of: Vec::new(),
             wake_ups: std::mem::take(&mut self.wake_ups),
+            switches: Seen::default(),
         };
         let mut goes_on = false;
         for Piece { burst, wanted_ns, asked, stood_back } in std::mem::take(&mut self.pieces) {
@@ -380,7 +336,7 @@ impl Seat {
                     self.waits.add(waited_ns);
                     settled.wake_ups.whole(took_ns);
                 }
-                _ if goes_on && is_stock => settled.wake_ups.whole(burst.away_ns),
+                _ if goes_on && is_stock => settled.switches.whole(burst.away_ns),
                 _ => {}
             }
         }

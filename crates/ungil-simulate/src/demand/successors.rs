@@ -8,6 +8,9 @@ use super::Thread;
 use std::collections::VecDeque;
 use std::ops::Range;
 
+/// Work that differs by no more than this factor is of one kind: a client asks for the same again.
+const ALIKE: u64 = 4;
+
 /// The thread that begins when another has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Successor {
@@ -29,6 +32,10 @@ pub(super) fn find(threads: &mut [Thread], gone_at_ns: &[Option<u64>], middle: &
     ends.sort_unstable();
     let mut ends = ends.into_iter().peekable();
     let mut ended: VecDeque<(u64, usize)> = VecDeque::new();
+    let works_ns: Vec<u64> = threads
+        .iter()
+        .map(|thread| thread.bursts.iter().map(|burst| burst.held_ns - burst.not_run_ns).sum())
+        .collect();
     // Of each thread, the first one in its line of threads that is of the middle.
     let mut first: Vec<Option<Successor>> = vec![None; threads.len()];
     for thread in begin {
@@ -36,7 +43,12 @@ pub(super) fn find(threads: &mut [Thread], gone_at_ns: &[Option<u64>], middle: &
         while let Some(one) = ends.next_if(|(at_ns, _)| *at_ns <= begins_ns) {
             ended.push_back(one);
         }
-        let Some((at_ns, before)) = ended.pop_front() else { continue };
+        let alike = ended.iter().position(|(_, one)| {
+            let (less, more) =
+                (works_ns[*one].min(works_ns[thread]), works_ns[*one].max(works_ns[thread]));
+            more / ALIKE <= less
+        });
+        let Some((at_ns, before)) = ended.remove(alike.unwrap_or(0)) else { continue };
         let successor = Successor { thread, after_ns: begins_ns - at_ns, is_again: false };
         threads[before].successor = Some(successor);
         let again = Successor { is_again: true, ..successor };
@@ -74,6 +86,16 @@ mod tests {
         let found = successors(&[(10, 50), (60, 200), (210, 400), (410, 600)]);
         let again = Successor { thread: 2, after_ns: 10, is_again: true };
         assert_eq!(found.last(), Some(&Some(again)));
+    }
+
+    #[test]
+    fn a_thread_follows_one_of_its_kind_that_ended_later() {
+        let work = |begins_ns, ns| thread(begins_ns, &[burst(ns, 0)]);
+        // A report and a page have ended, and a page and a report begin.
+        let mut threads = [work(10, 100), work(20, 2), work(310, 3), work(320, 90)];
+        find(&mut threads, &[Some(200), Some(300), None, None], &(100..950));
+        let next = threads.map(|thread| thread.successor.map(|it| it.thread));
+        assert_eq!(next, [Some(3), Some(2), None, None]);
     }
 
     #[test]

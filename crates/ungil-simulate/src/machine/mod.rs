@@ -84,6 +84,7 @@ pub(crate) fn simulate(threads: &[Planned], setting: &Setting) -> Result<Outcome
         };
         if let CoroutineResult::Return(()) = body.resume(()) {
             world.ended(number);
+            world.leaves(number);
             stacks.extend(bodies[number].take().map(Coroutine::into_stack));
             world.events.borrow_mut().cancel(number);
         }

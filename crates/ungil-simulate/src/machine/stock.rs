@@ -10,9 +10,13 @@ use crate::rules::Gil;
 use std::collections::VecDeque;
 use ungil_core::schedule::Settings;
 
-/// Those that wait, in the order in which a signal wakes them.
+/// Those that wait, as glibc has them (`nptl/pthread_cond_wait.c`): a signal is for the group of
+/// those that came before one who was signalled, in their order. When nobody is left of it, all that
+/// wait are the next group.
 #[derive(Debug)]
 pub(super) struct Cond {
+    group: VecDeque<(usize, u32)>,
+    /// Who came later.
     line: VecDeque<(usize, u32)>,
     /// Of each thread: its newest place in line, and how often the GIL had changed hands when it
     /// took that; `None` if it has been signalled or does not wait.
@@ -22,7 +26,8 @@ pub(super) struct Cond {
 
 impl Cond {
     pub(super) fn new(threads: usize) -> Self {
-        Self { line: VecDeque::new(), places: vec![(0, None); threads], waiting: 0 }
+        let (group, line) = (VecDeque::new(), VecDeque::new());
+        Self { group, line, places: vec![(0, None); threads], waiting: 0 }
     }
 
     /// How often the GIL had changed hands when the thread began to wait, if it does.
@@ -52,15 +57,30 @@ impl Cond {
         }
     }
 
-    /// Takes out the first in line.
-    fn signal(&mut self) -> Option<usize> {
-        while let Some((number, place)) = self.line.pop_front() {
-            if self.places[number].0 == place && self.places[number].1.is_some() {
-                self.leave(number);
-                return Some(number);
+    fn is_there(&self, (number, place): (usize, u32)) -> bool {
+        self.places[number].0 == place && self.places[number].1.is_some()
+    }
+
+    /// Takes out the one that a signal is for, and whether another was woken for nothing: the last
+    /// one of its group takes it before the first has woken if it does not sleep yet.
+    fn signal(&mut self, is_awake: impl Fn(usize) -> bool) -> Option<(usize, bool)> {
+        while self.group.front().is_some_and(|first| !self.is_there(*first)) {
+            self.group.pop_front();
+        }
+        if self.group.is_empty() {
+            std::mem::swap(&mut self.group, &mut self.line);
+            while self.group.front().is_some_and(|first| !self.is_there(*first)) {
+                self.group.pop_front();
             }
         }
-        None
+        let &(first, _) = self.group.front()?;
+        let last = self.group.back().copied().filter(|last| self.is_there(*last));
+        let number = match last {
+            Some((last, _)) if is_awake(last) => last,
+            _ => first,
+        };
+        self.leave(number);
+        Some((number, number != first))
     }
 }
 
@@ -76,11 +96,14 @@ impl World {
         self.cond.borrow_mut().leave(number);
     }
 
-    /// Wakes one that waits.
-    pub(super) fn signal(&self) {
-        let first = self.cond.borrow_mut().signal();
-        if let Some(number) = first {
-            self.wake(number);
+    /// Thread `by` wakes one that waits.
+    pub(super) fn signal(&self, by: usize) {
+        let signalled = self.cond.borrow_mut().signal(|number| self.is_awake(number));
+        match signalled {
+            // Both want the mutex now, and one of them sleeps for it.
+            Some((number, true)) => self.wake_asleep(number, by),
+            Some((number, false)) => self.wake(number, by),
+            None => {}
         }
     }
 
@@ -91,11 +114,38 @@ impl World {
         let saved = self.cond.borrow().saved(number);
         let Some(switches) = saved.filter(|_| self.locked.get()) else { return false };
         // It was awake for that, and has to fall asleep again.
+        self.has_slept(number);
         self.tasks.borrow_mut()[number].sleeps_since_ns = self.now_ns.get();
         if switches == self.switches.get() {
-            self.request_drop();
+            self.request_drop(number);
         }
         self.wait_for_signal(number, settings);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_sleep_yet_takes_the_signal_of_its_own_group_only() {
+        let mut cond = Cond::new(3);
+        cond.enter(0, 0);
+        cond.enter(1, 0);
+        assert_eq!(cond.signal(|number| number == 1), Some((1, true)));
+        // It came after a signal, so it is of the next group.
+        cond.enter(2, 0);
+        assert_eq!(cond.signal(|number| number == 2), Some((0, false)));
+        assert_eq!(cond.signal(|_| false), Some((2, false)));
+        assert_eq!(cond.signal(|_| false), None);
+    }
+
+    #[test]
+    fn of_a_group_the_first_one_that_still_waits_is_signalled() {
+        let mut cond = Cond::new(3);
+        (0..3).for_each(|number| cond.enter(number, 0));
+        cond.leave(0);
+        assert_eq!(cond.signal(|_| false), Some((1, false)));
     }
 }

@@ -1,7 +1,7 @@
 //! A thread, seen from inside.
 
 use super::processors::{Processors, SLICE_NS};
-use super::world::{NOBODY, Task, World, part};
+use super::world::{NOBODY, SIGNALS_NS, Task, World, part};
 use crate::plan::{Planned, Until, Use};
 use crate::rules::Gil;
 use corosensei::Yielder;
@@ -93,9 +93,13 @@ impl<'a> Here<'a> {
         if ns == Some(0) {
             return;
         }
+        let now_ns = self.now_ns();
+        self.world.leaves(self.number);
         self.leave_processor();
         self.suspend(ns);
         self.take_processor();
+        let slept_ns = self.now_ns() - now_ns;
+        self.with_task(|task| task.slept_ns = slept_ns);
     }
 
     fn take_processor(&self) {
@@ -214,7 +218,7 @@ impl<'a> Here<'a> {
             world.switches.set(world.switches.get().wrapping_add(1));
             let forced_out = world.forced_out.replace(NOBODY);
             if forced_out != NOBODY {
-                world.wake(forced_out);
+                world.wake_switched(forced_out, self.number);
             }
         }
         world.drop_requested.set(false);
@@ -231,6 +235,7 @@ impl<'a> Here<'a> {
     fn falls_asleep(&self) {
         let now_ns = self.now_ns();
         self.with_task(|task| task.sleeps_since_ns = now_ns);
+        self.world.leaves(self.number);
     }
 
     fn begin_to_wait(&self) {
@@ -247,6 +252,7 @@ impl<'a> Here<'a> {
             // From now on it waits for a processor, and a signal is for another.
             self.world.has_woken(self.number);
             self.take_processor();
+            self.world.has_slept(self.number);
         }
     }
 
@@ -265,7 +271,7 @@ impl<'a> Here<'a> {
             let switches = world.switches.get();
             if wait() == Answer::AskToDrop && world.locked.get() && world.switches.get() == switches
             {
-                world.request_drop();
+                world.request_drop(self.number);
             }
         }
     }
@@ -275,6 +281,7 @@ impl<'a> Here<'a> {
         let world = self.world;
         let asked = world.drop_requested.get();
         let now_ns = self.now_ns();
+        self.with_task(|task| task.slept_ns = 0);
         world.tally.borrow_mut().released(self.number, now_ns, asked, blocks);
         let Gil::Scheduled(settings) = world.gil else { return };
         world.locked.set(false);
@@ -284,10 +291,11 @@ impl<'a> Here<'a> {
             self.was_forced.set(asked);
             return;
         }
-        world.signal();
+        world.signal(self.number);
         if asked && world.last_holder.get() == self.number {
-            // FORCE_SWITCHING.
-            self.falls_asleep();
+            // FORCE_SWITCHING, after the system call that wakes the other.
+            let sleeps_since_ns = now_ns + SIGNALS_NS;
+            self.with_task(|task| task.sleeps_since_ns = sleeps_since_ns);
             world.forced_out.set(self.number);
             self.block(None);
         }
@@ -314,13 +322,14 @@ impl Host for Here<'_> {
         self.suspend(timeout_ns.map(|ns| self.world.timer_ns(ns).max(1)));
         self.world.sleepers.borrow_mut().remove(&std::ptr::from_ref(word));
         self.take_processor();
+        self.world.has_slept(self.number);
         false
     }
 
     fn wake(&self, word: &AtomicU32) {
         let sleeper = self.world.sleepers.borrow_mut().remove(&std::ptr::from_ref(word));
         if let Some(sleeper) = sleeper {
-            self.world.wake(sleeper);
+            self.world.wake(sleeper, self.number);
         }
     }
 

@@ -18,9 +18,25 @@ use ungil_core::atomic::AtomicU32;
 use ungil_core::schedule::Line;
 
 pub(super) const NOBODY: usize = usize::MAX;
-/// It takes about so long to fall asleep. A thread that is woken before that goes on at once.
-const FALLS_ASLEEP_NS: u64 = 1_500;
+/// It takes about so long to fall asleep. A thread that is woken before that goes on at once, if it
+/// is warm.
+const FALLS_ASLEEP_NS: u64 = 700;
 const GOES_ON_NS: u64 = 1_000;
+/// What it takes to wake another thread.
+pub(super) const SIGNALS_NS: u64 = 1_500;
+/// What it takes until the next thread runs on a processor whose thread has gone to sleep.
+const SWITCHES_NS: u64 = 2_500;
+/// Of so many that were put behind a thread some may have gone on meanwhile.
+const MANY_BEHIND: usize = 64;
+/// A thread that slept for so long finds a processor that has halted, and cold caches: it does the
+/// little that lies between being woken and having the GIL as slowly as one that sleeps. (Linux's
+/// `haltpoll` lets a virtual processor spin for 200 us before it halts.)
+const COOLS_NS: u64 = 200_000;
+/// A holder that looks at a request this soon was late only because the one who asked was cold, or
+/// had its processor. One that is later was in a call.
+const ASKER_LATE_NS: u64 = 100_000;
+/// A warm one is heard in such a part of the time: 0.4 us instead of 1.5 in real runs.
+const WARM_PART: u64 = 3;
 
 /// A thread as the kernel sees it.
 #[derive(Debug)]
@@ -30,12 +46,18 @@ pub(super) struct Task {
     pub(super) cpu_ns: u64,
     /// When it last began to sleep for the GIL.
     pub(super) sleeps_since_ns: u64,
+    /// The thread behind which it waits for a processor.
+    pub(super) behind: Option<usize>,
+    /// For how long it had slept when it last ran.
+    pub(super) slept_ns: u64,
     /// Its place among those that share, when it had the GIL last.
     pub(super) place_ns: u64,
     /// Since when it computes, for how long, and how long it runs in that time.
     pub(super) computes: Option<[u64; 3]>,
     pub(super) answers: Arc<Delays>,
     pub(super) wake_ups: Arc<Delays>,
+    pub(super) switches: Arc<Delays>,
+    slice_ns: u64,
 }
 
 #[derive(Debug)]
@@ -49,6 +71,8 @@ pub(super) struct World {
     successors: Vec<Option<(usize, u64)>>,
     pub(super) processors: Option<RefCell<Processors>>,
     pub(super) tasks: RefCell<Vec<Task>>,
+    /// Who waits for the processor of each thread.
+    behind: RefCell<Vec<Vec<usize>>>,
     /// Who sleeps on which word.
     pub(super) sleepers: RefCell<HashMap<*const AtomicU32, usize>>,
     pub(super) random: RefCell<Rng>,
@@ -68,6 +92,12 @@ pub(super) struct World {
     pub(super) tally: RefCell<Tally>,
 }
 
+impl Task {
+    fn is_warm(&self) -> bool {
+        self.slept_ns < COOLS_NS
+    }
+}
+
 impl World {
     pub(super) fn new(threads: &[Planned], setting: &Setting) -> Self {
         let mut events = Events::new(threads.len());
@@ -81,9 +111,13 @@ impl World {
             cpu_ns: 0,
             place_ns: 0,
             sleeps_since_ns: 0,
+            slept_ns: 0,
+            behind: None,
             computes: None,
             answers: thread.answers.clone(),
             wake_ups: thread.wake_ups.clone(),
+            switches: thread.switches.clone(),
+            slice_ns: thread.slice_ns,
         });
         Self {
             gil: setting.gil,
@@ -96,6 +130,7 @@ impl World {
                 .cores
                 .map(|count| RefCell::new(Processors::new(count, threads.len()))),
             tasks: RefCell::new(tasks.collect()),
+            behind: RefCell::new(vec![Vec::new(); threads.len()]),
             sleepers: RefCell::default(),
             random: RefCell::new(Rng::with_seed(setting.seed)),
             wake_up_factor: setting.wake_up_factor,
@@ -111,14 +146,18 @@ impl World {
         }
     }
 
-    /// A waiter asks the holder to let go.
-    pub(super) fn request_drop(&self) {
+    /// Thread `asker`, which waits, asks the holder to let go.
+    pub(super) fn request_drop(&self, asker: usize) {
         if self.drop_requested.replace(true) {
             return;
         }
         let holder = self.last_holder.get();
-        let task = &self.tasks.borrow()[holder];
-        let answers_ns = task.answers.draw(&mut self.random.borrow_mut());
+        let tasks = self.tasks.borrow();
+        let task = &tasks[holder];
+        let mut answers_ns = task.answers.draw(&mut self.random.borrow_mut());
+        if tasks[asker].is_warm() && answers_ns < ASKER_LATE_NS {
+            answers_ns /= WARM_PART;
+        }
         let at_ns = self.now_ns.get().saturating_add(answers_ns);
         self.answers_at_ns.set(at_ns);
         if task.heeds {
@@ -126,13 +165,79 @@ impl World {
         }
     }
 
-    /// Thread `number`, which sleeps, is woken.
-    pub(super) fn wake(&self, number: usize) {
+    /// Thread `number`, which slept for the GIL, runs.
+    pub(super) fn has_slept(&self, number: usize) {
+        let task = &mut self.tasks.borrow_mut()[number];
+        task.slept_ns = self.now_ns.get().saturating_sub(task.sleeps_since_ns);
+        task.behind = None;
+    }
+
+    /// Thread `number` sleeps from now on: one that waits for its processor has it.
+    pub(super) fn leaves(&self, number: usize) {
+        let at_ns = self.now_ns.get().saturating_add(SWITCHES_NS);
+        for behind in self.behind.borrow_mut()[number].drain(..) {
+            let task = &mut self.tasks.borrow_mut()[behind];
+            if task.behind == Some(number) {
+                task.behind = None;
+                self.events.borrow_mut().hasten(behind, at_ns);
+            }
+        }
+    }
+
+    /// Thread `number`, which sleeps, is woken by another.
+    pub(super) fn wake(&self, number: usize, by: usize) {
+        if self.is_awake(number) {
+            self.after(number, GOES_ON_NS);
+        } else {
+            self.wake_asleep(number, by);
+        }
+    }
+
+    /// Thread `by` has the GIL that thread `number` was forced to let go of.
+    pub(super) fn wake_switched(&self, number: usize, by: usize) {
+        if self.is_awake(number) {
+            self.after(number, GOES_ON_NS);
+        } else {
+            let switches = self.tasks.borrow()[number].switches.clone();
+            self.wake_in(number, by, &switches);
+        }
+    }
+
+    /// The same of one that is sure to sleep.
+    pub(super) fn wake_asleep(&self, number: usize, by: usize) {
+        let wake_ups = self.tasks.borrow()[number].wake_ups.clone();
+        self.wake_in(number, by, &wake_ups);
+    }
+
+    fn wake_in(&self, number: usize, by: usize, delays: &Delays) {
+        let after_ns = delays.draw(&mut self.random.borrow_mut());
+        match after_ns {
+            // Where processors are simulated it gets the next one.
+            Delays::NEVER if self.processors.is_some() => self.after(number, SWITCHES_NS),
+            Delays::NEVER => self.put_behind(number, by),
+            _ => self.after(number, scaled(after_ns, self.wake_up_factor)),
+        }
+    }
+
+    /// Thread `number` has the processor of thread `by` when that one sleeps, or is put aside for
+    /// it: sooner if `number` has run less.
+    fn put_behind(&self, number: usize, by: usize) {
+        let tasks = &mut self.tasks.borrow_mut();
+        let part = tasks[number].cpu_ns as f64 / tasks[by].cpu_ns.max(1) as f64;
+        let slice_ns = scaled(tasks[by].slice_ns, part.sqrt().min(1.0));
+        self.after(number, self.random.borrow_mut().u64(..=slice_ns));
+        tasks[number].behind = Some(by);
+        let behind = &mut self.behind.borrow_mut()[by];
+        if behind.len() >= MANY_BEHIND && behind.len().is_power_of_two() {
+            behind.retain(|one| tasks[*one].behind == Some(by));
+        }
+        behind.push(number);
+    }
+
+    /// Whether thread `number`, which is about to sleep for the GIL, does not yet.
+    pub(super) fn is_awake(&self, number: usize) -> bool {
         let task = &self.tasks.borrow()[number];
-        let after_ns = task.wake_ups.draw(&mut self.random.borrow_mut());
-        let after_ns = scaled(after_ns, self.wake_up_factor);
-        let is_awake = self.now_ns.get() - task.sleeps_since_ns < FALLS_ASLEEP_NS;
-        self.after(number, if is_awake { after_ns.min(GOES_ON_NS) } else { after_ns });
+        task.is_warm() && self.now_ns.get().saturating_sub(task.sleeps_since_ns) < FALLS_ASLEEP_NS
     }
 
     /// Thread `number` goes on in `ns`.

@@ -1,5 +1,6 @@
 //! What holds for every demand, and what a recording made of known pieces tells.
 
+mod processors;
 mod properties;
 mod recordings;
 
@@ -30,6 +31,8 @@ pub(super) fn thread(begins_ns: u64, bursts: &[Burst]) -> Thread {
         away_ran: 0.0,
         answers: Arc::new(Delays::fixed(10 * US)),
         wake_ups: Arc::new(Delays::fixed(30 * US)),
+        switches: Arc::new(Delays::fixed(30 * US)),
+        slice_ns: 3 * MS,
     }
 }
 

@@ -95,6 +95,37 @@ fn line_of_threads() -> Vec<Record> {
     ended(records, begins_ns, ThreadTotals::default())
 }
 
+/// One thread uses the GIL for 50 us and runs for 100 us without it, 20 times; then it sleeps for 1
+/// ms, and again. The other wants the GIL in the middle of that, is woken by each release, and has it
+/// only when the first one sleeps; but each eighth time it wakes up within 25 us.
+fn behind() -> Vec<Record> {
+    let mut records = begun();
+    for round in 0..100 {
+        let mut at_ns = round * 5 * MS;
+        let mut waits = false;
+        for turn in 0..20 {
+            event(&mut records, 0, at_ns, Kind::Acquire);
+            if turn == 10 {
+                event(&mut records, 1, at_ns + 5 * US, Kind::Wait);
+                waits = true;
+            }
+            at_ns += 50 * US;
+            event(&mut records, 0, at_ns, Kind::ReleaseVoluntary);
+            let wakes_up = turn == 10 && round % 8 == 0;
+            if waits && (wakes_up || turn == 19) {
+                waits = false;
+                at_ns += if wakes_up { 25 * US } else { 3 * US };
+                event(&mut records, 1, at_ns, Kind::Acquire);
+                at_ns += 400 * US;
+                event(&mut records, 1, at_ns, Kind::ReleaseVoluntary);
+            }
+            at_ns += 100 * US;
+        }
+    }
+    let totals = ThreadTotals { cpu_ns: 300 * MS, ..ThreadTotals::default() };
+    ended(records, 500 * MS, totals)
+}
+
 fn only(records: &[Record]) -> Demand {
     let mut demands = Demand::of(records);
     assert_eq!(demands.len(), 1);
@@ -136,6 +167,15 @@ fn a_policy_that_asks_at_once_lets_the_thread_in_sooner() {
     assert!(interactive.figures.threads[1].waits.p50_us < stock / 3.0);
     let range = interactive.ranges.threads[1].wait_p50_us;
     assert!(range.low <= range.high);
+}
+
+#[test]
+fn who_is_put_behind_the_thread_that_woke_it_waits_until_that_one_sleeps() {
+    let demand = only(&behind());
+    let [recorded, reproduced] =
+        [&demand.recorded, demand.reproduced().unwrap()].map(|it| it.threads[1].waits.p50_us);
+    // One that woke up on a processor of its own would have it after the first release.
+    assert!(recorded > 1_000.0 && reproduced > 250.0, "{reproduced} for {recorded}");
 }
 
 #[test]

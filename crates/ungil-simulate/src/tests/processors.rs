@@ -1,0 +1,43 @@
+//! What a processor does for a thread, in demands of a few lines.
+
+use super::{MS, US, burst, demand, thread};
+use crate::delays::Delays;
+use crate::demand::Thread;
+use crate::rules::Rules;
+use crate::{Figures, predict};
+use std::sync::Arc;
+use ungil_core::schedule::{Policy, Settings};
+
+const LASTS_NS: u64 = 500 * MS;
+
+fn predicted(threads: Vec<Thread>) -> Figures {
+    let rules = Rules { runs: 1, ..Rules::from(Settings::from(Policy::Interactive)) };
+    predict(&demand(LASTS_NS, threads), &rules).unwrap().figures
+}
+
+/// The median wait, in microseconds, of a thread that uses the GIL for 10 us and sleeps for so long
+/// in between, beside one that computes and looks at requests at once.
+fn wait_us(sleeps_ns: u64) -> f64 {
+    let answers = Arc::new(Delays::fixed(900));
+    let computes = Thread { answers, ..thread(0, &[burst(2 * LASTS_NS, 0)]) };
+    let comes_and_goes = thread(0, &[burst(10 * US, sleeps_ns)]);
+    predicted(vec![computes, comes_and_goes]).threads[1].waits.p50_us
+}
+
+#[test]
+fn who_slept_for_microseconds_has_the_gil_before_one_that_slept_for_long_would_wake_up() {
+    let [warm_us, cold_us] = [50 * US, 2 * MS].map(wait_us);
+    assert!(warm_us < 3.0, "{warm_us}");
+    assert!(cold_us > 30.0, "{cold_us}");
+}
+
+#[test]
+fn short_times_away_are_run_and_long_ones_are_slept() {
+    let aways = [10 * US, 10 * US, 10 * US, 970 * US];
+    let bursts = aways.map(|away_ns| burst(US, away_ns));
+    let ran = |away_ran| Thread { away_ran, ..thread(0, &bursts) }.away_runs_ns();
+    assert_eq!(ran(0.04), 10 * US);
+    assert_eq!(ran(0.02), 5 * US);
+    assert_eq!(ran(0.53), 500 * US);
+    assert!(ran(1.0) >= 970 * US);
+}
