@@ -36,7 +36,7 @@ def at_once(work: Callable[[int], None]) -> None:
         try:
             begin.wait()
             work(number)
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             failures.append(error)
 
     threads = [threading.Thread(target=run, args=(number,)) for number in range(THREADS)]
@@ -90,7 +90,7 @@ def test_each_item_is_taken_once(heap: share.Heap) -> None:
                 return
 
     at_once(work)
-    assert sorted(sum(taken, [])) == list(range(THREADS * TIMES))
+    assert sorted(item for items in taken for item in items) == list(range(THREADS * TIMES))
 
 
 def test_an_object_has_one_proxy_whichever_threads_ask_for_it(heap: share.Heap) -> None:

@@ -117,7 +117,7 @@ def _line(frame: str, users: str | None) -> str:
 
 
 def _is_its_own(wait: ParkedAt) -> bool:
-    """Whether the thread mostly woke itself: it had that lock, and let go of it in order to park."""
+    """Whether the thread mostly woke itself: it let go of that lock itself, to park."""
     own = sum(it["waited_s"] for it in wait["wakers"] if it["tid"] == wait["tid"])
     return own > wait["waited_s"] / 2
 

@@ -38,9 +38,7 @@ STYLES = {
 WORDS = {"none": "ok", "not-recorded": "not recorded", "gil-switched-on": "GIL on"}
 FREE_THREADED = {
     "on": "free-threaded, with its GIL on from the start: PYTHON_GIL=1 or -X gil=1",
-    "switched on": (
-        "free-threaded, and an import switched its GIL on after {after}"
-    ),
+    "switched on": ("free-threaded, and an import switched its GIL on after {after}"),
 }
 
 

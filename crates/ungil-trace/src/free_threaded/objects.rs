@@ -1,5 +1,7 @@
 //! Texts, bytes, numbers, dicts and instances, as far as they are looked into.
 
+#![cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only names need dicts"))]
+
 use super::FreeThreaded;
 use super::memory::torn;
 use std::io;

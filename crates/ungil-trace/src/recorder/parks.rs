@@ -25,8 +25,18 @@ pub struct Parks {
     names: Vec<String>,
     /// Stacks that parks have named: whether they were told.
     stacks: BTreeMap<u16, bool>,
-    /// Reads the process, once there is something to read; `None` if that is not possible.
-    reader: Option<Option<FreeThreaded>>,
+    reader: Reader,
+}
+
+/// What reads the interpreter of the process.
+#[derive(Debug, Default)]
+enum Reader {
+    /// There was nothing to read yet.
+    #[default]
+    Unused,
+    Open(Box<FreeThreaded>),
+    /// It cannot be read, or is of a version that is not known.
+    Refused,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -148,15 +158,14 @@ impl Parks {
 }
 
 /// What a stack consists of, as far as it can be read.
-fn frames_of(
-    reader: &mut Option<Option<FreeThreaded>>,
-    pid: u32,
-    table: Table,
-    number: u16,
-) -> Vec<Frame> {
-    let runtime = table.header().runtime.load(Relaxed);
-    let reader = reader.get_or_insert_with(|| FreeThreaded::open(pid, runtime).ok());
-    let (Some(reader), Some(stack)) = (reader, table.stack(number)) else { return Vec::new() };
+fn frames_of(reader: &mut Reader, pid: u32, table: Table, number: u16) -> Vec<Frame> {
+    if matches!(reader, Reader::Unused) {
+        let opened = FreeThreaded::open(pid, table.header().runtime.load(Relaxed));
+        *reader = opened.map_or(Reader::Refused, |it| Reader::Open(Box::new(it)));
+    }
+    let (Reader::Open(reader), Some(stack)) = (reader, table.stack(number)) else {
+        return Vec::new();
+    };
     // Frames after one that cannot be read are not its callers.
     stack.load().map_while(|place| reader.frame(place).ok()).collect()
 }

@@ -67,7 +67,7 @@ fn a_free_threaded_build_is_reported_by_the_state_of_its_gil() {
     let verdict = |state, on_ns| {
         let report = free_threaded(state, on_ns);
         let process = &report.processes[0];
-        let told = process.free_threaded.map(|it| (it.gil, it.gil_on_s));
+        let told = process.free_threaded.as_ref().map(|it| (it.gil, it.gil_on_s));
         (told, process.not_recorded.is_some(), report.findings[0].evidence.clone())
     };
     let half = Evidence::None { held_share: 0.5, contended_share: 0.0, waited_max_s: 0.0 };
