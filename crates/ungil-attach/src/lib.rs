@@ -31,6 +31,13 @@ use std::path::Path;
 use std::time::Duration;
 use ungil_core::request::{Answer, Request};
 
+/// The number of what `ptrace` is to do, as glibc declares it.
+#[cfg(not(target_env = "musl"))]
+pub type PtraceRequest = libc::c_uint;
+/// The number of what `ptrace` is to do, as musl declares it.
+#[cfg(target_env = "musl")]
+pub type PtraceRequest = libc::c_int;
+
 /// A process was asked.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {

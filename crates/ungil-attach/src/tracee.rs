@@ -1,5 +1,6 @@
 //! One thread of another process under ptrace: stopped, looked at, changed, let go.
 
+use crate::PtraceRequest;
 use libc::{c_int, c_long, c_void, iovec, pid_t, user_regs_struct};
 use std::cell::Cell;
 use std::io;
@@ -10,13 +11,8 @@ const NT_X86_XSTATE: usize = 0x202;
 /// More than any processor has of it.
 const XSTATE_BYTES: usize = 16 << 10;
 /// `PTRACE_GETSIGMASK` and `PTRACE_SETSIGMASK` of `<linux/ptrace.h>`.
-const GETSIGMASK: Kind = 0x420a;
-const SETSIGMASK: Kind = 0x420b;
-/// What ptrace is asked for: a number that glibc and musl declare differently.
-#[cfg(not(target_env = "musl"))]
-type Kind = libc::c_uint;
-#[cfg(target_env = "musl")]
-type Kind = c_int;
+const GETSIGMASK: PtraceRequest = 0x420a;
+const SETSIGMASK: PtraceRequest = 0x420b;
 /// Between two looks whether a thread has stopped.
 const LOOK: Duration = Duration::from_micros(20);
 
@@ -163,7 +159,7 @@ fn reason(status: c_int) -> Stop {
     }
 }
 
-fn request(what: Kind, thread: pid_t, address: usize, data: usize) -> io::Result<()> {
+fn request(what: PtraceRequest, thread: pid_t, address: usize, data: usize) -> io::Result<()> {
     // SAFETY: what `address` and `data` point to is valid for what the request does with it: every
     // caller here passes numbers, or a place of the size that the kernel expects.
     let result: c_long =

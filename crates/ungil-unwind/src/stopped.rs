@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use libc::{c_long, c_void, iovec, pid_t, siginfo_t, user_regs_struct};
+use ungil_attach::PtraceRequest;
 use ungil_attach::memory::Memory;
 use ungil_attach::process::Process;
 
@@ -173,19 +174,13 @@ impl Stop {
         matches!(state, None | Some('Z' | 'X'))
     }
 
-    fn ask(&self, what: Kind, address: usize, data: usize) -> Result<(), Refusal> {
+    fn ask(&self, what: PtraceRequest, address: usize, data: usize) -> Result<(), Refusal> {
         request(what, self.tid, address, data)
             .map_err(|error| Refusal::of_stop(self.process, &error))
     }
 }
 
-/// What ptrace is asked for: a number that glibc and musl declare differently.
-#[cfg(not(target_env = "musl"))]
-type Kind = libc::c_uint;
-#[cfg(target_env = "musl")]
-type Kind = libc::c_int;
-
-fn request(what: Kind, tid: u32, address: usize, data: usize) -> io::Result<()> {
+fn request(what: PtraceRequest, tid: u32, address: usize, data: usize) -> io::Result<()> {
     let thread = pid_t::try_from(tid).map_err(io::Error::other)?;
     // SAFETY: what `address` and `data` point to is valid for what the request does with it: every
     // caller here passes numbers, or a place of the size that the kernel expects.
