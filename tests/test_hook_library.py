@@ -83,7 +83,9 @@ def test_it_calls_nothing_that_musl_has_not() -> None:
     }
     library = Path("/usr/lib/x86_64-linux-musl/libc.so")
     assert "pthread_cond_timedwait" in required
-    assert required <= {line.split()[0] for line in named(library, "--defined-only")}
+    there = {line.split()[0] for line in named(library, "--defined-only")}
+    # Since 1.2.4 its loader alone knows glibc's names for long files.
+    assert {it for it in required if it.removesuffix("64") not in there} <= there
 
 
 @pytest.mark.parametrize("session", [None, "", "/nonexistent", "x" * 5000])
