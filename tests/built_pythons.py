@@ -80,13 +80,9 @@ class Build:
     environment: dict[str, str] = field(default_factory=dict[str, str])
 
 
-FREE_THREADED = ["--disable-gil"]
 BUILDS = {
     "free-threaded": Build(
-        "python3.13", "trixie", "free-threaded, glibc, libraries", LIBRARIES, FREE_THREADED
-    ),
-    "free-threaded-3.14": Build(
-        "python3.14", "forky", "free-threaded, glibc, libraries", LIBRARIES, FREE_THREADED
+        "python3.13", "trixie", "free-threaded, glibc, libraries", LIBRARIES, ["--disable-gil"]
     ),
     # As Alpine's: the loader is that of musl, so a library can be preloaded.
     "musl": Build("python3.13", "trixie", "has a GIL, musl, contained", ["musl-tools"], []),

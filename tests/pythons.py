@@ -120,7 +120,7 @@ def free_threaded() -> list[Python]:
     named = filter(None, os.environ.get("FREE_THREADED_PYTHONS", "").split(os.pathsep))
     pyenvs = [str(it) for it in (_pyenv() / "versions").glob("3.*t/bin/python")]
     on_path = [shutil.which(f"python3.{minor}t") for minor in range(13, 20)]
-    ours = [it.path for name in ("free-threaded", "free-threaded-3.14") for it in built(name)]
+    ours = [it.path for it in built("free-threaded")]
     return [
         Python(path, (3, int(minor)), f"3.{minor}t")
         for path in dict.fromkeys(filter(None, [*named, *pyenvs, *ours, *on_path]))
