@@ -1,6 +1,7 @@
 """Whether `ungil simulate` says what then happens: predictions beside real runs of six programs.
 
-    python bench/simulate.py [--rounds N] [--seconds S] [--program NAME] [--json FILE] [--quick]
+    python bench/simulate.py [--rounds N] [--seconds S] [--program NAME] [--json FILE] [--markdown]
+        [--quick]
 
 Each round records each program under CPython's own rules, predicts from that trace what it would
 wait under three policies and with a switch interval of 50 us, and runs it so. The stock prediction
@@ -59,6 +60,7 @@ def main() -> None:
     made.add_argument("--program", choices=PROGRAMS, action="append", help="instead of all")
     made.add_argument("--seed", type=int, default=0, help="of the predictions [0]")
     made.add_argument("--json", type=Path, help="write all figures there")
+    made.add_argument("--markdown", action="store_true", help="also print docs/simulate.md's table")
     made.add_argument("--quick", action="store_true", help="one short round")
     options = made.parse_args()
     if options.quick:
@@ -72,6 +74,8 @@ def main() -> None:
     if options.json:
         options.json.write_text(json.dumps(rounds, indent=1))
     print_tables(rounds, options)
+    if options.markdown:
+        print_markdown(rounds)
 
 
 def measured(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
@@ -201,6 +205,26 @@ def print_tables(rounds: dict[str, list[dict[str, Any]]], options: argparse.Name
     for name, found in rounds.items():
         wrong = list(misranked(found))
         print(f"ranking of {name}: {'right' if not wrong else 'wrong: ' + ', '.join(wrong)}")
+
+
+def print_markdown(rounds: dict[str, list[dict[str, Any]]]) -> None:
+    """The table of docs/simulate.md."""
+    print("| program | rules | all waits p50, real ms | predicted | ratio |", end="")
+    print(" one thread p50, real ms | predicted | ratio |")
+    print("|---" * 8 + "|")
+    for name, found in rounds.items():
+        for variant in ["stock", *VARIANTS]:
+            cells = [name, variant]
+            for of in ("all", "worst"):
+                every = [it[variant][of][0] for it in found]
+                real, predicted = medians(found, variant, of)
+                ratio = max(predicted, LEAST_US) / max(real, LEAST_US)
+                told = f"{ratio:.2f}"
+                if not 1 / CLOSE <= ratio <= CLOSE:
+                    told = f"{told}*" if is_near(every, predicted) else f"**{told}**"
+                spread = " to ".join(f"{it / 1e3:.3g}" for it in (min(every), max(every)))
+                cells += [f"{real / 1e3:.3g} ({spread})", f"{predicted / 1e3:.3g}", told]
+            print(f"| {' | '.join(cells)} |")
 
 
 def is_inside(compared: dict[str, list[float]], of: str) -> bool:

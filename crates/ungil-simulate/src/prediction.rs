@@ -26,7 +26,7 @@ pub enum Unpredictable {
 /// What would have happened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
-    /// Of one run of the simulation.
+    /// Of the run of the simulation whose median wait is the middle one.
     pub figures: Figures,
     /// How far they may be off.
     pub ranges: Ranges,

@@ -34,7 +34,7 @@ pub(super) fn find(threads: &mut [Thread], gone_at_ns: &[Option<u64>], middle: &
     let mut ended: VecDeque<(u64, usize)> = VecDeque::new();
     let works_ns: Vec<u64> = threads
         .iter()
-        .map(|thread| thread.bursts.iter().map(|burst| burst.held_ns - burst.not_run_ns).sum())
+        .map(|thread| thread.bursts.iter().map(|it| it.held_ns.saturating_sub(it.not_run_ns)).sum())
         .collect();
     // Of each thread, the first one in its line of threads that is of the middle.
     let mut first: Vec<Option<Successor>> = vec![None; threads.len()];
