@@ -215,8 +215,22 @@ children: $(DEVELOPED) ## start programs of other C libraries under ungil (long;
 	$(BIN)/python tests/children_matrix.py
 
 .PHONY: platforms
-platforms: $(TEST_TOOLS) $(WHEEL_TOOLS) ## try the wheels on every Debian, write docs/platforms.md (hours; root, debootstrap, qemu)
-	PYTHONPATH=tests $(BIN)/python -m platforms $(PLATFORMS)
+platforms: $(TEST_TOOLS) $(WHEEL_TOOLS) needs-roots ## try the wheels on every Debian, write docs/platforms.md (hours; root)
+	@root=; (($$(id -u))) && root='sudo -n'; \
+	$$root env PATH="$$PATH" HOME="$$HOME" PYTHONPATH=tests $(BIN)/python -m platforms $(PLATFORMS)
+
+.PHONY: needs-roots
+needs-roots:
+	@missing=(); \
+	[[ -x /usr/sbin/debootstrap ]] || missing+=(debootstrap); \
+	command -v qemu-aarch64-static >/dev/null || missing+=(qemu-user-static); \
+	if (($${#missing[@]})); then \
+		root=; (($$(id -u))) && root='sudo -n'; \
+		echo "the roots need $${missing[*]}: $$root apt-get install $${missing[*]}"; \
+		{ $$root apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+			$$root apt-get install -y -qq --no-install-recommends "$${missing[@]}"; } >/dev/null \
+		|| { echo "that has failed; install $${missing[*]} as your system does it" >&2; exit 1; }; \
+	fi
 
 .PHONY: fuzz
 fuzz: needs-cargo ## a heap of arbitrary bytes: errors, never a crash (long; a nightly Rust, cargo-fuzz)
@@ -236,6 +250,10 @@ wheel: $(DEVELOPED) ## build a wheel for this machine into dist/
 .PHONY: wheels
 wheels: $(WHEEL_TOOLS) needs-cargo ## build all wheels and the sdist into dist/ (TWICE=1: compare)
 	$(BIN)/python wheels/build_all.py $(if $(TWICE),--twice) $(if $(TARGET),--target $(TARGET))
+
+.PHONY: rust-targets
+rust-targets: needs-cargo ## what `make wheels` needs of Rust: the standard library of each platform (rustup)
+	rustup target add aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl
 
 .PHONY: clean
 clean: ## remove everything that was made

@@ -32,7 +32,7 @@ read, write = os.pipe()
 
 def hog():
     keep.write(write, b"x", 1)
-    keep.usleep(100_000)
+    keep.usleep(300_000)
 
 thread = threading.Thread(target=hog, name="hog")
 thread.start()
