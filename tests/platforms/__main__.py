@@ -153,7 +153,7 @@ class Trying:
         if row.interpreter.home:
             binds[str(row.interpreter.home)] = row.interpreter.home
         patience_s = PATIENCE_EMULATED_S if row.system.is_emulated else PATIENCE_S
-        without_ptrace = (python, f"{PROGRAMS}/without_ptrace.py")
+        without_ptrace = (python, f"{PROGRAMS}/filtered.py", "refused", "ptrace")
         root = row.system.root(self._roots)
         return Room(root, binds, place, without_ptrace, patience_s)
 

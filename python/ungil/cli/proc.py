@@ -12,6 +12,8 @@ ADVICE = "mount it: mount -t proc proc /proc"
 ABSENT = f"/proc is not mounted here; {ADVICE}"
 
 PROC = Path("/proc")
+# The number of this system call on every machine (include/uapi/asm-generic/unistd.h).
+PIDFD_OPEN = 434
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -25,6 +27,27 @@ class Process:
     threads: int
     cpu_s: float
     command: tuple[str, ...]
+
+
+def life_of(pid: int) -> int:
+    """A descriptor that can be read as soon as process `pid` has ended, see pidfd_open(2).
+
+    OSError if there is no such process, or the kernel gives none.
+    """
+    # Some builds for musl lack it.
+    opened = getattr(os, "pidfd_open", _pidfd_open)
+    return opened(pid)
+
+
+def _pidfd_open(pid: int) -> int:
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    life = libc.syscall(PIDFD_OPEN, pid, 0)
+    if life < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return life
 
 
 def is_mounted() -> bool:

@@ -203,8 +203,8 @@ class _Process:
     def _watch_end(self) -> None:
         try:
             self._end = os.pidfd_open(self._process.pid)
-        except OSError:
-            # Linux before 5.3, or a container that forbids it.
+        except (AttributeError, OSError):
+            # A Python without it, Linux before 5.3, or a container that forbids it.
             from threading import Thread
 
             Thread(target=self._wait, daemon=True).start()

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 from ungil._native import Recorder
+from ungil.cli import proc
 from ungil.cli.attaching import refusal, way_in
 from ungil.cli.streams import say
 
@@ -47,7 +48,7 @@ def attach(recorder: Recorder, pid: int) -> str:
 def await_end(pid: int, for_ns: int | None, told: int) -> None:
     """Wait until the time is over, process `pid` has ended, or `told` can be read."""
     try:
-        life = os.pidfd_open(pid)
+        life = proc.life_of(pid)
     except ProcessLookupError:
         return
     try:
