@@ -107,7 +107,9 @@ impl fmt::Display for Answer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Done => "it is done",
-            Self::FreeThreaded => "its Python is free-threaded; ungil records one from its start only",
+            Self::FreeThreaded => {
+                "its Python is free-threaded; ungil records one from its start only"
+            }
             Self::PyPy => "its Python is PyPy, whose GIL does not use the C library",
             Self::Unknown => {
                 "its Python does not call the C library where the hook expects it: CPython 3.7 and \
