@@ -24,7 +24,7 @@ for name in sys.argv[1:]:
     if result.error_in_exec is not None:
         print("raised", type(result.error_in_exec).__name__)
 """
-# One thread keeps the GIL for 100 ms while the cell's thread wants it back: `PyDLL` lets nobody in.
+# One thread keeps the GIL for 300 ms while the cell's thread wants it back: `PyDLL` lets nobody in.
 COMPETING = """
 import ctypes, os, threading
 keep = ctypes.PyDLL(None)
@@ -38,6 +38,9 @@ thread = threading.Thread(target=hog, name="hog")
 thread.start()
 os.read(read, 1)
 thread.join()
+# It returns a moment before the thread has ended.
+while os.path.exists(f"/proc/self/task/{thread.native_id}"):
+    pass
 """
 
 
