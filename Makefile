@@ -36,6 +36,17 @@ install = $(BIN)/python -c "import sys, tomllib; \
 	print(*(package for extra in sys.argv[1:] for package in extras[extra]), sep='\n')" $(1) \
 	| $(BIN)/pip install --quiet --requirement /dev/stdin
 
+# The rest of a recipe that has put Debian's packages into `missing`: $(call install_missing,the tests).
+define install_missing
+if (($${#missing[@]})); then \
+	root=; (($$(id -u))) && root='sudo -n'; \
+	echo "$(1) need $${missing[*]}: $$root apt-get install $${missing[*]}"; \
+	{ $$root apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+		$$root apt-get install -y -qq --no-install-recommends "$${missing[@]}"; } >/dev/null \
+	|| { echo "that has failed; install $${missing[*]} as your system does it" >&2; exit 1; }; \
+fi
+endef
+
 .PHONY: help
 help: ## list what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -224,13 +235,7 @@ needs-roots:
 	@missing=(); \
 	[[ -x /usr/sbin/debootstrap ]] || missing+=(debootstrap); \
 	command -v qemu-aarch64-static >/dev/null || missing+=(qemu-user-static); \
-	if (($${#missing[@]})); then \
-		root=; (($$(id -u))) && root='sudo -n'; \
-		echo "the roots need $${missing[*]}: $$root apt-get install $${missing[*]}"; \
-		{ $$root apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-			$$root apt-get install -y -qq --no-install-recommends "$${missing[@]}"; } >/dev/null \
-		|| { echo "that has failed; install $${missing[*]} as your system does it" >&2; exit 1; }; \
-	fi
+	$(call install_missing,the roots)
 
 .PHONY: fuzz
 fuzz: needs-cargo ## a heap of arbitrary bytes: errors, never a crash (long; a nightly Rust, cargo-fuzz)
@@ -307,13 +312,7 @@ $(SYSTEM_TOOLS): | $(VENV)/made.stamp
 	[[ $$(uname -m) != x86_64 || -e /lib/ld-linux.so.2 ]] || missing+=(libc6-i386); \
 	if ! command -v uwsgi >/dev/null || uwsgi --plugin python3 --version 2>&1 | grep -q UNABLE; \
 		then missing+=(uwsgi-core uwsgi-plugin-python3); fi; \
-	if (($${#missing[@]})); then \
-		root=; (($$(id -u))) && root='sudo -n'; \
-		echo "the tests need $${missing[*]}: $$root apt-get install $${missing[*]}"; \
-		{ $$root apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-			$$root apt-get install -y -qq --no-install-recommends "$${missing[@]}"; } >/dev/null \
-		|| { echo "that has failed; install $${missing[*]} as your system does it" >&2; exit 1; }; \
-	fi
+	$(call install_missing,the tests)
 	@touch $@
 
 $(WHEEL_TOOLS): $(VENV)/made.stamp
