@@ -19,6 +19,20 @@ shared = ask("Py_ENABLE_SHARED")
 print("%s/%s" % (ask("LIBDIR"), ask("INSTSONAME")) if shared else "")
 print(sys.base_prefix if hasattr(sys, "base_prefix") else sys.prefix)
 """
+# Without extension modules: they need libpython's symbols, which RTLD_LOCAL keeps from them.
+THREADS, CALLS = 3, 20
+WORKING = f"""
+import threading
+
+def work():
+    for _ in range({CALLS}):
+        with open("/dev/null") as file:
+            file.read()
+
+threads = [threading.Thread(target=work) for _ in range({THREADS})]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
 
 
 @dataclass(frozen=True)

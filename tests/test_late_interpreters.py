@@ -10,27 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from embedding import Library, embedding, libraries, scheduled_libraries
+from embedding import CALLS, THREADS, WORKING, Library, embedding, libraries, scheduled_libraries
 from scheduling import page_of
 from tracing import Recording, trace
 
 RunUngil = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]
 
-# Without extension modules: they need libpython's symbols, which RTLD_LOCAL keeps from them.
-THREADS, CALLS = 3, 20
-WORKING = f"""
-import threading
-
-def work():
-    for _ in range({CALLS}):
-        with open("/dev/null") as file:
-            file.read()
-
-threads = [threading.Thread(target=work) for _ in range({THREADS})]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-"""
 HOWS = ["local", "global", "lazy", "lazy global threads", "local fork", "lazy threads fork"]
 
 LIBRARIES = libraries()

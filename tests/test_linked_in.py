@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from embedding import CALLS, THREADS, WORKING
 from pythons import DEBIAN, Python, built, pythons
 from suite import PATIENCE_S, PROGRAMS
 from tracing import trace
@@ -19,19 +20,6 @@ from tracing import trace
 RunUngil = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]
 
-THREADS, CALLS = 3, 20
-WORKING = f"""
-import threading
-
-def work():
-    for _ in range({CALLS}):
-        with open("/dev/null") as file:
-            file.read()
-
-threads = [threading.Thread(target=work) for _ in range({THREADS})]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-"""
 ASK = """\
 import json, sys, sysconfig
 names = "LIBPL LIBRARY LIBS SYSLIBS LINKFORSHARED".split()

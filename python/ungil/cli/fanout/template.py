@@ -9,6 +9,7 @@ import re
 import signal
 from contextlib import suppress
 
+from ungil.cli import proc
 from ungil.fanout.frontend import NamedFailure
 
 TYPE_CHECKING = False
@@ -202,9 +203,9 @@ class _Process:
 
     def _watch_end(self) -> None:
         try:
-            self._end = os.pidfd_open(self._process.pid)
-        except (AttributeError, OSError):
-            # A Python without it, Linux before 5.3, or a container that forbids it.
+            self._end = proc.life_of(self._process.pid)
+        except OSError:
+            # Linux before 5.3, or a container that forbids it.
             from threading import Thread
 
             Thread(target=self._wait, daemon=True).start()
