@@ -11,11 +11,12 @@ from pathlib import Path
 from left_behind import VARIABLE
 from process_groups import wait_until_gone
 
-TESTS = """
+TESTS = r"""
 import os, subprocess, sys
 from left_behind import watch
 watch()
-code = "import os, signal; print(os.getpid(), flush=True); signal.pause()"
+# In one write: with PYTHONUNBUFFERED, print makes two, and the programs share a pipe.
+code = "import os, signal; os.write(1, b'%d\\n' % os.getpid()); signal.pause()"
 program = [sys.executable, "-c", code]
 one = subprocess.Popen(program)
 daemon = subprocess.Popen(program, start_new_session=True)

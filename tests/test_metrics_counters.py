@@ -54,6 +54,28 @@ def test_a_thread_is_in_its_group_however_short_its_life_is() -> None:
     """)
 
 
+def test_a_thread_that_threading_has_forgotten_stays_in_its_group_until_it_ends() -> None:
+    run("""
+        counters = ProcessCounters({"workers": "worker"})
+        reached, go_on = threading.Semaphore(0), threading.Semaphore(0)
+
+        class Forgotten(threading.Thread):
+            def _bootstrap_inner(self):
+                super()._bootstrap_inner()
+                # Now it is not enumerated any more.
+                keep.usleep(10_000)
+                reached.release()
+                go_on.acquire()
+
+        Forgotten(target=int, name="worker").start()
+        reached.acquire()
+        seen = of(counters)
+        go_on.release()
+        assert (seen["workers"].running, seen["other"].running) == (1, 1), seen
+        assert seen["workers"].held_ns >= 10_000_000, seen
+    """)
+
+
 def test_a_thread_that_is_renamed_counts_in_its_new_group_from_then_on() -> None:
     run("""
         counters = ProcessCounters({"first": "first", "second": "second"})

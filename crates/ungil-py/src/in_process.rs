@@ -93,15 +93,20 @@ pub fn gil_totals() -> PyResult<Vec<GroupTotals>> {
     Ok(header.ended.read(read, std::thread::yield_now))
 }
 
-/// Puts every running thread into the group of its identifier, and all others into `other`.
+/// Puts every running thread into the group of its identifier, and those of no group into `other`.
+///
+/// A thread that has left `threading` and goes on ending keeps the group that it had.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "it was just made of a dict")]
 pub fn gil_regroup(groups: HashMap<u64, u32>, other: u32) -> PyResult<()> {
     let hook = hook()?;
     let table = table(hook)?;
     for slot in live(table) {
-        let group = groups.get(&slot.ident.load(Ordering::Relaxed)).copied().unwrap_or(other);
-        regroup(hook, table, slot, group)?;
+        let known = groups.get(&slot.ident.load(Ordering::Relaxed)).copied();
+        let group = known.or((slot.group.load(Ordering::SeqCst) == 0).then_some(other));
+        if let Some(group) = group {
+            regroup(hook, table, slot, group)?;
+        }
     }
     Ok(())
 }
