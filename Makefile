@@ -248,6 +248,10 @@ fuzz: needs-cargo ## a heap of arbitrary bytes: errors, never a crash (long; a n
 api: $(TEST_TOOLS) ## write docs/api.md from the docstrings of everything public
 	$(BIN)/python docs/api.py
 
+.PHONY: man
+man: $(DEVELOPED) ## write the manual page, and what shells complete, from the commands
+	$(BIN)/python docs/man.py
+
 .PHONY: wheel
 wheel: $(DEVELOPED) ## build a wheel for this machine into dist/
 	$(BIN)/maturin build --release --out dist

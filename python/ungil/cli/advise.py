@@ -10,6 +10,7 @@ import click
 
 from ungil._native import read_trace
 from ungil.cli.command import Command, blame_after_option
+from ungil.cli.completing import files
 from ungil.cli.report.unfinished import readable
 from ungil.errors import UsageError
 from ungil.formatting import reason
@@ -21,7 +22,7 @@ EXAMPLES = """\
 
 
 @click.command(cls=Command, name="advise", examples=EXAMPLES)
-@click.argument("file")
+@click.argument("file", shell_complete=files)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema 1) instead of text.")
 @blame_after_option
 def command(file: str, as_json: bool, blame_after: float) -> None:

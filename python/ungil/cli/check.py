@@ -12,6 +12,7 @@ import click
 
 from ungil._native import Child, Recorder
 from ungil.cli.command import ProgramCommand
+from ungil.cli.completing import files
 from ungil.cli.program import Program, find_program
 from ungil.cli.streams import fail, say
 from ungil.cli.trace.outputs import json_file
@@ -43,11 +44,23 @@ SENTENCES = 10
 )
 @click.option("--max-wait", metavar="TIME", help="How long a thread may wait for it, likewise.")
 @click.option(
-    "--json", "json_path", metavar="FILE", help="Also write the result as JSON ('-': stdout)."
+    "--json",
+    "json_path",
+    metavar="FILE",
+    shell_complete=files,
+    help="Also write the result as JSON ('-': stdout).",
 )
-@click.option("-o", "--output", metavar="FILE", help="Keep the trace, for `ungil report`.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    shell_complete=files,
+    help="Keep the trace, for `ungil report`.",
+)
 @click.option("--no-children", is_flag=True, help="Judge the program alone, not its children.")
-@click.argument("words", metavar="PROGRAM [ARGS]...", nargs=-1, type=click.UNPROCESSED)
+@click.argument(
+    "words", metavar="PROGRAM [ARGS]...", nargs=-1, type=click.UNPROCESSED, shell_complete=files
+)
 def command(
     max_hold: str | None,
     max_wait: str | None,

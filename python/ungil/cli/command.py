@@ -9,6 +9,7 @@ from typing import Any, TypeVar, overload
 
 import click
 
+from ungil.cli.completing import policies
 from ungil.errors import UsageError
 from ungil.recorder import LONG_HOLD_MS
 
@@ -107,7 +108,12 @@ def scheduling_options(default: str) -> Callable[[F], F]:
     What they say is looked at there, because not every command line comes through click.
     """
     options = (
-        click.option("--policy", metavar="NAME", help=f"How to schedule [default: {default}]."),
+        click.option(
+            "--policy",
+            metavar="NAME",
+            shell_complete=policies,
+            help=f"How to schedule [default: {default}].",
+        ),
         click.option(
             "--quantum", metavar="MS", help="Time slice [default: 100 for batch, otherwise 5]."
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 
 import click
 
@@ -10,47 +11,55 @@ import ungil
 from ungil.cli.command import Group
 from ungil.cli.streams import fail
 
-COMMANDS = {
-    "trace": "ungil.cli.trace.command",
-    "snapshot": "ungil.cli.snapshot",
-    "report": "ungil.cli.report.command",
-    "diff": "ungil.cli.diff.command",
-    "export": "ungil.cli.export.command",
-    "simulate": "ungil.cli.simulate.command",
-    "advise": "ungil.cli.advise",
-    "check": "ungil.cli.check",
-    "run": "ungil.cli.run.command",
-    "policy": "ungil.cli.policy",
-    "dump": "ungil.cli.dump.command",
-    "top": "ungil.cli.top.command",
-    "heap": "ungil.cli.heap.command",
-    "fanout": "ungil.cli.fanout.command",
-    "lab": "ungil.cli.lab",
-    "doctor": "ungil.cli.doctor.command",
+PROBLEMS = {
+    "See what the GIL costs": {
+        "trace": ("ungil.cli.trace.command", "who waits for whom, how long, and what to do"),
+        "report": ("ungil.cli.report.command", "read a trace again: as text, a page or JSON"),
+        "check": ("ungil.cli.check", "fail if anything keeps the GIL too long, for a CI"),
+        "export": ("ungil.cli.export.command", "for the Firefox Profiler, speedscope and SQL"),
+    },
+    "Look into a process that runs": {
+        "dump": ("ungil.cli.dump.command", "who holds the GIL now, where, and who waits"),
+        "top": ("ungil.cli.top.command", "the same, every second, with what it costs"),
+        "snapshot": ("ungil.cli.snapshot", "write the seconds that `ungil trace --last` keeps"),
+    },
+    "Decide what to change": {
+        "advise": ("ungil.cli.advise", "what would help, by how much, and how sure that is"),
+        "simulate": ("ungil.cli.simulate.command", "replay a trace under other rules"),
+        "diff": ("ungil.cli.diff.command", "what a change brought, beyond the noise"),
+    },
+    "Schedule the GIL better": {
+        "run": ("ungil.cli.run.command", "run a program with its GIL scheduled"),
+        "policy": ("ungil.cli.policy", "show or change the policy of a process that runs"),
+    },
+    "Leave it: objects that processes share (ungil.share)": {
+        "heap": ("ungil.cli.heap.command", "which shared heaps are there, and who uses them"),
+    },
+    "Need fewer threads (ungil.fanout)": {
+        "fanout": ("ungil.cli.fanout.command", "run something for many hosts at once"),
+    },
+    "ungil itself": {
+        "doctor": ("ungil.cli.doctor.command", "what works on this machine, and what is missing"),
+        "lab": ("ungil.cli.lab", "published experiments about the GIL, then and now"),
+        "completion": ("ungil.cli.completion", "complete commands and options with Tab"),
+    },
 }
-"""The module of each, in the order in which people need them."""
+"""By the problem that it is for: each command, its module, and what it does in a few words."""
+
+COMMANDS = {name: entry for group in PROBLEMS.values() for name, entry in group.items()}
 
 EXAMPLES = """\
-  ungil trace app.py --port 8000       what does the GIL cost this program?
-  ungil snapshot 4711                  write the seconds that ungil trace --last keeps of it
-  ungil report ungil-app.pftrace       read it again
-  ungil diff before.pftrace after.pftrace
-                                       what did a change bring, and is it more than the noise?
-  ungil export ungil-app.pftrace --format firefox
-                                       for the Firefox Profiler, speedscope, flame graphs, SQL
-  ungil simulate ungil-app.pftrace     would another policy help it, and by how much?
-  ungil advise ungil-app.pftrace       what would help, and by how much?
-  ungil check --max-hold 50ms app.py   fail if anything keeps the GIL longer
-  ungil run app.py --port 8000         run it with its GIL scheduled
-  ungil policy 4711 batch              change the policy of a running process
-  ungil dump 4711                      who holds the GIL of a running process, and where?
-  ungil top 4711                       the same, every second, with what it costs
-  ungil heap ls                        which shared heaps are there, and who uses them?
-  ungil fanout --hosts FILE -- ssh {host} uptime
-                                       run something for many hosts at once
-  ungil lab --quick                    published experiments about the GIL, then and now
-  ungil doctor                         does it work on this machine?
+  ungil trace app.py --port 8000    what does the GIL cost this program?
+  ungil advise ungil-app.pftrace    what would help, and by how much?
+  ungil run app.py --port 8000      run it with its GIL scheduled
+  ungil top 4711                    what goes on in a process that runs?
 """
+
+FIRST = (
+    EXAMPLES
+    + "  ungil --help                      all commands; ungil doctor says what is missing here\n"
+)
+"""What `ungil` alone says: what to do first, in five lines."""
 
 
 class Commands(Group):
@@ -62,8 +71,15 @@ class Commands(Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name, if there is one."""
-        module = COMMANDS.get(cmd_name)
-        return None if module is None else importlib.import_module(module).command
+        entry = COMMANDS.get(cmd_name)
+        return None if entry is None else importlib.import_module(entry[0]).command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands by the problem that they are for; none of them is imported for that."""
+        width = max(map(len, COMMANDS))
+        for problem, group in PROBLEMS.items():
+            with formatter.section(problem):
+                formatter.write_dl([(name.ljust(width), does) for name, (_, does) in group.items()])
 
 
 def _print_version(ctx: click.Context, _param: click.Parameter, asked: bool) -> None:
@@ -82,7 +98,10 @@ def _print_version(ctx: click.Context, _param: click.Parameter, asked: bool) -> 
     help="Show the version and exit.",
 )
 def command() -> None:
-    """What the GIL costs a running Python program, and how to schedule it better."""
+    """What the GIL costs a running Python program, and three ways to stop paying.
+
+    `ungil COMMAND --help` says more about each command.
+    """
 
 
 def invoke(words: list[str]) -> int:
@@ -90,9 +109,12 @@ def invoke(words: list[str]) -> int:
 
     What the command itself raises, it raises.
     """
+    if not words and "_UNGIL_COMPLETE" not in os.environ:
+        click.echo(FIRST, err=True, nl=False)
+        return 2
     try:
         code = command.main(args=words, prog_name="ungil", standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as error:
+    except click.exceptions.NoArgsIsHelpError as error:  # A group of commands, such as heap.
         click.echo(error.format_message(), err=True)
         return 2
     except click.ClickException as error:

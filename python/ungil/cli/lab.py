@@ -12,6 +12,7 @@ import click
 
 import ungil
 from ungil.cli.command import Command
+from ungil.cli.completing import files
 from ungil.errors import UsageError
 from ungil.formatting import reason
 
@@ -42,9 +43,16 @@ EXAMPLES = """\
     "--json",
     "json_path",
     metavar="FILE",
+    shell_complete=files,
     help="Keep the results in FILE [default: ~/.local/state].",
 )
-@click.option("--html", "html_path", metavar="FILE", help="Also write a page with charts.")
+@click.option(
+    "--html",
+    "html_path",
+    metavar="FILE",
+    shell_complete=files,
+    help="Also write a page with charts.",
+)
 @click.option("--fresh", is_flag=True, help="Measure anew what an earlier run has measured.")
 @click.option(
     "--retry", is_flag=True, help="Try again what could not be measured for want of something."

@@ -12,12 +12,17 @@ from pathlib import Path
 import click
 
 from ungil.cli.advised import is_advised
+from ungil.cli.completing import files
 from ungil.cli.streams import say
 from ungil.errors import Error, UsageError
 from ungil.formatting import native_reason, reason, size, tally
 
 html_option = click.option(
-    "--html", "page", metavar="OUT.html", help="Write a page for a browser: one file, no network."
+    "--html",
+    "page",
+    metavar="OUT.html",
+    shell_complete=files,
+    help="Write a page for a browser: one file, no network.",
 )
 
 

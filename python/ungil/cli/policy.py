@@ -20,6 +20,7 @@ from ungil._native import (
 from ungil.cli import proc
 from ungil.cli.attaching import way_in
 from ungil.cli.command import Command, process_number
+from ungil.cli.completing import policies, processes
 from ungil.cli.scheduling import known_policy, milliseconds
 from ungil.errors import UsageError
 from ungil.formatting import reason
@@ -59,8 +60,8 @@ class ScheduledProcess(Settings):
 
 
 @click.command(cls=Command, name="policy", examples=EXAMPLES)
-@click.argument("pid", callback=process_number)
-@click.argument("name", required=False)
+@click.argument("pid", callback=process_number, shell_complete=processes)
+@click.argument("name", required=False, shell_complete=policies)
 @click.option("--quantum", metavar="MS", help="Time slice [default with NAME: the policy's own].")
 @click.option("--children", is_flag=True, help="Also the descendants of PID that are scheduled.")
 @click.option("--detach", is_flag=True, help="With stock: take the hook out of PID again.")

@@ -9,6 +9,7 @@ import click
 
 from ungil._native import ask_for_snapshot
 from ungil.cli.command import Command, process_number
+from ungil.cli.completing import files, processes
 from ungil.cli.streams import fail
 from ungil.errors import UsageError
 from ungil.snapshots import sentence, written
@@ -21,9 +22,13 @@ EXAMPLES = """\
 
 
 @click.command(cls=Command, name="snapshot", examples=EXAMPLES)
-@click.argument("pid", callback=process_number)
+@click.argument("pid", callback=process_number, shell_complete=processes)
 @click.option(
-    "-o", "--output", metavar="FILE", help="Trace file [default: numbered, where ungil trace runs]."
+    "-o",
+    "--output",
+    metavar="FILE",
+    shell_complete=files,
+    help="Trace file [default: numbered, where ungil trace runs].",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a sentence.")
 def command(pid: int, output: str | None, as_json: bool) -> int:

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import click
 
 from ungil.cli.command import Command, blame_after_option
+from ungil.cli.completing import files
 from ungil.cli.diff.sides import BETWEEN, sides
 from ungil.cli.progress import progress
 from ungil.cli.trace.outputs import json_file
@@ -40,9 +41,13 @@ class DiffCommand(Command):
 
 
 @click.command(cls=DiffCommand, name="diff", examples=EXAMPLES)
-@click.argument("files", nargs=-1, required=True, metavar="BEFORE... [--] AFTER...")
+@click.argument(
+    "files", nargs=-1, shell_complete=files, required=True, metavar="BEFORE... [--] AFTER..."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema 1) instead of tables.")
-@click.option("--html", "page", metavar="OUT", help="Write a page to this file, too.")
+@click.option(
+    "--html", "page", metavar="OUT", shell_complete=files, help="Write a page to this file, too."
+)
 @click.option(
     "--fail-if-worse",
     is_flag=True,

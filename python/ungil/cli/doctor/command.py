@@ -16,6 +16,7 @@ import click
 
 import ungil
 from ungil.cli.command import Command
+from ungil.cli.completing import files
 from ungil.cli.doctor.check import Check, Status
 from ungil.cli.doctor.interpreter_check import check_interpreter
 from ungil.cli.doctor.machine_checks import machine_checks
@@ -35,7 +36,7 @@ STYLES = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
 
 
 @click.command(cls=Command, name="doctor", examples=EXAMPLES)
-@click.argument("pythons", metavar="[PYTHON]...", nargs=-1)
+@click.argument("pythons", metavar="[PYTHON]...", nargs=-1, shell_complete=files)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.option(
     "--clean", is_flag=True, help="Try nothing; remove what recorders left that were killed."

@@ -8,6 +8,7 @@ import sys
 import click
 
 from ungil.cli.command import Command, process_number
+from ungil.cli.completing import processes
 from ungil.cli.dump.taken import dumps
 from ungil.cli.dump.told import as_data, print_dump
 from ungil.cli.proc import family
@@ -24,7 +25,7 @@ SCHEMA = 1
 
 
 @click.command(cls=Command, name="dump", examples=EXAMPLES)
-@click.argument("pid", callback=process_number)
+@click.argument("pid", callback=process_number, shell_complete=processes)
 @click.option("--children", is_flag=True, help="Also the descendants of PID that are Python.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def command(pid: int, children: bool, as_json: bool) -> None:

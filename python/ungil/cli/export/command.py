@@ -10,6 +10,7 @@ import click
 
 from ungil._native import export_trace, trace_span
 from ungil.cli.command import Command
+from ungil.cli.completing import files
 from ungil.cli.progress import working
 from ungil.cli.report.part import Extent
 from ungil.cli.report.unfinished import readable
@@ -46,7 +47,7 @@ FORMATS = {
 
 
 @click.command(cls=Command, name="export", examples=EXAMPLES)
-@click.argument("file")
+@click.argument("file", shell_complete=files)
 @click.option(
     "--format",
     "name",
@@ -58,6 +59,7 @@ FORMATS = {
     "-o",
     "--output",
     metavar="OUT",
+    shell_complete=files,
     help="Write to this file, - for standard output [default: FILE's name with .FORMAT].",
 )
 @click.option(

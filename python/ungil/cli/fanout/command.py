@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 from ungil.cli.command import Command
+from ungil.cli.completing import files
 from ungil.cli.fanout.hosts import FORMATS, BadLine, Host, Hosts, NoHost
 from ungil.cli.fanout.options import (
     COMMANDS_AT_ONCE,
@@ -64,6 +65,7 @@ class FanoutCommand(Command):
     "--hosts",
     "path",
     metavar="FILE",
+    shell_complete=files,
     help="Hosts, one a line, or CSV, or JSON lines; '-', and what is piped in, is stdin.",
 )
 @click.option(
@@ -105,6 +107,7 @@ class FanoutCommand(Command):
 @click.option(
     "--journal",
     metavar="FILE",
+    shell_complete=files,
     help="Write down what is done, and leave out what it says is done.",
 )
 @click.option("--tag", is_flag=True, help="Print answers as they come, each line after its host.")
@@ -115,7 +118,7 @@ class FanoutCommand(Command):
 @click.option("--outdir", metavar="DIR", help="Write the output of each host to a file there, too.")
 @click.option("--plain", is_flag=True, help="A line a second on stderr in place of a bar.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress at all.")
-@click.argument("words", metavar="module:function | -- COMMAND...", nargs=-1)
+@click.argument("words", metavar="module:function | -- COMMAND...", nargs=-1, shell_complete=files)
 @click.pass_context
 def command(
     ctx: click.Context,

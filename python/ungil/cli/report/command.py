@@ -10,6 +10,7 @@ import click
 from ungil._native import read_trace, trace_span
 from ungil.cli.advised import is_advised
 from ungil.cli.command import Command, blame_after_option
+from ungil.cli.completing import files
 from ungil.cli.page import html_option, writable, write
 from ungil.cli.report.part import Extent
 from ungil.cli.report.unfinished import readable
@@ -28,7 +29,7 @@ EXAMPLES = """\
 
 
 @click.command(cls=Command, name="report", examples=EXAMPLES)
-@click.argument("file")
+@click.argument("file", shell_complete=files)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema 1) instead of tables.")
 @html_option
 @blame_after_option

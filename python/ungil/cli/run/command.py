@@ -7,6 +7,7 @@ import shlex
 import click
 
 from ungil.cli.command import ProgramCommand, scheduling_options
+from ungil.cli.completing import files
 from ungil.cli.run.launch import DEFAULT_POLICY, Launch
 from ungil.cli.scheduling import Scheduling
 from ungil.errors import HookError, UsageError
@@ -32,7 +33,9 @@ EXAMPLES = """\
 @click.option(
     "--standby", is_flag=True, help="Load the hook only, for ungil trace --pid to wake it later."
 )
-@click.argument("words", metavar="PROGRAM [ARGS]...", nargs=-1, type=click.UNPROCESSED)
+@click.argument(
+    "words", metavar="PROGRAM [ARGS]...", nargs=-1, type=click.UNPROCESSED, shell_complete=files
+)
 def command(
     policy: str | None,
     quantum: str | None,

@@ -10,6 +10,7 @@ import click
 
 from ungil._native import Demands
 from ungil.cli.command import Command
+from ungil.cli.completing import files, policies
 from ungil.cli.report.unfinished import readable
 from ungil.cli.simulate.answer import Answer, Listed
 from ungil.cli.simulate.rules import Choice, Rules, chosen
@@ -33,8 +34,13 @@ SCHEMA = 1
 
 
 @click.command(cls=Command, name="simulate", examples=EXAMPLES)
-@click.argument("file")
-@click.option("--policy", metavar="NAME", help="How to schedule [default: as recorded].")
+@click.argument("file", shell_complete=files)
+@click.option(
+    "--policy",
+    metavar="NAME",
+    shell_complete=policies,
+    help="How to schedule [default: as recorded].",
+)
 @click.option("--quantum", metavar="MS", help="Its time slice [default: the policy's own].")
 @click.option("--interval", metavar="MS", help="CPython's own rules with this switch interval.")
 @click.option("--no-gil", is_flag=True, help="As many threads at once as there are processors.")

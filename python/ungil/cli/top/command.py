@@ -10,6 +10,7 @@ import time
 import click
 
 from ungil.cli.command import Command, process_number
+from ungil.cli.completing import processes
 from ungil.cli.top.told import as_data
 from ungil.cli.top.watched import Watched
 from ungil.errors import UsageError
@@ -39,7 +40,7 @@ def _interval(_ctx: click.Context, _param: click.Parameter, value: str) -> float
 
 
 @click.command(cls=Command, name="top", examples=EXAMPLES)
-@click.argument("pid", required=False, callback=process_number)
+@click.argument("pid", required=False, callback=process_number, shell_complete=processes)
 @click.option("--children", is_flag=True, help="Also the descendants of PID, and those to come.")
 @click.option(
     "--interval",

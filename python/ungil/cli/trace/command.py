@@ -19,6 +19,7 @@ from ungil.cli.command import (
     process_number,
     scheduling_options,
 )
+from ungil.cli.completing import files, processes
 from ungil.cli.page import html_option, writable, write
 from ungil.cli.program import Program, find_program
 from ungil.cli.scheduling import Scheduling, warn_if_unscheduled
@@ -66,16 +67,27 @@ class Create(Protocol):
 @click.command(
     cls=ProgramCommand, name="trace", examples=EXAMPLES, options_metavar="[OPTIONS] [--]"
 )
-@click.option("-o", "--output", metavar="FILE", help="Trace file [default: ungil-PROGRAM.pftrace].")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    shell_complete=files,
+    help="Trace file [default: ungil-PROGRAM.pftrace].",
+)
 @click.option("-f", "--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option(
-    "--json", "json_path", metavar="FILE", help="Also write the report as JSON ('-': stdout)."
+    "--json",
+    "json_path",
+    metavar="FILE",
+    shell_complete=files,
+    help="Also write the report as JSON ('-': stdout).",
 )
 @html_option
 @click.option(
     "--pid",
     callback=process_number,
     metavar="PID",
+    shell_complete=processes,
     help="Record a process that runs, instead of a PROGRAM.",
 )
 @click.option(
@@ -89,7 +101,9 @@ class Create(Protocol):
 @blame_after_option
 @scheduling_options(DEFAULT_POLICY)
 @click.option("-q", "--quiet", is_flag=True, help="Print no report.")
-@click.argument("words", metavar="PROGRAM [ARGS]...", nargs=-1, type=click.UNPROCESSED)
+@click.argument(
+    "words", metavar="PROGRAM [ARGS]...", nargs=-1, type=click.UNPROCESSED, shell_complete=files
+)
 def command(
     output: str | None,
     force: bool,
