@@ -22,7 +22,10 @@ import threading
 import time
 from pathlib import Path
 
-import waitress
+try:
+    import waitress
+except ModuleNotFoundError as missing:
+    sys.exit(f"{missing.name} is not installed: pip install waitress")
 
 PAGE = Path(__file__).read_bytes()
 

@@ -14,7 +14,10 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import httpx
+try:
+    import httpx
+except ModuleNotFoundError as missing:
+    sys.exit(f"{missing.name} is not installed: pip install httpx")
 
 from ungil.fanout import Backoff, Fanout
 

@@ -7,20 +7,23 @@ else is imported, and so a session is a coroutine and not two threads.
     python examples/fanout_netmiko.py --user admin --command "show version" devices.txt
 """
 
-# First of all: what is imported before keeps the sockets that block.
-from gevent import monkey
+import sys
 
-monkey.patch_all()
+try:
+    # First of all: what is imported before keeps the sockets that block.
+    from gevent import monkey
 
-import argparse  # noqa: E402
-import getpass  # noqa: E402
-import os  # noqa: E402
-import sys  # noqa: E402
-from pathlib import Path  # noqa: E402
+    monkey.patch_all()
+    from netmiko import ConnectHandler, NetmikoAuthenticationException
+except ModuleNotFoundError as missing:
+    sys.exit(f"{missing.name} is not installed: pip install netmiko gevent")
 
-from netmiko import ConnectHandler, NetmikoAuthenticationException  # noqa: E402
+import argparse
+import getpass
+import os
+from pathlib import Path
 
-from ungil.fanout import fanout  # noqa: E402
+from ungil.fanout import fanout
 
 
 def worth_another(error: Exception) -> bool:

@@ -11,7 +11,10 @@ import sys
 
 if "green" in sys.argv:
     # Before all other imports: they take what they find.
-    from gevent import monkey
+    try:
+        from gevent import monkey
+    except ModuleNotFoundError:
+        sys.exit("gevent is not installed: pip install 'ungil[nornir,green]'")
 
     monkey.patch_all()
 
@@ -22,10 +25,13 @@ import socketserver
 import threading
 import time
 
-from nornir import InitNornir
-from nornir.core.inventory import Defaults, Groups, Host, Hosts, Inventory
-from nornir.core.plugins.inventory import InventoryPluginRegister
-from nornir.core.task import Result, Task
+try:
+    from nornir import InitNornir
+    from nornir.core.inventory import Defaults, Groups, Host, Hosts, Inventory
+    from nornir.core.plugins.inventory import InventoryPluginRegister
+    from nornir.core.task import Result, Task
+except ModuleNotFoundError as missing:
+    sys.exit(f"{missing.name} is not installed: pip install 'ungil[nornir,green]'")
 
 from ungil.fanout.nornir import HostTask
 

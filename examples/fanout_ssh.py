@@ -12,7 +12,10 @@ import argparse
 import sys
 from pathlib import Path
 
-import asyncssh
+try:
+    import asyncssh
+except ModuleNotFoundError as missing:
+    sys.exit(f"{missing.name} is not installed: pip install asyncssh uvloop")
 
 from ungil.fanout import Backoff, fanout
 

@@ -11,14 +11,18 @@ import argparse
 import logging
 import os
 import socket
+import sys
 import threading
 from pathlib import Path
 
-from django.core.wsgi import get_wsgi_application
-from django.http import HttpRequest, HttpResponse
-from django.urls import path
-from prometheus_client import REGISTRY, generate_latest
-from waitress import serve
+try:
+    from django.core.wsgi import get_wsgi_application
+    from django.http import HttpRequest, HttpResponse
+    from django.urls import path
+    from prometheus_client import REGISTRY, generate_latest
+    from waitress import serve
+except ModuleNotFoundError as missing:
+    sys.exit(f"{missing.name} is not installed: pip install django prometheus_client waitress")
 
 from ungil.metrics.prometheus import GilCollector, RequestHistograms
 from ungil.metrics.wsgi import GilMiddleware

@@ -10,12 +10,16 @@ The thread "report-builder" computes without pause, so that requests wait for th
 import argparse
 import asyncio
 import socket
+import sys
 import threading
 from pathlib import Path
 
-import uvicorn
-from fastapi import FastAPI, Response
-from prometheus_client import REGISTRY, generate_latest
+try:
+    import uvicorn
+    from fastapi import FastAPI, Response
+    from prometheus_client import REGISTRY, generate_latest
+except ModuleNotFoundError as missing:
+    sys.exit(f"{missing.name} is not installed: pip install fastapi prometheus_client uvicorn")
 
 from ungil.metrics.asgi import GilMiddleware, part_of_request
 from ungil.metrics.prometheus import GilCollector, RequestHistograms

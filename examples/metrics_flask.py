@@ -10,12 +10,16 @@ The thread "report-builder" computes without pause, so that requests wait for th
 import argparse
 import logging
 import socket
+import sys
 import threading
 from pathlib import Path
 
-from flask import Flask, Response
-from prometheus_client import REGISTRY, generate_latest
-from waitress import serve
+try:
+    from flask import Flask, Response
+    from prometheus_client import REGISTRY, generate_latest
+    from waitress import serve
+except ModuleNotFoundError as missing:
+    sys.exit(f"{missing.name} is not installed: pip install flask prometheus_client waitress")
 
 from ungil.metrics.prometheus import GilCollector, RequestHistograms
 from ungil.metrics.wsgi import GilMiddleware

@@ -24,8 +24,11 @@ import time
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
-import uvicorn
-from fastapi import FastAPI
+try:
+    import uvicorn
+    from fastapi import FastAPI
+except ModuleNotFoundError as missing:
+    sys.exit(f"{missing.name} is not installed: pip install fastapi uvicorn")
 
 SCORERS = 4
 

@@ -70,3 +70,29 @@ def test_nornir_asks_all_devices_but_the_one_that_is_not_there(how: str) -> None
     assert re.match(r"30 of 31 hosts answered two questions in [\d.]+ s\n", printed)
     assert "router0: version of 127.2.0.1, clock of 127.2.0.1\n" in printed
     assert printed.endswith("nobody: ConnectionRefusedError\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [
+        ("convoy_server", "waitress"),
+        ("fanout_http", "httpx"),
+        ("fanout_netmiko", "netmiko"),
+        ("fanout_nornir", "nornir"),
+        ("fanout_ssh", "asyncssh"),
+        ("metrics_django", "django"),
+        ("metrics_fastapi", "fastapi"),
+        ("metrics_flask", "flask"),
+        ("scoring_fastapi", "uvicorn"),
+    ],
+)
+def test_an_example_whose_package_is_missing_names_it(name: str, package: str) -> None:
+    code = (
+        "import runpy, sys\n"
+        "sys.modules[sys.argv[2]] = None  # as if it were not installed\n"
+        "runpy.run_path(sys.argv[1], run_name='__main__')\n"
+    )
+    words = [sys.executable, "-c", code, str(EXAMPLES / f"{name}.py"), package]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 1
+    assert re.fullmatch(rf"{package}[\w.]* is not installed: pip install .*\n", done.stderr)
