@@ -28,9 +28,9 @@ EXAMPLES = """\
 def command(file: str, as_json: bool, blame_after: float) -> None:
     """Say what to do about the trace FILE, what it would gain, and how sure that is.
 
-    Each piece of advice is tried out in a simulation of the trace. Where the GIL is not what
-    threads wait for, it says so, and what it is, as far as the trace shows it. docs/advise.md has
-    the kinds of advice and the JSON.
+    ungil tries each piece of advice in a simulation of the trace. If threads do not wait for the
+    GIL, it says so, and names what they wait for as far as the trace shows that. docs/advise.md
+    lists the kinds of advice, and describes the JSON.
     """
     path = readable(file)
     if sys.stderr.isatty():

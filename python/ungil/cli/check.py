@@ -40,9 +40,11 @@ SENTENCES = 10
     cls=ProgramCommand, name="check", examples=EXAMPLES, options_metavar="[OPTIONS] [--]"
 )
 @click.option(
-    "--max-hold", metavar="TIME", help="How long a thread may keep the GIL from others: 50ms, 1s."
+    "--max-hold",
+    metavar="TIME",
+    help="How long a thread may keep the GIL from others, such as 50ms or 1s.",
 )
-@click.option("--max-wait", metavar="TIME", help="How long a thread may wait for it, likewise.")
+@click.option("--max-wait", metavar="TIME", help="How long a thread may wait for the GIL.")
 @click.option(
     "--json",
     "json_path",
@@ -69,10 +71,10 @@ def command(
     no_children: bool,
     words: tuple[str, ...],
 ) -> int:
-    """Run PROGRAM and fail if it keeps the GIL, or waits for it, longer than a limit.
+    """Run PROGRAM, and fail if a thread holds the GIL, or waits for it, longer than a limit.
 
-    A hold counts while another thread has asked for the GIL, and of that the time in which the
-    holder ran or slept. A machine that is busy with other things breaks no limit.
+    A hold counts from the moment when another thread asks for the GIL. Time in which the kernel ran
+    something else does not count, so a busy machine breaks no limit.
     """
     if max_hold is None and max_wait is None:
         raise UsageError("there is no limit to judge by; give --max-hold 50ms, --max-wait, or both")

@@ -98,7 +98,7 @@ blame_after_option = click.option(
     metavar="MS",
     default=f"{LONG_HOLD_MS:g}",
     show_default=True,
-    help="A hold is long, and shown with its line of code, from this many milliseconds on.",
+    help="Show the line of code of every hold of this many milliseconds or more.",
 )
 
 
@@ -114,15 +114,13 @@ def scheduling_options(default: str) -> Callable[[F], F]:
             shell_complete=policies,
             help=f"How to schedule [default: {default}].",
         ),
-        click.option(
-            "--quantum", metavar="MS", help="Time slice [default: 100 for batch, otherwise 5]."
-        ),
+        click.option("--quantum", metavar="MS", help="Time slice [default: 5; 100 with batch]."),
         click.option(
             "--priority",
             "priorities",
             metavar="PATTERN=LEVEL",
             multiple=True,
-            help="Level low, normal or high for threads whose names match; the first match counts.",
+            help="Level (low, normal or high) of threads whose names match. The first match wins.",
         ),
     )
 

@@ -21,7 +21,7 @@ PROBLEMS = {
     "Look into a process that runs": {
         "dump": ("ungil.cli.dump.command", "who holds the GIL now, where, and who waits"),
         "top": ("ungil.cli.top.command", "the same, every second, with what it costs"),
-        "snapshot": ("ungil.cli.snapshot", "write the seconds that `ungil trace --last` keeps"),
+        "snapshot": ("ungil.cli.snapshot", "write the seconds that ungil trace --last keeps"),
     },
     "Decide what to change": {
         "advise": ("ungil.cli.advise", "what would help, by how much, and how sure that is"),

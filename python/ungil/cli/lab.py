@@ -36,9 +36,9 @@ EXAMPLES = """\
     "pythons",
     metavar="PATH|VERSION",
     multiple=True,
-    help="Run on this interpreter [default: one of each version that is found].",
+    help="Run on this interpreter [default: one of each version that ungil finds].",
 )
-@click.option("--quick", is_flag=True, help="Small sizes: seconds for each experiment.")
+@click.option("--quick", is_flag=True, help="Small sizes: a few seconds for each experiment.")
 @click.option(
     "--json",
     "json_path",
@@ -53,10 +53,8 @@ EXAMPLES = """\
     shell_complete=files,
     help="Also write a page with charts.",
 )
-@click.option("--fresh", is_flag=True, help="Measure anew what an earlier run has measured.")
-@click.option(
-    "--retry", is_flag=True, help="Try again what could not be measured for want of something."
-)
+@click.option("--fresh", is_flag=True, help="Measure everything anew.")
+@click.option("--retry", is_flag=True, help="Try again what was missing before.")
 @click.argument("names", metavar="[list | EXPERIMENT...]", nargs=-1)
 def command(
     pythons: tuple[str, ...],
@@ -69,12 +67,12 @@ def command(
 ) -> int:
     """Run published experiments about the GIL again: then, now, and with ungil.
 
-    Without EXPERIMENT all of them run. Each result is saved as soon as it is there; the same
-    command goes on where it was stopped.
+    Without EXPERIMENT, all of them run. ungil saves each result at once, so the same command goes
+    on where you stopped it.
 
-    Exit status: 0 if all is well, 1 if anything failed, 2 for wrong usage or if results cannot be
-    saved, 130 after Ctrl-C. What a machine does not have is no failure: a note says what to
-    install, and --retry measures it then.
+    Exit status: 0 if all is well, 1 if an experiment failed, 2 for wrong usage or if results cannot
+    be saved, 130 after Ctrl-C. A missing interpreter or tool is no failure: a note says what to
+    install, and --retry then measures it.
     """
     from ungil.lab.experiments import load
 

@@ -62,9 +62,9 @@ class ScheduledProcess(Settings):
 @click.command(cls=Command, name="policy", examples=EXAMPLES)
 @click.argument("pid", callback=process_number, shell_complete=processes)
 @click.argument("name", required=False, shell_complete=policies)
-@click.option("--quantum", metavar="MS", help="Time slice [default with NAME: the policy's own].")
-@click.option("--children", is_flag=True, help="Also the descendants of PID that are scheduled.")
-@click.option("--detach", is_flag=True, help="With stock: take the hook out of PID again.")
+@click.option("--quantum", metavar="MS", help="Time slice [default: that of the policy].")
+@click.option("--children", is_flag=True, help="Include the scheduled descendants of PID.")
+@click.option("--detach", is_flag=True, help="With stock: also take the hook out of PID.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a sentence.")
 def command(
     pid: int,
@@ -76,13 +76,16 @@ def command(
 ) -> None:
     """Show the policy of process PID, or change it to NAME.
 
-    A process that runs under ungil has one: it was started by ungil run or ungil trace, or with the
-    variables of ungil run --env or UNGIL_POLICY alone, or has called ungil.gil.install(). While it
-    is still starting, ungil waits for it, up to two seconds.
-    Any other running CPython from 3.8 on can be given one: ungil stops one of its threads for some
-    milliseconds and has it load the hook, for which it needs the right to trace the process.
-    The change is in force at once. Processes that it forks later begin with it; programs that it
-    starts later begin with the policy that its command line or environment said.
+    A process has a policy if ungil run or ungil trace started it, if it has the variables of
+    `ungil run --env`, or if it called ungil.gil.install(). If it is still starting, ungil waits for
+    up to two seconds.
+
+    Any other CPython (3.8 or newer) gets its first policy while it runs: ungil stops one of its
+    threads for some milliseconds and makes it load the hook. That takes the right to trace the
+    process.
+
+    The change takes effect at once. Processes that PID forks later inherit it. Programs that PID
+    starts later begin with the policy of their command line or environment.
     """
     if name is not None:
         known_policy("NAME", name)

@@ -28,13 +28,13 @@ EXAMPLES = """\
     "--output",
     metavar="FILE",
     shell_complete=files,
-    help="Trace file [default: numbered, where ungil trace runs].",
+    help="Trace file [default: a numbered one, where ungil trace runs].",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a sentence.")
 def command(pid: int, output: str | None, as_json: bool) -> int:
     """Write the last seconds of process PID, which a flight recorder keeps, to a trace file.
 
-    PID is a process that ungil trace --last records, or that ungil itself.
+    PID is a process under `ungil trace --last`, or that ungil itself.
     """
     path = None if output is None else str(Path(output).absolute())
     if path is not None and Path(path).exists():

@@ -46,12 +46,12 @@ class DiffCommand(Command):
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema 1) instead of tables.")
 @click.option(
-    "--html", "page", metavar="OUT", shell_complete=files, help="Write a page to this file, too."
+    "--html", "page", metavar="OUT", shell_complete=files, help="Also write a page to this file."
 )
 @click.option(
     "--fail-if-worse",
     is_flag=True,
-    help="Exit with 1 if threads wait more than before, or a finding costs more, beyond the noise.",
+    help="Exit with 1 if threads wait longer, or a finding costs more, beyond the noise.",
 )
 @blame_after_option
 def command(
@@ -63,8 +63,8 @@ def command(
 ) -> int:
     """Compare traces of a program before and after a change.
 
-    Give several runs of each side, with `--` between the sides: the difference between runs of one
-    side is the noise. With one run a side it is estimated from parts of each.
+    Give several runs of each side, with `--` between the sides: the noise is how much the runs of
+    one side differ. With one run a side, ungil estimates the noise from parts of each run.
     """
     before, after = sides([BETWEEN if word == SEPARATOR else word for word in files])
     # Whether the page can be written is known before minutes of reading.

@@ -38,15 +38,14 @@ STYLES = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
 @click.command(cls=Command, name="doctor", examples=EXAMPLES)
 @click.argument("pythons", metavar="[PYTHON]...", nargs=-1, shell_complete=files)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@click.option(
-    "--clean", is_flag=True, help="Try nothing; remove what recorders left that were killed."
-)
+@click.option("--clean", is_flag=True, help="Only remove the files that killed recorders left.")
 def command(pythons: tuple[str, ...], as_json: bool, clean: bool) -> int:
     """Try everything that tracing depends on and say what does not work, and why.
 
-    Without PYTHON, all interpreters that are found are tried.
-    The exit code is 0 if the current interpreter, or each PYTHON, can be traced, otherwise 1; 2 if
-    there is no such PYTHON. What is only missing ("warn") is no failure.
+    Without PYTHON, ungil tries every interpreter that it finds.
+
+    Exit status: 0 if ungil can trace its own interpreter, or each PYTHON; 1 if not; 2 if there is
+    no such PYTHON. A warning ("warn") is no failure.
     """
     if clean:
         _clean(pythons, as_json)

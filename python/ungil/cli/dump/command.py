@@ -26,14 +26,14 @@ SCHEMA = 1
 
 @click.command(cls=Command, name="dump", examples=EXAMPLES)
 @click.argument("pid", callback=process_number, shell_complete=processes)
-@click.option("--children", is_flag=True, help="Also the descendants of PID that are Python.")
+@click.option("--children", is_flag=True, help="Include the Python descendants of PID.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def command(pid: int, children: bool, as_json: bool) -> None:
     """Say who holds the GIL of process PID now, for how long, who waits for it, and where each is.
 
-    PID is any running CPython; it goes on, and need not have been started by ungil. It is looked at
-    for a tenth of a second, or for one where a policy is in force, and left as it was. A hold or a
-    wait that began before is said to last "at least" so long.
+    PID is any running CPython, started by ungil or not. ungil looks at it for a tenth of a second
+    (one second if it runs under a policy) and leaves it as it was. If a hold or a wait began before
+    that, its time is "at least" what ungil saw.
     """
     found = dumps(list(family(pid)) if children else [pid])
     if as_json:

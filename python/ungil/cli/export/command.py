@@ -53,7 +53,7 @@ FORMATS = {
     "name",
     type=click.Choice(list(FORMATS)),
     required=True,
-    help="Which tool the file is for.",
+    help="The tool that the file is for.",
 )
 @click.option(
     "-o",
@@ -67,18 +67,18 @@ FORMATS = {
     type=click.Choice(["waited", "held"]),
     default="waited",
     show_default=True,
-    help="Of collapsed: what others waited while a stack held the GIL, or how long it held.",
+    help="For collapsed: count the time that others waited for a stack, or the time that it held.",
 )
 @click.option(
     "--markers",
     type=click.IntRange(min=0),
     default=500_000,
     show_default=True,
-    help="Of firefox: so many holds and waits at most, the longest; it reads its file whole.",
+    help="For firefox: keep the longest holds and waits, at most so many.",
 )
-@click.option("--from", "begin", metavar="T", help="Export what is after this: as in ungil report.")
-@click.option("--to", "end", metavar="T", help="Export what is before this.")
-@click.option("--last", metavar="TIME", help="Export the last 30s, 5m or 1h.")
+@click.option("--from", "begin", metavar="T", help="Start here, as in ungil report.")
+@click.option("--to", "end", metavar="T", help="Stop here.")
+@click.option("--last", metavar="TIME", help="Only the last 30s, 5m or 1h.")
 def command(
     file: str,
     name: str,

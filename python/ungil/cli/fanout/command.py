@@ -66,32 +66,38 @@ class FanoutCommand(Command):
     "path",
     metavar="FILE",
     shell_complete=files,
-    help="Hosts, one a line, or CSV, or JSON lines; '-', and what is piped in, is stdin.",
+    help="The hosts: one per line, CSV or JSON lines [default: what is piped in, as '-'].",
 )
 @click.option(
     "--format",
     "format_",
     type=click.Choice(FORMATS),
-    help="Of the hosts [default: by the file's name and first line].",
+    help="The format of the hosts [default: by the file's name and its first line].",
 )
 @click.option(
     "--limit",
     metavar="N|auto",
-    help=f"How many at once [default: auto; {COMMANDS_AT_ONCE} commands].",
+    help=f"How many run at once [default: auto; {COMMANDS_AT_ONCE} commands].",
 )
-@click.option("--timeout", type=float, metavar="S", help="Seconds for each try.")
-@click.option("--retries", type=int, default=0, metavar="N", help="How often more to try.")
+@click.option("--timeout", type=float, metavar="S", help="Seconds that each try may take.")
+@click.option("--retries", type=int, default=0, metavar="N", help="How often to try again.")
 @click.option(
     "--backoff",
     type=float,
     default=1.0,
     show_default=True,
     metavar="S",
-    help="Seconds before the second try; doubled before each further one.",
+    help="Seconds before the second try; each further pause is twice as long.",
 )
-@click.option("--group-by", metavar="FIELD", help="Hosts with the same FIELD are a group.")
-@click.option("--per-group", type=int, metavar="N", help="How many of a group at once at most.")
-@click.option("--rate", metavar="N[/s|/m|/h]", help="How many to start a second at most.")
+@click.option("--group-by", metavar="FIELD", help="Group hosts by this field.")
+@click.option(
+    "--per-group", type=int, metavar="N", help="How many hosts of a group run at once, at most."
+)
+@click.option(
+    "--rate",
+    metavar="N[/s|/m|/h]",
+    help="How many hosts start per second, minute or hour, at most.",
+)
 @click.option(
     "--mode",
     type=click.Choice(["auto", "lean", "asyncio", "threads", "green"]),
@@ -108,16 +114,22 @@ class FanoutCommand(Command):
     "--journal",
     metavar="FILE",
     shell_complete=files,
-    help="Write down what is done, and leave out what it says is done.",
+    help="Record finished hosts in FILE, and skip those that it already has.",
 )
-@click.option("--tag", is_flag=True, help="Print answers as they come, each line after its host.")
-@click.option("--gather", is_flag=True, help="Print equal answers once, in the end.")
-@click.option("--table", is_flag=True, help="Print a table of how hosts ended, in the end.")
-@click.option("--all", "everything", is_flag=True, help="Print the table, with every host.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line, as they finish.")
-@click.option("--outdir", metavar="DIR", help="Write the output of each host to a file there, too.")
-@click.option("--plain", is_flag=True, help="A line a second on stderr in place of a bar.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress at all.")
+@click.option(
+    "--tag", is_flag=True, help="Print answers as they come, with the host before each line."
+)
+@click.option("--gather", is_flag=True, help="Print equal answers once, at the end.")
+@click.option("--table", is_flag=True, help="Print a table of how hosts ended, at the end.")
+@click.option("--all", "everything", is_flag=True, help="Print that table with every host.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line, as hosts finish."
+)
+@click.option("--outdir", metavar="DIR", help="Also write each host's output to a file in DIR.")
+@click.option(
+    "--plain", is_flag=True, help="Print a line per second on stderr instead of a progress bar."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @click.argument("words", metavar="module:function | -- COMMAND...", nargs=-1, shell_complete=files)
 @click.pass_context
 def command(
@@ -146,23 +158,25 @@ def command(
 ) -> int:
     """Run a function or a command for every host, many at once.
 
-    module:function is of the current folder or installed, sync or async; it is called with the
-    host: a string, or a dict of the fields of CSV and JSON lines. COMMAND runs without a shell;
-    {host}, {} or another {field} in its words is filled in, and {{field}} is {field}.
+    module:function is a function of a module in the current folder, or of an installed one. It may
+    be async. ungil calls it with the host: a string, or a dict if the hosts are CSV or JSON lines.
+
+    COMMAND runs without a shell. ungil fills in {host}, {} or another {field}; write {{field}} to
+    get {field} itself.
 
     \b
     A hosts file has
       lines   one host each; # begins a comment
       CSV     names of fields in the first row, one of them host
       JSON    an object with "host", or a string, in each line
-    A line that is no host fails, and says why; the others run. A repeated host runs once.
+    A line that is no host fails and says why; the others run. A repeated host runs once.
 
-    On a terminal equal answers are printed once, with their hosts, in the end (--gather);
-    elsewhere each line as its host has finished, after its name (--tag). stdout has the answers,
-    stderr all else.
+    On a terminal, equal answers are printed once at the end, with their hosts (--gather).
+    Elsewhere, each host's answer is printed when it has finished, with the host before each line
+    (--tag). Answers go to stdout, everything else to stderr.
 
-    Ctrl-C once: nothing more starts, and what runs may end. Twice: now.
-    With --journal the same command goes on where it was stopped, or killed; what failed is tried
+    The first Ctrl-C starts nothing more and lets running hosts finish; the second stops them.
+    With --journal, the same command goes on where it was stopped or killed, and tries failed hosts
     again.
 
     Exit status: 0 if all is well, 1 if anything failed, 2 for wrong usage, 130 after Ctrl-C.

@@ -70,7 +70,7 @@ def ls(as_json: bool) -> None:
 def stat(name: str, as_json: bool) -> None:
     """Say what is in heap NAME, who is attached to it and who holds which lock.
 
-    All other processes of the heap stand still for the moment that it takes to count.
+    The other processes of the heap pause while ungil counts.
     """
     found = find(name)
     told = _opened(found).statistics(patience=PATIENCE_S)
@@ -98,7 +98,7 @@ def gc(name: str, as_json: bool) -> None:
 
 @command.command(cls=Command, name="rm", examples=EXAMPLES)
 @_name
-@click.option("--force", is_flag=True, help="Also if it is in use, or nobody can tell.")
+@click.option("--force", is_flag=True, help="Even if it is in use, or may be.")
 @_json
 def rm(name: str, force: bool, as_json: bool) -> None:
     """Remove heap NAME. Processes that are attached to it keep it until they end."""

@@ -37,17 +37,17 @@ EXAMPLES = """\
     "--from",
     "begin",
     metavar="T",
-    help="Report what is after this: seconds from the start, 12:03:41, or a date and time.",
+    help="Start here: seconds from the start, 12:03:41, or a date and time.",
 )
-@click.option("--to", "end", metavar="T", help="Report what is before this.")
-@click.option("--last", metavar="TIME", help="Report the last 30s, 5m or 1h.")
+@click.option("--to", "end", metavar="T", help="Stop here.")
+@click.option("--last", metavar="TIME", help="Only the last 30s, 5m or 1h.")
 @click.option(
-    "--sql", metavar="QUERY", help="Ask the trace as a database; .schema prints its tables."
+    "--sql", metavar="QUERY", help="Query the trace as a database; .schema prints its tables."
 )
 @click.option(
     "--advise/--no-advice",
     default=None,
-    help="Say what to do about it, too [default: of traces up to 4 MB; others take seconds].",
+    help="Say what to do about it [default: for traces up to 4 MB; larger ones take seconds].",
 )
 def command(
     file: str,
@@ -62,10 +62,10 @@ def command(
 ) -> None:
     """Print the report of the trace FILE, or of a part of it.
 
-    A trace that is not complete is read as far as it goes. Where FILE is missing, and its recorder
-    was killed or is still at work, what it has written is read.
+    An incomplete trace is read as far as it goes. If FILE is missing because its recorder was
+    killed or still runs, ungil reads what that has written so far.
 
-    With --html it writes a page instead of printing tables; a page that is there is replaced.
+    With --html, ungil writes a page instead of printing tables, and replaces an older one.
     """
     if last is not None and (begin is not None or end is not None):
         raise UsageError("--last cannot be combined with --from and --to")

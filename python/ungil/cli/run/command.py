@@ -26,12 +26,10 @@ EXAMPLES = """\
 @click.command(cls=ProgramCommand, name="run", examples=EXAMPLES, options_metavar="[OPTIONS] [--]")
 @scheduling_options(DEFAULT_POLICY)
 @click.option("--no-children", is_flag=True, help="Schedule the program alone, not its children.")
-@click.option("--green", is_flag=True, help="Run its threads as green threads, with gevent.")
+@click.option("--green", is_flag=True, help="Run all threads as green threads, with gevent.")
+@click.option("--env", "as_environment", is_flag=True, help="Print the variables, and run nothing.")
 @click.option(
-    "--env", "as_environment", is_flag=True, help="Print the variables and run no program."
-)
-@click.option(
-    "--standby", is_flag=True, help="Load the hook only, for ungil trace --pid to wake it later."
+    "--standby", is_flag=True, help="Only load the hook, so that other commands can wake it later."
 )
 @click.argument(
     "words", metavar="PROGRAM [ARGS]...", nargs=-1, type=click.UNPROCESSED, shell_complete=files
@@ -49,34 +47,33 @@ def command(
     """Run PROGRAM with its GIL scheduled by a policy.
 
     PROGRAM is a Python file, -m MODULE, -c CODE, or any command.
-    ungil becomes the program: process id, exit status and signals are the program's own, and
-    nothing is recorded.
+    ungil becomes the program: process id, exit status and signals are those of the program.
+    Nothing is recorded.
 
     \b
-    interactive  who uses little of the GIL comes first, and at once
+    interactive  threads that use little of the GIL go first, at once
     fair         equal shares, a quantum at a time
-    batch        equal shares, a long quantum: few handoffs
-    priority     threads of a higher level first, see --priority
-    stock        as CPython does it
+    batch        equal shares, a long quantum, few handoffs
+    priority     threads of a higher level go first, see --priority
+    stock        CPython's own rules
 
-    The policy can be changed later: ungil policy PID NAME.
+    `ungil policy PID NAME` changes the policy later.
 
-    A Python that cannot be scheduled (older than 3.7, PyPy, of another libc) runs unscheduled, with
-    a warning on stderr; a free-threaded one is scheduled while its GIL is on.
-    A program that is no Python may load one, or start one. If none that can be scheduled has come
-    by its end, it says so on stderr.
+    PROGRAM need not be Python: it may load a Python, or start one. A free-threaded Python is
+    scheduled while its GIL is on. A Python that ungil cannot schedule (older than 3.7, or PyPy)
+    runs as usual, and a line on stderr says so.
 
-    --green needs gevent in the program's Python (ungil's own: pip install "ungil[green]").
-    All threads of the program then take turns in one, which switches where they wait: no GIL is
-    waited for, and none is scheduled. Its children run as usual. docs/green.md has the limits.
+    With --green, all threads of the program take turns in one thread, which switches where they
+    wait. Nobody waits for the GIL, and no policy applies. Children run as usual. The program's
+    Python needs gevent (for ungil's own: pip install "ungil[green]"); docs/green.md has the limits.
 
-    --standby loads the hook and redirects no call, which costs nothing, until ungil trace --pid,
-    ungil policy or ungil dump wakes it, for which they need no privilege then.
+    With --standby, the hook is loaded and does nothing, at no cost, until `ungil trace --pid`,
+    `ungil policy` or `ungil dump` wakes it. They need no privilege then.
 
-    Where an option is not given, its variable counts: UNGIL_POLICY, UNGIL_QUANTUM, UNGIL_PRIORITY
-    (a PATTERN=LEVEL a line).
-    --env prints these and what else a program needs as NAME=VALUE lines, quoted as in a shell,
-    for env $(ungil run --env) PROGRAM or an EnvironmentFile of systemd.
+    Variables stand in for options that are not given: UNGIL_POLICY, UNGIL_QUANTUM, and
+    UNGIL_PRIORITY with one PATTERN=LEVEL per line. --env prints all that a program needs as
+    NAME=VALUE lines, quoted for a shell: for `env $(ungil run --env) PROGRAM`, or for an
+    EnvironmentFile of systemd.
     """  # noqa: D301 (click keeps the lines of a paragraph that begins with a backspace)
     scheduling = Scheduling(policy, quantum, priorities)
     if standby and (policy is not None or quantum is not None or priorities or green):

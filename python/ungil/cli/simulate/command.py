@@ -41,46 +41,52 @@ SCHEMA = 1
     shell_complete=policies,
     help="How to schedule [default: as recorded].",
 )
-@click.option("--quantum", metavar="MS", help="Its time slice [default: the policy's own].")
-@click.option("--interval", metavar="MS", help="CPython's own rules with this switch interval.")
-@click.option("--no-gil", is_flag=True, help="As many threads at once as there are processors.")
+@click.option("--quantum", metavar="MS", help="Time slice [default: that of the policy].")
+@click.option("--interval", metavar="MS", help="CPython's own rules, with this switch interval.")
+@click.option(
+    "--no-gil", is_flag=True, help="No GIL: as many threads run at once as there are processors."
+)
 @click.option(
     "--cores",
     metavar="N",
-    help="Processors [default: with a GIL those of the recording, without one this machine's].",
+    help="Processors [default: those of the recording; with --no-gil, of this machine].",
 )
 @click.option(
     "--threads",
     "changes",
     metavar="PATTERN=CHANGE",
     multiple=True,
-    help="x2: threads whose names match have twice the work. *2: there are twice as many of them.",
+    help="x2: threads whose names match do twice the work; *2: there are twice as many.",
 )
 @click.option(
-    "--without", metavar="PATTERN", multiple=True, help="Leave threads out whose names match."
+    "--without", metavar="PATTERN", multiple=True, help="Leave out threads whose names match."
 )
 @click.option(
     "--priority",
     "priorities",
     metavar="PATTERN=LEVEL",
     multiple=True,
-    help="Level low, normal or high for threads whose names match; the first match counts.",
+    help="Level (low, normal or high) of threads whose names match. The first match wins.",
 )
-@click.option("--once", is_flag=True, help="Each thread does its work once; how long does it take?")
 @click.option(
-    "--process", metavar="PID", help="Which process [default: where threads waited most]."
+    "--once", is_flag=True, help="Let each thread do its work once, and say how long that takes."
 )
-@click.option("--gil", metavar="NUMBER", help="Which GIL of it [default: likewise].")
-@click.option("--runs", metavar="N", default="3", show_default=True, help="How often to simulate.")
-@click.option("--seed", metavar="N", default="0", show_default=True, help="Where chance begins.")
+@click.option(
+    "--process", metavar="PID", help="The process [default: the one whose threads waited most]."
+)
+@click.option("--gil", metavar="NUMBER", help="The GIL of that process [default: likewise].")
+@click.option("--runs", metavar="N", default="3", show_default=True, help="Number of simulations.")
+@click.option(
+    "--seed", metavar="N", default="0", show_default=True, help="Seed of the random numbers."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema 1) instead of tables.")
 def command(
     file: str, process: str | None, gil: str | None, as_json: bool, **options: object
 ) -> None:
-    """Replay what the trace FILE recorded under other rules, and say what threads would wait.
+    """Replay the trace FILE under other rules, and say how long threads would wait.
 
-    The schedulers of ungil itself decide, in simulated time, over the recorded uses of the GIL and
-    the recorded time between them. Without any rule, all policies are compared.
+    ungil's own schedulers decide, in simulated time, who gets the GIL; when threads want it, and
+    how long they use it, is what the trace recorded. Without a rule, all policies are compared.
     """
     rules = Rules.read(options)
     file = readable(file)

@@ -41,7 +41,7 @@ def _interval(_ctx: click.Context, _param: click.Parameter, value: str) -> float
 
 @click.command(cls=Command, name="top", examples=EXAMPLES)
 @click.argument("pid", required=False, callback=process_number, shell_complete=processes)
-@click.option("--children", is_flag=True, help="Also the descendants of PID, and those to come.")
+@click.option("--children", is_flag=True, help="Include the descendants of PID, also later ones.")
 @click.option(
     "--interval",
     metavar="SECONDS",
@@ -50,14 +50,14 @@ def _interval(_ctx: click.Context, _param: click.Parameter, value: str) -> float
     callback=_interval,
     help="Time between two looks.",
 )
-@click.option("--once", is_flag=True, help="Look once, print it as JSON, and end. Needs --json.")
+@click.option("--once", is_flag=True, help="Look once, print JSON, and exit. Needs --json.")
 @click.option("--json", "as_json", is_flag=True, help="With --once.")
 def command(pid: int | None, children: bool, interval: float, once: bool, as_json: bool) -> None:
     """Show what the threads of process PID do with the GIL: how much they hold, and wait for whom.
 
-    PID is any running CPython; it goes on, and need not have been started by ungil. Keys sort,
-    filter, pause, and change the policy to see what that does. At the end everything is taken back:
-    the process runs as before, under the policy that it had. Without PID, choose a process.
+    PID is any running CPython, started by ungil or not; without PID, you choose one. Keys sort,
+    filter and pause, or change the policy, so that you see what that does. When top ends, it takes
+    everything back: the process goes on under the policy that it had.
     """
     if once or as_json:
         if not (once and as_json):

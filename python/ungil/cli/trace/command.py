@@ -88,15 +88,16 @@ class Create(Protocol):
     callback=process_number,
     metavar="PID",
     shell_complete=processes,
-    help="Record a process that runs, instead of a PROGRAM.",
+    help="Record a process that already runs.",
 )
 @click.option(
-    "--for", "duration", metavar="TIME", help="With --pid: so long (10s, 2min) [default: Ctrl-C]."
+    "--for",
+    "duration",
+    metavar="TIME",
+    help="With --pid: how long, such as 10s or 2min [default: until Ctrl-C].",
 )
 @click.option("--no-children", is_flag=True, help="Record the program alone, not its children.")
-@click.option(
-    "--no-native", is_flag=True, help="Never stop a thread to see which C function it is in."
-)
+@click.option("--no-native", is_flag=True, help="Do not stop threads to look up their C functions.")
 @flight_options
 @blame_after_option
 @scheduling_options(DEFAULT_POLICY)
@@ -123,17 +124,20 @@ def command(
     quiet: bool,
     words: tuple[str, ...],
 ) -> int:
-    """Run PROGRAM, record every GIL wait and hold, print what it cost on stderr.
+    """Run PROGRAM, record every wait for the GIL and every hold, and report what they cost.
 
-    PROGRAM is a Python file, -m MODULE, -c CODE, or any command.
-    It runs as without ungil and ungil exits as it does; children that are Python are recorded too.
+    PROGRAM is a Python file, -m MODULE, -c CODE, or any command. It runs as it would without ungil,
+    and ungil exits with its status. Its Python children are recorded, too. The report goes to
+    stderr.
 
-    With --pid, it is a CPython from 3.8 on that runs already, and the children that it forks from
-    then on, until the time is over, Ctrl-C, or its end. Then everything is taken back, and it goes
-    on. ungil needs the right to trace it, unless it was started with ungil run --standby.
+    With --pid, ungil records a process that already runs (CPython 3.8 or newer), and the children
+    that it forks from then on. It stops when the time is up, at Ctrl-C, or when the process ends.
+    Then it takes out its hook, and the process goes on. ungil needs the right to trace the process,
+    unless `ungil run --standby` started it.
 
-    With --last it is a flight recorder, for days: nothing is written but snapshots, in files that
-    are numbered, each with a line on stderr. Memory is bounded, and SIGUSR2 to ungil asks for one.
+    With --last, ungil is a flight recorder that can run for days. It keeps the last seconds in
+    bounded memory and writes only snapshots: each to a numbered file, with a line on stderr. To get
+    one, run `ungil snapshot`, or send SIGUSR2 to ungil.
     """
     if pid is not None:
         if words:

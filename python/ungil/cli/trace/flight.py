@@ -35,19 +35,19 @@ def flight_options(function: F) -> F:
         click.option(
             "--last",
             metavar="TIME",
-            help="Keep the last 30s or 5min only; write them on --on, SIGUSR2 and ungil snapshot.",
+            help="Keep only the last 30s or 5min, and write them when you ask.",
         ),
         click.option(
             "--on",
             "conditions",
             metavar="CONDITION",
             multiple=True,
-            help="Write them once a thread waited ('wait>50ms') or held ('hold>100ms') so long.",
+            help="Write them when a thread waits ('wait>50ms') or holds ('hold>100ms') longer.",
         ),
         click.option(
             "--max-files",
             metavar="N",
-            help=f"Leave the newest N snapshots of this run [default: {MAX_FILES}].",
+            help=f"Keep the newest N snapshots of this run [default: {MAX_FILES}].",
         ),
     )
     for option in reversed(options):
