@@ -100,6 +100,7 @@ pub mod deque;
 pub mod structs;
 pub mod monitor;
 pub mod sync;
+pub mod queue;
 mod kinds;
 
 #[cfg(all(test, loom))]

@@ -44,12 +44,22 @@ pub enum Kind {
     /// No more: it was made in a transaction that failed, and somebody holds it still. The flags are
     /// its size in bytes.
     Gone = 7,
+    /// What many put in and many take out.
+    Queue = 8,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 7] =
-        [Self::Dict, Self::List, Self::Set, Self::Deque, Self::Struct, Self::Sync, Self::Gone];
+    pub const ALL: [Self; 8] = [
+        Self::Dict,
+        Self::List,
+        Self::Set,
+        Self::Deque,
+        Self::Struct,
+        Self::Sync,
+        Self::Gone,
+        Self::Queue,
+    ];
 
     /// From what is stored.
     pub fn from_byte(byte: u8) -> Result<Self> {

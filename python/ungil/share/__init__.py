@@ -18,6 +18,7 @@ from ungil.share._dict import dict as dict
 from ungil.share._heap import Heap
 from ungil.share._list import list as list
 from ungil.share._monitor import owner_died
+from ungil.share._queue import Queue, ShutDown
 from ungil.share._set import set as set
 from ungil.share._statistics import (
     AttachedProcess,
@@ -55,8 +56,10 @@ __all__ = [
     "HeldLock",
     "Lock",
     "Pickled",
+    "Queue",
     "RLock",
     "Semaphore",
+    "ShutDown",
     "Statistics",
     "Usage",
     "cas",
