@@ -108,6 +108,8 @@ pub struct Header {
     pub collected_chunks: AtomicU64,
     /// [`Self::deaths`] before the last collection.
     pub collected_deaths: AtomicU64,
+    /// The bell at which those sleep who watch several objects: see `watch`.
+    pub watch: Alone<AtomicU32>,
 }
 
 const _: () = assert!(size_of::<Header>() <= PAGE && hazard::GRANULE == GRANULE as u64);

@@ -55,6 +55,7 @@ pub mod memory;
 pub mod object;
 mod root_table;
 mod cleanup;
+pub mod watch;
 
 // The heap, its threads, and their changes.
 pub mod heap;

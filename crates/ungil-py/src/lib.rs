@@ -97,9 +97,14 @@ mod _native {
     };
     #[pymodule_export]
     use super::share::{
-        Deque, Dict, Heap, Held, List, ListIterator, Queue, Set, Transaction, Walk,
-        after_fork_in_child, after_fork_in_parent, before_fork, is_shared, leave_transaction,
-        receive_handle, send_handle, set_proxy, set_values, set_watch,
+        Deque, Dict, Heap, Held, List, ListIterator, Set, Transaction, Walk, after_fork_in_child,
+        after_fork_in_parent, before_fork, is_shared, leave_transaction, receive_handle,
+        send_handle, set_proxy, set_values, set_watch,
+    };
+    #[pymodule_export]
+    use super::share::{
+        Lease, Queue, wait_for_queues, watch_bell, watch_disturb, watch_heap, watch_queue,
+        watch_sleep,
     };
     #[pymodule_export]
     use super::simulating::Demands;

@@ -8,21 +8,19 @@
 //! One who is woken takes what it was woken for, or finds it taken. In both cases others may sleep
 //! still, to whom it leaves the bell as it was for itself; and if there is more, it wakes the next
 //! one. Somebody who is killed in between is why nobody sleeps for ever: it looks again after 20 ms,
-//! then after twice as long, and so on to [`LONGEST`].
+//! then after twice as long, and so on to a tenth of a second.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::atomic::{
     AtomicU32,
     Ordering::{AcqRel, Acquire, Relaxed},
 };
-use crate::{Heap, Result, clock, fault, lock, mutation};
+use crate::{Heap, Result, clock, fault, lock, mutation, watch};
 
 const WAITED: u32 = 1 << 31;
 /// How often somebody looks before it sleeps: some 2 µs, which is less than a sleep costs.
 const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };
-/// The longest sleep without a look.
-const LONGEST: Duration = Duration::from_millis(100);
 
 /// Wakes up to `count` of those who sleep for what was just done. The caller has let go of the lock
 /// that [`answer`] touches.
@@ -107,7 +105,7 @@ pub(super) fn answer<T>(
             lock::wake(bell, 1);
             return Err(interrupted);
         }
-        patience = if woken { lock::PATIENCE } else { (patience * 2).min(LONGEST) };
+        patience = if woken { lock::PATIENCE } else { (patience * 2).min(watch::LONGEST) };
         has_slept = true;
     }
 }

@@ -13,6 +13,8 @@ use crate::segment::Offset;
 use crate::value::{self, Cell, Value};
 use crate::{Heap, Result, fault, memory};
 
+use super::priority::{DONE, HEAD, TAIL};
+
 /// What became of a value that was to be put in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
@@ -38,7 +40,7 @@ pub enum Got {
 }
 
 /// What a look at the putting end found.
-enum Room {
+pub(super) enum Room {
     /// The value is in.
     Taken,
     /// There is none.
@@ -51,6 +53,9 @@ enum Room {
 /// What is done with the objects in a value that is taken out, before the queue refers to them no
 /// longer: whoever wants them holds them.
 pub type Keep<'k> = dyn FnMut(&Value<'static>) -> Result<()> + 'k;
+
+/// Every so many values somebody looks for leases of the dead, if there are leases.
+const NOW_AND_THEN: u64 = 256;
 
 /// Puts a value in, and waits for room until `deadline`; without one, as long as it takes.
 ///
@@ -77,10 +82,12 @@ pub fn put(heap: &Heap, at: Offset, value: &Value<'_>, deadline: Option<Instant>
 #[inline]
 pub fn get(heap: &Heap, at: Offset, deadline: Option<Instant>, keep: &mut Keep<'_>) -> Result<Got> {
     let queue = Queue::at(heap, at)?;
+    queue.look_now_and_then()?;
     if let Some(found) = queue.try_get(keep)? {
-        return Ok(found.answer);
+        return Ok(found);
     }
-    queue.get_slowly(deadline, keep)
+    let got = queue.wait_for_value(deadline, || queue.try_get(keep))?;
+    Ok(got.unwrap_or_else(|none| none))
 }
 
 /// Puts a value back where it was taken out, though there may be no room: it is the next one.
@@ -90,32 +97,32 @@ pub fn get(heap: &Heap, at: Offset, deadline: Option<Instant>, keep: &mut Keep<'
 pub fn put_back(heap: &Heap, at: Offset, value: &Value<'_>) -> Result<()> {
     let queue = Queue::at(heap, at)?;
     queue.me()?;
-    heap.change(|op| {
+    queue.with_both_ends(|op| {
         let cell = cells::store_one(op, value)?;
-        queue.put_cell_back(op, cell)
+        queue.insert_first(op, cell)
     })?;
-    bell::ring(&queue.control.values, 1);
+    queue.tell_of_values(1);
     Ok(())
 }
 
 impl<'h> Queue<'h> {
     /// Puts a value in if there is room; `None`: there is none.
     #[inline]
-    fn try_put(&self, cell: Option<Cell>, value: &Value<'_>) -> Result<Option<Put>> {
+    pub(super) fn try_put(&self, cell: Option<Cell>, value: &Value<'_>) -> Result<Option<Put>> {
         let me = self.me()?;
         loop {
             let room = match cell {
-                Some(cell) => self.put_cell(me, cell)?,
-                None => self.put_block(value)?,
+                Some(cell) if !self.is_ordered() => self.put_cell(me, cell)?,
+                _ => self.put_block(value)?,
             };
             match room {
                 Room::Taken => {
-                    bell::ring(&self.control.values, 1);
+                    self.tell_of_values(1);
                     return Ok(Some(Put::Done));
                 }
                 Room::Closed => return Ok(Some(Put::Closed)),
                 Room::None => return Ok(None),
-                Room::Growing => self.grow()?,
+                Room::Growing => self.grow(1)?,
             }
         }
     }
@@ -124,39 +131,49 @@ impl<'h> Queue<'h> {
     #[inline]
     fn put_cell(&self, me: Holder, cell: Cell) -> Result<Room> {
         let locked = self.lock(&self.control.put_lock, me)?;
-        match self.room()? {
-            (Room::Taken, ring) => {
-                let tail = self.control.tail.load(Relaxed);
-                ring.write(self.heap.segment(), tail, cell)?;
-                self.publish(locked, tail.wrapping_add(1));
-                Ok(Room::Taken)
-            }
-            (room, _) => Ok(room),
+        let (room, ring) = self.room()?;
+        if matches!(room, Room::Taken) {
+            let tail = self.control.tail.load(Relaxed);
+            ring.write(self.heap.segment(), tail, cell)?;
+            self.publish(locked, tail.wrapping_add(1));
         }
+        Ok(room)
     }
 
     /// Puts a value in that needs memory, or has objects in it.
     #[inline(never)]
     fn put_block(&self, value: &Value<'_>) -> Result<Room> {
+        if self.is_closed() {
+            return Ok(Room::Closed);
+        }
         // A look, so that what is too much is not stored in vain.
-        if self.is_full() && !self.is_closed() {
+        if self.is_full() {
             return Ok(Room::None);
+        }
+        if self.is_ordered() {
+            return self.with_both_ends(|op| self.put_ordered(op, value));
         }
         self.heap.change(|op| {
             let cell = value::store(op, value)?;
-            let me = op.me();
             // Until the operation ends, the collector waits for it: by then the queue has the cell.
-            let done = self.put_cell(me, cell)?;
+            let done = self.put_cell(op.me(), cell)?;
             if !matches!(done, Room::Taken) {
-                self.unstore(op, cell)?;
+                value::discard(op, cell)?;
             }
             Ok(done)
         })
     }
 
-    /// Gives up what was stored and is nowhere.
-    fn unstore(&self, op: &mut Op<'_>, cell: Cell) -> Result<()> {
-        value::discard(op, cell)
+    fn put_ordered(&self, op: &mut Op<'_>, value: &Value<'_>) -> Result<Room> {
+        let (room, _) = self.room()?;
+        if matches!(room, Room::Closed | Room::None) {
+            return Ok(room);
+        }
+        let cell = cells::store_one(op, value)?;
+        let next = self.control.tail.load(Relaxed).wrapping_add(1);
+        self.insert_ordered(op, cell, next)?;
+        op.store(self.at + TAIL, next)?;
+        Ok(Room::Taken)
     }
 
     /// Whether there is a cell for one more value, for who has locked the putting end.
@@ -186,23 +203,11 @@ impl<'h> Queue<'h> {
 
     /// Puts in what was written before the new end.
     #[inline]
-    fn publish(&self, locked: Locked<'_>, tail: u64) {
+    pub(super) fn publish(&self, locked: Locked<'_>, tail: u64) {
         self.control.tail.store(tail, Release);
         fault::point("queue: values put in");
         drop(locked);
         fault::point("queue: putting end unlocked");
-    }
-
-    /// Whether it looks as if there were no room.
-    fn is_full(&self) -> bool {
-        let head = self.control.head.load(Acquire);
-        count(head, self.control.tail.load(Acquire)) >= self.limit()
-    }
-
-    /// Whether it looks as if there were nothing.
-    #[inline]
-    fn is_empty(&self) -> bool {
-        self.control.head.load(Relaxed) == self.control.tail.load(Relaxed)
     }
 
     #[cold]
@@ -212,63 +217,89 @@ impl<'h> Queue<'h> {
         value: &Value<'_>,
         deadline: Option<Instant>,
     ) -> Result<Put> {
-        let answered = bell::answer(
+        let done = self.wait_for_room(deadline, || self.try_put(cell, value))?;
+        Ok(done.unwrap_or(Put::Full))
+    }
+
+    /// Calls `put` until there is room for what it puts in; `None`: there was none before the
+    /// deadline.
+    #[cold]
+    pub(super) fn wait_for_room<T>(
+        &self,
+        deadline: Option<Instant>,
+        mut put: impl FnMut() -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        bell::answer(
             self.heap,
             (&self.control.room, &self.control.get_lock),
             deadline,
             || !self.is_full() || self.is_closed(),
             || {
-                let done = self.try_put(cell, value)?;
-                Ok(done.map(|answer| Answer { answer, is_more: !self.is_full() }))
+                let done = put()?;
+                let is_more = !self.is_full() || self.is_closed();
+                Ok(done.map(|answer| Answer { answer, is_more }))
             },
-        )?;
-        Ok(answered.unwrap_or(Put::Full))
+        )
     }
 
+    /// Calls `take` until there is something for it to take out; [`Got::Empty`] or [`Got::Closed`] if
+    /// there was nothing.
     #[cold]
-    fn get_slowly(&self, deadline: Option<Instant>, keep: &mut Keep<'_>) -> Result<Got> {
+    pub(super) fn wait_for_value<T>(
+        &self,
+        deadline: Option<Instant>,
+        mut take: impl FnMut() -> Result<Option<T>>,
+    ) -> Result<std::result::Result<T, Got>> {
+        let mut attempt = || -> Result<Option<Answer<std::result::Result<T, Got>>>> {
+            loop {
+                let answer = match take()? {
+                    Some(got) => Ok(got),
+                    // What was out on leases of the dead is there again.
+                    None if self.recover()? > 0 => continue,
+                    None if self.is_over()? => Err(Got::Closed),
+                    None => return Ok(None),
+                };
+                let is_more = !self.is_empty() || self.is_closed();
+                return Ok(Some(Answer { answer, is_more }));
+            }
+        };
+        if let Some(found) = attempt()? {
+            return Ok(found.answer);
+        }
         let answered = bell::answer(
             self.heap,
             (&self.control.values, &self.control.put_lock),
             deadline,
             || !self.is_empty() || self.is_closed(),
-            || self.try_get(keep),
+            attempt,
         )?;
-        Ok(answered.unwrap_or(Got::Empty))
+        Ok(answered.unwrap_or(Err(Got::Empty)))
     }
 
-    /// Takes the first value out, if there is one, or says that there will be none.
+    /// Takes the first value out, if there is one.
     #[inline]
-    fn try_get(&self, keep: &mut Keep<'_>) -> Result<Option<Answer<Got>>> {
+    fn try_get(&self, keep: &mut Keep<'_>) -> Result<Option<Got>> {
         let me = self.me()?;
-        let locked = self.lock(&self.control.get_lock, me)?;
-        let Some((cell, head)) = self.first()? else {
-            drop(locked);
-            // In this order: what was put in before it was closed is seen.
-            let is_over = self.is_closed() && self.is_empty_for_sure();
-            return Ok(is_over.then_some(Answer { answer: Got::Closed, is_more: true }));
-        };
-        let got = if cell.is_whole() {
-            self.advance(locked, head.wrapping_add(1));
-            Got::Cell(cell)
-        } else {
-            match self.get_block(locked, cell, head)? {
-                Some(value) => Got::Value(value),
-                None => match self.get_in_operation(keep)? {
-                    Some(value) => Got::Value(value),
-                    None => return Ok(None),
-                },
-            }
-        };
-        if self.head.body[1].load(Relaxed) != 0 {
-            bell::ring(&self.control.room, 1);
+        if self.is_ordered() {
+            return self.get_in_operation(keep);
         }
-        Ok(Some(Answer { answer: got, is_more: !self.is_empty() }))
+        let locked = self.lock(&self.control.get_lock, me)?;
+        let Some((cell, head)) = self.first()? else { return Ok(None) };
+        if cell.is_whole() {
+            self.advance(locked, head.wrapping_add(1));
+            self.tell_of_room(1);
+            return Ok(Some(Got::Cell(cell)));
+        }
+        if let Some(value) = self.get_block(locked, cell, head)? {
+            self.tell_of_room(1);
+            return Ok(Some(Got::Value(value)));
+        }
+        self.get_in_operation(keep)
     }
 
     /// The first cell and its position, for who has locked the taking end.
     #[inline]
-    fn first(&self) -> Result<Option<(Cell, u64)>> {
+    pub(super) fn first(&self) -> Result<Option<(Cell, u64)>> {
         let head = self.control.head.load(Relaxed);
         if self.control.tail_seen.load(Relaxed) == head {
             let tail = self.control.tail.load(Acquire);
@@ -283,16 +314,11 @@ impl<'h> Queue<'h> {
 
     /// Takes out what is before the new beginning.
     #[inline]
-    fn advance(&self, locked: Locked<'_>, head: u64) {
+    pub(super) fn advance(&self, locked: Locked<'_>, head: u64) {
         self.control.head.store(head, Release);
         fault::point("queue: values taken out");
         drop(locked);
         fault::point("queue: taking end unlocked");
-    }
-
-    /// Whether there is nothing, after it was closed.
-    fn is_empty_for_sure(&self) -> bool {
-        self.control.head.load(Acquire) == self.control.tail.load(Acquire)
     }
 
     /// Takes out the first value, whose cell has a block and no objects in it. `None`: it takes
@@ -319,29 +345,82 @@ impl<'h> Queue<'h> {
 
     /// Takes out the first value, whatever it is.
     #[inline(never)]
-    fn get_in_operation(&self, keep: &mut Keep<'_>) -> Result<Option<Value<'static>>> {
-        self.heap.change(|op| {
-            let locked = self.lock(&self.control.get_lock, op.me())?;
-            let Some((cell, head)) = self.first()? else { return Ok(None) };
-            let value = value::load(self.heap.segment(), cell)?;
-            keep(&value)?;
+    fn get_in_operation(&self, keep: &mut Keep<'_>) -> Result<Option<Got>> {
+        if self.is_empty() {
+            return Ok(None);
+        }
+        let got = self.with_both_ends(|op| {
+            let Some(cell) = self.remove_first(op)? else { return Ok(None) };
+            let got = self.take_over(cell, keep)?;
             value::discard(op, cell)?;
-            self.advance(locked, head.wrapping_add(1));
-            Ok(Some(value))
-        })
+            Ok(Some(got))
+        })?;
+        if got.is_some() {
+            self.tell_of_room(1);
+        }
+        Ok(got)
     }
 
-    /// Puts a cell at the beginning.
-    fn put_cell_back(&self, op: &mut Op<'_>, cell: Cell) -> Result<()> {
-        let put = self.lock(&self.control.put_lock, op.me())?;
-        let get = self.lock(&self.control.get_lock, op.me())?;
-        self.make_room(op)?;
+    /// The value of a cell, with the objects in it held.
+    pub(super) fn take_over(&self, cell: Cell, keep: &mut Keep<'_>) -> Result<Got> {
+        if cell.is_whole() {
+            return Ok(Got::Cell(cell));
+        }
+        let value = value::load(self.heap.segment(), cell)?;
+        keep(&value)?;
+        Ok(Got::Value(value))
+    }
+
+    /// Takes the first cell out, for who has locked both ends until the operation has ended.
+    pub(super) fn remove_first(&self, op: &mut Op<'_>) -> Result<Option<Cell>> {
+        let cell = if self.is_ordered() {
+            self.remove_ordered(op)?
+        } else {
+            self.first()?.map(|(cell, _)| cell)
+        };
+        if cell.is_some() {
+            op.store(self.at + HEAD, self.control.head.load(Relaxed).wrapping_add(1))?;
+        }
+        Ok(cell)
+    }
+
+    /// Puts a cell at the beginning, for who has locked both ends until the operation has ended.
+    pub(super) fn insert_first(&self, op: &mut Op<'_>, cell: Cell) -> Result<()> {
+        if self.is_ordered() {
+            self.insert_ordered(op, cell, 0)?;
+        } else {
+            self.make_room(op, 1)?;
+        }
         let head = self.control.head.load(Relaxed).wrapping_sub(1);
-        Ring::of(self.head)?.write(self.heap.segment(), head, cell)?;
+        if !self.is_ordered() {
+            Ring::of(self.head)?.write(self.heap.segment(), head, cell)?;
+        }
         // Whoever puts must not believe that there is more room than there is.
         self.control.head_seen.store(head, Relaxed);
-        self.advance(get, head);
-        drop(put);
+        op.store(self.at + HEAD, head)
+    }
+
+    /// Gives up all values, which count as done. The caller has locked both ends until the operation
+    /// has ended.
+    pub(super) fn empty(&self, op: &mut Op<'_>) -> Result<()> {
+        let mut emptied = 0;
+        while let Some(cell) = self.remove_first(op)? {
+            value::discard(op, cell)?;
+            emptied += 1;
+        }
+        let done = self.control.done.load(Relaxed);
+        let left = count(done, self.control.tail.load(Relaxed)) as u64;
+        op.store(self.at + DONE, done.wrapping_add(left.min(emptied)))
+    }
+
+    /// Looks for leases of the dead now and then, where nobody would miss what they have.
+    #[inline]
+    pub(super) fn look_now_and_then(&self) -> Result<()> {
+        if self.head.body[3].load(Relaxed) != 0
+            && self.control.head.load(Relaxed) % NOW_AND_THEN == 0
+        {
+            self.recover()?;
+        }
         Ok(())
     }
 }

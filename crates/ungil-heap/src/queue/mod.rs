@@ -21,20 +21,29 @@
 
 mod bell;
 mod ends;
+mod leases;
+mod many;
+mod priority;
 mod ring;
+mod tasks;
+mod watching;
 
 use crate::atomic::{
     AtomicU32, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
+    Ordering::{Acquire, Relaxed},
 };
 use crate::lock::{self, Holder};
 use crate::object::{self, Head, Kind, Owned, Visit};
 use crate::op::Op;
 use crate::segment::{Offset, Part, Segment};
-use crate::{Error, Heap, Result, cells, fault, value};
+use crate::{Error, Heap, Result, fault, value, watch};
 
-pub use ends::{Got, Put, get, put, put_back};
+pub use ends::{Got, Keep, Put, get, put, put_back};
+pub use leases::{Lease, acknowledge, give_back, lease, leased, recover};
+pub use many::{get_many, put_many};
 use ring::Ring;
+pub use tasks::{join, task_done, unfinished};
+pub use watching::{wait, watch_room, watch_values};
 
 /// Where what is behind the head begins.
 const CONTROL: usize = object::SIZE;
@@ -42,6 +51,8 @@ const CONTROL: usize = object::SIZE;
 const SIZE: usize = object::SIZE + size_of_control();
 /// Bit of the third word of the body: nothing more is put in.
 const CLOSED: u64 = 1;
+/// Bit of the flags: the least value comes first.
+const ORDERED: u32 = 1;
 /// The most values that a queue can be limited to, or have.
 pub const MOST: usize = 1 << 31;
 
@@ -70,7 +81,9 @@ struct Control {
     tail_seen: AtomicU64,
     /// Of how many values somebody has said that they are done.
     done: AtomicU64,
-    get_rest: [AtomicU64; 4],
+    /// How many leases there were.
+    leases: AtomicU64,
+    get_rest: [AtomicU64; 3],
 
     /// Rung when there are more values.
     values: AtomicU32,
@@ -118,6 +131,39 @@ impl<'h> Queue<'h> {
     }
 
     #[inline]
+    fn is_ordered(&self) -> bool {
+        is_ordered(self.head)
+    }
+
+    /// Whether it looks as if there were no room.
+    fn is_full(&self) -> bool {
+        let head = self.control.head.load(Acquire);
+        count(head, self.control.tail.load(Acquire)) >= self.limit()
+    }
+
+    /// Whether it looks as if there were nothing.
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.control.head.load(Acquire) == self.control.tail.load(Acquire)
+    }
+
+    /// Wakes those who wait for so many new values.
+    #[inline]
+    fn tell_of_values(&self, count: usize) {
+        bell::ring(&self.control.values, count);
+        watch::tell(self.heap.segment(), self.head, watch::CHANGE);
+    }
+
+    /// Wakes those who wait for so much new room.
+    #[inline]
+    fn tell_of_room(&self, count: usize) {
+        if self.head.body[1].load(Relaxed) != 0 {
+            bell::ring(&self.control.room, count);
+            watch::tell(self.heap.segment(), self.head, watch::ROOM);
+        }
+    }
+
+    #[inline]
     fn is_closed(&self) -> bool {
         self.head.body[2].load(Acquire) & CLOSED != 0
     }
@@ -137,14 +183,22 @@ impl<'h> Queue<'h> {
     /// Who this thread is, which must not be in a transaction.
     #[inline]
     fn me(&self) -> Result<Holder> {
-        if self.heap.is_in_transaction() {
+        if self.head.lock.load(Relaxed) != 0 {
+            self.wait_until_made()?;
+        }
+        match self.heap.idle() {
+            Some(me) => Ok(me),
+            None => self.me_slowly(),
+        }
+    }
+
+    #[cold]
+    fn me_slowly(&self) -> Result<Holder> {
+        if self.heap.thread()?.is_busy() {
             return Err(Error::Misuse(
                 "a queue is used before or after a transaction, not in it: what is put in could \
                  be taken out before the transaction ends",
             ));
-        }
-        if self.head.lock.load(Relaxed) != 0 {
-            self.wait_until_made()?;
         }
         self.heap.me()
     }
@@ -152,6 +206,9 @@ impl<'h> Queue<'h> {
     /// Waits for the end of the transaction in which the queue was made: it may never have been.
     #[cold]
     fn wait_until_made(&self) -> Result<()> {
+        if Holder::of(self.head.lock.load(Relaxed)) == Some(self.heap.me()?) {
+            return Ok(());
+        }
         let mut op = self.heap.op()?;
         op.guard(self.at)?;
         let is_still = self.head.is(Kind::Queue);
@@ -170,11 +227,17 @@ impl Drop for Locked<'_> {
     }
 }
 
-/// A new queue with nothing in it, that has at most `limit` values at a time.
+#[inline]
+fn is_ordered(head: &Head) -> bool {
+    head.flags() & ORDERED != 0
+}
+
+/// A new queue with nothing in it, that has at most `limit` values at a time. What is taken out first
+/// is what was put in first; or, if `is_ordered`, the least value ([`value::order`]).
 ///
 /// # Errors
 /// [`Error::Misuse`] for a limit of none, or of more than [`MOST`].
-pub fn create(op: &mut Op<'_>, limit: Option<usize>) -> Result<Offset> {
+pub fn create(op: &mut Op<'_>, limit: Option<usize>, is_ordered: bool) -> Result<Offset> {
     if limit.is_some_and(|limit| limit == 0 || limit > MOST) {
         return Err(Error::Misuse("a queue is limited to 1 to 2^31 values"));
     }
@@ -183,8 +246,9 @@ pub fn create(op: &mut Op<'_>, limit: Option<usize>) -> Result<Offset> {
     for word in segment.words(at + CONTROL, size_of_control() / 8)? {
         word.store(0, Relaxed);
     }
-    let ring = Ring::make(op, limit.unwrap_or(MOST).min(ring::FIRST))?;
+    let ring = Ring::first(op, limit, is_ordered)?;
     let head = object::head(segment, at)?;
+    head.set_flags(if is_ordered { ORDERED } else { 0 });
     head.body[0].store(ring.word(), Relaxed);
     head.body[1].store(limit.unwrap_or(0) as u64, Relaxed);
     Ok(at)
@@ -205,6 +269,11 @@ pub fn limit(heap: &Heap, at: Offset) -> Result<Option<usize>> {
     Ok(is_limited.then(|| queue.limit()))
 }
 
+/// Whether the least value comes first, not the one that was put in first.
+pub fn is_least_first(segment: &Segment, at: Offset) -> Result<bool> {
+    Ok(is_ordered(object::head(segment, at)?))
+}
+
 /// Whether nothing more is put in.
 pub fn is_closed(heap: &Heap, at: Offset) -> Result<bool> {
     Ok(Queue::at(heap, at)?.is_closed())
@@ -221,26 +290,36 @@ const fn count(from: u64, to: u64) -> usize {
 pub fn owned(segment: &Segment, at: Offset, visit: &mut Visit<'_>) -> Result<()> {
     visit(Owned::Block { at, bytes: SIZE })?;
     let control: &Control = segment.part(at + CONTROL)?;
-    let ring = Ring::of(object::head(segment, at)?)?;
+    let head = object::head(segment, at)?;
+    let ring = Ring::of(head)?;
     visit(Owned::Block { at: ring.cells, bytes: ring.bytes() })?;
-    cells::check(segment, ring.cells, ring.room)?;
-    let head = control.head.load(Acquire);
+    ring.check(segment)?;
+    let first = control.head.load(Acquire);
     // Values that need no memory come and go while the world stands still: then this sees cells of
     // which nobody has any, or that were not there when it began.
-    for index in 0..count(head, control.tail.load(Acquire)).min(ring.room) {
-        value::owned(segment, ring.read(segment, head.wrapping_add(index as u64))?, visit)?;
+    for index in 0..count(first, control.tail.load(Acquire)).min(ring.room) {
+        let cell = if is_ordered(head) {
+            priority::Entry::read(segment, ring, index)?.cell
+        } else {
+            ring.read(segment, first.wrapping_add(index as u64))?
+        };
+        value::owned(segment, cell, visit)?;
     }
-    Ok(())
+    leases::owned(segment, head.body[3].load(Acquire), visit)
 }
 
-/// Puts nothing more in: who puts is told at once, who takes when there is nothing left.
-pub fn close(heap: &Heap, at: Offset) -> Result<()> {
+/// Puts nothing more in: who puts is told at once, who takes when there is nothing left. `is_emptied`:
+/// what is in it is given up, and counts as done.
+pub fn close(heap: &Heap, at: Offset, is_emptied: bool) -> Result<()> {
     let queue = Queue::at(heap, at)?;
-    let locked = queue.lock(&queue.control.put_lock, queue.me()?)?;
-    queue.head.body[2].store(CLOSED, Release);
-    fault::point("queue: closed");
-    drop(locked);
-    bell::ring_for_all(&queue.control.values);
-    bell::ring_for_all(&queue.control.room);
+    queue.me()?;
+    queue.with_both_ends(|op| {
+        op.store(at + object::BODY + 16, CLOSED)?;
+        if is_emptied { queue.empty(op) } else { Ok(()) }
+    })?;
+    for bell in [&queue.control.values, &queue.control.room, &queue.control.all_done] {
+        bell::ring_for_all(bell);
+    }
+    watch::tell(heap.segment(), queue.head, watch::CHANGE | watch::ROOM);
     Ok(())
 }

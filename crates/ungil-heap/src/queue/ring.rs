@@ -1,6 +1,6 @@
 //! The cells of a queue: where they are, how many, and what happens when they do not suffice.
 
-use super::{MOST, Queue, count};
+use super::{MOST, Queue, count, is_ordered};
 use crate::atomic::Ordering::{Acquire, Relaxed};
 use crate::cells::{self, place};
 use crate::object::Head;
@@ -10,7 +10,7 @@ use crate::value::Cell;
 use crate::{Error, Result, fault};
 
 /// Cells of a new ring, unless fewer are ever needed.
-pub(super) const FIRST: usize = if cfg!(loom) { 2 } else { 64 };
+const FIRST: usize = if cfg!(loom) { 2 } else { 64 };
 /// How many bits of the word say how long the ring is.
 const LENGTH_BITS: u32 = 6;
 
@@ -18,8 +18,10 @@ const LENGTH_BITS: u32 = 6;
 #[derive(Clone, Copy)]
 pub(super) struct Ring {
     pub(super) cells: Offset,
-    /// How many there are, a power of two.
+    /// How many values fit in, a power of two.
     pub(super) room: usize,
+    /// How many cells there are for each.
+    width: usize,
 }
 
 impl Ring {
@@ -31,7 +33,18 @@ impl Ring {
         if 1 << length > MOST {
             return Err(Error::Corrupt("a queue of an impossible size"));
         }
-        Ok(Self { cells: (word >> LENGTH_BITS) as usize, room: 1 << length })
+        let cells = (word >> LENGTH_BITS) as usize;
+        Ok(Self { cells, room: 1 << length, width: if is_ordered(head) { 2 } else { 1 } })
+    }
+
+    /// That of a new queue.
+    pub(super) fn first(op: &mut Op<'_>, limit: Option<usize>, is_ordered: bool) -> Result<Self> {
+        let room = limit.unwrap_or(FIRST).min(FIRST).next_power_of_two();
+        Self::make(op, room, if is_ordered { 2 } else { 1 })
+    }
+
+    fn make(op: &mut Op<'_>, room: usize, width: usize) -> Result<Self> {
+        Ok(Self { cells: op.take(room * width * Cell::SIZE)?, room, width })
     }
 
     pub(super) const fn word(self) -> u64 {
@@ -39,19 +52,18 @@ impl Ring {
     }
 
     pub(super) const fn bytes(self) -> usize {
-        self.room * Cell::SIZE
+        self.room * self.width * Cell::SIZE
     }
 
-    /// A new ring for at least so many values.
-    pub(super) fn make(op: &mut Op<'_>, count: usize) -> Result<Self> {
-        let room = count.next_power_of_two();
-        Ok(Self { cells: op.take(room * Cell::SIZE)?, room })
+    /// Whether it lies where the heap has memory.
+    pub(super) fn check(self, segment: &Segment) -> Result<()> {
+        cells::check(segment, self.cells, self.room * self.width)
     }
 
     /// Where the value with a position is.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the low bits are meant")]
-    pub(super) const fn cell(self, position: u64) -> Offset {
+    const fn cell(self, position: u64) -> Offset {
         place(self.cells, position as usize & (self.room - 1))
     }
 
@@ -72,42 +84,39 @@ impl Ring {
 }
 
 impl Queue<'_> {
-    /// Sees to it that there is a cell for one more value, if there can be one.
+    /// Sees to it that there are cells for so many values more, if there can be.
     #[cold]
-    pub(super) fn grow(&self) -> Result<()> {
-        self.heap.change(|op| {
-            let put = self.lock(&self.control.put_lock, op.me())?;
-            let get = self.lock(&self.control.get_lock, op.me())?;
-            self.make_room(op)?;
-            drop((get, put));
-            Ok(())
-        })
+    pub(super) fn grow(&self, more: usize) -> Result<()> {
+        self.with_both_ends(|op| self.make_room(op, more))
     }
 
-    /// As above, for who has locked both ends.
-    pub(super) fn make_room(&self, op: &mut Op<'_>) -> Result<()> {
+    /// As above, for who has locked both ends until the operation has ended.
+    pub(super) fn make_room(&self, op: &mut Op<'_>, more: usize) -> Result<()> {
         let old = Ring::of(self.head)?;
         let head = self.control.head.load(Relaxed);
         let length = count(head, self.control.tail.load(Relaxed));
-        if length < old.room {
-            return Ok(());
-        }
         if length > old.room {
             return Err(Error::Corrupt("a queue has more values than room"));
         }
-        if length >= MOST {
-            return Err(Error::Full { wanted: length, limit: "a queue has at most 2^31 values" });
+        let wanted = length.saturating_add(more);
+        if wanted <= old.room {
+            return Ok(());
+        }
+        if wanted > MOST {
+            return Err(Error::Full { wanted, limit: "a queue has at most 2^31 values" });
         }
         let segment = self.heap.segment();
-        let new = Ring::make(op, old.room * 2)?;
-        cells::check(segment, old.cells, old.room)?;
-        for index in 0..length as u64 {
-            let position = head.wrapping_add(index);
-            new.write(segment, position, old.read(segment, position)?)?;
+        let new = Ring::make(op, wanted.next_power_of_two(), old.width)?;
+        old.check(segment)?;
+        if old.width == 1 {
+            for index in 0..length as u64 {
+                let position = head.wrapping_add(index);
+                new.write(segment, position, old.read(segment, position)?)?;
+            }
+        } else {
+            cells::copy(segment, old.cells, new.cells, length * old.width)?;
         }
-        // The world may come to a stop and go on before the operation ends, but nobody else looks at
-        // the old ring then.
-        self.head.body[0].store(new.word(), crate::atomic::Ordering::Release);
+        op.store(self.at + crate::object::BODY, new.word())?;
         fault::point("queue: ring replaced");
         op.free(old.cells, old.bytes());
         Ok(())

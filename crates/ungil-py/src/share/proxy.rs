@@ -359,7 +359,7 @@ impl Drop for Hold {
 }
 
 /// The classes of proxies, by kind. Python declares them, because most methods are Python's.
-static CLASSES: [PyOnceLock<Py<PyType>>; 5] = [const { PyOnceLock::new() }; 5];
+static CLASSES: [PyOnceLock<Py<PyType>>; 4] = [const { PyOnceLock::new() }; 4];
 
 fn class(kind: Kind) -> Option<&'static PyOnceLock<Py<PyType>>> {
     match kind {
@@ -367,7 +367,6 @@ fn class(kind: Kind) -> Option<&'static PyOnceLock<Py<PyType>>> {
         Kind::List => Some(&CLASSES[1]),
         Kind::Set => Some(&CLASSES[2]),
         Kind::Deque => Some(&CLASSES[3]),
-        Kind::Queue => Some(&CLASSES[4]),
         _ => None,
     }
 }
@@ -377,8 +376,8 @@ pub fn class_of(py: Python<'_>, kind: Kind) -> Option<&Bound<'_, PyType>> {
     Some(class(kind)?.get(py)?.bind(py))
 }
 
-/// Declares the class of the proxies of a kind: `"dict"`, `"list"`, `"set"`, `"deque"`, `"Queue"`, or
-/// the name of a class of `threading`.
+/// Declares the class of the proxies of a kind: `"dict"`, `"list"`, `"set"`, `"deque"`, or the name of
+/// a class of `threading` or `queue`.
 #[pyfunction]
 pub fn set_proxy(py: Python<'_>, kind: &str, class_: Py<PyType>) -> PyResult<()> {
     let place = match kind {
@@ -386,8 +385,7 @@ pub fn set_proxy(py: Python<'_>, kind: &str, class_: Py<PyType>) -> PyResult<()>
         "list" => self::class(Kind::List),
         "set" => self::class(Kind::Set),
         "deque" => self::class(Kind::Deque),
-        "Queue" => self::class(Kind::Queue),
-        name => sync::named(name).map(sync::class),
+        name => queue::class_named(name).or_else(|| sync::named(name).map(sync::class)),
     };
     if matches!(kind, "Lock" | "RLock") {
         sync::quicken(class_.bind(py))?;
@@ -476,6 +474,7 @@ impl Shared {
                 let sort = ungil_heap::sync::sort(self.heap.segment(), at);
                 Some(sync::class(sort.map_err(raised)?))
             }
+            Kind::Queue => Some(queue::class(self.heap.segment(), at)?),
             Kind::Gone => return Err(raised(Error::Stale)),
             kind => class(kind),
         };
