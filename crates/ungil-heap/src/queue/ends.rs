@@ -166,7 +166,7 @@ impl<'h> Queue<'h> {
 
     fn put_ordered(&self, op: &mut Op<'_>, value: &Value<'_>) -> Result<Room> {
         let (room, _) = self.room()?;
-        if matches!(room, Room::Closed | Room::None) {
+        if !matches!(room, Room::Taken) {
             return Ok(room);
         }
         let cell = cells::store_one(op, value)?;
@@ -386,10 +386,9 @@ impl<'h> Queue<'h> {
 
     /// Puts a cell at the beginning, for who has locked both ends until the operation has ended.
     pub(super) fn insert_first(&self, op: &mut Op<'_>, cell: Cell) -> Result<()> {
+        self.make_needed_room(op)?;
         if self.is_ordered() {
             self.insert_ordered(op, cell, 0)?;
-        } else {
-            self.make_room(op, 1)?;
         }
         let head = self.control.head.load(Relaxed).wrapping_sub(1);
         if !self.is_ordered() {

@@ -247,7 +247,7 @@ impl<'h> Queue<'h> {
         if count > MOST {
             return Err(Error::Full { wanted: count, limit: "too many values are leased" });
         }
-        let new = Rows { at: op.take(count * ROW * 8)?, count };
+        let new = Rows { at: op.take_needed(count * ROW * 8)?, count };
         for row in 0..count {
             let to = new.words(segment, row)?;
             let from = if row < rows.count { Some(rows.words(segment, row)?) } else { None };

@@ -6,12 +6,12 @@ use super::ends::{Got, Keep, Put};
 use super::ring::Ring;
 use super::{Queue, count};
 use crate::atomic::Ordering::{Acquire, Relaxed};
-use crate::op::Op;
+use crate::lock::Holder;
 use crate::segment::Offset;
 use crate::value::{self, Cell, Value};
 use crate::{Error, Heap, Result, memory};
 
-/// How many values that need memory are put in by one operation.
+/// How many values are put in with one lock.
 const PORTION: usize = 256;
 
 /// Puts values in, in their order, and waits for room until `deadline`; how many are in.
@@ -79,24 +79,14 @@ impl Queue<'_> {
             let put = self.try_put(None, &values[0])?;
             return Ok(put.map(|put| (1, put)));
         }
+        let values = &values[..values.len().min(PORTION)];
         let cells: Vec<_> = values.iter().map_while(Cell::inline).collect();
-        let put = if cells.is_empty() {
-            let portion = &values[..values.len().min(PORTION)];
-            if self.is_full() && !self.is_closed() {
-                return Ok(None);
+        let put = loop {
+            let put = self.put_portion(me, &cells, values)?;
+            match put {
+                Some((0, Put::Full)) => self.grow(values.len())?,
+                put => break put,
             }
-            self.heap.change(|op| {
-                let cells = portion.iter().map(|value| value::store(op, value));
-                let cells = cells.collect::<Result<Vec<_>>>()?;
-                let me = op.me();
-                let put = self.put_cells(Some(op), me, &cells)?;
-                for cell in &cells[put.map_or(0, |(some, _)| some)..] {
-                    value::discard(op, *cell)?;
-                }
-                Ok(put)
-            })?
-        } else {
-            self.put_cells(None, me, &cells)?
         };
         if let Some((some @ 1.., _)) = put {
             self.tell_of_values(some);
@@ -104,14 +94,33 @@ impl Queue<'_> {
         Ok(put)
     }
 
-    /// As above, of cells. Without an operation, none of them needs memory.
-    fn put_cells(
+    /// Puts the cells in, or the first values if these begin with one that needs memory. None, and
+    /// [`Put::Full`]: the ring is to become larger.
+    fn put_portion(
         &self,
-        op: Option<&mut Op<'_>>,
-        me: crate::lock::Holder,
+        me: Holder,
         cells: &[Cell],
+        values: &[Value<'_>],
     ) -> Result<Option<(usize, Put)>> {
-        let mut op = op;
+        if !cells.is_empty() {
+            return self.put_cells(me, cells);
+        }
+        if self.is_full() && !self.is_closed() {
+            return Ok(None);
+        }
+        self.heap.change(|op| {
+            let cells = values.iter().map(|value| value::store(op, value));
+            let cells = cells.collect::<Result<Vec<_>>>()?;
+            let put = self.put_cells(op.me(), &cells)?;
+            for cell in &cells[put.map_or(0, |(some, _)| some)..] {
+                value::discard(op, *cell)?;
+            }
+            Ok(put)
+        })
+    }
+
+    /// As above, of cells.
+    fn put_cells(&self, me: Holder, cells: &[Cell]) -> Result<Option<(usize, Put)>> {
         let locked = self.lock(&self.control.put_lock, me)?;
         if self.is_closed() {
             return Ok(Some((0, Put::Closed)));
@@ -125,15 +134,8 @@ impl Queue<'_> {
             return Ok(None);
         }
         if length + some > Ring::of(self.head)?.room {
-            let get = self.lock(&self.control.get_lock, me)?;
-            match &mut op {
-                Some(op) => self.make_room(op, some)?,
-                None => {
-                    drop((get, locked));
-                    self.grow(some)?;
-                    return self.put_cells(None, me, cells);
-                }
-            }
+            drop(locked);
+            return Ok(Some((0, Put::Full)));
         }
         let ring = Ring::of(self.head)?;
         let mut end = tail;

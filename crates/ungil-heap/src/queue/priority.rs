@@ -66,9 +66,8 @@ impl Queue<'_> {
         Ok(length)
     }
 
-    /// Adds a value to the others; `number` is the least of those of equal values.
+    /// Adds a value to the others, for which there is room; `number` is the least of those of equal values.
     pub(super) fn insert_ordered(&self, op: &mut Op<'_>, cell: Cell, number: u64) -> Result<()> {
-        self.make_room(op, 1)?;
         let (segment, ring) = (self.heap.segment(), Ring::of(self.head)?);
         let new = Entry { cell, number };
         let mut index = self.ordered_length(ring)?;

@@ -47,6 +47,11 @@ impl Ring {
         Ok(Self { cells: op.take(room * width * Cell::SIZE)?, room, width })
     }
 
+    /// As above, for what is put back: also where there is no memory but the reserve.
+    fn make_needed(op: &mut Op<'_>, room: usize, width: usize) -> Result<Self> {
+        Ok(Self { cells: op.take_needed(room * width * Cell::SIZE)?, room, width })
+    }
+
     pub(super) const fn word(self) -> u64 {
         (self.cells as u64) << LENGTH_BITS | self.room.trailing_zeros() as u64
     }
@@ -87,11 +92,21 @@ impl Queue<'_> {
     /// Sees to it that there are cells for so many values more, if there can be.
     #[cold]
     pub(super) fn grow(&self, more: usize) -> Result<()> {
-        self.with_both_ends(|op| self.make_room(op, more))
+        self.with_both_ends(|op| self.make_room(op, more, Ring::make))
     }
 
-    /// As above, for who has locked both ends until the operation has ended.
-    pub(super) fn make_room(&self, op: &mut Op<'_>, more: usize) -> Result<()> {
+    /// As above, for one value that is put back. The caller has locked both ends until the operation
+    /// has ended.
+    pub(super) fn make_needed_room(&self, op: &mut Op<'_>) -> Result<()> {
+        self.make_room(op, 1, Ring::make_needed)
+    }
+
+    fn make_room(
+        &self,
+        op: &mut Op<'_>,
+        more: usize,
+        make: impl Fn(&mut Op<'_>, usize, usize) -> Result<Ring>,
+    ) -> Result<()> {
         let old = Ring::of(self.head)?;
         let head = self.control.head.load(Relaxed);
         let length = count(head, self.control.tail.load(Relaxed));
@@ -106,7 +121,7 @@ impl Queue<'_> {
             return Err(Error::Full { wanted, limit: "a queue has at most 2^31 values" });
         }
         let segment = self.heap.segment();
-        let new = Ring::make(op, wanted.next_power_of_two(), old.width)?;
+        let new = make(op, wanted.next_power_of_two(), old.width)?;
         old.check(segment)?;
         if old.width == 1 {
             for index in 0..length as u64 {
