@@ -100,6 +100,8 @@ pub mod deque;
 pub mod structs;
 pub mod monitor;
 pub mod sync;
+pub mod buffer;
+pub mod array;
 mod kinds;
 
 #[cfg(all(test, loom))]

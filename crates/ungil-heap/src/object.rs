@@ -44,12 +44,25 @@ pub enum Kind {
     /// No more: it was made in a transaction that failed, and somebody holds it still. The flags are
     /// its size in bytes.
     Gone = 7,
+    /// Bytes that a program sees as memory.
+    Buffer = 8,
+    /// Numbers or records in a row, in a buffer.
+    Array = 9,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 7] =
-        [Self::Dict, Self::List, Self::Set, Self::Deque, Self::Struct, Self::Sync, Self::Gone];
+    pub const ALL: [Self; 9] = [
+        Self::Dict,
+        Self::List,
+        Self::Set,
+        Self::Deque,
+        Self::Struct,
+        Self::Sync,
+        Self::Gone,
+        Self::Buffer,
+        Self::Array,
+    ];
 
     /// From what is stored.
     pub fn from_byte(byte: u8) -> Result<Self> {

@@ -14,6 +14,8 @@ use ungil_heap::segment::Offset;
 use ungil_heap::value::{self, Value};
 use ungil_heap::{deque, dict, list, set, stack};
 
+use super::array::Array;
+use super::buffer::Buffer;
 use super::convert::simple;
 use super::errors::raised;
 use super::extension::{self, Taken};
@@ -42,6 +44,8 @@ enum New<'a> {
     Set(Vec<Draft<'a>>),
     /// With the number of items that it can have.
     Deque(Vec<Draft<'a>>, Option<usize>),
+    Array(Py<Array>),
+    Buffer(Py<Buffer>),
 }
 
 /// Python objects on their way into a heap.
@@ -124,6 +128,10 @@ impl<'a, 'py> Drafts<'a, 'py> {
             self.begin(given, New::Deque(Vec::new(), limit));
             let items = PyList::new(given.py(), given.try_iter()?.collect::<PyResult<Vec<_>>>()?)?;
             self.new[number] = New::Deque(self.items(&items)?, limit);
+        } else if let Ok(array) = given.cast::<Array>() {
+            self.begin(given, New::Array(array.clone().unbind()));
+        } else if let Ok(buffer) = given.cast::<Buffer>() {
+            self.begin(given, New::Buffer(buffer.clone().unbind()));
         } else {
             return match extension::take(given)? {
                 Taken::Value(value) => Ok(Draft::Value(value)),
@@ -366,6 +374,8 @@ impl<'a, 'py> Drafts<'a, 'py> {
                 }
                 New::Set(_) => set::create(op)?,
                 New::Deque(_, limit) => deque::create(op, *limit)?,
+                New::Array(array) => array.get().create(op)?,
+                New::Buffer(buffer) => buffer.get().create(op)?,
             });
         }
         for (new, &at) in self.new.iter().zip(&made) {
@@ -388,7 +398,7 @@ impl<'a, 'py> Drafts<'a, 'py> {
                         }
                     }
                 }
-                New::Sync(..) => {}
+                New::Sync(..) | New::Array(_) | New::Buffer(_) => {}
                 New::Set(members) => {
                     let members: Vec<_> =
                         members.iter().map(|member| finished(member, &made)).collect();
