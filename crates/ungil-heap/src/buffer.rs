@@ -134,5 +134,6 @@ pub fn lasting(heap: &Heap, at: Offset) -> Result<Memory> {
 pub fn owned(segment: &Segment, at: Offset, visit: &mut Visit<'_>) -> Result<()> {
     visit(Owned::Block { at, bytes: object::SIZE })?;
     let Memory { at, bytes, .. } = unchecked(object::head(segment, at)?);
-    visit(Owned::Block { at, bytes: room(bytes)? })
+    let room = room(bytes).map_err(|_| Error::Corrupt("a buffer of an impossible size"))?;
+    visit(Owned::Block { at, bytes: room })
 }

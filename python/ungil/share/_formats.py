@@ -60,13 +60,20 @@ def of_dtype(dtype: object) -> Format:
         made = np.dtype(dtype)
     except TypeError as error:
         raise TypeError(f"numpy knows no dtype {dtype!r}: {error}") from None
-    view = viewed(np.empty(0, made))
+    # Several items: numpy says of a single one that it is aligned where the next would not be.
+    view = viewed(np.empty(2, made))
     assert view is not None, "numpy's arrays have the buffer protocol"
-    return of_view(view)
+    return _as_written(view)
 
 
 def of_view(view: memoryview) -> Format:
     """Return the format of what is viewed, and the bytes of an item. Raises TypeError as above."""
+    dtype = getattr(view.obj, "dtype", None)
+    # A record, as numpy writes it for an array of any length.
+    return _as_written(view) if dtype is None or view.format[0] != "T" else of_dtype(dtype)
+
+
+def _as_written(view: memoryview) -> Format:
     code = view.format.lstrip("@")
     if sys.byteorder == "little" and len(code) == 2 and code[0] in "<=":
         code = {"l": "i", "L": "I"}.get(code[1], code[1])
