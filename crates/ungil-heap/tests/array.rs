@@ -171,8 +171,7 @@ fn the_bytes_of_buffers_of_all_sizes_are_aligned() {
                 unsafe { to.write_bytes(7, bytes) };
                 Ok(())
             };
-            let at =
-                heap.change(|op| buffer::create(op, bytes, false, &mut make.clone())).unwrap();
+            let at = heap.change(|op| buffer::create(op, bytes, false, &mut make.clone())).unwrap();
             let memory = buffer::lasting(&heap, at).unwrap();
             assert_eq!((memory.bytes, memory.is_writable), (bytes, false));
             let place = heap.segment().pointer(memory.at, bytes).unwrap().addr().get();
@@ -185,8 +184,7 @@ fn the_bytes_of_buffers_of_all_sizes_are_aligned() {
 #[test]
 fn a_view_of_an_array_that_moved_keeps_what_it_saw() {
     let heap = heap(SIZE);
-    let root =
-        heap.make(|op| array::create(op, &numbers(), 3, 4, &mut write(&[1, 2, 3]))).unwrap();
+    let root = heap.make(|op| array::create(op, &numbers(), 3, 4, &mut write(&[1, 2, 3]))).unwrap();
     let at = root.at();
     let before = array::look(&heap, at).unwrap();
     let view = heap.hold(Some(at), || Ok(Some(before.buffer))).unwrap().unwrap();

@@ -85,7 +85,7 @@ class array(Handled, _native.SharedArray):
         Raises ModuleNotFoundError without numpy.
         """
         np = _formats.numpy("a numpy array of shared memory")
-        view = memoryview(cast(Any, self))
+        view = memoryview(self)
         return np.asarray(view.toreadonly() if readonly else view)
 
     def extend(self, rows: object) -> None:
@@ -121,17 +121,17 @@ class array(Handled, _native.SharedArray):
     def __iter__(self) -> Iterator[Any]:
         """Go through the items, or the rows, of this moment's length."""
         is_plain = self.ndim == 1 and self.format in _formats.NUMBERS
-        return iter(memoryview(cast(Any, self)) if is_plain else self.numpy())
+        return iter(memoryview(self) if is_plain else self.numpy())
 
     def tolist(self) -> builtins.list[Any]:
         """Copy the items into lists, one for each axis."""
         if self.format in _formats.NUMBERS:
-            return memoryview(cast(Any, self)).tolist()
+            return memoryview(self).tolist()
         return self.numpy().tolist()
 
     def tobytes(self) -> bytes:
         """Copy the memory, in the order of C."""
-        return memoryview(cast(Any, self)).tobytes()
+        return memoryview(self).tobytes()
 
     def copy(self) -> Any:
         """Copy it into an ordinary numpy array. Raises ModuleNotFoundError without numpy."""
@@ -174,7 +174,7 @@ class array(Handled, _native.SharedArray):
         return NotImplemented
 
     def _is_equal(self, other: Any) -> bool:
-        mine, others = memoryview(cast(Any, self)), memoryview(other)
+        mine, others = memoryview(self), memoryview(other)
         if mine.format in _formats.NUMBERS:
             return mine == others
         is_alike = (mine.shape, mine.format) == (others.shape, others.format)

@@ -49,17 +49,17 @@ class buffer(Handled, _native.SharedBuffer):
     @overload
     def __getitem__(self, key: slice, /) -> memoryview: ...
     def __getitem__(self, key: Any, /) -> Any:
-        return memoryview(cast(Any, self))[key]
+        return memoryview(self)[key]
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
-        memoryview(cast(Any, self))[key] = value
+        memoryview(self)[key] = value
 
     def __iter__(self) -> Iterator[int]:
-        return iter(memoryview(cast(Any, self)))
+        return iter(memoryview(self))
 
     def tobytes(self) -> bytes:
         """Copy it."""
-        return bytes(cast(Any, self))
+        return bytes(self)
 
     def __copy__(self) -> bytes:
         return self.tobytes()
@@ -75,7 +75,7 @@ class buffer(Handled, _native.SharedBuffer):
             others = memoryview(cast(Any, other))
         except (TypeError, ValueError, BufferError):
             return NotImplemented
-        return memoryview(cast(Any, self)) == others
+        return memoryview(self) == others
 
     def __repr__(self) -> str:
         try:
