@@ -55,7 +55,9 @@ __all__ = [
     "QuickDict",
     "QuickList",
     "Recorder",
+    "SharedArray",
     "SharedBarrier",
+    "SharedBuffer",
     "SharedCondition",
     "SharedDeque",
     "SharedDict",
@@ -670,6 +672,90 @@ def gil_uncounted_threads() -> int:
 @final
 class Held:
     """A shared object on its way to its proxy."""
+
+@disjoint_base
+class SharedBuffer:
+    """The proxy of a shared buffer, or what one is to be made of."""
+
+    def __new__(
+        cls,
+        held: Held | None = None,
+        /,
+        *,
+        source: Buffer | None = None,
+        size: int = 0,
+        writable: bool = False,
+    ) -> Self: ...
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    @property
+    def readonly(self) -> bool:
+        """Whether views can only read it."""
+
+@disjoint_base
+class SharedArray:
+    """The proxy of a shared array, or what one is to be made of: its numbers, and its length."""
+
+    def __new__(
+        cls,
+        held: Held | None = None,
+        /,
+        *,
+        source: Buffer | None = None,
+        shape: Sequence[int] = ...,
+        format: str = "B",
+        itemsize: int = 1,
+        capacity: int = 0,
+    ) -> Self: ...
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
+    def __setitem__(self, key: Any, value: Any, /) -> None: ...
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How long the axes are."""
+
+    @property
+    def format(self) -> str:
+        """What an item is, as PEP 3118 and `struct` write it."""
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an item."""
+
+    @property
+    def capacity(self) -> int:
+        """How long the first axis can become before the items are moved to other memory."""
+
+    def add(self, index: Any, value: Any, /) -> Any:
+        """Add to a number in one step, and return what it was.
+
+        Raises OverflowError, and changes nothing, where the sum does not fit; IndexError.
+        """
+
+    def maximum(self, index: Any, value: Any, /) -> Any:
+        """Make a number `value` if it is less, in one step; return what it was."""
+
+    def minimum(self, index: Any, value: Any, /) -> Any:
+        """Make a number `value` if it is more, in one step; return what it was."""
+
+    def cas(self, index: Any, old: Any, new: Any, /) -> bool:
+        """Make a number that equals `old` the number `new`, in one step; False if it is another."""
+
+    def append(self, item: Any, /) -> None:
+        """Add an item, or a row, at the end."""
+
+    def extend_by(self, source: Buffer, /) -> None:
+        """Add rows at the end that are in memory as those of the array are."""
+
+    def resize(self, length: int, /) -> None:
+        """Make the first axis so long, in one step: rows at the end go, or come full of zeros."""
+
+    def reserve(self, length: int, /) -> None:
+        """Make room for a first axis of this length: the items stay where they are until then."""
+
+    def memory(self) -> tuple[SharedBuffer, int]:
+        """Return what the items are in at this moment, and how long the first axis is."""
 
 @disjoint_base
 class SharedHeap:

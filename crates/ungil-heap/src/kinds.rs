@@ -2,7 +2,7 @@
 
 use crate::object::{self, Kind, Owner, Visit};
 use crate::segment::{Offset, Segment};
-use crate::{Result, deque, dict, list, queue, set, structs, sync};
+use crate::{Result, array, buffer, deque, dict, list, queue, set, structs, sync};
 
 impl Owner for Kind {
     fn owned(self, segment: &Segment, at: Offset, visit: &mut Visit<'_>) -> Result<()> {
@@ -15,6 +15,8 @@ impl Owner for Kind {
             Self::Sync => sync::owned(segment, at, visit),
             Self::Gone => object::owned_by_gone(segment, at, visit),
             Self::Queue => queue::owned(segment, at, visit),
+            Self::Buffer => buffer::owned(segment, at, visit),
+            Self::Array => array::owned(segment, at, visit),
         }
     }
 }

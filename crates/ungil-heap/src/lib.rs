@@ -102,6 +102,8 @@ pub mod structs;
 pub mod monitor;
 pub mod sync;
 pub mod queue;
+pub mod buffer;
+pub mod array;
 mod kinds;
 
 #[cfg(all(test, loom))]

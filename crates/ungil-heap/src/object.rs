@@ -48,11 +48,15 @@ pub enum Kind {
     Gone = 7,
     /// What many put in and many take out.
     Queue = 8,
+    /// Bytes that a program sees as memory.
+    Buffer = 9,
+    /// Numbers or records in a row, in a buffer.
+    Array = 10,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Dict,
         Self::List,
         Self::Set,
@@ -61,6 +65,8 @@ impl Kind {
         Self::Sync,
         Self::Gone,
         Self::Queue,
+        Self::Buffer,
+        Self::Array,
     ];
 
     /// From what is stored.

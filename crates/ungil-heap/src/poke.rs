@@ -27,18 +27,31 @@ impl Heap {
         find: impl FnOnce() -> Result<Option<Offset>>,
         change: impl FnOnce(Cell) -> Option<Cell>,
     ) -> Result<Option<Cell>> {
+        let poked = self.briefly(at, |head| match find()? {
+            Some(place) => self.poke_locked(head, place, change),
+            None => Ok(None),
+        });
+        poked.map(Option::flatten)
+    }
+
+    /// Does something while the object at `at` is locked that leaves nothing to be undone, whoever
+    /// dies in it. `None`: it was not done, because the object is locked by somebody, or because the
+    /// thread has an operation under way.
+    #[inline]
+    pub(crate) fn briefly<T>(
+        &self,
+        at: Offset,
+        work: impl FnOnce(&object::Head) -> Result<T>,
+    ) -> Result<Option<T>> {
         let Some(me) = self.idle() else { return Ok(None) };
         let head = object::head(&self.segment, at)?;
         if !lock::try_acquire(&head.lock, me) && !lock::acquire_soon(&head.lock, me) {
             return Ok(None);
         }
         fault::point("poke: object locked");
-        let poked = find().and_then(|place| match place {
-            Some(place) => self.poke_locked(head, place, change),
-            None => Ok(None),
-        });
+        let done = work(head);
         lock::release(&head.lock);
-        poked
+        done.map(Some)
     }
 
     #[inline]

@@ -96,6 +96,8 @@ mod _native {
         struct_cas, struct_incr,
     };
     #[pymodule_export]
+    use super::share::{Array, Buffer};
+    #[pymodule_export]
     use super::share::{
         Deque, Dict, Heap, Held, List, ListIterator, Set, Transaction, Walk, after_fork_in_child,
         after_fork_in_parent, before_fork, is_shared, leave_transaction, receive_handle,

@@ -13,6 +13,8 @@ is an ordinary list. Nothing is pickled but what is wrapped in `Pickled`.
 
 from ungil._native import ABSENT, Absent, QueueLease
 from ungil.share import _task  # noqa: F401  # pyright: ignore[reportUnusedImport]
+from ungil.share._array import array
+from ungil.share._buffer import buffer
 from ungil.share._deque import deque as deque
 from ungil.share._dict import dict as dict
 from ungil.share._heap import Heap
@@ -64,6 +66,8 @@ __all__ = [
     "ShutDown",
     "Statistics",
     "Usage",
+    "array",
+    "buffer",
     "cas",
     "incr",
     "owner_died",

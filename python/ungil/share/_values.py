@@ -9,6 +9,7 @@ Of subclasses only members of enums are values: what else a subclass adds would 
 """
 
 import sys
+from array import array
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
@@ -247,8 +248,9 @@ def _refused(class_: type) -> str:
     """Say that a type is not known, and what to do with an object of it."""
     if hasattr(class_, "__dataclass_fields__"):
         remedy = "declare the class with @share.struct instead of @dataclass"
-    elif hasattr(class_, "__array_interface__"):
-        remedy = "share its tolist() or its tobytes()"
+    elif hasattr(class_, "__array_interface__") or class_ in (array, memoryview, bytearray):
+        # A slice of a shared array is of this type, too: it would be copied unasked.
+        remedy = f"copy it there once with share.{'buffer' if class_ is bytearray else 'array'}(...)"
     elif hasattr(class_, "__fspath__"):
         remedy = "share str() of it"
     elif issubclass(class_, tuple):

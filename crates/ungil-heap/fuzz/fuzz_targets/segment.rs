@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use libfuzzer_sys::fuzz_target;
+use ungil_heap::array::{self, Item, Layout, Number, Place};
 use ungil_heap::deque::End;
 use ungil_heap::header::{BITMAP_SIZE, CHUNK, LANE_SIZE, LOG_SIZE, PROCESS_SIZE};
 use ungil_heap::lock::Pause;
@@ -16,7 +17,7 @@ use ungil_heap::slice::Slice;
 use ungil_heap::sync::{barrier, bounded, condition, event, lock, semaphore};
 use ungil_heap::table::Cursor;
 use ungil_heap::value::Value;
-use ungil_heap::{Error, Heap, Result, deque, dict, list, monitor, set, structs};
+use ungil_heap::{Error, Heap, Result, buffer, deque, dict, list, monitor, set, structs};
 
 /// Gives up soon: a lock word may name a living thread that knows nothing of it.
 struct Impatient(AtomicU32);
@@ -40,6 +41,8 @@ struct Made {
     list: Root,
     deque: Root,
     fields: Root,
+    array: Root,
+    buffer: Root,
     waited_for: Vec<Root>,
 }
 
@@ -52,7 +55,11 @@ fn made() -> Result<Made> {
     let list = heap.make(|op| list::create(op))?;
     let deque = heap.make(|op| deque::create(op, Some(8)))?;
     let fields = heap.make(|op| structs::create(op, SCHEMA, &values))?;
+    let layout = Layout { format: b"i".to_vec(), item_bytes: 4, others: vec![3] };
+    let array = heap.make(|op| array::create(op, &layout, 0, 5, &mut |_| Ok(())))?;
+    let buffer = heap.make(|op| buffer::create(op, 0, true, &mut |_| Ok(())))?;
     for number in 0..20 {
+        array::resize(&heap, array.at(), &layout, number as usize)?;
         dict::set(&heap, dict.at(), &Value::Int(number), &long)?;
         set::add(&heap, set.at(), &Value::Int(number))?;
         list::append(&heap, list.at(), &long)?;
@@ -68,7 +75,7 @@ fn made() -> Result<Made> {
         heap.make(|op| barrier::create(op, 2))?,
         heap.make(|op| condition::create(op, None))?,
     ];
-    Ok(Made { heap, dict, set, list, deque, fields, waited_for })
+    Ok(Made { heap, dict, set, list, deque, fields, array, buffer, waited_for })
 }
 
 /// Stores a word: `place` chooses the region, so that small ones are hit as often as large ones.
@@ -92,7 +99,7 @@ fn damage(heap: &Heap, place: u8, index: u32, word: u64) {
 
 /// What comes out is of no interest. That it comes out is.
 fn use_all(made: Made) {
-    let Made { heap, dict, set, list, deque, fields, waited_for } = made;
+    let Made { heap, dict, set, list, deque, fields, array, buffer, waited_for } = made;
     let (heap, one) = (&heap, Value::Int(1));
     let long = Value::Str(LONG.to_vec().into());
     let at = dict.at();
@@ -122,6 +129,17 @@ fn use_all(made: Made) {
     let at = fields.at();
     let _ = structs::all(heap, at, SCHEMA);
     let _ = structs::set(heap, at, SCHEMA, 1, &one);
+    let at = array.at();
+    let _ = buffer::lasting(heap, buffer.at());
+    if let Ok(layout) = array::layout(heap, at) {
+        let row_bytes = layout.row_bytes().unwrap_or(0);
+        let place = Place { row: -1, row_bytes, inside: 4, number: Number::Signed(4) };
+        let _ = array::get(heap, at, place);
+        let _ = array::update(heap, at, place, |_| Some(Item::Signed(1)));
+        let rows = array::look(heap, at).map_or(0, |seen| seen.rows);
+        let _ = array::resize(heap, at, &layout, rows.saturating_add(100));
+        let _ = array::look(heap, at).and_then(|seen| buffer::lasting(heap, seen.buffer));
+    }
     for waited in &waited_for {
         let (at, now) = (waited.at(), Some(Instant::now()));
         let _ = monitor::enter(heap, at, now);
@@ -145,7 +163,7 @@ fn use_all(made: Made) {
     let _ = heap.processes();
     let path = format!("/proc/self/fd/{}", heap.descriptor());
     let _ = Heap::open(path.as_ref(), Box::new(Impatient(AtomicU32::new(0))));
-    for root in [dict, set, list, deque, fields].into_iter().chain(waited_for) {
+    for root in [dict, set, list, deque, fields, array, buffer].into_iter().chain(waited_for) {
         let _ = heap.release(root);
     }
     let _ = heap.clean();

@@ -296,6 +296,15 @@ impl Segment {
         Ok(unsafe { &*words.as_ptr().cast::<T>() })
     }
 
+    /// Where bytes of a program are in this process: nothing of the heap's own. They are there as long
+    /// as the segment, and others may change them at any time.
+    #[inline]
+    pub fn pointer(&self, at: Offset, bytes: usize) -> Result<NonNull<u8>> {
+        self.check(at, bytes)?;
+        // SAFETY: inside of the mapping.
+        Ok(unsafe { self.base.add(at) })
+    }
+
     /// Tells the processor that what is at an offset will be read soon.
     #[inline]
     pub fn prefetch(&self, at: Offset) {

@@ -166,6 +166,11 @@ impl Segment {
         Ok(part.unwrap_or_else(|| panic!("the model has no such part at {at}")))
     }
 
+    /// There are no bytes in a model.
+    pub fn pointer(&self, _: Offset, _: usize) -> Result<std::ptr::NonNull<u8>> {
+        Err(Error::Corrupt("a model has no bytes"))
+    }
+
     /// Does nothing.
     pub fn prefetch(&self, _: Offset) {}
 

@@ -14,6 +14,8 @@ use ungil_heap::segment::Offset;
 use ungil_heap::value::{self, Value};
 use ungil_heap::{deque, dict, list, set, stack};
 
+use super::array::Array;
+use super::buffer::Buffer;
 use super::convert::simple;
 use super::errors::raised;
 use super::extension::{self, Taken};
@@ -44,6 +46,8 @@ enum New<'a> {
     /// With the number of items that it can have.
     Deque(Vec<Draft<'a>>, Option<usize>),
     Queue(queue::Making),
+    Array(Py<Array>),
+    Buffer(Py<Buffer>),
 }
 
 /// Python objects on their way into a heap.
@@ -128,6 +132,10 @@ impl<'a, 'py> Drafts<'a, 'py> {
             self.begin(given, New::Deque(Vec::new(), limit));
             let items = PyList::new(given.py(), given.try_iter()?.collect::<PyResult<Vec<_>>>()?)?;
             self.new[number] = New::Deque(self.items(&items)?, limit);
+        } else if let Ok(array) = given.cast::<Array>() {
+            self.begin(given, New::Array(array.clone().unbind()));
+        } else if let Ok(buffer) = given.cast::<Buffer>() {
+            self.begin(given, New::Buffer(buffer.clone().unbind()));
         } else {
             return match extension::take(given)? {
                 Taken::Value(value) => Ok(Draft::Value(value)),
@@ -371,6 +379,8 @@ impl<'a, 'py> Drafts<'a, 'py> {
                 New::Set(_) => set::create(op)?,
                 New::Deque(_, limit) => deque::create(op, *limit)?,
                 New::Queue(making) => making.create(op)?,
+                New::Array(array) => array.get().create(op)?,
+                New::Buffer(buffer) => buffer.get().create(op)?,
             });
         }
         for (new, &at) in self.new.iter().zip(&made) {
@@ -393,7 +403,7 @@ impl<'a, 'py> Drafts<'a, 'py> {
                         }
                     }
                 }
-                New::Sync(..) | New::Queue(_) => {}
+                New::Sync(..) | New::Queue(_) | New::Array(_) | New::Buffer(_) => {}
                 New::Set(members) => {
                     let members: Vec<_> =
                         members.iter().map(|member| finished(member, &made)).collect();

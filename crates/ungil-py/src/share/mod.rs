@@ -2,7 +2,9 @@
 
 mod absent;
 mod argument;
+mod array;
 mod attached;
+mod buffer;
 mod convert;
 mod deque;
 mod dict;
@@ -18,6 +20,7 @@ mod index;
 mod lately;
 mod list;
 mod list_iterator;
+mod memory;
 mod monitor;
 mod parked;
 mod proxies;
@@ -35,6 +38,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTypeMethods;
 
 pub use absent::Absent;
+pub use array::Array;
+pub use buffer::Buffer;
 pub use deque::Deque;
 pub use dict::Dict;
 pub use dict_walk::Walk;

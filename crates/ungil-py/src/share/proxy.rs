@@ -17,6 +17,8 @@ use ungil_heap::segment::Offset;
 use ungil_heap::value::Value;
 use ungil_heap::{Error, Heap, object, stack};
 
+use super::array::Array;
+use super::buffer::Buffer;
 use super::convert;
 use super::deque::Deque;
 use super::dict::Dict;
@@ -304,6 +306,10 @@ pub fn hold<'a>(given: &'a Bound<'_, PyAny>) -> Option<&'a Hold> {
         Some(&deque.get().0)
     } else if let Ok(object) = given.cast::<Struct>() {
         object.get().hold()
+    } else if let Ok(array) = given.cast::<Array>() {
+        array.get().hold()
+    } else if let Ok(buffer) = given.cast::<Buffer>() {
+        buffer.get().hold()
     } else {
         sync::hold(given).or_else(|| queue::hold(given))
     }
@@ -359,7 +365,7 @@ impl Drop for Hold {
 }
 
 /// The classes of proxies, by kind. Python declares them, because most methods are Python's.
-static CLASSES: [PyOnceLock<Py<PyType>>; 4] = [const { PyOnceLock::new() }; 4];
+static CLASSES: [PyOnceLock<Py<PyType>>; 6] = [const { PyOnceLock::new() }; 6];
 
 fn class(kind: Kind) -> Option<&'static PyOnceLock<Py<PyType>>> {
     match kind {
@@ -367,6 +373,8 @@ fn class(kind: Kind) -> Option<&'static PyOnceLock<Py<PyType>>> {
         Kind::List => Some(&CLASSES[1]),
         Kind::Set => Some(&CLASSES[2]),
         Kind::Deque => Some(&CLASSES[3]),
+        Kind::Buffer => Some(&CLASSES[4]),
+        Kind::Array => Some(&CLASSES[5]),
         _ => None,
     }
 }
@@ -376,8 +384,8 @@ pub fn class_of(py: Python<'_>, kind: Kind) -> Option<&Bound<'_, PyType>> {
     Some(class(kind)?.get(py)?.bind(py))
 }
 
-/// Declares the class of the proxies of a kind: `"dict"`, `"list"`, `"set"`, `"deque"`, or the name of
-/// a class of `threading` or `queue`.
+/// Declares the class of the proxies of a kind: `"dict"`, `"list"`, `"set"`, `"deque"`, `"buffer"`,
+/// `"array"`, or the name of a class of `threading` or `queue`.
 #[pyfunction]
 pub fn set_proxy(py: Python<'_>, kind: &str, class_: Py<PyType>) -> PyResult<()> {
     let place = match kind {
@@ -385,6 +393,8 @@ pub fn set_proxy(py: Python<'_>, kind: &str, class_: Py<PyType>) -> PyResult<()>
         "list" => self::class(Kind::List),
         "set" => self::class(Kind::Set),
         "deque" => self::class(Kind::Deque),
+        "buffer" => self::class(Kind::Buffer),
+        "array" => self::class(Kind::Array),
         name => queue::class_named(name).or_else(|| sync::named(name).map(sync::class)),
     };
     if matches!(kind, "Lock" | "RLock") {

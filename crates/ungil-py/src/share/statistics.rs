@@ -100,5 +100,7 @@ const fn name(kind: Kind) -> &'static str {
         // Made in a transaction that failed, and still held.
         Kind::Gone => "gone",
         Kind::Queue => "queue",
+        Kind::Buffer => "buffer",
+        Kind::Array => "array",
     }
 }

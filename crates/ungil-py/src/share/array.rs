@@ -1,0 +1,475 @@
+//! A shared array: its memory for views, and its numbers one by one. What needs no haste is Python's
+//! (`ungil.share`).
+
+use std::cell::Cell;
+use std::ffi::{CString, c_int};
+use std::iter::once;
+use std::ptr::NonNull;
+
+use pyo3::exceptions::{
+    PyBufferError, PyIndexError, PyMemoryError, PyOverflowError, PyTypeError, PyValueError,
+};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyString, PyTuple};
+use ungil_heap::array::{self, Item, Layout, Number};
+use ungil_heap::op::Op;
+use ungil_heap::segment::Offset;
+use ungil_heap::value::Value;
+
+use super::buffer::{Buffer, too_large};
+use super::errors::raised;
+use super::memory::{self, Lent, Shape};
+use super::proxy::{Held, Hold};
+use super::sync::Place;
+
+/// The proxy of a shared array, or what one is to be made of.
+#[pyclass(frozen, subclass, weakref, module = "ungil._native", name = "SharedArray")]
+pub struct Array {
+    place: Place<Wanted>,
+    layout: Layout,
+    row_bytes: usize,
+    /// What an item is, if it is one number.
+    number: Option<Number>,
+}
+
+/// An array that is to be made.
+struct Wanted {
+    source: Option<Lent>,
+    rows: usize,
+    room: usize,
+}
+
+#[pymethods]
+impl Array {
+    /// The proxy of what is held; else an array with a copy of `source`, or with nothing but zeros.
+    #[new]
+    #[pyo3(signature = (held = None, /, *, source = None, shape = Vec::new(), format = "B", itemsize = 1, capacity = 0))]
+    fn new(
+        held: Option<&Held>,
+        source: Option<&Bound<'_, PyAny>>,
+        shape: Vec<usize>,
+        format: &str,
+        itemsize: usize,
+        capacity: usize,
+    ) -> PyResult<Self> {
+        let wanted = || {
+            let source = source.map(Lent::by).transpose()?;
+            Ok(Wanted { source, rows: shape.first().copied().unwrap_or(0), room: capacity })
+        };
+        let place = Place::new(held, wanted)?;
+        let layout = match &place {
+            Place::Shared(hold) => array::layout(&hold.shared.heap, hold.at).map_err(raised)?,
+            Place::Wanted(_) => Layout {
+                format: format.as_bytes().to_vec(),
+                item_bytes: itemsize,
+                others: shape.get(1..).unwrap_or_default().to_vec(),
+            },
+        };
+        let bytes = layout.row_bytes();
+        let row_bytes = bytes
+            .ok_or_else(|| PyMemoryError::new_err("an array of so many bytes is impossible"))?;
+        let number =
+            Number::of(&layout.format).filter(|number| number.bytes() == layout.item_bytes);
+        let made = Self { place, layout, row_bytes, number };
+        if let Place::Wanted(Wanted { source: Some(source), rows, .. }) = &made.place
+            && row_bytes.checked_mul(*rows) != Some(source.bytes())
+        {
+            return Err(PyValueError::new_err("the data are not as large as the shape says"));
+        }
+        Ok(made)
+    }
+
+    /// The length of the first axis.
+    fn __len__(&self) -> PyResult<usize> {
+        let (heap, at) = self.place.found()?;
+        array::look(heap, at).map(|seen| seen.rows).map_err(raised)
+    }
+
+    /// How long the axes are.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.axes(self.__len__()?))
+    }
+
+    /// What an item is, as PEP 3118 writes it.
+    #[getter]
+    fn format<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        PyString::from_bytes(py, &self.layout.format)
+    }
+
+    /// Bytes of an item.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.layout.item_bytes
+    }
+
+    /// How long the first axis can become before the items are moved.
+    #[getter]
+    fn capacity(&self) -> PyResult<usize> {
+        let (heap, at) = self.place.found()?;
+        array::look(heap, at).map(|seen| seen.room).map_err(raised)
+    }
+
+    /// A number, if the key is that of one; else what Python makes of it.
+    fn __getitem__<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let this = slf.get();
+        let Some(place) = this.find(key)? else { return slf.call_method1("_part", (key,)) };
+        let (heap, at) = this.place.found()?;
+        let item = array::get(heap, at, place).map_err(raised)?.ok_or_else(out_of_range)?;
+        object(key.py(), item)
+    }
+
+    /// Gives a number another value, or what the key means.
+    fn __setitem__(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let this = slf.get();
+        let Some(place) = this.find(key)? else {
+            return slf.call_method1("_set_part", (key, value)).map(drop);
+        };
+        let value = this.item(place.number, value)?;
+        this.update(place, |_| Some(value)).map(drop)
+    }
+
+    /// Adds to a number, in one step; what it was.
+    #[pyo3(signature = (index, value, /))]
+    fn add<'py>(
+        &self,
+        index: &Bound<'py, PyAny>,
+        value: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let place = self.number_at(index)?;
+        let number = place.number;
+        if number == Number::Bool {
+            return Err(PyTypeError::new_err("to a bool nothing is added: use cas"));
+        }
+        // What is taken away from an unsigned number is in its range, with another sign.
+        let summand = match (number, value.extract::<i64>()) {
+            (Number::Unsigned(_), Ok(less @ ..0)) => Err(less.unsigned_abs()),
+            _ => Ok(self.item(number, value)?),
+        };
+        let is_too_large = Cell::new(false);
+        let old = self.update(place, |old| {
+            let sum = match (summand, old) {
+                (Ok(more), old) => number.sum(old, more),
+                (Err(less), Item::Unsigned(old)) => old.checked_sub(less).map(Item::Unsigned),
+                (Err(_), _) => None,
+            };
+            is_too_large.set(sum.is_none());
+            sum
+        })?;
+        if is_too_large.get() {
+            return Err(self.unfit(&format!("the sum {old} + {value}", old = shown(old))));
+        }
+        object(index.py(), old)
+    }
+
+    /// Makes a number no smaller than another, in one step; what it was.
+    #[pyo3(signature = (index, value, /))]
+    fn maximum<'py>(
+        &self,
+        index: &Bound<'py, PyAny>,
+        value: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.limit(index, value, |old, value| old < value)
+    }
+
+    /// Makes a number no larger than another, in one step; what it was.
+    #[pyo3(signature = (index, value, /))]
+    fn minimum<'py>(
+        &self,
+        index: &Bound<'py, PyAny>,
+        value: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.limit(index, value, |old, value| value < old)
+    }
+
+    /// Gives a number that is `old` the value `new`, in one step; False: it was another.
+    #[pyo3(signature = (index, old, new, /))]
+    fn cas(
+        &self,
+        index: &Bound<'_, PyAny>,
+        old: &Bound<'_, PyAny>,
+        new: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let place = self.number_at(index)?;
+        let (old, new) = (self.item(place.number, old)?, self.item(place.number, new)?);
+        let was = self.update(place, |now| (now == old).then_some(new))?;
+        Ok(was == old)
+    }
+
+    /// Adds an item at the end of one axis of numbers; else what Python makes of it.
+    #[pyo3(signature = (item, /))]
+    fn append(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<()> {
+        let this = slf.get();
+        let Some(number) = this.number.filter(|_| this.layout.others.is_empty()) else {
+            return slf.call_method1("_append_row", (item,)).map(drop);
+        };
+        let bytes = number.in_memory(this.item(number, item)?);
+        let bytes = NonNull::from(&bytes).cast();
+        let (heap, at) = this.place.found()?;
+        let appended = array::extend(heap, at, &this.layout, 1, &mut |to| {
+            // SAFETY: there is room for an item, which nobody sees yet.
+            unsafe { to.copy_from_nonoverlapping(bytes, number.bytes()) };
+            Ok(())
+        });
+        appended.map_err(raised)
+    }
+
+    /// Adds rows at the end, which are as `source` has them: of the same items and the same length.
+    #[pyo3(signature = (source, /))]
+    fn extend_by(&self, source: &Bound<'_, PyAny>) -> PyResult<()> {
+        let source = Lent::by(source)?;
+        if self.row_bytes == 0 || !source.bytes().is_multiple_of(self.row_bytes) {
+            return Err(PyValueError::new_err("the rows are of another length"));
+        }
+        let (heap, at) = self.place.found()?;
+        let rows = source.bytes() / self.row_bytes;
+        array::extend(heap, at, &self.layout, rows, &mut |to| source.copy_to(to)).map_err(raised)
+    }
+
+    /// Gives the first axis another length; what comes is 0.
+    #[pyo3(signature = (length, /))]
+    fn resize(&self, length: usize) -> PyResult<()> {
+        let (heap, at) = self.place.found()?;
+        array::resize(heap, at, &self.layout, length).map_err(raised)
+    }
+
+    /// Makes room for a first axis of this length, so that the items stay where they are until then.
+    #[pyo3(signature = (length, /))]
+    fn reserve(&self, length: usize) -> PyResult<()> {
+        let (heap, at) = self.place.found()?;
+        array::reserve(heap, at, &self.layout, length).map_err(raised)
+    }
+
+    /// The buffer that the items are in at this moment, and how long the first axis is.
+    fn memory<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, Buffer>, usize)> {
+        let Some(hold) = self.place.hold() else {
+            self.place.found()?;
+            return Err(too_large());
+        };
+        let look = || {
+            let seen = array::look(&hold.shared.heap, hold.at)?;
+            let rows = i64::try_from(seen.rows).unwrap_or(i64::MAX);
+            Ok(Value::Tuple(vec![Value::Object(seen.buffer), Value::Int(rows)]))
+        };
+        let seen = hold.object(py, &look().map_err(raised)?, look)?;
+        let (buffer, rows): (Bound<'py, PyAny>, usize) = seen.extract()?;
+        Ok((buffer.cast_into::<Buffer>()?, rows))
+    }
+
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        let this = slf.get();
+        let (buffer, rows) = this.memory(slf.py())?;
+        let (memory, pointer) = buffer.get().lasting()?;
+        let format = CString::new(self::sound(&this.layout.format)?).map_err(|_| too_large())?;
+        let axes = this.axes(rows);
+        let shape = Shape::new(format, this.layout.item_bytes, &axes).ok_or_else(too_large)?;
+        let is_other_number = this.number.is_none() && Number::of(&this.layout.format).is_some();
+        if is_other_number || shape.bytes().unsigned_abs() > memory.bytes {
+            return Err(PyBufferError::new_err(
+                "the heap is damaged: an array says what it is not",
+            ));
+        }
+        // SAFETY: Python gives a place for a view, and releases it by the method of the buffer, which
+        // is its owner and keeps the memory.
+        unsafe {
+            memory::export(view, flags, buffer.into_any(), pointer, memory.is_writable, shape)
+        }
+    }
+}
+
+impl Array {
+    /// What it consists of if it is shared.
+    pub fn hold(&self) -> Option<&Hold> {
+        self.place.hold()
+    }
+
+    /// Makes what is wanted.
+    pub fn create(&self, op: &mut Op<'_>) -> ungil_heap::Result<Offset> {
+        let Place::Wanted(Wanted { source, rows, room }) = &self.place else {
+            return Err(ungil_heap::Error::Misuse("this is shared already"));
+        };
+        array::create(op, &self.layout, *rows, *room, &mut |to| match source {
+            Some(source) => source.copy_to(to),
+            None => {
+                // SAFETY: so many bytes are the rows', which nobody sees yet.
+                unsafe { to.write_bytes(0, rows * self.row_bytes) };
+                Ok(())
+            }
+        })
+    }
+
+    fn axes(&self, rows: usize) -> Vec<usize> {
+        once(rows).chain(self.layout.others.iter().copied()).collect()
+    }
+
+    /// The place of the number that a key means: an integer, or as many as there are axes. `None`: it
+    /// means something else, or the items are no numbers.
+    #[inline]
+    fn find(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<array::Place>> {
+        let Some(number) = self.number else { return Ok(None) };
+        let others = &self.layout.others;
+        let (row, mut inside) = if others.is_empty() && key.is_exact_instance_of::<PyInt>() {
+            (index(key)?, 0)
+        } else {
+            let Ok(keys) = key.cast::<PyTuple>() else {
+                let is_index = others.is_empty() && key.hasattr("__index__")?;
+                let place =
+                    |row| array::Place { row, row_bytes: self.row_bytes, inside: 0, number };
+                return is_index.then(|| index(key).map(place)).transpose();
+            };
+            if keys.len() != others.len() + 1 || !keys.iter().all(|key| is_index(&key)) {
+                return Ok(None);
+            }
+            let mut inside = 0;
+            for (key, &axis) in keys.iter().skip(1).zip(others) {
+                let index =
+                    ungil_heap::slice::index(index(&key)?, axis).ok_or_else(out_of_range)?;
+                inside = inside * axis + index;
+            }
+            (index(&keys.get_item(0)?)?, inside)
+        };
+        inside *= number.bytes();
+        Ok(Some(array::Place { row, row_bytes: self.row_bytes, inside, number }))
+    }
+
+    /// As above, of what can only be a number.
+    fn number_at(&self, key: &Bound<'_, PyAny>) -> PyResult<array::Place> {
+        self.find(key)?.ok_or_else(|| {
+            PyTypeError::new_err(match self.number {
+                Some(_) => {
+                    "one number is meant by as many integers as the array has axes".to_owned()
+                }
+                None => format!(
+                    "this works on items that are one number of up to 8 bytes, not on those of \
+                     format {}",
+                    self.layout.format.escape_ascii()
+                ),
+            })
+        })
+    }
+
+    fn update(
+        &self,
+        place: array::Place,
+        change: impl FnMut(Item) -> Option<Item>,
+    ) -> PyResult<Item> {
+        let (heap, at) = self.place.found()?;
+        array::update(heap, at, place, change).map_err(raised)?.ok_or_else(out_of_range)
+    }
+
+    fn limit<'py>(
+        &self,
+        index: &Bound<'py, PyAny>,
+        value: &Bound<'py, PyAny>,
+        is_wanted: impl Fn(f64, f64) -> bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let place = self.number_at(index)?;
+        let value = self.item(place.number, value)?;
+        let old = self.update(place, |old| {
+            let is_wanted = match (old, value) {
+                (Item::Signed(old), Item::Signed(value)) => is_wanted(sign(old.cmp(&value)), 0.0),
+                (Item::Unsigned(old), Item::Unsigned(value)) => {
+                    is_wanted(sign(old.cmp(&value)), 0.0)
+                }
+                (Item::Float(old), Item::Float(value)) => is_wanted(old, value),
+                _ => false,
+            };
+            is_wanted.then_some(value)
+        })?;
+        object(index.py(), old)
+    }
+
+    /// The item of a Python object.
+    #[inline]
+    fn item(&self, number: Number, given: &Bound<'_, PyAny>) -> PyResult<Item> {
+        let is_overflow = |error: &PyErr| error.is_instance_of::<PyOverflowError>(given.py());
+        let item = match number {
+            Number::Bool => Ok(Item::Bool(given.is_truthy()?)),
+            Number::Signed(_) => given.extract().map(Item::Signed),
+            Number::Unsigned(_) => given.extract().map(Item::Unsigned),
+            Number::Single | Number::Double => given.extract().map(Item::Float),
+        };
+        match item.map(|item| number.fitted(item)) {
+            Ok(Some(item)) => Ok(item),
+            Err(error) if !is_overflow(&error) => Err(error),
+            Ok(None) | Err(_) => Err(self.unfit(&given.to_string())),
+        }
+    }
+
+    fn unfit(&self, value: &str) -> PyErr {
+        let format = self.layout.format.escape_ascii();
+        PyOverflowError::new_err(format!("{value} does not fit into an item of format {format}"))
+    }
+}
+
+const fn sign(order: std::cmp::Ordering) -> f64 {
+    match order {
+        std::cmp::Ordering::Less => -1.0,
+        std::cmp::Ordering::Equal => 0.0,
+        std::cmp::Ordering::Greater => 1.0,
+    }
+}
+
+fn shown(item: Item) -> String {
+    match item {
+        Item::Bool(flag) => flag.to_string(),
+        Item::Signed(number) => number.to_string(),
+        Item::Unsigned(number) => number.to_string(),
+        Item::Float(number) => number.to_string(),
+    }
+}
+
+#[inline]
+fn object(py: Python<'_>, item: Item) -> PyResult<Bound<'_, PyAny>> {
+    Ok(match item {
+        Item::Bool(flag) => flag.into_pyobject(py)?.to_owned().into_any(),
+        Item::Signed(number) => number.into_pyobject(py)?.into_any(),
+        Item::Unsigned(number) => number.into_pyobject(py)?.into_any(),
+        Item::Float(number) => number.into_pyobject(py)?.into_any(),
+    })
+}
+
+fn is_index(key: &Bound<'_, PyAny>) -> bool {
+    key.is_instance_of::<PyInt>() || key.hasattr("__index__").unwrap_or(false)
+}
+
+#[inline]
+fn index(key: &Bound<'_, PyAny>) -> PyResult<isize> {
+    let index = key.extract::<isize>();
+    index.map_err(|error| {
+        if error.is_instance_of::<PyOverflowError>(key.py()) { out_of_range() } else { error }
+    })
+}
+
+fn out_of_range() -> PyErr {
+    PyIndexError::new_err("array index out of range")
+}
+
+/// A format without addresses: Python would follow them, wherever they lead.
+fn sound(format: &[u8]) -> PyResult<Vec<u8>> {
+    let mut is_name = false;
+    let mut bytes = format.iter().copied().chain(once(b' '));
+    let is_address = |byte: u8| matches!(byte, b'O' | b'P' | b'&' | b'X');
+    let has_address = bytes.any(|byte| {
+        is_name ^= byte == b':';
+        !is_name && is_address(byte)
+    });
+    if has_address || format.contains(&0) {
+        return Err(PyBufferError::new_err(
+            "the format of this array has Python objects or addresses in it, which are not shared",
+        ));
+    }
+    Ok(format.to_vec())
+}

@@ -1,0 +1,209 @@
+"""Shared arrays: numbers or records in a row, in memory that numpy and others use as it is."""
+
+import builtins
+import math
+from array import array as plain_array
+from collections.abc import Callable, Iterator
+from typing import Any, Self, SupportsIndex, cast
+
+from ungil import _native
+from ungil.share import _formats
+from ungil.share._handle import Handled, named
+
+# Of more items, `repr` tells the shape alone.
+_SHOWN = 20
+
+
+class array(Handled, _native.SharedArray):
+    """An array in shared memory: `share.array(1000)`, `share.array((3, 4), "float32")`,
+    `share.array(ndarray)`.
+
+    Made of a shape (an int or a tuple of ints) it is full of zeros; of data (an array, anything
+    with the buffer protocol, a list of numbers) it is a copy of them, made when it is put into a
+    heap. `dtype` is anything that numpy takes, or a format of `struct` for plain numbers, for which
+    numpy is not needed; without it, it is that of the data, or float64.
+
+    `numpy.asarray(a)` and `memoryview(a)` copy nothing: all processes read and write the same
+    memory, with no lock. A view keeps its memory as long as it lives, and is as long as the array
+    was when it was made.
+    `append`, `extend` and `resize` change the length of the first axis. Within `capacity` the items
+    stay where they are; beyond it they are moved, and older views are views of the array no more.
+    """
+
+    __slots__ = ()
+    # It is compared by what is in it, and that changes.
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __new__(
+        cls, shape_or_data: object, dtype: object = None, *, capacity: int | None = None
+    ) -> Self:
+        if isinstance(shape_or_data, _native.Held):
+            return super().__new__(cls, shape_or_data)
+        source = None
+        wanted = None if dtype is None else _formats.of_dtype(dtype)
+        shape = _shape(shape_or_data)
+        if shape is None:
+            source = _formats.source(shape_or_data, wanted, lambda: dtype)
+            shape, wanted = source.shape, _formats.of_view(source)
+            if not shape:
+                raise ValueError("a shared array has at least one axis, and these data have none")
+        code, itemsize = wanted or ("d", 8)
+        if capacity is not None and capacity < shape[0]:
+            raise ValueError(f"a capacity of {capacity} is less than the length, {shape[0]}")
+        return super().__new__(
+            cls,
+            source=source,
+            shape=shape,
+            format=code,
+            itemsize=itemsize,
+            capacity=capacity or shape[0],
+        )
+
+    @property
+    def ndim(self) -> int:
+        """How many axes there are."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """How many items there are."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all items."""
+        return self.size * self.itemsize
+
+    @property
+    def dtype(self) -> Any:
+        """What an item is, as numpy says it. Raises ModuleNotFoundError without numpy."""
+        return self.numpy().dtype
+
+    def numpy(self, *, readonly: bool = False) -> Any:
+        """Return a numpy array of the same memory; with `readonly` it cannot be written through it.
+
+        Raises ModuleNotFoundError without numpy.
+        """
+        np = _formats.numpy("a numpy array of shared memory")
+        view = memoryview(self)
+        return np.asarray(view.toreadonly() if readonly else view)
+
+    def extend(self, rows: object) -> None:
+        """Add rows at the end, in one step: an array of them, or a list of numbers.
+
+        They are seen by others when all of them are there. Raises ValueError if they are of another
+        shape, TypeError if they cannot be of this dtype.
+        """
+        wanted = (self.format, self.itemsize)
+        source = _formats.source(rows, wanted, lambda: self.dtype)
+        if source.shape[1:] != self.shape[1:] or not source.shape:
+            raise ValueError(
+                f"rows of shape {source.shape[1:]} do not fit to those of the array, which have"
+                f" {self.shape[1:]}"
+            )
+        self.extend_by(source)
+
+    def _append_row(self, row: object) -> None:
+        """Add one row, or an item that is no plain number; what `append` calls."""
+        np = _formats.numpy("a row of several items")
+        made = np.empty((1, *self.shape[1:]), self.dtype)
+        made[0] = row
+        self.extend_by(made)
+
+    def _part(self, key: object) -> Any:
+        """Return what is no plain number; what `[]` calls."""
+        return self.numpy()[key]
+
+    def _set_part(self, key: object, value: object) -> None:
+        """Change what is no plain number; what `[] =` calls."""
+        self.numpy()[key] = value
+
+    def __iter__(self) -> Iterator[Any]:
+        """Go through the items, or the rows, of this moment's length."""
+        is_plain = self.ndim == 1 and self.format in _formats.NUMBERS
+        return iter(memoryview(self) if is_plain else self.numpy())
+
+    def tolist(self) -> builtins.list[Any]:
+        """Copy the items into lists, one for each axis."""
+        if self.format in _formats.NUMBERS:
+            return memoryview(self).tolist()
+        return self.numpy().tolist()
+
+    def tobytes(self) -> bytes:
+        """Copy the memory, in the order of C."""
+        return memoryview(self).tobytes()
+
+    def copy(self) -> Any:
+        """Copy it into an ordinary numpy array. Raises ModuleNotFoundError without numpy."""
+        return self.numpy().copy()
+
+    __copy__ = copy
+
+    def __deepcopy__(self, _memo: object) -> Any:
+        return self.copy()
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> Any:
+        made = self.numpy()
+        if dtype is not None and made.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"a numpy array of dtype {dtype} would be a copy")
+            return made.astype(dtype)
+        return made.copy() if copy else made
+
+    @property
+    def __array_interface__(self) -> builtins.dict[str, Any]:
+        """The same memory, as numpy's array interface says it, version 3."""
+        # The object that keeps the memory: this array may have moved to other memory by the time.
+        memory, _ = self.memory()
+        return {**self.numpy().__array_interface__, "data": memory}
+
+    def __dlpack__(self, **asked: Any) -> object:
+        """Return a DLPack capsule of the same memory. Raises ModuleNotFoundError without numpy."""
+        return self.numpy().__dlpack__(**asked)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return that it is the memory of processors: (kDLCPU, 0)."""
+        return 1, 0
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether shape and items are equal; numpy arrays compare item by item instead."""
+        if self is other:
+            return True
+        if isinstance(other, (array, plain_array, memoryview)):
+            return self._is_equal(other)
+        return NotImplemented
+
+    def _is_equal(self, other: Any) -> bool:
+        mine, others = memoryview(self), memoryview(other)
+        if mine.format in _formats.NUMBERS:
+            return mine == others
+        is_alike = (mine.shape, mine.format) == (others.shape, others.format)
+        return is_alike and mine.tobytes() == others.tobytes()
+
+    def __repr__(self) -> str:
+        try:
+            shape = self.shape
+        except RuntimeError:
+            return f"<share.array at {id(self):#x}: unshared>"
+        if math.prod(shape) > _SHOWN or self.format not in _formats.NUMBERS:
+            return f"<share.array of shape {shape}, format {self.format!r}>"
+        return f"share.array({self.tolist()}, {self.format!r})"
+
+
+def _shape(given: object) -> tuple[int, ...] | None:
+    """Return a shape; None if it is something else. Raises ValueError for an impossible one."""
+    if isinstance(given, int):
+        shape: tuple[int, ...] = (given,)
+    elif isinstance(given, tuple):
+        shape = cast("tuple[int, ...]", given)
+    else:
+        return None
+    if not shape or not all(isinstance(axis, SupportsIndex) for axis in shape):
+        raise TypeError(f"a shape is an int or a tuple of at least one, not {given!r}")
+    if any(axis.__index__() < 0 for axis in shape):
+        raise ValueError(f"no axis of an array is shorter than 0, and the shape is {given!r}")
+    return tuple(axis.__index__() for axis in shape)
+
+
+named(array, "array")
+_native.set_proxy("array", array)
