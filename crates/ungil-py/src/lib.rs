@@ -102,6 +102,10 @@ mod _native {
         send_handle, set_proxy, set_values, set_watch,
     };
     #[pymodule_export]
+    use super::share::{
+        FrozenIterator, freeze, frozen_parts, open_frozen, receive_frozen, set_frozen_views,
+    };
+    #[pymodule_export]
     use super::simulating::Demands;
     #[pymodule_export]
     use super::{hook_path, hookable};

@@ -15,6 +15,14 @@ from ungil._native import ABSENT, Absent
 from ungil.share import _task  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from ungil.share._deque import deque as deque
 from ungil.share._dict import dict as dict
+from ungil.share._frozen import (
+    FrozenDict,
+    FrozenList,
+    FrozenSet,
+    FrozenTuple,
+    freeze,
+    frozen,
+)
 from ungil.share._heap import Heap
 from ungil.share._list import list as list
 from ungil.share._monitor import owner_died
@@ -51,6 +59,10 @@ __all__ = [
     "Condition",
     "Contents",
     "Event",
+    "FrozenDict",
+    "FrozenList",
+    "FrozenSet",
+    "FrozenTuple",
     "Heap",
     "HeldLock",
     "Lock",
@@ -60,6 +72,8 @@ __all__ = [
     "Statistics",
     "Usage",
     "cas",
+    "freeze",
+    "frozen",
     "incr",
     "owner_died",
     "struct",
