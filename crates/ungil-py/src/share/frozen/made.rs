@@ -74,8 +74,9 @@ impl Class {
             PyRuntimeError::new_err("this class is not made yet").restore(py);
             return ptr::null_mut();
         }
+        // The collector of cycles need not know of it: there are no Python objects in it.
         // SAFETY: it is a class, which lives for ever, and the thread is attached.
-        let object = unsafe { ffi::PyType_GenericAlloc(class, 0) };
+        let object = unsafe { ffi::PyObject_GC_New::<ffi::PyObject>(class) };
         if !object.is_null() {
             // SAFETY: the class is derived from PyO3's and adds nothing, so that so far from the
             // beginning are the contents of an object.
@@ -87,15 +88,21 @@ impl Class {
     }
 }
 
-/// How far from the beginning of an object PyO3 puts its contents. What else it puts there is nothing
-/// or zero: the class has no weak references, no dict and no borrow flag, and all threads may use it.
+/// How far from the beginning of an object PyO3 puts its contents, with which an object ends: the class
+/// has no weak references, no dict and no borrow flag, and all threads may use it.
 #[cold]
 fn learn<T: PyClass<Frozen = True> + Sync + Clone + Into<PyClassInitializer<T>>>(
     py: Python<'_>,
     contents: &T,
 ) -> PyResult<usize> {
     let object = Bound::new(py, contents.clone())?;
-    Ok(ptr::from_ref(object.get()).addr() - object.as_ptr().addr())
+    let inside = ptr::from_ref(object.get()).addr() - object.as_ptr().addr();
+    let size: usize = object.as_any().get_type().getattr("__basicsize__")?.extract()?;
+    if inside + size_of::<T>() == size {
+        Ok(inside)
+    } else {
+        Err(PyRuntimeError::new_err("objects of this class have more in them than their contents"))
+    }
 }
 
 /// The slot by which a view ends.
@@ -109,9 +116,8 @@ unsafe extern "C" fn end<T: PyClass<Frozen = True> + Sync>(object: *mut ffi::PyO
         // SAFETY: nobody else has a reference to the object, and its contents are not used again.
         unsafe { ptr::drop_in_place(contents) };
     })));
-    // SAFETY: `PyType_GenericAlloc` allocated it, for a class whose objects the collector of cycles does
-    // not know.
-    unsafe { ffi::PyObject_Free(object.cast()) };
+    // SAFETY: it was allocated for the collector of cycles, which does not know it.
+    unsafe { ffi::PyObject_GC_Del(object.cast()) };
     // SAFETY: an object has a reference to its class, and this one is none any more.
     unsafe { ffi::Py_DECREF(class.cast()) };
 }
