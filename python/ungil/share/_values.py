@@ -37,7 +37,7 @@ _UUID: Final = 8
 _RANGE: Final = 9
 _MEMBER: Final = 10
 _PICKLED: Final = 11
-_FROZEN: Final = 12
+_FROZEN: Final = 20
 
 _MICROSECOND: Final = timedelta(microseconds=1)
 _DAY: Final = 86_400_000_000
