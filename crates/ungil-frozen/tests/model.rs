@@ -101,7 +101,12 @@ fn check(frozen: &Frozen, found: Cell, below: usize, tree: &Tree) {
                 if let Some(short) = Cell::inline(key) {
                     assert_eq!(frozen.find_field_cell(&record, short), Some(number));
                 }
-                check(frozen, frozen.cell(record.at + number * Cell::SIZE).unwrap(), record.at, tree);
+                check(
+                    frozen,
+                    frozen.cell(record.at + number * Cell::SIZE).unwrap(),
+                    record.at,
+                    tree,
+                );
             }
             assert_eq!(frozen.find_field(&record, &Value::from("no such key at all")), None);
         }
@@ -209,9 +214,8 @@ fn tree() -> impl Strategy<Value = Tree> {
             vec(inner.clone(), 0..12).prop_map(Tree::List),
             vec(inner.clone(), 0..6).prop_map(Tree::Tuple),
             keys(100).prop_map(Tree::Set),
-            (keys(12), vec(inner, 12)).prop_map(|(keys, values)| {
-                Tree::Dict(keys.into_iter().zip(values).collect())
-            }),
+            (keys(12), vec(inner, 12))
+                .prop_map(|(keys, values)| { Tree::Dict(keys.into_iter().zip(values).collect()) }),
         ]
     })
 }

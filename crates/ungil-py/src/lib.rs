@@ -103,7 +103,9 @@ mod _native {
     };
     #[pymodule_export]
     use super::share::{
-        FrozenIterator, freeze, frozen_parts, open_frozen, receive_frozen, set_frozen_views,
+        FrozenIterator, Lease, Queue, freeze, frozen_parts, open_frozen, receive_frozen,
+        set_frozen_views, wait_for_queues, watch_bell, watch_disturb, watch_heap, watch_queue,
+        watch_sleep,
     };
     #[pymodule_export]
     use super::simulating::Demands;

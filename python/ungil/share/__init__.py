@@ -11,7 +11,7 @@ are dates and times, Decimal, Fraction, UUID, range and members of enums. A slic
 is an ordinary list. Nothing is pickled but what is wrapped in `Pickled`.
 """
 
-from ungil._native import ABSENT, Absent
+from ungil._native import ABSENT, Absent, QueueLease
 from ungil.share import _task  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from ungil.share._deque import deque as deque
 from ungil.share._dict import dict as dict
@@ -26,6 +26,7 @@ from ungil.share._frozen import (
 from ungil.share._heap import Heap
 from ungil.share._list import list as list
 from ungil.share._monitor import owner_died
+from ungil.share._queue import PriorityQueue, Queue, ShutDown, wait
 from ungil.share._set import set as set
 from ungil.share._statistics import (
     AttachedProcess,
@@ -67,8 +68,12 @@ __all__ = [
     "HeldLock",
     "Lock",
     "Pickled",
+    "PriorityQueue",
+    "Queue",
+    "QueueLease",
     "RLock",
     "Semaphore",
+    "ShutDown",
     "Statistics",
     "Usage",
     "cas",
@@ -77,4 +82,5 @@ __all__ = [
     "incr",
     "owner_died",
     "struct",
+    "wait",
 ]

@@ -13,6 +13,7 @@ mod code;
 mod equal;
 mod hash;
 mod number;
+mod order;
 mod sum;
 
 use std::borrow::Cow;
@@ -27,6 +28,7 @@ pub(crate) use cell::{copy_block, from_block};
 pub use code::{decode, encode};
 pub use equal::equal;
 pub use hash::{hash, hash_cell};
+pub use order::order;
 pub use sum::plus;
 
 /// Bytes of a string that fits in a cell.
