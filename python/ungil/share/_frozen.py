@@ -76,17 +76,21 @@ def frozen(path: _Path, *, verify: bool = False) -> Any:
     return _native.open_frozen(path, verify)
 
 
-class _Keys(KeysView[Any]):
+class FrozenKeys(KeysView[Any]):
+    """The keys of a FrozenDict."""
+
     __slots__ = ()
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._mapping)
 
     def __reversed__(self) -> Iterator[Any]:
-        return reversed(self._mapping)  # type: ignore[call-overload,no-any-return]  # pyright: ignore
+        return _walk(self._mapping, "keys", -1)
 
 
-class _Values(ValuesView[Any]):
+class FrozenValues(ValuesView[Any]):
+    """The values of a FrozenDict."""
+
     __slots__ = ()
 
     def __iter__(self) -> Iterator[Any]:
@@ -96,7 +100,9 @@ class _Values(ValuesView[Any]):
         return _walk(self._mapping, "values", -1)
 
 
-class _Items(ItemsView[Any, Any]):
+class FrozenItems(ItemsView[Any, Any]):
+    """The pairs of a FrozenDict."""
+
     __slots__ = ()
 
     def __iter__(self) -> Iterator[Any]:
@@ -151,4 +157,4 @@ Mapping.register(FrozenDict)
 Sequence.register(FrozenList)
 Sequence.register(FrozenTuple)
 Set.register(FrozenSet)
-_native.set_frozen_views({"keys": _Keys, "values": _Values, "items": _Items}, _received)
+_native.set_frozen_views({"keys": FrozenKeys, "values": FrozenValues, "items": FrozenItems}, _received)
