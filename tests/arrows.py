@@ -28,6 +28,7 @@ CRATES: dict[str, set[str]] = {
     "ungil-core": set(),
     "ungil-export": {"ungil-core", "ungil-trace"},
     "ungil-fanout": set(),
+    "ungil-frozen": {"ungil-heap"},
     "ungil-heap": set(),
     "ungil-hook": {"ungil-core"},
     "ungil-trace": {"ungil-control", "ungil-core", "ungil-unwind"},
@@ -40,13 +41,14 @@ CRATES: dict[str, set[str]] = {
         "ungil-core",
         "ungil-export",
         "ungil-fanout",
+        "ungil-frozen",
         "ungil-heap",
         "ungil-simulate",
         "ungil-trace",
     },
 }
 # The crates whose `lib.rs` declares modules in the order of their dependencies.
-ORDERED = ["ungil-advise", "ungil-core", "ungil-heap", "ungil-simulate", "ungil-trace"]
+ORDERED = ["ungil-advise", "ungil-core", "ungil-frozen", "ungil-heap", "ungil-simulate", "ungil-trace"]
 
 MODULE = re.compile(r"^(?:pub(?:\(\w+\))? )?mod (\w+);", re.MULTILINE)
 REEXPORT = re.compile(r"^pub use (\w+)::(\w+);", re.MULTILINE)

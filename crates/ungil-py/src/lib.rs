@@ -105,7 +105,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::share::{
-        Lease, Queue, wait_for_queues, watch_bell, watch_disturb, watch_heap, watch_queue,
+        FrozenIterator, Lease, Queue, freeze, frozen_parts, open_frozen, receive_frozen,
+        set_frozen_views, wait_for_queues, watch_bell, watch_disturb, watch_heap, watch_queue,
         watch_sleep,
     };
     #[pymodule_export]

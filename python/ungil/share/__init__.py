@@ -17,6 +17,14 @@ from ungil.share._array import array
 from ungil.share._buffer import buffer
 from ungil.share._deque import deque as deque
 from ungil.share._dict import dict as dict
+from ungil.share._frozen import (
+    FrozenDict,
+    FrozenList,
+    FrozenSet,
+    FrozenTuple,
+    freeze,
+    frozen,
+)
 from ungil.share._heap import Heap
 from ungil.share._list import list as list
 from ungil.share._monitor import owner_died
@@ -54,6 +62,10 @@ __all__ = [
     "Condition",
     "Contents",
     "Event",
+    "FrozenDict",
+    "FrozenList",
+    "FrozenSet",
+    "FrozenTuple",
     "Heap",
     "HeldLock",
     "Lock",
@@ -69,6 +81,8 @@ __all__ = [
     "array",
     "buffer",
     "cas",
+    "freeze",
+    "frozen",
     "incr",
     "owner_died",
     "struct",

@@ -8,6 +8,7 @@ those, and their keys are those values.
 Of subclasses only members of enums are values: what else a subclass adds would be lost.
 """
 
+import os
 import sys
 from array import array
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from decimal import Decimal
 from enum import Enum, EnumType, Flag
 from fractions import Fraction
 from pickle import dumps, loads
-from typing import Final, TypeAlias, cast, final
+from typing import Any, Final, TypeAlias, cast, final
 from uuid import UUID, SafeUUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -37,6 +38,7 @@ _UUID: Final = 8
 _RANGE: Final = 9
 _MEMBER: Final = 10
 _PICKLED: Final = 11
+_FROZEN: Final = 20
 
 _MICROSECOND: Final = timedelta(microseconds=1)
 _DAY: Final = 86_400_000_000
@@ -204,6 +206,12 @@ def _pickled(given: Pickled) -> Parts:
     return _PICKLED, False, given.data, None
 
 
+def _frozen(given: object) -> Parts:
+    path, here, uuid, *where = cast("tuple[Any, ...]", _native.frozen_parts(given))
+    places = (None if path is None else os.fsencode(path), os.fsencode(here))
+    return _FROZEN, False, (uuid, *where), places
+
+
 _APART: Final[dict[type, Callable[..., Parts]]] = {
     date: _date,
     time: _time,
@@ -216,6 +224,10 @@ _APART: Final[dict[type, Callable[..., Parts]]] = {
     UUID: _uuid,
     range: _range,
     Pickled: _pickled,
+    _native.FrozenDict: _frozen,
+    _native.FrozenList: _frozen,
+    _native.FrozenTuple: _frozen,
+    _native.FrozenSet: _frozen,
 }
 
 
@@ -330,6 +342,13 @@ def _together_pickled(key: bytes, _: object) -> Pickled:
     return Pickled.from_bytes(key)
 
 
+def _together_frozen(
+    key: tuple[int, int, int, tuple[int, int, int] | None], payload: tuple[bytes | None, bytes]
+) -> object:
+    path, here = (None if place is None else os.fsdecode(place) for place in payload)
+    return _native.receive_frozen(path, cast(str, here), *key)
+
+
 _TOGETHER: Final[dict[int, Callable[..., object]]] = {
     _DATE: _together_date,
     _TIME: _together_time,
@@ -342,6 +361,7 @@ _TOGETHER: Final[dict[int, Callable[..., object]]] = {
     _RANGE: _together_range,
     _MEMBER: _together_member,
     _PICKLED: _together_pickled,
+    _FROZEN: _together_frozen,
 }
 
 

@@ -34,7 +34,7 @@ pub fn hash(key: [u64; 2], value: &Value) -> u64 {
 
 /// The same of the value of a cell, if that is an integer or a string and the cell is all of it.
 #[inline]
-pub(crate) fn hash_cell(key: [u64; 2], cell: Cell) -> Option<u64> {
+pub fn hash_cell(key: [u64; 2], cell: Cell) -> Option<u64> {
     match cell.tag() {
         Tag::SHORT_STR => Some(words(key, cell)),
         Tag::INT => Some(word(key, cell.1)),

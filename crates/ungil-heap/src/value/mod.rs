@@ -27,8 +27,7 @@ pub use cell::{Cell, discard, load, owned, store};
 pub(crate) use cell::{copy_block, from_block};
 pub use code::{decode, encode};
 pub use equal::equal;
-pub use hash::hash;
-pub(crate) use hash::hash_cell;
+pub use hash::{hash, hash_cell};
 pub use order::order;
 pub use sum::plus;
 

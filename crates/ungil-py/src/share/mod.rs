@@ -13,6 +13,7 @@ mod draft;
 mod errors;
 mod extension;
 mod fork;
+mod frozen;
 mod guarded;
 mod handle;
 mod heap;
@@ -45,6 +46,9 @@ pub use dict::Dict;
 pub use dict_walk::Walk;
 pub use extension::set_values;
 pub use fork::{after_fork_in_child, after_fork_in_parent, before_fork};
+pub use frozen::{
+    FrozenIterator, freeze, frozen_parts, open_frozen, receive_frozen, set_frozen_views,
+};
 pub use handle::{is_shared, receive_handle, send_handle};
 pub use heap::Heap;
 pub use list::List;
@@ -67,5 +71,5 @@ pub fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     for class in [dict::quick(py)?, list::quick(py)?] {
         module.add(class.name()?, class)?;
     }
-    Ok(())
+    frozen::add_classes(module)
 }

@@ -6,7 +6,7 @@
 //! they are derived.
 
 use std::any::Any;
-use std::ffi::{CStr, c_int, c_uint};
+use std::ffi::{CStr, c_int, c_uint, c_ulong};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
@@ -23,9 +23,27 @@ pub fn class<'py, T: PyClass>(
     name: &'static CStr,
     slots: &mut [ffi::PyType_Slot],
 ) -> PyResult<Bound<'py, PyType>> {
+    class_with::<T>(py, name, slots, ffi::Py_TPFLAGS_BASETYPE)
+}
+
+/// The same, of a class from which no other one is derived.
+pub fn sealed_class<'py, T: PyClass>(
+    py: Python<'py>,
+    name: &'static CStr,
+    slots: &mut [ffi::PyType_Slot],
+) -> PyResult<Bound<'py, PyType>> {
+    class_with::<T>(py, name, slots, 0)
+}
+
+fn class_with<'py, T: PyClass>(
+    py: Python<'py>,
+    name: &'static CStr,
+    slots: &mut [ffi::PyType_Slot],
+    more: c_ulong,
+) -> PyResult<Bound<'py, PyType>> {
     let bases = PyTuple::new(py, [py.get_type::<T>()])?;
     #[expect(clippy::cast_possible_truncation, reason = "those of the stable ABI have 32 bits")]
-    let flags = (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_BASETYPE) as c_uint;
+    let flags = (ffi::Py_TPFLAGS_DEFAULT | more) as c_uint;
     let mut specification = ffi::PyType_Spec {
         name: name.as_ptr(),
         // That of the base.
