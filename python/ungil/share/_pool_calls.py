@@ -42,7 +42,9 @@ _RESULT_TAIL_SIZE: Final = _RESULT_TAIL.size
 # From this size on the copy into the pickle costs more than a tuple of cells.
 _LARGE: Final = 1 << 14
 _SMALL: Final = frozenset((int, float, bool, type(None), complex))
-_TEXTS: Final = frozenset((str, bytes))
+_NO_KEYWORDS: Final[dict[str, Any]] = {}
+_pickled = pickle.dumps
+_unpickled = pickle.loads
 _pack_task = _TASK_TAIL.pack
 _pack_result = _RESULT_TAIL.pack
 _unpack_task = _TASK_TAIL.unpack_from
@@ -77,7 +79,7 @@ def is_of_the_heap(value: object) -> bool:
     kind = type(value)
     if kind in _SMALL:
         return False
-    if kind in _TEXTS:
+    if kind is str or kind is bytes:
         return len(value) >= _LARGE  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     return _native.is_shared(value)
 
@@ -90,32 +92,38 @@ def by_reference(fn: object) -> bool:
     return kind is FunctionType or kind is type
 
 
-def task(
-    number: int, limit: float, function: int, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Item:
-    """Write a task down whose function is registered."""
+def call(function: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Item:
+    """Write a call down of a function that is registered."""
     for value in args:
         if type(value) not in _SMALL and is_of_the_heap(value):
-            return _in_cells(number, limit, function, args, kwargs)
-    call = (function, args, kwargs) if kwargs else (function, args)
-    return dumps(call) + _pack_task(limit, number)
+            return _in_cells(function, args, kwargs)
+    called = (function, args, kwargs) if kwargs else (function, args)
+    try:
+        return _pickled(called, 5)
+    except Exception as error:
+        return _otherwise(called, error)
 
 
-def _in_cells(
-    number: int, limit: float, function: int, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Item:
+def _in_cells(function: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Item:
     """Each argument is a value of the heap, or a pickle: which, tells a string of letters."""
     kinds = "".join("h" if is_of_the_heap(value) else "p" for value in args)
     cells = [v if kind == "h" else dumps(v) for v, kind in zip(args, kinds, strict=True)]
-    return (number, limit, function, kinds, dumps(kwargs) if kwargs else None, *cells)
+    return (function, kinds, dumps(kwargs) if kwargs else None, *cells)
 
 
-def whole_task(number: int, limit: float, payload: bytes) -> Item:
-    """Write a task down of which everything is in one pickle: (function, arguments, keywords)."""
-    return payload + _pack_task(limit, number)
+def whole_call(fn: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+    """Write a call down with its function."""
+    return dumps((fn, args, kwargs))
 
 
-def number_of(item: Item) -> tuple[float, int]:
+def addressed(called: Item, limit: float, number: int) -> Item:
+    """Make a call a task: it may take `limit` seconds (0: any), and has a number."""
+    if type(called) is bytes:
+        return called + _pack_task(limit, number)
+    return (number, limit, *called)
+
+
+def address_of(item: Item) -> tuple[float, int]:
     """Return the time limit and the number of a task, without unpickling anything."""
     if type(item) is bytes:
         return _unpack_task(item, len(item) - _TASK_TAIL_SIZE)
@@ -125,18 +133,21 @@ def number_of(item: Item) -> tuple[float, int]:
 def call_of(item: Item) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """Return the function, or its number, and the arguments of a task."""
     if type(item) is bytes:
-        call = pickle.loads(item)
-        return call if len(call) == 3 else (*call, {})
+        called = _unpickled(item)
+        return called if len(called) == 3 else (*called, _NO_KEYWORDS)
     _, _, function, kinds, keywords, *cells = item
-    args = [v if kind == "h" else pickle.loads(v) for v, kind in zip(cells, kinds, strict=True)]  # type: ignore[arg-type]  # pyright: ignore
-    return function, tuple(args), pickle.loads(keywords) if keywords else {}  # type: ignore[arg-type]  # pyright: ignore
+    args = [v if kind == "h" else _unpickled(v) for v, kind in zip(cells, kinds, strict=True)]  # type: ignore[arg-type]  # pyright: ignore
+    return function, tuple(args), _unpickled(keywords) if keywords else {}  # type: ignore[arg-type]  # pyright: ignore
 
 
 def result(number: int, kind: int, value: object) -> Item:
     """Write down what became of a task."""
-    if kind == VALUE and is_of_the_heap(value):
+    if type(value) not in _SMALL and kind == VALUE and is_of_the_heap(value):
         return (number, kind, value)
-    return dumps(value) + _pack_result(number, kind)
+    try:
+        return _pickled(value, 5) + _pack_result(number, kind)
+    except Exception as error:
+        return _otherwise(value, error) + _pack_result(number, kind)
 
 
 def failure(error: BaseException) -> object:
@@ -153,4 +164,4 @@ def about(item: Item) -> tuple[int, int]:
 
 def value_of(item: Item) -> Any:
     """Return the value of a result; raises what unpickling it raises."""
-    return pickle.loads(item) if type(item) is bytes else item[2]
+    return _unpickled(item) if type(item) is bytes else item[2]

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
 from concurrent.futures.process import BrokenProcessPool
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ungil.share import _pool_calls as calls
 from ungil.share._heap import Heap
 from ungil.share._pool_future import Future, call_back
-from ungil.share._pool_line import CLOSING, STATE, Line, new_line
+from ungil.share._pool_line import Line, new_line
 
 if TYPE_CHECKING:
+    from ungil.share._pool_calls import Item
     from ungil.share._pool_staff import Staff
 
 # As many results as this at once, and more are on their way: the collector naps rather than rests,
 # so that workers need not wake it for each.
 _MANY = 8
 _NAP_S = 0.0002
+# How long somebody who has waited for a result, and collected, is expected to do so again.
+_LED_S = 0.02
 # Results that are read before any of them is told.
 _MOST = 1024
-
-
-class Told(Protocol):
-    """Who is told of what workers say beside results."""
-
-    def begun(self, number: int, limit: float, worker: int) -> None: ...
 
 
 class Core:
@@ -45,6 +41,14 @@ class Core:
         self._collecting = threading.Lock()
         self._last = 0
         self._functions: dict[Any, int] = {}
+        self._append = self.line.tasks.append
+        self._is_shut = False
+        # Of the thread that waits for a task and collects meanwhile.
+        self._leading = threading.Lock()
+        self._awaited: Future[Any] | None = None
+        self._was_led = False
+        self._stands_by = False
+        self._called = threading.Event()
         self._is_over = False
 
     # Tasks.
@@ -58,52 +62,36 @@ class Core:
         MemoryError if the heap is full, RuntimeError if the pool takes no tasks.
         """
         try:
-            known: int | None = self._functions.get(fn) or self._register(fn)
+            function: int | str | None = self._functions.get(fn) or self._register(fn)
         except TypeError:  # It has no hash.
-            known = None
+            function = None
         error: Exception | None = None
-        payload = b""
-        if known is None:
-            try:
-                payload = calls.dumps((fn, args, kwargs))
-            except Exception as why:
-                error = why
-        name = getattr(fn, "__qualname__", type(fn).__qualname__)
-        with self.lock:
-            self._refuse()
-            self._last = number = self._last + 1
-            future: Future[Any] = Future(self, number, name, retries)
-            if known is not None:
-                try:
-                    future.item = calls.task(number, limit, known, args, kwargs)
-                except Exception as why:
-                    error = why
+        call: Item = b""
+        try:
+            if function is None:
+                function = getattr(fn, "__qualname__", type(fn).__qualname__)
+                call = calls.whole_call(fn, args, kwargs)
             else:
-                future.item = calls.whole_task(number, limit, payload)
+                call = calls.call(function, args, kwargs)
+        except Exception as why:
+            error = why
+        with self.lock:
+            if self._is_shut:
+                self._refuse()
+            self._last = number = self._last + 1
+            future: Future[Any] = Future(self, number, function, retries)
             if error is not None:
                 future.finish(None, error)
                 return future
-            self._put(future)
+            future.item = item = calls.addressed(call, limit, number)
+            self.pending[number] = future
+            try:
+                self._append(item)
+            except BaseException:
+                del self.pending[number]
+                raise
+            self.staff.ring()
         return future
-
-    def send_payload(self, payload: bytes, name: str, limit: float, retries: int) -> Future[Any]:
-        """Put a task that is pickled already at the end of the line."""
-        with self.lock:
-            self._refuse()
-            self._last = number = self._last + 1
-            future: Future[Any] = Future(self, number, name, retries)
-            future.item = calls.whole_task(number, limit, payload)
-            self._put(future)
-        return future
-
-    def _put(self, future: Future[Any]) -> None:
-        self.pending[future.number] = future
-        try:
-            self.line.tasks.append(future.item)
-        except BaseException:
-            del self.pending[future.number]
-            raise
-        self.staff.ring()
 
     def _refuse(self) -> None:
         if self.broken is not None:
@@ -127,6 +115,13 @@ class Core:
                 self._functions[fn] = number
         return number
 
+    def name_of(self, future: Future[Any]) -> str:
+        """Return the name of the function of a task."""
+        if isinstance(future.function, str):
+            return future.function
+        fn = next(fn for fn, number in self._functions.items() if number == future.function)
+        return getattr(fn, "__qualname__", repr(fn))
+
     def is_running(self, number: int) -> bool:
         """Whether a worker has it in hand."""
         return number in self.staff.in_hand()
@@ -146,14 +141,14 @@ class Core:
         with self.lock:
             while True:
                 try:
-                    _, number = calls.number_of(self.line.tasks.pop())
+                    _, number = calls.address_of(self.line.tasks.pop())
                 except IndexError:
                     break
                 if (future := self.pending.get(number)) is not None:
                     future.cancel_now()
                     taken.append(future)
                     self._forget(number)
-        call_back(taken)
+        self._tell(taken)
 
     def again(self, future: Future[Any]) -> None:
         """With the lock: put a task at the head of the line once more."""
@@ -168,25 +163,26 @@ class Core:
                 return
             future.finish(None, error)
             self._forget(number)
-        call_back([future])
+        self._tell([future])
 
     def break_off(self, why: str) -> None:
         """No task can run any more."""
         with self.lock:
             if self.broken is None:
                 self.broken = why
+            self._is_shut = True
             failed = [*self.pending.values()]
             for future in failed:
                 future.finish(None, BrokenProcessPool(why))
             self.pending.clear()
             self.line.tasks.clear()
-        call_back(failed)
+        self._tell(failed)
         self.staff.wake()
 
     def close(self) -> None:
         """Take no more tasks; those that are there run to their end."""
         with self.lock:
-            self.closing = True
+            self.closing = self._is_shut = True
         self.staff.wake()
 
     def _forget(self, number: int) -> None:
@@ -197,60 +193,107 @@ class Core:
     # Results.
 
     def collect_until_over(self) -> None:
-        """In a thread: collect results as they come."""
+        """In a thread: collect results as they come, unless somebody does who waits for one."""
         bell = self.line.bell
         while not self._is_over:
-            if self.collect() < _MANY:
-                bell.acquire()
-            else:
+            if self.collect() >= _MANY:
                 time.sleep(_NAP_S)
+            elif self._awaited is not None or self._was_led:
+                # Not even for a moment: it would take the unit that is to wake who waits.
+                self._was_led = False
+                self._stands_by = True
+                self._called.wait(_LED_S)
+                self._stands_by = False
+                self._called.clear()
+            else:
+                bell.acquire()
+
+    def call(self) -> None:
+        """Somebody waits who does not collect."""
+        self._was_led = False
+        if self._stands_by:
+            self._called.set()
 
     def end(self) -> None:
         """There are no more results."""
         self._is_over = True
+        self._called.set()
         self.line.bell.release()
+
+    def wait_for(self, future: Future[Any], timeout: float | None) -> bool:
+        """Collect until a task has ended, so that no other thread has to be woken for it.
+
+        False, at once, if another thread does that already; True also if the time is over.
+        """
+        if not self._leading.acquire(blocking=False):
+            self.call()
+            return False
+        bell = self.line.bell
+        end = None if timeout is None else time.monotonic() + timeout
+        try:
+            self._awaited = future
+            self._was_led = True
+            while True:
+                # Also after it was woken in vain: the unit that it took may be of another result.
+                self.collect()
+                if future.done_yet():
+                    break
+                left = None if end is None else end - time.monotonic()
+                if (left is not None and left <= 0) or not bell.acquire(True, left):
+                    break
+        finally:
+            self._awaited = None
+            self._leading.release()
+            if self.pending:
+                self.call()
+        return True
 
     def collect(self) -> int:
         """Settle what has ended; return how much that was."""
+        ended: list[Future[Any]] = []
         with self._collecting:
-            news = [*self._read()]
-            ended: list[Future[Any]] = []
+            news = self._read()
+            if not news:
+                return 0
             with self.lock:
-                pending = self.pending
+                pop = self.pending.pop
                 for number, value, error in news:
-                    future = pending.pop(number, None)
+                    future = pop(number, None)
                     if future is not None:
                         future.finish(value, error)
                         ended.append(future)
-                if self.closing and not pending:
+                if self.closing and not self.pending:
                     self.staff.wake()
-        call_back(ended)
+        self._tell(ended)
         return len(news)
 
-    def _read(self) -> Iterable[tuple[int, Any, BaseException | None]]:
-        take = self.line.results.popleft
+    def _tell(self, ended: list[Future[Any]]) -> None:
+        """Without the lock: tell whom it concerns."""
+        awaited = self._awaited
+        if awaited is not None and awaited.done_yet():
+            # Whoever leads may be asleep, and another thread have collected this.
+            self.line.bell.release()
+        call_back(ended)
+
+    def _read(self) -> list[tuple[int, Any, BaseException | None]]:
+        take, about, value_of = self.line.results.popleft, calls.about, calls.value_of
+        news: list[tuple[int, Any, BaseException | None]] = []
+        add = news.append
         for _ in range(_MOST):
             try:
                 item = take()
             except IndexError:
-                return
-            number, kind = calls.about(item)
+                break
+            number, kind = about(item)
             try:
-                value = calls.value_of(item)
+                value = value_of(item)
             except BaseException as error:  # Unpickling may run anything, and may try to exit.
-                yield number, None, error
+                add((number, None, error))
                 continue
             if kind == calls.VALUE:
-                yield number, value, None
+                add((number, value, None))
             elif kind == calls.ERROR:
-                yield number, None, value
+                add((number, None, value))
             else:
                 self.staff.told(kind, number, value)
-
-
-def state_closing(line: Line) -> None:
-    """Tell workers that rest to end."""
-    line.state[STATE] = CLOSING
-
-
-Callback = Callable[[], object]
+        return news

@@ -25,28 +25,38 @@ _DONE = (FINISHED, CANCELLED_AND_NOTIFIED)
 class Future(futures.Future[T], Generic[T]):
     """The future of a task.
 
-    Its lock is the pool's, so that many results are settled under one; a condition of its own it
-    has only if somebody waits.
+    Its lock is the pool's, so that many results are settled under one. A condition of its own, and
+    lists of who waits for it, it has only if somebody does.
     """
 
-    def __init__(self, core: Core, number: int, name: str, retries: int) -> None:
+    _state = PENDING
+    _result: Any = None
+    _exception: BaseException | None = None
+    _done_callbacks: Any = ()
+    _waited: threading.Condition | None = None
+    _watchers: list[Any] | None = None
+    item: Item = b""
+    """The task, as long as it may have to be put into the line again."""
+    overdue_s: float | None = None
+    """Its time limit, if it was killed for that."""
+
+    def __init__(self, core: Core, number: int, function: int | str, retries: int) -> None:
         # Not the base's: it makes the lock and the condition, which take most of a submit.
-        self._state = PENDING
-        self._result: Any = None
-        self._exception: BaseException | None = None
-        self._waiters: list[Any] = []
-        self._done_callbacks: list[Callable[[Any], object]] = []
-        self._waited: threading.Condition | None = None
         self._core = core
         self.number = number
-        self.name = name
-        """Of its function."""
+        self.function = function
+        """Its number in the pool, or its name."""
         self.retries = retries
         """How often it may still run again if its worker dies."""
-        self.item: Item = b""
-        """The task, as long as it may have to be put into the line again."""
-        self.overdue_s: float | None = None
-        """Its time limit, if it was killed for that."""
+
+    @property
+    def _waiters(self) -> list[Any]:
+        """Those of concurrent.futures, who add themselves to it with the lock."""
+        found = self._watchers
+        if found is None:
+            found = self._watchers = []
+            self._core.call()
+        return found
 
     @property
     def _condition(self) -> threading.Condition:
@@ -63,12 +73,21 @@ class Future(futures.Future[T], Generic[T]):
 
         Waits at most `timeout` seconds. Raises TimeoutError, CancelledError, WorkerDied.
         """
+        if self._state == PENDING and self._core.wait_for(self, timeout):
+            timeout = 0.0
         if self._state == FINISHED and self._exception is None:
             return self._result
         return super().result(timeout)
 
     def done(self) -> bool:
         """Whether it was cancelled, or has ended."""
+        if self._state in _DONE:
+            return True
+        self._core.call()
+        return False
+
+    def done_yet(self) -> bool:
+        """As `done`, for who collects results itself."""
         return self._state in _DONE
 
     def running(self) -> bool:
@@ -95,12 +114,13 @@ class Future(futures.Future[T], Generic[T]):
         """
         with self._core.lock:
             if self._state not in _DONE:
-                self._done_callbacks.append(fn)
+                self._done_callbacks = [*self._done_callbacks, fn]
+                self._core.call()
                 return
         self._call(fn)
 
     def _call_back(self) -> None:
-        callbacks, self._done_callbacks = self._done_callbacks, []
+        callbacks, self._done_callbacks = self._done_callbacks, ()
         for callback in callbacks:
             self._call(callback)
 
@@ -118,7 +138,7 @@ class Future(futures.Future[T], Generic[T]):
         self._result = value
         self._exception = error
         self._state = FINISHED
-        for waiter in self._waiters:
+        for waiter in self._watchers or ():
             if error is None:
                 waiter.add_result(self)
             else:
@@ -130,7 +150,7 @@ class Future(futures.Future[T], Generic[T]):
         """With the pool's lock: it was taken out of the line."""
         self.item = b""
         self._state = CANCELLED_AND_NOTIFIED
-        for waiter in self._waiters:
+        for waiter in self._watchers or ():
             waiter.add_cancelled(self)
         if self._waited is not None:
             self._waited.notify_all()

@@ -37,11 +37,6 @@ class Line(NamedTuple):
     """Rung for the thread that collects results."""
     state: list[int]
 
-    def ring_workers(self, number: int) -> None:
-        """Wake a worker; `number` are all that there are, and more units would wake nobody."""
-        if self.work.value < number:
-            self.work.release()
-
 
 class Desk(NamedTuple):
     """What one worker shares with its pool."""

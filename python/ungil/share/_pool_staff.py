@@ -70,6 +70,7 @@ class Staff:
         self.threads: list[threading.Thread] = []
         self._core = core
         self._line = core.line
+        self._work = core.line.work
         self._arguments = (initializer, initargs, most_tasks)
         # A fork is only safe while there are no threads, so all start before those of the pool.
         self._at_once = context.get_start_method(allow_none=False) == "fork"
@@ -91,7 +92,9 @@ class Staff:
             self._grow()
             if not self.threads:
                 self._begin()
-        self._line.ring_workers(self.size)
+        work = self._work
+        if work.value < self.size:
+            work.release()
 
     def wake(self) -> None:
         """Have the thread look whether there is something to do."""
@@ -248,7 +251,7 @@ class Staff:
             future = core.pending.get(number)
             if future is None:
                 return
-            task = f"task {number}, {future.name}"
+            task = f"task {number}, {core.name_of(future)}"
             if future.overdue_s is not None:
                 error: Exception = TimeoutError(
                     f"{task} took longer than {future.overdue_s:g} s: its worker {pid} was killed"
@@ -270,7 +273,7 @@ class Staff:
         """Put what a worker had taken, and not begun, back to the head of the line."""
         core, line = self._core, self._line
         with core.lock:
-            waiting = {calls.number_of(item)[1] for item in line.tasks.copy()}
+            waiting = {calls.address_of(item)[1] for item in line.tasks.copy()}
             missing = core.pending.keys() - waiting
         if not missing:
             return

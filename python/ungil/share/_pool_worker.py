@@ -62,6 +62,7 @@ class _Worker:
 
     def run(self, most_tasks: int | None) -> None:
         now, take = self._now, self._line.tasks.popleft
+        address_of, do = calls.address_of, self._do
         turn = streak = done = 0
         while most_tasks is None or done < most_tasks:
             turn -= 1
@@ -75,9 +76,9 @@ class _Worker:
                     return
                 streak = 0
                 continue
-            limit, number = calls.number_of(item)
+            limit, number = address_of(item)
             now[0] = number
-            self._do(item, number, limit)
+            do(item, number, limit)
             del item
             done += 1
             streak += 1
