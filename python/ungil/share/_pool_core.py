@@ -29,6 +29,11 @@ _MOST = 1024
 class Core:
     """Tasks on their way, by number. Its users hold it; its threads hold nothing of its users."""
 
+    is_foreign = False
+    """Whether this process has it by a fork only."""
+    is_exiting = False
+    """Whether the program is ending."""
+
     def __init__(self, heap: Heap) -> None:
         self.heap = heap
         self.line: Line = new_line(heap)
@@ -84,18 +89,34 @@ class Core:
                 future.finish(None, error)
                 return future
             future.item = item = calls.addressed(call, limit, number)
-            self.pending[number] = future
-            try:
-                self._append(item)
-            except BaseException:
-                del self.pending[number]
-                raise
-            self.staff.ring()
+            self._put(future, item)
         return future
+
+    def send_call(self, called: Item, name: str, limit: float, retries: int) -> Future[Any]:
+        """Put a task of a task into the line, also if those of users are taken no more."""
+        with self.lock:
+            if self.broken is not None:
+                self._refuse()
+            self._last = number = self._last + 1
+            future: Future[Any] = Future(self, number, name, retries)
+            future.item = item = calls.addressed(called, limit, number)
+            self._put(future, item)
+        return future
+
+    def _put(self, future: Future[Any], item: Item) -> None:
+        self.pending[future.number] = future
+        try:
+            self._append(item)
+        except BaseException:
+            del self.pending[future.number]
+            raise
+        self.staff.ring()
 
     def _refuse(self) -> None:
         if self.broken is not None:
             raise BrokenProcessPool(self.broken)
+        if self.is_exiting:
+            raise RuntimeError("cannot schedule new futures after interpreter shutdown")
         if self.closing:
             raise RuntimeError("cannot schedule new futures after shutdown")
 
@@ -181,9 +202,11 @@ class Core:
 
     def close(self) -> None:
         """Take no more tasks; those that are there run to their end."""
+        if self.is_foreign:
+            return
         with self.lock:
             self.closing = self._is_shut = True
-        self.staff.wake()
+            self.staff.close()
 
     def _forget(self, number: int) -> None:
         del self.pending[number]
@@ -297,3 +320,12 @@ class Core:
             else:
                 self.staff.told(kind, number, value)
         return news
+
+
+class Foreign:
+    """What a worker knows of the pool that it is of."""
+
+    is_foreign = True
+
+    def __init__(self, line: Line) -> None:
+        self.line = line

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import collections
+import uuid
 from typing import Any, NamedTuple
 
 from ungil.share._deque import deque
@@ -36,6 +37,8 @@ class Line(NamedTuple):
     bell: Semaphore
     """Rung for the thread that collects results."""
     state: list[int]
+    token: str
+    """What tells this pool from others."""
 
 
 class Desk(NamedTuple):
@@ -58,6 +61,7 @@ def new_line(heap: Heap) -> Line:
         work=heap.share(Semaphore(0)),
         bell=heap.share(Semaphore(0)),
         state=heap.share([OPEN, 0]),
+        token=uuid.uuid4().hex,
     )
 
 

@@ -8,6 +8,7 @@ tasks go, what is found nowhere is lost. It has not begun, and goes back to the 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -16,6 +17,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import partial
 from heapq import heappop, heappush
 from multiprocessing import connection, resource_tracker
 from typing import Any
@@ -24,12 +26,15 @@ from ungil import errors
 from ungil.share import _pool_calls as calls
 from ungil.share import _pool_worker
 from ungil.share._pool_core import Core
-from ungil.share._pool_line import CLOSING, RESTING, STARTING, STATE, Desk, new_desk
+from ungil.share._pool_future import Future
+from ungil.share._pool_line import CLOSING, LEAVERS, RESTING, STARTING, STATE, Desk, new_desk
 
 # How long somebody who has just taken a task may need to say which, until it is looked again.
 _LOOK_S = 0.001
 # Workers that end by themselves before they have begun, one after the other.
 _MOST_FAILED_STARTS = 3
+# Workers at once with tasks that wait for tasks of their own.
+_MOST_ASKING = 64
 
 
 class WorkerDied(errors.WorkerDied, BrokenProcessPool):
@@ -63,6 +68,9 @@ class Staff:
         most_tasks: int | None,
     ) -> None:
         self.size = size
+        self.wanted = size
+        """How many there are to be: more, while tasks wait for tasks of their own."""
+        self._asking: dict[int, int] = {}
         self.context = context
         self.workers: dict[int, Worker] = {}
         self.processes: dict[int, Any] = {}
@@ -93,15 +101,34 @@ class Staff:
             if not self.threads:
                 self._begin()
         work = self._work
-        if work.value < self.size:
+        if work.value < self.wanted:
             work.release()
 
     def wake(self) -> None:
         """Have the thread look whether there is something to do."""
-        try:
+        # It may be awake already, or have ended.
+        with contextlib.suppress(OSError):
             os.write(self._wake_writer, b"\0")
-        except (BlockingIOError, OSError):
-            pass  # It is awake, or has ended.
+
+    def close(self) -> None:
+        """With the pool's lock: let the workers end when there are no more tasks."""
+        if self.threads:
+            self.wake()
+        else:
+            self._dispose()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until all has ended; False if it took longer than `timeout` seconds."""
+        end = None if timeout is None else time.monotonic() + timeout
+        for thread in self.threads:
+            thread.join(None if end is None else max(0.0, end - time.monotonic()))
+        return not any(thread.is_alive() for thread in self.threads)
+
+    def interrupt(self) -> None:
+        """Raise KeyboardInterrupt in the tasks that run."""
+        for process in [*self.processes.values()]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGINT)
 
     def in_hand(self) -> list[Any]:
         """What the desks say."""
@@ -114,7 +141,59 @@ class Staff:
             heappush(self._limits, (time.monotonic() + limit, number, worker, limit))
         elif kind == calls.NO_START:
             self._no_start = value
+        else:
+            self._asked(*value)
         self.wake()
+
+    # Tasks of tasks.
+
+    def _asked(
+        self, by: int, number: int, called: bytes, name: str, limit: float, retries: int
+    ) -> None:
+        """A worker has submitted a task of a task."""
+        core, worker = self._core, self.workers.get(by)
+        if worker is None:
+            return
+        try:
+            with core.lock:
+                if by not in self._asking and len(self._asking) >= _MOST_ASKING:
+                    raise RuntimeError(
+                        f"{_MOST_ASKING} workers wait for tasks of their tasks: nest them less deep"
+                    )
+                future = core.send_call(called, name, limit, retries)
+                self._asking[by] = self._asking.get(by, 0) + 1
+                self._want()
+        except Exception as error:
+            _answer(worker, calls.result(number, calls.ERROR, error))
+            return
+        future.add_done_callback(partial(self._answered, worker, number))
+
+    def _answered(self, worker: Worker, number: int, future: Future[Any]) -> None:
+        with self._core.lock:
+            left = self._asking[worker.number] - 1
+            if left:
+                self._asking[worker.number] = left
+            else:
+                del self._asking[worker.number]
+                self._want()
+        error = future.exception()
+        try:
+            if error is None:
+                item = calls.result(number, calls.VALUE, future.result())
+            else:
+                item = calls.result(number, calls.ERROR, calls.failure(error))
+        except Exception as why:
+            item = calls.result(number, calls.ERROR, why)
+        _answer(worker, item)
+
+    def _want(self) -> None:
+        """With the pool's lock: each worker with a task that waits for others has a substitute."""
+        self.wanted = self.size + len(self._asking)
+        self._is_full = len(self.workers) >= self.wanted
+        leavers = max(0, len(self.workers) - self.wanted)
+        self._line.state[LEAVERS] = leavers
+        if leavers:
+            self._work.release(leavers)
 
     def kill(self) -> None:
         """Kill all workers."""
@@ -125,9 +204,9 @@ class Staff:
 
     def _grow(self) -> None:
         """With the pool's lock: start the workers that are wanted."""
-        while len(self.workers) < self.size and (self._at_once or self._is_short()):
+        while len(self.workers) < self.wanted and (self._at_once or self._is_short()):
             self._start()
-        self._is_full = len(self.workers) == self.size
+        self._is_full = len(self.workers) >= self.wanted
 
     def _is_short(self) -> bool:
         pending = self._core.pending
@@ -204,9 +283,14 @@ class Staff:
             worker.process.join()
         self._core.end()
         self.threads[1].join()
-        os.close(self._wake_reader)
-        writer, self._wake_writer = self._wake_writer, -1
-        os.close(writer)
+        with self._core.lock:
+            self._dispose()
+
+    def _dispose(self) -> None:
+        pipe, self._wake_reader, self._wake_writer = (self._wake_reader, self._wake_writer), -1, -1
+        for end in pipe:
+            if end >= 0:
+                os.close(end)
 
     # Deaths.
 
@@ -309,6 +393,11 @@ class Staff:
                     if (future := self._core.pending.get(number)) is not None:
                         future.overdue_s = limit
                 worker.process.kill()
+
+
+def _answer(worker: Worker, item: calls.Item) -> None:
+    worker.desk.inbox.append(item)
+    worker.desk.mail.release()
 
 
 def end_of(status: int | None) -> str:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ungil.share import _pool_calls as calls
-from ungil.share._pool_line import CLOSING, LEAVERS, OPEN, RESTING, STATE, Desk, Line
+from ungil.share import _pool_nested
+from ungil.share._pool_line import CLOSING, LEAVERS, RESTING, STATE, Desk, Line
 
 # After so many tasks without a rest there may be more at once: it naps before it rests, so that
 # nobody has to wake it for each.
@@ -36,6 +37,7 @@ def serve(
     parent = os.getppid()
     signal.signal(signal.SIGINT, _interrupted)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    _pool_nested.be_worker(line, desk, worker)
     if initializer is not None:
         try:
             initializer(*initargs)
@@ -139,8 +141,8 @@ class _Worker:
                 if line.tasks:
                     return True
         while not line.tasks:
-            if line.state[STATE] != OPEN:
-                return not self._is_over()
+            if line.state[STATE] == CLOSING:
+                return False
             if line.state[LEAVERS] > 0 and line.state.incr(LEAVERS, -1) >= 0:
                 return False
             if line.work.acquire(True, _LOOK_S):
@@ -148,9 +150,6 @@ class _Worker:
             if os.getppid() != self._parent:
                 os._exit(0)
         return True
-
-    def _is_over(self) -> bool:
-        return self._line.state[STATE] == CLOSING
 
 
 def _failed(number: int, error: BaseException) -> calls.Item:
