@@ -230,6 +230,8 @@ class Core:
                 self._called.clear()
             else:
                 bell.acquire()
+                # It may have been the unit that was to wake who waits.
+                self._wake_leader()
 
     def call(self) -> None:
         """Somebody waits who does not collect."""
@@ -292,11 +294,14 @@ class Core:
 
     def _tell(self, ended: list[Future[Any]]) -> None:
         """Without the lock: tell whom it concerns."""
+        self._wake_leader()
+        call_back(ended)
+
+    def _wake_leader(self) -> None:
+        """Whoever leads may be asleep, and another thread have collected what it waits for."""
         awaited = self._awaited
         if awaited is not None and awaited.done_yet():
-            # Whoever leads may be asleep, and another thread have collected this.
             self.line.bell.release()
-        call_back(ended)
 
     def _read(self) -> list[tuple[int, Any, BaseException | None]]:
         take, about, value_of = self.line.results.popleft, calls.about, calls.value_of
