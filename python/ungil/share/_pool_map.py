@@ -67,7 +67,8 @@ class _Run:
         ordered: bool,
         end: float | None,
     ) -> None:
-        self._submit = submit
+        # Held as long as there is something to submit: it keeps the pool.
+        self._submit: Submit | None = submit
         self._fn = fn
         self._end = end
         self._in_chunks = chunksize > 1
@@ -89,18 +90,25 @@ class _Run:
 
     def fill(self, number: int | None) -> None:
         """Submit so many more tasks; None: all."""
+        submit = self._submit
+        if submit is None:
+            return
+        count = 0
         for call in islice(self._calls, number):
+            count += 1
             if not self._in_chunks:
-                future = self._submit(self._fn, *call)
+                future = submit(self._fn, *call)
             elif self._is_single:
-                future = self._submit(run_chunk, self._fn, call)
+                future = submit(run_chunk, self._fn, call)
             else:
-                future = self._submit(run_chunk_of_tuples, self._fn, call)
+                future = submit(run_chunk_of_tuples, self._fn, call)
             if self._done is None:
                 self._waiting.append(future)
             else:
                 self._under_way.add(future)
                 future.add_done_callback(self._done.put)
+        if number is None or count < number:
+            self._submit = None
 
     def results(self) -> Iterator[Any]:
         """Yield them, and keep no reference to what was yielded."""

@@ -31,8 +31,10 @@ from ungil.share._pool_line import CLOSING, LEAVERS, RESTING, STARTING, STATE, D
 
 # How long somebody who has just taken a task may need to say which, until it is looked again.
 _LOOK_S = 0.001
-# Workers that end by themselves before they have begun, one after the other.
+# Workers that end before they have begun, one after the other: by themselves, or killed. Those may
+# be many where somebody kills all the time, and without any limit nobody would learn of it.
 _MOST_FAILED_STARTS = 3
+_MOST_KILLED_STARTS = 200
 # Workers at once with tasks that wait for tasks of their own.
 _MOST_ASKING = 64
 
@@ -318,7 +320,7 @@ class Staff:
 
     def _not_begun(self, status: int) -> None:
         self._failed_starts += 1
-        most = _MOST_FAILED_STARTS if status >= 0 else _MOST_FAILED_STARTS + 2 * self.size
+        most = _MOST_FAILED_STARTS if status >= 0 else _MOST_KILLED_STARTS
         if self._failed_starts < most and self._no_start is None:
             return
         self._core.break_off(
