@@ -80,16 +80,15 @@ class Executor(share.Pool):
         return self._core.staff.threads[0]
 
 
-def cases(methods: list[str]) -> Iterator[type[unittest.TestCase]]:
+def cases(methods: list[str]) -> Iterator[Any]:
     """The classes of tests of pools of processes that are started so."""
     for name in MODULES:
         module: Any = importlib.import_module(f"test.test_concurrent_futures.test_{name}")
-        for found in vars(module).values():
-            if isinstance(found, type) and issubclass(found, unittest.TestCase):
-                case: Any = found
-                if getattr(case, "ctx", None) in methods:
-                    case.executor_type = Executor
-                    yield case
+        found: list[Any] = [it for it in vars(module).values() if isinstance(it, type)]
+        for case in found:
+            if issubclass(case, unittest.TestCase) and getattr(case, "ctx", None) in methods:
+                case.executor_type = Executor
+                yield case
 
 
 def suite(methods: list[str]) -> unittest.TestSuite:

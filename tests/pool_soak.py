@@ -4,9 +4,8 @@
     python tests/pool_soak.py --workers 4 --tasks 2000 --every 0.02 --method spawn
 
 Every task counts its beginnings in shared memory. In the end each has either its result, having
-begun once, or a WorkerDied, having begun once at most; each death is told by one task at most, and
-the heap is empty after a collection. With --retries a task may begin more than once, and none may
-fail but those that ran out of them. Exits with 1 if any of this is not so.
+begun once, or a WorkerDied, having begun once at most; each death is told by one task at most. With --retries a task may begin
+more often, and none may fail but those that ran out of them. Exits with 1 if any of this is not so.
 """
 
 from __future__ import annotations
@@ -60,9 +59,8 @@ def soak(
     ended = threading.Event()
     kills = 0
     started = time.monotonic()
-    pool = share.Pool(workers, method, heap=heap, retries=retries)
 
-    def kill() -> None:
+    def kill(pool: share.Pool) -> None:
         nonlocal kills
         while not ended.wait(every_s):
             pids = pool.worker_pids()
@@ -73,16 +71,15 @@ def soak(
                 except ProcessLookupError:
                     pass  # It was dead already.
 
-    with pool:
+    with share.Pool(workers, method, heap=heap, retries=retries) as pool:
         futures = [pool.submit(begin, begun, number, most_s) for number in range(tasks)]
-        killer = threading.Thread(target=kill)
+        killer = threading.Thread(target=kill, args=(pool,))
         killer.start()
         outcomes = [outcome(future) for future in futures]
         ended.set()
         killer.join()
     counts = begun.copy()
     wrong = [*accounted(outcomes, counts, retries)]
-    del futures, pool, begun
     died = sum(isinstance(it, share.WorkerDied) for it in outcomes)
     return Account(tasks - died, died, kills, time.monotonic() - started, wrong)
 
@@ -111,7 +108,7 @@ def accounted(outcomes: list[object], begun: list[int], retries: int) -> Any:
 
 def main() -> None:
     """Soaks, and prints the account."""
-    made = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    made = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     made.add_argument("--workers", type=int, default=24)
     made.add_argument("--tasks", type=int, default=100_000)
     made.add_argument("--every", type=float, default=0.05, help="seconds between kills [0.05]")

@@ -152,7 +152,8 @@ def result(number: int, kind: int, value: object) -> Item:
 
 def failure(error: BaseException) -> object:
     """Make an exception that tells, where it is raised again, what its traceback was."""
-    return _ExceptionWithTraceback(error, error.__traceback__)
+    traceback: Any = error.__traceback__
+    return _ExceptionWithTraceback(error, traceback)
 
 
 def about(item: Item) -> tuple[int, int]:

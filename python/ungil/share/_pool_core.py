@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 import time
 from concurrent.futures.process import BrokenProcessPool
@@ -67,17 +68,17 @@ class Core:
         MemoryError if the heap is full, RuntimeError if the pool takes no tasks.
         """
         try:
-            function: int | str | None = self._functions.get(fn) or self._register(fn)
+            known = self._functions.get(fn) or self._register(fn)
         except TypeError:  # It has no hash.
-            function = None
+            known = None
+        function: int | str = known or getattr(fn, "__qualname__", type(fn).__qualname__)
         error: Exception | None = None
         call: Item = b""
         try:
-            if function is None:
-                function = getattr(fn, "__qualname__", type(fn).__qualname__)
+            if known is None:
                 call = calls.whole_call(fn, args, kwargs)
             else:
-                call = calls.call(function, args, kwargs)
+                call = calls.call(known, args, kwargs)
         except Exception as why:
             error = why
         with self.lock:
@@ -125,7 +126,7 @@ class Core:
         if not calls.by_reference(fn):
             return None
         try:
-            pickled = calls.pickle.dumps(fn, 5)
+            pickled = pickle.dumps(fn, 5)
         except Exception:
             return None
         with self.lock:

@@ -50,7 +50,7 @@ class Future(futures.Future[T], Generic[T]):
         """How often it may still run again if its worker dies."""
 
     @property
-    def _waiters(self) -> list[Any]:
+    def _waiters(self) -> list[Any]:  # type: ignore[override]  # pyright: ignore
         """Those of concurrent.futures, who add themselves to it with the lock."""
         found = self._watchers
         if found is None:
@@ -59,7 +59,7 @@ class Future(futures.Future[T], Generic[T]):
         return found
 
     @property
-    def _condition(self) -> threading.Condition:
+    def _condition(self) -> threading.Condition:  # type: ignore[override]  # pyright: ignore
         found = self._waited
         if found is None:
             with self._core.lock:

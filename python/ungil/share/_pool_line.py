@@ -44,7 +44,7 @@ class Line(NamedTuple):
 class Desk(NamedTuple):
     """What one worker shares with its pool."""
 
-    now: list[Any]
+    now: list[int | tuple[int] | None]
     """One item: STARTING; RESTING; below zero, it is about to take a task, and every time another
     number; above, it has the task of that number; or a tuple, it is to be killed with it."""
     inbox: deque[Any]
@@ -63,6 +63,12 @@ def new_line(heap: Heap) -> Line:
         state=heap.share([OPEN, 0]),
         token=uuid.uuid4().hex,
     )
+
+
+def task_on(desk: Desk) -> int | None:
+    """Return what a desk says, be its task to be killed or not."""
+    now = desk.now[0]
+    return now[0] if isinstance(now, tuple) else now
 
 
 def new_desk(heap: Heap) -> Desk:

@@ -76,7 +76,9 @@ class _Run:
         self._waiting: deque[Future[Any]] = deque()
         self._done: SimpleQueue[Future[Any]] | None = None if ordered else SimpleQueue()
         self._under_way: set[Future[Any]] = set()
-        self._calls = self._chunks(iterables, chunksize) if self._in_chunks else zip(*iterables)
+        self._calls = (
+            self._chunks(iterables, chunksize) if self._in_chunks else zip(*iterables, strict=False)
+        )
 
     def _chunks(self, iterables: Sequence[Iterable[Any]], size: int) -> Iterator[Iterable[Any]]:
         first = iterables[0] if iterables else ()
@@ -84,7 +86,7 @@ class _Run:
             # A part of a range is a range: three numbers, whatever its size.
             yield from (first[at : at + size] for at in range(0, len(first), size))
             return
-        items = iter(first) if self._is_single else zip(*iterables)
+        items = iter(first) if self._is_single else zip(*iterables, strict=False)
         while chunk := [*islice(items, size)]:
             yield chunk
 

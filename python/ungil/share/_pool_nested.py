@@ -85,7 +85,7 @@ _here: Here | None = None
 
 
 def be_worker(line: Line, desk: Desk, worker: int) -> None:
-    """This process is that worker of the pool with this line, from now on."""
+    """Make this process that worker of the pool with this line."""
     global _here
     _here = Here(line, desk, worker)
 

@@ -27,7 +27,15 @@ from ungil.share import _pool_calls as calls
 from ungil.share import _pool_worker
 from ungil.share._pool_core import Core
 from ungil.share._pool_future import Future
-from ungil.share._pool_line import CLOSING, LEAVERS, RESTING, STARTING, STATE, Desk, new_desk
+from ungil.share._pool_line import (
+    CLOSING,
+    LEAVERS,
+    RESTING,
+    STATE,
+    Desk,
+    new_desk,
+    task_on,
+)
 
 # How long somebody who has just taken a task may need to say which, until it is looked again.
 _LOOK_S = 0.001
@@ -132,9 +140,9 @@ class Staff:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGINT)
 
-    def in_hand(self) -> list[Any]:
+    def in_hand(self) -> set[int | None]:
         """What the desks say."""
-        return [worker.desk.now[0] for worker in [*self.workers.values()]]
+        return {task_on(worker.desk) for worker in [*self.workers.values()]}
 
     def told(self, kind: int, number: int, value: Any) -> None:
         """Take in what a worker says beside results."""
@@ -212,7 +220,7 @@ class Staff:
 
     def _is_short(self) -> bool:
         pending = self._core.pending
-        free = sum(1 for now in self.in_hand() if type(now) is not tuple and now not in pending)
+        free = sum(1 for it in self.workers.values() if task_on(it.desk) not in pending)
         return len(self._line.tasks) > free
 
     def _start(self) -> None:
@@ -304,17 +312,15 @@ class Staff:
             self.processes.pop(worker.process.pid, None)
             self._is_full = False
         core.collect()
-        now = worker.desk.now[0]
-        if now is STARTING:
+        now = task_on(worker.desk)
+        if now is None:
             self._not_begun(worker.process.exitcode)
         else:
             self._failed_starts = 0
-        if type(now) is tuple:
-            self._blame(worker, now[0])
-        elif now is not STARTING and now > RESTING:
-            self._blame(worker, now)
-        elif now is not STARTING and now < RESTING:
-            self._return_lost()
+            if now > RESTING:
+                self._blame(worker, now)
+            elif now < RESTING:
+                self._return_lost()
         # It may have been woken for a task, and not have come to it.
         self._line.work.release()
 
@@ -365,12 +371,12 @@ class Staff:
             return
         # Who is just taking one says soon which; until then it might be one of these.
         for worker in self.workers.values():
-            before = worker.desk.now[0]
-            while type(before) is int and before < RESTING and worker.desk.now[0] == before:
+            before = task_on(worker.desk)
+            while before is not None and before < RESTING and task_on(worker.desk) == before:
                 if not worker.process.is_alive():
                     break
                 time.sleep(_LOOK_S)
-        held = {now[0] if type(now) is tuple else now for now in self.in_hand()}
+        held = self.in_hand()
         core.collect()
         with core.lock:
             for number in sorted(missing - held, reverse=True):
