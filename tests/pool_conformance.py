@@ -84,10 +84,9 @@ def cases(methods: list[str]) -> Iterator[Any]:
     """The classes of tests of pools of processes that are started so."""
     for name in MODULES:
         module: Any = importlib.import_module(f"test.test_concurrent_futures.test_{name}")
-        found: list[Any] = [it for it in vars(module).values() if isinstance(it, type)]
-        for case in found:
-            if issubclass(case, unittest.TestCase) and getattr(case, "ctx", None) in methods:
-                case.executor_type = Executor
+        for case in vars(module).copy().values():
+            if getattr(case, "ctx", None) in methods and issubclass(case, unittest.TestCase):
+                case.executor_type = Executor  # type: ignore[attr-defined]  # pyright: ignore
                 yield case
 
 

@@ -4,8 +4,9 @@
     python tests/pool_soak.py --workers 4 --tasks 2000 --every 0.02 --method spawn
 
 Every task counts its beginnings in shared memory. In the end each has either its result, having
-begun once, or a WorkerDied, having begun once at most; each death is told by one task at most. With --retries a task may begin
-more often, and none may fail but those that ran out of them. Exits with 1 if any of this is not so.
+begun once, or a WorkerDied, having begun once at most; each death is told by one task at most. With
+--retries a task may begin more often, and none may fail but those that ran out of them. Exits with
+1 if any of this is not so.
 """
 
 from __future__ import annotations

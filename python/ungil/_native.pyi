@@ -1,7 +1,16 @@
 """The native part: the recorder, the reader of traces, and what the hook can be loaded into."""
 
 from asyncio import AbstractEventLoop
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable, Iterable, Iterator
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Hashable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from os import PathLike
 from types import GenericAlias
 from typing import (
@@ -1238,10 +1247,167 @@ class SharedBarrier:
     def broken(self) -> bool:
         """Whether it is broken."""
 
+@disjoint_base
+class SharedQueue(Generic[_T]):
+    """What many put in and many take out."""
+
+    def __new__(
+        cls, held: Held | None = None, /, *, maxsize: int = 0, ordered: bool = False
+    ) -> Self: ...
+    def __class_getitem__(cls, key: object) -> GenericAlias: ...
+    @property
+    def maxsize(self) -> int:
+        """How many items it can have at a time; 0: any number."""
+
+    def qsize(self) -> int:
+        """How many items it has at this moment, those that are out on leases not among them."""
+
+    def empty(self) -> bool:
+        """Whether it has none at this moment."""
+
+    def full(self) -> bool:
+        """Whether it has as many as it can at this moment."""
+
+    def put(self, item: _T, block: bool = True, timeout: float | None = None) -> None:
+        """Put an item in. While there is no room it waits, at most `timeout` seconds.
+
+        Raises queue.Full if there was none, or, without `block`, is none; `ShutDown` if the queue
+        is closed; TypeError if the item cannot be shared.
+        """
+
+    def put_nowait(self, item: _T) -> None:
+        """Put an item in, as `put(item, block=False)`."""
+
+    def put_many(self, items: Iterable[_T], timeout: float | None = None) -> int:
+        """Put items in, in their order, with one wake-up for all that find room at a time.
+
+        Return how many are in: all, unless there was no room for so many within `timeout` seconds.
+        Others can take out, and put in, before the last one is in.
+        """
+
+    def get(self, block: bool = True, timeout: float | None = None) -> _T:
+        """Take the first item out. While there is none it waits, at most `timeout` seconds.
+
+        Raises queue.Empty if there was none, or, without `block`, is none; `ShutDown` if the queue
+        is closed and nothing is left in it.
+        """
+
+    def get_nowait(self) -> _T:
+        """Take the first item out, as `get(block=False)`."""
+
+    def get_many(self, most: int, timeout: float | None = None) -> list[_T]:
+        """Take out as many items as there are, up to `most`, and wait for the first as `get`."""
+
+    def lease(self, block: bool = True, timeout: float | None = None) -> QueueLease[_T]:
+        """Take the first item out until it is acknowledged, and wait for one as `get`.
+
+            with jobs.lease() as job:
+                work(job)
+
+        If the process dies before, the item is in the queue again, as the first one. A closed
+        queue is waited for as long as other processes have leases of it.
+        """
+
+    @property
+    def leased(self) -> int:
+        """How many items are out on leases."""
+
+    def recover(self) -> int:
+        """Put items back that processes had leased which have died; return how many.
+
+        Whoever waits for an item does this now and then.
+        """
+
+    def task_done(self) -> None:
+        """Say that an item that was taken out is done. To acknowledge a lease does so, too.
+
+        Raises ValueError if all items that were put in are done.
+        """
+
+    @property
+    def unfinished(self) -> int:
+        """How many items were put in and are not done."""
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until all items that were put in are done, at most `timeout` seconds.
+
+        Return whether they were in time.
+        """
+
+    def shutdown(self, immediate: bool = False) -> None:
+        """Close the queue, in all processes and for ever, as `queue.Queue.shutdown` does.
+
+        Who puts something in gets `ShutDown` at once. Who takes something out gets it when there is
+        nothing left; if `immediate`, what is left is given up, and counts as done.
+        """
+
+    def close(self) -> None:
+        """Close the queue as `shutdown()`."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed."""
+
+@final
+class QueueLease(Generic[_T]):
+    """An item of a queue that this process has until it acknowledges it.
+
+    As a context manager it gives the item; it acknowledges it at the end, or puts it back after an
+    exception. An item whose lease is thrown away is put back.
+    """
+
+    def __class_getitem__(cls, key: object) -> GenericAlias: ...
+    @property
+    def item(self) -> _T:
+        """The item."""
+
+    @property
+    def over(self) -> bool:
+        """Whether the item was acknowledged or put back."""
+
+    def ack(self) -> None:
+        """Say that the item is done with: it is in the queue no more.
+
+        Raises RuntimeError if the lease is over, or is that of the process that forked this one.
+        """
+
+    def put_back(self) -> None:
+        """Put the item back, as the first one of the queue. Raises RuntimeError as `ack`."""
+
+    def __enter__(self) -> _T: ...
+    def __exit__(self, *exception: object) -> None: ...
+
+def wait_for_queues(
+    queues: Sequence[SharedQueue[Any]], timeout: float | None = None
+) -> list[int]:
+    """Wait until an item can be taken out of one of these; return the numbers of all such.
+
+    Raises ValueError if they are not all in one heap.
+    """
+
+def watch_heap(queue: SharedQueue[Any]) -> bytes:
+    """Return what tells the heap of a queue from others."""
+
+def watch_bell(queue: SharedQueue[Any]) -> int:
+    """Return what the bell of the queue's heap says; it rings when what is watched has changed."""
+
+def watch_sleep(queue: SharedQueue[Any], seen: int, seconds: float) -> bool:
+    """Sleep until the bell says something else than `seen`; return whether it does."""
+
+def watch_disturb(queue: SharedQueue[Any]) -> None:
+    """Wake all who sleep at the bell of the queue's heap."""
+
+def watch_queue(queue: SharedQueue[Any], room: bool) -> bool:
+    """Whether an item can be taken out of a queue or, if `room`, put in, or it is closed.
+
+    If not, the bell rings when that has changed.
+    """
+
 def set_proxy(kind: str, class_: type) -> None:
     """Declare the class of the proxies of a kind, once.
 
-    The kinds are "dict", "list", "set", "deque", and the names of the classes of `threading`.
+    The kinds are "dict", "list", "set", "deque", and the names of the classes of `threading` and
+    `queue`.
     """
 
 def before_fork() -> None:

@@ -26,7 +26,7 @@ pub struct Seen {
 }
 
 /// A thread that is busy and has nothing to undo.
-struct Busy<'h> {
+pub(crate) struct Busy<'h> {
     me: Holder,
     state: &'h AtomicU32,
 }
@@ -94,7 +94,7 @@ impl Heap {
     /// Makes this thread busy, unless it is already, or the collector works, or a thread of this
     /// process is in a transaction.
     #[inline]
-    fn busy(&self) -> Result<Option<Busy<'_>>> {
+    pub(crate) fn busy(&self) -> Result<Option<Busy<'_>>> {
         if self.transactions.load(Relaxed) > 0 {
             return Ok(None);
         }

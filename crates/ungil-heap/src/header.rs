@@ -21,7 +21,7 @@ use crate::hazard;
 /// The first eight bytes of a segment.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"ungil\0hp");
 /// Changes with every change of this layout or of anything stored in the heap.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The unit of allocation, in bytes; every offset is a multiple of it.
 pub const GRANULE: usize = 16;
@@ -108,6 +108,8 @@ pub struct Header {
     pub collected_chunks: AtomicU64,
     /// [`Self::deaths`] before the last collection.
     pub collected_deaths: AtomicU64,
+    /// The bell at which those sleep who watch several objects: see `watch`.
+    pub watch: Alone<AtomicU32>,
 }
 
 const _: () = assert!(size_of::<Header>() <= PAGE && hazard::GRANULE == GRANULE as u64);

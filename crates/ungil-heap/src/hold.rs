@@ -167,6 +167,25 @@ impl Heap {
         })
     }
 
+    /// Holds the objects that `work` makes, in their order, as [`Self::make`] does with one.
+    pub fn make_all<'h>(
+        &'h self,
+        mut work: impl FnMut(&mut Op<'h>) -> Result<Vec<Offset>>,
+    ) -> Result<Vec<Root>> {
+        let mut roots = Vec::new();
+        let made = self.change(|op| {
+            self.release_some(&mut roots)?;
+            for at in work(op)? {
+                roots.push(self.hold_in(op, at)?);
+            }
+            Ok(())
+        });
+        if made.is_err() {
+            self.release_some(&mut roots)?;
+        }
+        made.map(|()| roots)
+    }
+
     /// Holds an object no longer, which is destroyed if nobody else has a reference to it. In a
     /// transaction that happens when it ends.
     #[expect(clippy::needless_pass_by_value, reason = "a root is given back once")]

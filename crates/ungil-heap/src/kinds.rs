@@ -2,7 +2,7 @@
 
 use crate::object::{self, Kind, Owner, Visit};
 use crate::segment::{Offset, Segment};
-use crate::{Result, deque, dict, list, set, structs, sync};
+use crate::{Result, deque, dict, list, queue, set, structs, sync};
 
 impl Owner for Kind {
     fn owned(self, segment: &Segment, at: Offset, visit: &mut Visit<'_>) -> Result<()> {
@@ -14,6 +14,7 @@ impl Owner for Kind {
             Self::Struct => structs::owned(segment, at, visit),
             Self::Sync => sync::owned(segment, at, visit),
             Self::Gone => object::owned_by_gone(segment, at, visit),
+            Self::Queue => queue::owned(segment, at, visit),
         }
     }
 }

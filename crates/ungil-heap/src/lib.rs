@@ -55,6 +55,7 @@ pub mod memory;
 pub mod object;
 mod root_table;
 mod cleanup;
+pub mod watch;
 
 // The heap, its threads, and their changes.
 pub mod heap;
@@ -100,6 +101,7 @@ pub mod deque;
 pub mod structs;
 pub mod monitor;
 pub mod sync;
+pub mod queue;
 mod kinds;
 
 #[cfg(all(test, loom))]

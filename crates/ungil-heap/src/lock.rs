@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::atomic::{
     AtomicU32,
-    Ordering::{Relaxed, Release, SeqCst},
+    Ordering::{AcqRel, Relaxed, SeqCst},
 };
 pub use crate::futex::{wait, wake};
 use crate::{Error, Result, clock, fault};
@@ -190,7 +190,8 @@ pub fn acquire(
 /// Lets go of a lock, whose holder the caller is.
 #[inline]
 pub fn release(word: &AtomicU32) {
-    if word.swap(0, Release) & WAITED != 0 {
+    // What the holder does next is not earlier than this: it may look who sleeps (`queue`).
+    if word.swap(0, AcqRel) & WAITED != 0 {
         fault::point("lock: free, nobody woken");
         wake(word, 1);
     }

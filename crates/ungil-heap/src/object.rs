@@ -3,7 +3,7 @@
 //! | bytes | what |
 //! |---|---|
 //! | 0 | kind |
-//! | 1-3 | flags of the kind |
+//! | 1-3 | flags of the kind; in the upper two bits who wants to know of changes ([`crate::watch`]) |
 //! | 4-7 | monitor: a lock word for the user ([`crate::monitor`]) |
 //! | 8-11 | references: from other objects, and one from each process that has it |
 //! | 12-15 | serial number: an object of the same place is not the same object |
@@ -24,6 +24,8 @@ use crate::{Error, Result, mutation};
 pub const SIZE: usize = 64;
 /// Where the body is.
 pub const BODY: usize = 24;
+/// The bits of the first word that say who wants to know of changes.
+pub(crate) const WATCHED: u32 = 0b11 << 30;
 
 /// What an object is.
 #[repr(u8)]
@@ -44,12 +46,22 @@ pub enum Kind {
     /// No more: it was made in a transaction that failed, and somebody holds it still. The flags are
     /// its size in bytes.
     Gone = 7,
+    /// What many put in and many take out.
+    Queue = 8,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 7] =
-        [Self::Dict, Self::List, Self::Set, Self::Deque, Self::Struct, Self::Sync, Self::Gone];
+    pub const ALL: [Self; 8] = [
+        Self::Dict,
+        Self::List,
+        Self::Set,
+        Self::Deque,
+        Self::Struct,
+        Self::Sync,
+        Self::Gone,
+        Self::Queue,
+    ];
 
     /// From what is stored.
     pub fn from_byte(byte: u8) -> Result<Self> {
@@ -147,10 +159,10 @@ impl Head {
         if self.is(Kind::Gone) { Error::Stale } else { Error::Corrupt(what) }
     }
 
-    /// The flags of its kind: 24 bits.
+    /// The flags of its kind: 22 bits.
     #[inline]
     pub fn flags(&self) -> u32 {
-        self.identity.load(Relaxed) >> 8
+        (self.identity.load(Relaxed) & !WATCHED) >> 8
     }
 
     /// Gives a new object, which nobody refers to yet, its flags.

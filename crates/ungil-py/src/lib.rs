@@ -102,6 +102,11 @@ mod _native {
         send_handle, set_proxy, set_values, set_watch,
     };
     #[pymodule_export]
+    use super::share::{
+        Lease, Queue, wait_for_queues, watch_bell, watch_disturb, watch_heap, watch_queue,
+        watch_sleep,
+    };
+    #[pymodule_export]
     use super::simulating::Demands;
     #[pymodule_export]
     use super::{hook_path, hookable};

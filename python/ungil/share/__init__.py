@@ -14,13 +14,14 @@ is an ordinary list. Nothing is pickled but what is wrapped in `Pickled`.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ungil._native import ABSENT, Absent
+from ungil._native import ABSENT, Absent, QueueLease
 from ungil.share import _task  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from ungil.share._deque import deque as deque
 from ungil.share._dict import dict as dict
 from ungil.share._heap import Heap
 from ungil.share._list import list as list
 from ungil.share._monitor import owner_died
+from ungil.share._queue import PriorityQueue, Queue, ShutDown, wait
 from ungil.share._set import set as set
 from ungil.share._statistics import (
     AttachedProcess,
@@ -63,8 +64,12 @@ __all__ = [
     "Pickled",
     "Pool",
     "PoolTasks",
+    "PriorityQueue",
+    "Queue",
+    "QueueLease",
     "RLock",
     "Semaphore",
+    "ShutDown",
     "Statistics",
     "Usage",
     "WorkerDied",
@@ -72,6 +77,7 @@ __all__ = [
     "incr",
     "owner_died",
     "struct",
+    "wait",
 ]
 
 # What needs multiprocessing and concurrent.futures, which take longer to import than all the rest.

@@ -54,7 +54,10 @@ pub struct Slot {
     pub roots_free: AtomicU32,
     /// The lock of the table. What a dead process left in it is known to be nobody's.
     pub roots_lock: AtomicU32,
-    reserved: [AtomicU64; 2],
+    /// How often the slot was taken: with its number, which process it is.
+    pub generation: AtomicU32,
+    reserved_word: AtomicU32,
+    reserved: AtomicU64,
 }
 
 #[cfg(not(loom))]
@@ -101,6 +104,7 @@ impl Membership {
             slot.roots.store(0, Relaxed);
             slot.roots_size.store(0, Relaxed);
             slot.roots_free.store(0, Relaxed);
+            slot.generation.fetch_add(1, Release);
             fault::point("process: slot filled");
             slot.state.store(TAKEN, Release);
             fault::point("process: slot taken");

@@ -170,10 +170,16 @@ impl Cell {
         self.0 as u8
     }
 
+    /// Whether it owns a block, and refers to nothing else.
+    #[inline]
+    pub(crate) const fn has_only_block(self) -> bool {
+        self.has_block() && self.tag() != Tag::LINKED
+    }
+
     /// The block that it owns, if it does: where it is, and how long.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "offsets fit")]
-    pub(super) const fn block(self) -> Option<(Offset, usize)> {
+    pub(crate) const fn block(self) -> Option<(Offset, usize)> {
         if self.has_block() { Some((self.1 as usize, (self.0 >> 8) as usize)) } else { None }
     }
 

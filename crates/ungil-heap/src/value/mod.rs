@@ -13,6 +13,7 @@ mod code;
 mod equal;
 mod hash;
 mod number;
+mod order;
 mod sum;
 
 use std::borrow::Cow;
@@ -28,6 +29,7 @@ pub use code::{decode, encode};
 pub use equal::equal;
 pub use hash::hash;
 pub(crate) use hash::hash_cell;
+pub use order::order;
 pub use sum::plus;
 
 /// Bytes of a string that fits in a cell.

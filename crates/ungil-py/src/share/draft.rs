@@ -18,6 +18,7 @@ use super::convert::simple;
 use super::errors::raised;
 use super::extension::{self, Taken};
 use super::proxy::{Shared, hold};
+use super::queue;
 use super::structs::{self, Struct};
 use super::sync;
 
@@ -42,6 +43,7 @@ enum New<'a> {
     Set(Vec<Draft<'a>>),
     /// With the number of items that it can have.
     Deque(Vec<Draft<'a>>, Option<usize>),
+    Queue(queue::Making),
 }
 
 /// Python objects on their way into a heap.
@@ -116,6 +118,8 @@ impl<'a, 'py> Drafts<'a, 'py> {
             let number = self.new.len();
             self.begin(given, New::Sync(making, lock));
             return Ok(Draft::New(number));
+        } else if let Some(making) = queue::wanted(given) {
+            self.begin(given, New::Queue(making));
         } else if let Ok(members) = given.cast_exact::<PySet>() {
             self.begin(given, New::Set(Vec::new()));
             self.new[number] = New::Set(self.members(members)?);
@@ -366,6 +370,7 @@ impl<'a, 'py> Drafts<'a, 'py> {
                 }
                 New::Set(_) => set::create(op)?,
                 New::Deque(_, limit) => deque::create(op, *limit)?,
+                New::Queue(making) => making.create(op)?,
             });
         }
         for (new, &at) in self.new.iter().zip(&made) {
@@ -388,7 +393,7 @@ impl<'a, 'py> Drafts<'a, 'py> {
                         }
                     }
                 }
-                New::Sync(..) => {}
+                New::Sync(..) | New::Queue(_) => {}
                 New::Set(members) => {
                     let members: Vec<_> =
                         members.iter().map(|member| finished(member, &made)).collect();

@@ -22,6 +22,7 @@ mod monitor;
 mod parked;
 mod proxies;
 mod proxy;
+mod queue;
 mod recent;
 mod set;
 mod slots;
@@ -45,6 +46,9 @@ pub use list::List;
 pub use list_iterator::ListIterator;
 pub use monitor::{Monitor, owner_died};
 pub use proxy::{Held, set_proxy};
+pub use queue::{
+    Lease, Queue, wait_for_queues, watch_bell, watch_disturb, watch_heap, watch_queue, watch_sleep,
+};
 pub use set::Set;
 pub use structs::{Schema, Struct, struct_cas, struct_incr};
 pub use sync::{Barrier, Condition, Event, Lock, Semaphore};

@@ -23,6 +23,7 @@ use super::dict::Dict;
 use super::errors::{interrupted, raised};
 use super::list::List;
 use super::proxies::Proxies;
+use super::queue;
 use super::set::Set;
 use super::structs::{self, Struct};
 use super::sync;
@@ -195,7 +196,7 @@ impl Hold {
         py: Python<'py>,
         mut work: impl FnMut(&mut Op<'h>) -> ungil_heap::Result<Option<Value<'static>>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let mut holds = Holds { shared: &self.shared, roots: Vec::new() };
+        let mut holds = Holds::new(&self.shared);
         let found = self.shared.heap.change(|op| holds.of(work(op)?));
         let found = found.map_err(raised)?;
         found.map(|value| holds.build(py, &value)).transpose()
@@ -212,7 +213,7 @@ impl Hold {
         py: Python<'py>,
         mut work: impl FnMut(&mut Op<'h>) -> ungil_heap::Result<Option<Value<'static>>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let mut holds = Holds { shared: &self.shared, roots: Vec::new() };
+        let mut holds = Holds::new(&self.shared);
         let taken = self.shared.heap.change(|op| {
             let Some(value) = holds.of(work(op)?)? else { return Ok(Ok(None)) };
             if needs_python(&value) {
@@ -230,30 +231,50 @@ impl Hold {
 }
 
 /// The shared objects in a value that is on its way to Python.
-struct Holds<'s> {
+pub struct Holds<'s> {
     shared: &'s Arc<Shared>,
     roots: Vec<Root>,
 }
 
-impl Holds<'_> {
+impl<'s> Holds<'s> {
+    /// Those of nothing yet.
+    #[inline]
+    pub const fn new(shared: &'s Arc<Shared>) -> Self {
+        Self { shared, roots: Vec::new() }
+    }
+
     /// Holds the objects in a value that an operation has locked, and no longer those of an earlier
     /// one.
-    fn of(&mut self, value: Option<Value<'static>>) -> ungil_heap::Result<Option<Value<'static>>> {
-        let heap = &self.shared.heap;
-        for root in self.roots.drain(..) {
-            heap.release(root)?;
-        }
-        let Some(value) = value else { return Ok(None) };
+    pub fn hold(&mut self, value: &Value<'static>) -> ungil_heap::Result<()> {
+        self.release()?;
         let mut objects = Vec::new();
-        objects_of(&value, &mut objects);
+        objects_of(value, &mut objects);
         for at in objects {
-            self.roots.extend(heap.hold(None, || Ok(Some(at)))?);
+            self.roots.extend(self.shared.heap.hold(None, || Ok(Some(at)))?);
         }
-        Ok(Some(value))
+        Ok(())
+    }
+
+    /// Holds nothing more.
+    pub fn release(&mut self) -> ungil_heap::Result<()> {
+        self.roots.drain(..).try_for_each(|root| self.shared.heap.release(root))
+    }
+
+    /// As above, if there is one.
+    fn of(&mut self, value: Option<Value<'static>>) -> ungil_heap::Result<Option<Value<'static>>> {
+        match &value {
+            Some(value) => self.hold(value)?,
+            None => self.release()?,
+        }
+        Ok(value)
     }
 
     /// Builds the Python object of the value.
-    fn build<'py>(&mut self, py: Python<'py>, value: &Value<'_>) -> PyResult<Bound<'py, PyAny>> {
+    pub fn build<'py>(
+        &mut self,
+        py: Python<'py>,
+        value: &Value<'_>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let held = self.roots.drain(..).map(|root| self.shared.proxy(py, root));
         // All of them, also if one fails: those that have a proxy are released by it.
         let held: Vec<PyResult<_>> = held.collect();
@@ -284,7 +305,7 @@ pub fn hold<'a>(given: &'a Bound<'_, PyAny>) -> Option<&'a Hold> {
     } else if let Ok(object) = given.cast::<Struct>() {
         object.get().hold()
     } else {
-        sync::hold(given)
+        sync::hold(given).or_else(|| queue::hold(given))
     }
 }
 
@@ -356,7 +377,7 @@ pub fn class_of(py: Python<'_>, kind: Kind) -> Option<&Bound<'_, PyType>> {
 }
 
 /// Declares the class of the proxies of a kind: `"dict"`, `"list"`, `"set"`, `"deque"`, or the name of
-/// a class of `threading`.
+/// a class of `threading` or `queue`.
 #[pyfunction]
 pub fn set_proxy(py: Python<'_>, kind: &str, class_: Py<PyType>) -> PyResult<()> {
     let place = match kind {
@@ -364,7 +385,7 @@ pub fn set_proxy(py: Python<'_>, kind: &str, class_: Py<PyType>) -> PyResult<()>
         "list" => self::class(Kind::List),
         "set" => self::class(Kind::Set),
         "deque" => self::class(Kind::Deque),
-        name => sync::named(name).map(sync::class),
+        name => queue::class_named(name).or_else(|| sync::named(name).map(sync::class)),
     };
     if matches!(kind, "Lock" | "RLock") {
         sync::quicken(class_.bind(py))?;
@@ -453,6 +474,7 @@ impl Shared {
                 let sort = ungil_heap::sync::sort(self.heap.segment(), at);
                 Some(sync::class(sort.map_err(raised)?))
             }
+            Kind::Queue => Some(queue::class(self.heap.segment(), at)?),
             Kind::Gone => return Err(raised(Error::Stale)),
             kind => class(kind),
         };

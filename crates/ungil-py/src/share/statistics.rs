@@ -99,5 +99,6 @@ const fn name(kind: Kind) -> &'static str {
         Kind::Sync => "sync",
         // Made in a transaction that failed, and still held.
         Kind::Gone => "gone",
+        Kind::Queue => "queue",
     }
 }

@@ -38,7 +38,7 @@ pub enum Place<T> {
 
 impl<T> Place<T> {
     /// Shared if there is something held.
-    fn new(held: Option<&Held>, wanted: impl FnOnce() -> PyResult<T>) -> PyResult<Self> {
+    pub fn new(held: Option<&Held>, wanted: impl FnOnce() -> PyResult<T>) -> PyResult<Self> {
         match held {
             Some(held) => held.take().map(Self::Shared),
             None => wanted().map(Self::Wanted),
@@ -46,7 +46,7 @@ impl<T> Place<T> {
     }
 
     /// What it consists of if it is shared.
-    fn hold(&self) -> Option<&Hold> {
+    pub fn hold(&self) -> Option<&Hold> {
         match self {
             Self::Shared(hold) => Some(hold),
             Self::Wanted(_) => None,
@@ -55,7 +55,7 @@ impl<T> Place<T> {
 
     /// The heap that it is in, and where.
     #[inline]
-    fn found(&self) -> PyResult<(&Heap, Offset)> {
+    pub fn found(&self) -> PyResult<(&Heap, Offset)> {
         match self {
             Self::Shared(hold) => Ok((&hold.shared.heap, hold.at)),
             Self::Wanted(_) => Err(PyRuntimeError::new_err(
@@ -160,7 +160,7 @@ pub fn named(name: &str) -> Option<Sort> {
 const LONGEST: f64 = 9_223_372_036.0;
 
 /// Until when to wait, where `None` is for ever and less than no time is not at all.
-fn deadline(timeout: Option<f64>) -> PyResult<Option<Instant>> {
+pub fn deadline(timeout: Option<f64>) -> PyResult<Option<Instant>> {
     let Some(timeout) = timeout else { return Ok(None) };
     if timeout.is_nan() {
         return Err(PyValueError::new_err("a timeout is a number of seconds, not NaN"));

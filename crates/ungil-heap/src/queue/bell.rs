@@ -1,0 +1,111 @@
+//! Sleeping until there is something in a queue, or room.
+//!
+//! A bell is a word: in bit 31 whether somebody may sleep, in the others how often it was rung. Who
+//! is about to sleep says so and looks once more; who puts something in looks at the bell after it
+//! has let go of its end. Both touch the lock of that end in between, so that one of them sees the
+//! other ([`answer`]).
+//!
+//! One who is woken takes what it was woken for, or finds it taken. In both cases others may sleep
+//! still, to whom it leaves the bell as it was for itself; and if there is more, it wakes the next
+//! one. Somebody who is killed in between is why nobody sleeps for ever: it looks again after 20 ms,
+//! then after twice as long, and so on to a tenth of a second.
+
+use std::time::Instant;
+
+use crate::atomic::{
+    AtomicU32,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
+use crate::{Heap, Result, clock, fault, lock, mutation, watch};
+
+const WAITED: u32 = 1 << 31;
+/// How often somebody looks before it sleeps: some 2 µs, which is less than a sleep costs.
+const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };
+
+/// Wakes up to `count` of those who sleep for what was just done. The caller has let go of the lock
+/// that [`answer`] touches.
+#[inline]
+pub(super) fn ring(bell: &AtomicU32, count: usize) {
+    if bell.load(Acquire) & WAITED != 0 && !mutation::is("queue: a call") {
+        wake(bell, i32::try_from(count).unwrap_or(i32::MAX));
+    }
+}
+
+/// Wakes all who sleep.
+pub(super) fn ring_for_all(bell: &AtomicU32) {
+    wake(bell, i32::MAX);
+}
+
+#[cold]
+fn wake(bell: &AtomicU32, count: i32) {
+    fault::point("queue: about to ring");
+    let rung = |seen: u32| Some((seen & !WAITED).wrapping_add(1) & !WAITED);
+    let _ = bell.fetch_update(AcqRel, Relaxed, rung);
+    fault::point("queue: rung, nobody woken");
+    lock::wake(bell, count);
+}
+
+/// What was waited for, and whether there is more for others.
+pub(super) struct Answer<T> {
+    pub(super) answer: T,
+    pub(super) is_more: bool,
+}
+
+/// Calls `attempt` until it has an answer, and sleeps in between. `None`: there was none before the
+/// deadline.
+///
+/// `is_worth` says whether an attempt is worth the while, and `touched` is the lock of the end at
+/// which what is waited for comes.
+#[cold]
+pub(super) fn answer<T>(
+    heap: &Heap,
+    (bell, touched): (&AtomicU32, &AtomicU32),
+    deadline: Option<Instant>,
+    is_worth: impl Fn() -> bool,
+    mut attempt: impl FnMut() -> Result<Option<Answer<T>>>,
+) -> Result<Option<T>> {
+    if deadline.is_some_and(|end| end <= clock::now()) {
+        return Ok(None);
+    }
+    for _ in 0..SPINS {
+        if is_worth()
+            && let Some(found) = attempt()?
+        {
+            return Ok(Some(found.answer));
+        }
+        std::hint::spin_loop();
+    }
+    let mut has_slept = false;
+    let mut patience = lock::PATIENCE;
+    loop {
+        let seen = bell.fetch_or(WAITED, AcqRel) | WAITED;
+        // Either whoever rings let go of the lock before this, and what it has done is seen now, or
+        // it does so later and sees the bell as it is now.
+        if !mutation::is("queue: one sees the other") {
+            touched.fetch_or(0, AcqRel);
+        }
+        let attempted = attempt();
+        if has_slept
+            && attempted.as_ref().map_or(true, |found| found.as_ref().is_some_and(|it| it.is_more))
+            && !mutation::is("queue: a call is handed on")
+        {
+            lock::wake(bell, 1);
+        }
+        if let Some(found) = attempted? {
+            return Ok(Some(found.answer));
+        }
+        let left = deadline.map_or(patience, |end| end.saturating_duration_since(clock::now()));
+        if left.is_zero() {
+            return Ok(None);
+        }
+        let mut woken = true;
+        if let Err(interrupted) =
+            heap.pause().pause(&mut || woken = lock::wait(bell, seen, left.min(patience)))
+        {
+            lock::wake(bell, 1);
+            return Err(interrupted);
+        }
+        patience = if woken { lock::PATIENCE } else { (patience * 2).min(watch::LONGEST) };
+        has_slept = true;
+    }
+}

@@ -1,0 +1,123 @@
+//! An item that is out on a lease.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::Instant;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use ungil_heap::queue;
+use ungil_heap::value::Value;
+
+use super::Queue;
+use super::taking::Taking;
+use crate::share::errors::raised;
+
+/// An item of a queue that is this process's until it says that it is done with it.
+#[pyclass(frozen, generic, weakref, module = "ungil._native", name = "QueueLease")]
+pub struct Lease {
+    queue: Py<Queue>,
+    item: Py<PyAny>,
+    /// Gone when the lease is over.
+    lease: Mutex<Option<queue::Lease>>,
+}
+
+/// Takes the first item out on a lease; `None`: there was none before the deadline. If it cannot be
+/// made here, it is put back.
+pub fn take(queue: &Bound<'_, Queue>, deadline: Option<Instant>) -> PyResult<Option<Lease>> {
+    let hold = queue.get().shared()?;
+    let heap = &hold.shared.heap;
+    let mut taking = Taking::new(hold);
+    let mut keep = |value: &Value<'static>| taking.keep(value);
+    let (got, lease) = queue::lease(heap, hold.at, deadline, &mut keep).map_err(raised)?;
+    let put_back = |heap: &ungil_heap::Heap, _: &Value<'_>| match &lease {
+        Some(lease) => queue::give_back(heap, hold.at, lease).map(drop),
+        None => Ok(()),
+    };
+    let item = taking.object(queue.py(), got, put_back)?;
+    Ok(item.map(|item| Lease {
+        queue: queue.clone().unbind(),
+        item: item.unbind(),
+        lease: Mutex::new(lease),
+    }))
+}
+
+#[pymethods]
+impl Lease {
+    /// The item.
+    #[getter]
+    fn item(&self, py: Python<'_>) -> Py<PyAny> {
+        self.item.clone_ref(py)
+    }
+
+    /// Whether it is over: the item is acknowledged, or was put back.
+    #[getter]
+    fn over(&self) -> bool {
+        self.lease.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    /// Says that the item is done with; it is in the queue no more.
+    fn ack(&self) -> PyResult<()> {
+        let lease = self.end()?;
+        let hold = self.queue.get().shared()?;
+        if queue::acknowledge(&hold.shared.heap, hold.at, &lease).map_err(raised)? {
+            return Ok(());
+        }
+        Err(foreign())
+    }
+
+    /// Puts the item back, at the beginning of the queue.
+    fn put_back(&self) -> PyResult<()> {
+        let lease = self.end()?;
+        let hold = self.queue.get().shared()?;
+        if queue::give_back(&hold.shared.heap, hold.at, &lease).map_err(raised)? {
+            return Ok(());
+        }
+        Err(foreign())
+    }
+
+    fn __enter__(&self, py: Python<'_>) -> Py<PyAny> {
+        self.item(py)
+    }
+
+    /// Acknowledges it, or puts it back if there was an exception; if neither was done before.
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        if self.over() {
+            return Ok(());
+        }
+        let failed = exception.get_item(0).is_ok_and(|raised| !raised.is_none());
+        if failed { self.put_back() } else { self.ack() }
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let state = if self.over() { ", over" } else { "" };
+        Ok(format!("<lease of {}{state}>", self.item.bind(py).repr()?))
+    }
+}
+
+impl Lease {
+    /// What is left of the lease, which is over then.
+    fn end(&self) -> PyResult<queue::Lease> {
+        let lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner).take();
+        lease.ok_or_else(|| PyRuntimeError::new_err("this lease is over already"))
+    }
+}
+
+#[cold]
+fn foreign() -> PyErr {
+    PyRuntimeError::new_err(
+        "this lease is not this process's: who forked has it, and the child does not",
+    )
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let lease = self.lease.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let (Some(lease), Ok(hold)) = (lease, self.queue.get().shared()) {
+            // In a forked child it is the parent's still, and stays that.
+            drop(queue::give_back(&hold.shared.heap, hold.at, &lease));
+        }
+    }
+}

@@ -1,0 +1,139 @@
+"""Queues that every process with their heap uses, as threads use those of `queue`.
+
+    heap.root["jobs"] = share.Queue()
+    heap.root["jobs"].put(("resize", "cat.png"))  # in one process
+    heap.root["jobs"].get()  # in another one
+
+Like a lock, a queue that is made here only says what is wanted: the heap returns the one that can
+be used.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from ungil import _native
+from ungil.share._handle import Handled, named
+
+T = TypeVar("T")
+
+if TYPE_CHECKING or not hasattr(queue, "ShutDown"):
+
+    class ShutDown(Exception):
+        """A queue is closed. From Python 3.13 on it is `queue.ShutDown`."""
+
+else:
+    ShutDown = queue.ShutDown
+
+
+class Queue(Handled, _native.SharedQueue[T]):
+    """A queue like `queue.Queue`: first in, first out, of anything that can be shared.
+
+    Any number of processes and threads put items in and take them out. One that is killed at any
+    moment loses nobody else's items and blocks nobody: its own item is in or not, out or not. What
+    a consumer has taken is lost with it; what it has leased (`lease`) is not.
+
+    A queue cannot be used in a transaction.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, maxsize: int | _native.Held = 0) -> Self:
+        if isinstance(maxsize, _native.Held):
+            return super().__new__(cls, maxsize)
+        return super().__new__(cls, maxsize=maxsize)
+
+    def __repr__(self) -> str:
+        return _described(self)
+
+    async def aget(self) -> T:
+        """Take the first item out, as `get` does; other tasks run while there is none.
+
+        Works in event loops of asyncio and trio. A task that is cancelled has taken nothing.
+        Raises `ShutDown` if the queue is closed and there is nothing left in it.
+        """
+        while True:
+            try:
+                return self.get_nowait()
+            except queue.Empty:
+                await _ready(self)
+
+    async def aput(self, item: T) -> None:
+        """Put an item in, as `put` does; other tasks run while there is no room.
+
+        Raises `ShutDown` if the queue is closed.
+        """
+        while True:
+            try:
+                return self.put_nowait(item)
+            except queue.Full:
+                await _ready(self, room=True)
+
+    async def alease(self) -> _native.QueueLease[T]:
+        """Take the first item out on a lease, as `lease` does; other tasks run meanwhile."""
+        while True:
+            try:
+                return self.lease(block=False)
+            except queue.Empty:
+                await _ready(self)
+
+
+class PriorityQueue(Handled, _native.SharedQueue[T]):
+    """A queue like `queue.PriorityQueue`: the least item is taken out first.
+
+    Items are compared in the heap, without Python: numbers, strings, bytes and tuples of them as
+    Python compares them, numbers before strings, strings before bytes, bytes before tuples. Items
+    between which that makes no difference come in the order in which they were put in, so that
+    `(priority, anything)` needs no tie-breaker.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, maxsize: int | _native.Held = 0) -> Self:
+        if isinstance(maxsize, _native.Held):
+            return super().__new__(cls, maxsize)
+        return super().__new__(cls, maxsize=maxsize, ordered=True)
+
+    __repr__ = Queue.__repr__
+    aget = Queue.aget
+    aput = Queue.aput
+    alease = Queue.alease
+
+
+AnyQueue = Queue[T] | PriorityQueue[T]
+
+
+def wait(queues: Iterable[AnyQueue[T]], timeout: float | None = None) -> list[AnyQueue[T]]:
+    """Wait until at least one of several queues has an item, and return all that have.
+
+    Those that are closed and empty are returned, too: a `get` of them does not wait. The list is
+    empty if there was none after `timeout` seconds. As nothing is taken out, somebody else may be
+    quicker to take it.
+    Raises ValueError if they are not all in one heap.
+    """
+    wanted: Sequence[AnyQueue[T]] = list(queues)
+    return [wanted[number] for number in _native.wait_for_queues(wanted, timeout)]
+
+
+async def _ready(shared: AnyQueue[T], *, room: bool = False) -> None:
+    # It imports asyncio, which takes longer than everything else here.
+    from ungil.share import _awaiting
+
+    await _awaiting.ready(shared, room=room)
+
+
+def _described(shared: AnyQueue[T]) -> str:
+    name = type(shared).__name__
+    if not _native.is_shared(shared):
+        return f"{name}({shared.maxsize or ''})"
+    limit = f"/{shared.maxsize}" if shared.maxsize else ""
+    closed = ", closed" if shared.closed else ""
+    return f"<{name} with {shared.qsize()}{limit} items{closed}>"
+
+
+named(Queue, "Queue")
+named(PriorityQueue, "PriorityQueue")
+_native.set_proxy("Queue", Queue)
+_native.set_proxy("PriorityQueue", PriorityQueue)
