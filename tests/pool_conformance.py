@@ -1,10 +1,11 @@
 """CPython's own tests of ProcessPoolExecutor, run against `share.Pool`.
 
-    PYTHONPATH=python python3.13 tests/pool_conformance.py [METHOD...]
+    PYTHONPATH=python python3.13 tests/pool_conformance.py [--quick] [METHOD...]
 
 The tests are those of the Python that runs this (`test.test_concurrent_futures`, a package in 3.12
 and later). Each METHOD is a way to start processes: fork, spawn or forkserver, by default fork.
-Prints how many failed, and exits with 1 if one did.
+`--quick` leaves out those that take seconds by themselves. Prints how many failed, and exits with 1
+if one did.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import importlib
 import sys
 import unittest
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent import futures
 from typing import Any
 
@@ -26,6 +27,7 @@ WINDOWS = "it is about Windows"
 WHOLE_POOL = "it wants the whole pool broken by one death; here one task fails"
 ONE_TASK = "what cannot be unpickled fails its own task with its own error, and breaks nothing"
 NEVER_PUT = "it counts the workers for tasks that cannot be pickled, for which none starts here"
+NO_CALL_QUEUE = "it wants tasks to run that no worker has begun yet: there they cannot be cancelled"
 FORK_REFUSED = "it wants max_tasks_per_child refused with fork, which share.Pool allows"
 
 # Tests that do not apply, by name: why.
@@ -47,6 +49,11 @@ OMITTED = {
 }
 # Only if processes are forked.
 OMITTED_IF_FORKED = {"test_max_tasks_per_child": FORK_REFUSED}
+# Only if they are not.
+OMITTED_IF_SPAWNED = {"test_cancel_futures": NO_CALL_QUEUE}
+# They wait for seconds.
+SLOW = {"test_duplicate_futures", "test_map_timeout", "test_hang_issue12364", "test_timeout"}
+SLOW_MODULES = {"as_completed", "wait"}
 
 
 class _Queue:
@@ -80,9 +87,9 @@ class Executor(share.Pool):
         return self._core.staff.threads[0]
 
 
-def cases(methods: list[str]) -> Iterator[Any]:
+def cases(methods: list[str], modules: Iterable[str]) -> Iterator[Any]:
     """The classes of tests of pools of processes that are started so."""
-    for name in MODULES:
+    for name in modules:
         module: Any = importlib.import_module(f"test.test_concurrent_futures.test_{name}")
         for case in vars(module).copy().values():
             if getattr(case, "ctx", None) in methods and issubclass(case, unittest.TestCase):
@@ -90,13 +97,15 @@ def cases(methods: list[str]) -> Iterator[Any]:
                 yield case
 
 
-def suite(methods: list[str]) -> unittest.TestSuite:
+def suite(methods: list[str], is_quick: bool) -> unittest.TestSuite:
     """The tests that apply."""
     chosen = unittest.TestSuite()
-    for case in cases(methods):
-        is_forked = getattr(case, "ctx", None) == "fork"
+    modules = [name for name in MODULES if not (is_quick and name in SLOW_MODULES)]
+    for case in cases(methods, modules):
+        omitted = {*OMITTED, *(OMITTED_IF_FORKED if case.ctx == "fork" else OMITTED_IF_SPAWNED)}
+        omitted |= SLOW if is_quick else set()
         for name in unittest.defaultTestLoader.getTestCaseNames(case):
-            if name not in OMITTED and not (is_forked and name in OMITTED_IF_FORKED):
+            if name not in omitted:
                 chosen.addTest(case(name))
     return chosen
 
@@ -107,8 +116,8 @@ def main() -> None:
     # What takes long by the clock, and little of anything else, is left out.
     support: Any = importlib.import_module("test.support")
     support.use_resources = {}
-    methods = sys.argv[1:] or ["fork"]
-    chosen = suite(methods)
+    methods = [word for word in sys.argv[1:] if word != "--quick"] or ["fork"]
+    chosen = suite(methods, "--quick" in sys.argv)
     done = unittest.TextTestRunner(stream=sys.stderr).run(chosen)
     version = ".".join(map(str, sys.version_info[:3]))
     print(

@@ -44,6 +44,7 @@ from ungil.share._sync import (
 from ungil.share._values import Pickled
 
 if TYPE_CHECKING:
+    from ungil.share._manager import Manager
     from ungil.share._pool import Pool, PoolTasks, WorkerDied
 
 # `share.dict`, `share.list`, `share.set` and `share.deque` are public, and not here: `import *`
@@ -61,6 +62,7 @@ __all__ = [
     "Heap",
     "HeldLock",
     "Lock",
+    "Manager",
     "Pickled",
     "Pool",
     "PoolTasks",
@@ -81,7 +83,7 @@ __all__ = [
 ]
 
 # What needs multiprocessing and concurrent.futures, which take longer to import than all the rest.
-_LATER = {"Pool": "_pool", "PoolTasks": "_pool", "WorkerDied": "_pool"}
+_LATER = {"Manager": "_manager", "Pool": "_pool", "PoolTasks": "_pool", "WorkerDied": "_pool"}
 
 
 def __getattr__(name: str) -> object:

@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 from ungil.share import _pool_nested as nested
 from ungil.share._heap import Heap
 from ungil.share._pool_core import Core
+from ungil.share._pool_died import WorkerDied
 from ungil.share._pool_map import Progress, mapped
-from ungil.share._pool_staff import Staff, WorkerDied
+from ungil.share._pool_staff import Staff
 
 __all__ = ["Pool", "PoolTasks", "WorkerDied"]
 
@@ -127,7 +128,12 @@ class Pool(PoolTasks):
     interrupts the tasks that run and cancels the others. When the program ends, tasks are run to
     their end first.
 
-    Raises ValueError or TypeError for what cannot be.
+    With `engine` the same calls go to a cluster: "dask", "ray", the address of one
+    (`tcp://HOST:PORT`, `ray://HOST:PORT`) or a `distributed.Client`. What concerns workers of this
+    machine is then left out, and refused otherwise; how often a task of a worker that died runs
+    again, Dask is told by its own configuration.
+
+    Raises ValueError or TypeError for what cannot be, EngineError if no cluster answers.
     """
 
     def __init__(
@@ -141,7 +147,22 @@ class Pool(PoolTasks):
         heap: Heap | None = None,
         task_timeout: float | None = None,
         retries: int = 0,
+        engine: Any = None,
     ) -> None:
+        limits = _limits(task_timeout, retries)
+        if engine is not None:
+            _of_this_machine(
+                max_workers=max_workers,
+                mp_context=mp_context,
+                initializer=initializer,
+                max_tasks_per_child=max_tasks_per_child,
+                heap=heap,
+            )
+            from ungil.share._pool_cluster import cluster
+
+            there: Any = cluster(engine)
+            super().__init__(None, there, *limits)
+            return
         size = len(os.sched_getaffinity(0)) if max_workers is None else max_workers
         if size <= 0:
             raise ValueError(f"max_workers must be greater than 0, and not {size}")
@@ -154,7 +175,6 @@ class Pool(PoolTasks):
             mp_context = multiprocessing.get_context(method)
         elif isinstance(mp_context, str):
             mp_context = multiprocessing.get_context(mp_context)
-        limits = _limits(task_timeout, retries)
         core = Core(Heap() if heap is None else heap)
         core.staff = Staff(
             core,
@@ -183,6 +203,11 @@ class Pool(PoolTasks):
         """The heap that tasks and results go through."""
         return self._core.heap
 
+    @property
+    def max_workers(self) -> int:
+        """How many workers there are at most, but for those of tasks that wait for tasks."""
+        return self._core.staff.size
+
     def worker_pids(self) -> list[int]:
         """Return the process ids of the workers that there are now."""
         return [*self._core.staff.processes]
@@ -206,6 +231,14 @@ class Pool(PoolTasks):
         if not staff.join(_GRACE_S):
             self.kill_workers()
         return None
+
+
+def _of_this_machine(**options: Any) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(
+                f"{name}={value!r} is for the workers of this machine: leave it out with an engine"
+            )
 
 
 def _limits(task_timeout: float | None, retries: int) -> tuple[float, int]:

@@ -50,9 +50,10 @@ def mapped(
         raise ValueError(f"buffersize must be None or > 0, and not {buffersize}")
     end = None if timeout is None else time.monotonic() + timeout
     run = _Run(submit, fn, iterables, chunksize, ordered, end)
+    total = _total(iterables)
     run.fill(buffersize)
     results = run.results()
-    return results if progress is None else _told(results, progress, _total(iterables))
+    return results if progress is None else _told(results, progress, total)
 
 
 class _Run:

@@ -15,17 +15,16 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush
 from multiprocessing import connection, resource_tracker
 from typing import Any
 
-from ungil import errors
 from ungil.share import _pool_calls as calls
 from ungil.share import _pool_worker
 from ungil.share._pool_core import Core
+from ungil.share._pool_died import WorkerDied
 from ungil.share._pool_future import Future
 from ungil.share._pool_line import (
     CLOSING,
@@ -45,14 +44,6 @@ _MOST_FAILED_STARTS = 3
 _MOST_KILLED_STARTS = 200
 # Workers at once with tasks that wait for tasks of their own.
 _MOST_ASKING = 64
-
-
-class WorkerDied(errors.WorkerDied, BrokenProcessPool):
-    """The worker of a task died while it ran the task, and no retry was left.
-
-    Only this task has failed; the pool goes on. It is a BrokenProcessPool for the sake of code that
-    expects one.
-    """
 
 
 @dataclass
@@ -291,6 +282,7 @@ class Staff:
         self._line.work.release(max(1, len(self.workers)))
         for worker in self.workers.values():
             worker.process.join()
+        self.workers, self.processes = {}, {}
         self._core.end()
         self.threads[1].join()
         with self._core.lock:
