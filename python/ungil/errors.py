@@ -46,7 +46,24 @@ class EngineError(Error):
 
 
 class WorkerDied(EngineError):
-    """A worker died. In the outcome of an item: while it ran this item, at last alone."""
+    """A worker died. In the outcome of an item: while it ran this item, at last alone.
+
+    A pool says more: `task`, the number of the task and the name of its function, `pid` of the
+    worker, and the number of the `signal` that killed it, None if it ended by itself.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        task: str | None = None,
+        pid: int | None = None,
+        signal: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.task = task
+        self.pid = pid
+        self.signal = signal
 
 
 class NotCarried(EngineError):

@@ -11,6 +11,9 @@ are dates and times, Decimal, Fraction, UUID, range and members of enums. A slic
 is an ordinary list. Nothing is pickled but what is wrapped in `Pickled`.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from ungil._native import ABSENT, Absent, QueueLease
 from ungil.share import _task  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from ungil.share._array import array
@@ -50,6 +53,10 @@ from ungil.share._sync import (
 )
 from ungil.share._values import Pickled
 
+if TYPE_CHECKING:
+    from ungil.share._manager import Manager
+    from ungil.share._pool import Pool, PoolTasks, WorkerDied
+
 # `share.dict`, `share.list`, `share.set` and `share.deque` are public, and not here: `import *`
 # would put them in the place of the builtin ones.
 __all__ = [
@@ -69,7 +76,10 @@ __all__ = [
     "Heap",
     "HeldLock",
     "Lock",
+    "Manager",
     "Pickled",
+    "Pool",
+    "PoolTasks",
     "PriorityQueue",
     "Queue",
     "QueueLease",
@@ -78,6 +88,7 @@ __all__ = [
     "ShutDown",
     "Statistics",
     "Usage",
+    "WorkerDied",
     "array",
     "buffer",
     "cas",
@@ -88,3 +99,12 @@ __all__ = [
     "struct",
     "wait",
 ]
+
+# What needs multiprocessing and concurrent.futures, which take longer to import than all the rest.
+_LATER = {"Manager": "_manager", "Pool": "_pool", "PoolTasks": "_pool", "WorkerDied": "_pool"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

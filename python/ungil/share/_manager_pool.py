@@ -1,0 +1,238 @@
+"""The pool of a `share.Manager`: the methods of `multiprocessing.Pool`, upon `share.Pool`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, wait
+from itertools import chain
+from multiprocessing import TimeoutError as LateError
+from typing import Any, Self
+
+from ungil.share._heap import Heap
+from ungil.share._pool import Pool
+from ungil.share._pool_map import run_chunk, run_chunk_of_tuples
+
+# As multiprocessing does: four chunks for each worker.
+_CHUNKS_A_WORKER = 4
+
+Callback = Callable[[Any], object] | None
+
+
+class Outcome:
+    """What becomes of a call, or of several: `multiprocessing.pool.AsyncResult`."""
+
+    def __init__(
+        self, futures: list[Future[Any]], made: Callable[[list[Any]], Any], callback: Callback
+    ) -> None:
+        self._futures = futures
+        self._made = made
+        self._left = len(futures)
+        self._callback = callback
+
+    def followed(self, error_callback: Callback) -> Self:
+        """Have the callbacks called when it has ended."""
+        if self._callback is None and error_callback is None:
+            return self
+
+        def ended(_: Future[Any]) -> None:
+            # One thread settles all futures of a pool, one after the other.
+            self._left -= 1
+            if self._left:
+                return
+            try:
+                value = self.get()
+            except Exception as error:
+                if error_callback is not None:
+                    error_callback(error)
+            else:
+                if self._callback is not None:
+                    self._callback(value)
+
+        for future in self._futures:
+            future.add_done_callback(ended)
+        return self
+
+    def get(self, timeout: float | None = None) -> Any:
+        """Return the value, or raise what the call raised.
+
+        Raises multiprocessing.TimeoutError after `timeout` seconds.
+        """
+        self.wait(timeout)
+        if not self.ready():
+            raise LateError
+        return self._made([future.result() for future in self._futures])
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait until it has ended, at most `timeout` seconds."""
+        if len(self._futures) > 1:
+            wait(self._futures, timeout)
+            return
+        for future in self._futures:
+            with contextlib.suppress(TimeoutError):
+                future.exception(timeout)
+
+    def ready(self) -> bool:
+        """Whether it has ended."""
+        return all(future.done() for future in self._futures)
+
+    def successful(self) -> bool:
+        """Whether nothing was raised. Raises ValueError if it has not ended."""
+        if not self.ready():
+            raise ValueError(f"{self!r} not ready")
+        return all(future.exception() is None for future in self._futures)
+
+
+class Results(Iterator[Any]):
+    """An iterator with `next(timeout)`, as `imap` of multiprocessing returns it."""
+
+    def __init__(self, results: Iterator[Any]) -> None:
+        self._results = results
+
+    def __next__(self) -> Any:
+        return next(self._results)
+
+    def next(self) -> Any:
+        """Return the next result."""
+        return next(self._results)
+
+
+class ManagedPool:
+    """Worker processes with the methods of `multiprocessing.Pool`."""
+
+    def __init__(
+        self,
+        processes: int | None,
+        initializer: Callable[..., object] | None,
+        initargs: tuple[Any, ...],
+        maxtasksperchild: int | None,
+        context: Any,
+        *,
+        heap: Heap,
+    ) -> None:
+        self._pool = Pool(
+            processes,
+            context,
+            initializer,
+            initargs,
+            max_tasks_per_child=maxtasksperchild,
+            heap=heap,
+        )
+        self._workers = self._pool.max_workers
+        self._is_closed = False
+
+    def _running(self) -> Pool:
+        if self._is_closed:
+            raise ValueError("Pool not running")
+        return self._pool
+
+    def apply(
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...] = (),
+        kwds: dict[str, Any] | None = None,
+    ) -> Any:
+        """Call a function in a worker, and return what it returns."""
+        return self._running().submit(func, *args, **(kwds or {})).result()
+
+    def apply_async(
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...] = (),
+        kwds: dict[str, Any] | None = None,
+        callback: Callback = None,
+        error_callback: Callback = None,
+    ) -> Outcome:
+        """Call a function in a worker."""
+        future = self._running().submit(func, *args, **(kwds or {}))
+        return Outcome([future], lambda values: values[0], callback).followed(error_callback)
+
+    def map(
+        self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int | None = None
+    ) -> list[Any]:
+        """Return what a function returns for each item."""
+        return self.map_async(func, iterable, chunksize).get()
+
+    def map_async(
+        self,
+        func: Callable[[Any], Any],
+        iterable: Iterable[Any],
+        chunksize: int | None = None,
+        callback: Callback = None,
+        error_callback: Callback = None,
+    ) -> Outcome:
+        """Call a function with each item."""
+        return self._mapped(run_chunk, func, iterable, chunksize, callback, error_callback)
+
+    def starmap(
+        self,
+        func: Callable[..., Any],
+        iterable: Iterable[tuple[Any, ...]],
+        chunksize: int | None = None,
+    ) -> list[Any]:
+        """Return what a function returns for the items of each tuple."""
+        return self.starmap_async(func, iterable, chunksize).get()
+
+    def starmap_async(
+        self,
+        func: Callable[..., Any],
+        iterable: Iterable[tuple[Any, ...]],
+        chunksize: int | None = None,
+        callback: Callback = None,
+        error_callback: Callback = None,
+    ) -> Outcome:
+        """Call a function with the items of each tuple."""
+        run = run_chunk_of_tuples
+        return self._mapped(run, func, iterable, chunksize, callback, error_callback)
+
+    def _mapped(
+        self,
+        run: Callable[..., list[Any]],
+        func: Callable[..., Any],
+        iterable: Iterable[Any],
+        chunksize: int | None,
+        callback: Callback,
+        error_callback: Callback,
+    ) -> Outcome:
+        pool, items = self._running(), [*iterable]
+        size = chunksize or max(1, -(-len(items) // (self._workers * _CHUNKS_A_WORKER)))
+        futures = [
+            pool.submit(run, func, items[at : at + size]) for at in range(0, len(items), size)
+        ]
+        made = Outcome(futures, lambda values: [*chain.from_iterable(values)], callback)
+        return made.followed(error_callback)
+
+    def imap(
+        self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int = 1
+    ) -> Results:
+        """Return an iterator over what a function returns for each item, in their order."""
+        return Results(self._running().map(func, iterable, chunksize=chunksize))
+
+    def imap_unordered(
+        self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int = 1
+    ) -> Results:
+        """Return an iterator over what a function returns for each item, as it comes."""
+        return Results(self._running().map(func, iterable, chunksize=chunksize, ordered=False))
+
+    def close(self) -> None:
+        """Take no more calls."""
+        self._is_closed = True
+        self._pool.shutdown(wait=False)
+
+    def terminate(self) -> None:
+        """End the workers at once."""
+        self._is_closed = True
+        self._pool.kill_workers()
+
+    def join(self) -> None:
+        """Wait until all workers have ended. Raises ValueError before `close` or `terminate`."""
+        if not self._is_closed:
+            raise ValueError("Pool is still running")
+        self._pool.shutdown()
+
+    def __enter__(self) -> Self:
+        self._running()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.terminate()

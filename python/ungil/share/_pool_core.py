@@ -1,0 +1,337 @@
+"""What a pool knows in the process that made it: tasks on their way, and who gets their results."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING, Any
+
+from ungil.share import _pool_calls as calls
+from ungil.share._heap import Heap
+from ungil.share._pool_future import Future, call_back
+from ungil.share._pool_line import Line, new_line
+
+if TYPE_CHECKING:
+    from ungil.share._pool_calls import Item
+    from ungil.share._pool_staff import Staff
+
+# As many results as this at once, and more are on their way: the collector naps rather than rests,
+# so that workers need not wake it for each.
+_MANY = 8
+_NAP_S = 0.0002
+# How long somebody who has waited for a result, and collected, is expected to do so again.
+_LED_S = 0.02
+# Results that are read before any of them is told.
+_MOST = 1024
+
+
+class Core:
+    """Tasks on their way, by number. Its users hold it; its threads hold nothing of its users."""
+
+    is_foreign = False
+    """Whether this process has it by a fork only."""
+    is_exiting = False
+    """Whether the program is ending."""
+
+    def __init__(self, heap: Heap) -> None:
+        self.heap = heap
+        self.line: Line = new_line(heap)
+        self.lock = threading.RLock()
+        self.pending: dict[int, Future[Any]] = {}
+        self.broken: str | None = None
+        """Why no task can run any more."""
+        self.closing = False
+        self.staff: Staff
+        self._collecting = threading.Lock()
+        self._last = 0
+        self._functions: dict[Any, int] = {}
+        self._append = self.line.tasks.append
+        self._is_shut = False
+        # Of the thread that waits for a task and collects meanwhile.
+        self._leading = threading.Lock()
+        self._awaited: Future[Any] | None = None
+        self._was_led = False
+        self._stands_by = False
+        self._called = threading.Event()
+        self._is_over = False
+
+    # Tasks.
+
+    def send(
+        self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], limit: float, retries: int
+    ) -> Future[Any]:
+        """Put a task at the end of the line.
+
+        What cannot be pickled is told by the future, as concurrent.futures does. Raises
+        MemoryError if the heap is full, RuntimeError if the pool takes no tasks.
+        """
+        try:
+            known = self._functions.get(fn) or self._register(fn)
+        except TypeError:  # It has no hash.
+            known = None
+        function: int | str = known or getattr(fn, "__qualname__", type(fn).__qualname__)
+        error: Exception | None = None
+        call: Item = b""
+        try:
+            if known is None:
+                call = calls.whole_call(fn, args, kwargs)
+            else:
+                call = calls.call(known, args, kwargs)
+        except Exception as why:
+            error = why
+        with self.lock:
+            if self._is_shut:
+                self._refuse()
+            self._last = number = self._last + 1
+            future: Future[Any] = Future(self, number, function, retries)
+            if error is not None:
+                future.finish(None, error)
+                return future
+            future.item = item = calls.addressed(call, limit, number)
+            self._put(future, item)
+        return future
+
+    def send_call(self, called: Item, name: str, limit: float, retries: int) -> Future[Any]:
+        """Put a task of a task into the line, also if those of users are taken no more."""
+        with self.lock:
+            if self.broken is not None:
+                self._refuse()
+            self._last = number = self._last + 1
+            future: Future[Any] = Future(self, number, name, retries)
+            future.item = item = calls.addressed(called, limit, number)
+            self._put(future, item)
+        return future
+
+    def _put(self, future: Future[Any], item: Item) -> None:
+        self.pending[future.number] = future
+        try:
+            self._append(item)
+        except BaseException:
+            del self.pending[future.number]
+            raise
+        self.staff.ring()
+
+    def _refuse(self) -> None:
+        if self.broken is not None:
+            raise BrokenProcessPool(self.broken)
+        if self.is_exiting:
+            raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+        if self.closing:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+
+    def _register(self, fn: Any) -> int | None:
+        """Give a function a number, if its pickle is its name."""
+        if not calls.by_reference(fn):
+            return None
+        try:
+            pickled = pickle.dumps(fn, 5)
+        except Exception:
+            return None
+        with self.lock:
+            number = self._functions.get(fn)
+            if number is None:
+                number = len(self._functions) + 1
+                self.line.functions[number] = pickled
+                self._functions[fn] = number
+        return number
+
+    def name_of(self, future: Future[Any]) -> str:
+        """Return the name of the function of a task."""
+        if isinstance(future.function, str):
+            return future.function
+        fn = next(fn for fn, number in self._functions.items() if number == future.function)
+        return getattr(fn, "__qualname__", repr(fn))
+
+    def is_running(self, number: int) -> bool:
+        """Whether a worker has it in hand."""
+        return number in self.staff.in_hand()
+
+    def withdraw(self, future: Future[Any]) -> bool:
+        """With the lock: take a task out of the line; False if a worker was quicker."""
+        try:
+            self.line.tasks.remove(future.item)
+        except ValueError:
+            return False
+        self._forget(future.number)
+        return True
+
+    def withdraw_all(self) -> None:
+        """Take all tasks out of the line that no worker has taken."""
+        taken: list[Future[Any]] = []
+        with self.lock:
+            while True:
+                try:
+                    _, number = calls.address_of(self.line.tasks.pop())
+                except IndexError:
+                    break
+                if (future := self.pending.get(number)) is not None:
+                    future.cancel_now()
+                    taken.append(future)
+                    self._forget(number)
+        self._tell(taken)
+
+    def again(self, future: Future[Any]) -> None:
+        """With the lock: put a task at the head of the line once more."""
+        self.line.tasks.appendleft(future.item)
+        self.staff.ring()
+
+    def fail(self, number: int, error: BaseException) -> None:
+        """A task has ended without a result."""
+        with self.lock:
+            future = self.pending.get(number)
+            if future is None:
+                return
+            future.finish(None, error)
+            self._forget(number)
+        self._tell([future])
+
+    def break_off(self, why: str) -> None:
+        """No task can run any more."""
+        with self.lock:
+            if self.broken is None:
+                self.broken = why
+            self._is_shut = True
+            failed = [*self.pending.values()]
+            for future in failed:
+                future.finish(None, BrokenProcessPool(why))
+            self.pending.clear()
+            self.line.tasks.clear()
+        self._tell(failed)
+        self.staff.wake()
+
+    def close(self) -> None:
+        """Take no more tasks; those that are there run to their end."""
+        if self.is_foreign:
+            return
+        with self.lock:
+            self.closing = self._is_shut = True
+            self.staff.close()
+
+    def _forget(self, number: int) -> None:
+        del self.pending[number]
+        if self.closing and not self.pending:
+            self.staff.wake()
+
+    # Results.
+
+    def collect_until_over(self) -> None:
+        """In a thread: collect results as they come, unless somebody does who waits for one."""
+        bell = self.line.bell
+        while not self._is_over:
+            if self.collect() >= _MANY:
+                time.sleep(_NAP_S)
+            elif self._awaited is not None or self._was_led:
+                # Not even for a moment: it would take the unit that is to wake who waits.
+                self._was_led = False
+                self._stands_by = True
+                self._called.wait(_LED_S)
+                self._stands_by = False
+                self._called.clear()
+            else:
+                bell.acquire()
+                # It may have been the unit that was to wake who waits.
+                self._wake_leader()
+
+    def call(self) -> None:
+        """Somebody waits who does not collect."""
+        self._was_led = False
+        if self._stands_by:
+            self._called.set()
+
+    def end(self) -> None:
+        """There are no more results."""
+        self._is_over = True
+        self._called.set()
+        self.line.bell.release()
+
+    def wait_for(self, future: Future[Any], timeout: float | None) -> bool:
+        """Collect until a task has ended, so that no other thread has to be woken for it.
+
+        False, at once, if another thread does that already; True also if the time is over.
+        """
+        if not self._leading.acquire(blocking=False):
+            self.call()
+            return False
+        bell = self.line.bell
+        end = None if timeout is None else time.monotonic() + timeout
+        try:
+            self._awaited = future
+            self._was_led = True
+            while True:
+                # Also after it was woken in vain: the unit that it took may be of another result.
+                self.collect()
+                if future.done_yet():
+                    break
+                left = None if end is None else end - time.monotonic()
+                if (left is not None and left <= 0) or not bell.acquire(True, left):
+                    break
+        finally:
+            self._awaited = None
+            self._leading.release()
+            if self.pending:
+                self.call()
+        return True
+
+    def collect(self) -> int:
+        """Settle what has ended; return how much that was."""
+        ended: list[Future[Any]] = []
+        with self._collecting:
+            news = self._read()
+            if not news:
+                return 0
+            with self.lock:
+                pop = self.pending.pop
+                for number, value, error in news:
+                    future = pop(number, None)
+                    if future is not None:
+                        future.finish(value, error)
+                        ended.append(future)
+                if self.closing and not self.pending:
+                    self.staff.wake()
+        self._tell(ended)
+        return len(news)
+
+    def _tell(self, ended: list[Future[Any]]) -> None:
+        """Without the lock: tell whom it concerns."""
+        self._wake_leader()
+        call_back(ended)
+
+    def _wake_leader(self) -> None:
+        """Whoever leads may be asleep, and another thread have collected what it waits for."""
+        awaited = self._awaited
+        if awaited is not None and awaited.done_yet():
+            self.line.bell.release()
+
+    def _read(self) -> list[tuple[int, Any, BaseException | None]]:
+        take, about, value_of = self.line.results.popleft, calls.about, calls.value_of
+        news: list[tuple[int, Any, BaseException | None]] = []
+        add = news.append
+        for _ in range(_MOST):
+            try:
+                item = take()
+            except IndexError:
+                break
+            number, kind = about(item)
+            try:
+                value = value_of(item)
+            except BaseException as error:  # Unpickling may run anything, and may try to exit.
+                add((number, None, error))
+                continue
+            if kind == calls.VALUE:
+                add((number, value, None))
+            elif kind == calls.ERROR:
+                add((number, None, value))
+            else:
+                self.staff.told(kind, number, value)
+        return news
+
+
+class Foreign:
+    """What a worker knows of the pool that it is of."""
+
+    is_foreign = True
+
+    def __init__(self, line: Line) -> None:
+        self.line = line

@@ -1,0 +1,14 @@
+"""What is raised for a task whose worker has died."""
+
+from concurrent.futures.process import BrokenProcessPool
+
+from ungil import errors
+
+
+class WorkerDied(errors.WorkerDied, BrokenProcessPool):
+    """The worker of a task died while it ran the task, and no retry was left.
+
+    Only this task has failed; the pool goes on. It is a BrokenProcessPool for the sake of code that
+    expects one. `task` is the number of the task and the name of its function, `pid` the worker,
+    `signal` the number of what killed it, None if it ended by itself.
+    """

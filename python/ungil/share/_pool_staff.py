@@ -1,0 +1,410 @@
+"""The worker processes of a pool: who starts them, who notices that one has died, and what then.
+
+Which task a death is to blame for, the desk of the worker says: it writes a task's number there
+before it touches it. A worker that dies between taking a task and writing that leaves a task that
+is nowhere: not in the line, on nobody's desk, without a result. Looked for in this order, in which
+tasks go, what is found nowhere is lost. It has not begun, and goes back to the head of the line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from heapq import heappop, heappush
+from multiprocessing import connection, resource_tracker
+from typing import Any
+
+from ungil.share import _pool_calls as calls
+from ungil.share import _pool_worker
+from ungil.share._pool_core import Core
+from ungil.share._pool_died import WorkerDied
+from ungil.share._pool_future import Future
+from ungil.share._pool_line import (
+    CLOSING,
+    LEAVERS,
+    RESTING,
+    STATE,
+    Desk,
+    new_desk,
+    task_on,
+)
+
+# How long somebody who has just taken a task may need to say which, until it is looked again.
+_LOOK_S = 0.001
+# Workers that end before they have begun, one after the other: by themselves, or killed. Those may
+# be many where somebody kills all the time, and without any limit nobody would learn of it.
+_MOST_FAILED_STARTS = 3
+_MOST_KILLED_STARTS = 200
+# Workers at once with tasks that wait for tasks of their own.
+_MOST_ASKING = 64
+
+
+@dataclass
+class Worker:
+    """A worker process, as its pool sees it."""
+
+    number: int
+    process: Any
+    desk: Desk
+
+
+class Staff:
+    """The workers of a pool, and the two threads that look after it."""
+
+    def __init__(
+        self,
+        core: Core,
+        context: Any,
+        size: int,
+        *,
+        initializer: Callable[..., object] | None,
+        initargs: tuple[Any, ...],
+        most_tasks: int | None,
+    ) -> None:
+        self.size = size
+        self.wanted = size
+        """How many there are to be: more, while tasks wait for tasks of their own."""
+        self._asking: dict[int, int] = {}
+        self.context = context
+        self.workers: dict[int, Worker] = {}
+        self.processes: dict[int, Any] = {}
+        """Those that live, by process id."""
+        self.threads: list[threading.Thread] = []
+        self._core = core
+        self._line = core.line
+        self._work = core.line.work
+        self._arguments = (initializer, initargs, most_tasks)
+        # A fork is only safe while there are no threads, so all start before those of the pool.
+        self._at_once = context.get_start_method(allow_none=False) == "fork"
+        self._last = 0
+        self._is_full = False
+        self._limits: list[tuple[float, int, int, float]] = []
+        self._failed_starts = 0
+        self._no_start: str | None = None
+        self._pid = os.getpid()
+        self._wake_reader, self._wake_writer = os.pipe()
+        os.set_blocking(self._wake_reader, False)
+        os.set_blocking(self._wake_writer, False)
+
+    # For other threads.
+
+    def ring(self) -> None:
+        """With the pool's lock: a task was put into the line."""
+        if not self._is_full:
+            self._grow()
+            if not self.threads:
+                self._begin()
+        work = self._work
+        if work.value < self.wanted:
+            work.release()
+
+    def wake(self) -> None:
+        """Have the thread look whether there is something to do."""
+        # It may be awake already, or have ended.
+        with contextlib.suppress(OSError):
+            os.write(self._wake_writer, b"\0")
+
+    def close(self) -> None:
+        """With the pool's lock: let the workers end when there are no more tasks."""
+        if self.threads:
+            self.wake()
+        else:
+            self._dispose()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until all has ended; False if it took longer than `timeout` seconds."""
+        end = None if timeout is None else time.monotonic() + timeout
+        for thread in self.threads:
+            thread.join(None if end is None else max(0.0, end - time.monotonic()))
+        return not any(thread.is_alive() for thread in self.threads)
+
+    def interrupt(self) -> None:
+        """Raise KeyboardInterrupt in the tasks that run."""
+        for process in [*self.processes.values()]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGINT)
+
+    def in_hand(self) -> set[int | None]:
+        """What the desks say."""
+        return {task_on(worker.desk) for worker in [*self.workers.values()]}
+
+    def told(self, kind: int, number: int, value: Any) -> None:
+        """Take in what a worker says beside results."""
+        if kind == calls.BEGUN:
+            worker, limit = value
+            heappush(self._limits, (time.monotonic() + limit, number, worker, limit))
+        elif kind == calls.NO_START:
+            self._no_start = value
+        else:
+            self._asked(*value)
+        self.wake()
+
+    # Tasks of tasks.
+
+    def _asked(
+        self, by: int, number: int, called: bytes, name: str, limit: float, retries: int
+    ) -> None:
+        """A worker has submitted a task of a task."""
+        core, worker = self._core, self.workers.get(by)
+        if worker is None:
+            return
+        try:
+            with core.lock:
+                if by not in self._asking and len(self._asking) >= _MOST_ASKING:
+                    raise RuntimeError(
+                        f"{_MOST_ASKING} workers wait for tasks of their tasks: nest them less deep"
+                    )
+                future = core.send_call(called, name, limit, retries)
+                self._asking[by] = self._asking.get(by, 0) + 1
+                self._want()
+        except Exception as error:
+            _answer(worker, calls.result(number, calls.ERROR, error))
+            return
+        future.add_done_callback(partial(self._answered, worker, number))
+
+    def _answered(self, worker: Worker, number: int, future: Future[Any]) -> None:
+        with self._core.lock:
+            left = self._asking[worker.number] - 1
+            if left:
+                self._asking[worker.number] = left
+            else:
+                del self._asking[worker.number]
+                self._want()
+        error = future.exception()
+        try:
+            if error is None:
+                item = calls.result(number, calls.VALUE, future.result())
+            else:
+                item = calls.result(number, calls.ERROR, calls.failure(error))
+        except Exception as why:
+            item = calls.result(number, calls.ERROR, why)
+        _answer(worker, item)
+
+    def _want(self) -> None:
+        """With the pool's lock: each worker with a task that waits for others has a substitute."""
+        self.wanted = self.size + len(self._asking)
+        self._is_full = len(self.workers) >= self.wanted
+        leavers = max(0, len(self.workers) - self.wanted)
+        self._line.state[LEAVERS] = leavers
+        if leavers:
+            self._work.release(leavers)
+
+    def kill(self) -> None:
+        """Kill all workers."""
+        for worker in [*self.workers.values()]:
+            worker.process.kill()
+
+    # Processes.
+
+    def _grow(self) -> None:
+        """With the pool's lock: start the workers that are wanted."""
+        while len(self.workers) < self.wanted and (self._at_once or self._is_short()):
+            self._start()
+        self._is_full = len(self.workers) >= self.wanted
+
+    def _is_short(self) -> bool:
+        pending = self._core.pending
+        free = sum(1 for it in self.workers.values() if task_on(it.desk) not in pending)
+        return len(self._line.tasks) > free
+
+    def _start(self) -> None:
+        self._last += 1
+        desk = new_desk(self._core.heap)
+        process = self.context.Process(
+            target=_pool_worker.serve,
+            name=f"ungil-pool-{self._last}",
+            args=(self._line, desk, self._last, *self._arguments),
+        )
+        if not self._at_once:
+            resource_tracker.ensure_running()  # As it starts, it would unblock SIGINT.
+        # Until it says what is to be done about it, Ctrl-C is not for a worker.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            with warnings.catch_warnings():
+                # Of forks beside threads: what the child runs takes no lock of these.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        self.workers[self._last] = Worker(self._last, process, desk)
+        self.processes[process.pid] = process
+
+    def _begin(self) -> None:
+        collector = threading.Thread(
+            target=self._core.collect_until_over, name="ungil-pool-results"
+        )
+        warden = threading.Thread(target=self._look_after, name="ungil-pool-workers")
+        self.threads = [warden, collector]
+        collector.start()
+        warden.start()
+
+    def _look_after(self) -> None:
+        """In a thread, until the pool ends."""
+        core = self._core
+        while True:
+            sentinels = {worker.process.sentinel: worker for worker in self.workers.values()}
+            ready = connection.wait([self._wake_reader, *sentinels], self._until_limit())
+            for source in ready:
+                if source == self._wake_reader:
+                    self._drain()
+                else:
+                    self._bury(sentinels[source])  # type: ignore[index]  # pyright: ignore
+            self._end_overdue()
+            if self._no_start is not None:
+                core.break_off(self._no_start)
+            with core.lock:
+                is_over = core.broken is not None or (core.closing and not core.pending)
+                if not is_over:
+                    self._grow()
+            if is_over:
+                break
+        self._dismiss()
+
+    def _drain(self) -> None:
+        try:
+            while os.read(self._wake_reader, 4096):
+                pass
+        except BlockingIOError:
+            pass
+
+    def _dismiss(self) -> None:
+        """Let all workers end; those of a broken pool are made to."""
+        if self._core.broken is not None:
+            self.kill()
+        self._line.state[STATE] = CLOSING
+        self._line.work.release(max(1, len(self.workers)))
+        for worker in self.workers.values():
+            worker.process.join()
+        self.workers, self.processes = {}, {}
+        self._core.end()
+        self.threads[1].join()
+        with self._core.lock:
+            self._dispose()
+
+    def _dispose(self) -> None:
+        pipe, self._wake_reader, self._wake_writer = (self._wake_reader, self._wake_writer), -1, -1
+        for end in pipe:
+            if end >= 0:
+                os.close(end)
+
+    # Deaths.
+
+    def _bury(self, worker: Worker) -> None:
+        worker.process.join()
+        core = self._core
+        with core.lock:
+            del self.workers[worker.number]
+            self.processes.pop(worker.process.pid, None)
+            self._is_full = False
+        core.collect()
+        now = task_on(worker.desk)
+        if now is None:
+            self._not_begun(worker.process.exitcode)
+        else:
+            self._failed_starts = 0
+            if now > RESTING:
+                self._blame(worker, now)
+            elif now < RESTING:
+                self._return_lost()
+        # It may have been woken for a task, and not have come to it.
+        self._line.work.release()
+
+    def _not_begun(self, status: int) -> None:
+        self._failed_starts += 1
+        most = _MOST_FAILED_STARTS if status >= 0 else _MOST_KILLED_STARTS
+        if self._failed_starts < most and self._no_start is None:
+            return
+        self._core.break_off(
+            self._no_start
+            or f"{self._failed_starts} workers ended before they had begun, the last one"
+            f" {end_of(status)}; a program that starts processes does so below"
+            ' `if __name__ == "__main__":`, as each of them imports it again'
+        )
+
+    def _blame(self, worker: Worker, number: int) -> None:
+        """A worker has died with this task, unless it had ended the task just before."""
+        core, pid, status = self._core, worker.process.pid, worker.process.exitcode
+        with core.lock:
+            future = core.pending.get(number)
+            if future is None:
+                return
+            task = f"task {number}, {core.name_of(future)}"
+            if future.overdue_s is not None:
+                error: Exception = TimeoutError(
+                    f"{task} took longer than {future.overdue_s:g} s: its worker {pid} was killed"
+                )
+            elif future.retries > 0:
+                future.retries -= 1
+                core.again(future)
+                return
+            else:
+                error = WorkerDied(
+                    f"the worker {pid} {end_of(status)} while it ran {task}",
+                    task=task,
+                    pid=pid,
+                    signal=-status if status < 0 else None,
+                )
+        core.fail(number, error)
+
+    def _return_lost(self) -> None:
+        """Put what a worker had taken, and not begun, back to the head of the line."""
+        core, line = self._core, self._line
+        with core.lock:
+            waiting = {calls.address_of(item)[1] for item in line.tasks.copy()}
+            missing = core.pending.keys() - waiting
+        if not missing:
+            return
+        # Who is just taking one says soon which; until then it might be one of these.
+        for worker in self.workers.values():
+            before = task_on(worker.desk)
+            while before is not None and before < RESTING and task_on(worker.desk) == before:
+                if not worker.process.is_alive():
+                    break
+                time.sleep(_LOOK_S)
+        held = self.in_hand()
+        core.collect()
+        with core.lock:
+            for number in sorted(missing - held, reverse=True):
+                if (future := core.pending.get(number)) is not None:
+                    core.again(future)
+
+    # Time limits.
+
+    def _until_limit(self) -> float | None:
+        if not self._limits:
+            return None
+        return max(0.0, self._limits[0][0] - time.monotonic())
+
+    def _end_overdue(self) -> None:
+        now = time.monotonic()
+        while self._limits and self._limits[0][0] <= now:
+            _, number, by, limit = heappop(self._limits)
+            worker = self.workers.get(by)
+            # A worker that has ended the task says so by the same step, and one of both is first.
+            if worker is not None and worker.desk.now.cas(0, number, (number,)):
+                with self._core.lock:
+                    if (future := self._core.pending.get(number)) is not None:
+                        future.overdue_s = limit
+                worker.process.kill()
+
+
+def _answer(worker: Worker, item: calls.Item) -> None:
+    worker.desk.inbox.append(item)
+    worker.desk.mail.release()
+
+
+def end_of(status: int | None) -> str:
+    """Say how a process ended."""
+    if status is not None and status < 0:
+        try:
+            return f"was killed by {signal.Signals(-status).name}"
+        except ValueError:
+            return f"was killed by signal {-status}"
+    return f"ended with status {status}"

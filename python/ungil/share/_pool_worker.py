@@ -1,0 +1,167 @@
+"""What a worker process of a pool does."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ungil.share import _pool_calls as calls
+from ungil.share import _pool_nested
+from ungil.share._pool_line import CLOSING, LEAVERS, RESTING, STATE, Desk, Line
+
+# After so many tasks without a rest there may be more at once: it naps before it rests, so that
+# nobody has to wake it for each.
+_STREAK = 32
+_NAPS = 3
+_NAP_S = 0.0001
+# How often a worker that rests looks whether its pool's process is still there.
+_LOOK_S = 1.0
+
+_in_task = [False]
+
+
+def serve(
+    line: Line,
+    desk: Desk,
+    worker: int,
+    initializer: Callable[..., object] | None,
+    initargs: tuple[Any, ...],
+    most_tasks: int | None,
+) -> None:
+    """Run tasks until there are to be no more."""
+    parent = os.getppid()
+    signal.signal(signal.SIGINT, _interrupted)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    _pool_nested.be_worker(line, desk, worker)
+    if initializer is not None:
+        try:
+            initializer(*initargs)
+        except BaseException as error:
+            logging.getLogger("concurrent.futures").critical(
+                "Exception in initializer:", exc_info=True
+            )
+            why = f"the initializer of a worker failed: {type(error).__name__}: {error}"
+            line.results.append(calls.result(0, calls.NO_START, why))
+            line.bell.release()
+            return
+    _Worker(line, desk, worker, parent).run(most_tasks)
+
+
+class _Worker:
+    """A worker, with the functions that it has loaded."""
+
+    def __init__(self, line: Line, desk: Desk, number: int, parent: int) -> None:
+        self._line = line
+        self._now = desk.now
+        self._number = number
+        self._parent = parent
+        self._known: dict[int, Callable[..., Any]] = {}
+
+    def run(self, most_tasks: int | None) -> None:
+        now, take = self._now, self._line.tasks.popleft
+        address_of, do = calls.address_of, self._do
+        turn = streak = done = 0
+        while most_tasks is None or done < most_tasks:
+            turn -= 1
+            # From here on the pool knows that a task which is nowhere else may be in this hand.
+            now[0] = turn
+            try:
+                item = take()
+            except IndexError:
+                now[0] = RESTING
+                if not self._rest(streak):
+                    return
+                streak = 0
+                continue
+            limit, number = address_of(item)
+            now[0] = number
+            do(item, number, limit)
+            del item
+            done += 1
+            streak += 1
+        now[0] = RESTING
+
+    def _do(self, item: calls.Item, number: int, limit: float) -> None:
+        if limit:
+            self._tell(calls.result(number, calls.BEGUN, (self._number, limit)))
+        kind = calls.VALUE
+        try:
+            function, args, kwargs = calls.call_of(item)
+            if type(function) is int:
+                function = self._known.get(function) or self._load(function)
+            _in_task[0] = True
+            value = function(*args, **kwargs)
+            _in_task[0] = False
+            told = calls.result(number, kind, value)
+        except BaseException as error:
+            _in_task[0] = False
+            told = _failed(number, error)
+        self._tell(told)
+        if limit and not self._now.cas(0, number, RESTING):
+            # The limit was reached: this process is about to be killed, whatever it does.
+            signal.pause()
+
+    def _load(self, number: int) -> Callable[..., Any]:
+        function = pickle.loads(self._line.functions[number])
+        self._known[number] = function
+        return function
+
+    def _tell(self, told: calls.Item) -> None:
+        line = self._line
+        try:
+            line.results.append(told)
+        except (TypeError, ValueError) as error:
+            line.results.append(_failed(calls.about(told)[0], error))
+        except MemoryError as error:
+            self._tell_that_full(calls.about(told)[0], error)
+        if not line.bell.value:
+            line.bell.release()
+
+    def _tell_that_full(self, number: int, error: MemoryError) -> None:
+        """Say that there is no room for a result, as soon as there is room for that."""
+        told = _failed(number, error)
+        while True:
+            try:
+                return self._line.results.append(told)
+            except MemoryError:
+                self._line.bell.release()
+                time.sleep(_NAP_S)
+
+    def _rest(self, streak: int) -> bool:
+        """Wait until there may be a task; False if there is to be none any more."""
+        line = self._line
+        if streak >= _STREAK:
+            for _ in range(_NAPS):
+                time.sleep(_NAP_S)
+                if line.tasks:
+                    return True
+        while not line.tasks:
+            if line.state[STATE] == CLOSING:
+                return False
+            if line.state[LEAVERS] > 0 and line.state.incr(LEAVERS, -1) >= 0:
+                return False
+            if line.work.acquire(True, _LOOK_S):
+                return True
+            if os.getppid() != self._parent:
+                os._exit(0)
+        return True
+
+
+def _failed(number: int, error: BaseException) -> calls.Item:
+    try:
+        return calls.result(number, calls.ERROR, calls.failure(error))
+    except BaseException as why:
+        why.__cause__ = why.__context__ = None
+        return calls.result(number, calls.ERROR, calls.failure(why))
+
+
+def _interrupted(_signal: int, _frame: object) -> None:
+    """Ctrl-C at the terminal ends the task that runs, and is nothing to a worker without one."""
+    if _in_task[0]:
+        _in_task[0] = False
+        raise KeyboardInterrupt

@@ -1,0 +1,93 @@
+"""A backend for joblib: what `joblib.Parallel` runs goes to a `share.Pool`.
+
+    from ungil.share.joblib import register
+
+    register()
+    with joblib.parallel_config("ungil", n_jobs=8):
+        joblib.Parallel()(joblib.delayed(work)(item) for item in items)
+
+It needs the package joblib, and is imported only if it is used.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import joblib
+from joblib.parallel import AutoBatchingMixin, ParallelBackendBase
+
+from ungil.share._pool import Pool
+
+__all__ = ["UngilBackend", "register"]
+
+
+class UngilBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]  # pyright: ignore
+    """The backend: a pool for each `Parallel`, or for its `with` block.
+
+    What `parallel_config` is given beside is for `share.Pool`: `heap`, `mp_context`, `retries`,
+    `task_timeout`, `initializer` and so on.
+    """
+
+    supports_retrieve_callback = True
+    uses_threads = False
+    supports_sharedmem = False
+    _pool: Pool | None = None
+
+    def effective_n_jobs(self, n_jobs: int | None) -> int:
+        """Return how many workers there are: -1 means one for each processor, -2 one less."""
+        if n_jobs == 0:
+            raise ValueError("n_jobs == 0 in Parallel has no meaning")
+        if n_jobs is None:
+            return 1
+        if n_jobs < 0:
+            return max(1, len(os.sched_getaffinity(0)) + 1 + n_jobs)
+        return n_jobs
+
+    def configure(
+        self,
+        n_jobs: int = 1,
+        parallel: Any = None,
+        prefer: Any = None,
+        require: Any = None,
+        **options: Any,
+    ) -> int:
+        """Make the pool, and return how many workers it has."""
+        self.parallel = parallel
+        number = self.effective_n_jobs(n_jobs)
+        self._made = (number, {**self.backend_kwargs, **options})
+        self._pool = Pool(number, **self._made[1])
+        return number
+
+    def submit(self, func: Callable[[], Any], callback: Any = None) -> Future[Any]:
+        """Have a worker call a function."""
+        assert self._pool is not None, "joblib configures a backend before it submits"
+        future = self._pool.submit(func)
+        if callback is not None:
+            future.add_done_callback(callback)
+        return future
+
+    apply_async = submit
+
+    def retrieve_result_callback(self, out: Future[Any]) -> Any:
+        """Return what the function returned, or raise what it raised."""
+        return out.result()
+
+    def terminate(self) -> None:
+        """End the pool."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+    def abort_everything(self, ensure_ready: bool = True) -> None:
+        """End what runs, and make a new pool if there is more to come."""
+        if self._pool is not None:
+            self._pool.kill_workers()
+            self._pool = Pool(self._made[0], **self._made[1]) if ensure_ready else None
+
+
+def register(name: str = "ungil", *, make_default: bool = False) -> None:
+    """Tell joblib of the backend."""
+    joblib.register_parallel_backend(name, UngilBackend, make_default=make_default)

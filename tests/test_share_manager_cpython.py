@@ -1,0 +1,83 @@
+"""CPython's own tests of multiprocessing.Manager, run against `share.Manager`.
+
+Not of it: those of managers that a program registers types with, or reaches over a network.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUntypedBaseClass=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import multiprocessing
+import unittest
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from ungil import share
+
+suites: Any = import_module("test._test_multiprocessing")
+
+SHARED = "a plain container that is put in is shared: it is read back as a shared one"
+ITERATION = "a dict may change while it is iterated over"
+NO_ACTION = "a shared barrier has no action and no timeout of its own: its wait() is given both"
+POOL_PRIVATE = "it looks at private parts of multiprocessing.Pool"
+NOT_SHARED = "it puts an object of a class of its own into the heap, which is refused"
+SLOW = "it waits for seconds"
+
+
+class Managed:
+    """What stands in for multiprocessing.Manager's objects in the tests."""
+
+    TYPE = "manager"
+    Process = multiprocessing.Process
+    manager: share.Manager
+    current_process = staticmethod(multiprocessing.current_process)
+    active_children = staticmethod(multiprocessing.active_children)
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.manager = share.Manager(max_size=1 << 28)
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.manager.shutdown()
+
+    @classmethod
+    def Pool(cls, *args: Any, **named: Any) -> Any:
+        return cls.manager.Pool(*args, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.manager, name)
+
+
+def case(name: str, **omitted: str) -> type[unittest.TestCase]:
+    """The tests of a class, for shared objects; `omitted` says of a test why it cannot pass."""
+    base: Any = getattr(suites, name)
+    members: dict[str, Any] = {}
+    for test, reason in omitted.items():
+        if reason == SLOW:
+            members[test] = None
+        elif (function := getattr(base, test, None)) is not None:
+            members[test] = pytest.mark.xfail(reason=reason, strict=True)(_own(function))
+    return type(name, (base, Managed, unittest.TestCase), {"__module__": __name__, **members})
+
+
+def _own(function: Any) -> Any:
+    return lambda self: function(self)
+
+
+TestQueue = case("_TestQueue", test_timeout=SLOW, test_qsize=SLOW)
+TestLock = case("_TestLock")
+TestSemaphore = case("_TestSemaphore")
+TestCondition = case("_TestCondition")
+TestEvent = case("_TestEvent")
+TestContainers = case("_TestContainers", test_dict_iter=ITERATION, test_dict_proxy_nested=SHARED)
+TestBarrier = case("_TestBarrier", test_action=NO_ACTION, test_default_timeout=NO_ACTION)
+TestPool = case("_TestPool")
+TestSyncManagerTypes = type(
+    "TestSyncManagerTypes",
+    (suites.TestSyncManagerTypes,),
+    {"__module__": __name__, "manager_class": share.Manager},
+)
