@@ -34,7 +34,7 @@ VALUES: list[Any] = [
     *(b"", b"short", b"\xff" * 40),
     *(datetime(2026, 11, 25, tzinfo=UTC), date(2026, 1, 2), timedelta(1), Decimal("1.50")),
     *(Fraction(1, 3), UUID(int=5), range(2, 9, 3), Colour.RED, share.Pickled([1])),
-    *((), (1, "a"), (1, (2, (3,))), frozenset({1, "a"})),
+    *((), (1, "a"), (1, (2, (3,))), frozenset({1, 2})),
 ]
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=30)
