@@ -1,4 +1,4 @@
-"""Shared queues, seen from Python: what they have in common with those of `queue`, and what is ours."""
+"""Shared queues, seen from Python: like those of `queue`, and what is ours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def heap() -> share.Heap:
 
 
 def made(heap: share.Heap, maxsize: int = 0) -> share.Queue[Any]:
-    shared = heap.share(share.Queue(maxsize))
+    shared = heap.share(share.Queue[Any](maxsize))
     assert isinstance(shared, share.Queue)
     return shared
 
@@ -54,7 +54,17 @@ def killed(child: int) -> None:
 
 def test_items_come_out_as_they_were_put_in(heap: share.Heap) -> None:
     q = made(heap)
-    items: list[Any] = [1, -(10**40), 2.5, None, True, "a", "long" * 50, b"x" * 3000, (1, ("a", b"b"))]
+    items: list[Any] = [
+        1,
+        -(10**40),
+        2.5,
+        None,
+        True,
+        "a",
+        "long" * 50,
+        b"x" * 3000,
+        (1, ("a", b"b")),
+    ]
     for item in items:
         q.put(item)
     assert q.qsize() == len(items)
@@ -67,7 +77,7 @@ def test_containers_and_proxies_are_shared_by_a_queue(heap: share.Heap) -> None:
     inner: share.list[int] = heap.share([1])
     q.put({"a": inner, "b": [2]})
     q.put((inner, "x"))
-    got = q.get()
+    got: share.dict[str, Any] = q.get()
     assert isinstance(got, share.dict)
     assert got["a"] is inner
     got["b"].append(3)
@@ -426,4 +436,3 @@ def test_nobody_loses_an_item_where_processes_are_killed(heap: share.Heap) -> No
     assert len(counts) == 2 * produced
     # One that dies between the two steps has done it, and another one does it again.
     assert counts.total() <= 2 * produced + lifetimes + consumers
-    del jobs, done

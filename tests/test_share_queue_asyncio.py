@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import threading
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+import trio
 
 from ungil import share
 
 
+def in_event_loop(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    """Runs a test as the main task."""
+
+    @functools.wraps(test)
+    def run() -> None:
+        asyncio.run(test())
+
+    return run
+
+
 def made(maxsize: int = 0) -> share.Queue[Any]:
-    return share.Heap(max_size=1 << 24).share(share.Queue(maxsize))
+    return share.Heap(max_size=1 << 24).share(share.Queue[Any](maxsize))
 
 
+@in_event_loop
 async def test_tasks_wait_for_items_of_another_process() -> None:
     q = made()
     tasks = [asyncio.create_task(q.aget()) for _ in range(20)]
@@ -28,6 +42,7 @@ async def test_tasks_wait_for_items_of_another_process() -> None:
     os.waitpid(child, 0)
 
 
+@in_event_loop
 async def test_tasks_wait_for_room_and_for_each_other() -> None:
     q = made(2)
 
@@ -42,6 +57,7 @@ async def test_tasks_wait_for_room_and_for_each_other() -> None:
     assert got == list(range(50))
 
 
+@in_event_loop
 async def test_one_thread_serves_all_tasks_and_ends_with_them() -> None:
     q = made()
     tasks = [asyncio.create_task(q.aget()) for _ in range(100)]
@@ -55,6 +71,7 @@ async def test_one_thread_serves_all_tasks_and_ends_with_them() -> None:
             await asyncio.to_thread(thread.join)
 
 
+@in_event_loop
 async def test_a_task_that_is_cancelled_has_taken_nothing() -> None:
     q = made()
     first, second = asyncio.create_task(q.aget()), asyncio.create_task(q.aget())
@@ -68,6 +85,7 @@ async def test_a_task_that_is_cancelled_has_taken_nothing() -> None:
         await asyncio.wait_for(q.aget(), 0.01)
 
 
+@in_event_loop
 async def test_closing_ends_the_waits_of_tasks() -> None:
     q = made()
     tasks = [asyncio.create_task(q.aget()) for _ in range(3)]
@@ -78,6 +96,7 @@ async def test_closing_ends_the_waits_of_tasks() -> None:
             await task
 
 
+@in_event_loop
 async def test_leases_are_waited_for_in_the_same_way() -> None:
     q = made()
     task = asyncio.create_task(q.alease())
@@ -95,7 +114,6 @@ def test_without_an_event_loop_nobody_waits() -> None:
 
 
 def test_trio_is_served_as_well() -> None:
-    trio = pytest.importorskip("trio")
     q = made()
 
     async def main() -> object:

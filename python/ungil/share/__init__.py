@@ -13,6 +13,7 @@ is an ordinary list. Nothing is pickled but what is wrapped in `Pickled`.
 
 from ungil._native import ABSENT, Absent, QueueLease
 from ungil.share import _task  # noqa: F401  # pyright: ignore[reportUnusedImport]
+from ungil.share._changes import await_change, version, wait_for_change
 from ungil.share._deque import deque as deque
 from ungil.share._dict import dict as dict
 from ungil.share._heap import Heap
@@ -64,9 +65,12 @@ __all__ = [
     "ShutDown",
     "Statistics",
     "Usage",
+    "await_change",
     "cas",
     "incr",
     "owner_died",
     "struct",
+    "version",
     "wait",
+    "wait_for_change",
 ]

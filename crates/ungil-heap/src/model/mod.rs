@@ -6,6 +6,7 @@
 #![expect(clippy::print_stderr, reason = "with --nocapture: how many orders there were")]
 
 mod barriers;
+mod changes;
 mod growth;
 mod holds;
 mod lanes;

@@ -31,7 +31,7 @@ fn get(heap: &Heap, at: Offset) -> i64 {
 }
 
 /// Two wait for a value each; the values come one after the other.
-const VALUES: Model = Model::with_calls(1, |segment| {
+const VALUES: Model = Model::with_calls(2, |segment| {
     let (first, second) = (Process::first(segment), Process::another(segment));
     let third = Process::another(segment);
     let heap = first.heap();
