@@ -1377,9 +1377,7 @@ class QueueLease(Generic[_T]):
     def __enter__(self) -> _T: ...
     def __exit__(self, *exception: object) -> None: ...
 
-def wait_for_queues(
-    queues: Sequence[SharedQueue[Any]], timeout: float | None = None
-) -> list[int]:
+def wait_for_queues(queues: Sequence[SharedQueue[Any]], timeout: float | None = None) -> list[int]:
     """Wait until an item can be taken out of one of these; return the numbers of all such.
 
     Raises ValueError if they are not all in one heap.

@@ -121,7 +121,7 @@ fn nothing_is_lost_or_seen_twice_while_the_ring_grows() {
 }
 
 /// One watches; another one puts something in.
-const WATCHED: Model = Model::with_calls(3, |segment| {
+const WATCHED: Model = Model::with_calls(2, |segment| {
     let (first, second) = (Process::first(segment), Process::another(segment));
     let heap = first.heap();
     let at = make(&heap, None);
