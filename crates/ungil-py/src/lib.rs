@@ -106,8 +106,8 @@ mod _native {
     #[pymodule_export]
     use super::share::{
         FrozenIterator, Lease, Queue, freeze, frozen_parts, open_frozen, receive_frozen,
-        set_frozen_views, wait_for_queues, watch_bell, watch_disturb, watch_heap, watch_queue,
-        watch_sleep,
+        set_frozen_views, version, wait_for_change, wait_for_queues, watch_bell, watch_disturb,
+        watch_heap, watch_object, watch_queue, watch_sleep,
     };
     #[pymodule_export]
     use super::simulating::Demands;

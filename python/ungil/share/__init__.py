@@ -18,6 +18,7 @@ from ungil._native import ABSENT, Absent, QueueLease
 from ungil.share import _task  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from ungil.share._array import array
 from ungil.share._buffer import buffer
+from ungil.share._changes import await_change, version, wait_for_change
 from ungil.share._deque import deque as deque
 from ungil.share._dict import dict as dict
 from ungil.share._frozen import (
@@ -90,6 +91,7 @@ __all__ = [
     "Usage",
     "WorkerDied",
     "array",
+    "await_change",
     "buffer",
     "cas",
     "freeze",
@@ -97,7 +99,9 @@ __all__ = [
     "incr",
     "owner_died",
     "struct",
+    "version",
     "wait",
+    "wait_for_change",
 ]
 
 # What needs multiprocessing and concurrent.futures, which take longer to import than all the rest.
