@@ -137,6 +137,56 @@ class Array(Generic[T]):
         return f"Array({self._typecode!r}, {self._values[:]!r})"
 
 
+class ManagedBarrier:
+    """A shared barrier with an action and a timeout, which each process has with it."""
+
+    __slots__ = ("_action", "_barrier", "_timeout")
+
+    def __init__(
+        self, barrier: Barrier, action: Callable[[], object] | None, timeout: float | None
+    ) -> None:
+        self._barrier = barrier
+        self._action = action
+        self._timeout = timeout
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the other parties, and return as which one this came.
+
+        Raises threading.BrokenBarrierError if it is broken, or `timeout` seconds are over.
+        """
+        most = self._timeout if timeout is None else timeout
+        return self._barrier.wait(most, action=self._action)
+
+    def abort(self) -> None:
+        """Break it."""
+        self._barrier.abort()
+
+    def reset(self) -> None:
+        """Make it as new."""
+        self._barrier.reset()
+
+    @property
+    def parties(self) -> int:
+        """How many must come."""
+        return self._barrier.parties
+
+    @property
+    def n_waiting(self) -> int:
+        """How many have come and wait."""
+        return self._barrier.n_waiting
+
+    @property
+    def broken(self) -> bool:
+        """Whether it is broken."""
+        return self._barrier.broken
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return ManagedBarrier, (self._barrier, self._action, self._timeout)
+
+    def __repr__(self) -> str:
+        return repr(self._barrier)
+
+
 def checked(typecode: str, values: Iterable[Any]) -> builtins.list[Any]:
     """Return the values as an array of that type holds them, or raise what that raises."""
     made: Any = array.array(typecode, values)
@@ -273,16 +323,13 @@ class Manager:
 
     def Barrier(
         self, parties: int, action: Callable[[], object] | None = None, timeout: float | None = None
-    ) -> Barrier:
+    ) -> ManagedBarrier:
         """Make a shared barrier.
 
-        Raises TypeError for an action or a timeout: those are given to its `wait` instead.
+        The process of the last party calls `action`, a function that can be pickled; `timeout` is
+        that of `wait`, if that has none.
         """
-        if action is not None or timeout is not None:
-            raise TypeError(
-                "a shared barrier has neither an action nor a timeout: give them to its wait()"
-            )
-        return self.heap.share(Barrier(parties))
+        return ManagedBarrier(self.heap.share(Barrier(parties)), action, timeout)
 
     def Pool(
         self,
