@@ -24,11 +24,18 @@ from ungil.share._pool import Pool
 __all__ = ["UngilBackend", "register"]
 
 
+# Those of a pool that joblib can pass on.
+_OPTIONS = {
+    *("mp_context", "initializer", "initargs", "max_tasks_per_child"),
+    *("heap", "task_timeout", "retries", "engine"),
+}
+
+
 class UngilBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]  # pyright: ignore
     """The backend: a pool for each `Parallel`, or for its `with` block.
 
     What `parallel_config` is given beside is for `share.Pool`: `heap`, `mp_context`, `retries`,
-    `task_timeout`, `initializer` and so on.
+    `task_timeout`, `initializer` and the others.
     """
 
     supports_retrieve_callback = True
@@ -57,7 +64,9 @@ class UngilBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc
         """Make the pool, and return how many workers it has."""
         self.parallel = parallel
         number = self.effective_n_jobs(n_jobs)
-        self._made = (number, {**self.backend_kwargs, **options})
+        # joblib adds options of its own, about memory that it maps for its other backends.
+        given = {name: value for name, value in options.items() if name in _OPTIONS}
+        self._made = (number, {**self.backend_kwargs, **given})
         self._pool = Pool(number, **self._made[1])
         return number
 
