@@ -4,9 +4,9 @@
 
 TASK is `submit` (NUMBER tasks are submitted one by one, and then their results taken), `round
 trip` (each is waited for before the next is submitted), `map` (NUMBER calls in chunks of 1,000),
-`large chunks` (in four chunks a worker), `start` (the first result of a new pool), or `sums` (NUMBER
-calls of 200 us of work each). Prints `wall_s`, the processor time of this process `cpu_s`, and
-`number`.
+`large chunks` (in four chunks a worker), `start` (the first result of a new pool), or `sums`
+(NUMBER calls of 200 us of work each). Prints `wall_s`, the processor time of this process `cpu_s`,
+and `number`.
 """
 
 import json

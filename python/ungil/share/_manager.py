@@ -41,8 +41,9 @@ class Namespace:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # What copy and pickle ask for, also before it has anything.
             raise AttributeError(name)
+        attributes: dict[str, Any] = self._ungil_attributes
         try:
-            return self._ungil_attributes[name]
+            return attributes[name]
         except KeyError:
             raise AttributeError(f"the namespace has no attribute {name!r}") from None
 

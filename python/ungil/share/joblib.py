@@ -9,6 +9,10 @@
 It needs the package joblib, and is imported only if it is used.
 """
 
+# What joblib says of its types is little.
+# pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false
+# pyright: reportIncompatibleMethodOverride=false
+
 from __future__ import annotations
 
 import os
@@ -41,7 +45,9 @@ class UngilBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc
     supports_retrieve_callback = True
     uses_threads = False
     supports_sharedmem = False
+    backend_kwargs: dict[str, Any]
     _pool: Pool | None = None
+    _made: tuple[int, dict[str, Any]]
 
     def effective_n_jobs(self, n_jobs: int | None) -> int:
         """Return how many workers there are: -1 means one for each processor, -2 one less."""
