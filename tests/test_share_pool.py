@@ -202,7 +202,7 @@ def test_map_reads_no_further_than_its_buffer(pool: share.Pool) -> None:
     results = pool.map(tasks.square, endless(), buffersize=3)
     assert [next(results) for _ in range(5)] == [0, 1, 4, 9, 16]
     assert len(read) == 3 + 5
-    results.close()  # type: ignore[attr-defined]  # pyright: ignore
+    del results
     with pytest.raises(ValueError, match="buffersize must be None or > 0, and not 0"):
         pool.map(tasks.square, [1], buffersize=0)
     with pytest.raises(ValueError, match="chunksize must be >= 1, and not 0"):

@@ -41,7 +41,7 @@ class Namespace:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # What copy and pickle ask for, also before it has anything.
             raise AttributeError(name)
-        attributes: dict[str, Any] = self._ungil_attributes
+        attributes: dict[str, Any] = object.__getattribute__(self, "_ungil_attributes")
         try:
             return attributes[name]
         except KeyError:
