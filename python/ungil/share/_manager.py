@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, overload
 
 from ungil.share._dict import dict
-from ungil.share._handle import Handled
 from ungil.share._heap import Heap
 from ungil.share._list import list
 from ungil.share._queue import Queue
@@ -256,7 +255,9 @@ class Manager:
             " a heap with a name, share.Heap(name), which that one opens"
         )
 
-    get_server = connect
+    def get_server(self) -> NoReturn:
+        """Refuse, as `connect` does."""
+        self.connect()
 
     @classmethod
     def register(cls, typeid: str, *_arguments: object, **_named: object) -> NoReturn:
@@ -313,10 +314,9 @@ class Manager:
         """Make a shared bounded semaphore."""
         return self.heap.share(BoundedSemaphore(value))
 
-    def Condition(self, lock: Handled | None = None) -> Condition:
+    def Condition(self, lock: Lock | RLock | None = None) -> Condition:
         """Make a shared condition, with a shared lock or one of its own."""
-        given: Any = lock
-        return self.heap.share(Condition(given))
+        return self.heap.share(Condition(lock))
 
     def Event(self) -> Event:
         """Make a shared event."""
@@ -324,8 +324,8 @@ class Manager:
 
     def Barrier(
         self, parties: int, action: Callable[[], object] | None = None, timeout: float | None = None
-    ) -> ManagedBarrier:
-        """Make a shared barrier.
+    ) -> Any:
+        """Make a shared barrier, with the methods of `Barrier`.
 
         The process of the last party calls `action`, a function that can be pickled; `timeout` is
         that of `wait`, if that has none.
@@ -339,7 +339,7 @@ class Manager:
         initargs: tuple[Any, ...] = (),
         maxtasksperchild: int | None = None,
         context: Any = None,
-    ) -> ManagedPool:
+    ) -> Any:
         """Make a pool with the methods of `multiprocessing.Pool`, of workers of this process."""
         from ungil.share._manager_pool import ManagedPool
 

@@ -43,9 +43,13 @@ class UngilBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc
     """
 
     supports_retrieve_callback = True
+    """Results come by callbacks; this also gives generators and time-outs."""
     uses_threads = False
+    """Its workers are processes."""
     supports_sharedmem = False
+    """Arguments are copied, but for shared objects."""
     backend_kwargs: dict[str, Any]
+    """What `parallel_config` was given beside."""
     _pool: Pool | None = None
     _made: tuple[int, dict[str, Any]]
 
@@ -84,7 +88,9 @@ class UngilBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc
             future.add_done_callback(callback)
         return future
 
-    apply_async = submit
+    def apply_async(self, func: Callable[[], Any], callback: Any = None) -> Future[Any]:
+        """Have a worker call a function; how joblib before 1.5 calls `submit`."""
+        return self.submit(func, callback)
 
     def retrieve_result_callback(self, out: Future[Any]) -> Any:
         """Return what the function returned, or raise what it raised."""
