@@ -74,6 +74,12 @@ def test_shared_objects_are_the_same_ones_in_workers(method: str) -> None:
     assert counts["a"] == 10
 
 
+def test_shared_objects_of_another_heap_are_the_same_ones_too(pool: share.Pool) -> None:
+    other = share.Heap(max_size=1 << 26).share([1])
+    assert pool.submit(tasks.same, other).result(PATIENCE_S) is other
+    assert pool.submit(tasks.same, [other]).result(PATIENCE_S)[0] is other
+
+
 def test_a_function_of_the_program_itself_goes_by_cloudpickle(pool: share.Pool) -> None:
     more = 5
 

@@ -219,6 +219,7 @@ class Pool(PoolTasks):
         They raise BrokenProcessPool, and the pool takes no more.
         """
         if not self._core.is_foreign:
+            self._core.close()
             self._core.break_off("the workers were killed by kill_workers()")
             self._core.staff.join()
 
