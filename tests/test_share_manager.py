@@ -12,20 +12,13 @@ import share_pool_tasks as tasks
 from ungil import share
 
 
-def fill(namespace: Any, value: Any, array: Any, barrier: Any) -> None:
-    """What a child does with them."""
-    namespace.seen = [1]
-    value.value += 1
-    array[1] = 7
-    barrier.wait()
-
-
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_other_processes_change_its_objects(method: str) -> None:
     with share.Manager(max_size=1 << 26) as manager:
         made = (manager.Namespace(a=1), manager.Value("i", 1), manager.Array("i", [0, 0]))
         barrier = manager.Barrier(1, timeout=60)
-        child: Any = multiprocessing.get_context(method).Process(target=fill, args=(*made, barrier))
+        context: Any = multiprocessing.get_context(method)
+        child = context.Process(target=tasks.fill, args=(*made, barrier))
         child.start()
         child.join()
         assert child.exitcode == 0
