@@ -1377,25 +1377,35 @@ class QueueLease(Generic[_T]):
     def __enter__(self) -> _T: ...
     def __exit__(self, *exception: object) -> None: ...
 
-def wait_for_queues(
-    queues: Sequence[SharedQueue[Any]], timeout: float | None = None
-) -> list[int]:
+def wait_for_queues(queues: Sequence[SharedQueue[Any]], timeout: float | None = None) -> list[int]:
     """Wait until an item can be taken out of one of these; return the numbers of all such.
 
     Raises ValueError if they are not all in one heap.
     """
 
-def watch_heap(queue: SharedQueue[Any]) -> bytes:
-    """Return what tells the heap of a queue from others."""
+def version(object: object, /) -> int:
+    """Return how often a shared object has changed, modulo 2^31."""
 
-def watch_bell(queue: SharedQueue[Any]) -> int:
-    """Return what the bell of the queue's heap says; it rings when what is watched has changed."""
+def wait_for_change(object: object, version: int, timeout: float | None = None) -> int:
+    """Wait until a shared object has changed another number of times; return how many times.
 
-def watch_sleep(queue: SharedQueue[Any], seen: int, seconds: float) -> bool:
+    The same number if it did not within `timeout` seconds.
+    """
+
+def watch_object(object: object) -> int:
+    """Return how often a shared object has changed; the heap's bell rings when it does again."""
+
+def watch_heap(object: object) -> bytes:
+    """Return what tells the heap of a shared object from others."""
+
+def watch_bell(object: object) -> int:
+    """Return what the bell of the object's heap says; it rings when what is watched has changed."""
+
+def watch_sleep(object: object, seen: int, seconds: float) -> bool:
     """Sleep until the bell says something else than `seen`; return whether it does."""
 
-def watch_disturb(queue: SharedQueue[Any]) -> None:
-    """Wake all who sleep at the bell of the queue's heap."""
+def watch_disturb(object: object) -> None:
+    """Wake all who sleep at the bell of the object's heap."""
 
 def watch_queue(queue: SharedQueue[Any], room: bool) -> bool:
     """Whether an item can be taken out of a queue or, if `room`, put in, or it is closed.

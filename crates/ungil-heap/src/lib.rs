@@ -100,6 +100,7 @@ pub mod list;
 pub mod deque;
 pub mod structs;
 pub mod monitor;
+pub mod changes;
 pub mod sync;
 pub mod queue;
 mod kinds;

@@ -8,7 +8,9 @@ use crate::lock::{self, Holder, Liveness};
 use crate::segment::Offset;
 use crate::thread::Thread;
 use crate::work::{Savepoint, Work};
-use crate::{Error, Heap, Result, allocator, fault, gate, memory, mutation, object, version};
+use crate::{
+    Error, Heap, Result, allocator, fault, gate, memory, mutation, object, version, watch,
+};
 
 impl Heap {
     /// Begins to change the heap. Ends the operation that the thread has under way, if it has one,
@@ -303,6 +305,7 @@ impl<'h> Op<'h> {
             fault::point("op: version even");
             lock::release(&head.lock);
             fault::point("op: object unlocked");
+            watch::tell(segment, head, watch::CHANGE);
         }
         let result = work.clear(segment, &self.heap.hints);
         lane.state.store(IDLE, Release);

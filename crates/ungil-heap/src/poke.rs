@@ -11,7 +11,7 @@
 use crate::atomic::Ordering::Relaxed;
 use crate::segment::Offset;
 use crate::value::Cell;
-use crate::{Heap, Result, fault, lock, object, version};
+use crate::{Heap, Result, fault, lock, object, version, watch};
 
 impl Heap {
     /// Changes the number in a cell of the object at `at`: `find` says where the cell is, while the
@@ -38,6 +38,7 @@ impl Heap {
             None => Ok(None),
         });
         lock::release(&head.lock);
+        watch::tell(&self.segment, head, watch::CHANGE);
         poked
     }
 

@@ -1,9 +1,11 @@
-//! Dicts and deques in which somebody wrote what no ungil process writes: an error, or a wrong
+//! Dicts, deques and queues in which somebody wrote what no ungil process writes: an error, or a wrong
 //! answer, but never a panic, and never without end.
 
 #[path = "support/damage.rs"]
 mod damage;
 mod support;
+
+use std::sync::atomic::Ordering::Relaxed;
 
 use damage::wounds;
 use proptest::prelude::*;
@@ -12,7 +14,7 @@ use ungil_heap::deque::{self, End};
 use ungil_heap::segment::Offset;
 use ungil_heap::table::Cursor;
 use ungil_heap::value::{self, Cell, Text, Value};
-use ungil_heap::{Heap, dict, object, set};
+use ungil_heap::{Heap, dict, object, queue, set};
 
 fn keys() -> Vec<Value<'static>> {
     let mut keys = Vec::new();
@@ -114,6 +116,44 @@ proptest! {
         }
         drop(deque::clear(&heap, at));
         prop_assert!(set::len(&heap, at).is_err());
+    }
+
+    #[test]
+    fn no_operation_panics_over_a_damaged_queue(
+        wounds in wounds(),
+        positions in prop::collection::vec((0..6_usize, prop_oneof![any::<u64>(), 0..99_u64]), 0..3),
+        is_ordered: bool,
+    ) {
+        let heap = heap(4 << 20);
+        let now = || Some(std::time::Instant::now());
+        let keep = &mut |_: &Value<'static>| Ok(());
+        let at = heap.change(|op| queue::create(op, Some(100), is_ordered)).unwrap();
+        for value in keys() {
+            queue::put(&heap, at, &value, now()).unwrap();
+        }
+        let leased = queue::lease(&heap, at, now(), keep).unwrap().1.unwrap();
+        wounds.inflict(&heap, at);
+        for (position, word) in positions {
+            // The words beside the locks and the bells.
+            let place = at + [72, 80, 136, 144, 152, 160][position];
+            heap.segment().word(place).unwrap().store(word, Relaxed);
+        }
+        drop(object::owned(heap.segment(), at, &mut |_| Ok(())));
+        drop((queue::len(&heap, at), queue::limit(&heap, at), queue::leased(&heap, at)));
+        for value in keys().iter().take(4) {
+            drop(queue::put(&heap, at, value, now()));
+            drop(queue::get(&heap, at, now(), keep));
+            drop(queue::put_many(&heap, at, &vec![value.clone(); 9], now()));
+            drop(queue::get_many(&heap, at, 9, now(), keep));
+            drop(queue::put_back(&heap, at, value));
+            drop(queue::wait(&heap, &[at], now()));
+            if let Ok((_, Some(lease))) = queue::lease(&heap, at, now(), keep) {
+                drop(queue::give_back(&heap, at, &lease));
+            }
+        }
+        drop(queue::acknowledge(&heap, at, &leased));
+        drop((queue::recover(&heap, at), queue::task_done(&heap, at)));
+        drop((queue::join(&heap, at, now()), queue::close(&heap, at, true)));
     }
 
     #[test]

@@ -316,7 +316,7 @@ fn putting_back_into_a_ring_that_is_full() {
         SIZE,
         |heap| {
             let root = queue_of(heap, false, &before);
-            Child::fork(heap, || drop(lease(heap, root.at()))).wait();
+            Child::fork(heap, || _ = lease(heap, root.at())).wait();
             put(heap, root.at(), &int(64));
             (root, heap.make(|op| event::create(op)).unwrap())
         },

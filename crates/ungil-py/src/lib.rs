@@ -103,8 +103,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::share::{
-        Lease, Queue, wait_for_queues, watch_bell, watch_disturb, watch_heap, watch_queue,
-        watch_sleep,
+        Lease, Queue, version, wait_for_change, wait_for_queues, watch_bell, watch_disturb,
+        watch_heap, watch_object, watch_queue, watch_sleep,
     };
     #[pymodule_export]
     use super::simulating::Demands;

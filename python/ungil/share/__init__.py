@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ungil._native import ABSENT, Absent, QueueLease
 from ungil.share import _task  # noqa: F401  # pyright: ignore[reportUnusedImport]
+from ungil.share._changes import await_change, version, wait_for_change
 from ungil.share._deque import deque as deque
 from ungil.share._dict import dict as dict
 from ungil.share._heap import Heap
@@ -75,11 +76,14 @@ __all__ = [
     "Statistics",
     "Usage",
     "WorkerDied",
+    "await_change",
     "cas",
     "incr",
     "owner_died",
     "struct",
+    "version",
     "wait",
+    "wait_for_change",
 ]
 
 # What needs multiprocessing and concurrent.futures, which take longer to import than all the rest.

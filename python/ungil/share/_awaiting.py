@@ -1,14 +1,15 @@
-"""Waiting for queues in event loops.
+"""Waiting in event loops.
 
-A process has one thread for each heap of whose queues a task waits, as long as one does. It sleeps
-at the bell of the heap, without the GIL, and calls the event loops of those tasks whose queues are
-ready then.
+A process has one thread for each heap of whose objects a task waits, as long as one does. It sleeps
+at the bell of the heap, without the GIL, and calls the event loops of those tasks whose wishes may
+be fulfilled then.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import sys
 import threading
@@ -28,15 +29,39 @@ async def ready(queue: _native.SharedQueue[Any], *, room: bool = False) -> None:
 
     Raises RuntimeError without an event loop of asyncio or trio.
     """
+    await _until(_Wish(queue, room, functools.partial(_chances, queue, room)))
+
+
+async def change(shared: object, version: int) -> None:
+    """Wait until a shared object has changed another number of times than `version`."""
+
+    def chances() -> int:
+        return 0 if _native.watch_object(shared) == version else sys.maxsize
+
+    await _until(_Wish(shared, version, chances))
+
+
+class _Wish:
+    """What a task waits for."""
+
+    def __init__(self, shared: object, what: int, chances: Callable[[], int]) -> None:
+        self.shared = shared
+        # Tasks with the same wish are called one after the other.
+        self.key = (id(shared), what)
+        # How many tasks are to try. If none, the bell rings when that has changed.
+        self.chances = chances
+
+
+async def _until(wish: _Wish) -> None:
     wait, call = _signal()
-    bell = _bells.setdefault(_native.watch_heap(queue), _Bell())
-    bell.add((queue, room), call)
+    bell = _bells.setdefault(_native.watch_heap(wish.shared), _Bell())
+    bell.add(wish, call)
     try:
         await wait()
     except BaseException:
         # Whoever else waits may want what this task was called for.
-        bell.discard((queue, room), call)
-        _native.watch_disturb(queue)
+        bell.discard(wish, call)
+        _native.watch_disturb(wish.shared)
         raise
 
 
@@ -66,15 +91,11 @@ def _signal() -> tuple[Callable[[], Awaitable[object]], Callable[[], None]]:
 
 def _unless_closed(call: Callable[[], object]) -> Callable[[], None]:
     def calling() -> None:
-        # An event loop that is closed raises it (trio's is derived from it), and nobody waits there.
+        # An event loop that is closed raises it, or trio one derived from it: nobody waits there.
         with contextlib.suppress(RuntimeError):
             call()
 
     return calling
-
-
-# A queue, and whether it is room in it that is wanted.
-_Wish = tuple[_native.SharedQueue[Any], bool]
 
 
 class _Bell:
@@ -82,39 +103,45 @@ class _Bell:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        # What ends the waits of the tasks, in the order in which they came.
-        self.waits: dict[_Wish, dict[Callable[[], None], None]] = {}
+        # What ends the waits of the tasks, in the order in which they came, by their wishes.
+        self.waits: dict[tuple[int, int], tuple[_Wish, dict[Callable[[], None], None]]] = {}
         self.runs = False
 
     def add(self, wish: _Wish, call: Callable[[], None]) -> None:
         """Call when a wish may be fulfilled."""
         with self.lock:
-            self.waits.setdefault(wish, {})[call] = None
+            self.waits.setdefault(wish.key, (wish, {}))[1][call] = None
             if not self.runs:
                 self.runs = True
                 thread = threading.Thread(target=self.listen, name="ungil-share", daemon=True)
                 thread.start()
-        _native.watch_disturb(wish[0])
+        _native.watch_disturb(wish.shared)
 
     def discard(self, wish: _Wish, call: Callable[[], None]) -> None:
         """Do not call any more."""
         with self.lock:
-            self.waits.get(wish, {}).pop(call, None)
+            if (waiting := self.waits.get(wish.key)) is not None:
+                waiting[1].pop(call, None)
 
     def listen(self) -> None:
         """Call those whose wishes may be fulfilled, as long as anybody waits."""
         patience = _SHORTEST_S
         while True:
             with self.lock:
-                self.waits = {wish: calls for wish, calls in self.waits.items() if calls}
-                wishes = list(self.waits)
+                self.waits = {key: waiting for key, waiting in self.waits.items() if waiting[1]}
+                wishes = [wish for wish, _ in self.waits.values()]
                 if not wishes:
                     self.runs = False
                     return
-            first = wishes[0][0]
+            first = wishes[0].shared
             seen = _native.watch_bell(first)
             for wish in wishes:
-                for call in self.pop(wish, _chances(*wish)):
+                try:
+                    count = wish.chances()
+                except Exception:
+                    # Whatever it is, the tasks see it when they ask themselves.
+                    count = sys.maxsize
+                for call in self.pop(wish, count):
                     call()
             rung = _native.watch_sleep(first, seen, patience)
             patience = _SHORTEST_S if rung else min(patience * 2, _LONGEST_S)
@@ -122,7 +149,8 @@ class _Bell:
     def pop(self, wish: _Wish, count: int) -> list[Callable[[], None]]:
         """Take out up to `count` of those who have waited longest."""
         with self.lock:
-            calls = self.waits.get(wish, {})
+            waiting = self.waits.get(wish.key)
+            calls: dict[Callable[[], None], None] = {} if waiting is None else waiting[1]
             chosen = list(calls)[:count]
             for call in chosen:
                 del calls[call]
@@ -130,16 +158,11 @@ class _Bell:
 
 
 def _chances(queue: _native.SharedQueue[Any], room: bool) -> int:
-    """How many tasks are to try. If none, the bell rings when that has changed."""
-    try:
-        if not _native.watch_queue(queue, room):
-            return 0
-        if queue.closed:
-            return sys.maxsize
-        return max(1, queue.maxsize - queue.qsize() if room else queue.qsize())
-    except Exception:
-        # Whatever it is, the tasks see it when they ask themselves.
+    if not _native.watch_queue(queue, room):
+        return 0
+    if queue.closed:
         return sys.maxsize
+    return max(1, queue.maxsize - queue.qsize() if room else queue.qsize())
 
 
 _bells: dict[bytes, _Bell] = {}

@@ -1,6 +1,7 @@
 """The shared dict."""
 
 import builtins
+import time
 from collections.abc import (
     ItemsView,
     Iterable,
@@ -28,6 +29,7 @@ from typing import (
 )
 
 from ungil import _native
+from ungil.share._changes import await_change
 from ungil.share._handle import Container, named
 from ungil.share._monitor import Monitor
 
@@ -93,6 +95,33 @@ class dict(Container, _native.QuickDict[K, V], Monitor, MutableMapping[K, V]):
     def update(self, other: _Pairs[Any, Any] = (), /, **others: Any) -> None:
         """Take over the values of a mapping or of pairs, and of keywords, in one step."""
         self.set_all(_ordinary(other, others))
+
+    def wait_for(self, key: K, unlike: object = _native.ABSENT, timeout: float | None = None) -> V:
+        """Wait until `key` has another value than `unlike`, and return that; without, any value.
+
+        What is in a shared object does not count: see `share.wait_for_change`. A value that was
+        another one and is `unlike` again is not noticed. Who waits looks whenever the dict changes.
+        Raises TimeoutError if there was no such value within `timeout` seconds.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            version = _native.version(self)
+            value = self.get(key, _native.ABSENT)
+            if not isinstance(value, _native.Absent) and value is not unlike and value != unlike:
+                return value
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                raise TimeoutError(f"{key!r} got no other value within {timeout} s")
+            _native.wait_for_change(self, version, left)
+
+    async def await_for(self, key: K, unlike: object = _native.ABSENT) -> V:
+        """Wait as `wait_for`, as a task of asyncio or trio."""
+        while True:
+            version = _native.version(self)
+            value = self.get(key, _native.ABSENT)
+            if not isinstance(value, _native.Absent) and value is not unlike and value != unlike:
+                return value
+            await await_change(self, version)
 
     def __eq__(self, other: object) -> bool:
         if self is other:

@@ -11,13 +11,14 @@ be used.
 from __future__ import annotations
 
 import queue
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Self, TypeVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ungil import _native
 from ungil.share._handle import Handled, named
 
 T = TypeVar("T")
+Q = TypeVar("Q", bound="AnyQueue[Any]")
 
 if TYPE_CHECKING or not hasattr(queue, "ShutDown"):
 
@@ -28,7 +29,58 @@ else:
     ShutDown = queue.ShutDown
 
 
-class Queue(Handled, _native.SharedQueue[T]):
+class AnyQueue(Handled, _native.SharedQueue[T]):
+    """What all queues have."""
+
+    __slots__ = ()
+
+    async def aget(self) -> T:
+        """Take the first item out, as `get` does; other tasks run while there is none.
+
+        Works in event loops of asyncio and trio. A task that is cancelled has taken nothing.
+        Raises `ShutDown` if the queue is closed and there is nothing left in it.
+        """
+        while True:
+            try:
+                return self.get_nowait()
+            except queue.Empty:
+                await self._ready()
+
+    async def aput(self, item: T) -> None:
+        """Put an item in, as `put` does; other tasks run while there is no room.
+
+        Raises `ShutDown` if the queue is closed.
+        """
+        while True:
+            try:
+                return self.put_nowait(item)
+            except queue.Full:
+                await self._ready(room=True)
+
+    async def alease(self) -> _native.QueueLease[T]:
+        """Take the first item out on a lease, as `lease` does; other tasks run meanwhile."""
+        while True:
+            try:
+                return self.lease(block=False)
+            except queue.Empty:
+                await self._ready()
+
+    async def _ready(self, *, room: bool = False) -> None:
+        # It imports asyncio, which takes longer than everything else here.
+        from ungil.share import _awaiting
+
+        await _awaiting.ready(self, room=room)
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        if not _native.is_shared(self):
+            return f"{name}({self.maxsize or ''})"
+        limit = f"/{self.maxsize}" if self.maxsize else ""
+        closed = ", closed" if self.closed else ""
+        return f"<{name} with {self.qsize()}{limit} items{closed}>"
+
+
+class Queue(AnyQueue[T]):
     """A queue like `queue.Queue`: first in, first out, of anything that can be shared.
 
     Any number of processes and threads put items in and take them out. One that is killed at any
@@ -45,42 +97,8 @@ class Queue(Handled, _native.SharedQueue[T]):
             return super().__new__(cls, maxsize)
         return super().__new__(cls, maxsize=maxsize)
 
-    def __repr__(self) -> str:
-        return _described(self)
 
-    async def aget(self) -> T:
-        """Take the first item out, as `get` does; other tasks run while there is none.
-
-        Works in event loops of asyncio and trio. A task that is cancelled has taken nothing.
-        Raises `ShutDown` if the queue is closed and there is nothing left in it.
-        """
-        while True:
-            try:
-                return self.get_nowait()
-            except queue.Empty:
-                await _ready(self)
-
-    async def aput(self, item: T) -> None:
-        """Put an item in, as `put` does; other tasks run while there is no room.
-
-        Raises `ShutDown` if the queue is closed.
-        """
-        while True:
-            try:
-                return self.put_nowait(item)
-            except queue.Full:
-                await _ready(self, room=True)
-
-    async def alease(self) -> _native.QueueLease[T]:
-        """Take the first item out on a lease, as `lease` does; other tasks run meanwhile."""
-        while True:
-            try:
-                return self.lease(block=False)
-            except queue.Empty:
-                await _ready(self)
-
-
-class PriorityQueue(Handled, _native.SharedQueue[T]):
+class PriorityQueue(AnyQueue[T]):
     """A queue like `queue.PriorityQueue`: the least item is taken out first.
 
     Items are compared in the heap, without Python: numbers, strings, bytes and tuples of them as
@@ -96,16 +114,8 @@ class PriorityQueue(Handled, _native.SharedQueue[T]):
             return super().__new__(cls, maxsize)
         return super().__new__(cls, maxsize=maxsize, ordered=True)
 
-    __repr__ = Queue.__repr__
-    aget = Queue.aget
-    aput = Queue.aput
-    alease = Queue.alease
 
-
-AnyQueue = Queue[T] | PriorityQueue[T]
-
-
-def wait(queues: Iterable[AnyQueue[T]], timeout: float | None = None) -> list[AnyQueue[T]]:
+def wait(queues: Iterable[Q], timeout: float | None = None) -> list[Q]:
     """Wait until at least one of several queues has an item, and return all that have.
 
     Those that are closed and empty are returned, too: a `get` of them does not wait. The list is
@@ -113,24 +123,8 @@ def wait(queues: Iterable[AnyQueue[T]], timeout: float | None = None) -> list[An
     quicker to take it.
     Raises ValueError if they are not all in one heap.
     """
-    wanted: Sequence[AnyQueue[T]] = list(queues)
+    wanted = list(queues)
     return [wanted[number] for number in _native.wait_for_queues(wanted, timeout)]
-
-
-async def _ready(shared: AnyQueue[T], *, room: bool = False) -> None:
-    # It imports asyncio, which takes longer than everything else here.
-    from ungil.share import _awaiting
-
-    await _awaiting.ready(shared, room=room)
-
-
-def _described(shared: AnyQueue[T]) -> str:
-    name = type(shared).__name__
-    if not _native.is_shared(shared):
-        return f"{name}({shared.maxsize or ''})"
-    limit = f"/{shared.maxsize}" if shared.maxsize else ""
-    closed = ", closed" if shared.closed else ""
-    return f"<{name} with {shared.qsize()}{limit} items{closed}>"
 
 
 named(Queue, "Queue")

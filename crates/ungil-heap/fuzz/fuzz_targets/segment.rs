@@ -16,7 +16,7 @@ use ungil_heap::slice::Slice;
 use ungil_heap::sync::{barrier, bounded, condition, event, lock, semaphore};
 use ungil_heap::table::Cursor;
 use ungil_heap::value::Value;
-use ungil_heap::{Error, Heap, Result, deque, dict, list, monitor, set, structs};
+use ungil_heap::{Error, Heap, Result, deque, dict, list, monitor, queue, set, structs};
 
 /// Gives up soon: a lock word may name a living thread that knows nothing of it.
 struct Impatient(AtomicU32);
@@ -39,6 +39,7 @@ struct Made {
     set: Root,
     list: Root,
     deque: Root,
+    queue: Root,
     fields: Root,
     waited_for: Vec<Root>,
 }
@@ -51,12 +52,14 @@ fn made() -> Result<Made> {
     let set = heap.make(|op| set::create(op))?;
     let list = heap.make(|op| list::create(op))?;
     let deque = heap.make(|op| deque::create(op, Some(8)))?;
+    let queue = heap.make(|op| queue::create(op, Some(30), false))?;
     let fields = heap.make(|op| structs::create(op, SCHEMA, &values))?;
     for number in 0..20 {
         dict::set(&heap, dict.at(), &Value::Int(number), &long)?;
         set::add(&heap, set.at(), &Value::Int(number))?;
         list::append(&heap, list.at(), &long)?;
         deque::push(&heap, deque.at(), End::Right, &long)?;
+        queue::put(&heap, queue.at(), &long, Some(Instant::now()))?;
     }
     list::append(&heap, list.at(), &Value::Object(dict.at()))?;
     dict::set(&heap, dict.at(), &long, &Value::Object(list.at()))?;
@@ -68,7 +71,7 @@ fn made() -> Result<Made> {
         heap.make(|op| barrier::create(op, 2))?,
         heap.make(|op| condition::create(op, None))?,
     ];
-    Ok(Made { heap, dict, set, list, deque, fields, waited_for })
+    Ok(Made { heap, dict, set, list, deque, queue, fields, waited_for })
 }
 
 /// Stores a word: `place` chooses the region, so that small ones are hit as often as large ones.
@@ -92,7 +95,7 @@ fn damage(heap: &Heap, place: u8, index: u32, word: u64) {
 
 /// What comes out is of no interest. That it comes out is.
 fn use_all(made: Made) {
-    let Made { heap, dict, set, list, deque, fields, waited_for } = made;
+    let Made { heap, dict, set, list, deque, queue, fields, waited_for } = made;
     let (heap, one) = (&heap, Value::Int(1));
     let long = Value::Str(LONG.to_vec().into());
     let at = dict.at();
@@ -119,6 +122,14 @@ fn use_all(made: Made) {
     let _ = deque::push(heap, at, End::Left, &long);
     let _ = deque::rotate(heap, at, 3);
     let _ = deque::pop(heap, at, End::Right);
+    let at = queue.at();
+    let (soon, keep) = (Some(Instant::now()), &mut |_: &Value<'static>| Ok(()));
+    let _ = queue::put(heap, at, &long, soon);
+    let _ = queue::get(heap, at, soon, keep);
+    if let Ok((_, Some(lease))) = queue::lease(heap, at, soon, keep) {
+        let _ = queue::give_back(heap, at, &lease);
+    }
+    let _ = queue::get_many(heap, at, 9, soon, keep);
     let at = fields.at();
     let _ = structs::all(heap, at, SCHEMA);
     let _ = structs::set(heap, at, SCHEMA, 1, &one);
@@ -145,7 +156,7 @@ fn use_all(made: Made) {
     let _ = heap.processes();
     let path = format!("/proc/self/fd/{}", heap.descriptor());
     let _ = Heap::open(path.as_ref(), Box::new(Impatient(AtomicU32::new(0))));
-    for root in [dict, set, list, deque, fields].into_iter().chain(waited_for) {
+    for root in [dict, set, list, deque, queue, fields].into_iter().chain(waited_for) {
         let _ = heap.release(root);
     }
     let _ = heap.clean();

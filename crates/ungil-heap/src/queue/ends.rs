@@ -11,7 +11,7 @@ use crate::lock::Holder;
 use crate::op::Op;
 use crate::segment::Offset;
 use crate::value::{self, Cell, Value};
-use crate::{Heap, Result, fault, memory};
+use crate::{Error, Heap, Result, fault, memory};
 
 use super::priority::{DONE, HEAD, TAIL};
 
@@ -143,11 +143,8 @@ impl<'h> Queue<'h> {
     /// Puts a value in that needs memory, or has objects in it.
     #[inline(never)]
     fn put_block(&self, value: &Value<'_>) -> Result<Room> {
-        if self.is_closed() {
-            return Ok(Room::Closed);
-        }
         // A look, so that what is too much is not stored in vain.
-        if self.is_full() {
+        if self.is_full() && !self.is_closed() {
             return Ok(Room::None);
         }
         if self.is_ordered() {
@@ -250,7 +247,7 @@ impl<'h> Queue<'h> {
         deadline: Option<Instant>,
         mut take: impl FnMut() -> Result<Option<T>>,
     ) -> Result<std::result::Result<T, Got>> {
-        let mut attempt = || -> Result<Option<Answer<std::result::Result<T, Got>>>> {
+        let attempt = || -> Result<Option<Answer<std::result::Result<T, Got>>>> {
             loop {
                 let answer = match take()? {
                     Some(got) => Ok(got),
@@ -263,9 +260,6 @@ impl<'h> Queue<'h> {
                 return Ok(Some(Answer { answer, is_more }));
             }
         };
-        if let Some(found) = attempt()? {
-            return Ok(found.answer);
-        }
         let answered = bell::answer(
             self.heap,
             (&self.control.values, &self.control.put_lock),
@@ -373,6 +367,11 @@ impl<'h> Queue<'h> {
 
     /// Takes the first cell out, for who has locked both ends until the operation has ended.
     pub(super) fn remove_first(&self, op: &mut Op<'_>) -> Result<Option<Cell>> {
+        let ring = Ring::of(self.head)?;
+        let length = count(self.control.head.load(Relaxed), self.control.tail.load(Relaxed));
+        if length > ring.room {
+            return Err(Error::Corrupt("a queue has more values than room"));
+        }
         let cell = if self.is_ordered() {
             self.remove_ordered(op)?
         } else {

@@ -4,9 +4,8 @@ use std::time::Instant;
 
 use super::Queue;
 use crate::atomic::Ordering::AcqRel;
-use crate::monitor::may_wait;
 use crate::segment::Offset;
-use crate::{Heap, Result, clock, lock, mutation, watch};
+use crate::{Heap, Result, changes, mutation, watch};
 
 /// Whether somebody who takes something out would not wait: there is a value, or there will be none.
 /// If not, the heap's bell rings when that has changed.
@@ -31,23 +30,14 @@ pub fn watch_room(heap: &Heap, at: Offset) -> Result<bool> {
 /// Waits until somebody who takes something out of one of these queues would not wait: the numbers of
 /// all such queues; none: there was none before the deadline.
 pub fn wait(heap: &Heap, queues: &[Offset], deadline: Option<Instant>) -> Result<Vec<usize>> {
-    may_wait(heap, deadline)?;
-    let mut patience = lock::PATIENCE;
-    loop {
-        let seen = watch::now(heap.segment());
+    let ready = changes::until(heap, deadline, || {
         let mut ready = Vec::new();
         for (number, at) in queues.iter().enumerate() {
             if watch_values(heap, *at)? {
                 ready.push(number);
             }
         }
-        let left = deadline.map_or(patience, |end| end.saturating_duration_since(clock::now()));
-        if !ready.is_empty() || left.is_zero() {
-            return Ok(ready);
-        }
-        let mut rung = true;
-        let longest = left.min(patience);
-        heap.pause().pause(&mut || rung = watch::sleep(heap.segment(), seen, longest))?;
-        patience = if rung { lock::PATIENCE } else { (patience * 2).min(watch::LONGEST) };
-    }
+        Ok(if ready.is_empty() { None } else { Some(ready) })
+    })?;
+    Ok(ready.unwrap_or_default())
 }

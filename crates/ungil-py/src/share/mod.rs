@@ -3,6 +3,7 @@
 mod absent;
 mod argument;
 mod attached;
+mod changes;
 mod convert;
 mod deque;
 mod dict;
@@ -35,6 +36,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyTypeMethods;
 
 pub use absent::Absent;
+pub use changes::{
+    version, wait_for_change, watch_bell, watch_disturb, watch_heap, watch_object, watch_sleep,
+};
 pub use deque::Deque;
 pub use dict::Dict;
 pub use dict_walk::Walk;
@@ -46,9 +50,7 @@ pub use list::List;
 pub use list_iterator::ListIterator;
 pub use monitor::{Monitor, owner_died};
 pub use proxy::{Held, set_proxy};
-pub use queue::{
-    Lease, Queue, wait_for_queues, watch_bell, watch_disturb, watch_heap, watch_queue, watch_sleep,
-};
+pub use queue::{Lease, Queue, wait_for_queues, watch_queue};
 pub use set::Set;
 pub use structs::{Schema, Struct, struct_cas, struct_incr};
 pub use sync::{Barrier, Condition, Event, Lock, Semaphore};

@@ -5,16 +5,16 @@ mod putting;
 mod taking;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyList, PyType};
+use pyo3::types::{PyList, PyType};
+use ungil_heap::Error;
 use ungil_heap::op::Op;
 use ungil_heap::queue::{self, Put};
 use ungil_heap::segment::{Offset, Segment};
-use ungil_heap::{Error, watch};
 
 use super::errors::raised;
 use super::proxy::{Held, Hold};
@@ -347,35 +347,6 @@ pub fn wait_for_queues(
     }
     let places: Vec<_> = holds.iter().map(|hold| hold.at).collect();
     queue::wait(&first.shared.heap, &places, deadline(timeout)?).map_err(raised)
-}
-
-/// What tells the heap of a queue from others.
-#[pyfunction]
-pub fn watch_heap<'py>(queue: &Bound<'py, Queue>) -> PyResult<Bound<'py, PyBytes>> {
-    let uuid = queue.get().shared()?.shared.heap.uuid().to_be_bytes();
-    Ok(PyBytes::new(queue.py(), &uuid))
-}
-
-/// What the bell of a queue's heap says: it rings when something has changed that is watched.
-#[pyfunction]
-pub fn watch_bell(queue: &Bound<'_, Queue>) -> PyResult<u32> {
-    Ok(watch::now(queue.get().shared()?.shared.heap.segment()))
-}
-
-/// Sleeps until the bell of a queue's heap says something else than `seen`; whether it does.
-#[pyfunction]
-pub fn watch_sleep(queue: &Bound<'_, Queue>, seen: u32, seconds: f64) -> PyResult<bool> {
-    let shared = queue.get().shared()?.shared.clone();
-    let longest = Duration::try_from_secs_f64(seconds)
-        .map_err(|_| PyValueError::new_err(format!("nobody can sleep for {seconds} s")))?;
-    Ok(queue.py().detach(|| watch::sleep(shared.heap.segment(), seen, longest)))
-}
-
-/// Wakes all who sleep at the bell of a queue's heap.
-#[pyfunction]
-pub fn watch_disturb(queue: &Bound<'_, Queue>) -> PyResult<()> {
-    watch::disturb(queue.get().shared()?.shared.heap.segment());
-    Ok(())
 }
 
 /// Whether somebody who takes an item out of a queue would not wait; or, if `room`, somebody who puts

@@ -1,0 +1,219 @@
+"""Processes hand items to each other through a queue.
+
+    shared_queue.py WORK WAY ITEMS
+
+WORK is `1:1 int`, `1:1 1 KB`, `4:4 int` (so many producers and consumers), `round trip` (one item
+goes there and back, ITEMS times), `round trip asleep` (the same, but each side computes for PAUSE_S
+before it answers, so that the other one sleeps), `idle` (eight processes wait for SECONDS), or
+`threads` (one process puts in and takes out, which needs no sharing).
+
+Prints how many items there were (`items`), the seconds from the first to the last (`wall_s`) and
+the CPU time of all processes (`cpu_s`). The time that is spent computing is not in `wall_s`.
+"""
+
+import functools
+import importlib
+import multiprocessing
+import queue
+import resource
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import work
+
+FORK = multiprocessing.get_context("fork")
+PAUSE_S = 50e-6
+SECONDS = 2.0
+BATCH = 100
+
+# What is called to put an item in, and to take one out.
+Ends = tuple[Callable[[Any], object], Callable[[], Any]]
+
+
+def ungil() -> Ends:
+    """A shared queue."""
+    from ungil import share
+
+    made = share.Heap(max_size=1 << 28).share(share.Queue[Any]())
+    return made.put, made.get
+
+
+def faster_fifo() -> Ends:
+    """A ring of bytes in shared memory."""
+    made: Any = importlib.import_module("faster_fifo").Queue(1 << 26)
+    # Without these it polls with a timeout that ends in an exception.
+    put: Callable[[Any], object] = functools.partial(made.put, timeout=1e9)
+    get: Callable[[], Any] = functools.partial(made.get, timeout=1e9)
+    return put, get
+
+
+def pipe() -> Ends:
+    """For one producer and one consumer."""
+    receiver, sender = FORK.Pipe(duplex=False)
+    return sender.send, receiver.recv
+
+
+def mp_queue() -> Ends:
+    """A pipe, locks, and a thread that feeds it."""
+    made = FORK.Queue()
+    return made.put, made.get
+
+
+def mp_simple_queue() -> Ends:
+    """A pipe and locks."""
+    made = FORK.SimpleQueue()
+    return made.put, made.get
+
+
+def thread_queue() -> Ends:
+    """Within a process."""
+    made: queue.Queue[Any] = queue.Queue()
+    return made.put, made.get
+
+
+def thread_simple_queue() -> Ends:
+    """Within a process, in C."""
+    made: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    return made.put, made.get
+
+
+WAYS = {
+    "ungil": ungil,
+    "mp.Queue": mp_queue,
+    "mp.SimpleQueue": mp_simple_queue,
+    "mp.Pipe": pipe,
+    "faster-fifo": faster_fifo,
+    "queue.Queue": thread_queue,
+    "queue.SimpleQueue": thread_simple_queue,
+}
+
+
+def in_batches(items: int) -> Ends:
+    """As `ungil`, a hundred at a time."""
+    from ungil import share
+
+    made = share.Heap(max_size=1 << 28).share(share.Queue[Any]())
+    left = items
+
+    def put(item: Any) -> None:
+        made.put_many([item] * BATCH)
+
+    def get() -> None:
+        nonlocal left
+        left -= len(made.get_many(min(BATCH, left)))
+
+    return put, get
+
+
+def compute() -> None:
+    """Keeps a processor busy for a fixed time."""
+    end = time.perf_counter() + PAUSE_S
+    while time.perf_counter() < end:
+        pass
+
+
+def produce(put: Callable[[Any], object], item: object, items: int, begin: Any) -> None:
+    """Puts so many in."""
+    begin.wait()
+    for _ in range(items):
+        put(item)
+
+
+def consume(get: Callable[[], Any], items: int, begin: Any) -> None:
+    """Takes so many out."""
+    begin.wait()
+    for _ in range(items):
+        get()
+
+
+def answer(get: Callable[[], Any], put: Callable[[Any], object], items: int, pause: bool) -> None:
+    """Sends so many back."""
+    for _ in range(items):
+        item = get()
+        if pause:
+            compute()
+        put(item)
+
+
+def handed_over(ends: Ends, item: object, items: int, pairs: int, each: int = 1) -> float:
+    """Seconds for which so many pairs of producers and consumers hand items over."""
+    put, get = ends
+    begin = FORK.Barrier(2 * pairs + 1)
+    count = items // pairs // each
+    processes = [
+        FORK.Process(target=target, args=arguments)
+        for target, arguments in [
+            (produce, (put, item, count, begin)),
+            (consume, (get, count, begin)),
+        ]
+        * pairs
+    ]
+    for process in processes:
+        process.start()
+    begin.wait()
+    begun = time.perf_counter()
+    for process in processes:
+        process.join()
+    return time.perf_counter() - begun
+
+
+def there_and_back(make: Callable[[], Ends], items: int, pause: bool) -> float:
+    """Seconds in which an item goes to another process and back, so many times."""
+    (there, taken), (back, returned) = make(), make()
+    process = FORK.Process(target=answer, args=(taken, back, items + 1, pause))
+    process.start()
+    there(0)
+    returned()
+    begun = time.perf_counter()
+    for number in range(items):
+        if pause:
+            compute()
+        there(number)
+        returned()
+    wall_s = time.perf_counter() - begun
+    process.join()
+    return wall_s - (2 * PAUSE_S * items if pause else 0)
+
+
+def idle(ends: Ends) -> float:
+    """Seconds for which eight processes wait."""
+    processes = [FORK.Process(target=ends[1], daemon=True) for _ in range(8)]
+    for process in processes:
+        process.start()
+    begun = time.perf_counter()
+    time.sleep(SECONDS)
+    for _ in processes:
+        ends[0](0)
+    for process in processes:
+        process.join()
+    return time.perf_counter() - begun
+
+
+def main() -> None:
+    """Measures."""
+    task, way, items = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    if way == "ungil, 100 at a time":
+        wall_s = handed_over(in_batches(items), 7, items, 1, BATCH)
+    elif task == "threads":
+        put, get = WAYS[way]()
+        begun = time.perf_counter()
+        for number in range(items):
+            put(number)
+            get()
+        wall_s = time.perf_counter() - begun
+    elif task == "idle":
+        wall_s = idle(WAYS[way]())
+    elif task.startswith("round trip"):
+        wall_s = there_and_back(WAYS[way], items, task.endswith("asleep"))
+    else:
+        item = bytes(1024) if task.endswith("KB") else 7
+        wall_s = handed_over(WAYS[way](), item, items, int(task[0]))
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    cpu_s = sum(usage.ru_utime + usage.ru_stime for usage in used)
+    work.say({"items": items, "wall_s": wall_s, "cpu_s": cpu_s})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""Waiting until a shared object has changed.
+
+seen = share.version(settings)
+use(settings.copy())
+while True:
+    seen = share.wait_for_change(settings, seen)
+    use(settings.copy())
+"""
+
+from ungil import _native
+
+
+def version(obj: object, /) -> int:
+    """Return how often a shared dict, list, set, deque or struct has changed.
+
+    It never counts too few changes: look at the version first and at the object then, and what
+    comes later makes it another one. It can count a change that was undone. Of an object in it
+    that changes, it counts nothing. After 2^31 changes it begins again.
+    Raises TypeError for a lock or a queue, and for what is not shared.
+    """
+    return _native.version(obj)
+
+
+def wait_for_change(obj: object, version: int, timeout: float | None = None) -> int:
+    """Wait until the version of a shared object is another one, and return that.
+
+    The same version is returned if nothing changed within `timeout` seconds. Who waits uses no CPU
+    time and hears of a change within a millisecond.
+    Raises RuntimeError in a transaction, TypeError as `version`.
+    """
+    return _native.wait_for_change(obj, version, timeout)
+
+
+async def await_change(obj: object, version: int) -> int:
+    """Wait until the version of a shared object is another one, as a task of asyncio or trio."""
+    while (now := _native.version(obj)) == version:
+        # It imports asyncio, which takes longer than everything else here.
+        from ungil.share import _awaiting
+
+        await _awaiting.change(obj, version)
+    return now
