@@ -215,6 +215,19 @@ soak: $(DEVELOPED) ## random threads, processes and signals under every policy, 
 			$(BIN)/python tests/soak.py --seconds $(SOAK_SECONDS) --policy $$policy \
 				--seed "$$RANDOM" --python "$$python"; done; done
 
+POOL_SOAK ?= --workers 24 --tasks 100000 --every 0.05
+
+.PHONY: pool-soak
+pool-soak: $(DEVELOPED) ## workers of a pool are killed all the time, every task is accounted for
+	$(BIN)/python tests/pool_soak.py $(POOL_SOAK)
+	$(BIN)/python tests/pool_soak.py $(POOL_SOAK) --retries 1000 --method forkserver --most 0.02
+
+POOL_PYTHON ?= $(PYENV_ROOT)/versions/3.13.0/bin/python
+
+.PHONY: pool-conformance
+pool-conformance: $(DEVELOPED) ## CPython's own tests of executors for share.Pool (POOL_PYTHON has them)
+	PYTHONPATH=python $(POOL_PYTHON) tests/pool_conformance.py fork spawn forkserver
+
 .PHONY: attach-soak
 attach-soak: $(TEST_TOOLS) ## ungil attaches to real servers 500 times each (hours; needs redis-server)
 	$(BIN)/python tests/attach_soak.py $(ATTACH_SOAK)

@@ -41,6 +41,7 @@ MODULES = (
     "ungil.metrics.asgi",
     "ungil.metrics.django",
     "ungil.share",
+    "ungil.share.joblib",
     "ungil.fanout",
     "ungil.fanout.nornir",
     "ungil.errors",

@@ -91,7 +91,8 @@ def cases(methods: list[str], modules: Iterable[str]) -> Iterator[Any]:
     """The classes of tests of pools of processes that are started so."""
     for name in modules:
         module: Any = importlib.import_module(f"test.test_concurrent_futures.test_{name}")
-        for case in vars(module).copy().values():
+        members: dict[str, Any] = {**vars(module)}
+        for case in members.values():
             if getattr(case, "ctx", None) in methods and issubclass(case, unittest.TestCase):
                 case.executor_type = Executor  # type: ignore[attr-defined]  # pyright: ignore
                 yield case

@@ -139,6 +139,14 @@ def total(items: Sequence[int]) -> int:
     return sum(items)
 
 
+def fill(namespace: Any, value: Any, array: Any, barrier: Any) -> None:
+    """Changes what a manager has made."""
+    namespace.seen = [1]
+    value.value += 1
+    array[1] = 7
+    barrier.wait()
+
+
 def die_once_at(point: str, armed: share.dict[str, int]) -> None:
     """An initialiser: the first worker that comes to that moment of a task dies there."""
 

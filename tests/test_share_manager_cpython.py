@@ -8,7 +8,6 @@ Not of it: those of managers that a program registers types with, or reaches ove
 
 from __future__ import annotations
 
-import multiprocessing
 import unittest
 from importlib import import_module
 from typing import Any
@@ -21,20 +20,16 @@ suites: Any = import_module("test._test_multiprocessing")
 
 SHARED = "a plain container that is put in is shared: it is read back as a shared one"
 ITERATION = "a dict may change while it is iterated over"
-NO_ACTION = "a shared barrier has no action and no timeout of its own: its wait() is given both"
-POOL_PRIVATE = "it looks at private parts of multiprocessing.Pool"
-NOT_SHARED = "it puts an object of a class of its own into the heap, which is refused"
+NO_SERVER = "it expects the error of a server"
+NOT_SHARED = "it puts an exception into a shared list, which is refused"
+NAMED = "it says its state in other words"
 SLOW = "it waits for seconds"
 
 
-class Managed:
+class Managed(suites.ManagerMixin):
     """What stands in for multiprocessing.Manager's objects in the tests."""
 
-    TYPE = "manager"
-    Process = multiprocessing.Process
     manager: share.Manager
-    current_process = staticmethod(multiprocessing.current_process)
-    active_children = staticmethod(multiprocessing.active_children)
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -43,13 +38,6 @@ class Managed:
     @classmethod
     def tearDownClass(cls) -> None:
         cls.manager.shutdown()
-
-    @classmethod
-    def Pool(cls, *args: Any, **named: Any) -> Any:
-        return cls.manager.Pool(*args, **named)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.manager, name)
 
 
 def case(name: str, **omitted: str) -> type[unittest.TestCase]:
@@ -65,17 +53,22 @@ def case(name: str, **omitted: str) -> type[unittest.TestCase]:
 
 
 def _own(function: Any) -> Any:
-    return lambda self: function(self)
+    def test(self: unittest.TestCase) -> None:
+        function(self)
+
+    return test
 
 
 TestQueue = case("_TestQueue", test_timeout=SLOW, test_qsize=SLOW)
 TestLock = case("_TestLock")
 TestSemaphore = case("_TestSemaphore")
 TestCondition = case("_TestCondition")
-TestEvent = case("_TestEvent")
+TestEvent = case("_TestEvent", test_repr=NAMED)
 TestContainers = case("_TestContainers", test_dict_iter=ITERATION, test_dict_proxy_nested=SHARED)
-TestBarrier = case("_TestBarrier", test_action=NO_ACTION, test_default_timeout=NO_ACTION)
-TestPool = case("_TestPool")
+TestBarrier = case(
+    "_TestBarrier",
+)
+TestPool = case("_TestPool", test_make_pool=NO_SERVER, test_map_async_callbacks=NOT_SHARED)
 TestSyncManagerTypes = type(
     "TestSyncManagerTypes",
     (suites.TestSyncManagerTypes,),

@@ -74,9 +74,19 @@ def test_shared_objects_are_the_same_ones_in_workers(method: str) -> None:
     assert counts["a"] == 10
 
 
+def test_shared_objects_of_another_heap_are_the_same_ones_too(pool: share.Pool) -> None:
+    other = share.Heap(max_size=1 << 26).share([1])
+    assert pool.submit(tasks.same, other).result(PATIENCE_S) is other
+    assert pool.submit(tasks.same, [other]).result(PATIENCE_S)[0] is other
+
+
 def test_a_function_of_the_program_itself_goes_by_cloudpickle(pool: share.Pool) -> None:
     more = 5
-    assert pool.submit(lambda number: number + more, 2).result(PATIENCE_S) == 7
+
+    def added(number: int) -> int:
+        return number + more
+
+    assert pool.submit(added, 2).result(PATIENCE_S) == 7
 
 
 def test_what_a_task_raises_is_raised_with_its_traceback(pool: share.Pool) -> None:
@@ -198,7 +208,7 @@ def test_map_reads_no_further_than_its_buffer(pool: share.Pool) -> None:
     results = pool.map(tasks.square, endless(), buffersize=3)
     assert [next(results) for _ in range(5)] == [0, 1, 4, 9, 16]
     assert len(read) == 3 + 5
-    results.close()  # type: ignore[attr-defined]  # pyright: ignore
+    del results
     with pytest.raises(ValueError, match="buffersize must be None or > 0, and not 0"):
         pool.map(tasks.square, [1], buffersize=0)
     with pytest.raises(ValueError, match="chunksize must be >= 1, and not 0"):
@@ -218,7 +228,11 @@ def test_map_without_order_gives_first_what_ends_first() -> None:
 
 def test_map_tells_how_far_it_is(pool: share.Pool) -> None:
     told: list[tuple[int, int | None]] = []
-    args: dict[str, Any] = {"progress": lambda done, total: told.append((done, total))}
+
+    def tell(done: int, total: int | None) -> None:
+        told.append((done, total))
+
+    args: dict[str, Any] = {"progress": tell}
     assert [*pool.map(tasks.square, [1, 2], chunksize=2, **args)] == [1, 4]
     assert [*pool.map(tasks.square, iter([1]), **args)] == [1]
     assert told == [(1, 2), (2, 2), (1, 1)]
@@ -282,8 +296,7 @@ def test_a_full_heap_is_a_memory_error_and_costs_nothing_else() -> None:
         waits = pool.submit(tasks.wait_for, go)
         big = b"x" * (1 << 22)
         with pytest.raises(MemoryError):
-            for _ in range(10):
-                pool.submit(len, big)
+            _ = [pool.submit(len, big) for _ in range(10)]
         go.set()
         assert isinstance(waits.result(PATIENCE_S), int)
         with pytest.raises(MemoryError):

@@ -11,7 +11,6 @@ from typing import Any
 
 import dask.config
 import distributed
-import joblib
 import pytest
 import share_pool_tasks as tasks
 from suite import PATIENCE_S
@@ -74,20 +73,23 @@ def test_a_cluster_runs_the_same_calls(engine: Any) -> None:
 
 def test_a_worker_of_a_cluster_that_dies_fails_its_task(engine: Any) -> None:
     with share.Pool(engine=engine) as pool:
-        with pytest.raises(share.WorkerDied, match="a (dask|ray) worker died"):
+        with pytest.raises(share.WorkerDied, match=r"a (dask|ray) worker died"):
             pool.submit(tasks.die).result(PATIENCE_S)
         assert pool.submit(tasks.square, 3).result(PATIENCE_S) == 9
 
 
 def test_a_cluster_that_does_not_answer_is_one_sentence() -> None:
     with dask.config.set({"distributed.comm.timeouts.connect": "100ms"}):  # noqa: SIM117
-        with pytest.raises(EngineError, match="no dask scheduler answers at tcp://127.0.0.1:9"):
+        with pytest.raises(EngineError, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9"):
             share.Pool(engine="tcp://127.0.0.1:9")
+
+
+joblib: Any = import_module("joblib")
 
 
 def squares(numbers: range) -> list[int]:
     delayed: Callable[..., Any] = joblib.delayed(tasks.square)
-    parallel: Any = joblib.Parallel()
+    parallel = joblib.Parallel()
     return parallel(delayed(number) for number in numbers)
 
 
@@ -96,7 +98,7 @@ def test_joblib_runs_what_it_is_given_in_a_pool() -> None:
     with joblib.parallel_config("ungil", n_jobs=2, mp_context="fork"):
         assert squares(range(200)) == [number**2 for number in range(200)]
     with joblib.parallel_config("ungil", n_jobs=2, mp_context="fork"):
-        parallel: Any = joblib.Parallel()
+        parallel = joblib.Parallel()
         with pytest.raises(LookupError, match="in a worker"):
             parallel(joblib.delayed(tasks.fail)("in a worker") for _ in range(4))
         with parallel:

@@ -48,8 +48,7 @@ class EngineError(Error):
 class WorkerDied(EngineError):
     """A worker died. In the outcome of an item: while it ran this item, at last alone.
 
-    A pool says more: `task`, the number of the task and the name of its function, `pid` of the
-    worker, and the number of the `signal` that killed it, None if it ended by itself.
+    A `share.Pool` also says which task that was, which process, and which signal.
     """
 
     def __init__(
@@ -62,8 +61,11 @@ class WorkerDied(EngineError):
     ) -> None:
         super().__init__(message)
         self.task = task
+        """The number of the task and the name of its function."""
         self.pid = pid
+        """The process id of the worker."""
         self.signal = signal
+        """The number of the signal that killed it; None if it ended by itself."""
 
 
 class NotCarried(EngineError):

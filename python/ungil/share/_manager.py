@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, overload
 
 from ungil.share._dict import dict
-from ungil.share._handle import Handled
 from ungil.share._heap import Heap
 from ungil.share._list import list
 from ungil.share._queue import Queue
@@ -41,8 +40,9 @@ class Namespace:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # What copy and pickle ask for, also before it has anything.
             raise AttributeError(name)
+        attributes: dict[str, Any] = object.__getattribute__(self, "_ungil_attributes")
         try:
-            return self._ungil_attributes[name]
+            return attributes[name]
         except KeyError:
             raise AttributeError(f"the namespace has no attribute {name!r}") from None
 
@@ -137,6 +137,56 @@ class Array(Generic[T]):
         return f"Array({self._typecode!r}, {self._values[:]!r})"
 
 
+class ManagedBarrier:
+    """A shared barrier with an action and a timeout, which each process has with it."""
+
+    __slots__ = ("_action", "_barrier", "_timeout")
+
+    def __init__(
+        self, barrier: Barrier, action: Callable[[], object] | None, timeout: float | None
+    ) -> None:
+        self._barrier = barrier
+        self._action = action
+        self._timeout = timeout
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the other parties, and return as which one this came.
+
+        Raises threading.BrokenBarrierError if it is broken, or `timeout` seconds are over.
+        """
+        most = self._timeout if timeout is None else timeout
+        return self._barrier.wait(most, action=self._action)
+
+    def abort(self) -> None:
+        """Break it."""
+        self._barrier.abort()
+
+    def reset(self) -> None:
+        """Make it as new."""
+        self._barrier.reset()
+
+    @property
+    def parties(self) -> int:
+        """How many must come."""
+        return self._barrier.parties
+
+    @property
+    def n_waiting(self) -> int:
+        """How many have come and wait."""
+        return self._barrier.n_waiting
+
+    @property
+    def broken(self) -> bool:
+        """Whether it is broken."""
+        return self._barrier.broken
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return ManagedBarrier, (self._barrier, self._action, self._timeout)
+
+    def __repr__(self) -> str:
+        return repr(self._barrier)
+
+
 def checked(typecode: str, values: Iterable[Any]) -> builtins.list[Any]:
     """Return the values as an array of that type holds them, or raise what that raises."""
     made: Any = array.array(typecode, values)
@@ -205,7 +255,9 @@ class Manager:
             " a heap with a name, share.Heap(name), which that one opens"
         )
 
-    get_server = connect
+    def get_server(self) -> NoReturn:
+        """Refuse, as `connect` does."""
+        self.connect()
 
     @classmethod
     def register(cls, typeid: str, *_arguments: object, **_named: object) -> NoReturn:
@@ -262,10 +314,9 @@ class Manager:
         """Make a shared bounded semaphore."""
         return self.heap.share(BoundedSemaphore(value))
 
-    def Condition(self, lock: Handled | None = None) -> Condition:
+    def Condition(self, lock: Lock | RLock | None = None) -> Condition:
         """Make a shared condition, with a shared lock or one of its own."""
-        given: Any = lock
-        return self.heap.share(Condition(given))
+        return self.heap.share(Condition(lock))
 
     def Event(self) -> Event:
         """Make a shared event."""
@@ -273,16 +324,13 @@ class Manager:
 
     def Barrier(
         self, parties: int, action: Callable[[], object] | None = None, timeout: float | None = None
-    ) -> Barrier:
-        """Make a shared barrier.
+    ) -> Any:
+        """Make a shared barrier, with the methods of `Barrier`.
 
-        Raises TypeError for an action or a timeout: those are given to its `wait` instead.
+        The process of the last party calls `action`, a function that can be pickled; `timeout` is
+        that of `wait`, if that has none.
         """
-        if action is not None or timeout is not None:
-            raise TypeError(
-                "a shared barrier has neither an action nor a timeout: give them to its wait()"
-            )
-        return self.heap.share(Barrier(parties))
+        return ManagedBarrier(self.heap.share(Barrier(parties)), action, timeout)
 
     def Pool(
         self,
@@ -291,7 +339,7 @@ class Manager:
         initargs: tuple[Any, ...] = (),
         maxtasksperchild: int | None = None,
         context: Any = None,
-    ) -> ManagedPool:
+    ) -> Any:
         """Make a pool with the methods of `multiprocessing.Pool`, of workers of this process."""
         from ungil.share._manager_pool import ManagedPool
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
 from itertools import chain
@@ -27,27 +28,32 @@ class Outcome:
     ) -> None:
         self._futures = futures
         self._made = made
-        self._left = len(futures)
         self._callback = callback
+        self._has_called: threading.Event | None = None
 
     def followed(self, error_callback: Callback) -> Self:
-        """Have the callbacks called when it has ended."""
-        if self._callback is None and error_callback is None:
+        """Have the callbacks called when it has ended, and before anybody sees that it has."""
+        if (self._callback is None and error_callback is None) or not self._futures:
             return self
+        has_called = self._has_called = threading.Event()
+        left, lock = len(self._futures), threading.Lock()
 
         def ended(_: Future[Any]) -> None:
-            # One thread settles all futures of a pool, one after the other.
-            self._left -= 1
-            if self._left:
-                return
+            nonlocal left
+            with lock:
+                left -= 1
+                if left:
+                    return
             try:
-                value = self.get()
+                value = self._value()
             except Exception as error:
                 if error_callback is not None:
                     error_callback(error)
             else:
                 if self._callback is not None:
                     self._callback(value)
+            finally:
+                has_called.set()
 
         for future in self._futures:
             future.add_done_callback(ended)
@@ -61,10 +67,16 @@ class Outcome:
         self.wait(timeout)
         if not self.ready():
             raise LateError
+        return self._value()
+
+    def _value(self) -> Any:
         return self._made([future.result() for future in self._futures])
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait until it has ended, at most `timeout` seconds."""
+        if self._has_called is not None:
+            self._has_called.wait(timeout)
+            return
         if len(self._futures) > 1:
             wait(self._futures, timeout)
             return
@@ -74,6 +86,8 @@ class Outcome:
 
     def ready(self) -> bool:
         """Whether it has ended."""
+        if self._has_called is not None:
+            return self._has_called.is_set()
         return all(future.done() for future in self._futures)
 
     def successful(self) -> bool:

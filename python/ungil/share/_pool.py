@@ -29,10 +29,11 @@ _GRACE_S = 2.0
 class PoolTasks(Executor):
     """Submits tasks to a pool, under limits of their own: what `Pool.limited` returns."""
 
-    def __init__(self, pool: Pool | None, core: Core, task_timeout: float, retries: int) -> None:
+    def __init__(self, pool: Pool | None, core: Any, task_timeout: float, retries: int) -> None:
+        """Not for users: `Pool.limited` makes it."""
         # Whoever has it keeps the pool.
         self._pool = pool
-        self._core = core
+        self._core: Core = core
         self._limit = task_timeout
         self._retries = retries
 
@@ -218,6 +219,7 @@ class Pool(PoolTasks):
         They raise BrokenProcessPool, and the pool takes no more.
         """
         if not self._core.is_foreign:
+            self._core.close()
             self._core.break_off("the workers were killed by kill_workers()")
             self._core.staff.join()
 

@@ -97,6 +97,11 @@ def call(function: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Item:
     for value in args:
         if type(value) not in _SMALL and is_of_the_heap(value):
             return _in_cells(function, args, kwargs)
+    return pickled_call(function, args, kwargs)
+
+
+def pickled_call(function: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+    """Write a call down as one pickle, whatever its arguments are."""
     called = (function, args, kwargs) if kwargs else (function, args)
     try:
         return _pickled(called, 5)
@@ -144,6 +149,11 @@ def result(number: int, kind: int, value: object) -> Item:
     """Write down what became of a task."""
     if type(value) not in _SMALL and kind == VALUE and is_of_the_heap(value):
         return (number, kind, value)
+    return pickled_result(number, kind, value)
+
+
+def pickled_result(number: int, kind: int, value: object) -> bytes:
+    """Write down what became of a task as a pickle, whatever it is."""
     try:
         return _pickled(value, 5) + _pack_result(number, kind)
     except Exception as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, wait
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -132,7 +133,8 @@ class Dask(Cluster):
 
     def start(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], retries: int) -> Any:
         """Submit to the cluster. How often a killed task runs again, its configuration says."""
-        return self._executor.submit(fn, *args, **kwargs)
+        # As one argument: dask takes keywords of a call for options of its own.
+        return self._executor.submit(partial(fn, *args, **kwargs))
 
     def stop(self, inner: Any) -> None:
         """Cancel in the cluster."""
@@ -163,21 +165,21 @@ class Ray(Cluster):
             except (ConnectionError, ValueError) as error:
                 raise EngineError(f"no ray cluster answers at {address}: {error}") from error
         self._remote: Any = self._ray.remote(_call)
-        self._references: dict[int, Any] = {}
+        self._references: dict[Future[Any], Any] = {}
         super().__init__(max(1, int(self._ray.cluster_resources().get("CPU", 1))))
 
     def start(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], retries: int) -> Any:
         """Submit to the cluster."""
         # As one argument: a function of the program itself is sent with its code.
         reference = self._remote.options(max_retries=retries).remote((fn, args, kwargs))
-        inner = reference.future()
-        self._references[id(inner)] = reference
-        inner.add_done_callback(lambda inner: self._references.pop(id(inner), None))
+        inner: Future[Any] = reference.future()
+        self._references[inner] = reference
+        inner.add_done_callback(self._references.pop)
         return inner
 
     def stop(self, inner: Any) -> None:
         """Cancel in the cluster."""
-        reference = self._references.get(id(inner))
+        reference = self._references.get(inner)
         if reference is not None:
             self._ray.cancel(reference)
 

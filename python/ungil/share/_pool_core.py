@@ -23,6 +23,8 @@ _MANY = 8
 _NAP_S = 0.0002
 # How long somebody who has waited for a result, and collected, is expected to do so again.
 _LED_S = 0.02
+# How long at most it is left to somebody who goes on waiting. Who waits in another way calls.
+_MOST_LED_S = 1.0
 # Results that are read before any of them is told.
 _MOST = 1024
 
@@ -90,7 +92,15 @@ class Core:
                 future.finish(None, error)
                 return future
             future.item = item = calls.addressed(call, limit, number)
-            self._put(future, item)
+            try:
+                self._put(future, item)
+            except (TypeError, ValueError):
+                # An object of another heap is no value of this one: its handle is.
+                if known is None or type(item) is bytes:
+                    raise
+                call = calls.pickled_call(known, args, kwargs)
+                future.item = item = calls.addressed(call, limit, number)
+                self._put(future, item)
         return future
 
     def send_call(self, called: Item, name: str, limit: float, retries: int) -> Future[Any]:
@@ -219,17 +229,20 @@ class Core:
     def collect_until_over(self) -> None:
         """In a thread: collect results as they come, unless somebody does who waits for one."""
         bell = self.line.bell
+        patience_s = _LED_S
         while not self._is_over:
             if self.collect() >= _MANY:
                 time.sleep(_NAP_S)
             elif self._awaited is not None or self._was_led:
                 # Not even for a moment: it would take the unit that is to wake who waits.
+                patience_s = min(2 * patience_s, _MOST_LED_S) if self._awaited else _LED_S
                 self._was_led = False
                 self._stands_by = True
-                self._called.wait(_LED_S)
+                self._called.wait(patience_s)
                 self._stands_by = False
                 self._called.clear()
             else:
+                patience_s = _LED_S
                 bell.acquire()
                 # It may have been the unit that was to wake who waits.
                 self._wake_leader()

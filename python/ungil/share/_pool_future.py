@@ -61,6 +61,8 @@ class Future(futures.Future[T], Generic[T]):
     @property
     def _condition(self) -> threading.Condition:  # type: ignore[override]  # pyright: ignore
         found = self._waited
+        if self._state == PENDING:
+            self._core.call()
         if found is None:
             with self._core.lock:
                 found = self._waited

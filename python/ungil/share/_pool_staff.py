@@ -107,8 +107,8 @@ class Staff:
 
     def wake(self) -> None:
         """Have the thread look whether there is something to do."""
-        # It may be awake already, or have ended.
-        with contextlib.suppress(OSError):
+        # It may be awake already, or have ended. With the lock no other file has its number.
+        with self._core.lock, contextlib.suppress(OSError):
             os.write(self._wake_writer, b"\0")
 
     def close(self) -> None:
@@ -205,8 +205,16 @@ class Staff:
 
     def _grow(self) -> None:
         """With the pool's lock: start the workers that are wanted."""
-        while len(self.workers) < self.wanted and (self._at_once or self._is_short()):
-            self._start()
+        try:
+            while len(self.workers) < self.wanted and (self._at_once or self._is_short()):
+                self._start()
+        except OSError as error:
+            # With some workers it goes on, and tries again when one has died.
+            if not self.workers:
+                self._no_start = f"no worker could be started: {error}"
+                self.wake()
+            self._is_full = True
+            return
         self._is_full = len(self.workers) >= self.wanted
 
     def _is_short(self) -> bool:
@@ -396,8 +404,13 @@ class Staff:
 
 
 def _answer(worker: Worker, item: calls.Item) -> None:
-    worker.desk.inbox.append(item)
-    worker.desk.mail.release()
+    try:
+        worker.desk.inbox.append(item)
+    except MemoryError:
+        # The task would wait for ever.
+        worker.process.kill()
+    else:
+        worker.desk.mail.release()
 
 
 def end_of(status: int | None) -> str:

@@ -89,7 +89,6 @@ class _Worker:
     def _do(self, item: calls.Item, number: int, limit: float) -> None:
         if limit:
             self._tell(calls.result(number, calls.BEGUN, (self._number, limit)))
-        kind = calls.VALUE
         try:
             function, args, kwargs = calls.call_of(item)
             if type(function) is int:
@@ -97,11 +96,16 @@ class _Worker:
             _in_task[0] = True
             value = function(*args, **kwargs)
             _in_task[0] = False
-            told = calls.result(number, kind, value)
+            told = calls.result(number, calls.VALUE, value)
         except BaseException as error:
             _in_task[0] = False
             told = _failed(number, error)
-        self._tell(told)
+            value = None
+        try:
+            self._tell(told)
+        except (TypeError, ValueError):
+            # An object of another heap is no value of this one: its handle is.
+            self._tell(calls.pickled_result(number, calls.VALUE, value))
         if limit and not self._now.cas(0, number, RESTING):
             # The limit was reached: this process is about to be killed, whatever it does.
             signal.pause()
@@ -115,8 +119,6 @@ class _Worker:
         line = self._line
         try:
             line.results.append(told)
-        except (TypeError, ValueError) as error:
-            line.results.append(_failed(calls.about(told)[0], error))
         except MemoryError as error:
             self._tell_that_full(calls.about(told)[0], error)
         if not line.bell.value:

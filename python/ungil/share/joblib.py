@@ -9,6 +9,10 @@
 It needs the package joblib, and is imported only if it is used.
 """
 
+# What joblib says of its types is little.
+# pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false
+# pyright: reportIncompatibleMethodOverride=false
+
 from __future__ import annotations
 
 import os
@@ -24,17 +28,30 @@ from ungil.share._pool import Pool
 __all__ = ["UngilBackend", "register"]
 
 
+# Those of a pool that joblib can pass on.
+_OPTIONS = {
+    *("mp_context", "initializer", "initargs", "max_tasks_per_child"),
+    *("heap", "task_timeout", "retries", "engine"),
+}
+
+
 class UngilBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]  # pyright: ignore
     """The backend: a pool for each `Parallel`, or for its `with` block.
 
     What `parallel_config` is given beside is for `share.Pool`: `heap`, `mp_context`, `retries`,
-    `task_timeout`, `initializer` and so on.
+    `task_timeout`, `initializer` and the others.
     """
 
     supports_retrieve_callback = True
+    """Results come by callbacks; this also gives generators and time-outs."""
     uses_threads = False
+    """Its workers are processes."""
     supports_sharedmem = False
+    """Arguments are copied, but for shared objects."""
+    backend_kwargs: dict[str, Any]
+    """What `parallel_config` was given beside."""
     _pool: Pool | None = None
+    _made: tuple[int, dict[str, Any]]
 
     def effective_n_jobs(self, n_jobs: int | None) -> int:
         """Return how many workers there are: -1 means one for each processor, -2 one less."""
@@ -57,7 +74,9 @@ class UngilBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc
         """Make the pool, and return how many workers it has."""
         self.parallel = parallel
         number = self.effective_n_jobs(n_jobs)
-        self._made = (number, {**self.backend_kwargs, **options})
+        # joblib adds options of its own, about memory that it maps for its other backends.
+        given = {name: value for name, value in options.items() if name in _OPTIONS}
+        self._made = (number, {**self.backend_kwargs, **given})
         self._pool = Pool(number, **self._made[1])
         return number
 
@@ -69,7 +88,9 @@ class UngilBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc
             future.add_done_callback(callback)
         return future
 
-    apply_async = submit
+    def apply_async(self, func: Callable[[], Any], callback: Any = None) -> Future[Any]:
+        """Have a worker call a function; how joblib before 1.5 calls `submit`."""
+        return self.submit(func, callback)
 
     def retrieve_result_callback(self, out: Future[Any]) -> Any:
         """Return what the function returned, or raise what it raised."""
