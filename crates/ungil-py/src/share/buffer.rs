@@ -90,6 +90,11 @@ impl Buffer {
         self.0.hold()
     }
 
+    /// What keeps the memory of a view: no proxy that anybody else could find, and quicker to make.
+    pub fn keeping(py: Python<'_>, hold: Hold) -> PyResult<Bound<'_, Self>> {
+        Bound::new(py, Self(Place::Shared(hold)))
+    }
+
     /// Its bytes, for a view.
     pub fn lasting(&self) -> PyResult<(Memory, NonNull<u8>)> {
         let (heap, at) = self.0.found()?;

@@ -9,16 +9,14 @@ use std::ffi::{CString, c_int};
 use std::iter::once;
 use std::ptr::NonNull;
 
-use pyo3::exceptions::{
-    PyBufferError, PyMemoryError, PyOverflowError, PyTypeError, PyValueError,
-};
+use pyo3::exceptions::{PyBufferError, PyMemoryError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString, PyTuple};
+use ungil_heap::Error;
 use ungil_heap::array::{self, Item, Layout, Number};
 use ungil_heap::op::Op;
 use ungil_heap::segment::Offset;
-use ungil_heap::value::Value;
 
 use self::item::{index, is_index, out_of_range};
 use super::buffer::{Buffer, too_large};
@@ -261,14 +259,15 @@ impl Array {
             self.place.found()?;
             return Err(too_large());
         };
-        let look = || {
-            let seen = array::look(&hold.shared.heap, hold.at)?;
-            let rows = i64::try_from(seen.rows).unwrap_or(i64::MAX);
-            Ok(Value::Tuple(vec![Value::Object(seen.buffer), Value::Int(rows)]))
+        let heap = &hold.shared.heap;
+        let look = |found: &mut Vec<Offset>| {
+            let seen = array::look(heap, hold.at)?;
+            found.push(seen.buffer);
+            Ok(seen.rows)
         };
-        let seen = hold.object(py, &look().map_err(raised)?, look)?;
-        let (buffer, rows): (Bound<'py, PyAny>, usize) = seen.extract()?;
-        Ok((buffer.cast_into::<Buffer>()?, rows))
+        let (rows, mut roots) = heap.hold_all(hold.at, look).map_err(raised)?;
+        let root = roots.pop().ok_or_else(|| raised(Error::Stale))?;
+        Ok((Buffer::keeping(py, Hold::new(&hold.shared, root))?, rows))
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives the object to a buffer")]
@@ -306,7 +305,7 @@ impl Array {
     /// Makes what is wanted.
     pub fn create(&self, op: &mut Op<'_>) -> ungil_heap::Result<Offset> {
         let Place::Wanted(Wanted { source, rows, room }) = &self.place else {
-            return Err(ungil_heap::Error::Misuse("this is shared already"));
+            return Err(Error::Misuse("this is shared already"));
         };
         array::create(op, &self.layout, *rows, *room, &mut |to| {
             if let Some(source) = source {
