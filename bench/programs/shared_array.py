@@ -17,7 +17,8 @@
     ray              one of four arrays in the store of Ray, to an actor
 
 `read`: so many forked processes sum up one array, `ungil` in a heap or `Pipe` of their own, sent to
-each. Prints megabytes (10**6 bytes): `array`; `before` and `after`, PSS of all processes before and
+each. They have read a small one before, so that what a process needs by itself is not counted.
+Prints megabytes (10**6 bytes): `array`; `before` and `after`, PSS of all processes before and
 after the reading; `rss`, the largest peak RSS of a reader.
 
 `added`: a number in an array is added to; prints `add_ns`. The ways: `numpy` (an ordinary array),
@@ -40,7 +41,8 @@ from shared_subjects import FORK
 from shared_table import megabytes
 
 COUNT = 4
-WARM_UP = 200
+# Round trips that are not counted, and those that are at least.
+WARM_UP, LEAST = 20, 10
 
 # What sends number N and returns the answer, what receives and answers, what ends it.
 Channel = tuple[Callable[[int], object], Callable[[], None], Callable[[], None]]
@@ -158,13 +160,13 @@ def timed(send: Callable[[int], object], seconds: float) -> list[float]:
     taken = []
     number = 0
     end = time.perf_counter() + seconds
-    while number < WARM_UP // 10 or time.perf_counter() < end:
+    while len(taken) < LEAST or time.perf_counter() < end:
         began = time.perf_counter()
         answer = send(number)
         took = time.perf_counter() - began
         if answer != number % COUNT:
             raise RuntimeError(f"array {number % COUNT} came as {answer}")
-        if number >= WARM_UP // 10:
+        if number >= WARM_UP:
             taken.append(took)
         number += 1
     return taken
@@ -199,16 +201,21 @@ def handed(way: str, size: int, seconds: float) -> None:
 
 def read(way: str, size: int, readers: int) -> None:
     """The second part."""
+    from ungil import share
+
     whole = np.arange(size // 8, dtype="f8")
     total = float(whole.sum())
+    heap = share.Heap(max_size=1 << 31)
+    small = heap.share(share.array(np.ones(1000))) if way == "ungil" else np.ones(1000)
     processes = [os.getpid()]
 
     def together() -> float:
         return sum(megabytes(process, "smaps_rollup", "Pss") for process in processes)
 
     def reader(told: "Any") -> None:
-        given = told.recv()
-        told.send(float(np.asarray(given).sum()))
+        for _ in range(2):
+            given = told.recv()
+            told.send(float(np.asarray(given).sum()))
         told.recv()  # Until its memory has been looked at.
 
     crew = []
@@ -221,10 +228,12 @@ def read(way: str, size: int, readers: int) -> None:
         crew.append((started, ours))
     given: Any = whole
     if way == "ungil":
-        from ungil import share
-
-        given = share.Heap(max_size=1 << 31).share(share.array(whole))
+        given = heap.share(share.array(whole))
         del whole
+    for _, pipe in crew:
+        pipe.send(small)
+    if {pipe.recv() for _, pipe in crew} != {1000.0}:
+        raise RuntimeError("a reader has read something else")
     before = together()
     for _, pipe in crew:
         pipe.send(given)
