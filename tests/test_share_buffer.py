@@ -4,16 +4,19 @@ import copy
 import os
 import pickle
 import socket
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ungil import share
+
+# It comes without types.
+pa: Any = import_module("pyarrow")
 
 HEAP = share.Heap(max_size=1 << 28)
 
@@ -46,7 +49,7 @@ def test_a_buffer_is_read_only_unless_it_is_said() -> None:
         with pytest.raises(TypeError, match="read-only"):
             write()
     with pytest.raises(ValueError, match="read-only"):
-        np.frombuffer(b, "u1")[0] = 1
+        np.frombuffer(memoryview(b), "u1")[0] = 1
     writable = shared(b"abc", writable=True)
     writable[1] = ord("x")
     writable[2:] = b"y"
@@ -98,7 +101,8 @@ def test_a_large_buffer_that_goes_gives_its_memory_back() -> None:
 
 
 def test_arrow_reads_tables_where_they_are() -> None:
-    table = pa.table({"x": pa.array(range(1000)), "name": pa.array([f"row {i}" for i in range(1000)])})
+    names = pa.array([f"row {number}" for number in range(1000)])
+    table = pa.table({"x": pa.array(range(1000)), "name": names})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

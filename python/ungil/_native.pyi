@@ -691,7 +691,7 @@ class Held:
     """A shared object on its way to its proxy."""
 
 @disjoint_base
-class SharedBuffer:
+class SharedBuffer(Buffer):
     """The proxy of a shared buffer, or what one is to be made of."""
 
     def __new__(
@@ -704,13 +704,12 @@ class SharedBuffer:
         writable: bool = False,
     ) -> Self: ...
     def __len__(self) -> int: ...
-    def __buffer__(self, flags: int, /) -> memoryview: ...
     @property
     def readonly(self) -> bool:
         """Whether views can only read it."""
 
 @disjoint_base
-class SharedArray:
+class SharedArray(Buffer):
     """The proxy of a shared array, or what one is to be made of: its numbers, and its length."""
 
     def __new__(
@@ -725,7 +724,6 @@ class SharedArray:
         capacity: int = 0,
     ) -> Self: ...
     def __len__(self) -> int: ...
-    def __buffer__(self, flags: int, /) -> memoryview: ...
     def __getitem__(self, key: Any, /) -> Any: ...
     def __setitem__(self, key: Any, value: Any, /) -> None: ...
     @property

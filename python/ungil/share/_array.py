@@ -3,7 +3,7 @@
 import builtins
 import math
 from array import array as plain_array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Self, SupportsIndex, cast
 
 from ungil import _native
@@ -15,13 +15,13 @@ _SHOWN = 20
 
 
 class array(Handled, _native.SharedArray):
-    """An array in shared memory: `share.array(1000)`, `share.array((3, 4), "float32")`,
-    `share.array(ndarray)`.
+    """An array in shared memory, of one number or record after the other, with any number of axes.
 
     Made of a shape (an int or a tuple of ints) it is full of zeros; of data (an array, anything
     with the buffer protocol, a list of numbers) it is a copy of them, made when it is put into a
-    heap. `dtype` is anything that numpy takes, or a format of `struct` for plain numbers, for which
-    numpy is not needed; without it, it is that of the data, or float64.
+    heap: `heap.root["a"] = share.array((3, 4), "float32")`, or `share.array(ndarray)`. `dtype` is
+    anything that numpy takes, or a format of `struct` for plain numbers, for which numpy is not
+    needed; without it, it is that of the data, or float64.
 
     `numpy.asarray(a)` and `memoryview(a)` copy nothing: all processes read and write the same
     memory, with no lock. A view keeps its memory as long as it lives, and is as long as the array
@@ -44,7 +44,7 @@ class array(Handled, _native.SharedArray):
         shape = _shape(shape_or_data)
         if shape is None:
             source = _formats.source(shape_or_data, wanted, lambda: dtype)
-            shape, wanted = source.shape, _formats.of_view(source)
+            shape, wanted = source.shape or (), _formats.of_view(source)
             if not shape:
                 raise ValueError("a shared array has at least one axis, and these data have none")
         code, itemsize = wanted or ("d", 8)
@@ -96,9 +96,10 @@ class array(Handled, _native.SharedArray):
         """
         wanted = (self.format, self.itemsize)
         source = _formats.source(rows, wanted, lambda: self.dtype)
-        if source.shape[1:] != self.shape[1:] or not source.shape:
+        shape = source.shape or ()
+        if shape[1:] != self.shape[1:] or not shape:
             raise ValueError(
-                f"rows of shape {source.shape[1:]} do not fit to those of the array, which have"
+                f"rows of shape {shape[1:]} do not fit to those of the array, which have"
                 f" {self.shape[1:]}"
             )
         self.extend_by(source)
@@ -121,7 +122,8 @@ class array(Handled, _native.SharedArray):
     def __iter__(self) -> Iterator[Any]:
         """Go through the items, or the rows, of this moment's length."""
         is_plain = self.ndim == 1 and self.format in _formats.NUMBERS
-        return iter(memoryview(self) if is_plain else self.numpy())
+        items: Any = memoryview(self) if is_plain else self.numpy()
+        return iter(items)
 
     def tolist(self) -> builtins.list[Any]:
         """Copy the items into lists, one for each axis."""
@@ -157,9 +159,9 @@ class array(Handled, _native.SharedArray):
         memory, _ = self.memory()
         return {**self.numpy().__array_interface__, "data": memory}
 
-    def __dlpack__(self, **asked: Any) -> object:
+    def __dlpack__(self, *, stream: None = None, **asked: Any) -> Any:
         """Return a DLPack capsule of the same memory. Raises ModuleNotFoundError without numpy."""
-        return self.numpy().__dlpack__(**asked)
+        return self.numpy().__dlpack__(stream=stream, **asked)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Return that it is the memory of processors: (kDLCPU, 0)."""
@@ -193,16 +195,17 @@ class array(Handled, _native.SharedArray):
 def _shape(given: object) -> tuple[int, ...] | None:
     """Return a shape; None if it is something else. Raises ValueError for an impossible one."""
     if isinstance(given, int):
-        shape: tuple[int, ...] = (given,)
+        shape = (given,)
     elif isinstance(given, tuple):
-        shape = cast("tuple[int, ...]", given)
+        axes = cast("tuple[object, ...]", given)
+        if not axes or not all(isinstance(axis, SupportsIndex) for axis in axes):
+            raise TypeError(f"a shape is an int or a tuple of at least one, not {given!r}")
+        shape = tuple(cast("SupportsIndex", axis).__index__() for axis in axes)
     else:
         return None
-    if not shape or not all(isinstance(axis, SupportsIndex) for axis in shape):
-        raise TypeError(f"a shape is an int or a tuple of at least one, not {given!r}")
-    if any(axis.__index__() < 0 for axis in shape):
+    if min(shape) < 0:
         raise ValueError(f"no axis of an array is shorter than 0, and the shape is {given!r}")
-    return tuple(axis.__index__() for axis in shape)
+    return shape
 
 
 named(array, "array")

@@ -14,9 +14,9 @@ class buffer(Handled, _native.SharedBuffer):
     int instead is a number of zeros, which can be written; data can if `writable` says so.
 
     `memoryview(b)` is a view of the shared memory itself, and so is what others make of it:
-    `file.write(b)`, `socket.sendall(b)`, `pyarrow.py_buffer(b)`, `numpy.frombuffer(b)`. A view keeps
-    the memory as long as it lives, in whichever process. Slices are views as well; `bytes(b)` is a
-    copy.
+    `file.write(b)`, `socket.sendall(b)`, `pyarrow.py_buffer(b)`, `numpy.frombuffer(b)`. A view
+    keeps the memory as long as it lives, in whichever process. Slices are views as well;
+    `bytes(b)` is a copy.
     """
 
     __slots__ = ()
@@ -49,13 +49,15 @@ class buffer(Handled, _native.SharedBuffer):
     @overload
     def __getitem__(self, key: slice, /) -> memoryview: ...
     def __getitem__(self, key: Any, /) -> Any:
-        return memoryview(self)[key]
+        view: Any = memoryview(self)
+        return view[key]
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
         memoryview(self)[key] = value
 
     def __iter__(self) -> Iterator[int]:
-        return iter(memoryview(self))
+        view: Any = memoryview(self)
+        return iter(view)
 
     def tobytes(self) -> bytes:
         """Copy it."""

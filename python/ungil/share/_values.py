@@ -262,7 +262,8 @@ def _refused(class_: type) -> str:
         remedy = "declare the class with @share.struct instead of @dataclass"
     elif hasattr(class_, "__array_interface__") or class_ in (array, memoryview, bytearray):
         # A slice of a shared array is of this type, too: it would be copied unasked.
-        remedy = f"copy it there once with share.{'buffer' if class_ is bytearray else 'array'}(...)"
+        name = "buffer" if class_ is bytearray else "array"
+        remedy = f"copy it into the heap with share.{name}(...)"
     elif hasattr(class_, "__fspath__"):
         remedy = "share str() of it"
     elif issubclass(class_, tuple):

@@ -25,7 +25,7 @@ pub enum Number {
 }
 
 /// A number that was read, or is to be written.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub enum Item {
     /// Of a [`Number::Bool`].
     Bool(bool),

@@ -175,7 +175,8 @@ pub fn extend(heap: &Heap, at: Offset, layout: &Layout, more: usize, fill: Fill<
         let seen = lock(op, at)?;
         let rows = seen.rows.checked_add(more);
         let rows = rows.ok_or(Error::Full { wanted: more, limit: "no heap is so large" })?;
-        append(op, at, layout, seen, rows, fill)
+        // Half as much again: to add rows one by one takes a constant time each.
+        append(op, at, layout, seen, rows, rows.saturating_add(rows / 2), fill)
     })
 }
 
@@ -187,7 +188,7 @@ pub fn resize(heap: &Heap, at: Offset, layout: &Layout, rows: usize) -> Result<(
             return op.store(at + ROWS, rows as u64);
         }
         let bytes = layout.bytes(rows)? - layout.bytes(seen.rows)?;
-        append(op, at, layout, seen, rows, &mut |first| {
+        append(op, at, layout, seen, rows, rows, &mut |first| {
             // SAFETY: so many bytes from there on are the new rows', which nobody sees yet.
             unsafe { first.write_bytes(0, bytes) };
             Ok(())
@@ -209,13 +210,15 @@ fn lock(op: &mut Op<'_>, at: Offset) -> Result<Seen> {
     Ok(seen(head))
 }
 
-/// Makes it `rows` long, those that come written by `fill`.
+/// Makes it `rows` long, those that come written by `fill`; if it moves, with room for `room` of them
+/// where that can be had.
 fn append(
     op: &mut Op<'_>,
     at: Offset,
     layout: &Layout,
     old: Seen,
     rows: usize,
+    room: usize,
     fill: Fill<'_>,
 ) -> Result<()> {
     let (first, end) = (layout.bytes(old.rows)?, layout.bytes(rows)?);
@@ -229,8 +232,7 @@ fn append(
         }
         old.buffer
     } else {
-        // Half as much again, as long as there is room for it.
-        match move_to(op, at, layout, old, rows.saturating_add(rows / 2)) {
+        match move_to(op, at, layout, old, room) {
             Err(Error::Full { .. }) => move_to(op, at, layout, old, rows)?,
             moved => moved?,
         }

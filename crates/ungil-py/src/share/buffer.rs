@@ -72,6 +72,7 @@ impl Buffer {
         unsafe { memory::export(view, flags, owner, pointer, memory.is_writable, shape) }
     }
 
+    #[expect(clippy::unused_self, reason = "a method, because Python calls it")]
     unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
         // SAFETY: Python releases each view once that was made for this owner, by `export`.
         unsafe { memory::release(view) };
@@ -89,6 +90,11 @@ impl Buffer {
         self.0.hold()
     }
 
+    /// What keeps the memory of a view: no proxy that anybody else could find, and quicker to make.
+    pub fn keeping(py: Python<'_>, hold: Hold) -> PyResult<Bound<'_, Self>> {
+        Bound::new(py, Self(Place::Shared(hold)))
+    }
+
     /// Its bytes, for a view.
     pub fn lasting(&self) -> PyResult<(Memory, NonNull<u8>)> {
         let (heap, at) = self.0.found()?;
@@ -102,13 +108,13 @@ impl Buffer {
         let Place::Wanted(Wanted { source, bytes, is_writable }) = &self.0 else {
             return Err(ungil_heap::Error::Misuse("this is shared already"));
         };
-        buffer::create(op, *bytes, *is_writable, &mut |to| match source {
-            Some(source) => source.copy_to(to),
-            None => {
-                // SAFETY: so many bytes are the buffer's, which nobody sees yet.
-                unsafe { to.write_bytes(0, *bytes) };
-                Ok(())
+        buffer::create(op, *bytes, *is_writable, &mut |to| {
+            if let Some(source) = source {
+                return source.copy_to(to);
             }
+            // SAFETY: so many bytes are the buffer's, which nobody sees yet.
+            unsafe { to.write_bytes(0, *bytes) };
+            Ok(())
         })
     }
 }

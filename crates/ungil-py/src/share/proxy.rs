@@ -72,11 +72,16 @@ impl Held {
     pub fn take(&self) -> PyResult<Hold> {
         let root = self.root.lock().unwrap_or_else(PoisonError::into_inner).take();
         let root = root.ok_or_else(|| PyRuntimeError::new_err("this has a proxy already"))?;
-        Ok(Hold { shared: self.shared.clone(), at: root.at(), root: Some(root) })
+        Ok(Hold::new(&self.shared, root))
     }
 }
 
 impl Hold {
+    /// Of an object that this process holds.
+    pub fn new(shared: &Arc<Shared>, root: Root) -> Self {
+        Self { shared: shared.clone(), at: root.at(), root: Some(root) }
+    }
+
     /// With what this process holds the object; `None` while it lets go.
     pub fn root(&self) -> Option<&Root> {
         self.root.as_ref()
@@ -130,7 +135,7 @@ impl Hold {
             return Some(proxy.into_ptr());
         }
         let root = self.shared.heap.hold_seen(self.at, seen).ok()??;
-        let hold = Self { shared: self.shared.clone(), at, root: Some(root) };
+        let hold = Self::new(&self.shared, root);
         self.shared.new_proxy(py, hold).ok().map(Bound::into_ptr)
     }
 
@@ -441,7 +446,7 @@ impl Shared {
         py: Python<'py>,
         root: Root,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let hold = Hold { shared: self.clone(), at: root.at(), root: Some(root) };
+        let hold = Hold::new(self, root);
         match self.known(py, hold.at) {
             // The object is held once, by that.
             Some(proxy) => Ok(proxy),
@@ -494,7 +499,18 @@ impl Shared {
                 let class = class.get(py);
                 let class =
                     class.ok_or_else(|| PyRuntimeError::new_err("import ungil.share first"))?;
-                class.bind(py).call1((given,))
+                let native = match kind {
+                    Kind::Array => Some(py.get_type::<Array>()),
+                    Kind::Buffer => Some(py.get_type::<Buffer>()),
+                    _ => None,
+                };
+                match native {
+                    // What Python's half of these classes would do first is for those to be made.
+                    Some(native) => {
+                        native.call_method1(pyo3::intern!(py, "__new__"), (class, given))
+                    }
+                    None => class.bind(py).call1((given,)),
+                }
             }
             None => structs::proxy(py, given, at),
         }

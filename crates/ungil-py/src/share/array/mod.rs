@@ -1,22 +1,24 @@
 //! A shared array: its memory for views, and its numbers one by one. What needs no haste is Python's
 //! (`ungil.share`).
 
+mod item;
+
 use std::cell::Cell;
+use std::cmp::Ordering;
 use std::ffi::{CString, c_int};
 use std::iter::once;
 use std::ptr::NonNull;
 
-use pyo3::exceptions::{
-    PyBufferError, PyIndexError, PyMemoryError, PyOverflowError, PyTypeError, PyValueError,
-};
+use pyo3::exceptions::{PyBufferError, PyMemoryError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString, PyTuple};
+use ungil_heap::Error;
 use ungil_heap::array::{self, Item, Layout, Number};
 use ungil_heap::op::Op;
 use ungil_heap::segment::Offset;
-use ungil_heap::value::Value;
 
+use self::item::{index, is_index, out_of_range};
 use super::buffer::{Buffer, too_large};
 use super::errors::raised;
 use super::memory::{self, Lent, Shape};
@@ -44,7 +46,10 @@ struct Wanted {
 impl Array {
     /// The proxy of what is held; else an array with a copy of `source`, or with nothing but zeros.
     #[new]
-    #[pyo3(signature = (held = None, /, *, source = None, shape = Vec::new(), format = "B", itemsize = 1, capacity = 0))]
+    #[pyo3(signature = (
+        held = None, /, *, source = None, shape = Vec::new(), format = "B", itemsize = 1, capacity = 0
+    ))]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
     fn new(
         held: Option<&Held>,
         source: Option<&Bound<'_, PyAny>>,
@@ -59,7 +64,7 @@ impl Array {
         };
         let place = Place::new(held, wanted)?;
         let layout = match &place {
-            Place::Shared(hold) => array::layout(&hold.shared.heap, hold.at).map_err(raised)?,
+            Place::Shared(found) => array::layout(&found.shared.heap, found.at).map_err(raised)?,
             Place::Wanted(_) => Layout {
                 format: format.as_bytes().to_vec(),
                 item_bytes: itemsize,
@@ -120,7 +125,7 @@ impl Array {
         let Some(place) = this.find(key)? else { return slf.call_method1("_part", (key,)) };
         let (heap, at) = this.place.found()?;
         let item = array::get(heap, at, place).map_err(raised)?.ok_or_else(out_of_range)?;
-        object(key.py(), item)
+        item::object(key.py(), item)
     }
 
     /// Gives a number another value, or what the key means.
@@ -165,9 +170,9 @@ impl Array {
             sum
         })?;
         if is_too_large.get() {
-            return Err(self.unfit(&format!("the sum {old} + {value}", old = shown(old))));
+            return Err(self.unfit(&format!("the sum {old} + {value}", old = item::shown(old))));
         }
-        object(index.py(), old)
+        item::object(index.py(), old)
     }
 
     /// Makes a number no smaller than another, in one step; what it was.
@@ -177,7 +182,7 @@ impl Array {
         index: &Bound<'py, PyAny>,
         value: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.limit(index, value, |old, value| old < value)
+        self.limit(index, value, Ordering::Less)
     }
 
     /// Makes a number no larger than another, in one step; what it was.
@@ -187,7 +192,7 @@ impl Array {
         index: &Bound<'py, PyAny>,
         value: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.limit(index, value, |old, value| value < old)
+        self.limit(index, value, Ordering::Greater)
     }
 
     /// Gives a number that is `old` the value `new`, in one step; False: it was another.
@@ -254,16 +259,18 @@ impl Array {
             self.place.found()?;
             return Err(too_large());
         };
-        let look = || {
-            let seen = array::look(&hold.shared.heap, hold.at)?;
-            let rows = i64::try_from(seen.rows).unwrap_or(i64::MAX);
-            Ok(Value::Tuple(vec![Value::Object(seen.buffer), Value::Int(rows)]))
+        let heap = &hold.shared.heap;
+        let look = |found: &mut Vec<Offset>| {
+            let seen = array::look(heap, hold.at)?;
+            found.push(seen.buffer);
+            Ok(seen.rows)
         };
-        let seen = hold.object(py, &look().map_err(raised)?, look)?;
-        let (buffer, rows): (Bound<'py, PyAny>, usize) = seen.extract()?;
-        Ok((buffer.cast_into::<Buffer>()?, rows))
+        let (rows, mut roots) = heap.hold_all(hold.at, look).map_err(raised)?;
+        let root = roots.pop().ok_or_else(|| raised(Error::Stale))?;
+        Ok((Buffer::keeping(py, Hold::new(&hold.shared, root))?, rows))
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives the object to a buffer")]
     unsafe fn __getbuffer__(
         slf: Bound<'_, Self>,
         view: *mut ffi::Py_buffer,
@@ -272,7 +279,7 @@ impl Array {
         let this = slf.get();
         let (buffer, rows) = this.memory(slf.py())?;
         let (memory, pointer) = buffer.get().lasting()?;
-        let format = CString::new(self::sound(&this.layout.format)?).map_err(|_| too_large())?;
+        let format = CString::new(item::sound(&this.layout.format)?).map_err(|_| too_large())?;
         let axes = this.axes(rows);
         let shape = Shape::new(format, this.layout.item_bytes, &axes).ok_or_else(too_large)?;
         let is_other_number = this.number.is_none() && Number::of(&this.layout.format).is_some();
@@ -298,15 +305,15 @@ impl Array {
     /// Makes what is wanted.
     pub fn create(&self, op: &mut Op<'_>) -> ungil_heap::Result<Offset> {
         let Place::Wanted(Wanted { source, rows, room }) = &self.place else {
-            return Err(ungil_heap::Error::Misuse("this is shared already"));
+            return Err(Error::Misuse("this is shared already"));
         };
-        array::create(op, &self.layout, *rows, *room, &mut |to| match source {
-            Some(source) => source.copy_to(to),
-            None => {
-                // SAFETY: so many bytes are the rows', which nobody sees yet.
-                unsafe { to.write_bytes(0, rows * self.row_bytes) };
-                Ok(())
+        array::create(op, &self.layout, *rows, *room, &mut |to| {
+            if let Some(source) = source {
+                return source.copy_to(to);
             }
+            // SAFETY: so many bytes are the rows', which nobody sees yet.
+            unsafe { to.write_bytes(0, rows * self.row_bytes) };
+            Ok(())
         })
     }
 
@@ -373,103 +380,23 @@ impl Array {
         &self,
         index: &Bound<'py, PyAny>,
         value: &Bound<'py, PyAny>,
-        is_wanted: impl Fn(f64, f64) -> bool,
+        wanted: Ordering,
     ) -> PyResult<Bound<'py, PyAny>> {
         let place = self.number_at(index)?;
         let value = self.item(place.number, value)?;
-        let old = self.update(place, |old| {
-            let is_wanted = match (old, value) {
-                (Item::Signed(old), Item::Signed(value)) => is_wanted(sign(old.cmp(&value)), 0.0),
-                (Item::Unsigned(old), Item::Unsigned(value)) => {
-                    is_wanted(sign(old.cmp(&value)), 0.0)
-                }
-                (Item::Float(old), Item::Float(value)) => is_wanted(old, value),
-                _ => false,
-            };
-            is_wanted.then_some(value)
-        })?;
-        object(index.py(), old)
+        let old =
+            self.update(place, |old| (old.partial_cmp(&value) == Some(wanted)).then_some(value))?;
+        item::object(index.py(), old)
     }
 
     /// The item of a Python object.
     #[inline]
     fn item(&self, number: Number, given: &Bound<'_, PyAny>) -> PyResult<Item> {
-        let is_overflow = |error: &PyErr| error.is_instance_of::<PyOverflowError>(given.py());
-        let item = match number {
-            Number::Bool => Ok(Item::Bool(given.is_truthy()?)),
-            Number::Signed(_) => given.extract().map(Item::Signed),
-            Number::Unsigned(_) => given.extract().map(Item::Unsigned),
-            Number::Single | Number::Double => given.extract().map(Item::Float),
-        };
-        match item.map(|item| number.fitted(item)) {
-            Ok(Some(item)) => Ok(item),
-            Err(error) if !is_overflow(&error) => Err(error),
-            Ok(None) | Err(_) => Err(self.unfit(&given.to_string())),
-        }
+        item::taken(number, given)?.ok_or_else(|| self.unfit(&given.to_string()))
     }
 
     fn unfit(&self, value: &str) -> PyErr {
         let format = self.layout.format.escape_ascii();
         PyOverflowError::new_err(format!("{value} does not fit into an item of format {format}"))
     }
-}
-
-const fn sign(order: std::cmp::Ordering) -> f64 {
-    match order {
-        std::cmp::Ordering::Less => -1.0,
-        std::cmp::Ordering::Equal => 0.0,
-        std::cmp::Ordering::Greater => 1.0,
-    }
-}
-
-fn shown(item: Item) -> String {
-    match item {
-        Item::Bool(flag) => flag.to_string(),
-        Item::Signed(number) => number.to_string(),
-        Item::Unsigned(number) => number.to_string(),
-        Item::Float(number) => number.to_string(),
-    }
-}
-
-#[inline]
-fn object(py: Python<'_>, item: Item) -> PyResult<Bound<'_, PyAny>> {
-    Ok(match item {
-        Item::Bool(flag) => flag.into_pyobject(py)?.to_owned().into_any(),
-        Item::Signed(number) => number.into_pyobject(py)?.into_any(),
-        Item::Unsigned(number) => number.into_pyobject(py)?.into_any(),
-        Item::Float(number) => number.into_pyobject(py)?.into_any(),
-    })
-}
-
-fn is_index(key: &Bound<'_, PyAny>) -> bool {
-    key.is_instance_of::<PyInt>() || key.hasattr("__index__").unwrap_or(false)
-}
-
-#[inline]
-fn index(key: &Bound<'_, PyAny>) -> PyResult<isize> {
-    let index = key.extract::<isize>();
-    index.map_err(|error| {
-        if error.is_instance_of::<PyOverflowError>(key.py()) { out_of_range() } else { error }
-    })
-}
-
-fn out_of_range() -> PyErr {
-    PyIndexError::new_err("array index out of range")
-}
-
-/// A format without addresses: Python would follow them, wherever they lead.
-fn sound(format: &[u8]) -> PyResult<Vec<u8>> {
-    let mut is_name = false;
-    let mut bytes = format.iter().copied().chain(once(b' '));
-    let is_address = |byte: u8| matches!(byte, b'O' | b'P' | b'&' | b'X');
-    let has_address = bytes.any(|byte| {
-        is_name ^= byte == b':';
-        !is_name && is_address(byte)
-    });
-    if has_address || format.contains(&0) {
-        return Err(PyBufferError::new_err(
-            "the format of this array has Python objects or addresses in it, which are not shared",
-        ));
-    }
-    Ok(format.to_vec())
 }
