@@ -76,9 +76,9 @@ def command(
 ) -> None:
     """Show the policy of process PID, or change it to NAME.
 
-    A process that runs under ungil has one: it was started by ungil run or ungil trace, or with the
-    variables of ungil run --env or UNGIL_POLICY alone, or has called ungil.gil.install(). While it
-    is still starting, ungil waits for it, up to two seconds.
+    A process has one if ungil run or ungil trace started it, if it began with the variables of
+    ungil run --env or UNGIL_POLICY alone, or if it has called ungil.gil.install(). While it is
+    still starting, ungil waits for it, up to two seconds.
     Any other running CPython from 3.8 on can be given one: ungil stops one of its threads for some
     milliseconds and has it load the hook, for which it needs the right to trace the process.
     The change is in force at once. Processes that it forks later begin with it; programs that it

@@ -31,9 +31,9 @@ SCHEMA = 1
 def command(pid: int, children: bool, as_json: bool) -> None:
     """Say who holds the GIL of process PID now, for how long, who waits for it, and where each is.
 
-    PID is any running CPython; it goes on, and need not have been started by ungil. It is looked at
-    for a tenth of a second, or for one where a policy is in force, and left as it was. A hold or a
-    wait that began before is said to last "at least" so long.
+    PID is any running CPython, also one that began without ungil; it goes on. ungil looks at it for
+    a tenth of a second, or for a second where a policy is in force, and leaves it as it was. A hold
+    or a wait that began before is said to last "at least" so long.
     """
     found = dumps(list(family(pid)) if children else [pid])
     if as_json:

@@ -90,7 +90,7 @@ class FanoutCommand(Command):
     help="Seconds before the second try; doubled before each further one.",
 )
 @click.option("--group-by", metavar="FIELD", help="Hosts with the same FIELD are a group.")
-@click.option("--per-group", type=int, metavar="N", help="How many of a group at once at most.")
+@click.option("--per-group", type=int, metavar="N", help="At most so many at once in each group.")
 @click.option("--rate", metavar="N[/s|/m|/h]", help="How many to start a second at most.")
 @click.option(
     "--mode",

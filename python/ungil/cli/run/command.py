@@ -75,8 +75,8 @@ def command(
 
     Where an option is not given, its variable counts: UNGIL_POLICY, UNGIL_QUANTUM, UNGIL_PRIORITY
     (a PATTERN=LEVEL a line).
-    --env prints these and what else a program needs as NAME=VALUE lines, quoted as in a shell,
-    for env $(ungil run --env) PROGRAM or an EnvironmentFile of systemd.
+    --env prints these and what else a program needs as NAME=VALUE lines, quoted as in a shell:
+    for `env $(ungil run --env) PROGRAM`, or an `EnvironmentFile` of systemd.
     """  # noqa: D301 (click keeps the lines of a paragraph that begins with a backspace)
     scheduling = Scheduling(policy, quantum, priorities)
     if standby and (policy is not None or quantum is not None or priorities or green):

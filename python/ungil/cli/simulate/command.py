@@ -54,7 +54,7 @@ SCHEMA = 1
     "changes",
     metavar="PATTERN=CHANGE",
     multiple=True,
-    help="x2: threads whose names match have twice the work. *2: there are twice as many of them.",
+    help="Threads whose names match have twice the work (x2), or are twice as many (*2).",
 )
 @click.option(
     "--without", metavar="PATTERN", multiple=True, help="Leave threads out whose names match."

@@ -55,7 +55,7 @@ def _interval(_ctx: click.Context, _param: click.Parameter, value: str) -> float
 def command(pid: int | None, children: bool, interval: float, once: bool, as_json: bool) -> None:
     """Show what the threads of process PID do with the GIL: how much they hold, and wait for whom.
 
-    PID is any running CPython; it goes on, and need not have been started by ungil. Keys sort,
+    PID is any running CPython, also one that began without ungil; it goes on. Keys sort,
     filter, pause, and change the policy to see what that does. At the end everything is taken back:
     the process runs as before, under the policy that it had. Without PID, choose a process.
     """
