@@ -109,7 +109,7 @@ rust-lint: needs-cargo ## formatting and clippy of the Rust crates
 	MAKEFLAGS= cargo clippy --quiet --workspace --all-targets -- -D warnings
 
 .PHONY: lint
-lint: $(TEST_TOOLS) $(WEB_TOOLS) rust-lint prose habits ## formatting, clippy, types, prose, and rules that no tool knows
+lint: $(TEST_TOOLS) $(WEB_TOOLS) rust-lint prose habits docs ## formatting, clippy, types, prose, links, and rules that no tool knows
 	@# loom only sees the atomics of atomic.rs.
 	@if grep -rnE '(std|core)::sync::atomic' crates/ungil-core/src --exclude=atomic.rs; then \
 		echo "ungil-core takes its atomics from crate::atomic"; exit 1; fi

@@ -30,7 +30,7 @@ HEAD = """\
 `make man` writes this page from the commands, and any change here goes with the next one.
 `ungil COMMAND --help` says the same, and so does `man ungil`.
 
-| to | type | which says |
+| to | type | what it does |
 |---|---|---|"""
 FOOT = """\
 ## Exit status

@@ -43,7 +43,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, name, abs_src_path=str(ROOT / name)))
     for program in sorted(_programs()):
         name = program.relative_to(ROOT)
-        text = f"# `{name}`\n\n```py\n{program.read_text(encoding='utf-8')}```\n"
+        source = program.read_text(encoding="utf-8")
+        text = f"---\nsearch: {{exclude: true}}\n---\n# `{name}`\n\n```py\n{source}```\n"
         # It belongs to the page that links to it, and not into the navigation.
         file = File.generated(config, f"{name}.md", content=text)
         file.inclusion = file.inclusion.NOT_IN_NAV
