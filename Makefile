@@ -255,7 +255,8 @@ man: $(DEVELOPED) ## write the manual page, docs/cli.md, and what shells complet
 
 .PHONY: docs
 docs: $(TEST_TOOLS) $(WEB_TOOLS) ## build the documentation as a site, and fail at a broken link
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@# Not --quiet: a warning that is not printed is none to --strict.
+	@said=$$(NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict 2>&1) || { echo "$$said"; exit 1; }
 	@echo "target/site/index.html, also without a server; $(BIN)/mkdocs serve shows it while you write"
 
 .PHONY: wheel

@@ -3,11 +3,13 @@
 * Documents that lie elsewhere (`ARCHITECTURE.md`), and programs that a page links to, are pages.
 * Links are written for readers of the repository; here they lead to the pages.
 * Whole pages (`lab.html`) have a folder of their own.
+* A page that would look broken, or would ask another host for something, is a warning.
 * The decisions are in the navigation without being listed, and have a page that lists them.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from os.path import relpath
 from pathlib import Path
@@ -27,6 +29,8 @@ DOCUMENTS = (
     "SECURITY.md",
     "bench/RESULTS.md",
 )
+LOG = logging.getLogger("mkdocs.hooks.website")
+ASKED = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*(?:src|href)=\"?(https?:[^\" >]+)")
 WORKER = ROOT / "web/node_modules/iframe-worker/shim/index.js"
 
 
@@ -71,6 +75,23 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return relpath(_place(found), Path(here).parent) + sharp + anchor
 
     return replaced(markdown, on_site)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Warn of what GitHub takes for a table, a list or code, and Python's Markdown for text."""
+    del config, files
+    text = re.sub(r"<pre.*?</pre>|<[^>]+>", "", html, flags=re.DOTALL)
+    for line in re.findall(r"^(?:\| |```|[*-] |#+ ).*", text, re.MULTILINE):
+        LOG.warning("%s: an empty line is missing before: %s", page.file.src_uri, line)
+    return html
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Warn of what a browser would ask another host for."""
+    del config
+    for asked in ASKED.findall(output):
+        LOG.warning("%s: the page loads %s", page.file.src_uri, asked)
+    return output
 
 
 def _place(path: Path) -> str:
