@@ -37,7 +37,7 @@ WORKER = ROOT / "web/node_modules/iframe-worker/shim/index.js"
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put what a pattern of the navigation finds into its place."""
     navigation = cast("list[Any]", config["nav"])
-    config["nav"] = [_expanded(item) for item in navigation]
+    config["nav"] = _expanded(navigation)
     return config
 
 
@@ -127,13 +127,19 @@ def _decisions() -> str:
 
 
 def _expanded(item: Any) -> Any:
-    """An item of the navigation; a pattern becomes a list of what it finds, the newest first."""
+    """An item of the navigation; in its lists patterns become what they find."""
     if isinstance(item, dict):
         titled = cast("dict[str, Any]", item)
         return {title: _expanded(below) for title, below in titled.items()}
     if isinstance(item, list):
-        return [_expanded(below) for below in cast("list[Any]", item)]
-    if isinstance(item, str) and "*" in item:
-        found = sorted((str(it.relative_to(DOCS)) for it in DOCS.glob(item)), reverse=True)
-        return [re.sub("/[^/]*$", "/index.md", item), *found]
+        return [page for below in cast("list[Any]", item) for page in _found(below)]
     return item
+
+
+def _found(item: Any) -> list[Any]:
+    """What an item of a list stands for; of numbered pages the newest first."""
+    if not (isinstance(item, str) and "*" in item):
+        return [_expanded(item)]
+    found = sorted(it.relative_to(DOCS) for it in DOCS.glob(item))
+    is_numbered = all(it.name[0].isdigit() for it in found)
+    return [str(it) for it in (reversed(found) if is_numbered else found)]
