@@ -12,13 +12,17 @@ Without `compare` every line has to be printed, with other numbers; `...` stands
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
 import subprocess
+import threading
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
+
+from suite import PATIENCE_S
 
 BLOCK = re.compile(r"(?:<!-- (?P<said>[^<]*?) -->\n)?^```console\n(?P<text>.*?)^```", re.M | re.S)
 NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*(?: ?(?:ns|us|µs|ms|s|min|%|[kKMG]i?B|B)(?!\w))?")
@@ -103,10 +107,19 @@ class Shell:
     ) -> None:
         """Ends it, with whatever still runs in the background."""
         with self._bash:
-            os.killpg(self._bash.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._bash.pid, signal.SIGKILL)
 
     def run(self, typed: str) -> tuple[int, str]:
         """What a command ends with, and all that it has printed."""
+        watchdog = threading.Timer(PATIENCE_S, os.killpg, [self._bash.pid, signal.SIGKILL])
+        watchdog.start()
+        try:
+            return self._run(typed)
+        finally:
+            watchdog.cancel()
+
+    def _run(self, typed: str) -> tuple[int, str]:
         assert self._bash.stdin
         assert self._bash.stdout
         self._bash.stdin.write(f"{typed}\nprintf '{END}%d\\n' $?\n")
@@ -117,7 +130,7 @@ class Shell:
             printed.append(before)
             if end:
                 return int(status), "".join(printed)
-        raise EOFError(f"the shell has ended, after {''.join(printed)}")
+        raise EOFError(f"the shell ended, or was ended, in: {typed}\n{''.join(printed)}")
 
 
 def surroundings(python: Path) -> dict[str, str]:
