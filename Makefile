@@ -30,7 +30,7 @@ SYSTEM_TOOLS := $(VENV)/system.stamp
 WEB_TOOLS := web/node_modules/.package-lock.json
 # What builds wheels for other systems: zig.
 WHEEL_TOOLS := $(VENV)/wheels.stamp
-# Installs optional dependencies of pyproject.toml, and nothing else: $(call install,test lint).
+# Installs optional dependencies of pyproject.toml, and nothing else: $(call install,test lint docs).
 install = $(BIN)/python -c "import sys, tomllib; \
 	extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; \
 	print(*(package for extra in sys.argv[1:] for package in extras[extra]), sep='\n')" $(1) \
@@ -109,7 +109,7 @@ rust-lint: needs-cargo ## formatting and clippy of the Rust crates
 	MAKEFLAGS= cargo clippy --quiet --workspace --all-targets -- -D warnings
 
 .PHONY: lint
-lint: $(TEST_TOOLS) $(WEB_TOOLS) rust-lint prose habits ## formatting, clippy, types, prose, and rules that no tool knows
+lint: $(TEST_TOOLS) $(WEB_TOOLS) rust-lint prose habits docs ## formatting, clippy, types, prose, links, and rules that no tool knows
 	@# loom only sees the atomics of atomic.rs.
 	@if grep -rnE '(std|core)::sync::atomic' crates/ungil-core/src --exclude=atomic.rs; then \
 		echo "ungil-core takes its atomics from crate::atomic"; exit 1; fi
@@ -161,11 +161,11 @@ built-pythons: ## build the Pythons that no registry has (long; BUILT_PYTHONS=mu
 	python3 tests/built_pythons.py $(BUILT_PYTHONS)
 
 # The English of what people read first; api.md is made of docstrings.
-PROSE := README.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md $(filter-out docs/api.md,$(wildcard docs/*.md))
+PROSE := README.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md $(filter-out docs/api.md,$(wildcard docs/*.md docs/tutorials/*.md))
 # Rules of Harper's that we do not follow: headings and names begin small, units are units, a list
 # of three may do without the last comma; and those that mistake our words for others.
 NOT_OURS := SentenceCapitalization UseTitleCase OrthographicConsistency OxfordComma \
-	ExpandTimeShorthands ExpandMemoryShorthands ExpandControl ExpandStandardInputAndOutput \
+	ExpandMinimum ExpandTimeShorthands ExpandMemoryShorthands ExpandControl ExpandStandardInputAndOutput \
 	CompoundNouns DisjointPrefixes MassNouns MergeWords MissingPreposition Overall \
 	PhrasalVerbAsCompoundNoun SplitWords TheProperNounPossessive
 
@@ -262,8 +262,15 @@ api: $(TEST_TOOLS) ## write docs/api.md from the docstrings of everything public
 	$(BIN)/python docs/api.py
 
 .PHONY: man
-man: $(DEVELOPED) ## write the manual page, and what shells complete, from the commands
+man: $(DEVELOPED) ## write the manual page, docs/cli.md, and what shells complete, from the commands
 	$(BIN)/python docs/man.py
+	$(BIN)/python docs/cli.py
+
+.PHONY: docs
+docs: $(TEST_TOOLS) $(WEB_TOOLS) ## build the documentation as a site, and fail at a broken link
+	@# Not --quiet: a warning that is not printed is none to --strict.
+	@said=$$(NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict 2>&1) || { echo "$$said"; exit 1; }
+	@echo "target/site/index.html, also without a server; $(BIN)/mkdocs serve shows it while you write"
 
 .PHONY: wheel
 wheel: $(DEVELOPED) ## build a wheel for this machine into dist/
@@ -316,7 +323,7 @@ $(DEVELOPED): $(VENV)/made.stamp pyproject.toml $(RUST_SOURCES) | needs-cargo
 	touch $@
 
 $(TEST_TOOLS): $(DEVELOPED)
-	$(call install,test lint)
+	$(call install,test lint docs)
 	touch $@
 
 $(SYSTEM_TOOLS): | $(VENV)/made.stamp

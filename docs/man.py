@@ -10,6 +10,7 @@ below share/ of the prefix. A shell that finds them there needs no `ungil comple
 from __future__ import annotations
 
 import argparse
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -88,8 +89,10 @@ def described(command: click.Command, context: click.Context) -> list[str]:
     """A command, its text, its options and its examples, and the same of its own commands."""
     usage = " ".join(command.collect_usage_pieces(context))
     lines = [f".SS {said(context.command_path)} {said(usage)}"]
-    for paragraph in re.split(r"\n\s*\n", (command.help or "").strip()):
-        lines += [".PP", said(" ".join(paragraph.replace("\b", "").split()))]
+    for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(command.help or "")):
+        kept = paragraph.startswith("\b")
+        flowing = [".PP", said(" ".join(paragraph.split()))]
+        lines += verbatim(paragraph.strip("\b\n")) if kept else flowing
     for option in command.params:
         record = option.get_help_record(context)
         if record and isinstance(option, click.Option):

@@ -1,9 +1,9 @@
 """A nornir task for many devices: as it is, in (green) threads, and as a coroutine.
 
-    python examples/fanout_nornir.py [--hosts N] [--how threads|green|coroutines]
+    python examples/fanout_nornir.py [--hosts N] [--how nornir|threads|green|coroutines]
 
-The devices are addresses of this machine, each of which takes 50 ms to answer; but nobody answers
-at the last one. nornir and, for green threads, gevent have to be installed:
+The devices are addresses of this machine, in a process of their own. Each takes 50 ms to answer;
+but nobody answers at the last one. nornir and, for green threads, gevent have to be installed:
 pip install "ungil[nornir,green]"
 """
 
@@ -21,9 +21,9 @@ if "green" in sys.argv:
 import argparse
 import logging
 import socket
-import socketserver
-import threading
+import subprocess
 import time
+from typing import Any
 
 try:
     from nornir import InitNornir
@@ -34,15 +34,6 @@ except ModuleNotFoundError as missing:
     sys.exit(f"{missing.name} is not installed: pip install 'ungil[nornir,green]'")
 
 from ungil.fanout.nornir import HostTask
-
-
-class Device(socketserver.StreamRequestHandler):
-    """It answers a line with a line."""
-
-    def handle(self) -> None:
-        question = self.rfile.readline().decode().strip()
-        time.sleep(0.05)
-        self.wfile.write(f"{question} of {self.request.getsockname()[0]}\n".encode())
 
 
 def show(task: Task, what: str) -> str:
@@ -94,9 +85,25 @@ class Devices:
         return Inventory(hosts=hosts, groups=Groups(), defaults=defaults)
 
 
-class Network(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    request_queue_size = 1000
+def be_devices() -> None:
+    """The devices: each answers a line with a line. They end with their standard input."""
+    import asyncio
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        question = (await reader.readline()).decode().strip()
+        await asyncio.sleep(0.05)
+        writer.write(f"{question} of {writer.get_extra_info('sockname')[0]}\n".encode())
+        writer.close()
+
+    async def serve() -> None:
+        server = await asyncio.start_server(answer, "0.0.0.0", 0, backlog=4096)
+        print(server.sockets[0].getsockname()[1], flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+
+    asyncio.run(serve())
+
+
+WAYS = ["nornir", "threads", "green", "coroutines"]
 
 
 def main() -> None:
@@ -104,25 +111,35 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--hosts", type=int, default=200)
-    parser.add_argument("--how", choices=["threads", "green", "coroutines"], default="threads")
+    parser.add_argument("--how", choices=WAYS, default="threads")
+    parser.add_argument("--devices", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.devices:
+        be_devices()
+        return
     # What fails is in the results; nornir would log it, too.
     logging.getLogger("nornir").addHandler(logging.NullHandler())
     InventoryPluginRegister.register("devices", Devices)
-    with Network(("0.0.0.0", 0), Device) as network:
-        threading.Thread(target=network.serve_forever, args=(0.01,)).start()
+    runner: dict[str, Any] = {"plugin": "ungil", "options": {"timeout": 30, "retries": 1}}
+    if options.how == "nornir":
+        runner = {"plugin": "threaded"}  # nornir's own, with its 20 threads.
+    command = [sys.executable, __file__, "--devices"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as devices:
+        assert devices.stdin
+        assert devices.stdout
+        port = int(devices.stdout.readline())
         nr = InitNornir(
             inventory={
                 "plugin": "devices",
-                "options": {"count": options.hosts, "port": network.server_address[1]},
+                "options": {"count": options.hosts, "port": port},
             },
-            runner={"plugin": "ungil", "options": {"timeout": 30, "retries": 1}},
+            runner=runner,
             logging={"enabled": False},
         )
         began = time.monotonic()
         result = nr.run(inspect_async if options.how == "coroutines" else inspect)
         took = time.monotonic() - began
-        network.shutdown()
+        devices.stdin.close()
     answered = len(result) - len(result.failed_hosts)
     print(f"{answered} of {len(result)} hosts answered two questions in {took:.2f} s")
     print(f"router0: {result['router0'][0]}")

@@ -99,9 +99,10 @@ def test_the_users_own_shell_is_the_default_and_an_unknown_one_is_refused(
     assert done.stderr == "ungil: SHELL is csh: name the shell, bash, zsh or fish\n"
 
 
-def test_the_manual_page_and_the_installed_completions_are_those_of_the_commands() -> None:
+@pytest.mark.parametrize("script", ["man.py", "cli.py"])
+def test_manual_page_and_installed_completions_are_those_of_the_commands(script: str) -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "docs" / "man.py", "--check"],
+        [sys.executable, ROOT / "docs" / script, "--check"],
         capture_output=True,
         text=True,
         timeout=120,

@@ -40,7 +40,7 @@ def blocks(document: Path) -> list[tuple[int, str, str]]:
 def written(folder: Path) -> dict[str, tuple[Path, int]]:
     """Write each block into a file; return the document of each, and its line 0 there."""
     places: dict[str, tuple[Path, int]] = {}
-    for document in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for document in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         for line, given, code in blocks(document):
             file = folder / f"{document.stem.replace('-', '_')}_{line}.py"
             file.write_text(f"{given.strip()}\n{code}")

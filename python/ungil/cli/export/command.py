@@ -60,7 +60,7 @@ FORMATS = {
     "--output",
     metavar="OUT",
     shell_complete=files,
-    help="Write to this file, - for standard output [default: FILE's name with .FORMAT].",
+    help="Write to this file; '-' is standard output [default: the name of FILE, with the format].",
 )
 @click.option(
     "--weight",

@@ -54,7 +54,7 @@ def command() -> None:
 @command.command(cls=Command, name="ls", examples=EXAMPLES)
 @_json
 def ls(as_json: bool) -> None:
-    """List the heaps of this user: those with a name, and others as PID/FILE of a process."""
+    """List the heaps of this user: those with a name, and others as `PID/FILE` of a process."""
     rows = [_row(found) for found in find_all()]
     if as_json:
         _print_json(heaps=rows)

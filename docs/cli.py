@@ -1,0 +1,151 @@
+"""Writes docs/cli.md: every command with its options and examples, from the commands themselves.
+
+    python docs/cli.py            write it
+    python docs/cli.py --check    fail, and say how, if it is not what this would write
+
+`make man` runs it, beside docs/man.py, which writes the same for man(1).
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+
+import click
+from links import slug
+
+from ungil.cli.command import Command
+from ungil.cli.commands import COMMANDS, PROBLEMS
+from ungil.cli.commands import command as ungil_command
+
+DOCUMENT = Path(__file__).resolve().parent / "cli.md"
+HEAD = """\
+# Every command
+
+`make man` writes this page from the commands, and any change here goes with the next one.
+`ungil COMMAND --help` says the same, and so does `man ungil`.
+
+| to | type | what it does |
+|---|---|---|"""
+FOOT = """\
+## Exit status
+
+| status | meaning |
+|---|---|
+| 0 | All is well. |
+| 1 | The work failed, or a limit was broken. |
+| 2 | The command line is wrong; one sentence says how. |
+
+`ungil trace` passes on the status of its program; `ungil run` becomes it."""
+# What a reader types: an option, a command with its option, a variable.
+TYPED = re.compile(
+    rf"\bungil (?:{'|'.join(COMMANDS)})\b(?: --[a-z-]+)?(?: [A-Z]{{2,}}\b)*"
+    r"|(?<![\w-])--?[a-zA-Z][\w-]*(?: [A-Z]{2,}\b)?"
+    r"|\bungil(?:\.\w+)+(?:\(\))?|\bUNGIL_\w+|[\w-]+\.pftrace"
+)
+
+
+def main() -> None:
+    """Write the page, or compare it; the status is 1 if it differs."""
+    parser = argparse.ArgumentParser(description="Writes docs/cli.md from the commands.")
+    parser.add_argument("--check", action="store_true", help="fail if it differs")
+    check: bool = parser.parse_args().check
+    text = page()
+    if not check:
+        DOCUMENT.write_text(text, encoding="utf-8")
+    elif not DOCUMENT.exists() or DOCUMENT.read_text(encoding="utf-8") != text:
+        sys.exit(f"{DOCUMENT.name} is not what `make man` writes: run it")
+
+
+def page() -> str:
+    """The whole page: a table of all commands, then a section for each problem."""
+    context = click.Context(ungil_command, info_name="ungil")
+    parts = [f"{HEAD}\n{table()}"]
+    for problem, group in PROBLEMS.items():
+        parts.append(f"## {marked(problem)}")
+        for name in group:
+            found = ungil_command.get_command(context, name)
+            assert found is not None
+            below = click.Context(found, info_name=name, parent=context)
+            parts += described(found, below, level=3)
+    return "\n\n".join([*parts, FOOT]) + "\n"
+
+
+def table() -> str:
+    """A row for each command."""
+    rows: list[str] = []
+    for problem, group in PROBLEMS.items():
+        for number, (name, (_, does)) in enumerate(group.items()):
+            row = [marked(problem) if number == 0 else "", link(f"ungil {name}"), marked(does)]
+            rows.append(f"| {' | '.join(row)} |")
+    return "\n".join(rows)
+
+
+def link(path: str) -> str:
+    """A link to the section of a command."""
+    return f"[`{path}`](#{slug(path)})"
+
+
+def described(command: click.Command, context: click.Context, level: int) -> Iterator[str]:
+    """A command: its usage, text, options and examples, and those of its own commands."""
+    usage = " ".join(command.collect_usage_pieces(context))
+    yield f"{'#' * level} `{context.command_path}`"
+    yield fenced(f"{context.command_path} {usage}")
+    names = metavars(command, context)
+    for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(command.help or "")):
+        kept = paragraph.startswith("\b")
+        flowing = " ".join(paragraph.split())
+        yield fenced(paragraph.strip("\b\n")) if kept else marked(flowing, names)
+    if isinstance(command, Command):
+        yield fenced("\n".join(line.removeprefix("  ") for line in command.examples.splitlines()))
+    if options := list(rows(command, context)):
+        yield "\n".join(["| option | what it does |", "|---|---|", *options])
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None
+            below = click.Context(child, info_name=name, parent=context)
+            yield from described(child, below, level + 1)
+
+
+def rows(command: click.Command, context: click.Context) -> Iterator[str]:
+    """A row for each option."""
+    for option in command.params:
+        record = option.get_help_record(context)
+        if record and isinstance(option, click.Option):
+            written, does = (text.replace("|", "\\|") for text in record)
+            yield f"| `{written}` | {marked(' '.join(does.split()), metavars(command, context))} |"
+
+
+def metavars(command: click.Command, context: click.Context) -> set[str]:
+    """The names that a usage and options give to what the reader puts there."""
+    records = [option.get_help_record(context) for option in command.params]
+    written = [*command.collect_usage_pieces(context), *(it[0] for it in records if it)]
+    return set(re.findall(r"\b[A-Z]{2,}\b", " ".join(written)))
+
+
+def fenced(text: str) -> str:
+    """Text that stays as it is."""
+    return f"```\n{text}\n```"
+
+
+def marked(text: str, names: AbstractSet[str] = frozenset()) -> str:
+    """Text of a help as Markdown: what is to be typed is code, and no sign means anything else."""
+    alone = "|".join(sorted(names, key=len, reverse=True)) or "(?!)"
+    pattern = re.compile(rf"{TYPED.pattern}|(?<![\w.=])(?:{alone})(?![\w=]|\.\w)")
+    parts = text.split("`")
+    for number in range(0, len(parts), 2):
+        typed = pattern.sub(lambda found: f"`{found[0]}`", parts[number])
+        pieces = typed.split("`")
+        pieces[::2] = [re.sub(r"([*_<])", r"\\\1", plain) for plain in pieces[::2]]
+        parts[number] = "`".join(pieces)
+    return "`".join(parts)
+
+
+if __name__ == "__main__":
+    main()

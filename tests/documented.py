@@ -1,0 +1,140 @@
+"""The commands of a document: what it tells a reader to type, and what it says that this prints.
+
+A block of ```console has lines that begin with `$ `, and below each what it prints. A comment
+before the block, which readers do not see, says what is not as usual:
+
+    <!-- not run: it takes a minute -->
+    <!-- compare: a phrase | another one -->    only these must be printed, as they stand there
+    <!-- exit: 1 -->                            the status of its last command
+
+Without `compare` every line has to be printed, with other numbers; `...` stands for any lines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+from suite import PATIENCE_S
+
+BLOCK = re.compile(r"(?:<!-- (?P<said>[^<]*?) -->\n)?^```console\n(?P<text>.*?)^```", re.M | re.S)
+NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*(?: ?(?:ns|us|µs|ms|s|min|%|[kKMG]i?B|B)(?!\w))?")
+# Between the output of a command and its status; no program prints it.
+END = "\x1e"
+
+
+class Command(NamedTuple):
+    """A command, what the document says that it prints, and with which status it ends."""
+
+    line: int
+    typed: str
+    shown: list[str]
+    phrases: list[str]
+    """Of `shown`; empty if every line counts."""
+    status: int
+
+
+def commands(text: str) -> list[Command]:
+    """All commands of a document that are run, in their order."""
+    found: list[Command] = []
+    for block in BLOCK.finditer(text):
+        kind, _, said = (block["said"] or "").partition(": ")
+        if kind == "not run":
+            continue
+        line = text.count("\n", 0, block.start("text")) + 1
+        typed = re.split(r"^\$ ", block["text"], flags=re.MULTILINE)[1:]
+        for number, part in enumerate(typed):
+            command, *shown = part.rstrip("\n").split("\n")
+            while shown and shown[0].startswith("> "):
+                command += "\n" + shown.pop(0).removeprefix("> ")
+            ends = said if kind == "exit" and number == len(typed) - 1 else "0"
+            phrases = said.split(" | ") if kind == "compare" else []
+            here = [it for it in phrases if it in flat("\n".join(shown))]
+            found.append(Command(line, command, shown, here, int(ends)))
+            line += part.count("\n")
+    return found
+
+
+def missing(command: Command, printed: str) -> list[str]:
+    """What a command should have printed and has not."""
+    if command.phrases:
+        return [phrase for phrase in command.phrases if phrase not in flat(printed)]
+    there = {without_numbers(line) for line in printed.splitlines()}
+    shown = [line for line in command.shown if line.strip() not in ("", "...")]
+    return [line for line in shown if without_numbers(line) not in there]
+
+
+def flat(text: str) -> str:
+    """Text without its lines, which are broken where a terminal ends."""
+    return " ".join(text.split())
+
+
+def without_numbers(line: str) -> str:
+    """A line with `#` for each number and its unit, and single blanks."""
+    return NUMBER.sub("#", flat(line))
+
+
+class Shell:
+    """One bash for all commands of a document, as a reader has one."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self._bash = subprocess.Popen(
+            ["bash", "--noprofile", "--norc"],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> Shell:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Ends it, with whatever still runs in the background."""
+        with self._bash:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._bash.pid, signal.SIGKILL)
+
+    def run(self, typed: str) -> tuple[int, str]:
+        """What a command ends with, and all that it has printed."""
+        watchdog = threading.Timer(PATIENCE_S, os.killpg, [self._bash.pid, signal.SIGKILL])
+        watchdog.start()
+        try:
+            return self._run(typed)
+        finally:
+            watchdog.cancel()
+
+    def _run(self, typed: str) -> tuple[int, str]:
+        assert self._bash.stdin
+        assert self._bash.stdout
+        self._bash.stdin.write(f"{typed}\nprintf '{END}%d\\n' $?\n")
+        self._bash.stdin.flush()
+        printed: list[str] = []
+        for line in self._bash.stdout:
+            before, end, status = line.partition(END)
+            printed.append(before)
+            if end:
+                return int(status), "".join(printed)
+        raise EOFError(f"the shell ended, or was ended, in: {typed}\n{''.join(printed)}")
+
+
+def surroundings(python: Path) -> dict[str, str]:
+    """A reader's environment: `python` and `ungil` are on the path, the terminal has 92 columns."""
+    own = {"LINES", "NO_COLOR", "FORCE_COLOR", "TERM", "TTY_COMPATIBLE", "PYTHONUNBUFFERED"}
+    kept = {name: value for name, value in os.environ.items() if name not in own}
+    return kept | {"PATH": f"{python.parent}:{os.environ['PATH']}", "COLUMNS": "92"}
