@@ -61,6 +61,9 @@ COUNTDOWN: Mapping[str, float] = {"in sequence": 24.6, "two threads": 45.5, "on 
 TICK_S = 6.6
 """Of `-1 in xrange(100000000)`, which is one tick."""
 
+DEAF: tuple[str, ...] = ("join", "lock")
+"""Where a main thread is to which Ctrl-C never comes, the same talk says."""
+
 
 class Calls(NamedTuple):
     """System calls of the countdown on a kernel."""
@@ -195,6 +198,7 @@ def as_json() -> dict[str, Any]:
             "system_calls": [row._asdict() for row in CALLS],
         },
         "tick": {"n": COUNTED, "tick_s": TICK_S},
+        "interrupt": {"never_in": list(DEAF)},
         "fanout": {
             "nornir": [row._asdict() for row in NORNIR],
             "gornir": [row._asdict() for row in GORNIR],

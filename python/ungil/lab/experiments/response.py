@@ -14,16 +14,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from ungil.interpreters import Interpreter
+from ungil.lab.chart import Kind
 from ungil.lab.conditions import STOCK, Conditions
 from ungil.lab.experiment import (
     Cell,
-    Chart,
     Experiment,
-    Kind,
     Measured,
     Plan,
     Row,
-    Series,
     Source,
     Table,
 )
@@ -103,33 +101,33 @@ def _plan(plan: Plan) -> Iterator[Cell]:
                 )
 
 
-def _figure(results: Results, python: str, name: str, threads: int, of: str) -> float | None:
+def figure(results: Results, python: str, name: str, threads: int, of: str) -> float | None:
     for measured in results.rounds(python, f"{name}, {threads}"):
-        return measured[of]
+        return measured.get(of)
     return None
 
 
-def _counts(results: Results) -> list[int]:
+def thread_counts(results: Results) -> list[int]:
     """The numbers of computing threads that were measured."""
     return sorted({int(cell.variant.rpartition(", ")[2]) for cell in results})
 
 
-def _kind(name: str) -> Kind:
+def kind_of(name: str) -> Kind:
     return "stock" if VARIANTS[name].conditions.policy is None else "ungil"
 
 
 def _tables(results: Results) -> Sequence[Table]:
-    counts = _counts(results)
+    counts = thread_counts(results)
     shown = [n for n in (0, 1, 2, 4, 8) if n in counts]
     rows: list[Row] = []
     for python in results.pythons():
         for name in VARIANTS:
-            if _figure(results, python, name, counts[-1], "p50_ms") is None:
+            if figure(results, python, name, counts[-1], "p50_ms") is None:
                 continue
             work = [
-                _figure(results, python, it, counts[-1], "rounds_per_s") for it in (name, "stock")
+                figure(results, python, it, counts[-1], "rounds_per_s") for it in (name, "stock")
             ]
-            ours = _kind(name) == "ungil"
+            ours = kind_of(name) == "ungil"
             rows.append(
                 Row(
                     (
@@ -137,7 +135,7 @@ def _tables(results: Results) -> Sequence[Table]:
                         *(_both(results, python, name, n) for n in shown),
                         times(ratio(*work)) if name != "stock" else "1x",
                     ),
-                    _kind(name),
+                    kind_of(name),
                 )
             )
     columns = ("", *(f"{n} threads" for n in shown), f"work, {counts[-1]} threads")
@@ -145,37 +143,8 @@ def _tables(results: Results) -> Sequence[Table]:
 
 
 def _both(results: Results, python: str, name: str, threads: int) -> str:
-    p50, p99 = (_figure(results, python, name, threads, of) for of in ("p50_ms", "p99_ms"))
+    p50, p99 = (figure(results, python, name, threads, of) for of in ("p50_ms", "p99_ms"))
     return NOTHING if p50 is None else f"{number(p50, 2)} / {number(p99, 2)}"
-
-
-def _charts(results: Results) -> Sequence[Chart]:
-    counts = _counts(results)
-    charts: list[Chart] = []
-    for python in results.pythons():
-        series = [
-            Series(
-                name,
-                counts,
-                [_figure(results, python, name, n, "p50_ms") for n in counts],
-                _kind(name),
-            )
-            for name in VARIANTS
-        ]
-        series = [one for one in series if any(y is not None for y in one.y)]
-        told = [f"{one.name} {number(one.y[-1], 2)} ms" for one in series]
-        charts.append(
-            Chart(
-                "lines",
-                f"Response time on {python}, median",
-                f"Beside {counts[-1]} computing threads: {', '.join(told) or 'not measured'}.",
-                x_label="computing threads",
-                y_label="ms",
-                series=series,
-                log_y=True,
-            )
-        )
-    return charts
 
 
 EXPERIMENT = Experiment(
@@ -197,5 +166,4 @@ EXPERIMENT = Experiment(
     },
     plan=lambda plan: list(_plan(plan)),
     tables=_tables,
-    charts=_charts,
 )
