@@ -20,10 +20,16 @@ class Unit:
     """How the values of a chart are written."""
 
     written: Callable[[float], str]
+    short: Callable[[float], str] | None = None
+    """The same on an axis, where there is less room."""
 
     def __call__(self, value: float) -> str:
         """With at most three digits and its unit; "never" for NEVER."""
         return "never" if value == NEVER else self.written(value)
+
+    def tick(self, value: float) -> str:
+        """As an axis says it."""
+        return self(value) if self.short is None or value == NEVER else self.short(value)
 
 
 def _seconds(value_s: float) -> str:
@@ -42,7 +48,14 @@ def _count(value: float) -> str:
     return at_most_three_digits(value)
 
 
+def _short_count(value: float) -> str:
+    for factor, letter in ((1e6, "M"), (1e3, "k")):
+        if value >= factor:
+            return f"{value / factor:.3g}{letter}"
+    return at_most_three_digits(value)
+
+
 SECONDS = Unit(_seconds)
-COUNT = Unit(_count)
+COUNT = Unit(_count, _short_count)
 TIMES = Unit(lambda value: f"{value:.2f}x" if value else "0")
 PERCENT = Unit(lambda value: f"{value:.0f} %")

@@ -42,7 +42,7 @@ def _panel(chart: Curves, panel: Lines, shared: Axis) -> str:
     for tick in shared.ticks:
         y = _y(shared, tick)
         parts.append(element("line", x1=0, x2="100%", y1=y, y2=y, class_="grid"))
-        parts.append(text(chart.unit(tick), -8, y + 4, "tick before"))
+        parts.append(text(chart.unit.tick(tick), -8, y + 4, "tick before"))
     for number in chart.numbers:
         parts.append(text(str(number), _x(chart, number), HEIGHT_PX + 18, "tick"))
     parts.append(text(chart.numbers_name, "50%", HEIGHT_PX + 34, "tick"))

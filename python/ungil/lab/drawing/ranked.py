@@ -53,7 +53,7 @@ def _panel(chart: Ranked, panel: Rows, shared: Axis, margin_px: float) -> str:
     for tick in shared.ticks:
         x = percent(shared.place(tick))
         parts.append(element("line", x1=x, x2=x, y1=0, y2=height_px, class_="grid"))
-        parts.append(text(chart.unit(tick), x, height_px + 16, "tick"))
+        parts.append(text(chart.unit.tick(tick), x, height_px + 16, "tick"))
     if chart.reference is not None:
         x = percent(shared.place(chart.reference))
         parts.append(element("line", x1=x, x2=x, y1=0, y2=height_px, class_="reference"))
