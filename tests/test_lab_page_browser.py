@@ -45,15 +45,21 @@ def looked_at(
     return shown
 
 
-def unfolded(shown: Page) -> Page:
-    """With all of its tables open."""
-    shown.evaluate("document.querySelectorAll('details').forEach(it => it.open = true)")
+@pytest.fixture(scope="module")
+def open_page(browser: Browser) -> Page:
+    """In the light, with all tables open; its size is each test's own."""
+    shown = looked_at(browser, LAPTOP)
+    shown.evaluate(UNFOLD)
     return shown
 
 
+UNFOLD = "document.querySelectorAll('details').forEach(it => it.open = true)"
+
+
 @pytest.mark.parametrize("size", SIZES, ids=lambda it: str(it["width"]))
-def test_nothing_is_wider_than_the_screen(browser: Browser, size: ViewportSize) -> None:
-    shown = unfolded(looked_at(browser, size))
+def test_nothing_is_wider_than_the_screen(open_page: Page, size: ViewportSize) -> None:
+    shown = open_page
+    shown.set_viewport_size(size)
     assert shown.evaluate("document.documentElement.scrollWidth") == size["width"]
     outside: list[str] = shown.evaluate(
         """[...document.querySelectorAll('svg text, svg rect, svg use')].filter(it => {
@@ -66,9 +72,10 @@ def test_nothing_is_wider_than_the_screen(browser: Browser, size: ViewportSize) 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda it: str(it["width"]))
 def test_text_in_charts_is_as_large_on_a_phone_as_on_a_desk(
-    browser: Browser, size: ViewportSize
+    open_page: Page, size: ViewportSize
 ) -> None:
-    shown = looked_at(browser, size)
+    shown = open_page
+    shown.set_viewport_size(size)
     heights: list[float] = shown.evaluate(
         """[...document.querySelectorAll('svg text')].filter(it => it.getClientRects().length)
           .map(it => {
@@ -87,8 +94,9 @@ def test_text_in_charts_is_as_large_on_a_phone_as_on_a_desk(
 
 
 @pytest.mark.parametrize("size", [PHONE, LAPTOP], ids=["phone", "laptop"])
-def test_no_label_lies_on_another(browser: Browser, size: ViewportSize) -> None:
-    shown = looked_at(browser, size)
+def test_no_label_lies_on_another(open_page: Page, size: ViewportSize) -> None:
+    shown = open_page
+    shown.set_viewport_size(size)
     collisions: list[str] = shown.evaluate(
         """[...document.querySelectorAll('svg.plot')].flatMap(plot => {
           const boxes = [...plot.querySelectorAll('text')].map(it => [it.textContent,
@@ -104,7 +112,8 @@ def test_no_label_lies_on_another(browser: Browser, size: ViewportSize) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_everything_stands_out_from_the_page(browser: Browser, scheme: Scheme) -> None:
-    shown = unfolded(looked_at(browser, PHONE, scheme))
+    shown = looked_at(browser, PHONE, scheme)
+    shown.evaluate(UNFOLD)
     assert shown.evaluate(CONTRASTS) == []
     paper: str = shown.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (paper == "rgb(255, 255, 255)") is (scheme == "light")
@@ -160,9 +169,8 @@ def test_the_page_begins_with_all_experiments_in_a_line_each(browser: Browser) -
     assert shown.locator(f"#{NAMES[-1]} h2").evaluate("it => it.getBoundingClientRect().top") < 100
 
 
-def test_never_is_drawn_beyond_everything_that_came(browser: Browser) -> None:
-    shown = looked_at(browser, PHONE)
-    places: list[list[float]] = shown.evaluate(
+def test_never_is_drawn_beyond_everything_that_came(open_page: Page) -> None:
+    places: list[list[float]] = open_page.evaluate(
         """[...document.querySelectorAll('#interrupt svg.plot')].map(plot => {
           const x = (it) => it.getBoundingClientRect().left;
           const values = [...plot.querySelectorAll('.value')];
@@ -176,9 +184,8 @@ def test_never_is_drawn_beyond_everything_that_came(browser: Browser) -> None:
         assert never > last
 
 
-def test_panels_of_a_chart_share_their_axis(browser: Browser) -> None:
-    shown = looked_at(browser, LAPTOP)
-    axes: list[list[str]] = shown.evaluate(
+def test_panels_of_a_chart_share_their_axis(open_page: Page) -> None:
+    axes: list[list[str]] = open_page.evaluate(
         """[...document.querySelectorAll('.panels')].map(panels => [...new Set(
           [...panels.querySelectorAll('svg.plot')].map(plot =>
             [...plot.querySelectorAll('.tick')].map(it => it.textContent).join()))])"""

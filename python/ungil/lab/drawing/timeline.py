@@ -24,7 +24,7 @@ def panels(chart: Timeline) -> str:
     if not shown:
         return ""
     strips = [strip for panel in shown for strip in panel.strips]
-    kinds = dict.fromkeys(strip.kind for strip in strips)
+    named = [(NAMES[strip.kind], strip.kind, False) for strip in strips]
     slower = round(PLAYED_S * 1000 / chart.length_ms)
     play = element(
         "label",
@@ -33,7 +33,7 @@ def panels(chart: Timeline) -> str:
         class_="play",
     )
     drawn = [_panel(chart, panel) for panel in shown]
-    return legend((NAMES[kind], kind, False) for kind in kinds) + play + grid(drawn)
+    return legend(named) + play + grid(drawn)
 
 
 def _panel(chart: Timeline, panel: Strips) -> str:

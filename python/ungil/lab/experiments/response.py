@@ -19,13 +19,15 @@ from ungil.lab.conditions import STOCK, Conditions
 from ungil.lab.experiment import (
     Cell,
     Experiment,
+    Figure,
     Measured,
     Plan,
     Row,
     Source,
     Table,
 )
-from ungil.lab.figures import NOTHING, number, ratio, times
+from ungil.lab.figures import NOTHING, count, number, ratio, times
+from ungil.lab.published import ECHO_A_SECOND, ECHO_THREADS, SWITCH_INTERVAL_S
 from ungil.lab.results import Results
 from ungil.lab.workload import FOLDER, running, words_of
 
@@ -139,7 +141,27 @@ def _tables(results: Results) -> Sequence[Table]:
                 )
             )
     columns = ("", *(f"{n} threads" for n in shown), f"work, {counts[-1]} threads")
-    return [Table(columns, rows, "response time in ms: median / 99th percentile")]
+    return [
+        Table(columns, rows, "response time in ms: median / 99th percentile"),
+        _published(),
+    ]
+
+
+def then_s(threads: int) -> float | None:
+    """What a request took in 2021 beside so many threads; None if that was not published."""
+    if threads not in ECHO_THREADS:
+        return None
+    return 1 / ECHO_A_SECOND[SWITCH_INTERVAL_S][ECHO_THREADS.index(threads)]
+
+
+def _published() -> Table:
+    """The table of 2021, in its layout."""
+    rows = [
+        Row((f"{interval_s * 1e3:g} ms", *map(count, a_second)), "published")
+        for interval_s, a_second in ECHO_A_SECOND.items()
+    ]
+    columns = ("switch interval", *(f"{n} threads" for n in ECHO_THREADS))
+    return Table(columns, rows, "Skvortsov 2021: echoes a second beside computing threads")
 
 
 def _both(results: Results, python: str, name: str, threads: int) -> str:
@@ -155,7 +177,10 @@ EXPERIMENT = Experiment(
         " own sends 100 datagrams a second and counts from when each was due."
     ),
     source=Source("David Beazley", 2009, "talk: Inside the Python GIL"),
-    published=(),
+    published=tuple(
+        Figure(f"Skvortsov 2021: a request beside {n} computing threads", 1e3 / a_second, "ms")
+        for n, a_second in zip(ECHO_THREADS, ECHO_A_SECOND[SWITCH_INTERVAL_S], strict=True)
+    ),
     reading=(
         "Median and 99th percentile in ms; an answer takes well below 1 ms if nobody is in its way."
         " Work is what the computing threads did meanwhile, as a multiple of stock."

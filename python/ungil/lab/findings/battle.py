@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ungil.lab.chart import Hold, Strip, Strips, Timeline
+from ungil.lab.chart import Hold, Row, Strip, Strips, Timeline
 from ungil.lab.experiments.battle import SLOT_NS, SLOTS, each, is_stock
 from ungil.lab.figures import count
 from ungil.lab.findings import Found
@@ -19,12 +19,12 @@ def found(results: Results) -> Found:
     pythons = results.pythons()
     python = newest(pythons, lambda it: rates.get((it, STOCK)))
     # The text has the picture alone; so the oldest interpreter that is here stands for its own.
-    oldest = next((it for it in pythons if (it, STOCK) in rates and it != python), None)
+    oldest = next((it for it in pythons if (it, STOCK) in rates and it != python), "")
     labels = (("old", oldest, STOCK), ("now", python, STOCK), ("ungil", python, POLICY))
     told: list[str] = []
-    summary = []
+    summary: list[Row] = []
     for who, name, variant in labels:
-        rate = None if name is None else rates.get((name, variant))
+        rate = rates.get((name, variant))
         if rate is not None:
             told.append(f"{count(rate)} {'under ungil' if who == 'ungil' else f'on {name}'}")
             label = f"ungil {variant}" if who == "ungil" else f"{who}: {name}"

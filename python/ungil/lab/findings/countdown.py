@@ -18,12 +18,12 @@ POLICY = "batch"
 def found(results: Results) -> Found:
     """The time of two threads, of that without threads."""
     python = newest(results.pythons(), lambda it: slowdown(results, it, THREADS))
-    now = python and slowdown(results, python, THREADS)
-    ungil = python and slowdown(results, python, POLICY)
+    now = slowdown(results, python, THREADS)
+    ungil = slowdown(results, python, POLICY)
     then = COUNTDOWN[THREADS] / COUNTDOWN[SEQUENCE]
     told = [f"{longer(then)} than none in 2009"]
-    told += [f"{longer(now)} on {python}"] if now else []
-    told += [f"{longer(ungil)} under ungil"] if ungil else []
+    told += [f"{longer(now)} on {python}"] if now is not None else []
+    told += [f"{longer(ungil)} under ungil"] if ungil is not None else []
     return Found(
         f"Two threads that count took {joined(told)}",
         "time of two threads, of the same work without threads",
@@ -31,8 +31,8 @@ def found(results: Results) -> Found:
         "linear",
         [
             *row("then: 2009", then, "published"),
-            *(row(f"now: {python}", now, "stock") if now else ()),
-            *(row(f"ungil {POLICY}", ungil, "ungil") if ungil else ()),
+            *row(f"now: {python}", now, "stock"),
+            *row(f"ungil {POLICY}", ungil, "ungil"),
         ],
         [
             Ranked(

@@ -25,12 +25,12 @@ def found(results: Results) -> Found:
     """The longest gap of any of the most threads."""
     pythons = results.pythons()
     python = newest(pythons, lambda it: _longest_s(results, it, "stock", MOST))
-    now = python and _longest_s(results, python, "stock", MOST)
-    ungil = python and _longest_s(results, python, POLICY, MOST)
+    now = _longest_s(results, python, "stock", MOST)
+    ungil = _longest_s(results, python, POLICY, MOST)
     then = _then_s(MOST)
     told = [f"{SECONDS(then)} in 2002"]
-    told += [f"{SECONDS(now)} on {python}"] if now else []
-    told += [f"{SECONDS(ungil)} under ungil"] if ungil else []
+    told += [f"{SECONDS(now)} on {python}"] if now is not None else []
+    told += [f"{SECONDS(ungil)} under ungil"] if ungil is not None else []
     return Found(
         f"Of {number(MOST)} threads one waited {joined(told)}",
         f"longest wait of {number(MOST)} computing threads for their turn",
@@ -38,8 +38,8 @@ def found(results: Results) -> Found:
         "log",
         [
             *row("then: 2002", then, "published"),
-            *(row(f"now: {python}", now, "stock") if now else ()),
-            *(row(f"ungil {POLICY}", ungil, "ungil") if ungil else ()),
+            *row(f"now: {python}", now, "stock"),
+            *row(f"ungil {POLICY}", ungil, "ungil"),
         ],
         [_chart(results, now, ungil)],
     )
@@ -53,12 +53,15 @@ def _chart(results: Results, now: float | None, ungil: float | None) -> Curves:
             f"Python {python}",
             [
                 then,
-                *(
-                    Line(name, kind, [_longest_s(results, python, variant, n) for n in counts])
-                    for name, kind, variant in (
-                        ("today, without ungil", "stock", "stock"),
-                        (f"ungil {POLICY}", "ungil", POLICY),
-                    )
+                Line(
+                    "today, without ungil",
+                    "stock",
+                    [_longest_s(results, python, "stock", n) for n in counts],
+                ),
+                Line(
+                    f"ungil {POLICY}",
+                    "ungil",
+                    [_longest_s(results, python, POLICY, n) for n in counts],
                 ),
             ],
         )

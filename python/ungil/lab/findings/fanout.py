@@ -30,16 +30,22 @@ def _rtts_s(results: Results) -> list[float]:
 
 def _walls_s(results: Results, rtt_s: float) -> dict[str, tuple[float, Kind]]:
     """What each way took: Go, nornir in ungil's own Python, the newest of other interpreters."""
-    own = [it for it in results.pythons() if OWN in it]
-    others = [it for it in results.pythons() if OWN not in it]
-    shown: list[tuple[str, str, Kind]] = [(name, "", "stock") for name in go_ways()]
-    for pythons, group in ((own[-1:], own_ways()), (others[-1:], ways())):
-        shown += [(way.name, python, way.kind) for way in group for python in pythons]
-    walls = {
-        name: (median(results.rounds(python, variant_of(rtt_s, name)), "wall_s"), kind)
-        for name, python, kind in shown
-    }
-    return {name: (wall, kind) for name, (wall, kind) in walls.items() if wall is not None}
+    walls_s: dict[str, tuple[float, Kind]] = {}
+
+    def add(name: str, python: str, kind: Kind) -> None:
+        wall_s = median(results.rounds(python, variant_of(rtt_s, name)), "wall_s")
+        if wall_s is not None:
+            walls_s[name] = wall_s, kind
+
+    for name in go_ways():
+        add(name, "", "stock")
+    for python in [it for it in results.pythons() if OWN in it][-1:]:
+        for way in own_ways():
+            add(way.name, python, way.kind)
+    for python in [it for it in results.pythons() if OWN not in it][-1:]:
+        for way in ways():
+            add(way.name, python, way.kind)
+    return walls_s
 
 
 def _best(walls: Mapping[str, tuple[float, Kind]], kind: Kind, word: str) -> float | None:

@@ -34,9 +34,9 @@ def found(results: Results) -> Found:
     """Calls of imports then, and of threads that take turns now."""
     pythons = results.pythons()
     python = newest(pythons, lambda it: _of_a_million(results, it, ALONE))
-    imports = None if python is None else _of_a_million(results, python, ALONE)
-    turns = None if python is None else _of_a_million(results, python, TURNS)
-    green = None if python is None else _of_a_million(results, python, TURNS + GREEN)
+    imports = _of_a_million(results, python, ALONE)
+    turns = _of_a_million(results, python, TURNS)
+    green = _of_a_million(results, python, TURNS + GREEN)
     then = float(PTHREAD.futex)
     told = [f"{COUNT(then)} futex calls in 2007"]
     told += [f"{COUNT(imports)} on {python}"] if imports is not None else []

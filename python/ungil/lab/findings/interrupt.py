@@ -17,9 +17,10 @@ def found(results: Results) -> Found:
     """From Ctrl-C to KeyboardInterrupt, the main thread in join()."""
     pythons = results.pythons()
     python = newest(pythons, lambda it: taken_s(results, it, "stock", JOIN))
-    now = None if python is None else taken_s(results, python, "stock", JOIN)
-    ungil = None if python is None else taken_s(results, python, POLICY, JOIN)
-    deaf = [it for it in pythons if it != python and taken_s(results, it, "stock", JOIN) == NEVER]
+    now = taken_s(results, python, "stock", JOIN)
+    ungil = taken_s(results, python, POLICY, JOIN)
+    others = (it for it in pythons if it != python)
+    deaf = [it for it in others if taken_s(results, it, "stock", JOIN) == NEVER]
     return Found(
         _title(deaf, python, now, ungil),
         "from Ctrl-C to KeyboardInterrupt, the main thread in join()",
@@ -42,7 +43,7 @@ def found(results: Results) -> Found:
     )
 
 
-def _title(deaf: list[str], python: str | None, now: float | None, ungil: float | None) -> str:
+def _title(deaf: list[str], python: str, now: float | None, ungil: float | None) -> str:
     said = f"Ctrl-C never arrived on {deaf[-1]}" if deaf else "Ctrl-C never arrived in 2009"
     if now is None:
         return said

@@ -29,8 +29,8 @@ def found(results: Results) -> Found:
     cores = results.header.machine["cores"]
     many = max((it for it in counts if it <= cores), default=1)
     python = newest(pythons, lambda it: weighted(results, it, THREADS, many))
-    now = None if python is None else weighted(results, python, THREADS, many)
-    ungil = None if python is None else weighted(results, python, SHARE, many)
+    now = weighted(results, python, THREADS, many)
+    ungil = weighted(results, python, SHARE, many)
     then = published(SHARE, many)
     told = [f"{PERCENT(now)} as threads on {python}"] if now is not None else []
     told += [f"{PERCENT(ungil)} as processes that share through ungil"] if ungil is not None else []

@@ -12,9 +12,9 @@ SAME = 0.03
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")
 
 
-def newest(pythons: Sequence[str], has: Callable[[str], object | None]) -> str | None:
-    """The newest interpreter of which there is a figure; None if there is none of any."""
-    return next((python for python in reversed(pythons) if has(python) is not None), None)
+def newest(pythons: Sequence[str], has: Callable[[str], object | None]) -> str:
+    """The newest interpreter of which there is a figure; "" if there is none of any."""
+    return next((python for python in reversed(pythons) if has(python) is not None), "")
 
 
 def row(label: str, value: float | None, kind: Kind) -> list[Row]:
