@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ungil.lab import drawing
 from ungil.lab.chart import Chart, Ranked, Rows
-from ungil.lab.drawing.marks import NAMES, legend
+from ungil.lab.drawing.marks import NAMES, kinds
 from ungil.lab.experiment import Experiment, Figure, Table
 from ungil.lab.figures import number
 from ungil.lab.findings import Found, found
@@ -70,7 +70,7 @@ def _introduction(results: Results) -> Iterator[str]:
         "<p>People have published measurements of Python's global interpreter lock since 2002."
         " Here they are, with the same experiments of today.</p>\n"
     )
-    yield legend((name, kind, False) for kind, name in NAMES.items())
+    yield kinds(NAMES)
     size = ", small sizes (--quick)" if results.header.quick else ""
     yield (
         f'\n<p class="quiet">{escape(machine["cpu"])}, {machine["cores"]} cores,'

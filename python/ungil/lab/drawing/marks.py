@@ -5,7 +5,7 @@ Forms are told apart in black and white, and by those who see fewer colours.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from html import escape
 
 from ungil.lab.chart import Kind
@@ -43,6 +43,11 @@ def mark(kind: Kind, x: str | float, y: float, *, is_variant: bool = False) -> s
     """A mark with its middle at x, y."""
     class_ = f"mark {kind}{' variant' if is_variant else ''}"
     return element("use", href=f"#mark-{kind}", x=x, y=y, class_=class_)
+
+
+def kinds(there: Collection[Kind], reference: str = "") -> str:
+    """What the marks of these kinds mean, and the dotted line."""
+    return legend(((name, kind, False) for kind, name in NAMES.items() if kind in there), reference)
 
 
 def legend(entries: Iterable[tuple[str, Kind, bool]], reference: str = "") -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from ungil.lab.chart import Kind, Mark, Ranked, Row, Rows
+from ungil.lab.chart import Mark, Ranked, Row, Rows
 from ungil.lab.drawing.element import element, grid, percent, text
-from ungil.lab.drawing.marks import NAMES, legend, mark
+from ungil.lab.drawing.marks import kinds, mark
 from ungil.lab.drawing.scale import Axis, axis
 from ungil.lab.units import NEVER
 
@@ -16,7 +16,6 @@ ROW_PX, AXIS_PX, BAR_PX = 24, 22, 14
 BASE_PX, BESIDE_PX = 4.0, 9
 # Of a letter, about, in the size that the page gives charts, and the widest column of labels.
 LETTER_PX, WIDEST_PX = 6.8, 150
-KINDS: tuple[Kind, ...] = ("published", "stock", "ungil")
 
 
 def panels(chart: Ranked) -> str:
@@ -35,9 +34,7 @@ def panels(chart: Ranked) -> str:
 
 def _legend(chart: Ranked, rows: Sequence[Row]) -> str:
     """Of the kinds that are there, and of the line that they are compared with."""
-    there = {it.kind for row in rows for it in row.marks}
-    named = [(NAMES[kind], kind, False) for kind in KINDS if kind in there]
-    return legend(named, chart.reference_name)
+    return kinds({it.kind for row in rows for it in row.marks}, chart.reference_name)
 
 
 def _margin_px(rows: Sequence[Row]) -> float:

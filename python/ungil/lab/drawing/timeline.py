@@ -10,7 +10,7 @@ from html import escape
 
 from ungil.lab.chart import Strip, Strips, Timeline
 from ungil.lab.drawing.element import element, grid, percent, text
-from ungil.lab.drawing.marks import NAMES, legend
+from ungil.lab.drawing.marks import kinds
 from ungil.lab.drawing.scale import Linear
 
 STRIP_PX, LANE_PX, AXIS_PX, MARGIN_PX = 34, 13, 36, 112
@@ -24,7 +24,7 @@ def panels(chart: Timeline) -> str:
     if not shown:
         return ""
     strips = [strip for panel in shown for strip in panel.strips]
-    named = [(NAMES[strip.kind], strip.kind, False) for strip in strips]
+    there = {strip.kind for strip in strips}
     slower = round(PLAYED_S * 1000 / chart.length_ms)
     play = element(
         "label",
@@ -33,7 +33,7 @@ def panels(chart: Timeline) -> str:
         class_="play",
     )
     drawn = [_panel(chart, panel) for panel in shown]
-    return legend(named) + play + grid(drawn)
+    return kinds(there) + play + grid(drawn)
 
 
 def _panel(chart: Timeline, panel: Strips) -> str:

@@ -120,6 +120,8 @@ def kind_of(name: str) -> Kind:
 
 def _tables(results: Results) -> Sequence[Table]:
     counts = thread_counts(results)
+    if not counts:
+        return [_published()]
     shown = [n for n in (0, 1, 2, 4, 8) if n in counts]
     rows: list[Row] = []
     for python in results.pythons():
