@@ -248,6 +248,10 @@ fuzz: needs-cargo ## a heap of arbitrary bytes: errors, never a crash (long; a n
 api: $(TEST_TOOLS) ## write docs/api.md from the docstrings of everything public
 	$(BIN)/python docs/api.py
 
+.PHONY: lab-page
+lab-page: $(DEVELOPED) ## write docs/lab.html from the recorded run in docs/lab.json; measures nothing
+	$(BIN)/python docs/lab_page.py
+
 .PHONY: man
 man: $(DEVELOPED) ## write the manual page, and what shells complete, from the commands
 	$(BIN)/python docs/man.py

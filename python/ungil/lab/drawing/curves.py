@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 from itertools import pairwise
 
-from ungil.lab.chart import Curves, Line, Lines
+from ungil.lab.chart import Curves, Kind, Line, Lines
 from ungil.lab.drawing.element import element, grid, percent, text
 from ungil.lab.drawing.marks import legend, mark
 from ungil.lab.drawing.scale import Axis, axis
@@ -22,7 +22,7 @@ def panels(chart: Curves) -> str:
     if not shown:
         return ""
     shared = axis(chart.scale, (value for panel in shown for value in _values(panel)))
-    named = [
+    named: list[tuple[str, Kind, bool]] = [
         (line.name, line.kind, line.is_variant)
         for panel in shown
         for line in panel.lines

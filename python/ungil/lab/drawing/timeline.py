@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from html import escape
 
-from ungil.lab.chart import Strip, Strips, Timeline
+from ungil.lab.chart import Kind, Strip, Strips, Timeline
 from ungil.lab.drawing.element import element, grid, percent, text
 from ungil.lab.drawing.marks import kinds
 from ungil.lab.drawing.scale import Linear
@@ -24,7 +24,7 @@ def panels(chart: Timeline) -> str:
     if not shown:
         return ""
     strips = [strip for panel in shown for strip in panel.strips]
-    there = {strip.kind for strip in strips}
+    there: set[Kind] = {strip.kind for strip in strips}
     slower = round(PLAYED_S * 1000 / chart.length_ms)
     play = element(
         "label",
