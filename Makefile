@@ -229,6 +229,7 @@ children: $(DEVELOPED) ## start programs of other C libraries under ungil (long;
 platforms: $(TEST_TOOLS) $(WHEEL_TOOLS) needs-roots ## try the wheels on every Debian, write docs/platforms.md (hours; root)
 	@root=; (($$(id -u))) && root='sudo -n'; \
 	$$root env PATH="$$PATH" HOME="$$HOME" PYTHONPATH=tests $(BIN)/python -m platforms $(PLATFORMS)
+	$(BIN)/python docs/lab_page.py
 
 .PHONY: needs-roots
 needs-roots:
