@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from lab import HEADER, result, results
 
+from ungil.lab.chart import Curves, Ranked
 from ungil.lab.experiments import NAMES
 from ungil.lab.findings import found
 from ungil.lab.findings.words import joined, longer, times_as
@@ -61,7 +62,7 @@ def stood(variant: str, still_s: float) -> Result:
 def test_an_operation_that_ungil_cannot_shorten_is_said_to_be_none_that_it_can() -> None:
     named = result("tick", "3.14", "ungil trace", line="f (/a/b.py:3)", hold_s=2.0)
     said = title("tick", stood("stock", 2.0), stood("interactive", 2.01), named)
-    assert said.endswith("; ungil cannot shorten it, but it names the line: f (b.py:3)")
+    assert said.endswith("; ungil cannot shorten it, but names the line: f (b.py:3)")
     shorter = title("tick", stood("stock", 2.0), stood("interactive", 0.5))
     assert shorter.endswith("; under ungil 500 ms")
 
@@ -91,9 +92,24 @@ def test_an_interpreter_without_a_gil_is_a_column_like_any_other() -> None:
         for workers, wall_s in zip((1, 2), walls_s, strict=True)
     ]
     curves, ways = found("matmul", results(*cells)).charts
+    assert isinstance(curves, Curves)
+    assert isinstance(ways, Ranked)
     assert [panel.title for panel in curves.panels] == ["Python 3.14", "Python 3.14t"]
     assert "55 %" in title("matmul", *cells)
     assert len(ways.panels) == 2
+
+
+def test_an_interpreter_that_ungil_has_nothing_to_say_of_does_not_hide_one_that_it_has() -> None:
+    cells = [
+        interrupted("3.14", "stock", 0.01),
+        interrupted("3.14", "interactive", 0.0002),
+        interrupted("3.14t", "stock", 0.0001),
+    ]
+    said = "Ctrl-C never arrived in 2009; it takes 10 ms on 3.14 and 0.2 ms under ungil"
+    assert title("interrupt", *cells) == said
+    [chart] = found("interrupt", results(*cells)).charts
+    assert isinstance(chart, Ranked)
+    assert [row.label for row in chart.panels[0].rows] == ["Beazley 2009", "3.14", "3.14t"]
 
 
 def test_a_value_has_the_unit_that_fits() -> None:

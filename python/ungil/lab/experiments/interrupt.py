@@ -63,6 +63,8 @@ def _measure(
         sent = time.time()
         program.interrupt()
         said = program.result()
+    if where != "tick" and said["end"] <= sent:
+        raise CellFailed("the threads had ended before Ctrl-C was sent: the machine is too busy")
     # A tick ends by itself, and so does not count as one that only the end of all has ended.
     never = where != "tick" and said["caught"] >= said["end"]
     before, after = (

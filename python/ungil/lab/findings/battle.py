@@ -17,7 +17,7 @@ def found(results: Results) -> Found:
     """Handoffs a second, where each of the two threads has a core."""
     rates = {(python, variant): it["handoffs_per_s"] for python, variant, it in each(results)}
     pythons = results.pythons()
-    python = newest(pythons, lambda it: rates.get((it, STOCK)))
+    python = newest(pythons, lambda it: rates.get((it, STOCK)), lambda it: rates.get((it, POLICY)))
     # The text has the picture alone; so the oldest interpreter that is here stands for its own.
     oldest = next((it for it in pythons if (it, STOCK) in rates and it != python), "")
     labels = (("old", oldest, STOCK), ("now", python, STOCK), ("ungil", python, POLICY))

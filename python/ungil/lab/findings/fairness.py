@@ -24,7 +24,11 @@ def _then_s(threads: int) -> float:
 def found(results: Results) -> Found:
     """The longest gap of any of the most threads."""
     pythons = results.pythons()
-    python = newest(pythons, lambda it: _longest_s(results, it, "stock", MOST))
+    python = newest(
+        pythons,
+        lambda it: _longest_s(results, it, "stock", MOST),
+        lambda it: _longest_s(results, it, POLICY, MOST),
+    )
     now = _longest_s(results, python, "stock", MOST)
     ungil = _longest_s(results, python, POLICY, MOST)
     then = _then_s(MOST)

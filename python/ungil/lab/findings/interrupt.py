@@ -16,7 +16,11 @@ POLICY, JOIN = "interactive", "join"
 def found(results: Results) -> Found:
     """From Ctrl-C to KeyboardInterrupt, the main thread in join()."""
     pythons = results.pythons()
-    python = newest(pythons, lambda it: taken_s(results, it, "stock", JOIN))
+    python = newest(
+        pythons,
+        lambda it: taken_s(results, it, "stock", JOIN),
+        lambda it: taken_s(results, it, POLICY, JOIN),
+    )
     now = taken_s(results, python, "stock", JOIN)
     ungil = taken_s(results, python, POLICY, JOIN)
     others = (it for it in pythons if it != python)

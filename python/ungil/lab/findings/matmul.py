@@ -28,7 +28,11 @@ def found(results: Results) -> Found:
     pythons, counts = results.pythons(), workers_of(results)
     cores = results.header.machine["cores"]
     many = max((it for it in counts if it <= cores), default=1)
-    python = newest(pythons, lambda it: weighted(results, it, THREADS, many))
+    python = newest(
+        pythons,
+        lambda it: weighted(results, it, THREADS, many),
+        lambda it: weighted(results, it, SHARE, many),
+    )
     now = weighted(results, python, THREADS, many)
     ungil = weighted(results, python, SHARE, many)
     then = published(SHARE, many)
@@ -66,7 +70,7 @@ def _charts(
         ),
         Ranked(
             f"Every way to have {number(many)} workers",
-            "Apart is processes that share nothing: what these cores give.",
+            f"Apart is processes that share nothing: what {cores} cores give.",
             [_every_way(results, it, many) for it in pythons],
             PERCENT,
             "linear",

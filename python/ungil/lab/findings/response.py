@@ -26,13 +26,17 @@ def found(results: Results) -> Found:
     """The median answer beside the most threads."""
     pythons, counts = results.pythons(), thread_counts(results)
     most = counts[-1] if counts else 0
-    python = newest(pythons, lambda it: _p50_s(results, it, "stock", most))
+    python = newest(
+        pythons,
+        lambda it: _p50_s(results, it, "stock", most),
+        lambda it: _p50_s(results, it, POLICY, most),
+    )
     now = _p50_s(results, python, "stock", most)
     ungil = _p50_s(results, python, POLICY, most)
     oldest = next((it for it in pythons if it != python), "")
     old = _p50_s(results, oldest, "stock", most)
     title = f"Beside {most} computing threads an answer takes"
-    title += f" {SECONDS(now)} on {python}" if now else " a time that was not measured"
+    title += f" {SECONDS(now)} on {python}" if now is not None else " a time that was not measured"
     title += f" and {SECONDS(ungil)} under ungil" if ungil else ""
     title += f"; on {oldest} it took {SECONDS(old)}" if old else ""
     return Found(
@@ -60,9 +64,8 @@ def _charts(results: Results, pythons: Sequence[str], counts: Sequence[int]) -> 
     return [
         Curves(
             "Median time of an answer",
-            "The more threads compute, the longer the thread that answers waits for the GIL. Victor"
-            " Skvortsov's echo server of 2021 has a client that asks again at once; shown is what a"
-            " request took.",
+            "The client sends 100 requests a second. That of Victor Skvortsov's echo server of 2021"
+            " asks again at once; shown is what a request took.",
             [
                 Lines(
                     f"Python {python}",
@@ -88,8 +91,8 @@ def _charts(results: Results, pythons: Sequence[str], counts: Sequence[int]) -> 
         ),
         Ranked(
             f"Median answer beside {most} threads, under every policy",
-            "Which policy fits depends on what is wanted: batch keeps the GIL for long, so answers"
-            " are slow, and fair gives all threads the same.",
+            "Which policy fits depends on what is wanted: under batch a thread keeps the GIL for"
+            " long, and fair gives all threads the same.",
             [
                 Rows(
                     f"Python {python}",

@@ -12,9 +12,18 @@ SAME = 0.03
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")
 
 
-def newest(pythons: Sequence[str], has: Callable[[str], object | None]) -> str:
-    """The newest interpreter of which there is a figure; "" if there is none of any."""
-    return next((python for python in reversed(pythons) if has(python) is not None), "")
+def newest(
+    pythons: Sequence[str],
+    stock: Callable[[str], float | None],
+    ungil: Callable[[str], float | None],
+) -> str:
+    """The newest interpreter with both figures, or at least with the first; "" if there is none.
+
+    So one without a GIL, where ungil has nothing to say, does not hide the one that has.
+    """
+    newest_first = [python for python in reversed(pythons) if stock(python) is not None]
+    both = (python for python in newest_first if ungil(python) is not None)
+    return next(both, next(iter(newest_first), ""))
 
 
 def row(label: str, value: float | None, kind: Kind) -> list[Row]:
