@@ -242,6 +242,7 @@ children: $(DEVELOPED) ## start programs of other C libraries under ungil (long;
 platforms: $(TEST_TOOLS) $(WHEEL_TOOLS) needs-roots ## try the wheels on every Debian, write docs/platforms.md (hours; root)
 	@root=; (($$(id -u))) && root='sudo -n'; \
 	$$root env PATH="$$PATH" HOME="$$HOME" PYTHONPATH=tests $(BIN)/python -m platforms $(PLATFORMS)
+	$(BIN)/python docs/lab_page.py
 
 .PHONY: needs-roots
 needs-roots:
@@ -260,6 +261,10 @@ fuzz: needs-cargo ## a heap of arbitrary bytes: errors, never a crash (long; a n
 .PHONY: api
 api: $(TEST_TOOLS) ## write docs/api.md from the docstrings of everything public
 	$(BIN)/python docs/api.py
+
+.PHONY: lab-page
+lab-page: $(DEVELOPED) ## write docs/lab.html from the recorded run in docs/lab.json; measures nothing
+	$(BIN)/python docs/lab_page.py
 
 .PHONY: man
 man: $(DEVELOPED) ## write the manual page, docs/cli.md, and what shells complete, from the commands

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
-import pytest
 from lab import HEADER, result, results
 
-from ungil.errors import UsageError
-from ungil.lab import charts
-from ungil.lab.experiment import Chart, Kind, Series, Span
 from ungil.lab.experiments import load
+from ungil.lab.findings import found
 from ungil.lab.page import CSS, page
 from ungil.lab.results import Header, Result, Results
+from ungil.lab.results import load as results_of
 
-VOID = {"meta", "br", "hr", "img", "link", "path", "rect", "use"}
+DOCS = Path(__file__).parent.parent / "docs"
+VOID = {"meta", "br", "hr", "img", "link", "input"}
 MACHINE = {
     "cpu": "a <slow> one",
     "cores": 2,
@@ -73,7 +75,10 @@ def parsed(text: str) -> Tags:
 
 def test_the_page_has_the_experiments_there_are_results_of_and_no_others() -> None:
     tags = parsed(page(load(()), some()))
-    assert [attributes["id"] for tag, attributes in tags.found if tag == "section"] == ["countdown"]
+    assert [attributes["id"] for tag, attributes in tags.found if tag == "section"] == [
+        "summary",
+        "countdown",
+    ]
     assert [attributes["href"] for tag, attributes in tags.found if tag == "a"] == ["#countdown"]
 
 
@@ -102,50 +107,54 @@ def test_what_others_wrote_is_text() -> None:
     assert "<slow>" not in text
 
 
-def test_each_chart_says_in_words_what_it_shows() -> None:
-    tags = parsed(page(load(()), some()))
-    [drawing] = [attributes for tag, attributes in tags.found if tag == "svg"]
-    assert drawing["role"] == "img"
-    assert "1.85x in 2009; now, without ungil: 2.7 2.00x" in str(drawing["aria-label"])
-    assert "width" not in drawing
-    assert drawing["viewbox"]
+def test_each_drawing_says_in_words_what_it_shows() -> None:
+    text = page(load(()), some())
+    drawings = re.findall(r'<svg role="img".*?</svg>', text, re.DOTALL)
+    assert len(drawings) == 3
+    for drawing in drawings:
+        assert re.search(r"<title>[^<]+</title><desc>[^<]+</desc>", drawing)
+    assert "<desc>as it is: 2.00x</desc>" in drawings[-1]
+
+
+def test_every_title_is_what_the_results_say() -> None:
+    run = results_of(DOCS / "lab.json")
+    text = unescape(page(load(()), run)).replace("\N{NO-BREAK SPACE}", " ")
+    for experiment in load(()):
+        title = found(experiment.name, run.of(experiment.name)).title
+        assert text.count(f">{title}<") == 2
+        assert f'<a href="#{experiment.name}">{title}</a>' in text
+
+
+def test_the_page_in_docs_is_made_of_the_run_in_docs() -> None:
+    spec = spec_from_file_location("lab_page", DOCS / "lab_page.py")
+    assert spec
+    assert spec.loader
+    made = module_from_spec(spec)
+    spec.loader.exec_module(made)
+    assert made.written() == (DOCS / "lab.html").read_text(encoding="utf-8"), "make lab-page"
+
+
+def test_what_has_to_be_known_of_a_run_is_on_its_page() -> None:
+    noted = Results(replace(HEADER, machine=MACHINE, note="read < back"))
+    assert "read &lt; back" in page(load(()), noted)
+
+
+def test_a_figure_and_its_unit_stay_on_one_line() -> None:
+    run = results_of(DOCS / "lab.json")
+    title = re.findall(r"<h2>(Ctrl-C.*?)</h2>", page(load(()), run))[0]
+    assert "10.3&nbsp;ms" in title
+
+
+def test_every_colour_is_there_in_the_light_and_in_the_dark() -> None:
+    style = CSS.read_text(encoding="utf-8")
+    light, dark = style.split("@media (prefers-color-scheme: dark)", 1)
+    for variable in set(re.findall(r"var\((--[\w-]+)\)", style)) - {"--margin"}:
+        assert f"{variable}:" in light
+        assert f"{variable}:" in dark.split("/* Text")[0]
 
 
 def test_the_same_results_make_the_same_page() -> None:
     assert page(load(()), some()) == page(load(()), some())
-
-
-KINDS: list[Kind] = ["published", "stock", "ungil"]
-BARS = Chart("bars", "t", "w", series=[Series(k, ["a", "b"], [1.0, None], k) for k in KINDS])
-LINES = Chart(
-    "lines", "t", "w", series=[Series(k, [1, 2], [1.0, 2.0], k) for k in KINDS], log_y=True
-)
-TIMELINE = Chart("timeline", "t", "w", spans=[Span("x", "1", 0, 1), Span("y", "2", 1, 3)])
-
-
-@pytest.mark.parametrize("chart", [BARS, LINES, TIMELINE], ids=["bars", "lines", "timeline"])
-def test_a_chart_has_the_colours_of_the_page_in_the_light_and_in_the_dark(chart: Chart) -> None:
-    drawn = charts.svg(chart)
-    used = set(re.findall(r"var\((--[\w-]+)\)", drawn))
-    assert "--ink" in used
-    light, dark = CSS.read_text().split("@media (prefers-color-scheme: dark)")
-    for variable in used:
-        assert f"{variable}:" in light
-        assert f"{variable}:" in dark
-    # Black is what matplotlib draws what it was given no colour for.
-    assert not re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", drawn)
-
-
-def test_a_chart_without_a_figure_is_not_drawn() -> None:
-    assert charts.svg(replace(BARS, series=[Series("a", ["x"], [None])])) == ""
-
-
-def test_without_what_draws_there_is_a_sentence_on_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    with pytest.raises(UsageError, match=r"pip install 'ungil\[lab\]'"):
-        charts.check()
 
 
 def test_an_empty_file_makes_an_empty_page() -> None:

@@ -9,7 +9,7 @@ from lab import results
 
 from ungil.lab import published
 from ungil.lab.experiment import Experiment
-from ungil.lab.experiments import countdown, fairness, fanout, futex, matmul, tick
+from ungil.lab.experiments import countdown, fairness, fanout, futex, matmul, response, tick
 
 # The same facts, written down a second time.
 TABLES = Path(__file__).with_name("published.md")
@@ -114,12 +114,30 @@ def test_both_tables_of_posh_are_there() -> None:
         assert [round(100 * it / 433.4, 1) for it in seconds][2:] == list(published.POSH[how])[2:]
 
 
+def test_skvortsovs_echoes_are_there() -> None:
+    rows = {
+        float(interval): tuple(int(it.replace(",", "")) for it in a_second)
+        for interval, *a_second in table("6.")
+    }
+    assert len(rows) == 7
+    assert dict(published.ECHO_A_SECOND) == rows
+    shown = {figure.value for figure in response.EXPERIMENT.published}
+    assert shown == {1000 / it for it in rows[0.005]}
+
+
+def test_ctrl_c_never_arrives_where_beazley_says_so() -> None:
+    [said] = [row[1] for row in table("2.") if row[0].startswith("Ctrl-C")]
+    assert said.startswith("never")
+    assert published.DEAF == ("join", "lock")
+
+
 @pytest.mark.parametrize(
     ("experiment", "shown"),
     [
         (fairness.EXPERIMENT, ("47.98", "2,313 of 103,305", "5,978")),
         (countdown.EXPERIMENT, ("24.6 s", "117", "9,500,000")),
         (tick.EXPERIMENT, ("6,600 ms",)),
+        (response.EXPERIMENT, ("3,200", "11,000")),
         (futex.EXPERIMENT, ("1,000,020", "15,192", "sendto 896", "GNU Pth", "4,504")),
         (matmul.EXPERIMENT, ("100.7", "466.5", "14.2")),
     ],

@@ -22,8 +22,10 @@ from pythons import Python, pythons
 from ungil import environment
 from ungil.interpreters import Interpreter
 from ungil.lab import borrowed, green, system_calls, whole
+from ungil.lab.chart import Mark, Ranked
 from ungil.lab.experiment import Cell, CellFailed, Experiment, Missing, Plan
 from ungil.lab.experiments import fanout, futex, matmul
+from ungil.lab.findings import found as found_by
 from ungil.lab.results import Result
 from ungil.lab.text import notes
 from ungil.lab.workload import FOLDER, run, words_of
@@ -107,11 +109,13 @@ def test_futex_calls_are_shown_beside_those_of_2007() -> None:
         ("3.11", "1", "8", "-", "200 ms", "0.50x"),
     ]
     assert shown(futex.EXPERIMENT, 1, *found) == [("3.11", "80,000", "2", "-", "-")]
-    [chart] = futex.EXPERIMENT.charts(results(*found))
-    by_name = {series.name: list(series.y) for series in chart.series}
-    assert by_name["imports, 2007"] == [1000.02]
-    assert by_name["imports"] == [0.001]
-    assert by_name["turns"] == [8_000]
+    summary = found_by("futex", results(*found)).summary
+    assert [(row.label, row.marks[0].value) for row in summary] == [
+        ("then: imports", 1_000_020),
+        ("now: imports", 1),
+        ("now: turns", 4_000_000),
+        ("ungil, green", 100),
+    ]
 
 
 # fanout.
@@ -246,8 +250,11 @@ def test_whole_processes_are_shown_above_the_floor_and_beside_2020() -> None:
     ) in rows
     assert ("2020: gornir, GOMAXPROCS=1, 10,000 hosts", "0.158", "0.090", "0.030", "74", "") in rows
     assert rows[-1] == ("ungil lean (3.13)", "0.200", "0.100", "0.050", "75", "15")
-    [chart] = fanout.EXPERIMENT.charts(results(found))
-    assert dict(zip(chart.series[2].x, chart.series[2].y, strict=True)) == {"ungil lean": 0.2}
+    [chart] = found_by("fanout", results(found)).charts
+    assert isinstance(chart, Ranked)
+    _, alone = chart.panels
+    assert [row.label for row in alone.rows] == ["2020: gornir", "ungil lean"]
+    assert alone.rows[-1].marks == [Mark(0.2, "ungil")]
 
 
 # matmul.

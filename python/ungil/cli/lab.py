@@ -115,10 +115,7 @@ def _interpreters(named: Sequence[str]) -> list[Interpreter]:
 
 
 def _check_page(path: str, json_path: str | None) -> None:
-    """UsageError if a page cannot be drawn, or not written: nobody measures first to hear that."""
-    from ungil.lab.charts import check
-
-    check()
+    """UsageError if a page cannot be written: nobody measures first to hear that."""
     if json_path is not None and Path(path) == Path(json_path):
         raise UsageError(f"the results and their page cannot both be written to {path!r}")
     folder = Path(path).parent

@@ -9,7 +9,10 @@
     runs          the cells of a plan, one after the other, without those that are done
     disturbance   how much of the machine others took meanwhile
     text          what came out, for a terminal
-    page, charts  what came out, for a browser
+    chart, units  charts as data
+    findings      what came out: a sentence, three figures and charts, one file each
+    drawing       charts as SVG
+    page          what came out, for a browser
 
 A cell is the smallest thing that is run and saved: one experiment on one interpreter in one
 variant. Nothing here is imported by any other command.

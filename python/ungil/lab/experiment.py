@@ -1,17 +1,19 @@
 """What an experiment is: a question, what was published, and cells that measure it today.
 
 An experiment is one module of `ungil.lab.experiments` with a constant `EXPERIMENT`. It plans
-cells, and makes tables and charts from results alone: from those of this run or of a file.
+cells, and makes tables from results alone: from those of this run or of a file. What is said of
+them and drawn is in `ungil.lab.findings`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from ungil.errors import Error
 from ungil.interpreters import Interpreter
+from ungil.lab.chart import Kind
 from ungil.lab.results import Results
 
 Measured = dict[str, Any]
@@ -88,9 +90,6 @@ class Plan:
     """Small sizes: about 6 seconds for each interpreter at most."""
 
 
-Kind = Literal["published", "stock", "ungil"]
-
-
 @dataclass(frozen=True)
 class Row:
     """A row of a table."""
@@ -112,47 +111,6 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Series:
-    """Points of a chart that belong together."""
-
-    name: str
-    x: Sequence[float | str]
-    y: Sequence[float | None]
-    """None where nothing was measured."""
-    kind: Kind = "stock"
-
-
-@dataclass(frozen=True)
-class Span:
-    """A stretch of a timeline: who, from when to when, in milliseconds."""
-
-    lane: str
-    who: str
-    begin_ms: float
-    end_ms: float
-
-
-@dataclass(frozen=True)
-class Chart:
-    """What makes the point at a glance; how it is drawn is the page's business."""
-
-    kind: Literal["bars", "lines", "timeline"]
-    title: str
-    alternative: str
-    """The same in a sentence or two, for whoever does not see it."""
-    x_label: str = ""
-    y_label: str = ""
-    series: Sequence[Series] = ()
-    spans: Sequence[Span] = ()
-    """Of a timeline, instead of series."""
-    log_y: bool = False
-
-
-def _no_charts(_results: Results) -> Sequence[Chart]:
-    return ()
-
-
-@dataclass(frozen=True)
 class Experiment:
     """One experiment of the texts."""
 
@@ -168,7 +126,6 @@ class Experiment:
     """In the order in which the cells are to be run."""
     tables: Callable[[Results], Sequence[Table]]
     """Of the results of this experiment; where one is missing there is a dash."""
-    charts: Callable[[Results], Sequence[Chart]] = _no_charts
     remarks: Mapping[str, str] = field(default_factory=dict[str, str])
     """A sentence more on how to read them for each variant that is there."""
 

@@ -61,6 +61,28 @@ COUNTDOWN: Mapping[str, float] = {"in sequence": 24.6, "two threads": 45.5, "on 
 TICK_S = 6.6
 """Of `-1 in xrange(100000000)`, which is one tick."""
 
+DEAF: tuple[str, ...] = ("join", "lock")
+"""Where a main thread is to which Ctrl-C never comes, the same talk says."""
+
+ECHO_THREADS = (0, 1, 2, 4)
+"""Beside how many computing threads Victor Skvortsov's server of 2021 echoed."""
+ECHO_A_SECOND: Mapping[float, tuple[int, ...]] = {
+    0.1: (30_000, 5, 2, 0),
+    0.01: (30_000, 50, 30, 15),
+    0.005: (30_000, 100, 50, 30),
+    0.001: (30_000, 500, 280, 200),
+    0.0001: (30_000, 3_200, 1_700, 1_000),
+    0.00001: (30_000, 11_000, 5_500, 2_800),
+    0.000001: (30_000, 10_000, 4_500, 2_500),
+}
+"""Its requests a second, by the switch interval in seconds, of which 0.005 is Python's own.
+
+"Python behind the scenes #13: the GIL and its effects on Python multithreading", in
+tenthousandmeters.com, 22 September 2021: one client on the same machine, which has two cores, sends
+a byte by TCP as fast as it can.
+"""
+SWITCH_INTERVAL_S = 0.005
+
 
 class Calls(NamedTuple):
     """System calls of the countdown on a kernel."""
@@ -195,6 +217,11 @@ def as_json() -> dict[str, Any]:
             "system_calls": [row._asdict() for row in CALLS],
         },
         "tick": {"n": COUNTED, "tick_s": TICK_S},
+        "interrupt": {"never_in": list(DEAF)},
+        "response": {
+            "threads": list(ECHO_THREADS),
+            "echoes_per_s": {f"{interval_s:g}": of for interval_s, of in ECHO_A_SECOND.items()},
+        },
         "fanout": {
             "nornir": [row._asdict() for row in NORNIR],
             "gornir": [row._asdict() for row in GORNIR],

@@ -65,6 +65,8 @@ class Header:
     ungil: str
     machine: Mapping[str, Any]
     quick: bool
+    note: str = ""
+    """What a reader of these results has to know besides; "" if nothing."""
 
 
 class Results:
@@ -162,7 +164,7 @@ def load(path: Path) -> Results:
             f"{str(path)!r} is of schema {known['schema']!r}, this ungil reads {SCHEMA}"
         )
     try:
-        header = Header(known["ungil"], known["machine"], known["quick"])
+        header = Header(known["ungil"], known["machine"], known["quick"], known.get("note", ""))
         cells = [Result(**cell) for cell in known["cells"]]
         return Results(header, known["interpreters"], cells, known["begun"])
     except (KeyError, TypeError) as error:

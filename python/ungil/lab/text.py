@@ -10,7 +10,8 @@ from rich.padding import Padding
 from rich.table import Table as Drawn
 from rich.text import Text
 
-from ungil.lab.experiment import Experiment, Kind, Table
+from ungil.lab.chart import Kind
+from ungil.lab.experiment import Experiment, Table
 from ungil.lab.results import Results
 from ungil.lab.runs import MOST_OTHERS
 

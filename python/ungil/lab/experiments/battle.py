@@ -20,13 +20,11 @@ from ungil.interpreters import Interpreter
 from ungil.lab.conditions import STOCK, Conditions
 from ungil.lab.experiment import (
     Cell,
-    Chart,
     Experiment,
     Measured,
     Plan,
     Row,
     Source,
-    Span,
     Table,
 )
 from ungil.lab.figures import NOTHING, count, number
@@ -182,7 +180,7 @@ def _plan(plan: Plan) -> Iterator[Cell]:
             yield Cell(NAME, interpreter, variant, measure, seconds, {"n": n})
 
 
-def _each(results: Results) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+def each(results: Results) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Interpreter, variant, and what was measured."""
     for python in results.pythons():
         for variant in VARIANTS:
@@ -190,19 +188,19 @@ def _each(results: Results) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
                 yield python, variant, measured
 
 
-def _is_stock(variant: str) -> bool:
+def is_stock(variant: str) -> bool:
     return VARIANTS[variant].policy is None
 
 
 def _label(python: str, variant: str) -> str:
-    return f"{python}{'' if _is_stock(variant) else ' ungil'} {variant}".strip()
+    return f"{python}{'' if is_stock(variant) else ' ungil'} {variant}".strip()
 
 
 def _tables(results: Results) -> Sequence[Table]:
     fought: list[Row] = []
     seen: list[Row] = []
-    for python, variant, measured in _each(results):
-        label, kind = _label(python, variant), "stock" if _is_stock(variant) else "ungil"
+    for python, variant, measured in each(results):
+        label, kind = _label(python, variant), "stock" if is_stock(variant) else "ungil"
         failed = measured["failed_attempts"]
         fought.append(
             Row(
@@ -229,30 +227,6 @@ def _tables(results: Results) -> Sequence[Table]:
     ]
 
 
-def _charts(results: Results) -> Sequence[Chart]:
-    charts: list[Chart] = []
-    for python in results.pythons():
-        of_it = [(v, measured) for name, v, measured in _each(results) if name == python]
-        if not of_it:
-            continue
-        told = [f"{variant} {count(it['handoffs_per_s'])}" for variant, it in of_it]
-        spans = [
-            Span(_label("", variant), f"thread {who}", begin_ms, end_ms)
-            for variant, measured in of_it
-            for who, begin_ms, end_ms in measured["spans"]
-        ]
-        charts.append(
-            Chart(
-                "timeline",
-                f"Who held the GIL of {python}",
-                f"Handoffs a second: {', '.join(told)}.",
-                x_label="ms",
-                spans=spans,
-            )
-        )
-    return charts
-
-
 EXPERIMENT = Experiment(
     name=NAME,
     title="The battle for the GIL",
@@ -269,5 +243,4 @@ EXPERIMENT = Experiment(
     ),
     plan=lambda plan: list(_plan(plan)),
     tables=_tables,
-    charts=_charts,
 )

@@ -14,13 +14,11 @@ from ungil.lab import system_calls
 from ungil.lab.conditions import STOCK, Conditions
 from ungil.lab.experiment import (
     Cell,
-    Chart,
     Experiment,
     Figure,
     Measured,
     Plan,
     Row,
-    Series,
     Source,
     Table,
 )
@@ -79,7 +77,7 @@ def _wall_s(results: Results, python: str, variant: str) -> float | None:
     return median(results.rounds(python, variant), "wall_s")
 
 
-def _slowdown(results: Results, python: str, variant: str) -> float | None:
+def slowdown(results: Results, python: str, variant: str) -> float | None:
     """As a multiple of the time in sequence."""
     return ratio(_wall_s(results, python, variant), _wall_s(results, python, SEQUENCE))
 
@@ -106,8 +104,8 @@ def _times(results: Results) -> Table:
                 (
                     python,
                     seconds(_wall_s(results, python, SEQUENCE)),
-                    *(times(_slowdown(results, python, it)) for it in (THREADS, ONE_CORE)),
-                    *(times(_slowdown(results, python, policy)) for policy in POLICIES),
+                    *(times(slowdown(results, python, it)) for it in (THREADS, ONE_CORE)),
+                    *(times(slowdown(results, python, policy)) for policy in POLICIES),
                 )
             )
         )
@@ -142,33 +140,6 @@ def _in_threads(calls: Calls) -> str:
     return f"{count(calls.threads)}; on two cores {count(calls.two_cores)}"
 
 
-def _charts(results: Results) -> Sequence[Chart]:
-    pythons = results.pythons()
-
-    def slowdowns(variant: str) -> list[float | None]:
-        return [_slowdown(results, python, variant) for python in pythons]
-
-    series = [
-        Series("then", ["Beazley 2009"], [COUNTDOWN[THREADS] / COUNTDOWN[SEQUENCE]], "published"),
-        Series("now, stock", pythons, slowdowns(THREADS)),
-        Series("now, ungil batch", pythons, slowdowns("batch"), "ungil"),
-    ]
-    told = [
-        f"{python} {times(slowdown)}"
-        for python in pythons
-        if (slowdown := _slowdown(results, python, THREADS)) is not None
-    ]
-    return [
-        Chart(
-            "bars",
-            "Time of two threads, as a multiple of the same work in sequence",
-            f"1.85x in 2009; now, without ungil: {', '.join(told) or 'not measured'}.",
-            y_label="times the sequential run",
-            series=series,
-        )
-    ]
-
-
 EXPERIMENT = Experiment(
     name=NAME,
     title="Counting down in two threads",
@@ -195,5 +166,4 @@ EXPERIMENT = Experiment(
     reading="1x is as fast as no threads at all; what is above is the price of sharing the GIL.",
     plan=lambda plan: list(_plan(plan)),
     tables=_tables,
-    charts=_charts,
 )

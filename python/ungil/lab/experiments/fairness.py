@@ -9,20 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ungil.interpreters import Interpreter
+from ungil.lab.chart import Kind
 from ungil.lab.conditions import STOCK, Conditions
 from ungil.lab.experiment import (
     Cell,
-    Chart,
     Experiment,
     Figure,
-    Kind,
     Measured,
     Plan,
     Row,
-    Series,
     Source,
     Table,
 )
@@ -63,26 +61,56 @@ def _plan(plan: Plan) -> Iterator[Cell]:
 def _loopers(results: Results, python: str, variant: str, threads: int) -> Sequence[Looper]:
     """The rows of his table for so many threads; none if that was not measured."""
     for measured in results.rounds(python, variant):
-        return measured["threads"][threads - 1]
+        return measured["threads"][threads - 1] if "threads" in measured else ()
     return ()
 
 
 def _is_kernels(looper: Looper) -> bool:
     """Whether the longest gap of a thread is one in which nobody ran."""
-    return looper["silent_ms"] >= MOSTLY * looper["max_gap_ms"]
+    return looper.get("silent_ms", 0.0) >= MOSTLY * looper["max_gap_ms"]
 
 
-def _worst(loopers: Sequence[Looper]) -> float | None:
-    """The longest gap of any thread, in milliseconds."""
-    return max((looper["max_gap_ms"] for looper in loopers), default=None)
+class Digest(NamedTuple):
+    """What matters of so many threads."""
+
+    longest_ms: float
+    """The longest gap of any thread."""
+    is_kernels: bool | None
+    jain: float | None
+    """Jain's index of their turns. Like whose the gap was it is None if the file does not say."""
 
 
-def _worst_in_words(loopers: Sequence[Looper]) -> str:
-    """That gap and whose it is."""
-    if not loopers:
+def digest(results: Results, python: str, variant: str, threads: int) -> Digest | None:
+    """Of so many threads; None if that was not measured."""
+    if loopers := _loopers(results, python, variant, threads):
+        worst = max(loopers, key=lambda looper: looper["max_gap_ms"])
+        turns = jain(looper["turns"] for looper in loopers)
+        return Digest(worst["max_gap_ms"], _is_kernels(worst), turns)
+    for measured in results.rounds(python, variant):
+        # A file that was read back from a page has no more than that page had.
+        known = measured.get("digests", {}).get(str(threads))
+        return Digest(**known) if known else None
+    return None
+
+
+def _kernels(results: Results, python: str, variant: str) -> str:
+    """Of how many threads the longest gap was the kernel's."""
+    every = [it for n in range(2, MOST + 1) for it in _loopers(results, python, variant, n)]
+    for measured in results.rounds(python, variant):
+        if "digests" in measured:
+            return f"{measured['kernels']} of {measured['loopers']}"
+    return f"{sum(map(_is_kernels, every))} of {len(every)}"
+
+
+def _gap(it: Digest | None) -> str:
+    """The longest gap, and whose it is."""
+    if it is None:
         return NOTHING
-    worst = max(loopers, key=lambda looper: looper["max_gap_ms"])
-    return f"{number(worst['max_gap_ms'])} {'kernel' if _is_kernels(worst) else 'GIL'}"
+    return f"{number(it.longest_ms)} {'kernel' if it.is_kernels else 'GIL'}"
+
+
+def _index(it: Digest | None) -> str:
+    return NOTHING if it is None or it.jain is None else f"{it.jain:.3f}"
 
 
 def _tables(results: Results) -> Sequence[Table]:
@@ -94,7 +122,7 @@ def _tables(results: Results) -> Sequence[Table]:
     ]
 
 
-def _of_peters(threads: int) -> Sequence[Gaps]:
+def of_peters(threads: int) -> Sequence[Gaps]:
     return [row for row in PETERS if row.threads == threads]
 
 
@@ -118,7 +146,7 @@ def _published() -> Table:
 
 
 def _overview(results: Results, pythons: Sequence[str]) -> Table:
-    then = {n: _of_peters(n) for n in SHOWN}
+    then = {n: of_peters(n) for n in SHOWN}
     rows = [
         Row(
             (
@@ -132,18 +160,17 @@ def _overview(results: Results, pythons: Sequence[str]) -> Table:
     ]
     for python in pythons:
         for variant in VARIANTS:
-            of = {n: _loopers(results, python, variant, n) for n in range(1, MOST + 1)}
-            if not of[MOST]:
+            of = [digest(results, python, variant, n) for n in SHOWN]
+            if of[-1] is None:
                 continue
-            every = [looper for n in range(2, MOST + 1) for looper in of[n]]
             kind: Kind = "stock" if variant == "stock" else "ungil"
             rows.append(
                 Row(
                     (
                         f"{python} {'' if kind == 'stock' else 'ungil '}{variant}",
-                        *(_worst_in_words(of[n]) for n in SHOWN),
-                        f"{sum(map(_is_kernels, every))} of {len(every)}",
-                        *(f"{jain(it['turns'] for it in of[n]):.3f}" for n in SHOWN),
+                        *map(_gap, of),
+                        _kernels(results, python, variant),
+                        *map(_index, of),
                     ),
                     kind,
                 )
@@ -179,37 +206,6 @@ def _his(results: Results, python: str) -> Table:
     return Table(columns, rows, f"his table, {MOST} threads on {python}")
 
 
-def _charts(results: Results) -> Sequence[Chart]:
-    numbers = list(range(1, MOST + 1))
-    longest = [max(it.longest_ms for it in _of_peters(n)) for n in numbers]
-    then = Series("Peters 2002", numbers, longest, "published")
-    series = [
-        Series(
-            f"{python} {variant}",
-            numbers,
-            [_worst(_loopers(results, python, variant, n)) for n in numbers],
-            "stock" if variant == "stock" else "ungil",
-        )
-        # More lines could not be told apart: the oldest interpreter and the newest.
-        for python in dict.fromkeys([*results.pythons()[:1], *results.pythons()[-1:]])
-        for variant in ("stock", "fair")
-        if _loopers(results, python, variant, MOST)
-    ]
-    told = [f"{one.name} {number(one.y[-1])} ms" for one in series]
-    return [
-        Chart(
-            "lines",
-            "Longest gap of any thread",
-            f"With {MOST} threads: {number(longest[-1])} ms in 2002;"
-            f" now {', '.join(told) or 'not measured'}.",
-            x_label="threads",
-            y_label="ms",
-            series=[then, *series],
-            log_y=True,
-        )
-    ]
-
-
 EXPERIMENT = Experiment(
     name=NAME,
     title="Fairness of threads that only compute",
@@ -220,7 +216,7 @@ EXPERIMENT = Experiment(
     source=Source("Tim Peters", 2002, "python-list: Threading unfairness, 18 May"),
     published=(
         Figure("longest gap of a thread that is alone", PETERS[0].longest_ms, "ms"),
-        Figure("of 7 threads", max(it.longest_ms for it in _of_peters(7)), "ms"),
+        Figure("of 7 threads", max(it.longest_ms for it in of_peters(7)), "ms"),
         Figure("mean gap of 7 threads", PETERS[-1].mean_ms, "ms"),
     ),
     reading=(
@@ -230,5 +226,4 @@ EXPERIMENT = Experiment(
     ),
     plan=lambda plan: list(_plan(plan)),
     tables=_tables,
-    charts=_charts,
 )

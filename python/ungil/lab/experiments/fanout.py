@@ -13,17 +13,15 @@ from functools import partial
 
 from ungil.interpreters import Interpreter, describe
 from ungil.lab import borrowed, whole
+from ungil.lab.chart import Kind
 from ungil.lab.experiment import (
     Cell,
-    Chart,
     Experiment,
     Figure,
-    Kind,
     Measured,
     Missing,
     Plan,
     Row,
-    Series,
     Source,
     Table,
 )
@@ -113,7 +111,7 @@ def _gornir(processors: str, items: int, rtt_s: float) -> Measured:
     return whole.used([whole.gornir(), items, rtt_s, 0, "logrus"], items, extra=extra)
 
 
-def _go() -> dict[str, Callable[[int, float], Measured]]:
+def go_ways() -> dict[str, Callable[[int, float], Measured]]:
     """What is measured without a Python."""
     return {
         "goroutines": _goroutines,
@@ -137,7 +135,7 @@ def _plan(plan: Plan) -> Iterator[Cell]:
     for rtt_s in RTTS_S_QUICK if plan.quick else RTTS_S:
         for round_ in range(1, (ROUNDS_QUICK if plan.quick else ROUNDS) + 1):
             cell = partial(_cell, items, rtt_s, round_)
-            for name, measure in _go().items():
+            for name, measure in go_ways().items():
                 yield from cell(None, name, partial(measure, items, rtt_s), rtt_s)
             for way in own_ways(WORKERS_QUICK if plan.quick else WORKERS):
                 measure = partial(measure_own, way, own, items, rtt_s)
@@ -162,14 +160,14 @@ def _cell(
     seconds = START_S + (0 if interpreter is None else items * ITEM_S) + waits_s
     if round_ == 1 or seconds <= LONG_S:
         settings = {"items": items, "rtt_s": rtt_s}
-        yield Cell(NAME, interpreter, _variant(rtt_s, name), measure, seconds, settings, round_)
+        yield Cell(NAME, interpreter, variant_of(rtt_s, name), measure, seconds, settings, round_)
 
 
-def _variant(rtt_s: float, name: str) -> str:
+def variant_of(rtt_s: float, name: str) -> str:
     return f"{1000 * rtt_s:g} ms, {name}"
 
 
-def _published(rtt_s: float) -> dict[str, Whole]:
+def published(rtt_s: float) -> dict[str, Whole]:
     """What the text has for an RTT; a quick run has fewer hosts."""
     gornir = {"default": "gornir"} | {it: f"gornir, GOMAXPROCS={it}" for it in ("1", "100")}
     named = [(f"nornir threaded {it.workers}", it) for it in NORNIR]
@@ -184,14 +182,14 @@ def _tables(results: Results) -> Sequence[Table]:
 
 def _table(results: Results, rtt_s: float) -> Table:
     rows = [Row(("floor: the RTT", _seconds(rtt_s), *[""] * 4), "published")]
-    for label, it in _published(rtt_s).items():
+    for label, it in published(rtt_s).items():
         taken = (it.wall_s, it.user_s, it.system_s)
         rows.append(Row((label, *map(_seconds, taken), count(it.cpu_percent), ""), "published"))
-    for name in _go():
+    for name in go_ways():
         rows.append(_row(results, "", rtt_s, name, "stock"))
     for python in results.pythons():
         for way in (*own_ways(), *ways()):
-            if results.rounds(python, _variant(rtt_s, way.name)):
+            if results.rounds(python, variant_of(rtt_s, way.name)):
                 rows.append(_row(results, python, rtt_s, way.name, way.kind))
     items = max(it.settings["items"] for it in results)
     columns = ("", "wall, s", "user, s", "system, s", "CPU, %", "peak, MB")
@@ -199,7 +197,7 @@ def _table(results: Results, rtt_s: float) -> Table:
 
 
 def _row(results: Results, python: str, rtt_s: float, name: str, kind: Kind) -> Row:
-    rounds = results.rounds(python, _variant(rtt_s, name))
+    rounds = results.rounds(python, variant_of(rtt_s, name))
     used = median(rounds, lambda it: 100 * (it["user_s"] + it["system_s"]) / it["wall_s"])
     peak = median(rounds, lambda it: it["peak_bytes"] / 1e6)
     seconds = (median(rounds, of) for of in ("wall_s", "user_s", "system_s"))
@@ -210,52 +208,6 @@ def _row(results: Results, python: str, rtt_s: float, name: str, kind: Kind) -> 
 def _seconds(value: float | None) -> str:
     """To the millisecond, or with four digits."""
     return number(value, 4)
-
-
-def _charts(results: Results) -> Sequence[Chart]:
-    """At the shortest RTT, where there is most to gain, and at the longest."""
-    rtts_s = sorted({float(it.settings["rtt_s"]) for it in results})
-    return [_chart(results, rtt_s) for rtt_s in dict.fromkeys((rtts_s[0], rtts_s[-1]))]
-
-
-def _chart(results: Results, rtt_s: float) -> Chart:
-    """Bars of wall time: what was published, Go, nornir, and the newest of other interpreters."""
-    bars: dict[Kind, dict[str, float]] = {"published": {}, "stock": {}, "ungil": {}}
-    then = {name: it.wall_s for name, it in _published(rtt_s).items()}
-    bars["published"] = {"the RTT": rtt_s, **then}
-    for name, python, kind in _shown(results):
-        wall_s = median(results.rounds(python, _variant(rtt_s, name)), "wall_s")
-        if wall_s is not None:
-            bars[kind][name] = wall_s
-    sides: tuple[tuple[str, Kind], ...] = (("without ungil", "stock"), ("with it", "ungil"))
-    told = [
-        f"{words} is {name} with {_seconds(wall_s)} s"
-        for words, kind in sides
-        for wall_s, name in sorted((wall_s, name) for name, wall_s in bars[kind].items())[:1]
-    ]
-    items = max(it.settings["items"] for it in results)
-    names: dict[Kind, str] = {"published": "then", "stock": "now", "ungil": "now, ungil"}
-    return Chart(
-        "bars",
-        f"Wall time of {items:,} hosts, RTT {1000 * rtt_s:g} ms",
-        f"Nothing can take less than {_seconds(rtt_s)} s. The quickest"
-        f" {', '.join(told) or 'was not measured'}.",
-        y_label="seconds",
-        log_y=True,
-        series=[Series(names[kind], [*of], [*of.values()], kind) for kind, of in bars.items()],
-    )
-
-
-def _shown(results: Results) -> Iterator[tuple[str, str, Kind]]:
-    """What a chart shows: names, interpreters and kinds."""
-    for name in _go():
-        yield name, "", "stock"
-    own = [it for it in results.pythons() if OWN in it]
-    others = [it for it in results.pythons() if OWN not in it]
-    for pythons, group in ((own[-1:], own_ways()), (others[-1:], ways())):
-        for way in group:
-            for python in pythons:
-                yield way.name, python, way.kind
 
 
 def _best(rows: Sequence[Whole]) -> Sequence[Whole]:
@@ -294,5 +246,4 @@ EXPERIMENT = Experiment(
     ),
     plan=lambda plan: list(_plan(plan)),
     tables=_tables,
-    charts=_charts,
 )

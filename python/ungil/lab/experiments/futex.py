@@ -14,13 +14,11 @@ from ungil.interpreters import Interpreter
 from ungil.lab import green, system_calls
 from ungil.lab.experiment import (
     Cell,
-    Chart,
     Experiment,
     Figure,
     Measured,
     Plan,
     Row,
-    Series,
     Source,
     Table,
     missing,
@@ -84,7 +82,7 @@ def _plan(plan: Plan) -> Iterator[Cell]:
                 yield Cell(NAME, interpreter, variant, measure, seconds, {"n": n}, round_)
 
 
-def _futex(results: Results, python: str, variant: str) -> float | None:
+def futex_calls(results: Results, python: str, variant: str) -> float | None:
     return median(results.rounds(python, CALLS + variant), "futex")
 
 
@@ -153,9 +151,9 @@ def _imports(results: Results) -> Table:
             Row(
                 (
                     python,
-                    count(_futex(results, python, ALONE)),
-                    count(_futex(results, python, IDLE)),
-                    count(_futex(results, python, IDLE + GREEN)),
+                    count(futex_calls(results, python, ALONE)),
+                    count(futex_calls(results, python, IDLE)),
+                    count(futex_calls(results, python, IDLE + GREEN)),
                     milliseconds(_wall_s(results, python, ALONE)),
                     times(_to_stock(results, python, ALONE)),
                 )
@@ -172,8 +170,8 @@ def _turns(results: Results) -> Table:
         Row(
             (
                 python,
-                count(_futex(results, python, TURNS)),
-                count(_futex(results, python, TURNS + GREEN)),
+                count(futex_calls(results, python, TURNS)),
+                count(futex_calls(results, python, TURNS + GREEN)),
                 milliseconds(_wall_s(results, python, TURNS)),
                 times(_to_stock(results, python, TURNS)),
             )
@@ -182,43 +180,6 @@ def _turns(results: Results) -> Table:
     ]
     columns = ("", "futex calls", "futex calls, green", "wall", "wall, green")
     return Table(columns, rows, f"two threads that take {_number(results, TURNS)} turns each")
-
-
-def _charts(results: Results) -> Sequence[Chart]:
-    pythons = results.pythons()
-
-    def calls(variant: str) -> list[float | None]:
-        """For each thousand: those of a quick run are comparable."""
-        return [
-            ratio(_futex(results, python, variant), _thousands(results, variant))
-            for python in pythons
-        ]
-
-    told = "; ".join(
-        f"{python}: {count(_futex(results, python, ALONE))} and"
-        f" {count(_futex(results, python, TURNS))}"
-        for python in pythons
-    )
-    return [
-        Chart(
-            "bars",
-            "futex calls for each thousand imports, and for each thousand turns of two threads",
-            "1,000 for each thousand imports in 2007. Now, calls of all imports and of all turns:"
-            f" {told or 'not measured'}.",
-            y_label="calls for each thousand",
-            series=[
-                Series("imports, 2007", ["2007"], [1000.02], "published"),
-                Series("imports", pythons, calls(ALONE)),
-                Series("turns", pythons, calls(TURNS)),
-                Series("turns, green", pythons, calls(TURNS + GREEN), "ungil"),
-            ],
-        )
-    ]
-
-
-def _thousands(results: Results, variant: str) -> float | None:
-    numbers = [it.settings["n"] for it in results if it.variant == CALLS + variant]
-    return max(numbers) / 1000 if numbers else None
 
 
 EXPERIMENT = Experiment(
@@ -247,5 +208,4 @@ EXPERIMENT = Experiment(
     ),
     plan=lambda plan: list(_plan(plan)),
     tables=_tables,
-    charts=_charts,
 )

@@ -17,18 +17,17 @@ from ungil.lab.conditions import STOCK, Conditions
 from ungil.lab.experiment import (
     Cell,
     CellFailed,
-    Chart,
     Experiment,
     Measured,
     Plan,
     Row,
-    Series,
     Source,
     Table,
 )
 from ungil.lab.figures import NOTHING, milliseconds, number, ratio, times
 from ungil.lab.recording import recording
 from ungil.lab.results import Results
+from ungil.lab.units import NEVER
 from ungil.lab.workload import running, words_of
 
 NAME = "interrupt"
@@ -64,6 +63,8 @@ def _measure(
         sent = time.time()
         program.interrupt()
         said = program.result()
+    if where != "tick" and said["end"] <= sent:
+        raise CellFailed("the threads had ended before Ctrl-C was sent: the machine is too busy")
     # A tick ends by itself, and so does not count as one that only the end of all has ended.
     never = where != "tick" and said["caught"] >= said["end"]
     before, after = (
@@ -129,19 +130,24 @@ def _plan(plan: Plan) -> Iterator[Cell]:
             yield Cell(NAME, interpreter, RELEASES, measure, 2 * seconds, {"seconds": seconds})
 
 
-def _in_words(rounds: Sequence[Mapping[str, Any]]) -> str:
-    """How long it took, or that it did not happen."""
-    for measured in rounds:
+def taken_s(results: Results, python: str, variant: str, where: str) -> float | None:
+    """How long it took, NEVER if it did not happen, None if that was not measured."""
+    for measured in results.rounds(python, f"{variant}, {where}"):
         taken = measured["to_interrupt_s"]
-        return "never" if taken is None else milliseconds(taken)
-    return NOTHING
+        return NEVER if taken is None else taken
+    return None
+
+
+def _in_words(results: Results, python: str, variant: str, where: str) -> str:
+    taken = taken_s(results, python, variant, where)
+    return "never" if taken == NEVER else milliseconds(taken)
 
 
 def _tables(results: Results) -> Sequence[Table]:
     rows: list[Row] = []
     for python in results.pythons():
         for variant in VARIANTS:
-            cells = [_in_words(results.rounds(python, f"{variant}, {where}")) for where in WHERE]
+            cells = [_in_words(results, python, variant, where) for where in WHERE]
             if any(cell != NOTHING for cell in cells):
                 stock = variant == "stock"
                 label = python if stock else f"{python} ungil {variant}"
@@ -183,33 +189,6 @@ def _both(measured: Mapping[str, Any], of: tuple[str, float]) -> Iterator[float]
     return (measured[when][name] / unit for when in ("before", "pending"))
 
 
-def _charts(results: Results) -> Sequence[Chart]:
-    pythons = results.pythons()
-    series: list[Series] = []
-    for where, name in WHERE.items():
-        taken: list[float | None] = []
-        for python in pythons:
-            rounds = results.rounds(python, f"stock, {where}")
-            taken.append(rounds[0]["to_interrupt_s"] if rounds else None)
-        series.append(Series(name if where == "compute" else f"in {name}", pythons, taken))
-    never = [
-        f"{python} in {name}"
-        for python in pythons
-        for where, name in WHERE.items()
-        if _in_words(results.rounds(python, f"stock, {where}")) == "never"
-    ]
-    return [
-        Chart(
-            "bars",
-            "From Ctrl-C to KeyboardInterrupt, by where the main thread is",
-            f"Never: {', '.join(never) or 'nowhere'}. Elsewhere the bars tell how long it took.",
-            y_label="s",
-            series=series,
-            log_y=True,
-        )
-    ]
-
-
 EXPERIMENT = Experiment(
     name=NAME,
     title="Deaf to Ctrl-C",
@@ -226,5 +205,4 @@ EXPERIMENT = Experiment(
     ),
     plan=lambda plan: list(_plan(plan)),
     tables=_tables,
-    charts=_charts,
 )

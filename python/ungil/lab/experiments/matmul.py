@@ -15,13 +15,11 @@ from ungil.interpreters import Interpreter
 from ungil.lab import borrowed
 from ungil.lab.experiment import (
     Cell,
-    Chart,
     Experiment,
     Figure,
     Measured,
     Plan,
     Row,
-    Series,
     Source,
     Table,
     missing,
@@ -108,7 +106,7 @@ def _walls_s(results: Results, python: str, variant: str) -> dict[int, float]:
     }
 
 
-def _weighted(results: Results, python: str, how: str, workers: int) -> float | None:
+def weighted(results: Results, python: str, how: str, workers: int) -> float | None:
     """The time, of one thread's in the same round, in percent."""
     ones = _walls_s(results, python, _variant(THREADS, 1))
     these = _walls_s(results, python, _variant(how, workers))
@@ -126,7 +124,7 @@ def published(how: str, workers: int) -> float:
     return POSH[THEN[how]][workers - 1]
 
 
-def _workers(results: Results) -> list[int]:
+def workers_of(results: Results) -> list[int]:
     """Numbers of workers that there are results for."""
     here = {it.variant for it in results}
     return [it for it in WORKERS if _variant(THREADS, it) in here]
@@ -148,7 +146,7 @@ def _published(results: Results) -> Table:
             ),
             "published",
         )
-        for it in _workers(results) or WORKERS
+        for it in workers_of(results) or WORKERS
     ]
     columns = ("workers", "threads, s", "POSH, s", "threads", "POSH")
     return Table(columns, rows, "Valvåg et al. 2003, 8 processors: one thread is 100")
@@ -157,53 +155,13 @@ def _published(results: Results) -> Table:
 def _today(results: Results, python: str) -> Table:
     cores = results.header.machine["cores"]
     rows: list[Row] = []
-    for workers in _workers(results):
-        weights = (_weighted(results, python, how, workers) for how in HOW)
+    for workers in workers_of(results):
+        weights = (weighted(results, python, how, workers) for how in HOW)
         label = f"{workers} (on {cores} cores)" if workers > cores else str(workers)
         cells = (label, *(NOTHING if it is None else f"{it:.1f}" for it in weights))
         rows.append(Row(cells))
     title = f"{python}: one thread is 100, {number(_one_thread_s(results, python))} s"
     return Table(("workers", *HOW.values()), rows, title)
-
-
-def _charts(results: Results) -> Sequence[Chart]:
-    pythons = results.pythons()
-    if not pythons:
-        return []
-    # The newest has most to show.
-    python = pythons[-1]
-    workers = _workers(results)
-    names = [str(it) for it in workers]
-
-    def line(how: str) -> list[float | None]:
-        return [_weighted(results, python, how, it) for it in workers]
-
-    series = [
-        Series("threads, 2003", names, [published(THREADS, it) for it in workers], "published"),
-        Series("POSH, 2003", names, [published(SHARE, it) for it in workers], "published"),
-        *(
-            Series(f"{name}, {python}", names, line(how), "ungil" if how == SHARE else "stock")
-            for how, name in HOW.items()
-        ),
-    ]
-    cores = results.header.machine["cores"]
-    told = "; ".join(
-        f"{name} {weight:.0f}"
-        for how, name in HOW.items()
-        if (weight := _weighted(results, python, how, 2)) is not None
-    )
-    return [
-        Chart(
-            "lines",
-            f"Time by number of workers, one thread is 100 (now: {python}, {cores} cores)",
-            "In 2003 eight threads took 109 and eight processes 14. Now with two workers:"
-            f" {told or 'not measured'}. No row beyond {cores} workers can be quicker than that"
-            f" of {cores} on this machine.",
-            x_label="workers",
-            y_label="time, one thread = 100",
-            series=series,
-        )
-    ]
 
 
 EXPERIMENT = Experiment(
@@ -229,5 +187,4 @@ EXPERIMENT = Experiment(
     ),
     plan=lambda plan: list(_plan(plan)),
     tables=_tables,
-    charts=_charts,
 )

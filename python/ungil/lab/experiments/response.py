@@ -14,20 +14,20 @@ from dataclasses import dataclass
 from functools import partial
 
 from ungil.interpreters import Interpreter
+from ungil.lab.chart import Kind
 from ungil.lab.conditions import STOCK, Conditions
 from ungil.lab.experiment import (
     Cell,
-    Chart,
     Experiment,
-    Kind,
+    Figure,
     Measured,
     Plan,
     Row,
-    Series,
     Source,
     Table,
 )
-from ungil.lab.figures import NOTHING, number, ratio, times
+from ungil.lab.figures import NOTHING, count, number, ratio, times
+from ungil.lab.published import ECHO_A_SECOND, ECHO_THREADS, SWITCH_INTERVAL_S
 from ungil.lab.results import Results
 from ungil.lab.workload import FOLDER, running, words_of
 
@@ -103,33 +103,35 @@ def _plan(plan: Plan) -> Iterator[Cell]:
                 )
 
 
-def _figure(results: Results, python: str, name: str, threads: int, of: str) -> float | None:
+def figure(results: Results, python: str, name: str, threads: int, of: str) -> float | None:
     for measured in results.rounds(python, f"{name}, {threads}"):
-        return measured[of]
+        return measured.get(of)
     return None
 
 
-def _counts(results: Results) -> list[int]:
+def thread_counts(results: Results) -> list[int]:
     """The numbers of computing threads that were measured."""
     return sorted({int(cell.variant.rpartition(", ")[2]) for cell in results})
 
 
-def _kind(name: str) -> Kind:
+def kind_of(name: str) -> Kind:
     return "stock" if VARIANTS[name].conditions.policy is None else "ungil"
 
 
 def _tables(results: Results) -> Sequence[Table]:
-    counts = _counts(results)
+    counts = thread_counts(results)
+    if not counts:
+        return [_published()]
     shown = [n for n in (0, 1, 2, 4, 8) if n in counts]
     rows: list[Row] = []
     for python in results.pythons():
         for name in VARIANTS:
-            if _figure(results, python, name, counts[-1], "p50_ms") is None:
+            if figure(results, python, name, counts[-1], "p50_ms") is None:
                 continue
             work = [
-                _figure(results, python, it, counts[-1], "rounds_per_s") for it in (name, "stock")
+                figure(results, python, it, counts[-1], "rounds_per_s") for it in (name, "stock")
             ]
-            ours = _kind(name) == "ungil"
+            ours = kind_of(name) == "ungil"
             rows.append(
                 Row(
                     (
@@ -137,45 +139,36 @@ def _tables(results: Results) -> Sequence[Table]:
                         *(_both(results, python, name, n) for n in shown),
                         times(ratio(*work)) if name != "stock" else "1x",
                     ),
-                    _kind(name),
+                    kind_of(name),
                 )
             )
     columns = ("", *(f"{n} threads" for n in shown), f"work, {counts[-1]} threads")
-    return [Table(columns, rows, "response time in ms: median / 99th percentile")]
+    return [
+        Table(columns, rows, "response time in ms: median / 99th percentile"),
+        _published(),
+    ]
+
+
+def then_s(threads: int) -> float | None:
+    """What a request took in 2021 beside so many threads; None if that was not published."""
+    if threads not in ECHO_THREADS:
+        return None
+    return 1 / ECHO_A_SECOND[SWITCH_INTERVAL_S][ECHO_THREADS.index(threads)]
+
+
+def _published() -> Table:
+    """The table of 2021, in its layout."""
+    rows = [
+        Row((f"{interval_s * 1e3:g} ms", *map(count, a_second)), "published")
+        for interval_s, a_second in ECHO_A_SECOND.items()
+    ]
+    columns = ("switch interval", *(f"{n} threads" for n in ECHO_THREADS))
+    return Table(columns, rows, "Skvortsov 2021: echoes a second beside computing threads")
 
 
 def _both(results: Results, python: str, name: str, threads: int) -> str:
-    p50, p99 = (_figure(results, python, name, threads, of) for of in ("p50_ms", "p99_ms"))
+    p50, p99 = (figure(results, python, name, threads, of) for of in ("p50_ms", "p99_ms"))
     return NOTHING if p50 is None else f"{number(p50, 2)} / {number(p99, 2)}"
-
-
-def _charts(results: Results) -> Sequence[Chart]:
-    counts = _counts(results)
-    charts: list[Chart] = []
-    for python in results.pythons():
-        series = [
-            Series(
-                name,
-                counts,
-                [_figure(results, python, name, n, "p50_ms") for n in counts],
-                _kind(name),
-            )
-            for name in VARIANTS
-        ]
-        series = [one for one in series if any(y is not None for y in one.y)]
-        told = [f"{one.name} {number(one.y[-1], 2)} ms" for one in series]
-        charts.append(
-            Chart(
-                "lines",
-                f"Response time on {python}, median",
-                f"Beside {counts[-1]} computing threads: {', '.join(told) or 'not measured'}.",
-                x_label="computing threads",
-                y_label="ms",
-                series=series,
-                log_y=True,
-            )
-        )
-    return charts
 
 
 EXPERIMENT = Experiment(
@@ -186,7 +179,10 @@ EXPERIMENT = Experiment(
         " own sends 100 datagrams a second and counts from when each was due."
     ),
     source=Source("David Beazley", 2009, "talk: Inside the Python GIL"),
-    published=(),
+    published=tuple(
+        Figure(f"Skvortsov 2021: a request beside {n} computing threads", 1e3 / a_second, "ms")
+        for n, a_second in zip(ECHO_THREADS, ECHO_A_SECOND[SWITCH_INTERVAL_S], strict=True)
+    ),
     reading=(
         "Median and 99th percentile in ms; an answer takes well below 1 ms if nobody is in its way."
         " Work is what the computing threads did meanwhile, as a multiple of stock."
@@ -197,5 +193,4 @@ EXPERIMENT = Experiment(
     },
     plan=lambda plan: list(_plan(plan)),
     tables=_tables,
-    charts=_charts,
 )

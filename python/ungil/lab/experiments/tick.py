@@ -16,13 +16,11 @@ from ungil.interpreters import Interpreter
 from ungil.lab.conditions import STOCK, Conditions
 from ungil.lab.experiment import (
     Cell,
-    Chart,
     Experiment,
     Figure,
     Measured,
     Plan,
     Row,
-    Series,
     Source,
     Table,
 )
@@ -94,18 +92,24 @@ def _plan(plan: Plan) -> Iterator[Cell]:
             yield Cell(NAME, interpreter, variant, measure, n / LOOKED_AT_A_SECOND + 0.2, {"n": n})
 
 
-def _figure(results: Results, python: str, variant: str, of: str) -> float | None:
+def figure(results: Results, python: str, variant: str, of: str) -> float | None:
     return median(results.rounds(python, variant), of)
 
 
-def _line(results: Results, python: str) -> str:
-    """What `ungil trace` says it was."""
+def line_of(results: Results, python: str) -> str | None:
+    """The line that `ungil trace` says it was; None if it has no stack, or was not measured."""
     for measured in results.rounds(python, TRACE):
-        if measured["line"] is None:
-            return f"a hold of {milliseconds(measured['hold_s'])}, no stack"
-        # Without the folder, which every stack on this machine begins with.
-        line = re.sub(r"\([^()]*/", "(", measured["line"])
-        return f"{line}: {milliseconds(measured['hold_s'])}"
+        if measured["line"] is not None:
+            # Without the folder, which every stack on this machine begins with.
+            return re.sub(r"\([^()]*/", "(", measured["line"])
+    return None
+
+
+def _named(results: Results, python: str) -> str:
+    """What `ungil trace` says it was, and for how long."""
+    for measured in results.rounds(python, TRACE):
+        line, hold = line_of(results, python), milliseconds(measured["hold_s"])
+        return f"a hold of {hold}, no stack" if line is None else f"{line}: {hold}"
     return NOTHING
 
 
@@ -118,9 +122,9 @@ def _tables(results: Results) -> Sequence[Table]:
             Row(
                 (
                     python,
-                    *(milliseconds(_figure(results, python, STOCK_NAME, of)) for of in figures),
-                    milliseconds(_figure(results, python, POLICY, "computing_still_s")),
-                    _line(results, python),
+                    *(milliseconds(figure(results, python, STOCK_NAME, of)) for of in figures),
+                    milliseconds(figure(results, python, POLICY, "computing_still_s")),
+                    _named(results, python),
                 )
             )
         )
@@ -129,33 +133,6 @@ def _tables(results: Results) -> Sequence[Table]:
         *(f"computing, ungil {POLICY}", "ungil trace names"),
     )
     return [Table(columns, rows, "for how long each stood still")]
-
-
-def _charts(results: Results) -> Sequence[Chart]:
-    pythons = results.pythons()
-
-    def of(figure: str) -> list[float | None]:
-        return [_figure(results, python, STOCK_NAME, figure) for python in pythons]
-
-    series = [
-        Series("the operation, then", ["Beazley 2009"], [TICK_S], "published"),
-        Series("a computing thread stood still", pythons, of("computing_still_s")),
-        Series("Ctrl-C took", pythons, of("to_interrupt_s")),
-    ]
-    told = [
-        f"{python} {number(value)} s"
-        for python, value in zip(pythons, series[1].y, strict=True)
-        if value is not None
-    ]
-    return [
-        Chart(
-            "bars",
-            "Standing still during one operation",
-            f"A computing thread stood still on {', '.join(told) or 'no interpreter'}.",
-            y_label="s",
-            series=series,
-        )
-    ]
 
 
 EXPERIMENT = Experiment(
@@ -174,5 +151,4 @@ EXPERIMENT = Experiment(
     ),
     plan=lambda plan: list(_plan(plan)),
     tables=_tables,
-    charts=_charts,
 )
