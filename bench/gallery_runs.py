@@ -167,9 +167,9 @@ def _end(process: "subprocess.Popen[str]") -> None:
 
 
 @contextmanager
-def program(place: Place, *words: object) -> Iterator[Running]:
-    """Run the program of a case: the words after `python`."""
-    with started(place.command(words), place.environment()) as running:
+def program(place: Place, *words: object, **variables: str) -> Iterator[Running]:
+    """Run the program of a case: the words after `python`, and variables that it needs."""
+    with started(place.command(words), {**place.environment(), **variables}) as running:
         yield running
 
 

@@ -1,5 +1,6 @@
 """A connection of HTTP/1.1 that tells when the kernel had an answer, not when it was read."""
 
+import os
 import socket
 import struct
 import time
@@ -9,25 +10,38 @@ import h11
 # <asm-generic/socket.h>, socket(7)
 SO_TIMESTAMPNS = 35
 TIMESPEC = struct.Struct("qq")
-PATIENCE_S = 30.0
 
 
 class Connection:
     """One to a server on the loopback, with one request at a time."""
 
     def __init__(self, port: int) -> None:
-        """Connected."""
-        self.channel = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+        """Begin to connect. A server whose backlog is full lets that take seconds."""
+        self.channel = socket.socket()
+        self.channel.setblocking(False)
         self.channel.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         self.channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.channel.connect_ex(("127.0.0.1", port))
         self._http = h11.Connection(h11.CLIENT)
+        self._unsent = b""
+        self.is_connected = False
         self.is_open = True
 
+    def connected(self) -> None:
+        """The channel can be written to for the first time: send what was to be sent."""
+        error = self.channel.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if error:
+            raise SystemExit(f"the server cannot be reached: {os.strerror(error)}")
+        self.is_connected = True
+        self.channel.sendall(self._unsent)
+
     def send(self, path: str) -> None:
-        """A request."""
+        """A request, now or as soon as there is a connection."""
         request = h11.Request(method="GET", target=path, headers=[("Host", "127.0.0.1")])
         parts = [self._http.send(request), self._http.send(h11.EndOfMessage())]
-        self.channel.sendall(b"".join(part or b"" for part in parts))
+        self._unsent = b"".join(part or b"" for part in parts)
+        if self.is_connected:
+            self.channel.sendall(self._unsent)
 
     def read(self) -> int | None:
         """When the answer was there wholly, in nanoseconds of the epoch; None if it is not yet.

@@ -16,11 +16,13 @@ import socket
 import time
 from collections import deque
 
-from connection import PATIENCE_S, Connection
+from connection import Connection
 from says import begins, ends, say
 
 # Not measured, for the server to fall into its ways.
 WARM_UP_S = 0.7
+# For the server to start, and for its last answers.
+PATIENCE_S = 30.0
 # At once, for small requests.
 MOST_CONNECTIONS = 64
 
@@ -75,7 +77,7 @@ class Load:
     def _open(self) -> Connection:
         """A new connection."""
         connection = Connection(self._options.port)
-        self._selector.register(connection.channel, selectors.EVENT_READ, connection)
+        self._selector.register(connection.channel, selectors.EVENT_WRITE, connection)
         return connection
 
     def _ask(self, counts_from_ns: int) -> None:
@@ -93,6 +95,10 @@ class Load:
         """What has come, or comes in so long."""
         for key, _events in self._selector.select(wait_s):
             connection: Connection = key.data
+            if not connection.is_connected:
+                connection.connected()
+                self._selector.modify(key.fileobj, selectors.EVENT_READ, connection)
+                continue
             came_ns = connection.read()
             if not connection.is_open:
                 self._selector.unregister(key.fileobj)

@@ -1,0 +1,23 @@
+"""A scrape of a worker's metrics: prometheus_client's own HTTP server, a thread for each request."""
+
+from gallery_runs import PROGRAMS, Case, Measured, Place
+
+from cases import http_load
+
+# Prometheus asks more rarely. More scrapes give more delays, and each is as late as a rare one.
+RATE = 20
+
+
+def _measure(place: Place, setting: str) -> Measured:
+    command = (PROGRAMS / "prometheus_app.py", http_load.PORT, setting.split()[0])
+    return http_load.measure(place, command, computing=0, small="/metrics", rate=RATE)
+
+
+CASE = Case(
+    name="prometheus",
+    title="prometheus_client: a scrape of a worker that computes",
+    packages=("prometheus-client",),
+    measured=f"from a scrape to its answer, {RATE} a second, each on a connection of its own",
+    settings=("4 computing threads",),
+    measure=_measure,
+)
