@@ -8,6 +8,7 @@ window). It prints three lines: that the measured time begins, that it ends, and
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -128,8 +129,7 @@ class Running:
         said = self._errors.read().strip().splitlines()
         command = self._process.args
         assert isinstance(command, list)
-        words = " ".join(word for word in command if "--" not in word)
-        return Failed(f"{words} ended with status {status}: {said[-1] if said else 'no message'}")
+        return Failed(f"`{shlex.join(command)}` ended with status {status}: {said[-1] if said else 'no message'}")
 
 
 @contextmanager

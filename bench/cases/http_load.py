@@ -23,6 +23,6 @@ def measure(
     asked = ["--small", small, "--rate", rate, "--compute", compute, "--computing", computing]
     with (
         program(place, *words) as server,
-        load(place, "http", port, "--seconds", place.seconds, *asked) as client,
+        load(place, "http_requests", port, "--seconds", place.seconds, *asked) as client,
     ):
         return observed(place, server, client)
