@@ -14,9 +14,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from socket import create_server
 from typing import IO, Any
@@ -55,6 +55,10 @@ class Case:
     """The rows of the table."""
     measure: "Callable[[Place, str], Measured]"
     """One measurement of a setting."""
+    beyond: tuple[str, ...] = ()
+    """The settings in which no scheduler of the GIL can help."""
+    counts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What else is counted: its name in what was measured, and in words."""
     note: str = ""
     """What a reader has to know besides."""
 
@@ -162,7 +166,10 @@ def _end(process: "subprocess.Popen[str]") -> None:
         pass
     try:
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
+        # Workers whose parent has gone are ours now (`adopt_orphans`): their processor time counts.
+        while True:
+            os.waitpid(-process.pid, 0)
+    except (ProcessLookupError, ChildProcessError):
         pass
 
 

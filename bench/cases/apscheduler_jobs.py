@@ -16,6 +16,7 @@ CASE = Case(
     measured="from when a run was due to its end, by the program's own clock",
     settings=("4 computing threads", "16 computing threads"),
     measure=_measure,
+    counts={"left_out": "runs left out"},
     note="Its default leaves out a run that is more than a second late (a misfire), or whose "
     "predecessor has not ended.",
 )

@@ -29,5 +29,6 @@ CASE = Case(
     measured=http_load.MEASURED,
     settings=tuple(SETTINGS),
     measure=_measure,
+    beyond=("async endpoint, 1 computes on the loop",),
     note="An `async` endpoint that computes blocks its own loop. The GIL has no part in that.",
 )

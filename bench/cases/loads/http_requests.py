@@ -1,6 +1,6 @@
 """Sends small requests to a web server at fixed times, beside some that compute, and measures.
 
-    http.py PORT --small PATH --rate R --seconds S [--compute PATH --computing N]
+    http_requests.py PORT --small PATH --rate R --seconds S [--compute PATH --computing N]
 
 Open loop: request k is due at k / rate, whatever became of those before. A request takes an idle
 connection, or a new one. N connections always have a computing request under way.
