@@ -1,6 +1,6 @@
 """Real programs from the registries: how late they are, and what they compute meanwhile.
 
-    python bench/gallery.py [CASE...] [--rounds N] [--seconds S] [--markdown] [--json FILE] [--quick]
+    python bench/gallery.py [CASE...] [--rounds N] [--seconds S] [--markdown | --page] [--quick]
 
 Each case of `bench/cases` is a program that its packages' users would write, beside threads that
 compute. It runs as it is, with `sys.setswitchinterval(50e-6)`, and by `ungil run`, in turn. Work is
@@ -91,9 +91,7 @@ def _sections(
             yield runs, _table(case, made)
 
 
-def _measure(
-    options: argparse.Namespace, case: Case, setting: str, variant: Variant
-) -> Measured:
+def _measure(options: argparse.Namespace, case: Case, setting: str, variant: Variant) -> Measured:
     """One measurement."""
     return measure(case, setting, variant, options.python, options.seconds)
 

@@ -1,4 +1,4 @@
-"""Runs a program of the gallery as it is, beside what measures it, and reads from outside what it did.
+"""Runs a program of the gallery as it is, beside what measures it, and reads what it did.
 
 What measures is a process of its own, or the program itself where only that can know (a timer of a
 window). It prints three lines: that the measured time begins, that it ends, and the result
@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from socket import create_server
@@ -28,7 +28,8 @@ from sampling import Failed
 
 # As a user types it: `ungil run COMMAND`.
 UNGIL = Variant("ungil run", policy="interactive")
-VARIANTS = [STOCK, INTERVALS[-1], UNGIL]
+INTERVAL = INTERVALS[-1]
+VARIANTS = [STOCK, INTERVAL, UNGIL]
 
 CASES = Path(__file__).parent / "cases"
 PROGRAMS = CASES / "programs"
@@ -133,7 +134,8 @@ class Running:
         said = self._errors.read().strip().splitlines()
         command = self._process.args
         assert isinstance(command, list)
-        return Failed(f"`{shlex.join(command)}` ended with status {status}: {said[-1] if said else 'no message'}")
+        why = said[-1] if said else "no message"
+        return Failed(f"`{shlex.join(command)}` ended with status {status}: {why}")
 
 
 @contextmanager
@@ -148,7 +150,7 @@ def started(command: Sequence[str], environment: dict[str, str]) -> Iterator[Run
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            start_new_session=True,
+            process_group=0,
         ) as process,
     ):
         try:
@@ -160,17 +162,15 @@ def started(command: Sequence[str], environment: dict[str, str]) -> Iterator[Run
 def _end(process: "subprocess.Popen[str]") -> None:
     """Ask a process to end, and end all of its group."""
     process.terminate()
-    try:
+    with suppress(subprocess.TimeoutExpired):
         process.wait(timeout=PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        pass
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-        # Workers whose parent has gone are ours now (`adopt_orphans`): their processor time counts.
+    process.wait()
+    # Workers whose parent has gone are ours now (`adopt_orphans`): their processor time counts.
+    with suppress(ChildProcessError):
         while True:
             os.waitpid(-process.pid, 0)
-    except (ProcessLookupError, ChildProcessError):
-        pass
 
 
 @contextmanager

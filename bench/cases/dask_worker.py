@@ -22,7 +22,8 @@ CASE = Case(
     name="dask",
     title="a Dask worker beside its tasks",
     packages=("distributed",),
-    measured=f"until the worker's event loop, which sends its heartbeats, answers; {RATE} a second",
+    measured="the time until the worker's event loop, which sends its heartbeats, says who it is, "
+    f"{RATE} a second",
     settings=("4 tasks compute",),
     measure=_measure,
 )

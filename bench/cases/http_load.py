@@ -4,7 +4,7 @@ from gallery_runs import Measured, Place, free_port, load, observed, program
 
 # Small requests a second.
 RATE = 50
-MEASURED = f"from a small request to its answer, {RATE} a second"
+MEASURED = f"the time from a small request to its answer, {RATE} a second"
 # What stands for the port in a command line.
 PORT = "PORT"
 

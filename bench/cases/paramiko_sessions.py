@@ -18,7 +18,7 @@ CASE = Case(
     name="paramiko",
     title=f"paramiko: {SESSIONS} SSH sessions of a program that computes",
     packages=("paramiko",),
-    measured=f"from a server's keepalive request to its answer, {RATE} a second",
+    measured=f"the time from a server's keepalive request to its answer, {RATE} a second",
     settings=("4 computing threads",),
     measure=_measure,
 )

@@ -1,4 +1,4 @@
-"""A scrape of a worker's metrics: prometheus_client's own HTTP server, a thread for each request."""
+"""A scrape of a worker's metrics, from prometheus_client's own server: a thread for each."""
 
 from gallery_runs import PROGRAMS, Case, Measured, Place
 
@@ -16,8 +16,8 @@ def _measure(place: Place, setting: str) -> Measured:
 CASE = Case(
     name="prometheus",
     title="prometheus_client: a scrape of a worker that computes",
-    packages=("prometheus-client",),
-    measured=f"from a scrape to its answer, {RATE} a second, each on a connection of its own",
+    packages=("prometheus_client",),
+    measured=f"the time from a scrape to its answer, {RATE} a second, each on a new connection",
     settings=("4 computing threads",),
     measure=_measure,
 )

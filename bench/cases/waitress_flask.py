@@ -7,9 +7,7 @@ from cases import http_load
 
 def _measure(place: Place, setting: str) -> Measured:
     command = ("-m", "waitress", f"--listen=127.0.0.1:{http_load.PORT}", "--threads=16")
-    return http_load.measure(
-        place, (*command, "flask_app:app"), computing=int(setting.split()[0])
-    )
+    return http_load.measure(place, (*command, "flask_app:app"), computing=int(setting.split()[0]))
 
 
 CASE = Case(

@@ -5,7 +5,7 @@
 Open loop: request k is due at k / rate, whatever became of those before. A request takes an idle
 connection, or a new one. N connections always have a computing request under way.
 
-This process's own delays are not in the figures: a request that it sends late counts from the
+This process's own wake-ups are not in the figures: a request that it sends late counts from the
 sending, unless all of its connections were in use, and an answer counts until the kernel had it.
 """
 
@@ -134,7 +134,9 @@ def wait_for(port: int) -> None:
             return
         except ConnectionRefusedError:
             if time.monotonic() > end_s:
-                raise SystemExit(f"nobody listens on port {port} after {PATIENCE_S:.0f} s") from None
+                raise SystemExit(
+                    f"nobody listens on port {port} after {PATIENCE_S:.0f} s"
+                ) from None
             time.sleep(0.05)
 
 

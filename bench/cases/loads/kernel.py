@@ -1,6 +1,8 @@
 """Asks a Jupyter kernel, as a notebook does, while a cell's threads compute in it.
 
     kernel.py CONNECTION_FILE --asks cell|heartbeat --threads N --seconds S --rate R
+
+An answer counts when this process has read it.
 """
 
 import argparse

@@ -10,8 +10,8 @@ import argparse
 import itertools
 import socket
 
-import paramiko
 import pacing
+import paramiko
 from paramiko.common import AUTH_SUCCESSFUL
 from says import say
 

@@ -12,6 +12,7 @@ import mmap
 import os
 import sys
 import threading
+from pathlib import Path
 
 from one_cpu_thread import step
 
@@ -28,7 +29,7 @@ def _shared() -> memoryview:
     named = os.environ.get("COMPUTED")
     if named is None:
         return memoryview(mmap.mmap(-1, NUMBERS * 8)).cast("Q")
-    with open(named, "r+b") as file:
+    with Path(named).open("r+b") as file:
         return memoryview(mmap.mmap(file.fileno(), NUMBERS * 8)).cast("Q")
 
 

@@ -1,6 +1,8 @@
 """paramiko: sessions with a server, each with paramiko's own thread, beside threads that compute.
 
     paramiko_sessions.py PORT SESSIONS THREADS
+
+The sessions are idle, as those of a pool are between two commands.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""What a process that measures tells the benchmark: that the measured time begins, ends, and the result.
+"""What a process that measures tells the benchmark: when the measured time is, and the result.
 
 Each is a line of JSON on standard output.
 """
