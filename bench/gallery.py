@@ -34,7 +34,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "gallery.md"
 def main() -> None:
     """Measures, prints, and writes the page if asked to."""
     made = parser(__doc__, rounds=5)
-    made.add_argument("case", nargs="*", choices=[[], *CASES], metavar="CASE", help="[all]")
+    made.add_argument("case", nargs="*", metavar="CASE", help=f"[{' '.join(CASES)}]")
     made.add_argument("--seconds", type=float, default=5.0, help="of a measurement [5]")
     made.add_argument("--markdown", action="store_true", help="keep results, write docs/gallery.md")
     made.add_argument("--page", action="store_true", help="write docs/gallery.md, measure nothing")
@@ -44,6 +44,11 @@ def main() -> None:
     if options.page:
         write(PAGE, gallery_page.page(kept()))
         return
+    for name in options.case:
+        if name not in CASES:
+            made.error(f"there is no case {name}; there are {', '.join(CASES)}")
+    if options.rounds < 1 or options.seconds <= 0:
+        made.error(f"{options.rounds} rounds of {options.seconds:g} s measure nothing")
     cases = [CASES[name] for name in options.case or CASES]
     packages = sorted({package for case in cases for package in case.packages})
     missing = [package for package in packages if not _is_there(package)]

@@ -37,7 +37,7 @@ def _doubts(found: Mapping[str, Found]) -> str:
     doubtful = [name for name, it in found.items() if it.doubts()]
     if not doubtful:
         return ""
-    which = "all figures" if len(doubtful) == len(found) else f"those of {', '.join(doubtful)}"
+    which = "all figures" if len(doubtful) == len(found) else f"those of `{'`, `'.join(doubtful)}`"
     return f"**Provisional: {which}.** The part of each program says why.\n"
 
 
@@ -51,7 +51,7 @@ def _table(rows: list[tuple[str, Row]]) -> Iterator[str]:
         numbers = [f"{cell.delays:,}" for cell in cells]
         yield _table_line(
             (
-                f"[{name}](#{name})",
+                f"[`{name}`](#{name})",
                 row.setting,
                 numbers[0] if len(set(numbers)) == 1 else " / ".join(numbers),
                 *map(_delay, cells),
@@ -85,9 +85,9 @@ def _summary(rows: list[tuple[str, Row]]) -> Iterator[str]:
     yield f"{reached} of {len(helped)} settings reach it."
     for name, row in rows:
         if row.is_beyond:
-            yield f"In {name}, {row.setting}, the GIL is not what delays it: a control."
+            yield f"In `{name}`, {row.setting}, the GIL is not what delays it: a control."
     yield "\n## Where it loses\n"
-    losses = [f"* {name}, {row.setting}: {loss}" for name, row in rows for loss in _losses(row)]
+    losses = [f"* `{name}`, {row.setting}: {loss}" for name, row in rows for loss in _losses(row)]
     yield from losses or ["* Nowhere in this run."]
 
 
@@ -108,7 +108,7 @@ def _programs(found: Mapping[str, Found]) -> Iterator[str]:
     """What a reader has to know of each case."""
     for name, it in found.items():
         case, known = CASES[name], it.environment
-        yield f"### {name}\n"
+        yield f"### `{name}`\n"
         yield f"{case.title[0].upper()}{case.title[1:]} (`bench/cases/{_file(case)}.py`)."
         yield f"A delay is {case.measured}."
         if case.note:
@@ -116,10 +116,10 @@ def _programs(found: Mapping[str, Found]) -> Iterator[str]:
         yield ""
         versions = (word.split() for word in known["versions"].split(", "))
         used = [f"{package} {it}" for package, it in versions if package in case.packages]
-        used = ", ".join([known["python"], *used])
-        yield f"* Versions: {used}; {known['kernel']}, {known['cpu']}"
+        made_of = ", ".join([known["python"], *used, known["kernel"], known["cpu"]])
+        yield f"* Versions: `{made_of}`"
         yield (
-            f"* Run: {known['date']}, commit {known['commit']}, `{known['command']}`. "
+            f"* Run: {known['date']}, commit `{known['commit']}`, `{known['command']}`. "
             f"Rounds: {it.rounds} of {it.seconds:g} s. Load of the machine before: "
             f"{known['load'].split()[0]}"
         )

@@ -4,9 +4,8 @@ The last setting is one that no scheduler can help: an `async` endpoint that com
 loop to itself until it is done.
 """
 
+import gallery_http
 from gallery_runs import Case, Measured, Place
-
-from cases import http_load
 
 SETTINGS = {
     "sync endpoint, 4 compute": ("/sync", "/compute", 4),
@@ -17,16 +16,16 @@ SETTINGS = {
 
 def _measure(place: Place, setting: str) -> Measured:
     small, compute, computing = SETTINGS[setting]
-    command = ("-m", "uvicorn", "fastapi_app:app", "--port", http_load.PORT)
+    command = ("-m", "uvicorn", "fastapi_app:app", "--port", gallery_http.PORT)
     quiet = ("--log-level", "warning")
-    return http_load.measure(place, (*command, *quiet), computing, small, compute)
+    return gallery_http.measure(place, (*command, *quiet), computing, small, compute)
 
 
 CASE = Case(
     name="fastapi",
     title="FastAPI under uvicorn",
     packages=("fastapi", "uvicorn"),
-    measured=http_load.MEASURED,
+    measured=gallery_http.MEASURED,
     settings=tuple(SETTINGS),
     measure=_measure,
     beyond=("async endpoint, 1 computes on the loop",),

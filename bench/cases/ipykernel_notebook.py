@@ -1,7 +1,7 @@
 """ipykernel: a notebook's kernel in which a cell has started threads that compute.
 
-The heartbeat is answered by a thread of ZeroMQ's that needs no GIL, so it is never late: the
-notebook shows a kernel that lives, and its cells wait.
+ZeroMQ answers the heartbeat in C++, without the GIL, so it is never late for that: the notebook
+shows a kernel that lives, and its cells wait. It is here as a control.
 """
 
 import tempfile
@@ -38,5 +38,6 @@ CASE = Case(
     settings=("an empty cell, 2 computing threads", "the heartbeat, 2 computing threads"),
     measure=_measure,
     beyond=("the heartbeat, 2 computing threads",),
-    note="ZeroMQ's own thread answers the heartbeat, without the GIL.",
+    note="ZeroMQ answers the heartbeat in C++: its thread takes the GIL once, when it starts "
+    "(`ungil trace`).",
 )

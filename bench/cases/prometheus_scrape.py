@@ -1,16 +1,15 @@
 """A scrape of a worker's metrics, from prometheus_client's own server: a thread for each."""
 
+import gallery_http
 from gallery_runs import PROGRAMS, Case, Measured, Place
-
-from cases import http_load
 
 # Prometheus asks more rarely. More scrapes give more delays, and each is as late as a rare one.
 RATE = 20
 
 
 def _measure(place: Place, setting: str) -> Measured:
-    command = (PROGRAMS / "prometheus_app.py", http_load.PORT, setting.split()[0])
-    return http_load.measure(place, command, computing=0, small="/metrics", rate=RATE)
+    command = (PROGRAMS / "prometheus_app.py", gallery_http.PORT, setting.split()[0])
+    return gallery_http.measure(place, command, computing=0, small="/metrics", rate=RATE)
 
 
 CASE = Case(
