@@ -75,11 +75,6 @@ class Row:
         cell = self.cells[UNGIL.name]
         return cell.gain.median >= LEAST_GAIN and cell.work.median >= LEAST_WORK
 
-    def loses(self) -> bool:
-        """Whether somebody is worse off with `ungil run` than without."""
-        cell = self.cells[UNGIL.name]
-        return cell.gain.median < 1 or cell.work.median < LEAST_WORK
-
 
 @dataclass(frozen=True)
 class Found:

@@ -119,6 +119,11 @@ class Running:
         """The number of its process."""
         return self._process.pid
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is over."""
+        return self._process.poll() is not None
+
     def says(self) -> dict[str, Any]:
         """Its next line. What others print there (a banner) is passed over."""
         assert self._process.stdout is not None
@@ -191,12 +196,18 @@ def load(place: Place, name: str, *words: object) -> Iterator[Running]:
 
 def observed(place: Place, program: Running, measuring: Running) -> Measured:
     """The result of what measures, and what `program` did in the measured time."""
-    _expect(measuring, "begins")
-    before = _reading(place, program)
-    _expect(measuring, "ends")
-    after = _reading(place, program)
-    _check(place)
-    return {**measuring.says(), **after.since(before)}
+    try:
+        _expect(measuring, "begins")
+        before = _reading(place, program)
+        _expect(measuring, "ends")
+        after = _reading(place, program)
+        _check(place)
+        return {**measuring.says(), **after.since(before)}
+    except (Failed, psutil.NoSuchProcess):
+        # What measures fails where the program has: the program knows why.
+        if program.has_ended:
+            raise program.failed() from None
+        raise
 
 
 def _expect(measuring: Running, now: str) -> None:
