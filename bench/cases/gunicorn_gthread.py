@@ -15,6 +15,6 @@ CASE = Case(
     title="gunicorn, one `gthread` worker of 16 threads, and Flask",
     packages=("gunicorn", "flask"),
     measured=gallery_http.MEASURED,
-    settings=("4 requests compute",),
+    settings=("4 requests at once compute 50 ms each",),
     measure=_measure,
 )

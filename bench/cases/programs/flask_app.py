@@ -1,7 +1,7 @@
 """A Flask application for the servers: gunicorn and waitress."""
 
 import flask
-from computing import compute
+from computing import COUNTED, compute
 
 app = flask.Flask(__name__)
 
@@ -16,3 +16,9 @@ def small() -> flask.Response:
 def computed() -> flask.Response:
     """Computed by the thread that serves the request."""
     return flask.jsonify(total=compute())
+
+
+@app.get("/compute-briefly")
+def computed_briefly() -> flask.Response:
+    """The same for some 1 ms, which is no more than serving it takes."""
+    return flask.jsonify(total=compute(COUNTED))
