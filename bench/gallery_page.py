@@ -85,7 +85,7 @@ def _summary(rows: list[tuple[str, Row]]) -> Iterator[str]:
     yield f"{reached} of {len(helped)} settings reach it."
     for name, row in rows:
         if row.is_beyond:
-            yield f"In `{name}`, {row.setting}, the GIL is not what delays it: a control."
+            yield f"A control: in `{name}`, {row.setting}, no scheduler of the GIL can help much."
     yield "\n## Where it loses\n"
     losses = [f"* `{name}`, {row.setting}: {loss}" for name, row in rows for loss in _losses(row)]
     yield from losses or ["* Nowhere in this run."]

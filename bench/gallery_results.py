@@ -62,7 +62,7 @@ class Row:
 
     setting: str
     is_beyond: bool
-    """Whether no scheduler of the GIL can help here."""
+    """Whether no scheduler of the GIL can help much here."""
     load_p99_ms: float
     """How late the load itself woke up; 0 where the program measures itself."""
     kept_disturbed: int

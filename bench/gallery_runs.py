@@ -57,7 +57,7 @@ class Case:
     measure: "Callable[[Place, str], Measured]"
     """One measurement of a setting."""
     beyond: tuple[str, ...] = ()
-    """The settings in which no scheduler of the GIL can help."""
+    """The settings in which no scheduler of the GIL can help much."""
     counts: Mapping[str, str] = field(default_factory=dict[str, str])
     """What else is counted: its name in what was measured, and in words."""
     note: str = ""
