@@ -86,15 +86,16 @@ def _summary(rows: list[tuple[str, Row]]) -> Iterator[str]:
     for name, row in rows:
         if row.is_beyond:
             yield f"A control: in `{name}`, {row.setting}, no scheduler of the GIL can help much."
-    yield "\n## Where it loses\n"
-    losses = [f"* `{name}`, {row.setting}: {loss}" for name, row in rows for loss in _losses(row)]
-    yield from losses or ["* Nowhere in this run."]
+    yield "\n## Where it loses, to stock or to 50 us\n"
+    losses = [(f"* `{name}`, {row.setting}: ", list(_losses(row))) for name, row in rows]
+    lines = [where + "; ".join(loss) for where, loss in losses if loss]
+    yield from lines or ["* Nowhere in this run."]
 
 
 def _losses(row: Row) -> Iterator[str]:
     """In what `ungil run` is worse than stock, or than the other cure."""
     cell, interval = row.cells[UNGIL.name], row.cells[INTERVAL.name]
-    if cell.work.median < LEAST_WORK:
+    if not row.keeps_the_work():
         yield f"{cell.work} of stock's work for each second of the processor"
     if cell.gain.median < 1:
         yield f"stock's p99 is the better one, {cell.gain} of that with ungil"
@@ -109,7 +110,7 @@ def _programs(found: Mapping[str, Found]) -> Iterator[str]:
     for name, it in found.items():
         case, known = CASES[name], it.environment
         yield f"### `{name}`\n"
-        yield f"{case.title[0].upper()}{case.title[1:]} (`bench/cases/{_file(case)}.py`)."
+        yield f"{case.title} (`bench/cases/{_file(case)}.py`)."
         yield f"A delay is {case.measured}."
         if case.note:
             yield case.note

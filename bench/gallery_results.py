@@ -72,8 +72,11 @@ class Row:
 
     def reaches_the_goal(self) -> bool:
         """Whether `ungil run` gains as much as it should, and keeps the work."""
-        cell = self.cells[UNGIL.name]
-        return cell.gain.median >= LEAST_GAIN and cell.work.median >= LEAST_WORK
+        return self.cells[UNGIL.name].gain.median >= LEAST_GAIN and self.keeps_the_work()
+
+    def keeps_the_work(self) -> bool:
+        """Whether it does as much of stock's work as it should, in the digits that are shown."""
+        return round(self.cells[UNGIL.name].work.median, 2) >= LEAST_WORK
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ def _measure(place: Place, setting: str) -> Measured:
 
 CASE = Case(
     name="dask",
-    title="a Dask worker beside its tasks",
+    title="Dask: a worker beside its tasks",
     packages=("distributed",),
     measured="the time until the worker's event loop, which sends its heartbeats, says who it is, "
     f"{RATE} a second",
