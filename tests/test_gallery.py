@@ -22,7 +22,7 @@ def test_a_web_server_answers_while_it_computes_stock_with_a_short_interval_and_
 ) -> None:
     file = tmp_path / "measured.json"
     short = ("--rounds", "1", "--seconds", "1", "--repetitions", "0", "--json", str(file))
-    done = gallery("waitress", *short)
+    done = gallery("tornado", *short)
     assert done.returncode == 0, done.stderr
     (setting,) = json.loads(file.read_text(encoding="utf-8"))["settings"]
     (measured,) = setting["rounds"]
