@@ -4,6 +4,7 @@ import os
 import socket
 import struct
 import time
+from contextlib import suppress
 
 import h11
 
@@ -33,7 +34,7 @@ class Connection:
         if error:
             raise SystemExit(f"the server cannot be reached: {os.strerror(error)}")
         self.is_connected = True
-        self.channel.sendall(self._unsent)
+        self._send()
 
     def send(self, path: str) -> None:
         """A request, now or as soon as there is a connection."""
@@ -41,6 +42,11 @@ class Connection:
         parts = [self._http.send(request), self._http.send(h11.EndOfMessage())]
         self._unsent = b"".join(part or b"" for part in parts)
         if self.is_connected:
+            self._send()
+
+    def _send(self) -> None:
+        """Send it. A server that has just closed the connection is seen when it is read."""
+        with suppress(BrokenPipeError, ConnectionResetError):
             self.channel.sendall(self._unsent)
 
     def read(self) -> int | None:
@@ -48,7 +54,11 @@ class Connection:
 
         The connection may be closed (`is_open`) afterwards, also where nothing was asked.
         """
-        data, control, _flags, _sender = self.channel.recvmsg(65536, 64)
+        try:
+            data, control, _flags, _sender = self.channel.recvmsg(65536, 64)
+        except ConnectionResetError:
+            self._close()
+            return None
         self._http.receive_data(data)
         while True:
             event = self._http.next_event()

@@ -25,6 +25,8 @@ WARM_UP_S = 0.7
 PATIENCE_S = 30.0
 # At once, for small requests.
 MOST_CONNECTIONS = 64
+# Requests of a run that met a server which had just closed their connection.
+MOST_SENT_AGAIN = 100
 
 
 class Load:
@@ -38,6 +40,7 @@ class Load:
         self._asked_ns: dict[Connection, int] = {}
         self._held_up: deque[int] = deque()
         self._computing: set[Connection] = set()
+        self._sent_again = 0
         self.delays_ms: list[float] = []
         self.own_ms: list[float] = []
 
@@ -107,9 +110,21 @@ class Load:
             if came_ns is not None:
                 self._answered(connection, came_ns)
             elif not connection.is_open:
-                if connection not in self._idle:
-                    raise SystemExit("the server closed a connection without an answer")
-                self._idle.remove(connection)
+                self._closed(connection)
+
+    def _closed(self, connection: Connection) -> None:
+        """The server closed one that was idle to it: what was sent just then is sent again."""
+        if connection in self._idle:
+            self._idle.remove(connection)
+            return
+        self._sent_again += 1
+        if self._sent_again > MOST_SENT_AGAIN:
+            raise SystemExit(f"the server closed {self._sent_again} connections without an answer")
+        if connection in self._computing:
+            self._computing.discard(connection)
+            self._ask_to_compute(self._open())
+        else:
+            self._ask(self._asked_ns.pop(connection))
 
     def _answered(self, connection: Connection, came_ns: int) -> None:
         """A request is done: the next one, if it was one that computes."""
