@@ -190,6 +190,16 @@ bench: known-bench $(BENCH_TOOLS) ## all benchmarks, one after the other (hours)
 		$(BIN)/python bench/$$name.py | tee target/bench/$$name.txt || failed+=($$name); done; \
 	if (($${#failed[@]})); then echo "not measured: $${failed[*]}" >&2; exit 1; fi
 
+.PHONY: gallery
+gallery: $(BENCH_TOOLS) needs-display ## measure real programs, write docs/gallery.md (an hour; GALLERY=tk: this one)
+	$(BIN)/python bench/gallery.py --markdown $(GALLERY)
+
+.PHONY: needs-display
+needs-display:
+	@missing=(); \
+	command -v Xvfb >/dev/null || missing+=(xvfb); \
+	$(call install_missing,the gallery)
+
 .PHONY: known-bench
 known-bench:
 	@for name in $(filter-out $(BENCHES),$(BENCH)); do \
