@@ -36,6 +36,8 @@ LIBRARIES = [
 WINDOWS = ["tcl-dev", "tk-dev", "libxft-dev", "libxss-dev"]
 # None of them has CPython's own tests, or is to be linked with.
 ALL_HAVE = ["--with-ensurepip=no", "--disable-test-modules", "--without-static-libpython"]
+# What the `make` that calls this script says is not for that of CPython, which needs its own rules.
+OF_MAKE = ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"]
 # Debug information takes long to write.
 SLIM = "-g0"
 # Which libraries the interpreter is to contain: those that have locks of their own, and small ones.
@@ -211,7 +213,8 @@ def fetch(how: Build, scratch: Path) -> Path:
 
 def compiled(how: Build, source: Path, made: Path, prefix: Path, log: Path) -> Path:
     """The folder that is to become `prefix`."""
-    environment = {**os.environ, "CFLAGS": SLIM, **how.environment}
+    outside = {name: value for name, value in os.environ.items() if name not in OF_MAKE}
+    environment = {**outside, "CFLAGS": SLIM, **how.environment}
     if "static" in environment.get("MODULE_BUILDTYPE", ""):
         only_static = f"-L{static_libraries(source / 'static-libraries')}"
         environment["LDFLAGS"] = f"{only_static} {environment['LDFLAGS']}"

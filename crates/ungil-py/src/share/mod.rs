@@ -11,7 +11,6 @@ mod draft;
 mod errors;
 mod extension;
 mod fork;
-mod guarded;
 mod handle;
 mod heap;
 mod index;
@@ -32,6 +31,8 @@ mod transaction;
 
 use pyo3::prelude::*;
 use pyo3::types::PyTypeMethods;
+
+use crate::guarded;
 
 pub use absent::Absent;
 pub use deque::Deque;
