@@ -40,16 +40,11 @@ pub fn of_one_moment<'py>(iterable: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
     let changes = iterable.is_exact_instance_of::<PyList>()
         || iterable.is_exact_instance_of::<PySet>()
         || iterable.is_exact_instance_of::<PyDict>();
-    if changes { copy_of_one_moment(iterable) } else { Ok(iterable.clone()) }
-}
-
-/// The same of what has a method `copy` that nothing can change meanwhile.
-pub fn copy_of_one_moment<'py>(container: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    if has_gil() {
-        return Ok(container.clone());
+    if !changes || has_gil() {
+        return Ok(iterable.clone());
     }
-    // It takes the lock of the container.
-    container.call_method0(intern!(container.py(), "copy"))
+    // It has the lock of the container all the time; that of a deque has not, in 3.13.
+    iterable.call_method0(intern!(iterable.py(), "copy"))
 }
 
 /// A value for one attached thread at a time.

@@ -20,7 +20,7 @@ use super::extension::{self, Taken};
 use super::proxy::{Shared, hold};
 use super::structs::{self, Struct};
 use super::sync;
-use crate::guarded::{copy_of_one_moment, of_one_moment};
+use crate::guarded::of_one_moment;
 
 /// A value that is not in the heap yet, with the objects that have to be made for it.
 pub enum Draft<'a> {
@@ -123,7 +123,6 @@ impl<'a, 'py> Drafts<'a, 'py> {
         } else if is_deque(given)? {
             let limit = given.getattr("maxlen")?.extract()?;
             self.begin(given, New::Deque(Vec::new(), limit));
-            let given = copy_of_one_moment(given)?;
             let items = given.try_iter()?.collect::<PyResult<Vec<_>>>()?;
             let items = PyList::new(given.py(), items)?;
             self.new[number] = New::Deque(self.items(&items)?, limit);
