@@ -98,8 +98,8 @@ def test_parks_for_locks_that_the_threads_had_themselves_are_told_apart() -> Non
     parks["waits"].append(own)
     text = drawn(report, width=300)
     assert (
-        "4,594 parks for objects, 3.90s added up, ended by the thread itself: Python takes the lock "
-        "of an object twice at times, 4,590 times at roads.py:78"
+        "4,594 parks for objects, 3.90s added up, ended by the thread itself: Python takes the "
+        "lock of an object twice at times, 4,590 times at roads.py:78"
     ) in text
     rows = "Who waited for what"
     assert text[text.index(rows) :] == before[before.index(rows) :]

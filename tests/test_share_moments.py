@@ -1,6 +1,7 @@
 """What threads do to the same object, or the same iterator, at the same moment.
 
-Where there is a GIL most of this is impossible; without one each of these has failed.
+Where there is a GIL most of this is impossible. Without one all but one of these have failed, and
+that one, about objects that come into the place of others, might have.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,8 +25,8 @@ PATIENCE_S = 60
 
 
 @pytest.fixture
-def heap() -> Generator[share.Heap]:
-    yield share.Heap(max_size=1 << 26)
+def heap() -> share.Heap:
+    return share.Heap(max_size=1 << 26)
 
 
 class Meanwhile:
@@ -124,8 +125,10 @@ def test_a_set_is_updated_with_what_another_set_has_at_one_moment(heap: share.He
 
 
 def test_what_is_read_is_never_an_object_that_has_come_into_its_place(heap: share.Heap) -> None:
-    """Objects of two keys are replaced all the time, so that each is often made where one of the
-    other key has been."""
+    """Objects of two keys are replaced all the time.
+
+    So each is often made where one of the other key has been.
+    """
     table: Any = heap.share({"left": {"is": "left"}, "right": {"is": "right"}})
     items: Any = heap.share([["left"], ["right"]])
 
