@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from meanwhile import Meanwhile
 
 from ungil import share
 
@@ -27,36 +27,6 @@ PATIENCE_S = 60
 @pytest.fixture
 def heap() -> share.Heap:
     return share.Heap(max_size=1 << 26)
-
-
-class Meanwhile:
-    """Threads that do something again and again, as long as the block lasts."""
-
-    def __init__(self, *works: Callable[[], object]) -> None:
-        self._over = False
-        self._failures: list[BaseException] = []
-        self._began = threading.Barrier(len(works) + 1)
-        self._threads = [threading.Thread(target=self._run, args=(work,)) for work in works]
-
-    def _run(self, work: Callable[[], object]) -> None:
-        self._began.wait()
-        try:
-            while not self._over:
-                work()
-        except BaseException as error:
-            self._failures.append(error)
-
-    def __enter__(self) -> None:
-        for thread in self._threads:
-            thread.start()
-        self._began.wait()
-
-    def __exit__(self, *_: object) -> None:
-        self._over = True
-        for thread in self._threads:
-            thread.join()
-        for failure in self._failures:
-            raise failure
 
 
 def test_threads_that_share_an_iterator_get_each_item_once(heap: share.Heap) -> None:
