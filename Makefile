@@ -160,6 +160,10 @@ BUILT_PYTHONS ?=
 built-pythons: ## build the Pythons that no registry has (long; BUILT_PYTHONS=musl: this one)
 	python3 tests/built_pythons.py $(BUILT_PYTHONS)
 
+.PHONY: free-threaded-test
+free-threaded-test: $(TEST_TOOLS) ## share and fanout on free-threaded Pythons (long; built-pythons)
+	$(BIN)/python tests/free_threaded_suite.py $(PYTEST)
+
 # The English of what people read first; api.md is made of docstrings.
 PROSE := README.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md $(filter-out docs/api.md,$(wildcard docs/*.md docs/tutorials/*.md))
 # Rules of Harper's that we do not follow: headings and names begin small, units are units, a list

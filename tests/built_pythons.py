@@ -34,8 +34,12 @@ LIBRARIES = [
 ]
 # For Tk, which draws by these.
 WINDOWS = ["tcl-dev", "tk-dev", "libxft-dev", "libxss-dev"]
-# None of them has CPython's own tests, or is to be linked with.
-ALL_HAVE = ["--with-ensurepip=no", "--disable-test-modules", "--without-static-libpython"]
+# None of them is to be linked with.
+ALL_HAVE = ["--with-ensurepip=no", "--without-static-libpython"]
+# Few of them have CPython's own tests.
+WITHOUT_TESTS = "--disable-test-modules"
+# What the `make` that calls this script says is not for that of CPython, which needs its own rules.
+OF_MAKE = ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"]
 # Debug information takes long to write.
 SLIM = "-g0"
 # Which libraries the interpreter is to contain: those that have locks of their own, and small ones.
@@ -81,11 +85,14 @@ class Build:
 
 
 BUILDS = {
+    # Its tests of dict, list and others are those of ungil.share, too.
     "free-threaded": Build(
         "python3.13", "trixie", "free-threaded, glibc, libraries", LIBRARIES, ["--disable-gil"]
     ),
     # As Alpine's: the loader is that of musl, so a library can be preloaded.
-    "musl": Build("python3.13", "trixie", "has a GIL, musl, contained", ["musl-tools"], []),
+    "musl": Build(
+        "python3.13", "trixie", "has a GIL, musl, contained", ["musl-tools"], [WITHOUT_TESTS]
+    ),
     # As those that uv installs: one file without libpython, with the modules and their libraries
     # in it. Unlike those it is not trained (PGO, BOLT), which takes an hour and changes no call.
     "static": Build(
@@ -93,7 +100,7 @@ BUILDS = {
         "trixie",
         "has a GIL, glibc, contained",
         LIBRARIES + WINDOWS,
-        ["--with-lto=full", "--disable-shared"],
+        ["--with-lto=full", "--disable-shared", WITHOUT_TESTS],
         {
             "MODULE_BUILDTYPE": "static",
             # configure asks for one part, which one processor compiles.
@@ -211,7 +218,8 @@ def fetch(how: Build, scratch: Path) -> Path:
 
 def compiled(how: Build, source: Path, made: Path, prefix: Path, log: Path) -> Path:
     """The folder that is to become `prefix`."""
-    environment = {**os.environ, "CFLAGS": SLIM, **how.environment}
+    outside = {name: value for name, value in os.environ.items() if name not in OF_MAKE}
+    environment = {**outside, "CFLAGS": SLIM, **how.environment}
     if "static" in environment.get("MODULE_BUILDTYPE", ""):
         only_static = f"-L{static_libraries(source / 'static-libraries')}"
         environment["LDFLAGS"] = f"{only_static} {environment['LDFLAGS']}"

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import sys
+import sysconfig
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -39,7 +40,12 @@ class Python:
 
     @property
     def can_borrow(self) -> bool:
-        """Whether it can import the ungil of the Python that runs pytest."""
+        """Whether it can import the ungil of the Python that runs pytest.
+
+        That of a free-threaded one is for its own version alone.
+        """
+        if sysconfig.get_config_var("Py_GIL_DISABLED"):
+            return Path(self.path).samefile(sys.executable)
         return self.version >= (3, 11) and self.name != MUSL
 
     @property

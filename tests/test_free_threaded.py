@@ -204,6 +204,24 @@ def test_a_lock_of_an_object_that_keeps_a_thread_waiting_is_a_finding(
     assert finding["waker_frame"].endswith(wakes)
 
 
+def test_a_thread_that_takes_the_lock_of_an_object_twice_is_told_apart(
+    tmp_path: Path, python: Python, ungil: RunUngil
+) -> None:
+    if python.version != (3, 13):
+        pytest.skip("3.13 takes it twice when it first reads a dict of another thread")
+    recording = trace(tmp_path, python.path, str(PROGRAMS / "first_gets.py"), "300")
+    rows = [it for it in recording.process["parks"]["waits"] if it["name"] == "asks"]
+    (own,) = [it for it in rows if it["cause"] == "object"]
+    assert (own["count"], own["lock"]) == (300, None)
+    (waker,) = own["wakers"]
+    assert waker["tid"] == own["tid"]
+    (where,) = own["places"]
+    assert where["frame"].endswith(place("first_gets.py", 'each.get("key")'))
+    shown = ungil("report", str(recording.path), env={**os.environ, "COLUMNS": "300"}).stdout
+    assert "300 parks for objects, " in shown
+    assert "ended by the thread itself" in shown
+
+
 def test_a_pause_of_the_world_is_as_long_as_the_world_stood_still(
     tmp_path: Path, python: Python
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from platforms import page
 from platforms.checks import CHECKS, HOLDS, Wrong, off_percent
+from platforms.interpreters import built
 from platforms.rows import all_rows
 from suite import PATIENCE_S
 from tracing import Slice, Track
@@ -82,6 +83,7 @@ def row(**cells: dict[str, str]) -> dict[str, Any]:
         "interpreter": {
             "version": "3.11.2",
             "free_threaded": False,
+            "gil": True,
             "libc": "glibc 2.36",
             "origin": "pyenv",
             "linked": "executable",
@@ -100,6 +102,21 @@ def test_the_page_has_the_sentence_of_what_failed(tmp_path: Path) -> None:
     assert "## Debian 12 (bookworm), glibc 2.36, x86-64" in written
     cells = "**failed**: `it said / this` | well | well | *needs 3.11* | well | well |"
     assert f"| 3.11.2 | pyenv | executable | {cells}" in written.splitlines()
+
+
+def test_a_free_threaded_python_has_a_row_with_its_gil_and_one_without(tmp_path: Path) -> None:
+    with_gil, without = row(), row()
+    for each, gil in ((without, False), (with_gil, True)):
+        each["interpreter"] |= {"version": "3.13.5", "free_threaded": True, "gil": gil}
+    page.written([without, with_gil], tmp_path / "page.md", {"cpus": "2", "kernel": "6"})
+    lines = (tmp_path / "page.md").read_text(encoding="utf-8").splitlines()
+    first = [it.split(" | ")[0] for it in lines if it.startswith("| 3.13.5")]
+    assert first == ["| 3.13.5, free-threaded, its GIL on", "| 3.13.5, free-threaded, its GIL off"]
+    python = tmp_path / "free-threaded" / "bin" / "python3.13t"
+    python.parent.mkdir(parents=True)
+    python.touch()
+    found = {it.name: it.has_gil for it in built(tmp_path)}
+    assert found == {"3.13t-free-threaded": True, "3.13t-free-threaded-off": False}
 
 
 def test_no_two_rows_have_one_name(tmp_path: Path) -> None:

@@ -84,6 +84,27 @@ def test_pauses_and_what_is_not_seen_are_said() -> None:
     assert "not seen: locks that were free" in text
 
 
+def test_parks_for_locks_that_the_threads_had_themselves_are_told_apart() -> None:
+    report = parking()
+    parks = report["processes"][0]["parks"]
+    own = wait(73, "worker-3", "object")
+    frame = "weight (/srv/roads.py:78)"
+    own |= {"of": None, "lock": None, "count": 4_594, "waited_s": 3.9}
+    place = {"frame": frame, "user_frame": frame, "stack": [frame], "count": 4_590, "waited_s": 3.9}
+    own["places"] = [place]
+    own["wakers"] = [{**own["wakers"][0], "tid": 73, "count": 4_594, "waited_s": 3.9}]
+    before = drawn(report, width=300)
+    assert "ended by the thread itself" not in before
+    parks["waits"].append(own)
+    text = drawn(report, width=300)
+    assert (
+        "4,594 parks for objects, 3.90s added up, ended by the thread itself: Python takes the "
+        "lock of an object twice at times, 4,590 times at roads.py:78"
+    ) in text
+    rows = "Who waited for what"
+    assert text[text.index(rows) :] == before[before.index(rows) :]
+
+
 def test_a_report_without_parks_says_nothing_of_them() -> None:
     assert "Parked for" not in drawn(convoy())
 

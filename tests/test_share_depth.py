@@ -14,6 +14,7 @@ import ungil
 PROGRAM = Path(__file__).parent / "programs" / "deep.py"
 WHERE = Path(ungil.__file__).parent.parent
 KILOBYTES = [48, 64, 512]
+BORROWERS = [it for it in pythons("3.11", "3.12", "3.13", "this") if it.can_borrow]
 
 
 def outcomes(python: Python, stack: int, depth: int, *cases: str) -> dict[str, str]:
@@ -26,7 +27,7 @@ def outcomes(python: Python, stack: int, depth: int, *cases: str) -> dict[str, s
     return dict(line.split(": ") for line in done.stdout.splitlines())
 
 
-@pytest.mark.parametrize("python", pythons("3.11", "3.12", "3.13", since=(3, 11)), ids=str)
+@pytest.mark.parametrize("python", BORROWERS, ids=str)
 @pytest.mark.parametrize("kilobytes", [*KILOBYTES, 0])
 def test_what_is_too_deep_is_a_recursion_error(python: Python, kilobytes: int) -> None:
     for depth in [110, 9_000]:
@@ -38,13 +39,13 @@ def test_what_is_too_deep_is_a_recursion_error(python: Python, kilobytes: int) -
         assert came["free"] == came["collect"] == "done"
 
 
-@pytest.mark.parametrize("python", pythons("3.11", "3.12", "3.13", since=(3, 11)), ids=str)
+@pytest.mark.parametrize("python", BORROWERS, ids=str)
 def test_what_is_not_deep_is_done_on_the_smallest_stack(python: Python) -> None:
     came = outcomes(python, 48 * 1024, 3)
     assert set(came.values()) == {"done"}, came
 
 
-@pytest.mark.parametrize("python", pythons("3.11", "3.12", "3.13", since=(3, 11)), ids=str)
+@pytest.mark.parametrize("python", BORROWERS, ids=str)
 def test_the_main_thread_goes_as_deep_as_the_heap_does(python: Python) -> None:
     came = outcomes(python, 0, 128, "store tuple", "store frozenset", "key tuple", "get tuple")
     assert set(came.values()) == {"done"}, came

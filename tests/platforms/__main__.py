@@ -128,7 +128,7 @@ class Trying:
         if row.interpreter.source:
             build_from_source(row.interpreter, room)
         told = facts(row.interpreter, room)
-        reason = row.interpreter.needs
+        reason = "" if self._has_wheel_for(row.interpreter) else row.interpreter.needs
         if not reason:
             try:
                 install_ungil(row.interpreter, room, self._wheels)
@@ -141,6 +141,11 @@ class Trying:
             build_from_source(tool, room)
         install_ungil(tool, room, self._wheels)
         return tool, told, reason
+
+    def _has_wheel_for(self, interpreter: Interpreter) -> bool:
+        """Whether there is one for that very build, as `make free-threaded-test` makes one."""
+        tag = f"-cp{interpreter.name.partition('-')[0].replace('.', '')}-"
+        return interpreter.is_free_threaded and any(tag in it.name for it in self._wheels)
 
     def _room(self, row: Row, place: Place, scratch: Path, python: str = "") -> Room:
         binds = {

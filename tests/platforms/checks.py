@@ -22,6 +22,7 @@ SCRATCH = "/mnt/scratch"
 HOLDS, HOLD_US = 50, 10_000
 # By how much a recorded hold may be wrong; qemu translates the code that reads the clocks.
 MOST_OFF_PERCENT, MOST_OFF_EMULATED_PERCENT = 1.0, 5.0
+PARKS, PARK_MS, MOST_OFF_PARKS_PERCENT = 5, 200, 2.0
 # A policy has to make a thread that sleeps at least so many times less late.
 LEAST_TIMES = 5
 LEAST_ROUNDS, MOST_ROUNDS, ROUND_S = 2, 4, 1.0
@@ -100,7 +101,12 @@ def _named(names: set[str]) -> str:
 
 
 def known_holds(subject: Subject) -> Outcome:
-    """Each of 50 holds of 10 ms is one slice of the trace, and as long as it was."""
+    """Each of 50 holds of 10 ms is one slice of the trace, and as long as it was.
+
+    Without a GIL the same of what took its place: parks for a lock.
+    """
+    if not subject.interpreter.has_gil:
+        return known_parks(subject)
     report, trace = f"{SCRATCH}/known.json", f"{SCRATCH}/known.pftrace"
     words = ["trace", "--quiet", "--force", "--json", report, "-o", trace]
     program = [f"{PROGRAMS}/known_holds.py", f"{SCRATCH}/truth.so", str(HOLDS), str(HOLD_US)]
@@ -115,6 +121,28 @@ def known_holds(subject: Subject) -> Outcome:
     if max(off) > most:
         raise Wrong(f"a hold is off by {max(off):.2f} %, and at most {most:.0f} % are allowed")
     return Outcome("passed", f"{len(off)} of {HOLDS}, within {max(off):.2f} %")
+
+
+def known_parks(subject: Subject) -> Outcome:
+    """Each of 5 waits of 200 ms for a lock is a park, and the middle one as long as it was.
+
+    On a busy machine the thread itself may begin to count earlier, and end later.
+    """
+    report, trace = f"{SCRATCH}/parks.json", f"{SCRATCH}/parks.pftrace"
+    words = ["trace", "--quiet", "--force", "--json", report, "-o", trace]
+    program = [f"{OURS}/known_parks.py", str(PARKS), str(PARK_MS)]
+    told = subject.document(subject.ungil, *words, subject.interpreter.path, *program)
+    if told["has_gil"] or len(told["waited_ns"]) != PARKS:
+        raise Wrong(f"the program says {told}")
+    tracks = read_tracks(subject.scratch / "parks.pftrace")
+    (waiter,) = [it for it in tracks if it.tid == told["tid"]]
+    parks = [it.length_ns for it in waiter.parks if it.length_ns > PARK_MS * 1e6 / 2]
+    if len(parks) != PARKS:
+        raise Wrong(f"{len(parks)} long parks in the place of {PARKS}")
+    off = 100 * abs(median(parks) / median(told["waited_ns"]) - 1)
+    if off > MOST_OFF_PARKS_PERCENT:
+        raise Wrong(f"a park is off by {off:.2f} %, at most {MOST_OFF_PARKS_PERCENT:.0f} % allowed")
+    return Outcome("passed", f"{PARKS} of {PARKS} parks, within {off:.2f} %")
 
 
 def off_percent(known: list[list[int]], holder: Track, error_ns: float) -> list[float]:
@@ -143,6 +171,8 @@ def policy(subject: Subject) -> Outcome:
     """A thread that sleeps beside four that compute is far less late under `interactive`."""
     if subject.interpreter.version < OLDEST_SCHEDULED:
         return Outcome("impossible", "needs 3.7")
+    if not subject.interpreter.has_gil:
+        return Outcome("impossible", "there is no GIL to schedule")
     stock = [subject.interpreter.path, f"{OURS}/lateness.py", str(ROUND_S)]
     ours = [subject.ungil, "run", "--policy", "interactive", *stock]
     stock_ms = ours_ms = kernels_ms = float("inf")

@@ -51,6 +51,11 @@ class Interpreter:
         return re.match(r"\d\.\d+t", self.name) is not None
 
     @property
+    def has_gil(self) -> bool:
+        """Whether it runs with one here."""
+        return not self.is_free_threaded or self.variables.get("PYTHON_GIL") == "1"
+
+    @property
     def needs(self) -> str:
         """Why ungil cannot be installed for it; empty if it can."""
         if self.version < OLDEST:
@@ -95,8 +100,12 @@ def built(folder: Path) -> list[Interpreter]:
         for python in sorted(named)[-1:]:
             version = python.name.removeprefix("python")
             name = f"{version}-{home.name}"
-            variables = {"PYTHON_GIL": "1"} if version.endswith("t") else {}
-            found.append(Interpreter(name, str(python), "Debian's source", home, variables))
+            one = Interpreter(name, str(python), "Debian's source", home)
+            if one.is_free_threaded:
+                found.append(replace(one, variables={"PYTHON_GIL": "1"}))
+                found.append(replace(one, name=f"{name}-off", variables={"PYTHON_GIL": "0"}))
+            else:
+                found.append(one)
     return found
 
 

@@ -24,6 +24,9 @@ def written(rows: list[dict[str, Any]], path: Path, about: dict[str, str]) -> No
         tags=", ".join(f"`{it}`" for it in sorted({it["tag"] for it in rows})),
         counts=counted(rows),
         holds=checks.HOLDS,
+        parks=checks.PARKS,
+        park_ms=checks.PARK_MS,
+        most_off_parks=checks.MOST_OFF_PARKS_PERCENT,
         hold_ms=checks.HOLD_US // 1000,
         most_off=checks.MOST_OFF_PERCENT,
         most_off_emulated=checks.MOST_OFF_EMULATED_PERCENT,
@@ -67,7 +70,9 @@ def _title(row: dict[str, Any]) -> str:
 def _order(row: dict[str, Any]) -> tuple[Any, ...]:
     system, interpreter = row["system"], row["interpreter"]
     version = [int(it) for it in interpreter["version"].split("+")[0].split(".")[:2]]
-    return (system["machine"] != "x86_64", system["number"], version, interpreter["origin"])
+    is_off = interpreter["free_threaded"] and not interpreter["gil"]
+    where = system["machine"] != "x86_64", system["number"]
+    return (*where, version, interpreter["origin"], is_off)
 
 
 def _table(rows: list[dict[str, Any]], first: list[str]) -> Iterator[str]:
@@ -76,7 +81,8 @@ def _table(rows: list[dict[str, Any]], first: list[str]) -> Iterator[str]:
     for row in rows:
         interpreter = row["interpreter"]
         build = ", musl" if interpreter["libc"] == "musl" else ""
-        build += ", free-threaded, its GIL on" if interpreter["free_threaded"] else ""
+        if interpreter["free_threaded"]:
+            build += f", free-threaded, its GIL {'on' if interpreter['gil'] else 'off'}"
         said = {
             "interpreter": f"{interpreter['version']}{build}",
             "built by": interpreter["origin"],

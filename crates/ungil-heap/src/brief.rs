@@ -7,7 +7,7 @@
 
 use crate::atomic::{
     AtomicU32,
-    Ordering::{Relaxed, Release},
+    Ordering::{Acquire, Relaxed, Release},
 };
 use crate::gate::IDLE;
 use crate::hazard::{self, Taken};
@@ -74,6 +74,14 @@ impl Heap {
             }
             Taken::Changed | Taken::Crowded => Ok(None),
         }
+    }
+
+    /// Whether nothing has changed in `container`, which the caller holds, since this was seen in it:
+    /// so the object that was seen has not gone away.
+    #[inline]
+    pub fn is_as_seen(&self, container: Offset, seen: Seen) -> bool {
+        let head = object::head(&self.segment, container);
+        head.is_ok_and(|head| head.version.load(Acquire) == seen.version)
     }
 
     /// Holds an object no longer, if somebody else refers to it. False: nothing has happened, and

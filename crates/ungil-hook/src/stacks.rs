@@ -281,3 +281,6 @@ fn byte(address: usize) -> u8 {
     // SAFETY: as in `word`.
     unsafe { AtomicU8::from_ptr(address as *mut u8) }.load(Relaxed)
 }
+
+#[cfg(test)]
+mod tests;

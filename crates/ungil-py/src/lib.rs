@@ -6,6 +6,7 @@ mod child;
 mod clock;
 mod exporting;
 mod fanout;
+mod guarded;
 mod hook;
 mod in_process;
 mod json;

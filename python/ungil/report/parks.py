@@ -44,12 +44,32 @@ def parks_section(process: Process, seconds: float, few: int) -> list[Renderable
         )
     if pauses["collections"]:
         said += f"; {pauses['collections']:,} of them are collections of garbage"
+    own = [it for it in parks["waits"] if it["cause"] == "object" and _is_its_own(it)]
+    if own:
+        said += f"\n{_said_of_own(own)}"
     threads = _threads(parks["threads"], names, 2 * few)
     told = [it for it in parks["waits"] if it["cause"] != "event" and not _is_its_own(it)]
     waits = _waits(told, names, few)
     more = len(parks["threads"]) - 2 * few
     rest: list[RenderableType] = [Text(f"  and {more:,} more", style="dim")] if more > 0 else []
     return [Text(), Text(said), Text(), threads, *rest, *waits, Text(), Text(UNSEEN, style="dim")]
+
+
+def _said_of_own(own: list[ParkedAt]) -> str:
+    """What is to be known of parks for locks that the threads had themselves."""
+    by_place: Counter[str] = Counter()
+    for row in own:
+        for place in row.get("places", []):
+            by_place[place["frame"]] += place["count"]
+    said = (
+        f"{plural(sum(it['count'] for it in own), 'park')} for objects, "
+        f"{duration(sum(it['waited_s'] for it in own))} added up, ended by the thread itself: "
+        "Python takes the lock of an object twice at times"
+    )
+    if by_place:
+        ((frame, count),) = by_place.most_common(1)
+        said += f", {count:,} times at {_line(frame, None)}"
+    return said
 
 
 def _threads(threads: list[ParkedThread], names: Counter[str], rows: int) -> Table:

@@ -186,14 +186,11 @@ impl Outcome {
 
     /// The value, or raises the exception.
     fn unwrap(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let end = self.end();
-        if let Some(exception) = &end.exception {
-            return Err(PyErr::from_value(exception.bind(py).clone().into_any()));
+        // One after the other: what an exception is made of takes locks of Python's.
+        if let Some(exception) = self.exception(py) {
+            return Err(PyErr::from_value(exception.into_bound(py).into_any()));
         }
-        match &end.value {
-            Some(value) => Ok(value.clone_ref(py)),
-            None => Err(PyRuntimeError::new_err("the item has not run to its end")),
-        }
+        self.value(py).ok_or_else(|| PyRuntimeError::new_err("the item has not run to its end"))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

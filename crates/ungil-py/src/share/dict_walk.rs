@@ -1,5 +1,7 @@
 //! Iterating over a dict that others change.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use pyo3::exceptions::{PyReferenceError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -24,13 +26,22 @@ enum Part {
     Items,
 }
 
-/// An iterator over lists of what is in a dict: see [`Cursor`] for what it sees.
-#[pyclass(module = "ungil._native", name = "SharedDictWalk")]
+/// An iterator over lists of what is in a dict: see [`Cursor`] for what it sees. Threads may share it:
+/// each batch is given to one of them.
+#[pyclass(frozen, module = "ungil._native", name = "SharedDictWalk")]
 pub struct Walk {
     dict: Py<Dict>,
-    cursor: Cursor,
     part: Part,
     is_backwards: bool,
+    /// Locked for a moment only: reading may let others run.
+    at: Mutex<At>,
+}
+
+/// How far a walk has come.
+#[derive(Clone, Copy)]
+struct At {
+    batches: usize,
+    cursor: Cursor,
     size: usize,
 }
 
@@ -43,15 +54,35 @@ impl Walk {
             _ => return Err(PyValueError::new_err(format!("a dict has no {part}"))),
         };
         let is_backwards = step < 0;
-        Ok(Self { dict, cursor: Cursor::default(), part, is_backwards, size: FIRST })
+        let at = At { batches: 0, cursor: Cursor::default(), size: FIRST };
+        Ok(Self { dict, part, is_backwards, at: Mutex::new(at) })
+    }
+
+    fn at(&self) -> MutexGuard<'_, At> {
+        self.at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The next keys, and what the iteration gives for each.
-    fn batch(&mut self) -> ungil_heap::Result<Vec<Pair<'static>>> {
+    fn batch(&self) -> ungil_heap::Result<Vec<Pair<'static>>> {
+        loop {
+            let At { batches, mut cursor, size } = *self.at();
+            let batch = self.batch_from(&mut cursor, size)?;
+            let mut at = self.at();
+            // Another thread may have had it meanwhile.
+            if at.batches == batches {
+                *at = At { batches: batches + 1, cursor, size: (size * 4).min(MOST) };
+                return Ok(batch);
+            }
+        }
+    }
+
+    fn batch_from(
+        &self,
+        cursor: &mut Cursor,
+        size: usize,
+    ) -> ungil_heap::Result<Vec<Pair<'static>>> {
         let hold = &self.dict.get().0;
-        let (heap, at, cursor) = (&hold.shared.heap, hold.at, &mut self.cursor);
-        let size = self.size;
-        self.size = (size * 4).min(MOST);
+        let (heap, at) = (&hold.shared.heap, hold.at);
         if matches!(self.part, Part::Keys) {
             let keys = if self.is_backwards { dict::keys_back } else { dict::keys };
             let keys = keys(heap, at, cursor, size)?;
@@ -86,7 +117,7 @@ impl Walk {
         slf
     }
 
-    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
         let batch = self.batch().map_err(raised)?;
         if batch.is_empty() {
             return Ok(None);

@@ -23,6 +23,7 @@ use super::proxy::{Shared, hold};
 use super::queue;
 use super::structs::{self, Struct};
 use super::sync;
+use crate::guarded::of_one_moment;
 
 /// A value that is not in the heap yet, with the objects that have to be made for it.
 pub enum Draft<'a> {
@@ -130,7 +131,8 @@ impl<'a, 'py> Drafts<'a, 'py> {
         } else if is_deque(given)? {
             let limit = given.getattr("maxlen")?.extract()?;
             self.begin(given, New::Deque(Vec::new(), limit));
-            let items = PyList::new(given.py(), given.try_iter()?.collect::<PyResult<Vec<_>>>()?)?;
+            let items = given.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+            let items = PyList::new(given.py(), items)?;
             self.new[number] = New::Deque(self.items(&items)?, limit);
         } else if let Ok(array) = given.cast::<Array>() {
             self.begin(given, New::Array(array.clone().unbind()));
@@ -220,6 +222,7 @@ impl<'a, 'py> Drafts<'a, 'py> {
     /// The drafts of what a list has in it.
     pub fn items(&mut self, items: &Bound<'py, PyList>) -> PyResult<Vec<Draft<'a>>> {
         let mut drafts = Vec::with_capacity(items.len());
+        let items = of_one_moment(items)?.cast_into::<PyList>()?;
         for (index, item) in items.iter().enumerate() {
             self.path.push(Step::Index(index));
             drafts.push(self.draft(&item)?);
@@ -265,7 +268,7 @@ impl<'a, 'py> Drafts<'a, 'py> {
     fn members(&mut self, members: &Bound<'py, PySet>) -> PyResult<Vec<Draft<'a>>> {
         let mut drafts = Vec::with_capacity(members.len());
         // A copy, because the hash of a member is code that could change the set.
-        for member in members.iter().collect::<Vec<_>>() {
+        for member in of_one_moment(members)?.try_iter()?.collect::<PyResult<Vec<_>>>()? {
             self.path.push(Step::Member(member.clone()));
             drafts.push(self.draft_key(&member)?);
             self.path.pop();

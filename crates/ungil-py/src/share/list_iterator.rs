@@ -1,27 +1,31 @@
 //! Iterating over a list by index, as over a builtin one.
 
+use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
+
 use pyo3::prelude::*;
 
 use super::list::List;
 
+/// Before the first item going backwards, and behind the last one going forwards: the end for good.
+const END: isize = -1;
+
 /// An iterator over the items of a list. It reads one at a time, and ends for good where there is
-/// none.
-#[pyclass(module = "ungil._native", name = "SharedListIterator")]
+/// none. Threads may share it: each place is given to one of them.
+#[pyclass(frozen, module = "ungil._native", name = "SharedListIterator")]
 pub struct ListIterator {
-    /// `None` at the end.
-    list: Option<Py<List>>,
-    next: isize,
+    list: Py<List>,
+    next: AtomicIsize,
     step: isize,
 }
 
 impl ListIterator {
     pub fn forwards(list: Py<List>) -> Self {
-        Self { list: Some(list), next: 0, step: 1 }
+        Self { list, next: AtomicIsize::new(0), step: 1 }
     }
 
     pub fn backwards(list: Py<List>) -> PyResult<Self> {
         let length = list.get().length()?;
-        Ok(Self { list: Some(list), next: length.cast_signed() - 1, step: -1 })
+        Ok(Self { list, next: AtomicIsize::new(length.cast_signed() - 1), step: -1 })
     }
 }
 
@@ -31,14 +35,18 @@ impl ListIterator {
         slf
     }
 
-    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let Some(list) = &self.list else { return Ok(None) };
-        // Below zero, an index would count from the end.
-        let item = if self.next < 0 { None } else { list.get().item(py, self.next)? };
-        match item {
-            Some(_) => self.next += self.step,
-            None => self.list = None,
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        loop {
+            let place = self.next.load(Relaxed);
+            if place == END {
+                return Ok(None);
+            }
+            let item = self.list.get().item(py, place)?;
+            let next = if item.is_some() { place + self.step } else { END };
+            // Reading may let others run, who take this place.
+            if self.next.compare_exchange(place, next, Relaxed, Relaxed).is_ok() {
+                return Ok(item);
+            }
         }
-        Ok(item)
     }
 }

@@ -15,7 +15,6 @@ mod errors;
 mod extension;
 mod fork;
 mod frozen;
-mod guarded;
 mod handle;
 mod heap;
 mod index;
@@ -38,6 +37,8 @@ mod transaction;
 
 use pyo3::prelude::*;
 use pyo3::types::PyTypeMethods;
+
+use crate::guarded;
 
 pub use absent::Absent;
 pub use array::Array;

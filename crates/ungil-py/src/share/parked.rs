@@ -15,9 +15,9 @@ use pyo3::pyclass::boolean_struct::True;
 use pyo3::types::PyType;
 use ungil_heap::object::Kind;
 
-use super::guarded::{self, Guarded};
 use super::proxy::{self, Hold};
 use super::slots;
+use crate::guarded::{self, Guarded};
 
 /// How many are kept of a class, of 80 bytes each.
 const MOST: usize = 64;
@@ -55,6 +55,9 @@ impl Parked {
 /// Makes a proxy of one that is parked. If there is none, `hold` is given back.
 pub fn revive<T: Park>(py: Python<'_>, hold: Hold) -> Result<Bound<'_, PyAny>, Hold> {
     let Some(class) = proxy::class_of(py, T::KIND) else { return Err(hold) };
+    if !guarded::has_gil() {
+        return Err(hold); // None is ever parked.
+    }
     let Some(place) = T::parked().0.with(py, Vec::pop) else { return Err(hold) };
     // SAFETY: this is where the contents of a `T` were, and there is nothing now.
     unsafe { place.contents.cast::<T>().write(hold.into()) };

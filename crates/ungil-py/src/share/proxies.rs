@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 use ungil_heap::segment::Offset;
 
-use super::guarded::{self, Guarded};
+use crate::guarded::{self, Guarded};
 
 /// The proxies by where their objects are.
 #[derive(Default)]

@@ -30,6 +30,7 @@ use super::set::Set;
 use super::structs::{self, Struct};
 use super::sync;
 use super::{parked, recent};
+use crate::guarded;
 
 /// A heap, and the proxies of its objects in this process.
 pub struct Shared {
@@ -99,7 +100,9 @@ impl Hold {
     /// The Python object of a value that was read from this object.
     ///
     /// If it is, or has in it, a shared object that this process does not hold yet, `again` reads
-    /// the value again, so that it can be held.
+    /// the value again, so that it can be held. Without a GIL it always does: since the value was
+    /// read another thread may have let go of the object, and made a proxy of one that is now in its
+    /// place.
     ///
     /// # Errors
     /// Those of `again`.
@@ -114,7 +117,7 @@ impl Hold {
             return Ok(object);
         }
         stack::check(0).map_err(raised)?;
-        match self.shared.known_in(py, value) {
+        match self.shared.known_in(py, value).filter(|_| guarded::has_gil()) {
             Some(known) => built(py, value, &mut known.into_iter()),
             None => self.held(py, again),
         }
@@ -131,10 +134,13 @@ impl Hold {
     #[inline(never)]
     fn nested(&self, py: Python<'_>, seen: Seen) -> Option<*mut ffi::PyObject> {
         let at = seen.cell.object()?;
-        if let Some(proxy) = self.shared.known(py, at) {
+        let heap = &self.shared.heap;
+        if let Some(proxy) = self.shared.known(py, at)
+            && (guarded::has_gil() || heap.is_as_seen(self.at, seen))
+        {
             return Some(proxy.into_ptr());
         }
-        let root = self.shared.heap.hold_seen(self.at, seen).ok()??;
+        let root = heap.hold_seen(self.at, seen).ok()??;
         let hold = Self::new(&self.shared, root);
         self.shared.new_proxy(py, hold).ok().map(Bound::into_ptr)
     }
@@ -146,7 +152,7 @@ impl Hold {
     }
 
     /// The Python objects of values that were just read; `None` for each that has a shared object
-    /// in it which this process does not hold.
+    /// in it which this process does not hold, and without a GIL for each that has any.
     pub fn values<'py>(
         &self,
         py: Python<'py>,
@@ -156,7 +162,11 @@ impl Hold {
         stack::check(0).map_err(raised)?;
         // All before the first is built, which may let other threads run: what is not held could
         // become another object at the same place.
-        let known: Vec<_> = values.iter().map(|value| self.shared.known_in(py, value)).collect();
+        let known = |value| match self.shared.known_in(py, value) {
+            Some(known) if known.is_empty() || guarded::has_gil() => Some(known),
+            _ => None,
+        };
+        let known: Vec<_> = values.iter().map(known).collect();
         let built = |(value, known): (&Value<'_>, Option<Vec<_>>)| {
             known.map(|known| built(py, value, &mut known.into_iter())).transpose()
         };

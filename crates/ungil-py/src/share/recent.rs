@@ -13,7 +13,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat};
 use ungil_heap::value::{Cell, Value};
 
-use super::{convert, guarded};
+use super::convert;
+use crate::guarded;
 
 /// How many there are, a power of two. Each costs up to 80 bytes of a process with its object.
 const PLACES: usize = 256;

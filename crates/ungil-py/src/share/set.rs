@@ -11,6 +11,7 @@ use super::convert::simple;
 use super::draft::{Draft, Drafts, finished};
 use super::errors::raised;
 use super::proxy::{Held, Hold};
+use crate::guarded::of_one_moment;
 
 /// The proxy of a shared set.
 #[pyclass(frozen, generic, subclass, weakref, module = "ungil._native", name = "SharedSet")]
@@ -87,7 +88,7 @@ impl Set {
         let mut drafts = Drafts::new(&self.0.shared);
         let mut members = Vec::new();
         for other in others {
-            for member in other.try_iter()? {
+            for member in of_one_moment(&other)?.try_iter()? {
                 members.push(finished(&drafts.draft_key(&member?)?, &[]));
             }
         }
@@ -126,7 +127,7 @@ impl Set {
     fn symmetric_difference_update(&self, other: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut drafts = Drafts::new(&self.0.shared);
         let mut members = Vec::new();
-        for member in other.try_iter()? {
+        for member in of_one_moment(other)?.try_iter()? {
             members.push(finished(&drafts.draft_key(&member?)?, &[]));
         }
         set::symmetric_difference_update(&self.0.shared.heap, self.0.at, &members).map_err(raised)
@@ -175,7 +176,7 @@ impl Set {
         given: &Bound<'py, PyAny>,
     ) -> PyResult<Vec<Value<'a>>> {
         let mut values = Vec::new();
-        for given in given.try_iter()? {
+        for given in of_one_moment(given)?.try_iter()? {
             values.extend(self.look(drafts, &given?)?.map(|draft| finished(&draft, &[])));
         }
         Ok(values)

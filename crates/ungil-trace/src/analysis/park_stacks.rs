@@ -75,3 +75,102 @@ impl InStacks {
         places
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn frame(function: &str, file: &str, line: u32) -> Frame {
+        Frame { function: function.to_owned(), file: file.to_owned(), line }
+    }
+
+    fn users(line: u32) -> Frame {
+        frame("work", "/srv/app.py", line)
+    }
+
+    fn librarys(function: &str) -> Frame {
+        frame(function, "/usr/lib/python3.13t/queue.py", 9)
+    }
+
+    fn known(stacks: &[(u16, &[Frame])]) -> ParkStacks {
+        let mut known = ParkStacks::default();
+        stacks.iter().for_each(|(number, frames)| known.know(*number, frames));
+        known
+    }
+
+    /// Each place with its number of parks and its time in ms.
+    fn told(places: &InStacks, stacks: &ParkStacks) -> Vec<(String, u64, f64)> {
+        let told = |it: &ParkedIn| (it.frame.clone(), it.count, (it.waited_s * 1e3).round());
+        places.report(stacks).iter().map(told).collect()
+    }
+
+    #[test]
+    fn the_place_with_the_longest_sleep_comes_first() {
+        let mut places = InStacks::default();
+        [(1, MS), (2, 5 * MS), (1, 2 * MS)]
+            .iter()
+            .for_each(|(number, ns)| places.add(*number, *ns));
+        let stacks = known(&[(1, &[users(10)]), (2, &[users(20)])]);
+        let (first, second) =
+            ("work (/srv/app.py:20)".to_owned(), "work (/srv/app.py:10)".to_owned());
+        assert_eq!(told(&places, &stacks), [(first, 1, 5.0), (second, 2, 3.0)]);
+    }
+
+    #[test]
+    fn stacks_that_differ_only_outside_of_the_users_own_line_are_one_place() {
+        let mut places = InStacks::default();
+        [(1, MS), (2, 2 * MS), (3, 4 * MS)]
+            .iter()
+            .for_each(|(number, ns)| places.add(*number, *ns));
+        let (inner, caller) = (librarys("get"), users(10));
+        let stacks = known(&[
+            (1, &[inner.clone(), caller.clone(), users(77)]),
+            (2, &[inner.clone(), caller, users(88)]),
+            (3, &[inner, users(20)]),
+        ]);
+        let reported = places.report(&stacks);
+        let told: Vec<_> = reported.iter().map(|it| (it.user_frame.as_deref(), it.count)).collect();
+        assert_eq!(told, [(Some("work (/srv/app.py:20)"), 1), (Some("work (/srv/app.py:10)"), 2)]);
+        assert_eq!(reported[1].stack.len(), 3, "one of the stacks is shown whole");
+    }
+
+    #[test]
+    fn a_stack_without_the_users_own_code_has_no_line_of_it() {
+        let mut places = InStacks::default();
+        places.add(1, MS);
+        let reported = places.report(&known(&[(1, &[librarys("get")])]));
+        assert_eq!(reported[0].frame, "get (/usr/lib/python3.13t/queue.py:9)");
+        assert_eq!(reported[0].user_frame, None);
+    }
+
+    #[test]
+    fn sleeps_in_stacks_that_are_not_known_have_no_place() {
+        let mut places = InStacks::default();
+        [(0, 9 * MS), (1, MS), (2, 5 * MS)]
+            .iter()
+            .for_each(|(number, ns)| places.add(*number, *ns));
+        // Of number 2 the recorder could read nothing.
+        let stacks = known(&[(1, &[users(10)]), (2, &[])]);
+        assert_eq!(told(&places, &stacks), [("work (/srv/app.py:10)".to_owned(), 1, 1.0)]);
+    }
+
+    #[test]
+    fn stacks_beyond_those_that_are_told_apart_count_as_unknown() {
+        let mut places = InStacks::default();
+        let all = u16::try_from(STACKS).unwrap() + 40;
+        (1..=all).for_each(|number| places.add(number, MS));
+        // One that is known still counts for itself.
+        places.add(3, MS);
+        let counts: Vec<_> = places.0.iter().map(|(number, sum)| (*number, sum.count)).collect();
+        assert_eq!(counts.len(), STACKS + 1);
+        assert_eq!((counts[2], counts[STACKS]), ((3, 2), (0, 40)));
+        let frames: Vec<_> = (1..=u32::from(all)).map(users).collect();
+        let mut stacks = ParkStacks::default();
+        (1..=all).zip(&frames).for_each(|(number, it)| stacks.know(number, &[it.clone()]));
+        let rows = told(&places, &stacks);
+        assert_eq!(rows.len(), ROWS);
+        assert_eq!(rows[0], ("work (/srv/app.py:3)".to_owned(), 2, 2.0));
+    }
+}

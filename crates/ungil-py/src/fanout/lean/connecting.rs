@@ -106,7 +106,7 @@ impl Connecting {
         let py = slf.py();
         if let Some(connection) = slf.as_super().borrow().connect().and_then(|it| it.made.as_ref())
         {
-            connection.borrow_mut(py).close();
+            connection.get().close(py);
         }
         Operation::known(py.None())
     }

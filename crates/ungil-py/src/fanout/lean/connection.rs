@@ -13,17 +13,18 @@ use ungil_fanout::lean::until::Until;
 use super::connecting::{Place, os_error};
 use super::operation::{Kind, Operation};
 use super::transfer::{Read, Write};
+use crate::guarded::Guarded;
 
 /// A stream to another program. One item reads it at a time, and one writes it.
-#[pyclass(weakref, module = "ungil.fanout")]
+#[pyclass(frozen, weakref, module = "ungil.fanout")]
 pub struct Connection {
-    pub stream: Stream,
+    pub stream: Guarded<Stream>,
     pub place: Place,
 }
 
 impl Connection {
     pub fn new(stream: Stream, place: Place) -> Self {
-        Self { stream, place }
+        Self { stream: Guarded::new(stream), place }
     }
 
     /// The exception for what the system says.
@@ -82,19 +83,19 @@ impl Connection {
     }
 
     /// Closes the connection. Whoever waits for it gets an OSError.
-    pub fn close(&mut self) {
-        self.stream.close();
+    pub fn close(&self, py: Python<'_>) {
+        self.stream.with(py, Stream::close);
     }
 
     /// Whether it was closed on this side.
     #[getter]
-    fn closed(&self) -> bool {
-        self.stream.is_closed()
+    fn closed(&self, py: Python<'_>) -> bool {
+        self.stream.with(py, |stream| stream.is_closed())
     }
 
     /// The number of its descriptor.
-    fn fileno(&self) -> PyResult<RawFd> {
-        self.stream.fd().map_err(|error| self.error(&error))
+    fn fileno(&self, py: Python<'_>) -> PyResult<RawFd> {
+        self.stream.with(py, |stream| stream.fd()).map_err(|error| self.error(&error))
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -102,8 +103,8 @@ impl Connection {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&mut self, _exception: &Bound<'_, PyTuple>) {
-        self.close();
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
     }
 
     fn __aenter__(slf: Bound<'_, Self>) -> Operation {
@@ -111,13 +112,13 @@ impl Connection {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __aexit__(&mut self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> Operation {
-        self.close();
+    fn __aexit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> Operation {
+        self.close(py);
         Operation::known(py.None())
     }
 
-    fn __repr__(&self) -> String {
-        let state = if self.stream.is_closed() { "closed connection" } else { "connection" };
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let state = if self.closed(py) { "closed connection" } else { "connection" };
         format!("<{state} to {}>", self.place)
     }
 }

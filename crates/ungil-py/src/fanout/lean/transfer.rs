@@ -3,10 +3,11 @@
 use pyo3::exceptions::{PyEOFError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use ungil_fanout::lean::stream::ReadError;
+use ungil_fanout::lean::stream::{ReadError, Stream};
 use ungil_fanout::lean::until::Until;
 use ungil_fanout::lean::{Direction, Progress};
 
+use super::connecting::Place;
 use super::connection::Connection;
 use super::operation;
 
@@ -16,30 +17,21 @@ struct Turn {
     direction: Direction,
 }
 
-impl Turn {
-    /// Ends an operation that another's wait is in the way of.
-    fn check(connection: &Bound<'_, Connection>, direction: Direction) -> PyResult<()> {
-        let inner = connection.borrow();
-        if !inner.stream.is_waited_for(direction) {
-            return Ok(());
-        }
-        let verb = match direction {
-            Direction::Read => "reads from",
-            Direction::Write => "writes to",
-        };
-        Err(PyRuntimeError::new_err(format!("another item {verb} {} already", inner.place)))
-    }
-
-    fn take(connection: &Bound<'_, Connection>, direction: Direction) -> Self {
-        connection.borrow_mut().stream.enter(direction);
-        Self { connection: connection.clone().unbind(), direction }
+impl Drop for Turn {
+    fn drop(&mut self) {
+        Python::attach(|py| {
+            self.connection.get().stream.with(py, |stream| stream.leave(self.direction));
+        });
     }
 }
 
-impl Drop for Turn {
-    fn drop(&mut self) {
-        Python::attach(|py| self.connection.borrow_mut(py).stream.leave(self.direction));
-    }
+/// Ends an operation that another's wait is in the way of.
+fn is_taken(place: &Place, direction: Direction) -> PyErr {
+    let verb = match direction {
+        Direction::Read => "reads from",
+        Direction::Write => "writes to",
+    };
+    PyRuntimeError::new_err(format!("another item {verb} {place} already"))
 }
 
 /// Takes a step of an operation, of which only one may wait at a time.
@@ -47,15 +39,23 @@ fn in_turn<'py>(
     turn: &mut Option<Turn>,
     connection: &Bound<'py, Connection>,
     direction: Direction,
-    step: impl FnOnce(&mut Connection, Python<'py>) -> PyResult<operation::Progress>,
+    step: impl FnOnce(&Connection, &mut Stream) -> PyResult<operation::Progress>,
 ) -> PyResult<operation::Progress> {
-    if turn.is_none() {
-        Turn::check(connection, direction)?;
-    }
-    let progress = step(&mut connection.borrow_mut(), connection.py());
+    let inner = connection.get();
+    let has_turn = turn.is_some();
+    let progress = inner.stream.with(connection.py(), |stream| {
+        if !has_turn && stream.is_waited_for(direction) {
+            return Err(is_taken(&inner.place, direction));
+        }
+        let progress = step(inner, stream);
+        if !has_turn && matches!(progress, Ok(Progress::Wait(_))) {
+            stream.enter(direction);
+        }
+        progress
+    });
     match progress {
         Ok(Progress::Wait(_)) => {
-            turn.get_or_insert_with(|| Turn::take(connection, direction));
+            turn.get_or_insert_with(|| Turn { connection: connection.clone().unbind(), direction });
         }
         _ => *turn = None,
     }
@@ -79,9 +79,9 @@ impl Read {
     /// Does what can be done now.
     pub fn advance(&mut self, py: Python<'_>) -> PyResult<operation::Progress> {
         let Self { connection, until, seen, turn } = self;
-        in_turn(turn, connection.bind(py), Direction::Read, |connection, py| {
+        in_turn(turn, connection.bind(py), Direction::Read, |connection, stream| {
             let give = |bytes: &[u8]| PyBytes::new(py, bytes).into_any().unbind();
-            let read = connection.stream.read(until, seen, give);
+            let read = stream.read(until, seen, give);
             read.map_err(|error| unread(connection, error))
         })
     }
@@ -117,9 +117,9 @@ impl Write {
     /// Does what can be done now.
     pub fn advance(&mut self, py: Python<'_>) -> PyResult<operation::Progress> {
         let Self { connection, bytes, written, turn } = self;
-        in_turn(turn, connection.bind(py), Direction::Write, |connection, py| {
+        in_turn(turn, connection.bind(py), Direction::Write, |connection, stream| {
             let bytes = bytes.bind(py).as_bytes();
-            match connection.stream.write(bytes, written) {
+            match stream.write(bytes, written) {
                 Ok(Progress::Done(())) => Ok(Progress::Done(py.None())),
                 Ok(Progress::Wait(want)) => Ok(Progress::Wait(want)),
                 Err(error) => Err(connection.error(&error)),

@@ -15,5 +15,6 @@ mod run_time;
 mod schema;
 mod sentences;
 mod startup;
+mod switched_on;
 mod unrecorded;
 mod window;

@@ -88,6 +88,25 @@ fn a_thread_that_wakes_itself_waits_for_nobody() {
 }
 
 #[test]
+fn locks_that_threads_had_themselves_do_not_crowd_out_others() {
+    let mut scenario = Scenario::new(3);
+    for lock in 0..10_000 {
+        let at = u64::from(lock) * 1_000;
+        scenario.park(1, (at, at + 1_000), (Cause::Object, 100 + lock), 1);
+    }
+    scenario.park(1, (100 * MS, 300 * MS), DICT, 2);
+    scenario.park(1, (400 * MS, 410 * MS), DICT, 1);
+    let report = scenario.end(1_000 * MS);
+    let [contended, own] = &parks(&report).waits[..] else { panic!("{:?}", parks(&report).waits) };
+    assert_eq!((contended.lock.is_some(), contended.of.as_deref()), (true, Some("dict")));
+    assert_eq!((contended.count, contended.wakers[0].tid), (1, Some(PID + 2)));
+    assert_eq!((own.lock, own.of.as_deref(), own.count), (None, None, 10_001));
+    assert_eq!(own.wakers.len(), 1);
+    assert_eq!(own.wakers[0].tid, Some(PID + 1));
+    assert!(report.findings[0].text.contains("200 ms of 1 s for the lock of one dict, in 1 park"));
+}
+
+#[test]
 fn what_is_waited_for_in_idleness_is_no_finding() {
     let mut scenario = Scenario::new(2);
     scenario.park(1, (0, 900 * MS), (Cause::Event, 3), 0);
