@@ -112,7 +112,7 @@ def _operation_table(runs: Runs) -> Table:
 
 
 def _copies(measured: Measured) -> float:
-    """All readers' memory for the table, in files: what an interpreter takes by itself is left out."""
+    """All memory of the readers, their interpreters too, in files."""
     return measured["pss"] / measured["file"]
 
 
@@ -147,7 +147,9 @@ def _targets(taken: list[Runs]) -> Iterator[Target]:
                 spread(loops),
             )
         elif name.endswith("readers"):
-            yield at_most(f"{name}: copies of the file in memory", MOST_COPIES, runs.each(FROZEN, _copies))
+            yield at_most(
+                f"{name}: copies of the file in memory", MOST_COPIES, runs.each(FROZEN, _copies)
+            )
             starts = runs.each(FROZEN, lambda measured: measured["start_ms"])
             yield at_most(f"{name}: milliseconds to the first row", MOST_START_MS, starts)
 

@@ -38,3 +38,8 @@ def made(heap: share.Heap, number: int) -> object:
 def pickled_then_gone(heap: share.Heap, answers: Connection) -> None:
     """Sends a handle as bytes and ends."""
     answers.send_bytes(pickle.dumps(heap.share(["left"])))
+
+
+def read_frozen(frozen: Any, part: Any, answers: Connection) -> None:
+    """Reads something frozen, and answers with what it found."""
+    answers.send([frozen["rows"][7]["name"], [*part]])

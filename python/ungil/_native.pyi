@@ -1394,9 +1394,7 @@ class QueueLease(Generic[_T]):
     def __enter__(self) -> _T: ...
     def __exit__(self, *exception: object) -> None: ...
 
-def wait_for_queues(
-    queues: Sequence[SharedQueue[Any]], timeout: float | None = None
-) -> list[int]:
+def wait_for_queues(queues: Sequence[SharedQueue[Any]], timeout: float | None = None) -> list[int]:
     """Wait until an item can be taken out of one of these; return the numbers of all such.
 
     Raises ValueError if they are not all in one heap.
@@ -1789,12 +1787,12 @@ class FrozenDict(Mapping[_K, _V]):
         self,
         minimum: _K | None = None,
         maximum: _K | None = None,
-        inclusive: tuple[bool, bool] = (True, True),
+        inclusive: tuple[bool, bool] = ...,
         reverse: bool = False,
     ) -> Iterator[_K]:
         """Iterate over the keys from `minimum` to `maximum` in their order.
 
-        `inclusive` says whether those belong to it. It is found by bisection. As
+        `inclusive`, (True, True), says whether those belong to it. It is found by bisection. As
         `sortedcontainers.SortedDict.irange`; raises TypeError if the keys stand in no common order.
         """
 
@@ -1831,7 +1829,7 @@ class FrozenList(Sequence[_Value]):
     def __delitem__(self, key: Never, /) -> None: ...
     def __iter__(self) -> Iterator[_Value]: ...
     def __reversed__(self) -> Iterator[_Value]: ...
-    def index(self, value: Any, start: SupportsIndex = 0, stop: SupportsIndex = ..., /) -> int:
+    def index(self, value: Any, start: SupportsIndex = ..., stop: SupportsIndex = ..., /) -> int:
         """Return the index of the first item that equals `value`. Raises ValueError."""
 
     def count(self, value: Any, /) -> int:
@@ -1876,7 +1874,7 @@ class FrozenTuple(Sequence[_Value]):
     def __delitem__(self, key: Never, /) -> None: ...
     def __iter__(self) -> Iterator[_Value]: ...
     def __reversed__(self) -> Iterator[_Value]: ...
-    def index(self, value: Any, start: SupportsIndex = 0, stop: SupportsIndex = ..., /) -> int:
+    def index(self, value: Any, start: SupportsIndex = ..., stop: SupportsIndex = ..., /) -> int:
         """Return the index of the first item that equals `value`. Raises ValueError."""
 
     def count(self, value: Any, /) -> int:
@@ -1917,7 +1915,7 @@ class FrozenSet(Set[_Value]):
         self,
         minimum: Any = None,
         maximum: Any = None,
-        inclusive: tuple[bool, bool] = (True, True),
+        inclusive: tuple[bool, bool] = ...,
         reverse: bool = False,
     ) -> Iterator[_Value]:
         """Iterate over the members from `minimum` to `maximum` in their order.
@@ -1933,7 +1931,27 @@ class FrozenSet(Set[_Value]):
 
     def __copy__(self) -> set[Any] | frozenset[Any]: ...
     def __deepcopy__(self, memo: Any, /) -> set[Any] | frozenset[Any]: ...
-    def __getattr__(self, name: str, /) -> Any: ...
+    def union(self, *others: Iterable[Any]) -> set[Any] | frozenset[Any]:
+        """Return the members of all, as an ordinary set."""
+
+    def intersection(self, *others: Iterable[Any]) -> set[Any] | frozenset[Any]:
+        """Return the members that are in all."""
+
+    def difference(self, *others: Iterable[Any]) -> set[Any] | frozenset[Any]:
+        """Return the members that are in none of the others."""
+
+    def symmetric_difference(self, other: Iterable[Any], /) -> set[Any] | frozenset[Any]:
+        """Return the members that are in one of the two."""
+
+    def isdisjoint(self, other: Iterable[Any], /) -> bool:
+        """Return whether none of the members is in the other."""
+
+    def issubset(self, other: Iterable[Any], /) -> bool:
+        """Return whether all members are in the other."""
+
+    def issuperset(self, other: Iterable[Any], /) -> bool:
+        """Return whether all of the other are members."""
+
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     def __lt__(self, other: Set[Any], /) -> bool: ...
@@ -1972,5 +1990,7 @@ def receive_frozen(
 ) -> Any:
     """Return the frozen object of what was pickled. The file is mapped, if need be."""
 
-def set_frozen_views(views: dict[str, Callable[[Any], Any]], received: Callable[..., object]) -> None:
+def set_frozen_views(
+    views: dict[str, Callable[[Any], Any]], received: Callable[..., object]
+) -> None:
     """Declare the views of frozen dicts, and the function that is called with what is pickled."""
