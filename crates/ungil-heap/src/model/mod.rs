@@ -12,6 +12,7 @@ mod lanes;
 mod logs;
 mod memory;
 mod pins;
+mod queues;
 mod roots;
 mod semaphores;
 mod standstill;
@@ -41,18 +42,24 @@ struct Model {
     preemptions: usize,
     /// How long threads sleep.
     sleepers: fn() -> Sleepers,
+    rooms: fn(&Layout) -> Vec<Room>,
     run: fn(&Segment),
 }
 
 impl Model {
     /// A model in which nobody is woken from a sleep, which is short.
     const fn new(preemptions: usize, run: fn(&Segment)) -> Self {
-        Self { chunks: 3, preemptions, sleepers: || Sleepers::Short, run }
+        Self { chunks: 3, preemptions, sleepers: || Sleepers::Short, rooms, run }
     }
 
     /// A model in which all sleep until they are woken.
     const fn with_calls(preemptions: usize, run: fn(&Segment)) -> Self {
         Self { sleepers: || Sleepers::Long(Rc::default()), ..Self::new(preemptions, run) }
+    }
+
+    /// The same where the first object is a queue.
+    const fn of_a_queue(self) -> Self {
+        Self { chunks: 4, rooms: queues::rooms, ..self }
     }
 
     /// The same with a larger heap.
@@ -62,7 +69,7 @@ impl Model {
 
     /// Tries all orders of the threads.
     fn holds(&self) {
-        let Self { chunks, run, sleepers, .. } = *self;
+        let Self { chunks, run, sleepers, rooms, .. } = *self;
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(self.preemptions);
         builder.max_branches = 20_000;

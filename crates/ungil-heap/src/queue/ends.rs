@@ -143,11 +143,8 @@ impl<'h> Queue<'h> {
     /// Puts a value in that needs memory, or has objects in it.
     #[inline(never)]
     fn put_block(&self, value: &Value<'_>) -> Result<Room> {
-        if self.is_closed() {
-            return Ok(Room::Closed);
-        }
         // A look, so that what is too much is not stored in vain.
-        if self.is_full() {
+        if self.is_full() && !self.is_closed() {
             return Ok(Room::None);
         }
         if self.is_ordered() {

@@ -47,8 +47,10 @@ pub use watching::{wait, watch_room, watch_values};
 
 /// Where what is behind the head begins.
 const CONTROL: usize = object::SIZE;
+/// Bytes of it.
+const CONTROL_SIZE: usize = 192;
 /// Bytes of a queue, without its ring.
-const SIZE: usize = object::SIZE + size_of_control();
+const SIZE: usize = object::SIZE + CONTROL_SIZE;
 /// Bit of the third word of the body: nothing more is put in.
 const CLOSED: u64 = 1;
 /// Bit of the flags: the least value comes first.
@@ -56,15 +58,11 @@ const ORDERED: u32 = 1;
 /// The most values that a queue can be limited to, or have.
 pub const MOST: usize = 1 << 31;
 
-const fn size_of_control() -> usize {
-    192
-}
-
 /// What is behind the head: a cache line for each of those who put, who take, and who sleep.
 #[repr(C)]
 #[derive(Debug)]
 #[cfg_attr(loom, derive(Default))]
-struct Control {
+pub(crate) struct Control {
     put_lock: AtomicU32,
     put_reserved: AtomicU32,
     /// The position behind the last value.
@@ -96,7 +94,20 @@ struct Control {
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Control>() == size_of_control());
+const _: () = assert!(size_of::<Control>() == CONTROL_SIZE);
+
+impl Control {
+    /// That of an empty queue.
+    fn clear(&self) {
+        for word in [&self.put_lock, &self.get_lock, &self.values, &self.room, &self.all_done] {
+            word.store(0, Relaxed);
+        }
+        let positions = [&self.tail, &self.head_seen, &self.head, &self.tail_seen, &self.done];
+        for word in positions.into_iter().chain([&self.leases]) {
+            word.store(0, Relaxed);
+        }
+    }
+}
 
 // SAFETY: it is made of atomics and aligned like a word.
 unsafe impl Part for Control {}
@@ -243,9 +254,7 @@ pub fn create(op: &mut Op<'_>, limit: Option<usize>, is_ordered: bool) -> Result
     }
     let at = op.create(Kind::Queue, SIZE)?;
     let segment = op.heap().segment();
-    for word in segment.words(at + CONTROL, size_of_control() / 8)? {
-        word.store(0, Relaxed);
-    }
+    segment.part::<Control>(at + CONTROL)?.clear();
     let ring = Ring::first(op, limit, is_ordered)?;
     let head = object::head(segment, at)?;
     head.set_flags(if is_ordered { ORDERED } else { 0 });

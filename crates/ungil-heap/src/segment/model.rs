@@ -17,6 +17,7 @@ use crate::header::{
 use crate::lane::Lane;
 use crate::object::{BODY, Head, SIZE};
 use crate::process_table::Slot;
+use crate::queue::Control;
 use crate::{Error, Result};
 
 /// A number of bytes from the beginning of the segment; 0 is nothing.
@@ -37,6 +38,8 @@ pub enum Room {
     Words(Offset, usize),
     /// A word of 32 bits, which may be in the body of an object.
     Half(Offset),
+    /// A queue.
+    Queue(Offset),
 }
 
 /// What all processes of a model have mapped.
@@ -93,6 +96,10 @@ impl Segment {
                 Room::Object(at) => drop(parts.insert(at, Box::new(Head::default()))),
                 Room::Words(at, count) => drop(rows.insert(at, row(count))),
                 Room::Half(at) => drop(halves.insert(at, AtomicU32::default())),
+                Room::Queue(at) => {
+                    parts.insert(at, Box::new(Head::default()));
+                    parts.insert(at + SIZE, Box::new(Control::default()));
+                }
             }
         }
         let lives = (0..PROCESSES).map(|_| AtomicU32::default()).collect();

@@ -1,0 +1,429 @@
+"""Shared queues, seen from Python: what they have in common with those of `queue`, and what is ours."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ungil import share
+
+
+@pytest.fixture
+def heap() -> share.Heap:
+    return share.Heap(max_size=1 << 26)
+
+
+def made(heap: share.Heap, maxsize: int = 0) -> share.Queue[Any]:
+    shared = heap.share(share.Queue(maxsize))
+    assert isinstance(shared, share.Queue)
+    return shared
+
+
+def in_child(work: Callable[[], object]) -> int:
+    """Runs `work` in a forked child; its process id."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    return child
+
+
+def ended(child: int) -> None:
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def killed(child: int) -> None:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+def test_items_come_out_as_they_were_put_in(heap: share.Heap) -> None:
+    q = made(heap)
+    items: list[Any] = [1, -(10**40), 2.5, None, True, "a", "long" * 50, b"x" * 3000, (1, ("a", b"b"))]
+    for item in items:
+        q.put(item)
+    assert q.qsize() == len(items)
+    assert [q.get() for _ in items] == items
+    assert q.empty()
+
+
+def test_containers_and_proxies_are_shared_by_a_queue(heap: share.Heap) -> None:
+    q = made(heap)
+    inner: share.list[int] = heap.share([1])
+    q.put({"a": inner, "b": [2]})
+    q.put((inner, "x"))
+    got = q.get()
+    assert isinstance(got, share.dict)
+    assert got["a"] is inner
+    got["b"].append(3)
+    assert got == {"a": [1], "b": [2, 3]}
+    assert q.get()[0] is inner
+    del got
+    freed = heap.gc()
+    assert freed is not None
+
+
+def test_a_queue_is_found_in_its_heap_by_other_processes(heap: share.Heap) -> None:
+    heap.root["q"] = share.Queue()
+    q: share.Queue[Any] = heap.root["q"]
+    assert q is heap.root["q"]
+    child = in_child(lambda: q.put(os.getpid()))
+    assert q.get(timeout=60) == child
+    ended(child)
+    assert pickle.loads(pickle.dumps(q)) is q
+
+
+def test_time_outs_raise_the_exceptions_of_the_standard_library(heap: share.Heap) -> None:
+    q = made(heap, 1)
+    with pytest.raises(queue.Empty, match=r"within 0\.01 s"):
+        q.get(timeout=0.01)
+    with pytest.raises(queue.Empty):
+        q.get_nowait()
+    q.put(1)
+    assert q.full()
+    with pytest.raises(queue.Full, match=r"1 items, which is its maxsize.*within 0\.01 s"):
+        q.put(2, timeout=0.01)
+    with pytest.raises(queue.Full):
+        q.put_nowait("a long string, which would need memory")
+    with pytest.raises(ValueError, match="non-negative"):
+        q.get(timeout=-1)
+    assert q.get() == 1
+
+
+def test_what_cannot_be_shared_is_refused_and_changes_nothing(heap: share.Heap) -> None:
+    q = made(heap)
+    with pytest.raises(TypeError, match=r"\['x'\]\[0\]"):
+        q.put({"x": [object()]})
+    assert q.empty()
+    with pytest.raises(ValueError, match="at most"):
+        share.Queue(1 << 40)
+    with pytest.raises(RuntimeError, match="in no heap yet"):
+        share.Queue[int]().get()
+
+
+def test_a_queue_is_refused_in_a_transaction_but_can_be_made_in_one(heap: share.Heap) -> None:
+    q = made(heap)
+    with heap.atomic():
+        with pytest.raises(RuntimeError, match="transaction"):
+            q.put(1)
+        with pytest.raises(RuntimeError, match="transaction"):
+            q.get()
+        heap.root["q"] = share.Queue()
+    heap.root["q"].put(1)
+    assert heap.root["q"].get() == 1
+    assert q.empty()
+
+
+def test_a_closed_queue_is_drained_and_then_says_so(heap: share.Heap) -> None:
+    q = made(heap)
+    q.put(1)
+    q.put_many([2, 3])
+    q.close()
+    assert q.closed
+    with pytest.raises(share.ShutDown):
+        q.put(4)
+    with pytest.raises(share.ShutDown):
+        q.put_many([4])
+    assert [q.get(), *q.get_many(10)] == [1, 2, 3]
+    with pytest.raises(share.ShutDown):
+        q.get()
+    with pytest.raises(share.ShutDown):
+        q.get_many(3)
+    assert hasattr(queue, "ShutDown") == (share.ShutDown is getattr(queue, "ShutDown", None))
+
+
+def test_closing_wakes_all_who_wait(heap: share.Heap) -> None:
+    empty, full = made(heap), made(heap, 1)
+    full.put(0)
+    told: list[str] = []
+
+    def wait(call: Callable[[], object]) -> None:
+        try:
+            call()
+        except share.ShutDown as error:
+            told.append(str(error))
+
+    threads = [
+        threading.Thread(target=wait, args=(call,))
+        for call in (empty.get, empty.get, lambda: full.put(1), lambda: full.put_many([1, 2]))
+    ]
+    for thread in threads:
+        thread.start()
+    empty.close()
+    full.shutdown(immediate=True)
+    for thread in threads:
+        thread.join()
+    assert len(told) == 4
+    assert full.unfinished == 0
+
+
+def test_join_waits_until_everything_is_done(heap: share.Heap) -> None:
+    q = made(heap)
+    assert q.join()
+    q.put_many(range(3))
+    assert not q.join(timeout=0.01)
+
+    def work() -> None:
+        for _ in range(3):
+            q.get()
+            q.task_done()
+
+    child = in_child(work)
+    assert q.join(timeout=60)
+    ended(child)
+    with pytest.raises(ValueError, match="too many times"):
+        q.task_done()
+
+
+def test_several_items_at_a_time(heap: share.Heap) -> None:
+    q = made(heap, 500)
+    assert q.put_many(range(1000), timeout=0) == 500
+    assert q.get_many(3) == [0, 1, 2]
+    assert q.put_many(iter(["x" * 40, "y" * 40])) == 2
+    assert len(q.get_many(1000)) == 499
+    with pytest.raises(queue.Empty):
+        q.get_many(1, timeout=0)
+    assert q.put_many([{"a": 1}, 2, ("b", [3])]) == 3
+    assert q.get_many(5) == [{"a": 1}, 2, ("b", [3])]
+    assert q.get_many(0) == []
+
+
+def test_what_cannot_be_made_here_stays_in_the_queue(heap: share.Heap) -> None:
+    q = made(heap)
+    q.put(share.Pickled(1))
+    child = in_child(lambda: q.put(local_struct()))
+    ended(child)
+    assert q.get().load() == 1
+    for take in (q.get, lambda: q.get_many(1), q.lease):
+        with pytest.raises((TypeError, ImportError, RuntimeError)):
+            take()
+        assert q.qsize() == 1
+
+
+def local_struct() -> object:
+    """An instance of a class that no other process has."""
+
+    @share.struct
+    class Local:
+        x: int
+
+    return Local(1)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    maxsize=st.integers(0, 70),
+    steps=st.lists(
+        st.one_of(
+            st.tuples(st.just("put"), st.one_of(st.integers(), st.text(max_size=40))),
+            st.tuples(st.just("get"), st.none()),
+            st.tuples(st.just("put_many"), st.lists(st.integers(), max_size=90)),
+            st.tuples(st.just("get_many"), st.integers(1, 90)),
+            st.tuples(st.just("lease and put back"), st.none()),
+            st.tuples(st.just("lease and ack"), st.none()),
+        ),
+        max_size=40,
+    ),
+)
+def test_a_queue_does_what_that_of_the_standard_library_does(
+    maxsize: int, steps: list[tuple[str, Any]]
+) -> None:
+    plain: queue.Queue[Any] = queue.Queue(maxsize)
+    shared = made(share.Heap(max_size=1 << 24), maxsize)
+    for step, argument in steps:
+        match step:
+            case "put":
+                assert told(lambda a=argument: plain.put_nowait(a)) == told(
+                    lambda a=argument: shared.put_nowait(a)
+                )
+            case "get":
+                assert told(plain.get_nowait) == told(shared.get_nowait)
+            case "put_many":
+                room = maxsize - plain.qsize() if maxsize else len(argument)
+                assert shared.put_many(argument, timeout=0) == min(room, len(argument))
+                for item in argument[:room]:
+                    plain.put_nowait(item)
+            case "get_many":
+                wanted = [plain.get_nowait() for _ in range(min(argument, plain.qsize()))]
+                got = told(lambda a=argument: shared.get_many(a, timeout=0))
+                assert got == (wanted or queue.Empty)
+            case _:
+                if plain.empty():
+                    continue
+                lease = shared.lease(block=False)
+                if step == "lease and ack":
+                    assert lease.item == plain.get_nowait()
+                    lease.ack()
+                else:
+                    lease.put_back()
+        assert shared.qsize() == plain.qsize()
+        assert (shared.empty(), shared.full()) == (plain.empty(), plain.full())
+
+
+def told(call: Callable[[], object]) -> object:
+    try:
+        return call()
+    except (queue.Empty, queue.Full) as error:
+        return type(error)
+
+
+@given(st.lists(st.one_of(st.integers(), st.floats(allow_nan=False), st.booleans())))
+@settings(max_examples=50, deadline=None)
+def test_a_priority_queue_gives_numbers_in_their_order(numbers: list[float]) -> None:
+    shared = share.Heap(max_size=1 << 24).share(share.PriorityQueue[float]())
+    for number in numbers:
+        shared.put(number)
+    assert [shared.get() for _ in numbers] == sorted(numbers)
+
+
+def test_equal_priorities_come_in_the_order_in_which_they_were_put_in(heap: share.Heap) -> None:
+    shared = heap.share(share.PriorityQueue[Any](4))
+    for item in [(2, {"a": 1}), (1, {"b": 1}), (1, {"c": 1}), "text"]:
+        shared.put(item)
+    assert shared.full()
+    assert [shared.get() for _ in range(4)] == [
+        "text",
+        (1, {"b": 1}),
+        (1, {"c": 1}),
+        (2, {"a": 1}),
+    ]
+
+
+def test_a_lease_is_acknowledged_put_back_or_thrown_away(heap: share.Heap) -> None:
+    q = made(heap)
+    q.put_many(["a", "b"])
+    with q.lease() as item:
+        assert item == "a"
+        assert (q.leased, q.qsize(), q.unfinished) == (1, 1, 2)
+    assert (q.leased, q.unfinished) == (0, 1)
+    with pytest.raises(ZeroDivisionError), q.lease() as item:
+        raise ZeroDivisionError
+    lease = q.lease()
+    assert lease.item == "b"
+    del lease
+    lease = q.lease()
+    lease.ack()
+    assert lease.over
+    with pytest.raises(RuntimeError, match="over already"):
+        lease.put_back()
+    assert q.join(timeout=0)
+    q.put("c")
+    lease = q.lease()
+
+    def use_the_parents() -> None:
+        with pytest.raises(RuntimeError, match="who forked has it"):
+            lease.ack()
+
+    ended(in_child(use_the_parents))
+    lease.put_back()
+    assert q.get() == "c"
+
+
+@pytest.mark.parametrize("kind", [share.Queue, share.PriorityQueue])
+def test_what_a_killed_process_had_leased_is_the_next_item(
+    heap: share.Heap, kind: type[share.Queue[Any]]
+) -> None:
+    q = heap.share(kind())
+    leased = heap.share(share.Semaphore(0))
+    q.put_many([1, 2])
+
+    def lease() -> None:
+        leases = [q.lease(), q.lease()]
+        leased.release()
+        signal.pause()
+        del leases
+
+    child = in_child(lease)
+    leased.acquire()
+    waiting = [threading.Thread(target=lambda: got.append(q.get())) for _ in range(2)]
+    got: list[int] = []
+    for thread in waiting:
+        thread.start()
+    killed(child)
+    for thread in waiting:
+        thread.join()
+    assert sorted(got) == [1, 2]
+    assert q.leased == 0
+
+
+def test_a_closed_queue_waits_for_leases_of_others(heap: share.Heap) -> None:
+    q = made(heap)
+    leased = heap.share(share.Semaphore(0))
+    q.put("job")
+
+    def lease() -> None:
+        lease = q.lease()
+        leased.release()
+        signal.pause()
+        lease.ack()
+
+    child = in_child(lease)
+    leased.acquire()
+    q.close()
+    with pytest.raises(queue.Empty):
+        q.get(timeout=0.01)
+    killed(child)
+    assert q.get() == "job"
+    with pytest.raises(share.ShutDown):
+        q.get()
+
+
+def test_several_queues_are_waited_for(heap: share.Heap) -> None:
+    first, second, third = made(heap), made(heap), made(heap)
+    assert share.wait([first, second], timeout=0.01) == []
+    assert share.wait([]) == []
+    child = in_child(lambda: second.put(1))
+    assert share.wait([first, second, third], timeout=60) == [second]
+    ended(child)
+    third.close()
+    assert share.wait([first, second, third]) == [second, third]
+    with pytest.raises(ValueError, match="in one heap"):
+        share.wait([first, made(share.Heap(max_size=1 << 20))])
+
+
+def test_nobody_loses_an_item_where_processes_are_killed(heap: share.Heap) -> None:
+    """Producers and consumers die all the time; what the living did is accounted for."""
+    jobs, done = made(heap, 50), made(heap)
+    produced, consumers, lifetimes = 600, 3, 8
+
+    def produce(name: int) -> None:
+        for number in range(produced):
+            jobs.put((name, number) if number % 2 else f"{name} {number}, which is longer")
+
+    def consume() -> None:
+        while True:
+            lease = jobs.lease()
+            done.put(lease.item)
+            lease.ack()
+
+    producers = [in_child(lambda name=name: produce(name)) for name in range(2)]
+    workers = [in_child(consume) for _ in range(consumers)]
+    for _ in range(lifetimes):
+        time.sleep(0.005)
+        killed(workers.pop(0))
+        workers.append(in_child(consume))
+    for child in producers:
+        ended(child)
+    assert jobs.join(timeout=100)
+    for child in workers:
+        killed(child)
+    counts = Counter(done.get_many(10 * produced))
+    assert len(counts) == 2 * produced
+    # One that dies between the two steps has done it, and another one does it again.
+    assert counts.total() <= 2 * produced + lifetimes + consumers
+    del jobs, done
