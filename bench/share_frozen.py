@@ -4,7 +4,7 @@
 
 Each operation is measured in a process of its own together with the builtin, in turns and in the
 same loop (bench/programs/frozen_operation.py); `of the loops` is the ratio of the loops, `ratio`
-leaves the empty loop out of both. `heap` is the same content in a shared heap, which can be changed;
+leaves the empty loop out of both. `heap` is the same in a shared heap, which can be changed;
 `lmdb` keeps bytes, in one transaction, and its user converts; `sqlite` and `shelve` are files as
 well. To go through all items is where a frozen dict loses most: each key and value is made.
 

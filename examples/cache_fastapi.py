@@ -132,8 +132,8 @@ def main() -> None:
         answered = sum(status == 200 for status, _ in seen)
         print(
             f"a worker was killed; of 50 more requests of a client that may ask {LIMIT} times a "
-            f"minute and had asked 20 times, {answered} were answered; {heap.root['computed']} pages were "
-            "computed in all"
+            f"minute and had asked 20 times, {answered} were answered; "
+            f"{heap.root['computed']} pages were computed in all"
         )
         for worker in crew:
             worker.terminate()

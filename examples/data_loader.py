@@ -9,6 +9,7 @@ a plain loop over forked workers does the same.
 """
 
 import argparse
+import importlib
 import importlib.util
 import multiprocessing
 import os
@@ -69,10 +70,9 @@ def batches(dataset: Dataset, workers: int, epoch: int) -> Iterator[list[tuple[i
     order = random.Random(epoch).sample(range(len(dataset)), len(dataset))
     parts = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
     if HAS_TORCH:
-        from torch.utils.data import DataLoader
-
-        yield from DataLoader(
-            dataset,  # type: ignore[arg-type]  # pyright: ignore
+        data: Any = importlib.import_module("torch.utils.data")
+        yield from data.DataLoader(
+            dataset,
             batch_sampler=parts,
             num_workers=workers,
             collate_fn=list,
@@ -88,7 +88,7 @@ def train(name: str, rows: Sequence[dict[str, Any]], workers: int) -> None:
     """Go through the dataset, and print what memory that took."""
     dataset = Dataset(rows)
     before = own_megabytes(os.getpid())
-    after = labels = 0
+    after, labels = 0.0, 0
     for epoch in range(2):
         seen = 0
         for batch in batches(dataset, workers, epoch):

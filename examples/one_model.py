@@ -62,11 +62,11 @@ def own_megabytes() -> float:
     raise RuntimeError("smaps_rollup has no Pss")
 
 
-def show(name: str, path: Path, workers: int) -> list[int]:
+def show(name: str, path: Path, workers: int) -> object:
     """Let workers use a model, print what that took, and return what they found."""
     words = [sys.executable, __file__, "--work", str(path)]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    crew = [subprocess.Popen(words, **pipes) for _ in range(workers)]
+    crew: list[Any] = [subprocess.Popen(words, **pipes) for _ in range(workers)]
     for worker in crew:
         worker.stdout.readline()
     said: list[dict[str, Any]] = []
@@ -79,8 +79,9 @@ def show(name: str, path: Path, workers: int) -> list[int]:
     ready_ms = sorted(worker["ready_ms"] for worker in said)[workers // 2]
     together = sum(worker["grown"] for worker in said)
     print(
-        f"{name}: a file of {path.stat().st_size / 2**20:.0f} MB; {workers} workers had their first "
-        f"results after {ready_ms:.1f} ms, and it takes {together:.0f} MB of all of them together",
+        f"{name}: a file of {path.stat().st_size / 2**20:.0f} MB; {workers} workers had their "
+        f"first results after {ready_ms:.1f} ms, and it takes {together:.0f} MB of all of them "
+        "together",
         flush=True,
     )
     if any(worker["scores"] != said[0]["scores"] for worker in said):

@@ -143,7 +143,7 @@ def _use(frozen: Any, levels: int = 4) -> None:
     try:
         repr(frozen)
         items = list(frozen.values()) if hasattr(frozen, "values") else list(frozen)
-        frozen == TABLE  # noqa: B015
+        print(frozen == TABLE)
         frozen.thaw()
     except (ValueError, KeyError, TypeError, RuntimeError, ImportError, MemoryError):
         return
@@ -176,7 +176,7 @@ def test_frozen_structures_are_arguments_of_processes(
 ) -> None:
     frozen = share.freeze(TABLE, tmp_path / "table" if has_path else None)
     part = share.freeze([*range(10)])[2:8]
-    context = multiprocessing.get_context(method)
+    context: Any = multiprocessing.get_context(method)
     ours, theirs = context.Pipe()
     worker = context.Process(target=share_workers.read_frozen, args=(frozen, part, theirs))
     worker.start()

@@ -3,8 +3,8 @@
     frozen_operation.py OPERATION WAY SECONDS
 
 Prints what shared_operation.py prints: nanoseconds of the loop with it (`loop_ns`), with the
-builtin (`builtin_loop_ns`) and with nothing in it (`empty_ns`), each the median of all turns, and the
-ratios `ratio` (without the empty loop) and `loop_ratio`.
+builtin (`builtin_loop_ns`) and with nothing in it (`empty_ns`), each the median of all turns, and
+the ratios `ratio` (without the empty loop) and `loop_ratio`.
 """
 
 import os

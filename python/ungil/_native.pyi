@@ -1752,9 +1752,9 @@ class FrozenIterator(Generic[_T]):
 class FrozenDict(Mapping[_K, _V]):
     """A dict that never changes, in a frozen file; see `freeze`.
 
-    It equals a dict, or any other mapping, that has equal values for the same keys. Dicts, lists and
-    sets in it are frozen, too; small tuples are ordinary ones, made at each reading. What would
-    change it raises TypeError.
+    It equals a dict, or any other mapping, that has equal values for the same keys. Dicts, lists
+    and sets in it are frozen, too; small tuples are ordinary ones, made at each reading. What
+    would change it raises TypeError.
     """
 
     def __class_getitem__(cls, key: object) -> GenericAlias: ...
@@ -1766,7 +1766,9 @@ class FrozenDict(Mapping[_K, _V]):
     def __iter__(self) -> Iterator[_K]: ...
     def __reversed__(self) -> Iterator[_K]: ...
     @overload
-    def get(self, key: object, default: None = None, /) -> _V | None: ...
+    def get(self, key: object, default: None = None, /) -> _V | None:
+        """Return the value of a key, or `default`."""
+
     @overload
     def get(self, key: object, default: _V, /) -> _V: ...
     @overload

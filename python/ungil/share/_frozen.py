@@ -149,10 +149,14 @@ for _class, _names in _CHANGES.items():
     for _name in _names:
         setattr(_class, _name, _refusal(_name))
 
-Mapping.register(FrozenDict)
-Sequence.register(FrozenList)
-Sequence.register(FrozenTuple)
-Set.register(FrozenSet)
+_ABSTRACT: list[tuple[Any, type]] = [
+    (Mapping, FrozenDict),
+    (Sequence, FrozenList),
+    (Sequence, FrozenTuple),
+    (Set, FrozenSet),
+]
+for _abstract, _class in _ABSTRACT:
+    _abstract.register(_class)
 _native.set_frozen_views(
     {"keys": FrozenKeys, "values": FrozenValues, "items": FrozenItems}, _received
 )
