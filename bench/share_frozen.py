@@ -4,7 +4,7 @@
 
 Each operation is measured in a process of its own together with the builtin, in turns and in the
 same loop (bench/programs/frozen_operation.py); `of the loops` is the ratio of the loops, `ratio`
-leaves the empty loop out of both. `heap` is the same content in a shared heap, which can be changed;
+leaves the empty loop out of both. `heap` is the same in a shared heap, which can be changed;
 `lmdb` keeps bytes, in one transaction, and its user converts; `sqlite` and `shelve` are files as
 well. To go through all items is where a frozen dict loses most: each key and value is made.
 
@@ -112,7 +112,7 @@ def _operation_table(runs: Runs) -> Table:
 
 
 def _copies(measured: Measured) -> float:
-    """All readers' memory for the table, in files: what an interpreter takes by itself is left out."""
+    """All memory of the readers, their interpreters too, in files."""
     return measured["pss"] / measured["file"]
 
 
@@ -147,7 +147,9 @@ def _targets(taken: list[Runs]) -> Iterator[Target]:
                 spread(loops),
             )
         elif name.endswith("readers"):
-            yield at_most(f"{name}: copies of the file in memory", MOST_COPIES, runs.each(FROZEN, _copies))
+            yield at_most(
+                f"{name}: copies of the file in memory", MOST_COPIES, runs.each(FROZEN, _copies)
+            )
             starts = runs.each(FROZEN, lambda measured: measured["start_ms"])
             yield at_most(f"{name}: milliseconds to the first row", MOST_START_MS, starts)
 

@@ -48,7 +48,14 @@ CRATES: dict[str, set[str]] = {
     },
 }
 # The crates whose `lib.rs` declares modules in the order of their dependencies.
-ORDERED = ["ungil-advise", "ungil-core", "ungil-frozen", "ungil-heap", "ungil-simulate", "ungil-trace"]
+ORDERED = [
+    "ungil-advise",
+    "ungil-core",
+    "ungil-frozen",
+    "ungil-heap",
+    "ungil-simulate",
+    "ungil-trace",
+]
 
 MODULE = re.compile(r"^(?:pub(?:\(\w+\))? )?mod (\w+);", re.MULTILINE)
 REEXPORT = re.compile(r"^pub use (\w+)::(\w+);", re.MULTILINE)

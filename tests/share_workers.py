@@ -44,3 +44,8 @@ def doubled(given: share.array) -> share.array:
     """Doubles what is in an array, and returns the same one."""
     given.numpy()[:] *= 2
     return given
+
+
+def read_frozen(frozen: Any, part: Any, answers: Connection) -> None:
+    """Reads something frozen, and answers with what it found."""
+    answers.send([frozen["rows"][7]["name"], [*part]])

@@ -96,3 +96,35 @@ def test_an_example_whose_package_is_missing_names_it(name: str, package: str) -
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 1
     assert re.fullmatch(rf"{package}[\w.]* is not installed: pip install .*\n", done.stderr)
+
+
+def test_a_crawler_loses_no_page_to_the_death_of_its_workers() -> None:
+    printed = run("crawler", "--pages", "60", "--workers", "3", "--deaths", "6")
+    assert "60 of 60 pages were crawled by 3 workers\n" in printed
+    assert numbers(printed, r"(\d+) workers were killed, and (\d+) pages were fetched again") == [
+        6,
+        6,
+    ]
+
+
+def test_workers_have_one_model_together_and_agree() -> None:
+    printed = run("one_model", "--words", "40000", "--workers", "3")
+    assert re.search(r"(?m)^frozen: a file of \d+ MB; 3 workers had their first results", printed)
+    (frozen, pickled) = re.findall(r"it takes (\d+) MB of all of them together", printed)
+    assert int(frozen) < int(pickled) / 2
+
+
+def test_a_data_loader_copies_a_list_and_not_what_is_frozen() -> None:
+    printed = run("data_loader", "--rows", "40000", "--workers", "3")
+    pattern = (
+        r"(?m)^{}: (\d+) MB with the dataset, (\d+) MB in all 4 processes after all 40000 rows"
+    )
+    before, after = numbers(printed, pattern.format("list"))
+    before_frozen, after_frozen = numbers(printed, pattern.format("share.freeze"))
+    assert after_frozen - before_frozen < after - before
+
+
+def test_workers_of_an_app_share_a_cache_and_a_rate_limiter() -> None:
+    printed = run("cache_fastapi", "--workers", "3")
+    assert "40 requests for 5 pages were answered; 5 were computed\n" in printed
+    assert "and had asked 20 times, 40 were answered; 5 pages were computed in all\n" in printed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import pickle
 import random
 import signal
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import share_workers
 from suite import PATIENCE_S
 
 from ungil import share
@@ -45,7 +45,7 @@ def test_a_file_is_read_as_it_was_written(path: Path) -> None:
     assert share.frozen(str(path), verify=True) == TABLE
     share.freeze([1], path)
     assert share.frozen(path) == [1]
-    assert os.listdir(path.parent) == [path.name]
+    assert [*path.parent.iterdir()] == [path]
 
 
 def test_who_has_the_old_file_keeps_it_when_a_new_one_takes_its_place(path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_file_that_cannot_be_written_says_so_and_leaves_nothing(tmp_path: Path
         share.freeze(TABLE, tmp_path / "no" / "such" / "folder")
     with pytest.raises(TypeError, match="cannot be frozen"):
         share.freeze([[1], object()], tmp_path / "table")
-    assert os.listdir(tmp_path) == []
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_full_disk_is_an_error_and_leaves_the_old_file(path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_full_disk_is_an_error_and_leaves_the_old_file(path: Path) -> None:
     assert ended.stderr == ""
     assert ended.stdout.startswith("[Errno 27] writing a frozen structure: File too large: ")
     assert share.frozen(path, verify=True) == TABLE
-    assert os.listdir(path.parent) == [path.name]
+    assert [*path.parent.iterdir()] == [path]
 
 
 def test_a_writer_that_is_killed_leaves_the_old_file(path: Path) -> None:
@@ -143,7 +143,7 @@ def _use(frozen: Any, levels: int = 4) -> None:
     try:
         repr(frozen)
         items = list(frozen.values()) if hasattr(frozen, "values") else list(frozen)
-        frozen == TABLE  # noqa: B015
+        print(frozen == TABLE)
         frozen.thaw()
     except (ValueError, KeyError, TypeError, RuntimeError, ImportError, MemoryError):
         return
@@ -169,10 +169,6 @@ def test_a_damaged_file_makes_errors_or_wrong_values_and_nothing_worse(path: Pat
         _use(frozen)
 
 
-def _worker(frozen: Any, part: Any, answers: Any) -> None:
-    answers.put([frozen["rows"][7]["name"], part == [*range(2, 8)], os.getpid()])
-
-
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.parametrize("has_path", [True, False])
 def test_frozen_structures_are_arguments_of_processes(
@@ -180,11 +176,12 @@ def test_frozen_structures_are_arguments_of_processes(
 ) -> None:
     frozen = share.freeze(TABLE, tmp_path / "table" if has_path else None)
     part = share.freeze([*range(10)])[2:8]
-    context = multiprocessing.get_context(method)
-    answers = context.SimpleQueue()
-    worker = context.Process(target=_worker, args=(frozen, part, answers))
+    context: Any = multiprocessing.get_context(method)
+    ours, theirs = context.Pipe()
+    worker = context.Process(target=share_workers.read_frozen, args=(frozen, part, theirs))
     worker.start()
-    assert answers.get()[:2] == ["the name of number 7", True]
+    theirs.close()
+    assert ours.recv() == ["the name of number 7", [2, 3, 4, 5, 6, 7]]
     worker.join()
 
 
@@ -207,7 +204,9 @@ def test_what_was_frozen_without_a_path_ends_with_the_last_process_that_has_it()
     left = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, timeout=PATIENCE_S, check=True
     ).stdout
-    with pytest.raises(FileNotFoundError, match="the process that sent it has ended; freeze it with"):
+    with pytest.raises(
+        FileNotFoundError, match="the process that sent it has ended; freeze it with"
+    ):
         pickle.loads(left)
 
 

@@ -2,9 +2,9 @@
 
     frozen_operation.py OPERATION WAY SECONDS
 
-Prints what shared_operation.py prints: nanoseconds of the loop with it (`loop_ns`), with the builtin
-(`builtin_loop_ns`) and with nothing in it (`empty_ns`), each the median of all turns, and the
-ratios `ratio` (without the empty loop) and `loop_ratio`.
+Prints what shared_operation.py prints: nanoseconds of the loop with it (`loop_ns`), with the
+builtin (`builtin_loop_ns`) and with nothing in it (`empty_ns`), each the median of all turns, and
+the ratios `ratio` (without the empty loop) and `loop_ratio`.
 """
 
 import os
@@ -50,7 +50,12 @@ def content(operation: str) -> "tuple[Any, list[Any]]":
     del order[20_000:]
     if "row" in operation:
         rows = [
-            {"number": 1_000 + n, "name": f"name {n}", "text": f"a text about number {n}", "part": n / 7}
+            {
+                "number": 1_000 + n,
+                "name": f"name {n}",
+                "text": f"a text about number {n}",
+                "part": n / 7,
+            }
             for n in range(count)
         ]
         return (rows[0], order) if operation.endswith("hand") else (rows, order)
@@ -114,7 +119,11 @@ def main() -> None:
     table, keys = content(operation)
     usual = OPERATIONS[operation][1]
     with subject(way, table) as (shared, own):
-        loops = [timer("pass", None, keys), timer(usual, table, keys), timer(own or usual, shared, keys)]
+        loops = [
+            timer("pass", None, keys),
+            timer(usual, table, keys),
+            timer(own or usual, shared, keys),
+        ]
         counts = [passes(loop) for loop in loops]
         turns: list[list[float]] = []
         end = time.perf_counter() + seconds

@@ -80,7 +80,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table"
         words = [sys.executable, __file__, way, str(count), "0"]
-        made = subprocess.run([*words, "make", str(path)], check=True, capture_output=True, text=True)
+        made = subprocess.run(
+            [*words, "make", str(path)], check=True, capture_output=True, text=True
+        )
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         crew = []
         # One after the other: how long one takes to start is not how long they take together.

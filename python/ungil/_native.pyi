@@ -1848,9 +1848,9 @@ class FrozenIterator(Generic[_T]):
 class FrozenDict(Mapping[_K, _V]):
     """A dict that never changes, in a frozen file; see `freeze`.
 
-    It equals a dict, or any other mapping, that has equal values for the same keys. Dicts, lists and
-    sets in it are frozen, too; small tuples are ordinary ones, made at each reading. What would
-    change it raises TypeError.
+    It equals a dict, or any other mapping, that has equal values for the same keys. Dicts, lists
+    and sets in it are frozen, too; small tuples are ordinary ones, made at each reading. What
+    would change it raises TypeError.
     """
 
     def __class_getitem__(cls, key: object) -> GenericAlias: ...
@@ -1862,7 +1862,9 @@ class FrozenDict(Mapping[_K, _V]):
     def __iter__(self) -> Iterator[_K]: ...
     def __reversed__(self) -> Iterator[_K]: ...
     @overload
-    def get(self, key: object, default: None = None, /) -> _V | None: ...
+    def get(self, key: object, default: None = None, /) -> _V | None:
+        """Return the value of a key, or `default`."""
+
     @overload
     def get(self, key: object, default: _V, /) -> _V: ...
     @overload
@@ -1883,12 +1885,12 @@ class FrozenDict(Mapping[_K, _V]):
         self,
         minimum: _K | None = None,
         maximum: _K | None = None,
-        inclusive: tuple[bool, bool] = (True, True),
+        inclusive: tuple[bool, bool] = ...,
         reverse: bool = False,
     ) -> Iterator[_K]:
         """Iterate over the keys from `minimum` to `maximum` in their order.
 
-        `inclusive` says whether those belong to it. It is found by bisection. As
+        `inclusive`, (True, True), says whether those belong to it. It is found by bisection. As
         `sortedcontainers.SortedDict.irange`; raises TypeError if the keys stand in no common order.
         """
 
@@ -1925,7 +1927,7 @@ class FrozenList(Sequence[_Value]):
     def __delitem__(self, key: Never, /) -> None: ...
     def __iter__(self) -> Iterator[_Value]: ...
     def __reversed__(self) -> Iterator[_Value]: ...
-    def index(self, value: Any, start: SupportsIndex = 0, stop: SupportsIndex = ..., /) -> int:
+    def index(self, value: Any, start: SupportsIndex = ..., stop: SupportsIndex = ..., /) -> int:
         """Return the index of the first item that equals `value`. Raises ValueError."""
 
     def count(self, value: Any, /) -> int:
@@ -1970,7 +1972,7 @@ class FrozenTuple(Sequence[_Value]):
     def __delitem__(self, key: Never, /) -> None: ...
     def __iter__(self) -> Iterator[_Value]: ...
     def __reversed__(self) -> Iterator[_Value]: ...
-    def index(self, value: Any, start: SupportsIndex = 0, stop: SupportsIndex = ..., /) -> int:
+    def index(self, value: Any, start: SupportsIndex = ..., stop: SupportsIndex = ..., /) -> int:
         """Return the index of the first item that equals `value`. Raises ValueError."""
 
     def count(self, value: Any, /) -> int:
@@ -2011,7 +2013,7 @@ class FrozenSet(Set[_Value]):
         self,
         minimum: Any = None,
         maximum: Any = None,
-        inclusive: tuple[bool, bool] = (True, True),
+        inclusive: tuple[bool, bool] = ...,
         reverse: bool = False,
     ) -> Iterator[_Value]:
         """Iterate over the members from `minimum` to `maximum` in their order.
@@ -2027,7 +2029,27 @@ class FrozenSet(Set[_Value]):
 
     def __copy__(self) -> set[Any] | frozenset[Any]: ...
     def __deepcopy__(self, memo: Any, /) -> set[Any] | frozenset[Any]: ...
-    def __getattr__(self, name: str, /) -> Any: ...
+    def union(self, *others: Iterable[Any]) -> set[Any] | frozenset[Any]:
+        """Return the members of all, as an ordinary set."""
+
+    def intersection(self, *others: Iterable[Any]) -> set[Any] | frozenset[Any]:
+        """Return the members that are in all."""
+
+    def difference(self, *others: Iterable[Any]) -> set[Any] | frozenset[Any]:
+        """Return the members that are in none of the others."""
+
+    def symmetric_difference(self, other: Iterable[Any], /) -> set[Any] | frozenset[Any]:
+        """Return the members that are in one of the two."""
+
+    def isdisjoint(self, other: Iterable[Any], /) -> bool:
+        """Return whether none of the members is in the other."""
+
+    def issubset(self, other: Iterable[Any], /) -> bool:
+        """Return whether all members are in the other."""
+
+    def issuperset(self, other: Iterable[Any], /) -> bool:
+        """Return whether all of the other are members."""
+
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     def __lt__(self, other: Set[Any], /) -> bool: ...
@@ -2066,5 +2088,7 @@ def receive_frozen(
 ) -> Any:
     """Return the frozen object of what was pickled. The file is mapped, if need be."""
 
-def set_frozen_views(views: dict[str, Callable[[Any], Any]], received: Callable[..., object]) -> None:
+def set_frozen_views(
+    views: dict[str, Callable[[Any], Any]], received: Callable[..., object]
+) -> None:
     """Declare the views of frozen dicts, and the function that is called with what is pickled."""

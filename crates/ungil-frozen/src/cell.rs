@@ -4,7 +4,9 @@
 //! cell has a tag in its lowest byte, a count in the seven others of its first word, and in its
 //! second word the offset of what it refers to.
 
-use ungil_heap::value::Cell;
+use ungil_heap::value::{Cell, Value, decode};
+
+use crate::{Error, Result};
 
 /// A `str` of so many bytes.
 pub const STR: u8 = 8;
@@ -28,6 +30,10 @@ pub const FROZEN_SET: u8 = 19;
 pub const DICT: u8 = 20;
 /// A dict with the keys of the schema of this number; its values lie one after the other.
 pub const RECORD: u8 = 21;
+
+/// What is said of an offset, or of a length, that leads astray.
+pub(crate) const OUTSIDE: Error =
+    Error::Damaged("something is outside of the file, or of what has it in it");
 
 /// The largest count of a cell.
 pub const MOST: u64 = (1 << 56) - 1;
@@ -66,4 +72,28 @@ pub fn bytes(cell: Cell) -> [u8; Cell::SIZE] {
 pub const fn of(bytes: [u8; Cell::SIZE]) -> Cell {
     let word = u128::from_le_bytes(bytes);
     Cell(word as u64, (word >> 64) as u64)
+}
+
+/// The value of a cell that has to end before `below`.
+///
+/// # Errors
+/// [`Error::Damaged`], also for a container.
+#[inline]
+pub fn value_in(bytes: &[u8], found: Cell, below: usize) -> Result<Value<'_>> {
+    if let Some(value) = found.whole() {
+        return Ok(value);
+    }
+    let at = usize::try_from(found.1).map_err(|_| OUTSIDE)?;
+    let size = usize::try_from(count(found)).ok();
+    let end = size.and_then(|size| at.checked_add(size)).filter(|end| *end <= below);
+    let bytes = end.and_then(|end| bytes.get(at..end)).ok_or(OUTSIDE)?;
+    Ok(match tag(found) {
+        STR => Value::Str(bytes.into()),
+        BYTES => Value::Bytes(bytes.into()),
+        POSITIVE | NEGATIVE => {
+            Value::BigInt { negative: tag(found) == NEGATIVE, magnitude: bytes.into() }
+        }
+        CODED => decode(bytes)?,
+        _ => return Err(Error::Damaged("a value is of an unknown type")),
+    })
 }

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use memmap2::Mmap;
-use ungil_heap::value::{Cell, Value, decode};
+use ungil_heap::value::{Cell, Value};
 
+use crate::cell::OUTSIDE;
 use crate::header::Header;
 use crate::schema::{self, Schema};
 use crate::table::{HEAD, PLACE, Sorted};
@@ -80,8 +81,6 @@ pub struct Record {
     /// How many it has.
     pub len: usize,
 }
-
-const OUTSIDE: Error = Error::Damaged("something is outside of the file, or of what has it in it");
 
 impl Frozen {
     /// Maps a file, and checks its header, its length and its schemas; [`Frozen::verify`] checks the
@@ -172,7 +171,7 @@ impl Frozen {
     /// [`Error::Damaged`], also for a container.
     #[inline]
     pub fn value(&self, found: Cell, below: usize) -> Result<Value<'_>> {
-        value_in(&self.map, found, below)
+        cell::value_in(&self.map, found, below)
     }
 
     /// A list or a tuple.
@@ -229,27 +228,3 @@ impl Frozen {
 }
 
 const OPENING: &str = "mapping a frozen file";
-
-/// The value of a cell that has to end before `below`.
-///
-/// # Errors
-/// [`Error::Damaged`], also for a container.
-#[inline]
-pub fn value_in(bytes: &[u8], found: Cell, below: usize) -> Result<Value<'_>> {
-    if let Some(value) = found.whole() {
-        return Ok(value);
-    }
-    let at = usize::try_from(found.1).map_err(|_| OUTSIDE)?;
-    let size = usize::try_from(cell::count(found)).ok();
-    let end = size.and_then(|size| at.checked_add(size)).filter(|end| *end <= below);
-    let bytes = end.and_then(|end| bytes.get(at..end)).ok_or(OUTSIDE)?;
-    Ok(match cell::tag(found) {
-        cell::STR => Value::Str(bytes.into()),
-        cell::BYTES => Value::Bytes(bytes.into()),
-        cell::POSITIVE | cell::NEGATIVE => {
-            Value::BigInt { negative: cell::tag(found) == cell::NEGATIVE, magnitude: bytes.into() }
-        }
-        cell::CODED => decode(bytes)?,
-        _ => return Err(Error::Damaged("a value is of an unknown type")),
-    })
-}

@@ -15,7 +15,7 @@ use crate::header::{self, Header};
 use crate::schema::{self, Schemas};
 use crate::table::{Draft, Sorted};
 use crate::texts::Texts;
-use crate::{Error, Result, cell, frozen, order};
+use crate::{Error, Result, cell, order};
 
 /// So many bytes are collected before they are written.
 const BUFFER: usize = 1 << 20;
@@ -181,7 +181,7 @@ impl Writer {
         let mut failed = None;
         let mut numbers: Vec<u32> = numbers.collect();
         numbers.sort_unstable_by(|one, other| {
-            let value = |number: u32| frozen::value_in(&map, keys[number as usize], map.len());
+            let value = |number: u32| cell::value_in(&map, keys[number as usize], map.len());
             match (value(*one), value(*other)) {
                 (Ok(one), Ok(other)) => {
                     order::compare(&one, &other).unwrap_or(std::cmp::Ordering::Equal)

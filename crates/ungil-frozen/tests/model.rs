@@ -41,7 +41,9 @@ fn write(writer: &mut Writer, tree: &Tree) -> Cell {
         }
         Tree::Set(members) => {
             let mut draft = writer.draft(members.len(), false);
-            members.iter().for_each(|member| writer.key(&mut draft, member).unwrap());
+            for member in members {
+                writer.key(&mut draft, member).unwrap();
+            }
             writer.set(cell::SET, &draft).unwrap()
         }
         Tree::Dict(pairs) => {

@@ -44,19 +44,15 @@ def freeze(
     obj: set[V] | frozenset[V], path: _Path | None = None, *, progress: _Progress | None = None
 ) -> FrozenSet[V]: ...
 @overload
-def freeze(
-    obj: object, path: _Path | None = None, *, progress: _Progress | None = None
-) -> Any: ...
-def freeze(
-    obj: object, path: _Path | None = None, *, progress: _Progress | None = None
-) -> object:
+def freeze(obj: object, path: _Path | None = None, *, progress: _Progress | None = None) -> Any: ...
+def freeze(obj: object, path: _Path | None = None, *, progress: _Progress | None = None) -> object:
     """Make a copy of a dict, list, tuple or set, with all that is in it, that never changes.
 
-    Any number of processes read the copy, of which there is one, and none takes a lock. It has in it
-    what a heap can have in it, but for structs and locks. Without `path` it is in memory, and ends
-    with the last process that has it; with one it is in that file, which takes the place of what was
-    there when it is whole. `progress` is called with the number of bytes that are written, after some
-    4 MB each.
+    Any number of processes read the copy, of which there is one, and none takes a lock. It can
+    contain what a heap can, but for structs and locks. Without `path` it is in memory, and ends
+    with the last process that has it; with one it is in that file, which takes the place of what
+    was there when it is whole. `progress` is called with the number of bytes that are written,
+    about every 4 MB.
 
     Raises TypeError that names the place of what cannot be frozen, OSError if the file cannot be
     written, MemoryError.
@@ -127,8 +123,8 @@ def _refusal(name: str) -> Callable[..., None]:
     def refused(self: object, *_: object, **__: object) -> None:
         """Refuse: this never changes."""
         raise TypeError(
-            f"a {type(self).__name__} never changes, so {name}() is not to be had: change an ordinary"
-            " copy, from its thaw(), and freeze that"
+            f"a {type(self).__name__} never changes, so {name}() is not to be had: change an"
+            " ordinary copy, from its thaw(), and freeze that"
         )
 
     refused.__name__ = name
@@ -153,8 +149,14 @@ for _class, _names in _CHANGES.items():
     for _name in _names:
         setattr(_class, _name, _refusal(_name))
 
-Mapping.register(FrozenDict)
-Sequence.register(FrozenList)
-Sequence.register(FrozenTuple)
-Set.register(FrozenSet)
-_native.set_frozen_views({"keys": FrozenKeys, "values": FrozenValues, "items": FrozenItems}, _received)
+_ABSTRACT: list[tuple[Any, type]] = [
+    (Mapping, FrozenDict),
+    (Sequence, FrozenList),
+    (Sequence, FrozenTuple),
+    (Set, FrozenSet),
+]
+for _abstract, _class in _ABSTRACT:
+    _abstract.register(_class)
+_native.set_frozen_views(
+    {"keys": FrozenKeys, "values": FrozenValues, "items": FrozenItems}, _received
+)

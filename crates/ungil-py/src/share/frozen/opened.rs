@@ -27,6 +27,8 @@ pub struct Opened {
 }
 
 static MAPPED: Mutex<Vec<Weak<Opened>>> = Mutex::new(Vec::new());
+/// What was sent and has no name: whoever gets it finds it here, as long as this process lives.
+static SENT: Mutex<Vec<Arc<Opened>>> = Mutex::new(Vec::new());
 
 impl Opened {
     /// Enters a structure that was mapped.
@@ -59,7 +61,13 @@ impl Opened {
     }
 
     /// Where other processes find the file: under its name, and at this process as long as it lives.
-    pub fn places(&self) -> (Option<PathBuf>, PathBuf) {
+    pub fn places(self: &Arc<Self>) -> (Option<PathBuf>, PathBuf) {
+        if self.path.is_none() {
+            let mut sent = SENT.lock().unwrap_or_else(PoisonError::into_inner);
+            if !sent.iter().any(|known| Arc::ptr_eq(known, self)) {
+                sent.push(self.clone());
+            }
+        }
         let here = format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd());
         (self.path.clone(), here.into())
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyFrozenSet, PyList, PyListMethods, PyTuple};
+use pyo3::types::{PyFrozenSet, PyList, PyListMethods, PyString, PyTuple};
 use ungil_frozen::frozen::Table;
 use ungil_frozen::table::Sorted;
 use ungil_heap::value::Value;
@@ -115,7 +115,21 @@ pub fn key<'a>(given: &Bound<'_, PyAny>) -> PyResult<Option<Value<'a>>> {
     }
     // It may have an opinion of its own.
     given.hash()?;
-    hashed(given)
+    if let Some(value) = hashed(given)? {
+        return Ok(Some(value));
+    }
+    // A string of numpy is one of Python, and an integer of numpy equals one.
+    if let Ok(text) = given.cast::<PyString>() {
+        return Ok(text.to_str().ok().map(|text| Value::Str(text.as_bytes().to_vec().into())));
+    }
+    let Ok(number) = given.py().import("operator")?.call_method1("index", (given,)) else {
+        return Ok(None);
+    };
+    if number.eq(given)? {
+        convert::simple(&number).map(|value| value.map(Value::into_owned))
+    } else {
+        Ok(None)
+    }
 }
 
 /// As [`convert::plain`], also of frozensets.

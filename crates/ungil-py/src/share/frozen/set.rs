@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::{PyAttributeError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyFrozenSet, PySet, PyString, PyType};
+use pyo3::types::{PyFrozenSet, PySet, PyString, PyTuple, PyType};
 use ungil_frozen::cell;
 use ungil_frozen::frozen::Table;
 use ungil_heap::value::{Cell, Value};
@@ -203,18 +203,74 @@ impl Set {
         self.under("xor", other)
     }
 
-    /// `union`, `isdisjoint` and the others, of an ordinary copy.
-    fn __getattr__<'py>(
+    /// As that of a frozenset.
+    #[pyo3(signature = (*others))]
+    fn union<'py>(
         &self,
         py: Python<'py>,
-        name: &Bound<'py, PyString>,
+        others: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let known = name.to_str()?;
-        if !known.starts_with('_') && py.get_type::<PyFrozenSet>().hasattr(name)? {
-            return self.copy(py)?.getattr(name);
-        }
-        let text = format!("'FrozenSet' object has no attribute '{known}'");
-        Err(PyAttributeError::new_err(text))
+        self.copy(py)?.call_method1("union", others)
+    }
+
+    /// As that of a frozenset.
+    #[pyo3(signature = (*others))]
+    fn intersection<'py>(
+        &self,
+        py: Python<'py>,
+        others: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.copy(py)?.call_method1("intersection", others)
+    }
+
+    /// As that of a frozenset.
+    #[pyo3(signature = (*others))]
+    fn difference<'py>(
+        &self,
+        py: Python<'py>,
+        others: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.copy(py)?.call_method1("difference", others)
+    }
+
+    /// As that of a frozenset.
+    #[pyo3(signature = (other, /))]
+    fn symmetric_difference<'py>(
+        &self,
+        py: Python<'py>,
+        other: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.copy(py)?.call_method1("symmetric_difference", (other,))
+    }
+
+    /// As that of a frozenset.
+    #[pyo3(signature = (other, /))]
+    fn isdisjoint<'py>(
+        &self,
+        py: Python<'py>,
+        other: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.copy(py)?.call_method1("isdisjoint", (other,))
+    }
+
+    /// As that of a frozenset.
+    #[pyo3(signature = (other, /))]
+    fn issubset<'py>(
+        &self,
+        py: Python<'py>,
+        other: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.copy(py)?.call_method1("issubset", (other,))
+    }
+
+    /// As that of a frozenset.
+    #[pyo3(signature = (other, /))]
+    fn issuperset<'py>(
+        &self,
+        py: Python<'py>,
+        other: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.copy(py)?.call_method1("issuperset", (other,))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

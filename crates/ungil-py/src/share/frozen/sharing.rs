@@ -47,7 +47,7 @@ pub type Parts = (Option<PathBuf>, PathBuf, u128, u64, u64, Option<(usize, isize
 /// What is pickled.
 pub fn reduced<'py>(
     py: Python<'py>,
-    opened: &Opened,
+    opened: &Arc<Opened>,
     cell: Cell,
     part: Option<(usize, isize, usize)>,
 ) -> PyResult<(Bound<'py, PyAny>, Parts)> {
