@@ -8,6 +8,7 @@ import pickle
 import signal
 import time
 from collections.abc import Callable
+from multiprocessing import util
 from typing import Any
 
 from ungil.share import _pool_calls as calls
@@ -21,6 +22,8 @@ _NAPS = 3
 _NAP_S = 0.0001
 # How often a worker that rests looks whether its pool's process is still there.
 _LOOK_S = 1.0
+# Priority of what a process does at its end after all that multiprocessing does for its queues.
+_LAST = -100
 
 _in_task = [False]
 
@@ -46,10 +49,15 @@ def serve(
                 "Exception in initializer:", exc_info=True
             )
             why = f"the initializer of a worker failed: {type(error).__name__}: {error}"
-            line.results.append(calls.result(0, calls.NO_START, why))
-            line.bell.release()
+            # Last of all, when what it logged has left it: the pool breaks at once.
+            util.Finalize(None, _tell, (line, why), exitpriority=_LAST)
             return
     _Worker(line, desk, worker, parent).run(most_tasks)
+
+
+def _tell(line: Line, why: str) -> None:
+    line.results.append(calls.result(0, calls.NO_START, why))
+    line.bell.release()
 
 
 class _Worker:
