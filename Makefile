@@ -215,6 +215,10 @@ soak: $(DEVELOPED) ## random threads, processes and signals under every policy, 
 			$(BIN)/python tests/soak.py --seconds $(SOAK_SECONDS) --policy $$policy \
 				--seed "$$RANDOM" --python "$$python"; done; done
 
+.PHONY: queue-soak
+queue-soak: $(DEVELOPED) ## processes that use shared queues are killed 10,000 times at random moments
+	$(BIN)/python tests/queue_soak.py $(QUEUE_SOAK)
+
 .PHONY: attach-soak
 attach-soak: $(TEST_TOOLS) ## ungil attaches to real servers 500 times each (hours; needs redis-server)
 	$(BIN)/python tests/attach_soak.py $(ATTACH_SOAK)
