@@ -242,6 +242,10 @@ POOL_PYTHON ?= $(PYENV_ROOT)/versions/3.13.0/bin/python
 pool-conformance: $(DEVELOPED) ## CPython's own tests of executors for share.Pool (POOL_PYTHON has them)
 	PYTHONPATH=python $(POOL_PYTHON) tests/pool_conformance.py fork spawn forkserver
 
+.PHONY: queue-soak
+queue-soak: $(DEVELOPED) ## processes that use shared queues are killed 10,000 times at random moments
+	$(BIN)/python tests/queue_soak.py $(QUEUE_SOAK)
+
 .PHONY: attach-soak
 attach-soak: $(TEST_TOOLS) ## ungil attaches to real servers 500 times each (hours; needs redis-server)
 	$(BIN)/python tests/attach_soak.py $(ATTACH_SOAK)

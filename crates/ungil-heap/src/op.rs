@@ -298,15 +298,22 @@ impl<'h> Op<'h> {
                 fault::point("op: object not guarded");
             }
         }
-        while let Some(at) = work.locked.pop() {
+        // In this order: what was made is unlocked before what refers to it, by which others find it,
+        // and may free it.
+        for index in 0..work.locked.len() {
+            let at = work.locked[index];
             // It was there when it was locked, and offsets do not cease to be inside.
             let Ok(head) = object::head(segment, at) else { continue };
             version::end(&head.version);
             fault::point("op: version even");
             lock::release(&head.lock);
             fault::point("op: object unlocked");
-            watch::tell(segment, head, watch::CHANGE);
+            // Nobody watches what was just made, and it may be something else by now.
+            if watch::is_asked(head, watch::CHANGE) && !work.is_new(at) {
+                watch::tell(segment, head, watch::CHANGE);
+            }
         }
+        work.locked.clear();
         let result = work.clear(segment, &self.heap.hints);
         lane.state.store(IDLE, Release);
         result

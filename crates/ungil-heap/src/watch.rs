@@ -33,9 +33,15 @@ pub(crate) fn ask(head: &Head, what: u32) {
 /// Tells those who asked of a change that was just made, whose lock the caller has let go of.
 #[inline]
 pub(crate) fn tell(segment: &Segment, head: &Head, what: u32) {
-    if head.identity.load(Acquire) & what != 0 && !mutation::is("watch: a call") {
+    if is_asked(head, what) && !mutation::is("watch: a call") {
         tell_all(segment, head, what);
     }
+}
+
+/// Whether somebody asked.
+#[inline]
+pub(crate) fn is_asked(head: &Head, what: u32) -> bool {
+    head.identity.load(Acquire) & what != 0
 }
 
 #[cold]

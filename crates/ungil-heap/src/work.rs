@@ -48,6 +48,12 @@ impl Work {
         }
     }
 
+    /// Whether the object at `at` was made by it.
+    pub(crate) fn is_new(&self, at: Offset) -> bool {
+        let is_it = |(made, _): &(Offset, usize)| *made == at;
+        self.taken.iter().any(is_it) || self.made.iter().any(is_it)
+    }
+
     /// What was made since `start` is no more: its memory is freed at the end, and the references
     /// that were added are lost. There is less than at `start` if the whole was undone before a part.
     pub(crate) fn unmake(&mut self, segment: &Segment, start: &Savepoint) -> Result<()> {

@@ -105,7 +105,7 @@ pub fn put_back(heap: &Heap, at: Offset, value: &Value<'_>) -> Result<()> {
     Ok(())
 }
 
-impl<'h> Queue<'h> {
+impl Queue<'_> {
     /// Puts a value in if there is room; `None`: there is none.
     #[inline]
     pub(super) fn try_put(&self, cell: Option<Cell>, value: &Value<'_>) -> Result<Option<Put>> {
@@ -415,7 +415,7 @@ impl<'h> Queue<'h> {
     #[inline]
     pub(super) fn look_now_and_then(&self) -> Result<()> {
         if self.head.body[3].load(Relaxed) != 0
-            && self.control.head.load(Relaxed) % NOW_AND_THEN == 0
+            && self.control.head.load(Relaxed).is_multiple_of(NOW_AND_THEN)
         {
             self.recover()?;
         }

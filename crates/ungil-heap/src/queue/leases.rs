@@ -137,7 +137,6 @@ struct Rows {
 }
 
 impl Rows {
-    #[expect(clippy::cast_possible_truncation, reason = "64-bit machines only; checked where used")]
     fn of(word: u64) -> Result<Self> {
         if word == 0 {
             return Ok(Self { at: 0, count: 0 });

@@ -8,7 +8,7 @@
 //!
 //! | offset | who writes it | what |
 //! |---|---|---|
-//! | 0 | who makes or closes it | the head; body: where the ring is, the most values, whether it is closed |
+//! | 0 | who makes or closes it | the head; body: where the ring is, the most values, whether it is closed, where the leases are |
 //! | 64 | who puts | lock, end of the values, the beginning of the values as it was last seen |
 //! | 128 | who takes | lock, beginning of the values, their end as it was last seen, how many are done |
 //! | 192 | who sleeps | bells: of values, of room, of all being done |

@@ -40,12 +40,11 @@ impl Entry {
 
     /// Whether it stands before another one.
     fn is_before(&self, other: &Self, segment: &Segment) -> Result<bool> {
-        let order = match (self.cell.int(), other.cell.int()) {
-            (Some(one), Some(other)) => one.cmp(&other),
-            _ => {
-                let one = value::load(segment, self.cell)?;
-                value::order(&one, &value::load(segment, other.cell)?)
-            }
+        let order = if let (Some(one), Some(other)) = (self.cell.int(), other.cell.int()) {
+            one.cmp(&other)
+        } else {
+            let one = value::load(segment, self.cell)?;
+            value::order(&one, &value::load(segment, other.cell)?)
         };
         Ok(order.then(self.number.cmp(&other.number)) == Ordering::Less)
     }

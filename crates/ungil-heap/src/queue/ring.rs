@@ -26,7 +26,6 @@ pub(super) struct Ring {
 
 impl Ring {
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "64-bit machines only; checked where used")]
     pub(super) fn of(head: &Head) -> Result<Self> {
         let word = head.body[0].load(Acquire);
         let length = word & ((1 << LENGTH_BITS) - 1);

@@ -332,6 +332,7 @@ fn closed_to_putters(item: &Bound<'_, PyAny>, done: usize) -> PyErr {
 /// if that was not before the deadline.
 #[pyfunction]
 #[pyo3(signature = (queues, timeout = None))]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
 pub fn wait_for_queues(
     queues: Vec<Bound<'_, Queue>>,
     timeout: Option<f64>,

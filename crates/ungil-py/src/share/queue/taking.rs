@@ -44,13 +44,14 @@ impl<'s> Taking<'s> {
         let value = match got {
             Got::Empty => return Ok(None),
             Got::Closed => return Err(closed_to_getters(py)),
-            Got::Cell(cell) => match recent::object(py, cell) {
-                // SAFETY: it gives a new reference, or null with an exception.
-                Some(object) => {
-                    return unsafe { Bound::from_owned_ptr_or_err(py, object) }.map(Some);
+            Got::Cell(cell) => {
+                if let Some(object) = recent::object(py, cell) {
+                    // SAFETY: it gives a new reference, or null with an exception.
+                    let object = unsafe { Bound::from_owned_ptr_or_err(py, object) };
+                    return object.map(Some);
                 }
-                None => cell.whole().ok_or_else(|| raised(Error::Corrupt("a value of no type")))?,
-            },
+                cell.whole().ok_or_else(|| raised(Error::Corrupt("a value of no type")))?
+            }
             Got::Value(value) => value,
         };
         let built = self.holds.build(py, &value);
