@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import collections
 import copy
 import json
@@ -163,6 +164,41 @@ def test_ranges_need_keys_that_stand_in_an_order() -> None:
     assert raised(mixed.irange).startswith("TypeError: these keys stand in no common order")
     texts = share.freeze({str(number): 0 for number in range(100)})
     assert raised(texts.irange, 5) == "TypeError: 5 does not compare with these keys"
+
+
+class Name(str):
+    """As numpy's strings, a string of Python."""
+
+
+class Number:
+    """As numpy's integers, what equals an integer."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __index__(self) -> int:
+        return self.value
+
+    def __eq__(self, other: object) -> bool:
+        return other == self.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+def test_keys_are_found_by_what_equals_them() -> None:
+    table: Any = share.freeze({"a": 1, 5: 2})
+    row: Any = share.freeze([{"a": 1}, {"a": 2}, {"a": 3}])[2]
+    assert [table[Name("a")], table[Number(5)], row[Name("a")]] == [1, 2, 3]
+    assert Name("b") not in table
+    assert Number(6) not in table
+    assert raised(table.__getitem__, [1]) == "TypeError: unhashable type: 'list'"
+
+
+def test_a_list_in_order_is_searched_by_bisection() -> None:
+    numbers = share.freeze([*range(0, 1_000, 10)])
+    assert bisect.bisect_left(numbers, 500) == 50
+    assert bisect.bisect_left(numbers[10:20], 105) == 1
 
 
 def test_sets_answer_as_sets_do() -> None:

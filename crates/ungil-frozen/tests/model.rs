@@ -261,7 +261,7 @@ fn damaged(file: &File, at: u64, bytes: &[u8]) -> File {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn what_is_written_is_read_again(tree in tree()) {
@@ -272,7 +272,7 @@ proptest! {
     }
 
     #[test]
-    fn keys_of_a_large_dict_are_found_and_in_order(keys in keys(400)) {
+    fn keys_of_a_large_dict_are_found_and_in_order(keys in keys(160)) {
         let tree = table(keys);
         let frozen = frozen(&tree);
         check(&frozen, frozen.header().root, frozen.end(), &tree);
