@@ -106,9 +106,8 @@ class Shell:
         trace: TracebackType | None,
     ) -> None:
         """Ends it, with whatever still runs in the background."""
-        with self._bash:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._bash.pid, signal.SIGKILL)
+        with self._bash, contextlib.suppress(ProcessLookupError):
+            os.killpg(self._bash.pid, signal.SIGKILL)
 
     def run(self, typed: str) -> tuple[int, str]:
         """What a command ends with, and all that it has printed."""
