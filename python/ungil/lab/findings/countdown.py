@@ -41,8 +41,7 @@ def found(results: Results) -> Found:
         [
             Ranked(
                 "Time of two threads, as a multiple of the same work without threads",
-                "A bar that ends at the line costs nothing; what is above is the price of sharing"
-                " the GIL.",
+                "Two threads on two cores, and on one. A bar that ends at the line costs nothing.",
                 [Rows("Beazley 2009", list(_published())), *_today(results)],
                 TIMES,
                 "linear",

@@ -45,11 +45,11 @@ def found(results: Results) -> Found:
             *row(f"now: {python}", now, "stock"),
             *row(f"ungil {POLICY}", ungil, "ungil"),
         ],
-        [_chart(results, now, ungil)],
+        [_chart(results, python, now, ungil)],
     )
 
 
-def _chart(results: Results, now: float | None, ungil: float | None) -> Curves:
+def _chart(results: Results, shown: str, now: float | None, ungil: float | None) -> Curves:
     counts = range(1, MOST + 1)
     then = Line("Peters 2002", "published", [_then_s(n) for n in counts])
     panels = [
@@ -71,11 +71,12 @@ def _chart(results: Results, now: float | None, ungil: float | None) -> Curves:
         )
         for python in results.pythons()
     ]
-    compared = f": {times_as(now, ungil)} under ungil than without" if now and ungil else ""
+    said = "A process that stands still as a whole counts as a wait, too."
+    if now is not None and ungil is not None:
+        said = f"With {MOST} threads on {shown} it is {times_as(now, ungil)} under ungil. {said}"
     return Curves(
         "Longest wait of any thread",
-        f"With {MOST} threads, newest interpreter{compared}. A process that stands still as a whole"
-        " counts as a wait, too.",
+        said,
         panels,
         counts,
         "threads",
