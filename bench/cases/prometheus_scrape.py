@@ -14,7 +14,7 @@ def _measure(place: Place, setting: str) -> Measured:
 
 CASE = Case(
     name="prometheus",
-    title="prometheus_client: a scrape of a worker that computes",
+    title="`prometheus_client`: a scrape of a worker that computes",
     packages=("prometheus_client",),
     measured=f"the time from a scrape to its answer, {RATE} a second, each on a new connection",
     settings=("4 computing threads",),

@@ -106,9 +106,8 @@ impl Parks {
         // A thread that lets go of the lock of an object in order to park for it again: 3.13 does so
         // once for each dict that another thread has made. They are no contention, and would be many.
         let is_own = park.cause == Cause::Object && park.waker == Some(thread);
-        if is_own {
-            wait.lock = 0;
-        } else if self.waits.len() >= WAITS && !self.waits.contains_key(&wait) {
+        let is_too_many = self.waits.len() >= WAITS && !self.waits.contains_key(&wait);
+        if is_own || is_too_many {
             wait.lock = 0;
         }
         let waits = self.waits.entry(wait).or_default();
