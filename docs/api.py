@@ -50,7 +50,16 @@ MODULES = (
 NAMED_AS_BUILTINS = {"ungil.share": ("deque", "dict", "list", "set")}
 BUILTINS = {name for names in NAMED_AS_BUILTINS.values() for name in names}
 # What the Python half of a class calls of its native half, and nobody else.
-OF_THE_OTHER_HALF = {"alone", "extend_by", "memory", "reorder", "repeat", "set_all", "snapshot", "walk"}
+OF_THE_OTHER_HALF = {
+    "alone",
+    "extend_by",
+    "memory",
+    "reorder",
+    "repeat",
+    "set_all",
+    "snapshot",
+    "walk",
+}
 HELD = "ungil._native.Held"
 STARS = {ParameterKind.var_positional: "*", ParameterKind.var_keyword: "**"}
 WIDTH = 88

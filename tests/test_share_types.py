@@ -43,7 +43,7 @@ class Interface:
     [
         (Point(1), "it is of type Point; declare the class with @share.struct instead of @datacl"),
         (Path("x"), "it is of type PosixPath; share str() of it, or wrap it in share.Pickled"),
-        (Interface(), "it is of type Interface; copy it into the heap with share.array(...), or wrap"),
+        (Interface(), "it is of type Interface; copy it into the heap with share.array(...)"),
         (Pair(1, 2), "it is of type Pair; share tuple() of it, or wrap it in share.Pickled"),
         (object(), "it is of type object; declare its class with @share.struct, or wrap it in sh"),
     ],

@@ -16,7 +16,7 @@ def _measure(place: Place, setting: str) -> Measured:
 
 CASE = Case(
     name="paramiko",
-    title=f"Paramiko: {SESSIONS} SSH sessions of a program that computes",
+    title=f"SSH by paramiko: {SESSIONS} sessions of a program that computes",
     packages=("paramiko",),
     measured=f"the time from a server's keepalive request to its answer, {RATE} a second",
     settings=("4 computing threads",),

@@ -96,7 +96,9 @@ mod tests {
 
     fn known(stacks: &[(u16, &[Frame])]) -> ParkStacks {
         let mut known = ParkStacks::default();
-        stacks.iter().for_each(|(number, frames)| known.know(*number, frames));
+        for (number, frames) in stacks {
+            known.know(*number, frames);
+        }
         known
     }
 
@@ -109,9 +111,9 @@ mod tests {
     #[test]
     fn the_place_with_the_longest_sleep_comes_first() {
         let mut places = InStacks::default();
-        [(1, MS), (2, 5 * MS), (1, 2 * MS)]
-            .iter()
-            .for_each(|(number, ns)| places.add(*number, *ns));
+        for (number, ns) in [(1, MS), (2, 5 * MS), (1, 2 * MS)] {
+            places.add(number, ns);
+        }
         let stacks = known(&[(1, &[users(10)]), (2, &[users(20)])]);
         let (first, second) =
             ("work (/srv/app.py:20)".to_owned(), "work (/srv/app.py:10)".to_owned());
@@ -121,9 +123,9 @@ mod tests {
     #[test]
     fn stacks_that_differ_only_outside_of_the_users_own_line_are_one_place() {
         let mut places = InStacks::default();
-        [(1, MS), (2, 2 * MS), (3, 4 * MS)]
-            .iter()
-            .for_each(|(number, ns)| places.add(*number, *ns));
+        for (number, ns) in [(1, MS), (2, 2 * MS), (3, 4 * MS)] {
+            places.add(number, ns);
+        }
         let (inner, caller) = (librarys("get"), users(10));
         let stacks = known(&[
             (1, &[inner.clone(), caller.clone(), users(77)]),
@@ -148,9 +150,9 @@ mod tests {
     #[test]
     fn sleeps_in_stacks_that_are_not_known_have_no_place() {
         let mut places = InStacks::default();
-        [(0, 9 * MS), (1, MS), (2, 5 * MS)]
-            .iter()
-            .for_each(|(number, ns)| places.add(*number, *ns));
+        for (number, ns) in [(0, 9 * MS), (1, MS), (2, 5 * MS)] {
+            places.add(number, ns);
+        }
         // Of number 2 the recorder could read nothing.
         let stacks = known(&[(1, &[users(10)]), (2, &[])]);
         assert_eq!(told(&places, &stacks), [("work (/srv/app.py:10)".to_owned(), 1, 1.0)]);
@@ -168,7 +170,9 @@ mod tests {
         assert_eq!((counts[2], counts[STACKS]), ((3, 2), (0, 40)));
         let frames: Vec<_> = (1..=u32::from(all)).map(users).collect();
         let mut stacks = ParkStacks::default();
-        (1..=all).zip(&frames).for_each(|(number, it)| stacks.know(number, &[it.clone()]));
+        for (number, it) in (1..=all).zip(&frames) {
+            stacks.know(number, std::slice::from_ref(it));
+        }
         let rows = told(&places, &stacks);
         assert_eq!(rows.len(), ROWS);
         assert_eq!(rows[0], ("work (/srv/app.py:3)".to_owned(), 2, 2.0));

@@ -35,9 +35,9 @@ fn is_taken(place: &Place, direction: Direction) -> PyErr {
 }
 
 /// Takes a step of an operation, of which only one may wait at a time.
-fn in_turn<'py>(
+fn in_turn(
     turn: &mut Option<Turn>,
-    connection: &Bound<'py, Connection>,
+    connection: &Bound<'_, Connection>,
     direction: Direction,
     step: impl FnOnce(&Connection, &mut Stream) -> PyResult<operation::Progress>,
 ) -> PyResult<operation::Progress> {
