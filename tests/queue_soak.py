@@ -23,6 +23,7 @@ from typing import Any
 from ungil import share
 
 # So that ends, growth and values with and without memory of their own are met.
+PACE_S = 0.0002
 LONG = "an item of more than fourteen bytes"
 
 
@@ -33,6 +34,8 @@ def produce(jobs: share.Queue[Any], said: share.dict[int, int], name: int) -> No
         number += 1
         jobs.put((name, number, LONG) if number % 3 else name << 32 | number)
         said[name] = number
+        # Kills are what is wanted, and not items.
+        time.sleep(PACE_S)
 
 
 def consume(jobs: share.Queue[Any], done: share.Queue[int]) -> None:

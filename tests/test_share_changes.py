@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -115,11 +114,10 @@ def test_a_publisher_that_is_killed_keeps_nobody_waiting(heap: share.Heap) -> No
     if child == 0:
         while True:
             settings["level"] += 1
-    seen = settings.wait_for("level", 0, timeout=60)
-    time.sleep(0.01)
+    settings.wait_for("level", 0, timeout=60)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    last = settings.wait_for("level", seen, timeout=60)
+    last = settings["level"]
     thread = threading.Thread(target=settings.wait_for, args=("level", last))
     thread.start()
     settings["level"] = last + 1

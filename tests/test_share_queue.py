@@ -7,7 +7,6 @@ import pickle
 import queue
 import signal
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -423,8 +422,10 @@ def test_nobody_loses_an_item_where_processes_are_killed(heap: share.Heap) -> No
 
     producers = [in_child(lambda name=name: produce(name)) for name in range(2)]
     workers = [in_child(consume) for _ in range(consumers)]
+    seen: list[Any] = []
     for _ in range(lifetimes):
-        time.sleep(0.005)
+        # So that they are at work.
+        seen += [done.get(timeout=100) for _ in range(20)]
         killed(workers.pop(0))
         workers.append(in_child(consume))
     for child in producers:
@@ -432,7 +433,7 @@ def test_nobody_loses_an_item_where_processes_are_killed(heap: share.Heap) -> No
     assert jobs.join(timeout=100)
     for child in workers:
         killed(child)
-    counts = Counter(done.get_many(10 * produced))
+    counts = Counter(seen + done.get_many(10 * produced))
     assert len(counts) == 2 * produced
     # One that dies between the two steps has done it, and another one does it again.
     assert counts.total() <= 2 * produced + lifetimes + consumers

@@ -114,18 +114,20 @@ def compute() -> None:
         pass
 
 
-def produce(put: Callable[[Any], object], item: object, items: int, begin: Any) -> None:
-    """Puts so many in."""
+def produce(put: Callable[[Any], object], item: object, items: int, begin: Any, told: Any) -> None:
+    """Puts so many in, and tells when it began."""
     begin.wait()
+    told.send(time.perf_counter())
     for _ in range(items):
         put(item)
 
 
-def consume(get: Callable[[], Any], items: int, begin: Any) -> None:
-    """Takes so many out."""
+def consume(get: Callable[[], Any], items: int, begin: Any, told: Any) -> None:
+    """Takes so many out, and tells when it had all."""
     begin.wait()
     for _ in range(items):
         get()
+    told.send(time.perf_counter())
 
 
 def answer(get: Callable[[], Any], put: Callable[[Any], object], items: int, pause: bool) -> None:
@@ -140,23 +142,20 @@ def answer(get: Callable[[], Any], put: Callable[[Any], object], items: int, pau
 def handed_over(ends: Ends, item: object, items: int, pairs: int, each: int = 1) -> float:
     """Seconds for which so many pairs of producers and consumers hand items over."""
     put, get = ends
-    begin = FORK.Barrier(2 * pairs + 1)
+    begin = FORK.Barrier(2 * pairs)
     count = items // pairs // each
+    # Each tells its time by a pipe of its own: it is one clock for all processes.
+    began, had = ([FORK.Pipe(duplex=False) for _ in range(pairs)] for _ in range(2))
     processes = [
-        FORK.Process(target=target, args=arguments)
-        for target, arguments in [
-            (produce, (put, item, count, begin)),
-            (consume, (get, count, begin)),
-        ]
-        * pairs
-    ]
+        FORK.Process(target=produce, args=(put, item, count, begin, told)) for _, told in began
+    ] + [FORK.Process(target=consume, args=(get, count, begin, told)) for _, told in had]
     for process in processes:
         process.start()
-    begin.wait()
-    begun = time.perf_counter()
+    begun = min(heard.recv() for heard, _ in began)
+    ended = max(heard.recv() for heard, _ in had)
     for process in processes:
         process.join()
-    return time.perf_counter() - begun
+    return ended - begun
 
 
 def there_and_back(make: Callable[[], Ends], items: int, pause: bool) -> float:

@@ -90,7 +90,7 @@ pub fn get_many(
     let heap = &hold.shared.heap;
     // Each value with objects has its own, and is the last of its portion.
     let mut taking = Taking::new(hold);
-    let mut wait = deadline;
+    let (mut is_first, mut most, mut wait) = (true, most, deadline);
     while list.len() < most {
         let mut keep = |value: &Value<'static>| taking.keep(value);
         let left = most - list.len();
@@ -115,7 +115,12 @@ pub fn get_many(
                 Err(error) => return Err(error),
             }
         }
-        wait = Some(Instant::now());
+        if is_first {
+            // Of what is put in while this takes out, there may be no end.
+            let there = queue::len(heap, hold.at).map_err(raised)?;
+            most = most.min(list.len() + there);
+        }
+        (is_first, wait) = (false, Some(Instant::now()));
     }
     Ok(true)
 }
