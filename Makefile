@@ -74,6 +74,10 @@ rust-test: needs-cargo ## unit and property tests of the Rust crates
 	@# These are not among them: tests from outside are what that crate has most of.
 	MAKEFLAGS= cargo test --quiet -p ungil-hook --lib
 
+.PHONY: array-soak
+array-soak: $(TEST_TOOLS) ## processes that use shared arrays are killed 10,000 times at random moments
+	$(BIN)/python tests/array_soak.py $(ARRAY_SOAK)
+
 .PHONY: stress
 stress: $(DEVELOPED) ## every concurrent test of the heap 1,000 times on a busy machine (hours)
 	$(BIN)/python tests/stress.py --times 1000

@@ -95,6 +95,7 @@ def test_records_keep_their_offsets(heap: share.Heap) -> None:
     a[1]["inner"]["b"][1] = 2.5
     a[2] = (7, (1, [3, 4]), b"abc")
     a.append((8, (2, [5, 6]), b"x"))
+    assert shared(heap, np.int64(2), outer).shape == (2,)
     seen = np.asarray(a)
     assert seen.dtype == outer
     assert seen[1]["inner"]["b"].tolist() == [0, 2.5]

@@ -4,6 +4,7 @@ import builtins
 import math
 from array import array as plain_array
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any, Self, SupportsIndex, cast
 
 from ungil import _native
@@ -194,8 +195,8 @@ class array(Handled, _native.SharedArray):
 
 def _shape(given: object) -> tuple[int, ...] | None:
     """Return a shape; None if it is something else. Raises ValueError for an impossible one."""
-    if isinstance(given, int):
-        shape = (given,)
+    if isinstance(given, Integral):
+        shape = (int(given),)
     elif isinstance(given, tuple):
         axes = cast("tuple[object, ...]", given)
         if not axes or not all(isinstance(axis, SupportsIndex) for axis in axes):

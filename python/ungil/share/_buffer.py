@@ -1,6 +1,7 @@
 """Shared buffers: large bytes that are read where they are."""
 
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any, Self, SupportsIndex, cast, overload
 
 from ungil import _native
@@ -26,10 +27,11 @@ class buffer(Handled, _native.SharedBuffer):
     def __new__(cls, data: object, *, writable: bool | None = None) -> Self:
         if isinstance(data, _native.Held):
             return super().__new__(cls, data)
-        if isinstance(data, int):
-            if data < 0:
-                raise ValueError(f"a buffer has no fewer than 0 bytes, not {data}")
-            return super().__new__(cls, size=data, writable=writable is not False)
+        if isinstance(data, Integral):
+            size = int(data)
+            if size < 0:
+                raise ValueError(f"a buffer has no fewer than 0 bytes, not {size}")
+            return super().__new__(cls, size=size, writable=writable is not False)
         try:
             source = memoryview(cast(Any, data))
         except (TypeError, ValueError):

@@ -255,10 +255,7 @@ impl Array {
 
     /// The buffer that the items are in at this moment, and how long the first axis is.
     fn memory<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, Buffer>, usize)> {
-        let Some(hold) = self.place.hold() else {
-            self.place.found()?;
-            return Err(too_large());
-        };
+        let hold = self.place.held()?;
         let heap = &hold.shared.heap;
         let look = |found: &mut Vec<Offset>| {
             let seen = array::look(heap, hold.at)?;

@@ -56,8 +56,14 @@ impl<T> Place<T> {
     /// The heap that it is in, and where.
     #[inline]
     pub fn found(&self) -> PyResult<(&Heap, Offset)> {
+        self.held().map(|hold| (&*hold.shared.heap, hold.at))
+    }
+
+    /// What it consists of, where it has to be shared.
+    #[inline]
+    pub fn held(&self) -> PyResult<&Hold> {
         match self {
-            Self::Shared(hold) => Ok((&hold.shared.heap, hold.at)),
+            Self::Shared(hold) => Ok(hold),
             Self::Wanted(_) => Err(PyRuntimeError::new_err(
                 "this is in no heap yet: heap.share() returns the one that can be used",
             )),
