@@ -3,7 +3,8 @@
 import sys
 import threading
 
-dicts = [{"key": number} for number in range(int(sys.argv[1]))]
+# Of a value that is not immortal 3.13 locks the dict once more.
+dicts = [{"key": None} for _ in range(int(sys.argv[1]))]
 
 
 def ask():
