@@ -232,8 +232,9 @@ fn a_stack_has_one_number_until_the_table_ends() {
     assert_eq!(within(Some(&inside), number_without_imports), one, "imports are left out");
     let with_imports = within(Some(&inside), number);
     let kept: Vec<_> = table::own().unwrap().stack(with_imports).unwrap().load().collect();
-    let places: Vec<_> = kept.iter().map(|it| (it.code() as usize, it.instruction())).collect();
-    assert_eq!(places, [(address(&machinery), Some(3)), (address(&own), Some(1))]);
+    let places: Vec<_> = kept.iter().map(|it| (it.code(), it.instruction())).collect();
+    let expected = [(&machinery, 3), (&own, 1)].map(|(it, at)| (address(it) as u64, Some(at)));
+    assert_eq!(places, expected);
     forget();
     assert_ne!(within(Some(&first), number), one, "it is told anew");
     forget();
@@ -251,8 +252,8 @@ fn of_a_deep_stack_the_innermost_frames_are_kept() {
     }
     let number = within(frames.last(), number);
     let kept = table::own().unwrap().stack(number).unwrap().load();
-    let kept: Vec<_> = kept.map(|it| it.code() as usize).collect();
-    let innermost: Vec<_> = codes.iter().rev().take(FRAMES).map(address).collect();
+    let kept: Vec<_> = kept.map(|it| it.code()).collect();
+    let innermost: Vec<_> = codes.iter().rev().take(FRAMES).map(|it| address(it) as u64).collect();
     assert_eq!(kept, innermost);
     forget();
 }
