@@ -57,6 +57,7 @@ def test_threads_that_share_an_iterator_get_each_item_once(heap: share.Heap) -> 
 def test_a_container_is_shared_as_it_is_at_one_moment(heap: share.Heap, kind: type) -> None:
     """Although another thread changes it: it has numbers from 0 on without a gap."""
     changing: Any = kind()
+    shared: Any = heap.share
 
     def put(number: int) -> None:
         if kind is set:
@@ -73,8 +74,7 @@ def test_a_container_is_shared_as_it_is_at_one_moment(heap: share.Heap, kind: ty
 
     with Meanwhile(fill):
         for _ in range(TIMES // 2):
-            share_it: Any = heap.share
-            seen: list[int] = list(share_it(changing))
+            seen: list[int] = list(shared(changing))
             assert sorted(seen) == list(range(len(seen)))
 
 

@@ -15,6 +15,7 @@ from ungil.share import _pool_nested as nested
 from ungil.share._heap import Heap
 from ungil.share._pool_core import Core
 from ungil.share._pool_died import WorkerDied
+from ungil.share._pool_line import Line
 from ungil.share._pool_map import Progress, mapped
 from ungil.share._pool_staff import Staff
 
@@ -105,7 +106,10 @@ class PoolTasks(Executor):
             core.staff.join()
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
-        return nested.found, (self._core.line.token, self._limit, self._retries)
+        line: Line | None = getattr(self._core, "line", None)
+        if line is None:
+            raise TypeError("a pool upon a cluster cannot be given to its tasks")
+        return nested.found, (line.token, self._limit, self._retries)
 
 
 class Pool(PoolTasks):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import threading
 import time
@@ -118,10 +119,13 @@ class Core:
         self.pending[future.number] = future
         try:
             self._append(item)
+            self.staff.ring()
         except BaseException:
+            # There is no room, or no worker can be started.
             del self.pending[future.number]
+            with contextlib.suppress(ValueError, TypeError):
+                self.line.tasks.remove(item)
             raise
-        self.staff.ring()
 
     def _refuse(self) -> None:
         if self.broken is not None:
@@ -233,15 +237,18 @@ class Core:
         while not self._is_over:
             if self.collect() >= _MANY:
                 time.sleep(_NAP_S)
-            elif self._awaited is not None or self._was_led:
+                continue
+            # Said before it is looked whether anybody leads: who stops then sees it, and calls.
+            self._stands_by = True
+            if self._awaited is not None or self._was_led:
                 # Not even for a moment: it would take the unit that is to wake who waits.
                 patience_s = min(2 * patience_s, _MOST_LED_S) if self._awaited else _LED_S
                 self._was_led = False
-                self._stands_by = True
                 self._called.wait(patience_s)
                 self._stands_by = False
                 self._called.clear()
             else:
+                self._stands_by = False
                 patience_s = _LED_S
                 bell.acquire()
                 # It may have been the unit that was to wake who waits.
@@ -274,7 +281,7 @@ class Core:
             self._was_led = True
             while True:
                 # Also after it was woken in vain: the unit that it took may be of another result.
-                self.collect()
+                self.collect(is_leader=True)
                 if future.done_yet():
                     break
                 left = None if end is None else end - time.monotonic()
@@ -287,7 +294,12 @@ class Core:
                 self.call()
         return True
 
-    def collect(self) -> int:
+    def collect_all(self) -> None:
+        """Settle everything that workers have told until now."""
+        for _ in range(len(self.line.results) // _MOST + 1):
+            self.collect()
+
+    def collect(self, *, is_leader: bool = False) -> int:
         """Settle what has ended; return how much that was."""
         ended: list[Future[Any]] = []
         with self._collecting:
@@ -303,7 +315,9 @@ class Core:
                         ended.append(future)
                 if self.closing and not self.pending:
                     self.staff.wake()
-        self._tell(ended)
+        if not is_leader:
+            self._wake_leader()
+        call_back(ended)
         return len(news)
 
     def _tell(self, ended: list[Future[Any]]) -> None:

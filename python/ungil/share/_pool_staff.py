@@ -88,7 +88,6 @@ class Staff:
         self._limits: list[tuple[float, int, int, float]] = []
         self._failed_starts = 0
         self._no_start: str | None = None
-        self._pid = os.getpid()
         self._wake_reader, self._wake_writer = os.pipe()
         os.set_blocking(self._wake_reader, False)
         os.set_blocking(self._wake_writer, False)
@@ -311,7 +310,7 @@ class Staff:
             del self.workers[worker.number]
             self.processes.pop(worker.process.pid, None)
             self._is_full = False
-        core.collect()
+        core.collect_all()
         now = task_on(worker.desk)
         if now is None:
             self._not_begun(worker.process.exitcode)
@@ -377,7 +376,7 @@ class Staff:
                     break
                 time.sleep(_LOOK_S)
         held = self.in_hand()
-        core.collect()
+        core.collect_all()
         with core.lock:
             for number in sorted(missing - held, reverse=True):
                 if (future := core.pending.get(number)) is not None:
