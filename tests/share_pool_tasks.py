@@ -12,7 +12,8 @@ from concurrent.futures import as_completed
 from typing import Any
 
 from ungil import share
-from ungil.share import _pool_calls, _pool_worker
+from ungil.share._pool import calls as pool_calls
+from ungil.share._pool import worker as pool_worker
 
 _initialised: list[Any] = []
 
@@ -168,8 +169,8 @@ def die_once_at(point: str, armed: share.dict[str, int]) -> None:
 
         return killed
 
-    module: Any = _pool_worker
-    calls: Any = _pool_calls
+    module: Any = pool_worker
+    calls: Any = pool_calls
     match point:
         case "taken":  # Out of the line, and nowhere else.
             calls.address_of = before(calls.address_of)

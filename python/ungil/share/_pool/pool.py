@@ -11,13 +11,13 @@ from concurrent.futures import Executor, Future
 from multiprocessing.context import BaseContext
 from typing import Any, TypeVar
 
-from ungil.share import _pool_nested as nested
 from ungil.share._heap import Heap
-from ungil.share._pool_core import Core
-from ungil.share._pool_died import WorkerDied
-from ungil.share._pool_line import Line
-from ungil.share._pool_map import Progress, mapped
-from ungil.share._pool_staff import Staff
+from ungil.share._pool import nested
+from ungil.share._pool.core import Core
+from ungil.share._pool.died import WorkerDied
+from ungil.share._pool.line import Line
+from ungil.share._pool.map import Progress, mapped
+from ungil.share._pool.staff import Staff
 
 __all__ = ["Pool", "PoolTasks", "WorkerDied"]
 
@@ -163,7 +163,7 @@ class Pool(PoolTasks):
                 max_tasks_per_child=max_tasks_per_child,
                 heap=heap,
             )
-            from ungil.share._pool_cluster import cluster
+            from ungil.share._pool.cluster import cluster
 
             there: Any = cluster(engine)
             super().__init__(None, there, *limits)

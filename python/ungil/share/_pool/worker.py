@@ -11,9 +11,8 @@ from collections.abc import Callable
 from multiprocessing import util
 from typing import Any
 
-from ungil.share import _pool_calls as calls
-from ungil.share import _pool_nested
-from ungil.share._pool_line import CLOSING, LEAVERS, RESTING, STATE, Desk, Line
+from ungil.share._pool import calls, nested
+from ungil.share._pool.line import CLOSING, LEAVERS, RESTING, STATE, Desk, Line
 
 # After so many tasks without a rest there may be more at once: it naps before it rests, so that
 # nobody has to wake it for each.
@@ -32,15 +31,20 @@ def serve(
     line: Line,
     desk: Desk,
     worker: int,
+    parent: int | None,
     initializer: Callable[..., object] | None,
     initargs: tuple[Any, ...],
     most_tasks: int | None,
 ) -> None:
-    """Run tasks until there are to be no more."""
-    parent = os.getppid()
+    """Run tasks until there are to be no more.
+
+    `parent` is the process that has started this one, which may be gone by now; `None`: whichever
+    that is, as a fork server may be.
+    """
+    parent = parent or os.getppid()
     signal.signal(signal.SIGINT, _interrupted)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-    _pool_nested.be_worker(line, desk, worker)
+    nested.be_worker(line, desk, worker)
     if initializer is not None:
         try:
             initializer(*initargs)

@@ -21,12 +21,11 @@ from heapq import heappop, heappush
 from multiprocessing import connection, resource_tracker
 from typing import Any
 
-from ungil.share import _pool_calls as calls
-from ungil.share import _pool_worker
-from ungil.share._pool_core import Core
-from ungil.share._pool_died import WorkerDied
-from ungil.share._pool_future import Future
-from ungil.share._pool_line import (
+from ungil.share._pool import calls
+from ungil.share._pool.core import Core
+from ungil.share._pool.died import WorkerDied
+from ungil.share._pool.future import Future
+from ungil.share._pool.line import (
     CLOSING,
     LEAVERS,
     RESTING,
@@ -35,6 +34,7 @@ from ungil.share._pool_line import (
     new_desk,
     task_on,
 )
+from ungil.share._pool.worker import serve
 
 # How long somebody who has just taken a task may need to say which, until it is looked again.
 _LOOK_S = 0.001
@@ -82,7 +82,9 @@ class Staff:
         self._work = core.line.work
         self._arguments = (initializer, initargs, most_tasks)
         # A fork is only safe while there are no threads, so all start before those of the pool.
-        self._at_once = context.get_start_method(allow_none=False) == "fork"
+        method = context.get_start_method(allow_none=False)
+        self._at_once = method == "fork"
+        self._parent = None if method == "forkserver" else os.getpid()
         self._last = 0
         self._is_full = False
         self._limits: list[tuple[float, int, int, float]] = []
@@ -225,9 +227,9 @@ class Staff:
         self._last += 1
         desk = new_desk(self._core.heap)
         process = self.context.Process(
-            target=_pool_worker.serve,
+            target=serve,
             name=f"ungil-pool-{self._last}",
-            args=(self._line, desk, self._last, *self._arguments),
+            args=(self._line, desk, self._last, self._parent, *self._arguments),
         )
         if not self._at_once:
             resource_tracker.ensure_running()  # As it starts, it would unblock SIGINT.

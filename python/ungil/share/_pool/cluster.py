@@ -14,7 +14,7 @@ from typing import Any
 
 from ungil.errors import EngineError
 from ungil.share._heap import Heap
-from ungil.share._pool_died import WorkerDied
+from ungil.share._pool.died import WorkerDied
 
 
 class Cluster:

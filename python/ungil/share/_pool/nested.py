@@ -13,8 +13,8 @@ from concurrent.futures import Future
 from itertools import count
 from typing import Any
 
-from ungil.share import _pool_calls as calls
-from ungil.share._pool_line import Desk, Line
+from ungil.share._pool import calls
+from ungil.share._pool.line import Desk, Line
 
 
 class Nested(Future[Any]):
@@ -107,7 +107,7 @@ def submit(
 def found(token: str, limit: float, retries: int) -> object:
     """Return the pool of a task that was given it; what a pickled one calls."""
     from ungil.share._pool import PoolTasks
-    from ungil.share._pool_core import Foreign
+    from ungil.share._pool.core import Foreign
 
     core: Any = Foreign(_of(token).line)
     return PoolTasks(None, core, limit, retries)

@@ -14,8 +14,8 @@ from concurrent.futures._base import (
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from ungil.share._pool_calls import Item
-    from ungil.share._pool_core import Core
+    from ungil.share._pool.calls import Item
+    from ungil.share._pool.core import Core
 
 T = TypeVar("T")
 

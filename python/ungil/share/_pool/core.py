@@ -9,14 +9,14 @@ import time
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, Any
 
-from ungil.share import _pool_calls as calls
 from ungil.share._heap import Heap
-from ungil.share._pool_future import Future, call_back
-from ungil.share._pool_line import Line, new_line
+from ungil.share._pool import calls
+from ungil.share._pool.future import Future, call_back
+from ungil.share._pool.line import Line, new_line
 
 if TYPE_CHECKING:
-    from ungil.share._pool_calls import Item
-    from ungil.share._pool_staff import Staff
+    from ungil.share._pool.calls import Item
+    from ungil.share._pool.staff import Staff
 
 # As many results as this at once, and more are on their way: the collector naps rather than rests,
 # so that workers need not wake it for each.
