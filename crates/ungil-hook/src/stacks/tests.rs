@@ -252,7 +252,7 @@ fn of_a_deep_stack_the_innermost_frames_are_kept() {
     }
     let number = within(frames.last(), number);
     let kept = table::own().unwrap().stack(number).unwrap().load();
-    let kept: Vec<_> = kept.map(|it| it.code()).collect();
+    let kept: Vec<_> = kept.map(PlaceInCode::code).collect();
     let innermost: Vec<_> = codes.iter().rev().take(FRAMES).map(|it| address(it) as u64).collect();
     assert_eq!(kept, innermost);
     forget();
