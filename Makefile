@@ -173,7 +173,8 @@ PROSE := README.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md $(filter-out docs
 # Rules of Harper's that we do not follow: headings and names begin small, units are units, a list
 # of three may do without the last comma; and those that mistake our words for others.
 NOT_OURS := SentenceCapitalization UseTitleCase OrthographicConsistency OxfordComma \
-	ExpandMinimum ExpandTimeShorthands ExpandMemoryShorthands ExpandControl ExpandStandardInputAndOutput \
+	ExpandMinimum ExpandTimeShorthands ExpandMemoryShorthands ExpandControl \
+	ExpandStandardInputAndOutput \
 	CompoundNouns DisjointPrefixes MassNouns MergeWords MissingPreposition Overall \
 	PhrasalVerbAsCompoundNoun SplitWords TheProperNounPossessive
 
