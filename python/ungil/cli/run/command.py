@@ -73,7 +73,7 @@ def command(
     Variables stand in for options that are not given: UNGIL_POLICY, UNGIL_QUANTUM, and
     UNGIL_PRIORITY with one PATTERN=LEVEL per line. --env prints all that a program needs as
     NAME=VALUE lines, quoted for a shell: for `env $(ungil run --env) PROGRAM`, or for an
-    EnvironmentFile of systemd.
+    `EnvironmentFile` of systemd.
     """  # noqa: D301 (click keeps the lines of a paragraph that begins with a backspace)
     scheduling = Scheduling(policy, quantum, priorities)
     if standby and (policy is not None or quantum is not None or priorities or green):
