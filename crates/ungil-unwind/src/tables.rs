@@ -134,11 +134,15 @@ impl Tables {
             BaseAddresses::default().set_eh_frame_hdr(self.index.0).set_eh_frame(self.frames.0);
         let index = EhFrameHdr::new(&self.index.1, LittleEndian).parse(&bases, 8).ok()?;
         let frames = EhFrame::new(&self.frames.1, LittleEndian);
-        let entry =
-            index.table()?.fde_for_address(&frames, &bases, address, |it, bases, offset| {
+        // Not by `fde_for_address`: an index that names a place before all frames overflows there.
+        let named = index.table()?.lookup(address, &bases).ok()?.direct().ok()?;
+        let offset = usize::try_from(named.checked_sub(self.frames.0)?).ok()?;
+        let entry = frames
+            .fde_from_offset(&bases, offset.into(), |it, bases, offset| {
                 it.cie_from_offset(bases, offset)
-            });
-        let entry = entry.ok()?;
+            })
+            .ok()
+            .filter(|it| it.contains(address))?;
         Some(entry.initial_address()..entry.end_address())
     }
 }
