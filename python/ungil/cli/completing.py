@@ -9,7 +9,6 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem
 
-from ungil._native import POLICIES
 from ungil.cli import proc
 
 
@@ -32,4 +31,7 @@ def processes(
 
 def policies(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The names of policies."""
+    # The doctor has to start without the native part.
+    from ungil._native import POLICIES
+
     return [CompletionItem(name) for name in POLICIES if name.startswith(incomplete)]
