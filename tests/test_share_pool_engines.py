@@ -101,7 +101,8 @@ def test_joblib_runs_what_it_is_given_in_a_pool() -> None:
         parallel = joblib.Parallel()
         with pytest.raises(LookupError, match="in a worker"):
             parallel(joblib.delayed(tasks.fail)("in a worker") for _ in range(4))
-        with parallel:
+        # Another one: what else failed of that call may still be on its way to it.
+        with joblib.Parallel() as parallel:
             pids = {*parallel(joblib.delayed(tasks.pid)() for _ in range(4))}
             assert os.getpid() not in pids
             with pytest.raises(share.WorkerDied):
