@@ -2,10 +2,10 @@
 
 import os
 import signal
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from forked import ended, in_child
 
 from ungil import share
 
@@ -15,19 +15,6 @@ SIZE = 1 << 26
 @pytest.fixture
 def heap() -> share.Heap:
     return share.Heap(max_size=SIZE)
-
-
-def in_child(work: Callable[[], None]) -> int:
-    """Runs `work` in a forked child; what waitpid says of its end."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        finally:
-            os._exit(status)
-    return os.waitpid(child, 0)[1]
 
 
 VALUES: list[object] = [
@@ -158,7 +145,7 @@ def test_what_a_child_makes_outlives_it(heap: share.Heap) -> None:
         assert isinstance(target, share.dict)
         target["child"] = [1, 2]
 
-    assert in_child(make) == 0
+    assert ended(in_child(make)) == 0
     heap.gc()
     target: share.dict[Any, Any] = root["from"]
     assert isinstance(target, share.dict)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import share_workers
+from forked import ended, in_child
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,23 +33,6 @@ def shared(heap: share.Heap, *given: Any, **options: Any) -> share.array:
     made = heap.share(share.array(*given, **options))
     assert isinstance(made, share.array)
     return made
-
-
-def in_child(work: Callable[[], object]) -> int:
-    """Runs `work` in a forked child; its process id."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        finally:
-            os._exit(status)
-    return child
-
-
-def ended(child: int) -> int:
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def bytes_of_buffers(heap: share.Heap) -> int:

@@ -3,11 +3,12 @@
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
+from forked import in_child
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,19 +29,6 @@ def dicts(heap: share.Heap, *contents: Mapping[str, object]) -> list[share.dict[
         assert isinstance(shared, share.dict)
         made.append(shared)
     return made
-
-
-def child(work: Callable[[], object]) -> int:
-    """Forks a child that does some work; its number."""
-    number = os.fork()
-    if number == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        finally:
-            os._exit(status)
-    return number
 
 
 class Undo(Exception):
@@ -128,7 +116,7 @@ def test_a_process_that_is_killed_in_a_transaction_has_not_begun_it(heap: share.
             os.write(tell, b"!")
             signal.pause()
 
-    number = child(work)
+    number = in_child(work)
     assert os.read(ready, 1) == b"!"
     os.kill(number, signal.SIGKILL)
     os.waitpid(number, 0)
@@ -174,8 +162,8 @@ def test_accounts_always_have_the_same_sum_for_those_who_look_in_a_transaction(
         os.write(tell, b"!")
 
     for _ in range(3):
-        children = [child(lambda seed=seed: transfer(seed)) for seed in (1, 2)]
-        reader = child(read)
+        children = [in_child(lambda seed=seed: transfer(seed)) for seed in (1, 2)]
+        reader = in_child(read)
         assert os.read(ready, 1) == b"!"
         for number in children:
             os.kill(number, signal.SIGKILL)
@@ -263,7 +251,7 @@ def test_ctrl_c_undoes_a_transaction_and_ends_the_wait_for_one(heap: share.Heap)
             os.write(tell, b"!")
             os.read(end, 1)
 
-    number = child(hold)
+    number = in_child(hold)
     assert os.read(ready, 1) == b"!"
     interrupt = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
 
@@ -328,7 +316,7 @@ def test_a_child_that_is_forked_in_a_transaction_cannot_use_the_heap(heap: share
     transaction = heap.atomic()
     with transaction:
         one["n"] = 1
-        number = child(work)
+        number = in_child(work)
         assert os.waitpid(number, 0)[1] == 0
     assert one["n"] == 1
 
@@ -402,7 +390,7 @@ def test_readers_do_not_wait_for_a_transaction_that_is_stopped(
                 heap.root["a"]["x"] = 7
             os.kill(os.getpid(), signal.SIGSTOP)
 
-    stopped = child(stop_in_a_transaction)
+    stopped = in_child(stop_in_a_transaction)
     try:
         assert os.WIFSTOPPED(os.waitpid(stopped, os.WUNTRACED)[1])
         assert heap.root["b"]["y"] == 2

@@ -5,10 +5,11 @@ import os
 import pickle
 import signal
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, MutableSequence
+from collections.abc import Iterable, Iterator, MutableSequence
 from typing import Any, cast
 
 import pytest
+from forked import in_child
 
 from ungil import share
 
@@ -29,19 +30,6 @@ def shared(
     made: share.deque[Any] = heap.share(deque(items, maxlen))
     assert isinstance(made, share.deque)
     return made
-
-
-def in_child(work: Callable[[], None]) -> int:
-    """Runs `work` in a forked child; its process id."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        finally:
-            os._exit(status)
-    return child
 
 
 def test_a_deque_that_is_given_to_a_shared_object_becomes_shared(heap: share.Heap) -> None:

@@ -2,15 +2,14 @@
 
 import collections
 import collections.abc
-import os
 import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
 import cpython_suites
 import pytest
+from forked import child
 
 from ungil import share
 
@@ -116,23 +115,6 @@ def shared(heap: share.Heap, items: dict[Any, Any]) -> share.dict[Any, Any]:
     made: share.dict[Any, Any] = heap.share(items)
     assert isinstance(made, share.dict)
     return made
-
-
-@contextmanager
-def child(work: Callable[[], None]) -> Generator[None]:
-    """Runs `work` in a forked process beside the body, and expects it to succeed."""
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        finally:
-            os._exit(status)
-    try:
-        yield
-    finally:
-        assert os.waitpid(pid, 0)[1] == 0
 
 
 def test_it_is_a_mutable_mapping_that_cannot_be_hashed(root: share.dict[Any, Any]) -> None:

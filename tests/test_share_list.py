@@ -1,13 +1,12 @@
 """The shared list: what it adds to a builtin one, and where it has to differ."""
 
 import collections.abc
-import os
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import cpython_suites
 import pytest
+from forked import child
 
 from ungil import share
 
@@ -57,23 +56,6 @@ def shared(heap: share.Heap, items: list[Any]) -> share.list[Any]:
     made: share.list[Any] = heap.share(items)
     assert isinstance(made, share.list)
     return made
-
-
-@contextmanager
-def child(work: Callable[[], None]) -> Generator[None]:
-    """Runs `work` in a forked process beside the body, and expects it to succeed."""
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        finally:
-            os._exit(status)
-    try:
-        yield
-    finally:
-        assert os.waitpid(pid, 0)[1] == 0
 
 
 def test_it_is_a_mutable_sequence_that_cannot_be_hashed(heap: share.Heap) -> None:

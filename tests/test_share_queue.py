@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from forked import ended, in_child
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,23 +28,6 @@ def made(heap: share.Heap, maxsize: int = 0) -> share.Queue[Any]:
     shared = heap.share(share.Queue[Any](maxsize))
     assert isinstance(shared, share.Queue)
     return shared
-
-
-def in_child(work: Callable[[], object]) -> int:
-    """Runs `work` in a forked child; its process id."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        finally:
-            os._exit(status)
-    return child
-
-
-def ended(child: int) -> None:
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def killed(child: int) -> None:
@@ -93,7 +77,7 @@ def test_a_queue_is_found_in_its_heap_by_other_processes(heap: share.Heap) -> No
     assert q is heap.root["q"]
     child = in_child(lambda: q.put(os.getpid()))
     assert q.get(timeout=60) == child
-    ended(child)
+    assert ended(child) == 0
     assert pickle.loads(pickle.dumps(q)) is q
 
 
@@ -194,7 +178,7 @@ def test_join_waits_until_everything_is_done(heap: share.Heap) -> None:
 
     child = in_child(work)
     assert q.join(timeout=60)
-    ended(child)
+    assert ended(child) == 0
     with pytest.raises(ValueError, match="too many times"):
         q.task_done()
 
@@ -216,7 +200,7 @@ def test_what_cannot_be_made_here_stays_in_the_queue(heap: share.Heap) -> None:
     q = made(heap)
     q.put(share.Pickled(1))
     child = in_child(lambda: q.put(local_struct()))
-    ended(child)
+    assert ended(child) == 0
     assert q.get().load() == 1
     for take in (q.get, lambda: q.get_many(1), q.lease):
         with pytest.raises((TypeError, ImportError, RuntimeError)):
@@ -338,7 +322,7 @@ def test_a_lease_is_acknowledged_put_back_or_thrown_away(heap: share.Heap) -> No
         with pytest.raises(RuntimeError, match="who forked has it"):
             lease.ack()
 
-    ended(in_child(use_the_parents))
+    assert ended(in_child(use_the_parents)) == 0
     lease.put_back()
     assert q.get() == "c"
 
@@ -398,7 +382,7 @@ def test_several_queues_are_waited_for(heap: share.Heap) -> None:
     assert share.wait([]) == []
     child = in_child(lambda: second.put(1))
     assert share.wait([first, second, third], timeout=60) == [second]
-    ended(child)
+    assert ended(child) == 0
     third.close()
     assert share.wait([first, second, third]) == [second, third]
     with pytest.raises(ValueError, match="in one heap"):
@@ -429,7 +413,7 @@ def test_nobody_loses_an_item_where_processes_are_killed(heap: share.Heap) -> No
         killed(workers.pop(0))
         workers.append(in_child(consume))
     for child in producers:
-        ended(child)
+        assert ended(child) == 0
     assert jobs.join(timeout=100)
     for child in workers:
         killed(child)

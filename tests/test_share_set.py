@@ -5,10 +5,11 @@ import os
 import pickle
 import signal
 from collections import deque
-from collections.abc import Callable, Iterator, MutableSet
+from collections.abc import Iterator, MutableSet
 from typing import Any
 
 import pytest
+from forked import in_child
 
 from ungil import share
 
@@ -27,19 +28,6 @@ def shared(heap: share.Heap, *members: object) -> share.set[Any]:
     made: share.set[Any] = heap.share(set(members))
     assert isinstance(made, share.set)
     return made
-
-
-def in_child(work: Callable[[], None]) -> int:
-    """Runs `work` in a forked child; its process id."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        finally:
-            os._exit(status)
-    return child
 
 
 def test_a_set_that_is_given_to_a_shared_object_becomes_shared(heap: share.Heap) -> None:

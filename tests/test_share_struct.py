@@ -11,6 +11,7 @@ from dataclasses import field, replace
 from typing import Any, Literal, cast
 
 import pytest
+from forked import ended, in_child
 
 from ungil import share
 
@@ -65,19 +66,6 @@ def shared(heap: share.Heap, obj: object) -> Any:
     return heap.share(obj)
 
 
-def in_child(work: Callable[[], object]) -> int:
-    """Runs `work` in a forked child; what waitpid says of its end."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        finally:
-            os._exit(status)
-    return os.waitpid(child, 0)[1]
-
-
 def test_a_struct_is_made_and_shown_and_compared_like_a_dataclass(heap: share.Heap) -> None:
     local = Account("ann", balance=3)
     assert repr(local) == "Account(owner='ann', balance=3, limit=None, history=[])"
@@ -100,7 +88,7 @@ def test_what_a_heap_returns_is_of_the_class_and_shared(heap: share.Heap) -> Non
     assert isinstance(ann.history, share.list)
     ann.balance = 7
     assert local.balance == 0
-    assert in_child(lambda: ann.deposit(5)) == 0
+    assert ended(in_child(lambda: ann.deposit(5))) == 0
     assert ann.balance == 12
     assert ann.kind == "account"
     ann.is_overdrawn = True
@@ -235,7 +223,7 @@ def test_a_class_is_found_by_its_name_and_fields_and_never_imported(heap: share.
         }
         heap.root["things"] = things
 
-    assert in_child(put) == 0
+    assert ended(in_child(put)) == 0
     thing = declare("shop", "class Thing:\n    size: int")
     main = declare("__main__", "class Thing:\n    size: int")
     found: Any = heap.root["things"]
