@@ -109,6 +109,23 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def killed_by(number: int) -> str:
+    """What a signal has done: "killed by SIGKILL"; by its number if it has no name."""
+    import signal  # not every start of a program needs it
+
+    try:
+        return f"killed by {signal.Signals(number).name}"
+    except ValueError:
+        return f"killed by signal {number}"
+
+
+def end_of(status: int | None) -> str:
+    """How a process ended, whose `exitcode` is `status`: "was killed by SIGKILL"."""
+    if status is not None and status < 0:
+        return f"was {killed_by(-status)}"
+    return f"ended with status {status}"
+
+
 def reason(error: OSError) -> str:
     """Why the system refused, as a person would say it: "permission denied"."""
     return native_reason(os.strerror(error.errno) if error.errno else str(error))

@@ -18,6 +18,7 @@ from typing import Any
 from ungil.errors import EngineError, WorkerDied
 from ungil.fanout._shards import Deliver, News
 from ungil.fanout._worker import Batch, Shard
+from ungil.formatting import end_of
 
 # How long a worker may take to cancel what it runs, before it is killed. Coroutines have a second.
 _GRACE_SECONDS = 1.5
@@ -123,7 +124,7 @@ class Processes:
         if self._closed:
             return
         worker.process.join()
-        end = _end_of(worker.process.exitcode)
+        end = end_of(worker.process.exitcode)
         if self._has_begun:
             news = WorkerDied(end)
         else:
@@ -142,15 +143,6 @@ def _pickled(fn: Callable[[Any], Any]) -> bytes:
             f"{fn!r} cannot be sent to other processes ({error}): "
             'define it at the top level of a module; engine="dask" and "ray" can send any function'
         ) from None
-
-
-def _end_of(status: int | None) -> str:
-    if status is not None and status < 0:
-        try:
-            return f"was killed by {signal.Signals(-status).name}"
-        except ValueError:
-            return f"was killed by signal {-status}"
-    return f"ended with status {status}"
 
 
 def serve(

@@ -9,7 +9,7 @@ import sys
 
 from ungil.cli.doctor.check import Check, Status
 from ungil.cli.doctor.remedy import ADDRESSES, FILE_SIZE, READING, SHARING
-from ungil.formatting import printable
+from ungil.formatting import killed_by, printable
 
 PATIENCE_S = 60
 KILLED = "a seccomp filter kills who tries (SIGSYS)"
@@ -122,6 +122,6 @@ def _said(code: str, *arguments: str) -> str | None:
     if outcome.returncode == -signal.SIGSYS:
         return KILLED
     if outcome.returncode < 0:
-        return f"it was killed by {signal.Signals(-outcome.returncode).name}"
+        return f"it was {killed_by(-outcome.returncode)}"
     lines = outcome.stderr.decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else f"it ended with {outcome.returncode}"

@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from ungil.cli import proc
 from ungil.fanout.frontend import NamedFailure
+from ungil.formatting import killed_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,12 +45,7 @@ class CommandError(NamedFailure):
     @property
     def failure(self) -> str:
         """How it ended, in a few words."""
-        if self.exit >= 0:
-            return f"exit {self.exit}"
-        try:
-            return f"killed by {signal.Signals(-self.exit).name}"
-        except ValueError:
-            return f"killed by signal {-self.exit}"
+        return f"exit {self.exit}" if self.exit >= 0 else killed_by(-self.exit)
 
     def __str__(self) -> str:
         said = last_line(self.stderr) or last_line(self.stdout)

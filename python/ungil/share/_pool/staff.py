@@ -21,6 +21,7 @@ from heapq import heappop, heappush
 from multiprocessing import connection, resource_tracker
 from typing import Any
 
+from ungil.formatting import end_of
 from ungil.share._pool import calls
 from ungil.share._pool.core import Core
 from ungil.share._pool.died import WorkerDied
@@ -412,13 +413,3 @@ def _answer(worker: Worker, item: calls.Item) -> None:
         worker.process.kill()
     else:
         worker.desk.mail.release()
-
-
-def end_of(status: int | None) -> str:
-    """Say how a process ended."""
-    if status is not None and status < 0:
-        try:
-            return f"was killed by {signal.Signals(-status).name}"
-        except ValueError:
-            return f"was killed by signal {-status}"
-    return f"ended with status {status}"
