@@ -62,6 +62,10 @@ FIRST = (
 """What `ungil` alone says: what to do first, in five lines."""
 
 
+COMPLETES = "_UNGIL_COMPLETE"
+"""The variable that a shell sets when it asks for completions; click reads it."""
+
+
 class Commands(Group):
     """The commands, each imported when it is asked for: a start costs what it uses."""
 
@@ -109,7 +113,7 @@ def invoke(words: list[str]) -> int:
 
     What the command itself raises, it raises.
     """
-    if not words and "_UNGIL_COMPLETE" not in os.environ:
+    if not words and COMPLETES not in os.environ:
         click.echo(FIRST, err=True, nl=False)
         return 2
     try:

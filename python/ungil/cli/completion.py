@@ -9,6 +9,8 @@ import click
 from click.shell_completion import get_completion_class
 
 from ungil.cli.command import Command
+from ungil.cli.commands import COMPLETES
+from ungil.cli.commands import command as group
 from ungil.errors import UsageError
 
 EXAMPLES = """\
@@ -18,8 +20,6 @@ EXAMPLES = """\
 """
 
 SHELLS = ("bash", "zsh", "fish")
-VARIABLE = "_UNGIL_COMPLETE"
-"""What a shell's script sets when it asks for completions; click reads it."""
 
 
 @click.command(cls=Command, name="completion", examples=EXAMPLES)
@@ -33,10 +33,7 @@ def script(shell: str) -> str:
     """The script for `shell`, one of `SHELLS`."""
     kind = get_completion_class(shell)
     assert kind is not None, shell
-    from ungil.cli.commands import command as group
-
-    script = kind(group, {}, "ungil", VARIABLE).source()
-    return script.strip() + "\n"
+    return kind(group, {}, "ungil", COMPLETES).source().strip() + "\n"
 
 
 def _own_shell() -> str:
@@ -44,5 +41,5 @@ def _own_shell() -> str:
     name = Path(os.environ.get("SHELL", "")).name
     if name not in SHELLS:
         shells = f"{', '.join(SHELLS[:-1])} or {SHELLS[-1]}"
-        raise UsageError(f"SHELL is {name or 'not set'!s}: name the shell, {shells}")
+        raise UsageError(f"SHELL is {name or 'not set'}: name the shell, {shells}")
     return name
