@@ -13,7 +13,6 @@ pickle of the same, of which each makes a copy of its own: fewer rows, or they w
 """
 
 import argparse
-import statistics
 from collections.abc import Iterator
 
 from interleaving import Measured, Runs, Target, columns, interleave, parse, parser, report
@@ -140,12 +139,8 @@ def _targets(taken: list[Runs]) -> Iterator[Target]:
         if (why := broke(runs, FROZEN)) is not None:
             yield Target(name, False, f"cannot be measured: {why}")
         elif name in MOST:
-            loops = runs.each(FROZEN, _loop_ratio)
-            yield Target(
-                f"{name}: at most {MOST[name]:g} times the builtin in the same loop",
-                statistics.median(loops) <= MOST[name],
-                spread(loops),
-            )
+            claim = f"{name}: times the builtin in the same loop"
+            yield at_most(claim, MOST[name], runs.each(FROZEN, _loop_ratio))
         elif name.endswith("readers"):
             yield at_most(
                 f"{name}: copies of the file in memory", MOST_COPIES, runs.each(FROZEN, _copies)

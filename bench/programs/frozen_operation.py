@@ -12,16 +12,14 @@ import random
 import shelve
 import shutil
 import sqlite3
-import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import work
-from shared_operation import passes, timer
+from shared_operation import compared, timer
 from shared_subjects import FORK
 
 FEW, MANY = 1_000, 500_000
@@ -124,28 +122,7 @@ def main() -> None:
             timer(usual, table, keys),
             timer(own or usual, shared, keys),
         ]
-        counts = [passes(loop) for loop in loops]
-        turns: list[list[float]] = []
-        end = time.perf_counter() + seconds
-        while time.perf_counter() < end or len(turns) < 3:
-            turns.append(
-                [
-                    1e9 * loop.timeit(count) / (count * len(keys))
-                    for loop, count in zip(loops, counts, strict=True)
-                ]
-            )
-    empty_ns, builtin_loop_ns, loop_ns = (
-        statistics.median(part) for part in zip(*turns, strict=True)
-    )
-    work.say(
-        {
-            "empty_ns": empty_ns,
-            "builtin_loop_ns": builtin_loop_ns,
-            "loop_ns": loop_ns,
-            "ratio": (loop_ns - empty_ns) / (builtin_loop_ns - empty_ns),
-            "loop_ratio": loop_ns / builtin_loop_ns,
-        }
-    )
+        work.say(compared(loops, len(keys), seconds))
 
 
 if __name__ == "__main__":

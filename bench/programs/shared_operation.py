@@ -59,6 +59,33 @@ def passes(loop: timeit.Timer) -> int:
     return max(1, int(PART_S / loop.timeit(1)))
 
 
+def compared(loops: "list[timeit.Timer]", passed: int, seconds: float) -> "dict[str, float]":
+    """What this program prints of three loops: the empty one, the builtin's, the shared one's.
+
+    Each does `passed` operations at a time.
+    """
+    counts = [passes(loop) for loop in loops]
+    turns: list[list[float]] = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(turns) < 3:
+        turns.append(
+            [
+                1e9 * loop.timeit(count) / (count * passed)
+                for loop, count in zip(loops, counts, strict=True)
+            ]
+        )
+    empty_ns, builtin_loop_ns, loop_ns = (
+        statistics.median(part) for part in zip(*turns, strict=True)
+    )
+    return {
+        "empty_ns": empty_ns,
+        "builtin_loop_ns": builtin_loop_ns,
+        "loop_ns": loop_ns,
+        "ratio": (loop_ns - empty_ns) / (builtin_loop_ns - empty_ns),
+        "loop_ratio": loop_ns / builtin_loop_ns,
+    }
+
+
 def main() -> None:
     """Measures."""
     operation, way, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
@@ -70,28 +97,7 @@ def main() -> None:
 
     with builtin.make(kept) as plain, shared.make(kept) as attach:
         loops = [timer("pass", None, keys), loop_of(builtin, plain()), loop_of(shared, attach())]
-        counts = [passes(loop) for loop in loops]
-        turns: list[list[float]] = []
-        end = time.perf_counter() + seconds
-        while time.perf_counter() < end or len(turns) < 3:
-            turns.append(
-                [
-                    1e9 * loop.timeit(count) / (count * len(keys))
-                    for loop, count in zip(loops, counts, strict=True)
-                ]
-            )
-    empty_ns, builtin_loop_ns, loop_ns = (
-        statistics.median(part) for part in zip(*turns, strict=True)
-    )
-    work.say(
-        {
-            "empty_ns": empty_ns,
-            "builtin_loop_ns": builtin_loop_ns,
-            "loop_ns": loop_ns,
-            "ratio": (loop_ns - empty_ns) / (builtin_loop_ns - empty_ns),
-            "loop_ratio": loop_ns / builtin_loop_ns,
-        }
-    )
+        work.say(compared(loops, len(keys), seconds))
 
 
 if __name__ == "__main__":
