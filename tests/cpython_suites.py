@@ -70,11 +70,17 @@ def suite(
     Not every Python has all of them.
     """
     case = _copy(module, name, dict(names or {}), displays)
-    members = dict(attributes or {})
-    for test, reason in omitted.items():
-        if (function := getattr(case, test, None)) is not None:
-            members[test] = pytest.mark.xfail(reason=reason, strict=True)(_own(function))
-    return type(name, (case,), {"__module__": module, **members})
+    members = {"__module__": module, **(attributes or {}), **expected_failures(case, omitted)}
+    return type(name, (case,), members)
+
+
+def expected_failures(case: type, omitted: Mapping[str, str]) -> dict[str, Any]:
+    """The tests of `case` that cannot pass, by name, marked with the reason why not."""
+    return {
+        test: pytest.mark.xfail(reason=reason, strict=True)(_own(function))
+        for test, reason in omitted.items()
+        if (function := getattr(case, test, None)) is not None
+    }
 
 
 def _own(function: Callable[[Any], None]) -> Callable[[Any], None]:

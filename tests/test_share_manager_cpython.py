@@ -12,7 +12,7 @@ import unittest
 from importlib import import_module
 from typing import Any
 
-import pytest
+from cpython_suites import expected_failures
 
 from ungil import share
 
@@ -45,20 +45,9 @@ class Managed(suites.ManagerMixin):
 def case(name: str, **omitted: str) -> type[unittest.TestCase]:
     """The tests of a class, for shared objects; `omitted` says of a test why it cannot pass."""
     base: Any = getattr(suites, name)
-    members: dict[str, Any] = {}
-    for test, reason in omitted.items():
-        if reason in (SLOW, NOT_SHARED):
-            members[test] = None
-        elif (function := getattr(base, test, None)) is not None:
-            members[test] = pytest.mark.xfail(reason=reason, strict=True)(_own(function))
+    untried = [test for test, reason in omitted.items() if reason in (SLOW, NOT_SHARED)]
+    members = expected_failures(base, omitted) | dict.fromkeys(untried)
     return type(name, (base, Managed, unittest.TestCase), {"__module__": __name__, **members})
-
-
-def _own(function: Any) -> Any:
-    def test(self: unittest.TestCase) -> None:
-        function(self)
-
-    return test
 
 
 TestQueue = case("_TestQueue", test_timeout=SLOW, test_qsize=SLOW)
