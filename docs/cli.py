@@ -8,20 +8,25 @@
 
 from __future__ import annotations
 
-import argparse
-import inspect
 import re
-import sys
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import click
+from command_help import (
+    EXIT_STATUS,
+    by_problem,
+    children,
+    options,
+    paragraphs,
+    usage,
+    write_or_check,
+)
 from links import slug
 
 from ungil.cli.command import Command
 from ungil.cli.commands import COMMANDS, PROBLEMS
-from ungil.cli.commands import command as ungil_command
 
 DOCUMENT = Path(__file__).resolve().parent / "cli.md"
 HEAD = """\
@@ -37,9 +42,7 @@ FOOT = """\
 
 | status | meaning |
 |---|---|
-| 0 | All is well. |
-| 1 | The work failed, or a limit was broken. |
-| 2 | The command line is wrong; one sentence says how. |
+{}
 
 `ungil trace` passes on the status of its program; `ungil run` becomes it."""
 # What a reader types: an option, a command with its option, a variable.
@@ -50,30 +53,15 @@ TYPED = re.compile(
 )
 
 
-def main() -> None:
-    """Write the page, or compare it; the status is 1 if it differs."""
-    parser = argparse.ArgumentParser(description="Writes docs/cli.md from the commands.")
-    parser.add_argument("--check", action="store_true", help="fail if it differs")
-    check: bool = parser.parse_args().check
-    text = page()
-    if not check:
-        DOCUMENT.write_text(text, encoding="utf-8")
-    elif not DOCUMENT.exists() or DOCUMENT.read_text(encoding="utf-8") != text:
-        sys.exit(f"{DOCUMENT.name} is not what `make man` writes: run it")
-
-
 def page() -> str:
     """The whole page: a table of all commands, then a section for each problem."""
-    context = click.Context(ungil_command, info_name="ungil")
     parts = [f"{HEAD}\n{table()}"]
-    for problem, group in PROBLEMS.items():
+    for problem, commands in by_problem():
         parts.append(f"## {marked(problem)}")
-        for name in group:
-            found = ungil_command.get_command(context, name)
-            assert found is not None
-            below = click.Context(found, info_name=name, parent=context)
-            parts += described(found, below, level=3)
-    return "\n\n".join([*parts, FOOT]) + "\n"
+        for command, context in commands:
+            parts += described(command, context, level=3)
+    statuses = "\n".join(f"| {status} | {means} |" for status, means in EXIT_STATUS.items())
+    return "\n\n".join([*parts, FOOT.format(statuses)]) + "\n"
 
 
 def table() -> str:
@@ -93,33 +81,23 @@ def link(path: str) -> str:
 
 def described(command: click.Command, context: click.Context, level: int) -> Iterator[str]:
     """A command: its usage, text, options and examples, and those of its own commands."""
-    usage = " ".join(command.collect_usage_pieces(context))
     yield f"{'#' * level} `{context.command_path}`"
-    yield fenced(f"{context.command_path} {usage}")
+    yield fenced(f"{context.command_path} {usage(command, context)}")
     names = metavars(command, context)
-    for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(command.help or "")):
-        kept = paragraph.startswith("\b")
-        flowing = " ".join(paragraph.split())
-        yield fenced(paragraph.strip("\b\n")) if kept else marked(flowing, names)
+    for paragraph, kept in paragraphs(command):
+        yield fenced(paragraph) if kept else marked(paragraph, names)
     if isinstance(command, Command):
         yield fenced("\n".join(line.removeprefix("  ") for line in command.examples.splitlines()))
-    if options := list(rows(command, context)):
-        yield "\n".join(["| option | what it does |", "|---|---|", *options])
-    if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            child = command.get_command(context, name)
-            assert child is not None
-            below = click.Context(child, info_name=name, parent=context)
-            yield from described(child, below, level + 1)
+    if rows := [row(written, does, names) for written, does in options(command, context)]:
+        yield "\n".join(["| option | what it does |", "|---|---|", *rows])
+    for child, below in children(command, context):
+        yield from described(child, below, level + 1)
 
 
-def rows(command: click.Command, context: click.Context) -> Iterator[str]:
-    """A row for each option."""
-    for option in command.params:
-        record = option.get_help_record(context)
-        if record and isinstance(option, click.Option):
-            written, does = (text.replace("|", "\\|") for text in record)
-            yield f"| `{written}` | {marked(' '.join(does.split()), metavars(command, context))} |"
+def row(written: str, does: str, names: AbstractSet[str]) -> str:
+    """The row of an option."""
+    written, does = (text.replace("|", "\\|") for text in (written, does))
+    return f"| `{written}` | {marked(' '.join(does.split()), names)} |"
 
 
 def metavars(command: click.Command, context: click.Context) -> set[str]:
@@ -148,4 +126,4 @@ def marked(text: str, names: AbstractSet[str] = frozenset()) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    write_or_check({DOCUMENT: page()}, "Writes docs/cli.md from the commands.")

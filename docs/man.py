@@ -9,39 +9,26 @@ below share/ of the prefix. A shell that finds them there needs no `ungil comple
 
 from __future__ import annotations
 
-import argparse
-import inspect
-import re
-import sys
 from pathlib import Path
 
 import click
+from command_help import (
+    EXIT_STATUS,
+    by_problem,
+    children,
+    options,
+    paragraphs,
+    usage,
+    write_or_check,
+)
 
 import ungil
 from ungil.cli.command import Command
-from ungil.cli.commands import EXAMPLES, PROBLEMS
+from ungil.cli.commands import EXAMPLES
 from ungil.cli.commands import command as ungil_command
 from ungil.cli.completion import script
 
 SHARE = Path(__file__).resolve().parent.parent / "python/ungil.data/data/share"
-EXIT_STATUS = {
-    "0": "All is well.",
-    "1": "The work failed, or a limit was broken.",
-    "2": "The command line is wrong; one sentence says how.",
-}
-
-
-def main() -> None:
-    """Write the files, or compare them."""
-    parser = argparse.ArgumentParser(description="Writes ungil(1) and completions for shells.")
-    parser.add_argument("--check", action="store_true", help="fail if they differ")
-    check: bool = parser.parse_args().check
-    for path, text in files().items():
-        if not check:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        elif not path.exists() or path.read_text(encoding="utf-8") != text:
-            sys.exit(f"{path.name} is not what `make man` writes: run it")
 
 
 def files() -> dict[Path, str]:
@@ -56,7 +43,6 @@ def files() -> dict[Path, str]:
 
 def manual() -> str:
     """The manual page: a section for each problem, and in it each command, see man(7)."""
-    context = click.Context(ungil_command, info_name="ungil")
     lines = [
         f'.TH UNGIL 1 "" "ungil {ungil.__version__}" "User Commands"',
         ".SH NAME",
@@ -67,12 +53,10 @@ def manual() -> str:
         ".SH EXAMPLES",
         *verbatim(EXAMPLES),
     ]
-    for problem, names in PROBLEMS.items():
+    for problem, commands in by_problem():
         lines.append(f".SH {said(problem).upper()}")
-        for name in names:
-            found = ungil_command.get_command(context, name)
-            assert found is not None
-            lines += described(found, click.Context(found, info_name=name, parent=context))
+        for command, context in commands:
+            lines += described(command, context)
     lines += [".SH EXIT STATUS"]
     for code, means in EXIT_STATUS.items():
         lines += [".TP", code, said(means)]
@@ -87,23 +71,15 @@ def manual() -> str:
 
 def described(command: click.Command, context: click.Context) -> list[str]:
     """A command, its text, its options and its examples, and the same of its own commands."""
-    usage = " ".join(command.collect_usage_pieces(context))
-    lines = [f".SS {said(context.command_path)} {said(usage)}"]
-    for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(command.help or "")):
-        kept = paragraph.startswith("\b")
-        flowing = [".PP", said(" ".join(paragraph.split()))]
-        lines += verbatim(paragraph.strip("\b\n")) if kept else flowing
-    for option in command.params:
-        record = option.get_help_record(context)
-        if record and isinstance(option, click.Option):
-            lines += [".TP", rf"\fB{said(record[0])}\fR", said(record[1])]
+    lines = [f".SS {said(context.command_path)} {said(usage(command, context))}"]
+    for paragraph, kept in paragraphs(command):
+        lines += verbatim(paragraph) if kept else [".PP", said(paragraph)]
+    for written, does in options(command, context):
+        lines += [".TP", rf"\fB{said(written)}\fR", said(does)]
     if isinstance(command, Command):
         lines += verbatim(command.examples)
-    if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            child = command.get_command(context, name)
-            assert child is not None
-            lines += described(child, click.Context(child, info_name=name, parent=context))
+    for child, below in children(command, context):
+        lines += described(child, below)
     return lines
 
 
@@ -123,4 +99,4 @@ def _first_sentence(command: click.Command) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    write_or_check(files(), "Writes ungil(1) and completions for shells.")
