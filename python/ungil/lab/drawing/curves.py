@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from itertools import pairwise
 
 from ungil.lab.chart import Curves, Kind, Line, Lines
-from ungil.lab.drawing.element import element, grid, percent, text
+from ungil.lab.drawing.element import drawn_panel, element, grid, percent, text
 from ungil.lab.drawing.marks import legend, mark
 from ungil.lab.drawing.scale import Axis, axis
 
@@ -37,8 +36,7 @@ def _values(panel: Lines) -> Iterator[float]:
 
 
 def _panel(chart: Curves, panel: Lines, shared: Axis) -> str:
-    parts = [element("title", escape(f"{chart.title}: {panel.title}".rstrip(": ")))]
-    parts.append(element("desc", escape("; ".join(_said(chart, line) for line in panel.lines))))
+    parts: list[str] = []
     for tick in shared.ticks:
         y = _y(shared, tick)
         parts.append(element("line", x1=0, x2="100%", y1=y, y2=y, class_="grid"))
@@ -48,15 +46,9 @@ def _panel(chart: Curves, panel: Lines, shared: Axis) -> str:
     parts.append(text(chart.numbers_name, "50%", HEIGHT_PX + 34, "tick"))
     for line in panel.lines:
         parts += _line(chart, line, shared)
-    drawn = element(
-        "svg",
-        *parts,
-        role="img",
-        height=HEIGHT_PX + AXIS_PX,
-        class_="plot wide",
-        style=f"--margin:{MARGIN_PX}px",
-    )
-    return element("div", element("h4", escape(panel.title)), drawn, class_="panel")
+    said = "; ".join(_said(chart, line) for line in panel.lines)
+    names = chart.title, panel.title
+    return drawn_panel(names, said, parts, HEIGHT_PX + AXIS_PX, MARGIN_PX)
 
 
 def _said(chart: Curves, line: Line) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from ungil.lab.chart import Mark, Ranked, Row, Rows
-from ungil.lab.drawing.element import element, grid, percent, text
+from ungil.lab.drawing.element import drawn_panel, element, grid, percent, text
 from ungil.lab.drawing.marks import kinds, mark
 from ungil.lab.drawing.scale import Axis, axis
 from ungil.lab.units import NEVER
@@ -45,8 +45,7 @@ def _margin_px(rows: Sequence[Row]) -> float:
 
 def _panel(chart: Ranked, panel: Rows, shared: Axis, margin_px: float) -> str:
     height_px = ROW_PX * len(panel.rows)
-    parts = [element("title", escape(f"{chart.title}: {panel.title}".rstrip(": ")))]
-    parts.append(element("desc", escape("; ".join(_said(chart, row) for row in panel.rows))))
+    parts: list[str] = []
     for tick in shared.ticks:
         x = percent(shared.place(tick))
         parts.append(element("line", x1=x, x2=x, y1=0, y2=height_px, class_="grid"))
@@ -59,16 +58,9 @@ def _panel(chart: Ranked, panel: Rows, shared: Axis, margin_px: float) -> str:
         parts.append(text(row.label, -margin_px, y + BASE_PX, "label"))
         parts += _bar(chart, row, shared, y) if chart.scale == "linear" else ()
         parts += _dots(chart, row, shared, y) if chart.scale == "log" else ()
-    drawn = element(
-        "svg",
-        *parts,
-        role="img",
-        height=height_px + AXIS_PX,
-        class_="plot",
-        style=f"--margin:{margin_px:.0f}px",
-    )
-    heading = element("h4", escape(panel.title)) if panel.title else ""
-    return element("div", heading, drawn, class_="panel")
+    said = "; ".join(_said(chart, row) for row in panel.rows)
+    names = chart.title, panel.title
+    return drawn_panel(names, said, parts, height_px + AXIS_PX, margin_px, "plot")
 
 
 def _said(chart: Ranked, row: Row) -> str:

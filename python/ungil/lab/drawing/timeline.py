@@ -6,10 +6,8 @@ to the right, and the battle can be watched. That is done by the style sheet alo
 
 from __future__ import annotations
 
-from html import escape
-
 from ungil.lab.chart import Kind, Strip, Strips, Timeline
-from ungil.lab.drawing.element import element, grid, percent, text
+from ungil.lab.drawing.element import drawn_panel, element, grid, percent, text
 from ungil.lab.drawing.marks import kinds
 from ungil.lab.drawing.scale import Linear
 
@@ -39,9 +37,9 @@ def panels(chart: Timeline) -> str:
 def _panel(chart: Timeline, panel: Strips) -> str:
     time = Linear(chart.length_ms)
     height_px = STRIP_PX * len(panel.strips)
-    parts = [element("title", escape(f"{chart.title}: {panel.title}"))]
-    said = (f"{strip.label}: {len(strip.holds)} holds" for strip in panel.strips)
-    parts.append(element("desc", escape(f"In {chart.length_ms:g} ms, {'; '.join(said)}")))
+    holds = (f"{strip.label}: {len(strip.holds)} holds" for strip in panel.strips)
+    said = f"In {chart.length_ms:g} ms, {'; '.join(holds)}"
+    parts: list[str] = []
     for tick in time.ticks:
         x = percent(time.place(tick))
         parts.append(element("line", x1=x, x2=x, y1=0, y2=height_px, class_="grid"))
@@ -52,15 +50,8 @@ def _panel(chart: Timeline, panel: Strips) -> str:
         parts.append(text(strip.label, -MARGIN_PX, top + STRIP_PX / 2 + 4, "label"))
         parts += _holds(strip, time, top + (STRIP_PX - 2 * LANE_PX) / 2)
     parts.append(element("rect", x=0, y=0, width="100%", height=height_px, class_="cover"))
-    drawn = element(
-        "svg",
-        *parts,
-        role="img",
-        height=height_px + AXIS_PX,
-        class_="plot wide",
-        style=f"--margin:{MARGIN_PX}px",
-    )
-    return element("div", element("h4", escape(panel.title)), drawn, class_="panel")
+    names = chart.title, panel.title
+    return drawn_panel(names, said, parts, height_px + AXIS_PX, MARGIN_PX)
 
 
 def _holds(strip: Strip, time: Linear, top: float) -> list[str]:

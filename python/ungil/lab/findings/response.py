@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ungil.lab.chart import Chart, Curves, Line, Lines, Ranked, Rows
 from ungil.lab.experiments.response import VARIANTS, figure, kind_of, then_s, thread_counts
@@ -15,6 +15,8 @@ from ungil.lab.units import SECONDS, TIMES
 POLICY, PEER = "interactive", "interval 50 us"
 # Whose lines are drawn; all variants are in the charts of the most threads.
 DRAWN = ("stock", PEER, POLICY)
+# Of an interpreter, a variant and so many threads.
+_Value = Callable[[Results, str, str, int], float | None]
 
 
 def _p50_s(results: Results, python: str, name: str, threads: int) -> float | None:
@@ -93,19 +95,7 @@ def _charts(results: Results, pythons: Sequence[str], counts: Sequence[int]) -> 
             f"Median answer beside {most} threads, under every policy",
             "Which policy fits depends on what is wanted: under batch a thread keeps the GIL for"
             " long, and fair gives all threads the same.",
-            [
-                Rows(
-                    f"Python {python}",
-                    [
-                        it
-                        for name in VARIANTS
-                        for it in row(
-                            _name(name), _p50_s(results, python, name, most), kind_of(name)
-                        )
-                    ],
-                )
-                for python in pythons
-            ],
+            [_variants(results, it, most, _p50_s) for it in pythons],
             SECONDS,
             "log",
         ),
@@ -114,18 +104,9 @@ def _charts(results: Results, pythons: Sequence[str], counts: Sequence[int]) -> 
             "As a multiple of what they do on the same interpreter as it is; less is what the quick"
             " answers cost.",
             [
-                Rows(
-                    f"Python {python}",
-                    [
-                        it
-                        for name in VARIANTS
-                        for it in row(
-                            _name(name), _work(results, python, name, most), kind_of(name)
-                        )
-                    ],
-                )
-                for python in pythons
-                if _work(results, python, POLICY, most) is not None
+                _variants(results, it, most, _work)
+                for it in pythons
+                if _work(results, it, POLICY, most) is not None
             ],
             TIMES,
             "linear",
@@ -133,6 +114,14 @@ def _charts(results: Results, pythons: Sequence[str], counts: Sequence[int]) -> 
             "as much as stock",
         ),
     ]
+
+
+def _variants(results: Results, python: str, threads: int, value: _Value) -> Rows:
+    """A row for each variant of an interpreter."""
+    rows = (
+        row(_name(name), value(results, python, name, threads), kind_of(name)) for name in VARIANTS
+    )
+    return Rows(f"Python {python}", [it for each in rows for it in each])
 
 
 def _work(results: Results, python: str, name: str, threads: int) -> float | None:
