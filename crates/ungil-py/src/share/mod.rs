@@ -6,6 +6,7 @@ mod array;
 mod attached;
 mod buffer;
 mod changes;
+mod classes;
 mod convert;
 mod deque;
 mod dict;
@@ -46,6 +47,7 @@ pub use buffer::Buffer;
 pub use changes::{
     version, wait_for_change, watch_bell, watch_disturb, watch_heap, watch_object, watch_sleep,
 };
+pub use classes::set_proxy;
 pub use deque::Deque;
 pub use dict::Dict;
 pub use dict_walk::Walk;
@@ -59,7 +61,7 @@ pub use heap::Heap;
 pub use list::List;
 pub use list_iterator::ListIterator;
 pub use monitor::{Monitor, owner_died};
-pub use proxy::{Held, set_proxy};
+pub use proxy::Held;
 pub use queue::{Lease, Queue, wait_for_queues, watch_queue};
 pub use set::Set;
 pub use structs::{Schema, Struct, struct_cas, struct_incr};

@@ -15,7 +15,8 @@ use pyo3::pyclass::boolean_struct::True;
 use pyo3::types::PyType;
 use ungil_heap::object::Kind;
 
-use super::proxy::{self, Hold};
+use super::classes;
+use super::proxy::Hold;
 use super::slots;
 use crate::guarded::{self, Guarded};
 
@@ -54,7 +55,7 @@ impl Parked {
 
 /// Makes a proxy of one that is parked. If there is none, `hold` is given back.
 pub fn revive<T: Park>(py: Python<'_>, hold: Hold) -> Result<Bound<'_, PyAny>, Hold> {
-    let Some(class) = proxy::class_of(py, T::KIND) else { return Err(hold) };
+    let Some(class) = classes::class_of(py, T::KIND) else { return Err(hold) };
     if !guarded::has_gil() {
         return Err(hold); // None is ever parked.
     }
@@ -80,7 +81,7 @@ pub unsafe extern "C" fn end<T: Park>(object: *mut ffi::PyObject) {
     let class = unsafe { ffi::Py_TYPE(object) };
     // Those of classes derived by others may have more in them.
     let is_usual = guarded::has_gil()
-        && proxy::class_of(py, T::KIND).is_some_and(|usual| usual.as_type_ptr() == class)
+        && classes::class_of(py, T::KIND).is_some_and(|usual| usual.as_type_ptr() == class)
         && T::parked().0.with(py, |parked| parked.len() < MOST);
     if !is_usual {
         // SAFETY: it is an instance of `T` still, that nobody has a reference to.

@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyFrozenSet, PyTuple, PyType};
+use pyo3::types::{PyFrozenSet, PyTuple};
 use ungil_heap::brief::Seen;
 use ungil_heap::object::Kind;
 use ungil_heap::op::Op;
@@ -19,6 +18,7 @@ use ungil_heap::{Error, Heap, object, stack};
 
 use super::array::Array;
 use super::buffer::Buffer;
+use super::classes;
 use super::convert;
 use super::deque::Deque;
 use super::dict::Dict;
@@ -379,47 +379,6 @@ impl Drop for Hold {
     }
 }
 
-/// The classes of proxies, by kind. Python declares them, because most methods are Python's.
-static CLASSES: [PyOnceLock<Py<PyType>>; 6] = [const { PyOnceLock::new() }; 6];
-
-fn class(kind: Kind) -> Option<&'static PyOnceLock<Py<PyType>>> {
-    match kind {
-        Kind::Dict => Some(&CLASSES[0]),
-        Kind::List => Some(&CLASSES[1]),
-        Kind::Set => Some(&CLASSES[2]),
-        Kind::Deque => Some(&CLASSES[3]),
-        Kind::Buffer => Some(&CLASSES[4]),
-        Kind::Array => Some(&CLASSES[5]),
-        _ => None,
-    }
-}
-
-/// The class of the proxies of a kind, if Python has declared it.
-pub fn class_of(py: Python<'_>, kind: Kind) -> Option<&Bound<'_, PyType>> {
-    Some(class(kind)?.get(py)?.bind(py))
-}
-
-/// Declares the class of the proxies of a kind: `"dict"`, `"list"`, `"set"`, `"deque"`, `"buffer"`,
-/// `"array"`, or the name of a class of `threading` or `queue`.
-#[pyfunction]
-pub fn set_proxy(py: Python<'_>, kind: &str, class_: Py<PyType>) -> PyResult<()> {
-    let place = match kind {
-        "dict" => self::class(Kind::Dict),
-        "list" => self::class(Kind::List),
-        "set" => self::class(Kind::Set),
-        "deque" => self::class(Kind::Deque),
-        "buffer" => self::class(Kind::Buffer),
-        "array" => self::class(Kind::Array),
-        name => queue::class_named(name).or_else(|| sync::named(name).map(sync::class)),
-    };
-    if matches!(kind, "Lock" | "RLock") {
-        sync::quicken(class_.bind(py))?;
-    }
-    place
-        .and_then(|place| place.set(py, class_).ok())
-        .ok_or_else(|| PyRuntimeError::new_err("the class of these proxies is declared already"))
-}
-
 impl Shared {
     /// A heap without proxies.
     pub fn new(heap: Arc<Heap>, path: Option<PathBuf>) -> Arc<Self> {
@@ -482,7 +441,7 @@ impl Shared {
             Ok(proxy) => proxy,
             Err(hold) => self.call_class(py, kind, hold)?,
         };
-        self.proxies.enter(at, proxy, class(kind).is_some())
+        self.proxies.enter(at, proxy, classes::class(kind).is_some())
     }
 
     /// As above, by calling its class.
@@ -493,16 +452,7 @@ impl Shared {
         mut hold: Hold,
     ) -> PyResult<Bound<'py, PyAny>> {
         let at = hold.at;
-        let class = match kind {
-            Kind::Struct => None,
-            Kind::Sync => {
-                let sort = ungil_heap::sync::sort(self.heap.segment(), at);
-                Some(sync::class(sort.map_err(raised)?))
-            }
-            Kind::Queue => Some(queue::class(self.heap.segment(), at)?),
-            Kind::Gone => return Err(raised(Error::Stale)),
-            kind => class(kind),
-        };
+        let class = classes::class_at(self.heap.segment(), kind, at)?;
         let given = Held { shared: self.clone(), root: Mutex::new(hold.root.take()) };
         match class {
             Some(class) => {
