@@ -267,6 +267,14 @@ platforms: $(TEST_TOOLS) $(WHEEL_TOOLS) needs-roots ## try the wheels on every D
 	$$root env PATH="$$PATH" HOME="$$HOME" PYTHONPATH=tests $(BIN)/python -m platforms $(PLATFORMS)
 	$(BIN)/python docs/lab_page.py
 
+.PHONY: stranger
+stranger: $(TEST_TOOLS) needs-roots ## type every command of README and the tutorials on a fresh Debian (minutes; root)
+	rm -rf target/stranger/wheel
+	$(BIN)/maturin build --release --quiet --out target/stranger/wheel
+	@root=; (($$(id -u))) && root='sudo -n'; \
+	$$root env PATH="$$PATH" PYTHONPATH=tests $(BIN)/python tests/stranger.py $(STRANGER) \
+		target/stranger/wheel/ungil-*.whl
+
 .PHONY: needs-roots
 needs-roots:
 	@missing=(); \

@@ -8,6 +8,8 @@ before the block, which readers do not see, says what is not as usual:
     <!-- exit: 1 -->                            the status of its last command
 
 Without `compare` every line has to be printed, with other numbers; `...` stands for any lines.
+What a reader is told in passing counts for `everything_typed`, too: `pip install waitress` in a
+sentence, and the blocks without prompts that README has.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import re
 import signal
 import subprocess
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -25,6 +28,9 @@ from typing import NamedTuple
 from suite import PATIENCE_S
 
 BLOCK = re.compile(r"(?:<!-- (?P<said>[^<]*?) -->\n)?^```console\n(?P<text>.*?)^```", re.M | re.S)
+# A block of README: commands without a prompt, each with a comment.
+PLAIN = re.compile(r"^```\n(?P<text>(?:(?:ungil|pip|make|python3?|git|cd) .*\n|#.*\n)+)^```", re.M)
+IN_PASSING = re.compile(r"`(?P<text>(?:pip install |python examples/)[^`\n]+)`")
 NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*(?: ?(?:ns|us|µs|ms|s|min|%|[kKMG]i?B|B)(?!\w))?")
 # Between the output of a command and its status; no program prints it.
 END = "\x1e"
@@ -41,12 +47,26 @@ class Command(NamedTuple):
     status: int
 
 
-def commands(text: str) -> list[Command]:
+def everything_typed(text: str) -> list[Command]:
+    """All commands that a reader may type, in their order: also what no test runs."""
+    found = commands(text, also_not_run=True)
+    outside = BLOCK.sub(lambda block: "\n" * block[0].count("\n"), text)
+    for pattern in (PLAIN, IN_PASSING):
+        for block in pattern.finditer(outside):
+            line = outside.count("\n", 0, block.start("text")) + 1
+            for number, typed in enumerate(block["text"].splitlines()):
+                if not typed.startswith("#"):
+                    found.append(Command(line + number, typed, [], [], 0))
+        outside = pattern.sub(lambda block: "\n" * block[0].count("\n"), outside)
+    return sorted(found)
+
+
+def commands(text: str, also_not_run: bool = False) -> list[Command]:
     """All commands of a document that are run, in their order."""
     found: list[Command] = []
     for block in BLOCK.finditer(text):
         kind, _, said = (block["said"] or "").partition(": ")
-        if kind == "not run":
+        if kind == "not run" and not also_not_run:
             continue
         line = text.count("\n", 0, block.start("text")) + 1
         typed = re.split(r"^\$ ", block["text"], flags=re.MULTILINE)[1:]
@@ -81,12 +101,18 @@ def without_numbers(line: str) -> str:
     return NUMBER.sub("#", flat(line))
 
 
+BASH = ("bash", "--noprofile", "--norc")
+
+
 class Shell:
     """One bash for all commands of a document, as a reader has one."""
 
-    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self, folder: Path, environment: dict[str, str], words: Sequence[str] = BASH
+    ) -> None:
+        """Start it in a folder; `words` begin one that is elsewhere, such as in a root."""
         self._bash = subprocess.Popen(
-            ["bash", "--noprofile", "--norc"],
+            words,
             cwd=folder,
             env=environment,
             stdin=subprocess.PIPE,
@@ -98,6 +124,11 @@ class Shell:
 
     def __enter__(self) -> Shell:
         return self
+
+    @property
+    def pid(self) -> int:
+        """The process that was started."""
+        return self._bash.pid
 
     def __exit__(
         self,

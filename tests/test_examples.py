@@ -128,3 +128,31 @@ def test_workers_of_an_app_share_a_cache_and_a_rate_limiter() -> None:
     printed = run("cache_fastapi", "--workers", "3")
     assert "40 requests for 5 pages were answered; 5 were computed\n" in printed
     assert "and had asked 20 times, 40 were answered; 5 pages were computed in all\n" in printed
+
+
+def copied(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """What `ungil examples` says in a folder."""
+    command = [sys.executable, "-m", "ungil", "examples", *words]
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+
+
+def test_who_has_only_the_wheel_is_given_every_example(tmp_path: Path) -> None:
+    done = copied(tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "ungil trace examples/convoy_server.py" in done.stdout
+    given = {it.name: it.read_bytes() for it in (tmp_path / "examples").iterdir()}
+    assert given == {it.name: it.read_bytes() for it in EXAMPLES.glob("*.py")}
+    assert copied(tmp_path).stdout == done.stdout
+    assert [it.name for it in tmp_path.iterdir()] == ["examples"]
+
+
+def test_a_folder_with_other_files_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples/convoy_server.py").write_text("mine")
+    done = copied(tmp_path)
+    sentence = "cannot write 'examples': it is there, with other files; name another folder"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"ungil: {sentence}\n")
+    assert (tmp_path / "examples/convoy_server.py").read_text() == "mine"
+    assert "no such folder as 'missing'" in copied(tmp_path, "missing/examples").stderr

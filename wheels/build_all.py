@@ -117,7 +117,7 @@ def copied(folder: Path) -> Path:
     for name in printed("git", "-C", str(PROJECT), "ls-files").splitlines():
         place = folder / name
         place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(PROJECT / name, place)
+        shutil.copy(PROJECT / name, place, follow_symlinks=False)
     return folder
 
 

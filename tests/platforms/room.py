@@ -81,17 +81,9 @@ class Room:
 
     def run(self, *words: str | Path, **variables: str) -> Ended:
         """Run words to their end; `Late` if there is none in time."""
-        named = {**ENVIRONMENT, **self.environment, **variables}
-        command = ["chroot", f"--userspec={self.place.uid}:{self.place.uid}", str(self.root)]
-        command += ["/usr/bin/env", "-i", *(f"{name}={value}" for name, value in named.items())]
-        if not self.place.may_trace:
-            command += self.without_ptrace
-        command += map(str, words)
-        # A shell stays the first process there: the first one gets no signal that it does not want.
-        script = "\n".join([*self._mounts(), shlex.join(command), "exit $?"])
         try:
             done = subprocess.run(
-                [*ALONE, "sh", "-ec", script],
+                self.command(*words, **variables),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=self.patience_s,
@@ -102,6 +94,21 @@ class Room:
             raise Late(f"not over after {self.patience_s:.0f} s: {last[-200:]}") from None
         out, err = (it.decode(errors="replace") for it in (done.stdout, done.stderr))
         return Ended(done.returncode, out, err)
+
+    def command(self, *words: str | Path, **variables: str) -> list[str]:
+        """What runs words in the room, to be started by others."""
+        # A shell stays the first process there: the first one gets no signal that it does not want.
+        inside = shlex.join(self.inside(*words, **variables))
+        return [*ALONE, "sh", "-ec", "\n".join([*self._mounts(), inside, "exit $?"])]
+
+    def inside(self, *words: str | Path, **variables: str) -> list[str]:
+        """The same for who is in its namespaces already."""
+        named = {**ENVIRONMENT, **self.environment, **variables}
+        command = ["chroot", f"--userspec={self.place.uid}:{self.place.uid}", str(self.root)]
+        command += ["/usr/bin/env", "-i", *(f"{name}={value}" for name, value in named.items())]
+        if not self.place.may_trace:
+            command += self.without_ptrace
+        return [*command, *map(str, words)]
 
     def _mounts(self) -> list[str]:
         """The lines of a shell that mount what a program needs; `set -e` ends it if one fails."""

@@ -41,6 +41,7 @@ PROBLEMS = {
     "ungil itself": {
         "doctor": ("ungil.cli.doctor.command", "what works on this machine, and what is missing"),
         "lab": ("ungil.cli.lab", "published experiments about the GIL, then and now"),
+        "examples": ("ungil.cli.examples", "write the programs that the documents run"),
         "completion": ("ungil.cli.completion", "complete commands and options with Tab"),
     },
 }

@@ -1,0 +1,130 @@
+"""What the reader of a document brings along: her own program and hosts, and what she does to them.
+
+README speaks of `app.py`, of `hosts.txt` and of process 4711. `tests/stranger.py` has them from here.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from platforms.room import Room
+from suite import PATIENCE_S
+
+# In the order of docs/index.md.
+TUTORIALS = ("convoy", "event-loop", "production", "cache", "devices")
+SERVED = "http://127.0.0.1:8000/"
+ANSWERS = 50
+
+FILES = {
+    "app.py": '''\
+"""A web application."""
+
+
+def app(environ, start_response):
+    """Adds some numbers, and says what came out."""
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [str(sum(range(100_000))).encode()]
+
+
+if __name__ == "__main__":
+    print(*app({}, lambda *_: None))
+''',
+    "backups.py": '''\
+"""What she does to each of her hosts."""
+
+
+def save(host):
+    """The name of the file in which it is kept."""
+    return f"{host}.conf"
+''',
+    "hosts.txt": "router1.example\nrouter2.example\nrouter3.example\n",
+}
+
+# What she types before she opens the first document.
+FIRST = ("python3 -m venv .venv", ". .venv/bin/activate")
+
+# What she does before a command, because it is about things of her own, by how that begins.
+AHEAD = {
+    "ungil trace gunicorn": ("pip install --quiet gunicorn",),
+    "ungil diff before.pftrace after.pftrace  #": (
+        "ungil trace -q -o before.pftrace app.py",
+        "ungil trace -q -o after.pftrace app.py",
+    ),
+    "ungil trace --pid 4711": ("rm before.pftrace after.pftrace",),
+}
+
+# What a machine with a wheel does not have, by how a command begins.
+LACKING = {
+    "make ": "it builds from the sources, with Rust; she has the wheel",
+    "pip install .": "it builds from the sources, with Rust; she has the wheel",
+    "git clone": "she has the wheel",
+    "ungil fanout --hosts hosts.txt -- ssh": "her hosts are no machines that answer SSH",
+}
+
+
+def reason(typed: str) -> str:
+    """Why a command is not typed; empty if it is."""
+    return next((why for begin, why in LACKING.items() if typed.startswith(begin)), "")
+
+
+def ahead(typed: str) -> tuple[str, ...]:
+    """What she types before a command."""
+    return next((those for begin, those in AHEAD.items() if typed.startswith(begin)), ())
+
+
+@contextmanager
+def meanwhile(typed: str, shell: int, room: Room) -> Iterator[None]:
+    """What goes on beside a command: somebody visits a server and stops it, a service runs."""
+    visitor = threading.Thread(target=visit_and_stop, args=(shell,))
+    if typed.startswith("ungil trace gunicorn"):
+        visitor.start()
+    if typed.startswith("ungil trace --pid 4711"):
+        start_service(shell, room)
+    yield
+    if visitor.ident is not None:
+        visitor.join()
+
+
+def visit_and_stop(shell: int) -> None:
+    """Ask a server for its page some times, then press Ctrl-C where `ungil trace` runs it."""
+    until = time.monotonic() + PATIENCE_S
+    answers = 0
+    while answers < ANSWERS and time.monotonic() < until:
+        with suppress(OSError):
+            urllib.request.urlopen(SERVED, timeout=10).close()
+            answers += 1
+    for pid in below(shell):
+        with suppress(OSError):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if b"trace" in words:
+                os.kill(pid, signal.SIGINT)
+                return
+
+
+def below(pid: int) -> Iterator[int]:
+    """All processes that a process has started, and those that they have, the oldest first."""
+    with suppress(OSError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            for child in (thread / "children").read_text().split():
+                yield int(child)
+                yield from below(int(child))
+
+
+def start_service(shell: int, room: Room) -> None:
+    """Start a late loop as process 4711 beside a shell, as her user."""
+    first = next(below(shell))
+    enter = ["nsenter", f"--target={first}", "--mount", "--pid", "--ipc"]
+    home = room.environment["HOME"]
+    python = f"{home}/.venv/bin/python"
+    late = ["env", f"--chdir={home}", python, "examples/late_loop.py", "--seconds", "600"]
+    # The next process there gets the number after this one (proc_sys_kernel(5)).
+    script = 'echo 4710 > "$0/proc/sys/kernel/ns_last_pid"; "$@" >/dev/null 2>&1 & sleep 0'
+    subprocess.run([*enter, "sh", "-c", script, room.root, *room.inside(*late)], check=True)
