@@ -17,11 +17,12 @@ import argparse
 import os
 import re
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from documented import Command, Shell, everything_typed, missing
@@ -70,21 +71,15 @@ class Done:
 
 def machine(suite: str, roots: Path, wheel: Path) -> Path:
     """A fresh root with her home in it, and the wheel there; `Unmade` if that is not possible."""
-    known = {it.suite: it for it in vars(systems).values() if isinstance(it, System)}
-    if suite not in known or known[suite].is_emulated:
-        raise Unmade(f"there is no Debian {suite!r} for this processor in `make platforms`")
-    made = known[suite].root(roots)
+    every = [it for it in vars(systems).values() if isinstance(it, System) and not it.is_emulated]
+    known = {it.suite: it for it in every}
+    if suite not in known:
+        raise Unmade(f"--suite: there is no {suite!r} here, but {', '.join(known)}")
+    made = equipped(known[suite], roots)
     root = KEPT / "root"
     shutil.rmtree(root, ignore_errors=True)
-    KEPT.mkdir(parents=True, exist_ok=True)
-    with systems.changing(made):
-        shutil.copytree(made, root, symlinks=True, ignore=no_devices)
-    copy_devices(made / "dev", root / "dev")
-    # What `make platforms` has installed in there is not hers.
-    shutil.rmtree(root / "opt", ignore_errors=True)
-    (root / "opt").mkdir()
+    copy(made, root)
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
-    systems.install(root, *PACKAGES)
     if CERTIFICATES.exists():
         shutil.copy(CERTIFICATES, root / CERTIFICATES.relative_to("/"))
     added = Room(root, {}).run("useradd", "--create-home", f"--uid={HER_UID}", "stranger")
@@ -100,23 +95,26 @@ def machine(suite: str, roots: Path, wheel: Path) -> Path:
     return root
 
 
-def no_devices(folder: str, names: list[str]) -> list[str]:
-    """Of a folder what cannot be copied: devices, pipes and sockets."""
-    paths = {name: Path(folder, name) for name in names}
-    return [
-        name
-        for name, it in paths.items()
-        if not (it.is_symlink() or it.is_dir() or it.is_file())
-    ]
+def equipped(system: System, roots: Path) -> Path:
+    """A root of a system with what she has before she has ungil; made once."""
+    base = system.root(roots)
+    own = replace(system, packages=PACKAGES)
+    kept = KEPT / "roots"
+    kept.mkdir(parents=True, exist_ok=True)
+    if not (kept / own.name).exists():
+        with systems.changing(base):
+            copy(base, kept / own.name)
+    return own.root(kept)
 
 
-def copy_devices(source: Path, target: Path) -> None:
-    """Make the devices of one folder in another one."""
-    for device in source.iterdir():
-        if device.is_char_device() and not device.is_symlink():
-            told = device.stat()
-            os.mknod(target / device.name, told.st_mode, told.st_rdev)
-            (target / device.name).chmod(told.st_mode & 0o7777)
+def copy(source: Path, target: Path) -> None:
+    """Copy a root whole or not at all, but for what `make platforms` has installed in it."""
+    partial = target.with_name(f"{target.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    subprocess.run(["cp", "--archive", "--reflink=auto", source, partial], check=True)
+    shutil.rmtree(partial / "opt", ignore_errors=True)
+    (partial / "opt").mkdir()
+    partial.rename(target)
 
 
 def room(root: Path) -> Room:

@@ -203,8 +203,8 @@ EXPERIMENT = Experiment(
         Figure("wall-clock time that GNU Pth saved, at most", 30, "%"),
     ),
     reading=(
-        "A handful of calls is what starting and ending take. The last column is wall time with"
-        " ungil run --green (then GNU Pth), of that without: below 1x it is quicker."
+        "A handful of calls is what starting and ending take. The last column is wall time on"
+        " green threads (then GNU Pth), of that without: below 1x it is quicker."
     ),
     plan=lambda plan: list(_plan(plan)),
     tables=_tables,
