@@ -233,8 +233,11 @@ def attempt(options: argparse.Namespace) -> bool:
     root = machine(options.suite, options.roots, options.wheel)
     every: list[Done] = []
 
+    kept = (KEPT / "printed.txt").open("w", encoding="utf-8")
+
     def tell(done: Done) -> None:
         every.append(done)
+        kept.write(f"$ {done.command.typed}\n{done.printed}")
         console.print("  ".join(line(done)), markup=False, soft_wrap=True)
         if not done.is_right:
             console.print(done.printed, markup=False, soft_wrap=True)
