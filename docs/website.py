@@ -31,6 +31,8 @@ DOCUMENTS = (
 )
 LOG = logging.getLogger("mkdocs.hooks.website")
 ASKED = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*(?:src|href)=\"?(https?:[^\" >]+)")
+CODE = re.compile(r"<code>[^<]*</code>")
+OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 WORKER = ROOT / "web/node_modules/iframe-worker/shim/index.js"
 
 
@@ -78,12 +80,15 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Warn of what GitHub takes for a table, a list or code, and Python's Markdown for text."""
+    """Warn of what GitHub takes for a table, a list or code, and Python's Markdown for text.
+
+    An option in a sentence does not break after its hyphens.
+    """
     del config, files
     text = re.sub(r"<pre.*?</pre>|<[^>]+>", "", html, flags=re.DOTALL)
     for line in re.findall(r"^(?:\| |```|[*-] |#+ ).*", text, re.MULTILINE):
         LOG.warning("%s: an empty line is missing before: %s", page.file.src_uri, line)
-    return html
+    return CODE.sub(lambda code: OPTION.sub(r'<span class="option">\g<0></span>', code[0]), html)
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:

@@ -99,7 +99,10 @@ function drawRuler(
     context.fillRect(left - 0.5, RULER - 4, 1, height);
     context.globalAlpha = 1;
     context.fillStyle = colours.quiet;
-    context.fillText(picture.momentOf(at, step * unitNs), left + 3, RULER / 2);
+    const moment = picture.momentOf(at, step * unitNs);
+    if (left + 3 + context.measureText(moment).width <= width) {
+      context.fillText(moment, left + 3, RULER / 2);
+    }
   }
   context.fillStyle = colours.faint;
   context.fillRect(0, RULER - 1, width, 1);
