@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from documented import Command, Shell, commands, missing, surroundings
+from documented import Command, Shell, commands, everything_typed, missing, surroundings
 
 ROOT = Path(__file__).parent.parent
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
@@ -81,6 +81,36 @@ def test_commands_are_read_with_what_they_print_and_how_they_end() -> None:
         Command(14, "printf 'a b\\nc d'", ["a b", "c"], ["b c"], 0),
         Command(20, "sh -c 'exit 3'", [], [], 3),
     ]
+
+
+README = """\
+```
+ungil trace app.py    # record it
+# a comment alone
+```
+It needs `pip install waitress`, and `ungil trace` is no command that is typed.
+```python
+ungil = 1
+```
+```
+a table that is printed
+```
+<!-- not run: it never ends -->
+```console
+$ sleep infinity
+```
+`python examples/one.py` is one.
+"""
+
+
+def test_what_a_reader_types_is_read_from_blocks_without_prompts_and_from_sentences_too() -> None:
+    assert [(it.line, it.typed) for it in everything_typed(README)] == [
+        (2, "ungil trace app.py    # record it"),
+        (5, "pip install waitress"),
+        (14, "sleep infinity"),
+        (16, "python examples/one.py"),
+    ]
+    assert commands(README) == []
 
 
 def test_other_numbers_are_no_difference_and_other_words_are_one() -> None:
