@@ -1,6 +1,6 @@
-"""What the reader of a document brings along: her own program and hosts, and what she does to them.
+"""What the reader of a document brings along: a program, hosts, and what she does to them.
 
-README speaks of `app.py`, of `hosts.txt` and of process 4711. `tests/stranger.py` has them from here.
+README speaks of `app.py`, `hosts.txt` and process 4711. `tests/stranger.py` has them from here.
 """
 
 from __future__ import annotations

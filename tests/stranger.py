@@ -25,14 +25,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import reader
 from documented import Command, Shell, everything_typed, missing
 from platforms import systems
 from platforms.room import Place, Room
 from platforms.systems import System, Unmade
 from rich.console import Console
 from rich.table import Table
-
-import reader
 
 PROJECT = Path(__file__).resolve().parent.parent
 ROOTS = PROJECT / "target/platforms/roots"
@@ -44,7 +43,7 @@ HOME = "/home/stranger"
 PACKAGES = ("python3", "python3-venv", "ca-certificates")
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 # How this machine reaches the registries, if that needs anything.
-WAY_OUT = re.compile(r"(?i)(?:https?|no|all)_proxy|PIP_(?:INDEX_URL|EXTRA_INDEX_URL|DEFAULT_TIMEOUT)")
+WAY_OUT = re.compile(r"(?i)(?:https?|no|all)_proxy|PIP_(?:(?:EXTRA_)?INDEX_URL|DEFAULT_TIMEOUT)")
 GOAL_MIN = 10
 
 

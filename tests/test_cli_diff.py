@@ -76,7 +76,7 @@ def test_a_convoy_that_is_gone_is_better_by_more_than_the_noise(
     compared = told(ungil, *convoys, "--", *calms)
     assert (compared["schema"], compared["verdict"], compared["worse"]) == (1, "better", False)
     assert re.fullmatch(
-        r"threads waited [\d.]+ s of 10 s before, [\d.]+ m?s after: "
+        r"threads waited [\d.]+ s in 10 s before, [\d.]+ m?s after: "
         r"([\d,.]+ times less|\d+ % less|all of it gone) \(more than the noise\)",
         compared["answer"],
     )
@@ -170,6 +170,11 @@ def test_a_trace_in_which_nobody_could_wait_is_compared_too(
     assert compared["total"]["metrics"]["waited"]["before"] == [0.0]
     assert told(ungil, convoys[0], empty)["findings"][0]["status"] == "gone"
     assert ungil("diff", empty, empty).returncode == 0
+
+
+def test_of_one_short_run_a_side_the_noise_is_not_known(ungil: Run, empty: str) -> None:
+    said = " ".join(ungil("diff", empty, empty).stdout.split())
+    assert "noise: not known, for one run a side is too short" in said
 
 
 def test_a_trace_that_is_cut_off_is_read_as_far_as_it_goes_with_a_warning(

@@ -26,8 +26,9 @@ EXAMPLES = """\
 def command(folder: str) -> None:
     """Write the programs that the documents run into FOLDER [default: examples].
 
-    What is there already stays: a FOLDER that has anything else is an error. Each program says in its first lines what it shows and how to run
-    it; one that needs a package which is not installed names it.
+    A FOLDER that is there with other files is an error, and stays as it is. Each program says in
+    its first lines what it shows and how to run it; one that needs a package which is not
+    installed names it.
     """
     programs = sorted((Path(ungil.__file__).parent / "examples").glob("*.py"))
     if not programs:
@@ -54,7 +55,9 @@ def _write(programs: list[Path], folder: str) -> None:
     """Copy programs into a new folder, all or none; UsageError if that cannot be made."""
     path = Path(folder)
     if os.path.lexists(path):
-        raise UsageError(f"cannot write {folder!r}: it is there, with other files; name another folder")
+        raise UsageError(
+            f"cannot write {folder!r}: it is there, with other files; name another folder"
+        )
     if not path.parent.is_dir():
         raise UsageError(f"cannot write {folder!r}: no such folder as {str(path.parent)!r}")
     try:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from ungil.comparison.compared import Comparison, Row
 from ungil.comparison.metrics import Metric
-from ungil.comparison.noise import Judged, Verdict
+from ungil.comparison.noise import LEAST_PARTS, Judged, Verdict
 from ungil.comparison.runs import PARTS, Run
 from ungil.formatting import digits, duration, plural
 
@@ -30,7 +30,7 @@ def answer(comparison: Comparison) -> str:
     before, after = waited.before_median, waited.after_median
     if before is None or after is None:
         return "nothing can be told: a side has no time in which a GIL was used"
-    said = f"threads waited {_seconds(before)} of 10 s before, {_seconds(after)} after"
+    said = f"threads waited {_seconds(before)} in 10 s before, {_seconds(after)} after"
     if waited.verdict == "within noise":
         return f"{said}: no change beyond the noise"
     if waited.verdict == "unknown":
@@ -125,6 +125,11 @@ def noise_of(comparison: Comparison) -> str:
     if not comparison.is_weak:
         return "noise: the largest difference between two runs of one side, medians of each side"
     parts = min(len(run.parts) for run in (comparison.before[0], comparison.after[0]))
+    if parts < LEAST_PARTS:
+        return (
+            "noise: not known, for one run a side is too short to be compared with its own parts;"
+            " several runs a side tell it"
+        )
     if parts < PARTS:
         return (
             f"noise: one run a side, so the largest difference between {parts} parts of one run;"
