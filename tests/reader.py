@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -81,7 +81,7 @@ def ahead(typed: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def meanwhile(typed: str, shell: int, room: Room) -> Iterator[None]:
+def meanwhile(typed: str, shell: int, room: Room) -> Generator[None]:
     """What goes on beside a command: somebody visits a server and stops it, a service runs."""
     visitor = threading.Thread(target=visit_and_stop, args=(shell,))
     if typed.startswith("ungil trace gunicorn"):

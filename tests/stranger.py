@@ -20,7 +20,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -133,7 +133,7 @@ def room(root: Path) -> Room:
 
 
 @contextmanager
-def shell(hers: Room) -> Iterator[Shell]:
+def shell(hers: Room) -> Generator[Shell]:
     """A shell of hers, in her home."""
     words = hers.command("env", f"--chdir={HOME}", "bash", "--noprofile", "--norc")
     with Shell(PROJECT, dict(os.environ), words) as opened:
