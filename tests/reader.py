@@ -65,7 +65,6 @@ AHEAD = {
 LACKING = {
     "make ": "it builds from the sources, with Rust; she has the wheel",
     "pip install .": "it builds from the sources, with Rust; she has the wheel",
-    "git clone": "she has the wheel",
     "ungil fanout --hosts hosts.txt -- ssh": "her hosts are no machines that answer SSH",
 }
 

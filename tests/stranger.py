@@ -6,7 +6,7 @@ The machine is a copy of a root that `make platforms` makes, with Debian's Pytho
 this folder but the wheel. An unprivileged user of it reads README and the tutorials from top to
 bottom and types what they say, exactly as printed. A table tells of each command how long it took,
 how it ended and whether it printed what the document shows, other numbers aside. What needs more
-than such a machine has is named with the reason.
+than such a machine has is named with the reason. All that was printed is in target/stranger.
 
 Exits with 1 if a command failed or printed something else, and with 2 if there is no such machine.
 """
@@ -180,8 +180,11 @@ def line(done: Done) -> tuple[str, str, str, str, str]:
     typed = re.sub(r"\s+#.*", "", done.command.typed).replace("\n", " ")
     if done.status is None:
         return where, typed, "", "", f"not typed: {done.reason}"
-    shown = "as shown" if done.command.shown else "nothing to compare"
-    said = f"other output: {done.lacking[0]}" if done.lacking else shown
+    said = "as shown" if done.command.shown else "nothing to compare"
+    if done.lacking:
+        said = f"other output: {done.lacking[0]}"
+    if done.status != done.command.status:
+        said = f"exit code {done.command.status} was expected"
     return where, typed, f"{done.took_s:.1f} s", str(done.status), said
 
 
@@ -222,6 +225,19 @@ def main() -> None:
         sys.exit(2)
 
 
+def chosen(pattern: str) -> list[str]:
+    """README, which installs ungil, and the tutorials that have a pattern in their names."""
+    first, *tutorials = DOCUMENTS
+    try:
+        found = [it for it in tutorials if re.search(pattern, Path(it).stem)]
+    except re.error as error:
+        raise Unmade(f"--only {pattern!r} is no pattern: {error}") from None
+    if not found:
+        names = ", ".join(reader.TUTORIALS)
+        raise Unmade(f"--only: no tutorial has {pattern!r} in its name; there are {names}")
+    return [first, *found]
+
+
 def attempt(options: argparse.Namespace) -> bool:
     """One stranger; whether all went well."""
     if os.geteuid() != 0:
@@ -229,10 +245,9 @@ def attempt(options: argparse.Namespace) -> bool:
     if not options.wheel.is_file():
         raise Unmade(f"there is no wheel {str(options.wheel)!r}: make wheel builds one")
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 150)
+    documents = chosen(options.only)
     root = machine(options.suite, options.roots, options.wheel)
     every: list[Done] = []
-
-    kept = (KEPT / "printed.txt").open("w", encoding="utf-8")
 
     def tell(done: Done) -> None:
         every.append(done)
@@ -243,8 +258,8 @@ def attempt(options: argparse.Namespace) -> bool:
 
     began_s = time.monotonic()
     try:
-        for document in DOCUMENTS:
-            if document == DOCUMENTS[0] or re.search(options.only, document):
+        with (KEPT / "printed.txt").open("w", encoding="utf-8") as kept:
+            for document in documents:
                 read(document, room(root), tell)
     finally:
         if not options.keep:
