@@ -9,14 +9,12 @@ import os
 import signal
 import subprocess
 import threading
-import time
 import urllib.request
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from platforms.room import Room
-from suite import PATIENCE_S
 
 # In the order of docs/index.md.
 TUTORIALS = ("convoy", "event-loop", "production", "cache", "devices")
@@ -82,24 +80,30 @@ def ahead(typed: str) -> tuple[str, ...]:
 @contextmanager
 def meanwhile(typed: str, shell: int, room: Room) -> Generator[None]:
     """What goes on beside a command: somebody visits a server and stops it, a service runs."""
-    visitor = threading.Thread(target=visit_and_stop, args=(shell,))
+    over = threading.Event()
+    visitor = threading.Thread(target=visit_and_stop, args=(shell, over))
     if typed.startswith("ungil trace gunicorn"):
         visitor.start()
     if typed.startswith("ungil trace --pid 4711"):
         start_service(shell, room)
     yield
+    over.set()
     if visitor.ident is not None:
         visitor.join()
 
 
-def visit_and_stop(shell: int) -> None:
-    """Ask a server for its page some times, then press Ctrl-C where `ungil trace` runs it."""
-    until = time.monotonic() + PATIENCE_S
+def visit_and_stop(shell: int, over: threading.Event) -> None:
+    """Ask a server for its page some times, then press Ctrl-C where `ungil trace` runs it.
+
+    A server that has ended by itself, `over`, needs neither.
+    """
     answers = 0
-    while answers < ANSWERS and time.monotonic() < until:
-        with suppress(OSError):
+    while answers < ANSWERS and not over.is_set():
+        try:
             urllib.request.urlopen(SERVED, timeout=10).close()
             answers += 1
+        except OSError:
+            over.wait(0.05)
     for pid in below(shell):
         with suppress(OSError):
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
