@@ -169,7 +169,8 @@ free-threaded-test: $(TEST_TOOLS) ## share and fanout on free-threaded Pythons (
 	$(BIN)/python tests/free_threaded_suite.py $(PYTEST)
 
 # The English of what people read first; api.md is made of docstrings.
-PROSE := README.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md $(filter-out docs/api.md,$(wildcard docs/*.md docs/tutorials/*.md))
+PROSE := README.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md \
+	$(filter-out docs/api.md,$(wildcard docs/*.md docs/tutorials/*.md docs/decisions/*.md))
 # Rules of Harper's that we do not follow: headings and names begin small, units are units, a list
 # of three may do without the last comma; and those that mistake our words for others.
 NOT_OURS := SentenceCapitalization UseTitleCase OrthographicConsistency OxfordComma \

@@ -38,7 +38,7 @@ def _doubts(found: Mapping[str, Found]) -> str:
     if not doubtful:
         return ""
     which = "all figures" if len(doubtful) == len(found) else f"those of `{'`, `'.join(doubtful)}`"
-    return f"**Provisional: {which}.** The part of each program says why.\n"
+    return f"**Provisional: {which}.** The section of each program says why.\n"
 
 
 def _table(rows: list[tuple[str, Row]]) -> Iterator[str]:
@@ -81,11 +81,11 @@ def _summary(rows: list[tuple[str, Row]]) -> Iterator[str]:
     """How many reach the goal, and who loses."""
     helped = [row for _name, row in rows if not row.is_beyond]
     reached = sum(row.reaches_the_goal() for row in helped)
-    yield f"The goal is a p99 that is {LEAST_GAIN:.0f} times better at {LEAST_WORK} of the work."
+    yield f"The goal is a p99 {LEAST_GAIN:.0f} times lower at {LEAST_WORK} of the work."
     yield f"{reached} of {len(helped)} settings reach it."
     for name, row in rows:
         if row.is_beyond:
-            yield f"A control: in `{name}`, {row.setting}, no scheduler of the GIL can help much."
+            yield f"A control: no GIL scheduler can help much in `{name}`, {row.setting}."
     yield "\n## Where it loses, to stock or to 50 us\n"
     losses = [(f"* `{name}`, {row.setting}: ", list(_losses(row))) for name, row in rows]
     lines = [where + "; ".join(loss) for where, loss in losses if loss]
@@ -96,12 +96,12 @@ def _losses(row: Row) -> Iterator[str]:
     """In what `ungil run` is worse than stock, or than the other cure."""
     cell, interval = row.cells[UNGIL.name], row.cells[INTERVAL.name]
     if not row.keeps_the_work():
-        yield f"{cell.work} of stock's work for each second of the processor"
+        yield f"{cell.work} of stock's work per CPU second"
     if cell.gain.median < 1:
-        yield f"stock's p99 is the better one, {cell.gain} of that with ungil"
+        yield f"stock's p99 is lower, {cell.gain} of ungil's"
     if interval.p99_ms < cell.p99_ms:
         yield (
-            f"50 us has the better p99, {_ms(interval.p99_ms)} ms, and ungil {_ms(cell.p99_ms)} ms"
+            f"50 us has the lower p99, {_ms(interval.p99_ms)} ms; ungil has {_ms(cell.p99_ms)} ms"
         )
 
 

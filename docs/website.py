@@ -124,7 +124,7 @@ def _programs() -> set[Path]:
 
 def _decisions() -> str:
     """A list of all decisions, the newest first."""
-    lines = ["# Decisions", "", "Each has its context, what was decided, and what we lose.", ""]
+    lines = ["# Decisions", "", "Each page gives the context, the decision, and what we lose.", ""]
     for file in sorted((DOCS / "decisions").glob("*.md"), reverse=True):
         title = file.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
         lines.append(f"* [{title.replace('. ', ': ', 1)}]({file.name})")

@@ -40,7 +40,7 @@ def written(rows: list[dict[str, Any]], path: Path, about: dict[str, str]) -> No
 
 
 def _tables(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """A table for each system, and one for narrow places."""
+    """A table for each system, and one for restricted environments."""
     wide = sorted((it for it in rows if not it["place"]), key=_order)
     for title, group in groupby(wide, key=_title):
         yield f"## {title}\n"
@@ -48,7 +48,7 @@ def _tables(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield ""
     narrow = [it for it in rows if it["place"]]
     if narrow:
-        yield f"## Narrow places: {_title(narrow[0])}\n"
+        yield f"## Restricted environments: {_title(narrow[0])}\n"
         yield from _table(narrow, ["place"])
 
 
