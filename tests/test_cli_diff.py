@@ -192,8 +192,8 @@ def test_hostile_names_change_nothing_on_the_screen(ungil: Run, tmp_path: Path) 
     ("words", "said"),
     [
         ([], "Missing argument"),
-        (["a.pftrace"], "two sides are compared"),
-        (["a.pftrace", "b.pftrace", "c.pftrace"], "say where the second side begins"),
+        (["a.pftrace"], "ungil compares two sides"),
+        (["a.pftrace", "b.pftrace", "c.pftrace"], "put -- where the second side begins"),
         (["--", "a.pftrace"], "there is no trace before --"),
         (["a.pftrace", "--"], "there is no trace after --"),
         (["a", "--", "b", "--", "c"], "-- may come once"),

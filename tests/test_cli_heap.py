@@ -97,10 +97,10 @@ def test_a_heap_is_looked_into(ungil: Run, name: str) -> None:
     words = " ".join(outcome.stdout.split())
     assert f"heap {name} made 20" in words
     assert " dict 2 in " in words
-    # What the dead one held counts until it is cleaned up behind.
+    # What the dead one held counts until it is cleaned up after.
     assert " list 4 in " in words
     assert f" process {os.getpid()}, since 20" in words
-    assert f" process {pid}, dead, not cleaned up behind yet" in words
+    assert f" process {pid}, dead, not cleaned up yet" in words
     told = json.loads(ungil("heap", "stat", name, "--json").stdout)
     assert told["contents"]["types"]["dict"]["objects"] == 2
     assert told["locks"] == []
@@ -154,7 +154,7 @@ def test_what_is_no_heap_is_listed_as_such_and_removed_by_force(ungil: Run, name
     outcome = ungil("heap", "rm", name)
     assert (outcome.returncode, outcome.stderr) == (
         1,
-        f"ungil: {name}: {why}; --force removes it, whoever uses it\n",
+        f"ungil: {name}: {why}; --force removes it even if a process uses it\n",
     )
     assert ungil("heap", "rm", "--force", name).stdout == f"{name}: removed\n"
 
@@ -166,7 +166,7 @@ def test_what_is_no_heap_is_listed_as_such_and_removed_by_force(ungil: Run, name
         (["gc", "no name"], "'no name' cannot be the name of a heap"),
         (["stat", "1/x"], "'1/x' is neither the name of a heap nor PID/FILE of a process"),
         (["stat", "999999999/3"], "process 999999999 has no heap open as file 3"),
-        (["rm", "1/2"], "'1/2' is no name: a heap without one goes with its last process"),
+        (["rm", "1/2"], "'1/2' is not a name: a heap without one disappears with its last process"),
     ],
     ids=lambda it: it if isinstance(it, str) else " ".join(it),
 )

@@ -125,8 +125,8 @@ def test_a_heap_says_that_it_needs_proc(without: Without, made: str) -> None:
 @pytest.mark.parametrize(
     ("words", "start", "status"),
     [
-        (["policy", "1"], "process 1 cannot be looked into", 2),
-        (["heap", "ls"], "heaps without a name cannot be looked for", 1),
+        (["policy", "1"], "process 1 cannot be inspected", 2),
+        (["heap", "ls"], "ungil cannot look for heaps without a name", 1),
     ],
 )
 def test_commands_that_look_into_processes_say_that_they_need_proc(

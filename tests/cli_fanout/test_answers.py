@@ -238,9 +238,15 @@ def test_many_failures_of_a_way_are_named_as_each_of_them(ungil: Run, folder: Pa
 
 def test_two_forms_of_the_same_are_refused(ungil: Run) -> None:
     for words, sentence in (
-        (["--tag", "--gather"], "--tag and --gather are two ways to print the same; leave one out"),
-        (["--json", "--table"], "--json and --table are two ways to print the same; leave one out"),
-        (["--all", "--gather"], "--all is for the table, which --gather does not print"),
+        (
+            ["--tag", "--gather"],
+            "--tag and --gather print the same outcomes in two ways; leave one out",
+        ),
+        (
+            ["--json", "--table"],
+            "--json and --table print the same outcomes in two ways; leave one out",
+        ),
+        (["--all", "--gather"], "--all needs the table, which --gather does not print"),
     ):
         outcome = ungil("fanout", "--hosts", "hosts", *words, "tasks:version")
         assert (outcome.returncode, outcome.stdout) == (2, "")

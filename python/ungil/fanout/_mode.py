@@ -46,7 +46,7 @@ def choose(fn: "Callable[..., Any]", mode: str) -> tuple[str, str]:
         )
     if mode in ("lean", "asyncio") and not asynchronous:
         raise TypeError(
-            f"{name_of(fn)} is no async def and cannot run on an event loop: "
+            f"{name_of(fn)} is not an async def and cannot run on an event loop: "
             'use mode="threads" or "green", or leave mode out'
         )
     return mode, "asked for"

@@ -127,8 +127,8 @@ class HostTask(Task):
         if asyncio._get_running_loop() is None:
             name = kwargs.get("name") or name_of(task)
             raise SyncTaskOnAsyncRunnerError(
-                f'the subtask {name} is no async def, and mode="lean" has no threads to run it: '
-                'mode="auto" and "asyncio" have'
+                f'the subtask {name} is not an async def, and mode="lean" has no threads to run '
+                'it: mode="auto" and "asyncio" have'
             )
         return await asyncio.to_thread(self.run, task, **kwargs)
 
@@ -176,6 +176,6 @@ def name_of(task: "Callable[..., Any]") -> str:
 
 def _would_block(name: str) -> SyncTaskOnAsyncRunnerError:
     return SyncTaskOnAsyncRunnerError(
-        f"the subtask {name} is no async def, and all hosts would wait for it: "
+        f"the subtask {name} is not an async def, and all hosts would wait for it: "
         f"`await task.arun({name})` runs it in a thread"
     )

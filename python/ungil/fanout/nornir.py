@@ -164,7 +164,8 @@ class _Run:
         else:
             if mode in ("lean", "asyncio"):
                 raise SyncTaskOnAsyncRunnerError(
-                    f"the task {task.name} is no async def, and in mode={mode!r} all hosts would "
+                    f"the task {task.name} is not an async def, and in mode={mode!r} all hosts "
+                    "would "
                     'wait for it: mode="auto", "threads" and "green" run it'
                 )
             self.function = self._start

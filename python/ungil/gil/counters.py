@@ -184,10 +184,10 @@ def _thread_stats() -> tuple[int, ...]:
 def _not_counted() -> NotInstalled:
     if is_off():
         return NotInstalled(
-            "this Python is free-threaded and its GIL is off, so there is none to be counted: "
+            "this Python is free-threaded and its GIL is off, so there is no GIL to count: "
             "`ungil trace` tells what its threads wait for"
         )
     return NotInstalled(
-        "the GIL of this process is not counted: call ungil.gil.install() first, "
-        "or start it by `ungil trace`"
+        "the GIL of this process is not counted: call ungil.gil.install() first, or start the "
+        "program with `ungil trace`"
     )

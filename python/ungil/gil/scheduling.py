@@ -118,7 +118,7 @@ class LevelChange:
     ) -> None:
         """Give the thread the level that it had before, also if the block raises."""
         if threading.get_ident() != self._thread:
-            raise RuntimeError("a thread's level can be restored by that thread only")
+            raise RuntimeError("only the thread itself can restore its level")
         _native.gil_set_level(self.before)
 
     def __repr__(self) -> str:
@@ -160,9 +160,9 @@ def priority(level: str) -> LevelChange:
 def _not_scheduled() -> NotInstalled:
     if is_off():
         return NotInstalled(
-            "this Python is free-threaded and its GIL is off, so there is none to be scheduled"
+            "this Python is free-threaded and its GIL is off, so there is no GIL to schedule"
         )
     return NotInstalled(
-        "the GIL of this process is not scheduled: call ungil.gil.install() first, "
-        "or start it by `ungil run`"
+        "the GIL of this process is not scheduled: call ungil.gil.install() first, or start the "
+        "program with `ungil run`"
     )

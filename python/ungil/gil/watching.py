@@ -141,7 +141,7 @@ def watch(
     limits = (("wait_ms", wait_ms), ("hold_ms", hold_ms), ("last_s", last_s))
     for name, value in limits:
         if value is not None and not 0 < value < float("inf"):
-            raise ValueError(f"{name} is {value}, and has to be above zero")
+            raise ValueError(f"{name} is {value}, but must be above zero")
     conditions = [("wait", wait_ms), ("hold", hold_ms)]
     with _lock:
         if _watch is not None:
@@ -178,7 +178,7 @@ def snapshot(path: str | os.PathLike[str] | None = None) -> Path:
         return _written_to(path, partial(_native.ask_for_snapshot, os.getpid()))
     except (LookupError, RuntimeError):
         raise NotInstalled(
-            "nothing of this process is kept: call ungil.gil.watch(), or start the program with "
+            "this process keeps no events: call ungil.gil.watch(), or start the program with "
             "`ungil trace --last 30s`"
         ) from None
 

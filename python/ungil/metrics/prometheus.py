@@ -28,18 +28,18 @@ except ModuleNotFoundError as missing:
 __all__ = ["GilCollector", "RequestHistograms"]
 
 _COUNTERS = {
-    "waits": ("python_gil_waits", "Waits for the GIL that are over", 1),
+    "waits": ("python_gil_waits", "Waits for the GIL that have ended", 1),
     "waited_ns": ("python_gil_wait_seconds", "Time that threads waited for the GIL", 1e9),
-    "holds": ("python_gil_holds", "Holds of the GIL that are over", 1),
+    "holds": ("python_gil_holds", "Holds of the GIL that have ended", 1),
     "held_ns": ("python_gil_hold_seconds", "Time that threads held the GIL", 1e9),
     "drop_requests": (
         "python_gil_drop_requests",
-        "Times that a thread waited a switch interval and asked the holder to let go",
+        "Times that a thread waited a switch interval and asked the holder to release the GIL",
         1,
     ),
 }
 _GAUGES = {
-    "running": ("python_gil_threads", "Threads that run and are counted"),
+    "running": ("python_gil_threads", "Running threads that are counted"),
     "waiting": ("python_gil_waiting_threads", "Threads that wait for the GIL at this moment"),
 }
 
@@ -103,7 +103,9 @@ def _releases() -> CounterMetricFamily:
 
 def _uncounted() -> CounterMetricFamily:
     return CounterMetricFamily(
-        "python_gil_uncounted_threads", "Threads that found no place to be counted", labels=[]
+        "python_gil_uncounted_threads",
+        "Threads that are not counted, because there was no room for them",
+        labels=[],
     )
 
 
