@@ -180,7 +180,8 @@ def test_a_program_that_does_not_use_its_gil_meanwhile_is_reported_as_that(
     (finding,) = report["findings"]
     assert finding["kind"] == "not-recorded"
     assert finding["text"] == (
-        "no thread took the GIL or let go of it meanwhile: all of them were blocked, or one kept it"
+        "no thread acquired or released the GIL meanwhile: all of them were blocked, or one held "
+        "it throughout"
     )
 
 
@@ -239,7 +240,7 @@ def test_a_policy_that_could_not_be_taken_back_is_not_given(
     program = attached(sys.executable, "waiting", *apart, "sh", "-c", read_only, "sh")
     outcome = ungil("policy", str(program.pid), "interactive")
     assert (outcome.returncode, outcome.stdout) == (2, "")
-    assert "cannot write to /dev/shm, through which a policy is changed" in outcome.stderr
+    assert "cannot write to /dev/shm, which ungil needs to change a policy" in outcome.stderr
     # It is in force for nobody, and in nobody's way.
     assert "has no policy" in ungil("policy", str(program.pid)).stderr
     program.end()

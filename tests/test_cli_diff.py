@@ -77,7 +77,7 @@ def test_a_convoy_that_is_gone_is_better_by_more_than_the_noise(
     assert (compared["schema"], compared["verdict"], compared["worse"]) == (1, "better", False)
     assert re.fullmatch(
         r"threads waited [\d.]+ s of 10 s before, [\d.]+ m?s after: "
-        r"([\d,.]+ times less|\d+ % less|all of it gone) \(more than the noise\)",
+        r"([\d,.]+ times less|\d+ % less|none is left) \(more than the noise\)",
         compared["answer"],
     )
     assert row(compared, "server-1")["metrics"]["waited"]["verdict"] == "better"

@@ -146,7 +146,7 @@ def test_a_heap_that_nobody_uses_is_removed(ungil: Run, name: str) -> None:
 def test_what_is_no_heap_is_listed_as_such_and_removed_by_force(ungil: Run, name: str) -> None:
     path_of(name).write_bytes(b"text")
     path_of(name).chmod(0o600)
-    why = f"{path_of(name)} is no heap of this version of ungil, or was cut off"
+    why = f"{path_of(name)} is not a heap of this version of ungil, or was cut off"
     assert line_of(ungil("heap", "ls").stdout, name).endswith(why)
     for command in ("stat", "gc"):
         outcome = ungil("heap", command, name)

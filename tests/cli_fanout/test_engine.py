@@ -85,7 +85,7 @@ def test_a_host_that_kills_its_worker_is_told_and_the_others_run(ungil: Run) -> 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--engine", "threads", "tasks:hello"], "--engine 'threads' is none of processes, "),
+        (["--engine", "threads", "tasks:hello"], "--engine 'threads' is not one of processes"),
         (["--engine", "processes:0", "--", "echo", "{}"], "--engine 'processes:0' is none of "),
         (["--engine", "http://x", "--", "echo", "{}"], "--engine 'http://x' is none of processes"),
         (
@@ -94,7 +94,7 @@ def test_a_host_that_kills_its_worker_is_told_and_the_others_run(ungil: Run) -> 
         ),
         (
             ["--engine", "dask", "--mode", "lean", "tasks:hello"],
-            "--engine dask and --mode lean do not go together: ",
+            "--engine dask and --mode lean cannot be combined: ",
         ),
         (
             ["--engine", "processes", "--mode", "threads", "--", "echo", "{}"],

@@ -22,7 +22,7 @@ TASKS = "tasks_to_run.py"
             "'uptime' is not a module:function; to run a command, put it after --, for example: "
             "ungil",
         ),
-        (["ssh", "{host}"], "\"ssh '{host}'\" is no module:function; a command comes after --"),
+        (["ssh", "{host}"], "\"ssh '{host}'\" is not a module:function; to run a"),
         (["tasks:length", "--", "ls"], "'tasks:length' and a command after -- cannot both run"),
         (["--", "uptime"], "'uptime' would do the same for each host; write {host} where its name"),
         (["--", "no-such-program", "{}"], "there is no command 'no-such-program'"),
@@ -38,7 +38,7 @@ TASKS = "tasks_to_run.py"
         ),
         (
             ["tasks.py:length"],
-            "there is no module 'tasks.py', neither here nor among the installed",
+            "there is no module 'tasks.py', neither in this folder nor among the",
         ),
         (["broken:f"], "cannot import 'broken': SyntaxError: "),
         (
@@ -54,7 +54,7 @@ TASKS = "tasks_to_run.py"
             ["tasks:length", "--limit", "0"],
             "--limit '0' is neither auto nor a positive whole number",
         ),
-        (["tasks:length", "--limit", "many"], "--limit 'many' is neither auto nor a number from"),
+        (["tasks:length", "--limit", "many"], "--limit 'many' is neither auto nor a positive"),
         (["tasks:length", "--timeout", "0"], "--timeout 0 is not a number of seconds above 0"),
         (["tasks:length", "--timeout", "soon"], "Invalid value for '--timeout': 'soon' is not a"),
         (["tasks:length", "--retries", "-1"], "--retries -1 is below 0"),
@@ -100,7 +100,10 @@ TASKS = "tasks_to_run.py"
         ),
         (["tasks:length", "--hosts", "y.csv"], "y.csv is empty, but the first line of CSV names"),
         (["tasks:length", "--journal", "."], "cannot write the journal '.': is a directory"),
-        (["tasks:length", "--journal", "/dev/null"], "the journal '/dev/null' is no regular file"),
+        (
+            ["tasks:length", "--journal", "/dev/null"],
+            "the journal '/dev/null' is not a regular file",
+        ),
     ],
     ids=lambda it: " ".join(it) if isinstance(it, list) else "",  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
 )

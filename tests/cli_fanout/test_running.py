@@ -185,6 +185,6 @@ def test_a_file_that_is_no_journal_stays_as_it_is(ungil: Run, folder: Path) -> N
     outcome = ungil("fanout", "--hosts", "hosts", "--journal", "hosts", "tasks:length")
     assert (outcome.returncode, outcome.stderr) == (
         2,
-        "ungil: 'hosts' is no journal of a fan-out; name another file\n",
+        "ungil: 'hosts' is not a journal of a fan-out; name another file\n",
     )
     assert (folder / "hosts").read_bytes() == before

@@ -35,7 +35,7 @@ class Backoff:
             if not value >= least:
                 raise ValueError(f"backoff's {name}={value!r} is below {least}")
         if not 0 <= jitter <= 1:
-            raise ValueError(f"backoff's jitter={jitter!r} is not a share from 0 to 1")
+            raise ValueError(f"backoff's jitter={jitter!r} is not a number from 0 to 1")
         self.first = first
         self.factor = factor
         self.most = most
@@ -59,7 +59,9 @@ def waiting(
     def wait(error: Exception, attempt: int) -> tuple[float, bool] | None:
         if own is not None and (seconds := own(error, attempt)) is not None:
             if not 0 <= seconds < float("inf"):
-                raise ValueError(f"backoff has given {seconds!r} for {error!r}: no seconds to wait")
+                raise ValueError(
+                    f"backoff returned {seconds!r} for {error!r}, which is not a number of seconds"
+                )
             return seconds, True
         asked = too_much(error)
         return None if asked is None else (asked, False)

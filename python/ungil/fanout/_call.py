@@ -125,8 +125,8 @@ class Outcomes(Generic[_Item, _Value]):
         """Raises RuntimeError if all of them were taken: they are not kept."""
         if self._exhausted:
             raise RuntimeError(
-                f"all {self._taken} outcomes of this fan-out were taken before: "
-                "outcomes = list(fanout(...)) keeps them, to go through them again"
+                f"all {self._taken} outcomes of this fan-out have already been taken: outcomes = "
+                "list(fanout(...)) keeps them for another pass"
             )
         return self
 

@@ -95,8 +95,8 @@ class HostTask(Task):
         name = kwargs.get("name") or name_of(task)
         if is_async(task):
             raise AsyncTaskOnSyncRunnerError(
-                f"the subtask {name} is an async def: `await task.arun({name})`, "
-                "in a task that is an async def itself"
+                f"the subtask {name} is an async def: `await task.arun({name})`, in a task that "
+                "is an async def, too"
             )
         if self._loop_thread == get_ident():
             raise _would_block(name)

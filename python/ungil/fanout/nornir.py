@@ -89,7 +89,7 @@ class UngilRunner:
             self.num_workers = num_workers
         else:
             raise ValueError(
-                f'num_workers={num_workers!r} is neither "auto" nor a number from 1 up'
+                f'num_workers={num_workers!r} is neither "auto" nor a positive whole number'
             )
         backoff, group = options.pop("backoff", None), options.pop("group", None)
         asked: Options[Host] = {
@@ -177,7 +177,7 @@ class _Run:
             if type(returned) is CoroutineType:
                 returned.close()
                 raise AsyncTaskOnSyncRunnerError(
-                    f"the task {self._task.name} has returned a coroutine: make it an async def"
+                    f"the task {self._task.name} returned a coroutine: make it an async def"
                 )
         except Exception as error:
             self.errors.append(error)

@@ -47,7 +47,7 @@ class array(Handled, _native.SharedArray):
             source = _formats.source(shape_or_data, wanted, lambda: dtype)
             shape, wanted = source.shape or (), _formats.of_view(source)
             if not shape:
-                raise ValueError("a shared array has at least one axis, and these data have none")
+                raise ValueError("a shared array has at least one axis, but these data have none")
         code, itemsize = wanted or ("d", 8)
         if capacity is not None and capacity < shape[0]:
             raise ValueError(f"a capacity of {capacity} is less than the length, {shape[0]}")
@@ -100,7 +100,7 @@ class array(Handled, _native.SharedArray):
         shape = source.shape or ()
         if shape[1:] != self.shape[1:] or not shape:
             raise ValueError(
-                f"rows of shape {shape[1:]} do not fit to those of the array, which have"
+                f"rows of shape {shape[1:]} do not fit the rows of the array, which have"
                 f" {self.shape[1:]}"
             )
         self.extend_by(source)
@@ -205,7 +205,7 @@ def _shape(given: object) -> tuple[int, ...] | None:
     else:
         return None
     if min(shape) < 0:
-        raise ValueError(f"no axis of an array is shorter than 0, and the shape is {given!r}")
+        raise ValueError(f"no axis of an array can be shorter than 0, but the shape is {given!r}")
     return shape
 
 

@@ -111,7 +111,7 @@ class dict(Container, _native.QuickDict[K, V], Monitor, MutableMapping[K, V]):
                 return value
             left = None if end is None else end - time.monotonic()
             if left is not None and left <= 0:
-                raise TimeoutError(f"{key!r} got no other value within {timeout} s")
+                raise TimeoutError(f"{key!r} did not change within {timeout} s")
             _native.wait_for_change(self, version, left)
 
     async def await_for(self, key: K, unlike: object = _native.ABSENT) -> V:
@@ -149,7 +149,7 @@ class dict(Container, _native.QuickDict[K, V], Monitor, MutableMapping[K, V]):
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
         """Refuse: numpy and pandas would take the keys for the data."""
-        raise TypeError("a shared dict is no array: give its copy() to numpy or pandas")
+        raise TypeError("a shared dict is not an array: pass its copy() to numpy or pandas")
 
     @recursive_repr("share.dict({...})")
     def __repr__(self) -> str:

@@ -123,8 +123,8 @@ def _refusal(name: str) -> Callable[..., None]:
     def refused(self: object, *_: object, **__: object) -> None:
         """Refuse: this never changes."""
         raise TypeError(
-            f"a {type(self).__name__} never changes, so {name}() is not to be had: change an"
-            " ordinary copy, from its thaw(), and freeze that"
+            f"a {type(self).__name__} never changes, so it has no {name}(): change an ordinary "
+            "copy, from its thaw(), and freeze that"
         )
 
     refused.__name__ = name

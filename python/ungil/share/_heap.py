@@ -69,7 +69,8 @@ class Heap:
         if not create:
             if max_size is not None or init is not None:
                 raise TypeError(
-                    "max_size and init are for the one that makes the heap: create=True"
+                    "max_size and init are only for the process that makes the heap: pass "
+                    "create=True"
                 )
             return cls._opened(name)
         try:
@@ -111,7 +112,7 @@ class Heap:
         try:
             self._heap.publish()
         except FileExistsError:
-            why = f"there is a heap named {name!r} already"
+            why = f"a heap named {name!r} already exists"
             raise FileExistsError(errno.EEXIST, why) from None
 
     @classmethod

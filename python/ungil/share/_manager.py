@@ -125,7 +125,7 @@ class Array(Generic[T]):
         if isinstance(key, slice):
             given = checked(self._typecode, value)
             if len(given) != len(range(*key.indices(len(self)))):
-                raise ValueError(f"an Array keeps its {len(self)} items: give as many as it has")
+                raise ValueError(f"an Array keeps its {len(self)} items: pass exactly that many")
             self._values[key] = given
         else:
             self._values[key] = checked(self._typecode, (value,))[0]
@@ -221,7 +221,7 @@ class Manager:
     def heap(self) -> Heap:
         """The heap that the objects are in. Raises ValueError after `shutdown`."""
         if self._heap is None:
-            raise ValueError("the manager is shut down: make another one")
+            raise ValueError("the manager has been shut down: make another one")
         return self._heap
 
     def start(
@@ -251,8 +251,8 @@ class Manager:
     def connect(self) -> NoReturn:
         """Refuse: other processes get the objects themselves, or open a heap by its name."""
         raise NotImplementedError(
-            "a share.Manager has no server: give its objects to the other process, or put them into"
-            " a heap with a name, share.Heap(name), which that one opens"
+            "a share.Manager has no server: pass its objects to the other process, or put them "
+            "into a named heap, share.Heap(name), and open that there"
         )
 
     def get_server(self) -> NoReturn:

@@ -166,7 +166,7 @@ def _rebuilt(class_: type) -> type:
     if made.__dictoffset__:
         ways = [base.__name__ for base in bases if base.__dictoffset__]
         raise TypeError(
-            f"{class_.__name__} would have attributes that are not shared, by its base"
+            f"{class_.__name__} would have attributes that are not shared, because of its base"
             f" {' and '.join(ways)}: give that `__slots__ = ()`, or declare it as a struct too"
         )
     # What `super()` and `__class__` mean in its methods.
@@ -193,7 +193,7 @@ def _hints(made: type, class_: type) -> builtins.dict[str, object]:
         hints = typing.get_type_hints(made, localns={made.__name__: made})
     except NameError as error:
         raise TypeError(
-            f"{made.__name__} has an annotation that means nothing yet: {error}"
+            f"{made.__name__} has an annotation that cannot be evaluated yet: {error}"
         ) from None
     return {name: made if hint is class_ else hint for name, hint in hints.items()}
 
@@ -211,7 +211,9 @@ def _accepted(made: type, field: str, hint: object) -> builtins.dict[str, tuple[
         return {_name(type(value)): (type(value),) for value in values}
     class_: object = origin or hint
     if not isinstance(class_, type):
-        raise TypeError(f"{made.__name__}.{field}: {hint!r} does not say what fits; Any would do")
+        raise TypeError(
+            f"{made.__name__}.{field}: {hint!r} does not say which values fit; Any allows all"
+        )
     for plain, shared in _CONTAINERS.items():
         if class_ in (plain, shared):
             return {plain.__name__: (plain, shared)}

@@ -102,7 +102,7 @@ def _zone(zone: tzinfo | None) -> object:
         return (offset // _MICROSECOND, *name)
     if type(zone) is ZoneInfo:
         if zone.key is None:  # pyright: ignore[reportUnnecessaryComparison]
-            raise _Unfit("its ZoneInfo is from a file and has no key")
+            raise _Unfit("its ZoneInfo was read from a file and has no key")
         return zone.key
     name = type(zone).__qualname__
     raise _Unfit(f"its tzinfo is of type {name}, neither datetime.timezone nor zoneinfo.ZoneInfo")
@@ -245,7 +245,7 @@ def _member(given: Enum) -> Parts:
     module = "__main__" if cls.__module__ == "__mp_main__" else cls.__module__
     if _enum(module, cls.__qualname__) is not cls:
         raise _Unfit(
-            f"it is of an enum that other processes cannot find as {module}.{cls.__qualname__}"
+            f"it is of an enum that other processes cannot import as {module}.{cls.__qualname__}"
         )
     # A flag may be several members at once.
     known: object = given.value if isinstance(given, Flag) else given.name
@@ -373,7 +373,7 @@ def _together(kind: int, key: object, payload: object) -> object:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise RuntimeError(
-            "the heap is damaged: a value is made of parts that do not fit"
+            "the heap is damaged: a value consists of parts that do not fit together"
         ) from error
 
 

@@ -96,6 +96,6 @@ function nativeName(native: Native): string {
 }
 
 function inLibrary(of: string | null, library: string): string {
-  const file = library.slice(library.lastIndexOf("/") + 1) || "code made while the program ran";
+  const file = library.slice(library.lastIndexOf("/") + 1) || "code generated at run time";
   return of === null ? `a function of ${file}` : `${of} (${file})`;
 }

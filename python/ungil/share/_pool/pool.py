@@ -108,7 +108,7 @@ class PoolTasks(Executor):
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         line: Line | None = getattr(self._core, "line", None)
         if line is None:
-            raise TypeError("a pool upon a cluster cannot be given to its tasks")
+            raise TypeError("a pool on a cluster cannot be passed to its tasks")
         return nested.found, (line.token, self._limit, self._retries)
 
 
@@ -170,11 +170,11 @@ class Pool(PoolTasks):
             return
         size = len(os.sched_getaffinity(0)) if max_workers is None else max_workers
         if size <= 0:
-            raise ValueError(f"max_workers must be greater than 0, and not {size}")
+            raise ValueError(f"max_workers must be greater than 0, not {size}")
         if initializer is not None and not callable(initializer):
-            raise TypeError(f"initializer must be a callable, and not {initializer!r}")
+            raise TypeError(f"initializer must be a callable, not {initializer!r}")
         if max_tasks_per_child is not None and max_tasks_per_child < 1:
-            raise ValueError(f"max_tasks_per_child must be >= 1, and not {max_tasks_per_child}")
+            raise ValueError(f"max_tasks_per_child must be >= 1, not {max_tasks_per_child}")
         if mp_context is None:
             method = None if max_tasks_per_child is None else "spawn"
             mp_context = multiprocessing.get_context(method)
@@ -224,7 +224,7 @@ class Pool(PoolTasks):
         """
         if not self._core.is_foreign:
             self._core.close()
-            self._core.break_off("the workers were killed by kill_workers()")
+            self._core.break_off("kill_workers() killed the workers")
             self._core.staff.join()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -243,15 +243,15 @@ def _of_this_machine(**options: Any) -> None:
     for name, value in options.items():
         if value is not None:
             raise ValueError(
-                f"{name}={value!r} is for the workers of this machine: leave it out with an engine"
+                f"{name}={value!r} is for workers on this machine: leave it out with an engine"
             )
 
 
 def _limits(task_timeout: float | None, retries: int) -> tuple[float, int]:
     if task_timeout is not None and not task_timeout > 0:
-        raise ValueError(f"task_timeout must be more than 0 seconds, and not {task_timeout}")
+        raise ValueError(f"task_timeout must be more than 0 seconds, not {task_timeout}")
     if retries < 0:
-        raise ValueError(f"retries must be 0 or more, and not {retries}")
+        raise ValueError(f"retries must be 0 or more, not {retries}")
     return task_timeout or 0.0, retries
 
 

@@ -144,7 +144,7 @@ function parties(
   function line(party: Party): HTMLElement {
     const amount = element("span", { class: "amount" }, time(party.time));
     if (party.lane < 0) {
-      return element("li", {}, amount, "nobody: it was on its way to the next holder");
+      return element("li", {}, amount, "nobody: it was being handed over");
     }
     const go = (): void => {
       actions.pick(party.lane, party.from, party.to);

@@ -67,7 +67,9 @@ impl Connection {
     #[pyo3(signature = (separator, /, *, limit = 65_536))]
     fn read_until(slf: Bound<'_, Self>, separator: Vec<u8>, limit: usize) -> PyResult<Operation> {
         if separator.is_empty() {
-            return Err(PyValueError::new_err("read_until(b\"\"): there is nothing to wait for"));
+            return Err(PyValueError::new_err(
+                "read_until(b\"\"): the separator must not be empty",
+            ));
         }
         Ok(reading(slf, Until::Separator { separator, limit, or_end: false }))
     }

@@ -156,7 +156,9 @@ impl Queue {
         match put(hold, item, deadline)? {
             Put::Done => Ok(()),
             Put::Full => Err(self.full_error(patience)),
-            Put::Closed => Err(shut_down(item.py(), "the queue is closed: it takes no more items")),
+            Put::Closed => {
+                Err(shut_down(item.py(), "the queue is closed: it accepts no more items"))
+            }
         }
     }
 
@@ -289,7 +291,7 @@ impl Queue {
     fn full_error(&self, patience: Patience) -> PyErr {
         let limit = self.maxsize().unwrap_or(0);
         Full::new_err(format!(
-            "the queue has {limit} items, which is its maxsize, and none was taken out{}",
+            "the queue is full with {limit} items (its maxsize), and none was taken out{}",
             patience.told()
         ))
     }
@@ -313,15 +315,15 @@ fn shut_down(py: Python<'_>, what: &'static str) -> PyErr {
 /// The exception for who takes something out of a queue that is closed.
 #[cold]
 fn closed_to_getters(py: Python<'_>) -> PyErr {
-    shut_down(py, "the queue is closed, and there is nothing left in it")
+    shut_down(py, "the queue is closed and empty")
 }
 
 #[cold]
 fn closed_to_putters(item: &Bound<'_, PyAny>, done: usize) -> PyErr {
-    let what = "the queue is closed: it takes no more items";
+    let what = "the queue is closed: it accepts no more items";
     let error = shut_down(item.py(), what);
     if done > 0 {
-        let note = format!("{done} of them were put in before");
+        let note = format!("{done} of the items were put in before");
         // A note is a courtesy.
         drop(error.value(item.py()).call_method1("add_note", (note,)));
     }
@@ -341,8 +343,8 @@ pub fn wait_for_queues(
     let Some(first) = holds.first() else { return Ok(Vec::new()) };
     if let Some(number) = holds.iter().position(|hold| !Arc::ptr_eq(&hold.shared, &first.shared)) {
         let what = format!(
-            "the queues that are waited for at a time are in one heap: number {number} of them is \
-             in another heap than number 0"
+            "queues that are waited for together must be in one heap: number {number} is in \
+             another heap than number 0"
         );
         return Err(PyValueError::new_err(what));
     }

@@ -10,7 +10,7 @@ use crate::report::NativeReport;
 const NAMED: usize = 3;
 /// How compiled code lets go of the GIL.
 const LET_GO: &str = "(Py_BEGIN_ALLOW_THREADS, Cython's nogil, pybind11's gil_scoped_release, \
-                      ctypes.CDLL in place of PyDLL)";
+                      ctypes.CDLL instead of PyDLL)";
 
 /// What to do about the holds at `place`, in a process that has loaded `libraries` of its user's
 /// own.
@@ -20,7 +20,7 @@ pub(super) fn against_native_hold(place: &Place, libraries: &[String]) -> String
     }
     let file = place.frame.as_deref().map(file_of);
     let callee = match file.map(Origin::of) {
-        Some(Origin::Python) => "compiled code of Python's own keeps the GIL there".to_owned(),
+        Some(Origin::Python) => "Python's own compiled code keeps the GIL there".to_owned(),
         Some(Origin::Package("")) => "compiled code keeps the GIL there".to_owned(),
         Some(Origin::Package(name)) => {
             format!("compiled code that {name} calls keeps the GIL there")
@@ -28,20 +28,21 @@ pub(super) fn against_native_hold(place: &Place, libraries: &[String]) -> String
         Some(Origin::User) | None if !libraries.is_empty() => {
             let libraries = named(libraries);
             return format!(
-                "if that is a call into your own {libraries}, let go of the GIL in it {LET_GO}; \
-                 any other compiled code can only be given less work at a time, or run in another \
-                 process; no switch interval helps here"
+                "if that is a call into your own {libraries}, release the GIL in it {LET_GO}; \
+                 give any other compiled code less work at a time, or run it in another process; \
+                 a shorter switch interval does not help here"
             );
         }
         Some(Origin::User) => {
-            "compiled code that is called there (a built-in function's, a package's) keeps the GIL"
+            "the compiled code that is called there (of a built-in function or a package) keeps \
+             the GIL"
                 .to_owned()
         }
         None => "compiled code keeps the GIL".to_owned(),
     };
     format!(
-        "{callee} until it returns: give it less work at a time, or run it in another process; no \
-         switch interval helps here"
+        "{callee} until it returns: give it less work at a time, or run it in another process; a \
+         shorter switch interval does not help here"
     )
 }
 
@@ -50,12 +51,13 @@ fn against_native_function(native: &NativeReport, libraries: &[String]) -> Strin
     let name = called_name(native);
     if is_users_library(&native.library) || libraries.contains(&native.library) {
         return format!(
-            "let go of the GIL in your own {name} {LET_GO}; no switch interval helps here"
+            "release the GIL in your own {name} {LET_GO}; a shorter switch interval does not help \
+             here"
         );
     }
     format!(
         "{name} keeps the GIL until it returns: give it less work at a time, or run it in another \
-         process; no switch interval helps here"
+         process; a shorter switch interval does not help here"
     )
 }
 
@@ -102,7 +104,7 @@ mod tests {
                 assert!(advice.contains("less work at a time, or run it in another process"));
             }
         }
-        assert!(advice(Some(LIBRARY), &[]).starts_with("compiled code of Python's own"));
+        assert!(advice(Some(LIBRARY), &[]).starts_with("Python's own compiled code"));
         assert!(advice(Some(PACKAGE), &[]).starts_with("compiled code that numpy calls"));
     }
 

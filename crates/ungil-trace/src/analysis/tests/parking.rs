@@ -36,7 +36,7 @@ fn who_slept_for_the_lock_of_one_object_is_told_with_who_woke_it() {
     assert_eq!(
         report.findings[0].text,
         "thread t1 waited 160 ms of 1 s for the lock of one dict, in 4 parks, mostly woken by t2; \
-         2 threads waited 180 ms for it, added up"
+         2 threads waited 180 ms for it in total"
     );
     assert_eq!(report.findings[0].threads, [PID + 1, PID]);
     let parks = parks(&report);

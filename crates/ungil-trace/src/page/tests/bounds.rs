@@ -31,7 +31,7 @@ fn without_room_for_all_holds_their_sums_stay_and_the_page_says_so() {
         (&whole.summary["is_whole"], &page.summary["is_whole"]),
         (&true.into(), &false.into())
     );
-    assert!(page.summary["bounds"][0].as_str().unwrap().starts_with("there is no room"));
+    assert!(page.summary["bounds"][0].as_str().unwrap().starts_with("the page has no room"));
     let [gil, all] = [&page.gils()[0], &whole.gils()[0]];
     let characters: usize = page.blocks.iter().map(|bytes| bytes.len() * 4 / 3).sum();
     assert!(characters < 700_000, "{characters}");
