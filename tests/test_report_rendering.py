@@ -147,7 +147,7 @@ def test_a_long_hold_names_its_native_function_behind_its_line() -> None:
     line = "cpu-0 resize (pillow/image.py:42); native code: ImagingCore.resize (_imaging.so); 1 th"
     assert line in drawn(long_hold(native=known, native_looks=5), 200)
     inside = known | {"innermost": None, "innermost_library": "/lib/libz.so"}
-    told = "ImagingCore.resize (_imaging.so), mostly a function of libz.so; "
+    told = "ImagingCore.resize (_imaging.so), mostly a function in libz.so; "
     assert told in drawn(long_hold(native=inside, native_looks=5), 200)
     # What most looks do not show may be wrong.
     seldom = long_hold(native=native("f", "/a.so", 2, 5), native_looks=5)
@@ -155,7 +155,7 @@ def test_a_long_hold_names_its_native_function_behind_its_line() -> None:
     hostile = native("f\x1b[31m", "/a\x1b.so", 5, 5)
     assert r"native code: f\x1b[31m (a\x1b.so)" in drawn(long_hold(native=hostile), 200)
     made = native(None, "", 5, 5)
-    assert "a function of code generated at run time" in drawn(long_hold(native=made), 200)
+    assert "a function in code generated at run time" in drawn(long_hold(native=made), 200)
 
 
 def test_the_report_says_how_long_threads_stood_still() -> None:

@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(native_name(&kernel), "dot (_umath.so), mostly dgemm (libblas.so)");
         assert_eq!(native_name(&native(None, "/x/fast.so", 1, 1)), "a function of fast.so");
         let made = native_name(&native(None, "", 1, 1));
-        assert_eq!(made, "a function of code generated at run time");
+        assert_eq!(made, "a function in code generated at run time");
     }
 
     #[test]
