@@ -50,7 +50,7 @@ class Plan:
 
     What only ungil's own callers say comes besides: what the items of `limit="auto"` are known to
     be, a journal that is open already, and what shows the progress.
-    Raises ValueError and TypeError for options that make no sense.
+    Raises ValueError and TypeError for impossible options.
     """
 
     __slots__ = (*OPTIONS, "_display", "_opened", "_opening", "_wait", "ceiling")
@@ -189,7 +189,7 @@ class Plan:
         )
 
     def report(self, mode: str, reason: str, dispatcher: Dispatcher) -> str:
-        """In which mode it runs and why; what `limit="auto"` has found so far and what held it."""
+        """The mode and why it was chosen; what `limit="auto"` has found and what limits it."""
         said = f"mode {mode}: {reason}"
         if (found := dispatcher.found) is not None:
             said += f". {found}. At most: {self.ceiling}"

@@ -36,7 +36,7 @@ _Observe = Callable[[GroupCounters], list[Observation]]
 def instrument(
     threads: Mapping[str, str] | None = None, *, meter_provider: MeterProvider | None = None
 ) -> None:
-    """Tell the counters of this process to `meter_provider`, or else to the global one.
+    """Report the counters of this process to `meter_provider`, or else to the global one.
 
     `threads` names groups of threads, as `GilCollector` of `ungil.metrics.prometheus` has it.
     Called once. Raises HookError where the GIL cannot be counted, UsageError for impossible groups.

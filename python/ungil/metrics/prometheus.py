@@ -5,7 +5,7 @@
     REGISTRY.register(GilCollector(threads={"workers": "ThreadPoolExecutor-*"}))
     app.wsgi_app = GilMiddleware(app.wsgi_app, observe=RequestHistograms())
 
-[metrics.md](metrics.md) says what each metric means, and how to ask who starves.
+[metrics.md](metrics.md) says what each metric means, and how to find out which threads starve.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,17 +47,17 @@ _GAUGES = {
 class GilCollector(Collector):
     """The counters of this process, to be registered: `REGISTRY.register(GilCollector())`.
 
-    It costs nothing until it is asked. What is told belongs to one moment, and no counter falls
-    when a thread ends.
+    It costs nothing until it is read. All values belong to one moment, and no counter falls when a
+    thread ends.
     """
 
     def __init__(self, threads: Mapping[str, str] | None = None) -> None:
         """Count this process, and the children that it forks, from now on.
 
         `threads` names up to eight groups of threads, each with a pattern (`fnmatch`) of
-        `threading.Thread.name`; the first pattern that matches decides, and threads that none
-        matches are the group "other". Without it there are "main", the main thread, and "other".
-        The group is the label `threads` of every metric, and their sum is the process.
+        `threading.Thread.name`; the first pattern that matches decides, and threads that match none
+        are in the group "other". Without it there are "main", the main thread, and "other". The
+        group is the label `threads` of every metric, and the groups add up to the process.
 
         Raises HookError where the GIL cannot be counted, UsageError for more groups or for others
         than the process has already.

@@ -93,15 +93,15 @@ class dict(Container, _native.QuickDict[K, V], Monitor, MutableMapping[K, V]):
         return _Items(self)
 
     def update(self, other: _Pairs[Any, Any] = (), /, **others: Any) -> None:
-        """Take over the values of a mapping or of pairs, and of keywords, in one step."""
+        """Set the values of a mapping or of pairs, and of keywords, in one step."""
         self.set_all(_ordinary(other, others))
 
     def wait_for(self, key: K, unlike: object = _native.ABSENT, timeout: float | None = None) -> V:
-        """Wait until `key` has another value than `unlike`, and return that; without, any value.
+        """Wait until `key` has a value other than `unlike`, by default any, and return it.
 
-        What is in a shared object does not count: see `share.wait_for_change`. A value that was
-        another one and is `unlike` again is not noticed. Who waits looks whenever the dict changes.
-        Raises TimeoutError if there was no such value within `timeout` seconds.
+        Changes inside a shared object do not count: see `share.wait_for_change`. The waiter looks
+        at each change of the dict, and can miss a value that is `unlike` again by then. Raises
+        TimeoutError if there was no such value within `timeout` seconds.
         """
         end = None if timeout is None else time.monotonic() + timeout
         while True:

@@ -90,11 +90,11 @@ def struct(class_: type[T] | None = None, /, **options: bool) -> Any:
         ann = heap.root["ann"]
         share.incr(ann, "balance", 5)
 
-    An instance is local at first. Putting it into a heap copies it, as it does a dict: what the
-    heap returns is an instance of the same class whose fields are in the heap. Fields hold what can
-    be shared and fits their annotation, before and after; a wrong type raises TypeError. An
-    annotation of dict or list means the shared one as well. Methods, properties and class
-    attributes are the class's own, in each process; there are no attributes beside the fields.
+    An instance is local at first. Putting it into a heap copies it, as with a dict: the heap
+    returns an instance of the same class whose fields are in the heap. Fields hold what can be
+    shared and fits their annotation, in a heap or not; a wrong type raises TypeError. An annotation
+    of dict or list means the shared one as well. Methods, properties and class attributes are the
+    class's own, in each process; there are no attributes other than the fields.
 
     The options are those of dataclasses. Another process finds the class by its qualified name and
     its fields, if it has declared it; nothing is imported.
@@ -108,7 +108,7 @@ def struct(class_: type[T] | None = None, /, **options: bool) -> Any:
 def incr(obj: object, field: str, by: object = 1, /) -> Any:
     """Add `by` to the number in a field in one step, and return the sum.
 
-    Raises TypeError if either is no number, or `by` does not fit the field.
+    Raises TypeError if either is not a number, or `by` does not fit the field.
     """
     return _native.struct_incr(cast(_native.SharedStruct, obj), field, by)
 

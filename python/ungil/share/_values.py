@@ -48,7 +48,7 @@ _MOST_DIGITS: Final = 5_000
 
 @final
 class Pickled:
-    """An object of any type, pickled: put into a heap by name, and out again by name.
+    """An object of any type, pickled: you say explicitly when to pickle and when to unpickle it.
 
     Reading it from a heap gives a `Pickled`; only `load` unpickles, so only `load` runs code that
     the pickle names. Two are equal if their bytes are.
@@ -73,7 +73,7 @@ class Pickled:
         return self._data
 
     def load(self) -> object:
-        """Unpickle the object, each time a new one. The pickle must be from somebody trusted."""
+        """Unpickle the object, each time a new one. The pickle must come from a trusted source."""
         return loads(self._data)
 
     def __eq__(self, other: object) -> bool:

@@ -112,5 +112,5 @@ class UngilBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc
 
 
 def register(name: str = "ungil", *, make_default: bool = False) -> None:
-    """Tell joblib of the backend."""
+    """Register the backend with joblib."""
     joblib.register_parallel_backend(name, UngilBackend, make_default=make_default)

@@ -230,7 +230,7 @@ impl Queue {
         queue::recover(heap, at).map_err(raised)
     }
 
-    /// How many items are out on leases.
+    /// How many items are leased.
     #[getter]
     fn leased(&self) -> PyResult<usize> {
         let (heap, at) = self.0.found()?;
@@ -246,7 +246,7 @@ impl Queue {
         Err(PyValueError::new_err("task_done() called too many times: all items are done"))
     }
 
-    /// How many items were put in and are not done.
+    /// How many items were put in and are not yet done.
     #[getter]
     fn unfinished(&self) -> PyResult<usize> {
         let (heap, at) = self.0.found()?;
@@ -260,8 +260,8 @@ impl Queue {
         queue::join(heap, at, deadline(timeout)?).map_err(raised)
     }
 
-    /// Puts nothing more in: who puts is told at once, who takes when there is nothing left, or, if it
-    /// is `immediate`, at once.
+    /// Puts nothing more in: who puts is told at once, who takes when there is nothing left, or, if
+    /// it is `immediate`, at once.
     #[pyo3(signature = (immediate = false))]
     fn shutdown(&self, immediate: bool) -> PyResult<()> {
         let (heap, at) = self.0.found()?;
@@ -330,8 +330,8 @@ fn closed_to_putters(item: &Bound<'_, PyAny>, done: usize) -> PyErr {
     error
 }
 
-/// Waits until one of several queues has something, or will have nothing; the numbers of those, none
-/// if that was not before the deadline.
+/// Waits until one of several queues has something, or will have nothing; the numbers of those,
+/// none if that was not before the deadline.
 #[pyfunction]
 #[pyo3(signature = (queues, timeout = None))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
@@ -352,8 +352,8 @@ pub fn wait_for_queues(
     queue::wait(&first.shared.heap, &places, deadline(timeout)?).map_err(raised)
 }
 
-/// Whether somebody who takes an item out of a queue would not wait; or, if `room`, somebody who puts
-/// one in. If not, the heap's bell rings when that has changed.
+/// Whether somebody who takes an item out of a queue would not wait; or, if `room`, somebody who
+/// puts one in. If not, the heap's bell rings when that has changed.
 #[pyfunction]
 pub fn watch_queue(queue: &Bound<'_, Queue>, room: bool) -> PyResult<bool> {
     let hold = queue.get().shared()?;

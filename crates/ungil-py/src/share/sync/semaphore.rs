@@ -75,7 +75,7 @@ impl Semaphore {
         self.release(1)
     }
 
-    /// How many units nobody has. Those of the dead count as taken until somebody needs them.
+    /// How many units are free. Those of the dead count as taken until somebody needs them.
     #[getter]
     fn value(&self) -> PyResult<u32> {
         let (heap, at) = self.place.found()?;
