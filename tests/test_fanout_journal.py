@@ -135,7 +135,7 @@ def other(item: Any) -> Any:
     [
         (b"sw1\nsw2\n", r"'[^']+' is not a journal of a fan-out; name another file"),
         (b'{"host": 1}', r"'[^']+' is not a journal of a fan-out; name another file"),
-        (b'{"ungil_journal": 2}\n', r"the journal '[^']+' was written by a newer version of ungil"),
+        (b'{"ungil_journal": 2}\n', r"the journal '[^']+' comes from a newer version of ungil"),
         (b'{"ungil_journal": \n', r"line 1 of the journal '[^']+' is damaged; remove that line"),
         (
             b'{"ungil_journal": 1, "function": "a.b", "key": null}\n',

@@ -165,7 +165,7 @@ def test_of_many_failures_beside_gathered_answers_only_the_ways_are_shown(
     head, way, _, hint = outcome.stderr.splitlines()
     assert head.split() == ["HOSTS", "FAILED", "BY", "FOR", "EXAMPLE"]
     assert way.split() == ["27", "exit", "4", "sw1"]
-    assert hint == "every host is shown by --table --all, or as JSON by --json"
+    assert hint == "--table --all shows every host, --json prints them as JSON"
 
 
 def test_tagged_answers_cannot_change_the_terminal(start: Start, folder: Path) -> None:

@@ -38,7 +38,7 @@ pub fn why(process: &Path, mappings: &[Mapping<'_>]) -> NoPage {
     }
     let started = Started::read(process);
     if started.is_unknown() {
-        return NoPage::NotYet("it is being replaced by another program (exec)".into());
+        return NoPage::NotYet("it is just executing another program (exec)".into());
     }
     let executable = || hookable::program(&process.join("exe"));
     if let Some(verb) = started.verb_of_ungil() {

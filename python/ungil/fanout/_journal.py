@@ -189,7 +189,7 @@ class Journal:
 
     def _check(self, first: "dict[str, Any]") -> None:
         if first["ungil_journal"] != _VERSION:
-            raise _Refused(f"the journal {self.path!r} was written by a newer version of ungil")
+            raise _Refused(f"the journal {self.path!r} comes from a newer version of ungil")
         for name, mine in (("function", self._function), ("key", self._key_name)):
             if first[name] != mine:
                 raise _Refused(

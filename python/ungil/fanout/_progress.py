@@ -68,7 +68,7 @@ class Progress:
     """How many have failed in which way, the most frequent first: "timeout", the name of another
     exception, "exit 255" of a command."""
     resumed: int
-    """How many of those done were done by an earlier run, as the journal says."""
+    """How many of those an earlier run did, as the journal says."""
     retried: int
     """How many attempts were repeated, or will be."""
     running: int

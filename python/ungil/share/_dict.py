@@ -56,7 +56,7 @@ class dict(Container, _native.QuickDict[K, V], Monitor, MutableMapping[K, V]):
 
     It behaves as a builtin one does, but:
 
-    * It is made by `Heap.share`, or by putting a dict into a shared object. A class has no heap, so
+    * Make one with `Heap.share`, or by putting a dict into a shared object. A class has no heap, so
       there is no `share.dict(...)` to call, and no `fromkeys`.
     * What makes a new mapping (`copy`, `|`) makes an ordinary dict, of the values of one moment.
       Shared objects in it stay shared.
@@ -64,10 +64,10 @@ class dict(Container, _native.QuickDict[K, V], Monitor, MutableMapping[K, V]):
       nothing, and `setdefault`, `pop`, `popitem`, `incr` and `cas` take effect once. `cas(key,
       ABSENT, value)` puts in a key that is not there, `cas(key, value, ABSENT)` deletes one that
       has this value.
-    * It may change during an iteration, which reads it in batches. Each key is seen exactly once
-      that is there from the first step to the last; what is put in after the first step is not
-      seen, so that the iteration ends; what is deleted or changed meanwhile may be seen as it was.
-      For one moment's keys iterate over a `copy()`.
+    * It may change during an iteration, which reads it in batches. A key that is there from the
+      first step to the last is seen exactly once. What is put in after the first step is not seen,
+      so the iteration ends. What is deleted or changed meanwhile may be seen as it was. For one
+      moment's keys iterate over a `copy()`.
     * Values that cannot change are copied both ways, so that only shared objects keep their
       identity; a NaN is never found again.
     """
