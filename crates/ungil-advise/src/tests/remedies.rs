@@ -71,7 +71,7 @@ fn without_a_look_no_function_is_named() {
     let told = story.end(1_000 * MS);
     let advice = told.of(Kind::ToAProcess).unwrap();
     assert_eq!((&advice.subject.function, &advice.action.code), (&None, &None));
-    assert!(advice.text.starts_with("run what thread builder computes in a process of its own"));
+    assert!(advice.text.starts_with("run the work of thread builder in a process of its own"));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn keeps(libraries: &[&str]) -> Story {
 fn compiled_code_is_told_to_let_go_only_where_it_is_the_users_own() {
     let told = keeps(&["/srv/app/_fast.so"]).end(1_200 * MS);
     let advice = told.of(Kind::LetGo).unwrap();
-    assert!(advice.text.starts_with("let go of the GIL in your own _fast.so"), "{}", advice.text);
+    assert!(advice.text.starts_with("release the GIL in your own _fast.so"), "{}", advice.text);
     assert!(advice.action.code.as_deref().unwrap().contains("Py_BEGIN_ALLOW_THREADS"));
     assert!(advice.confidence.level >= Sure::Medium);
     assert!(keeps(&[]).end(1_200 * MS).of(Kind::LetGo).is_none());

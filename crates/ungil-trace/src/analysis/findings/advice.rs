@@ -119,11 +119,11 @@ mod tests {
     fn compiled_code_of_ones_own_is_named_and_may_let_go() {
         for frame in [Some(OWN), None] {
             let advice = advice(frame, &["/srv/_fast.so", "/srv/b.so"]);
-            assert!(advice.starts_with("if that is a call into your own _fast.so or b.so, let go"));
+            assert!(advice.starts_with("if that is a call into your own _fast.so or b.so, release"));
             assert!(advice.contains("Py_BEGIN_ALLOW_THREADS"));
         }
         let many = advice(None, &["/a.so", "/b.so", "/c.so", "/d.so", "/e.so"]);
-        assert!(many.contains("your own a.so or b.so or c.so or 2 more, let go"), "{many}");
+        assert!(many.contains("your own a.so or b.so or c.so or 2 more, release"), "{many}");
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
             against_native_hold(&place, &["/srv/_fast.so".to_owned()])
         };
         let own = advice(native("/srv/_fast.so", 4));
-        assert!(own.starts_with("let go of the GIL in your own f (_fast.so) (Py_BEGIN"), "{own}");
+        assert!(own.starts_with("release the GIL in your own f (_fast.so) (Py_BEGIN"), "{own}");
         let package = advice(native("/srv/lib/python3.11/site-packages/x/_x.so", 3));
         assert!(package.starts_with("f (_x.so) keeps the GIL until it returns"), "{package}");
         let seldom = advice(native("/srv/_fast.so", 2));

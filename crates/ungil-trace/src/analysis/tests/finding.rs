@@ -277,8 +277,8 @@ fn a_holder_that_the_kernel_does_not_run_is_descheduled_and_not_in_native_code()
     let finding = &report.findings[0];
     assert_eq!(
         finding.text,
-        "the kernel did not run thread t0 for 920 ms of the 1 s in which it had the GIL, the \
-         longest 92 ms; others waited 911 ms meanwhile: something else ran on the processor"
+        "the kernel did not run thread t0 for 920 ms of the 1 s in which it held the GIL, the \
+         longest stop 92 ms; others waited 911 ms meanwhile: something else ran on the processor"
     );
     assert_eq!(finding.threads, [100]);
     assert_close(finding.cost_s, 0.92 * 0.99);

@@ -76,7 +76,7 @@ fn pauses_of_several_threads_at_once_are_one_pause_of_the_world() {
     assert_eq!(
         report.findings[0].text,
         "the world was stopped 2 times, for 210 ms of 1 s, at most 105 ms; threads that wanted to \
-         run slept 390 ms meanwhile, added up"
+         run slept 390 ms meanwhile in total"
     );
 }
 

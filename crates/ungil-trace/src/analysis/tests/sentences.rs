@@ -46,7 +46,7 @@ fn a_native_hold_names_the_native_function_and_its_library() {
     let hold = gil(&report).long_holds[0].native.as_ref().unwrap();
     assert_eq!((hold.samples, hold.looks), (2, 2));
     let advice = finding.advice.as_deref().unwrap();
-    assert!(advice.starts_with("let go of the GIL in your own dot (_fast.so)"), "{advice}");
+    assert!(advice.starts_with("release the GIL in your own dot (_fast.so)"), "{advice}");
     let stopped = report.processes[0].stopped.as_ref().unwrap();
     assert_eq!((stopped.times, stopped.max_us, stopped.total_ms), (10, 25.0, 0.25));
 }
@@ -144,7 +144,7 @@ fn only_a_library_of_the_users_own_is_to_let_go() {
     let report = kept(own);
     assert_eq!(report.processes[0].libraries, ["/srv/app/_fast.so"]);
     let advice = native_hold(&report).advice.as_deref().unwrap();
-    assert!(advice.starts_with("if that is a call into your own _fast.so, let go"), "{advice}");
+    assert!(advice.starts_with("if that is a call into your own _fast.so, release"), "{advice}");
     let report = kept(|scenario, at| scenario.stack(at + 10 * MS, 0, "compress"));
     let advice = native_hold(&report).advice.as_deref().unwrap();
     assert!(!advice.contains("ALLOW_THREADS"), "{advice}");
