@@ -119,7 +119,9 @@ mod tests {
     fn compiled_code_of_ones_own_is_named_and_may_let_go() {
         for frame in [Some(OWN), None] {
             let advice = advice(frame, &["/srv/_fast.so", "/srv/b.so"]);
-            assert!(advice.starts_with("if that is a call into your own _fast.so or b.so, release"));
+            assert!(
+                advice.starts_with("if that is a call into your own _fast.so or b.so, release")
+            );
             assert!(advice.contains("Py_BEGIN_ALLOW_THREADS"));
         }
         let many = advice(None, &["/a.so", "/b.so", "/c.so", "/d.so", "/e.so"]);
