@@ -113,7 +113,7 @@ def test_garbage_is_collected(ungil: Run, name: str) -> None:
     assert (outcome.returncode, outcome.stderr) == (0, "")
     words = outcome.stdout.split()
     assert words[:2] == [f"{name}:", "freed"]
-    assert words[4:] == ["cleaned", "up", "behind", "1", "dead", "process"]
+    assert words[4:] == ["cleaned", "up", "after", "1", "dead", "process"]
     assert json.loads(ungil("heap", "gc", name, "--json").stdout) == {
         "schema": 1,
         "name": name,

@@ -86,8 +86,11 @@ def test_a_host_that_kills_its_worker_is_told_and_the_others_run(ungil: Run) -> 
     ("words", "sentence"),
     [
         (["--engine", "threads", "tasks:hello"], "--engine 'threads' is not one of processes"),
-        (["--engine", "processes:0", "--", "echo", "{}"], "--engine 'processes:0' is none of "),
-        (["--engine", "http://x", "--", "echo", "{}"], "--engine 'http://x' is none of processes"),
+        (["--engine", "processes:0", "--", "echo", "{}"], "--engine 'processes:0' is not one of "),
+        (
+            ["--engine", "http://x", "--", "echo", "{}"],
+            "--engine 'http://x' is not one of processes",
+        ),
         (
             ["--engine", "processes", "--mode", "green", "tasks:whose"],
             "--engine processes and --mode green cannot be combined: the workers of an engine ",

@@ -28,7 +28,7 @@ TASKS = "tasks_to_run.py"
         (["--", "no-such-program", "{}"], "there is no command 'no-such-program'"),
         (
             ["--", "echo", "{port}"],
-            "the hosts of hosts have no field 'port', only host; write {{port}} if the braces",
+            "the hosts of hosts have no field 'port', only host; write {{port}} to get the braces",
         ),
         (["tasks:nothing"], "the module 'tasks' has no 'nothing'"),
         (["tasks:number"], "tasks:number cannot be called: it is an int"),
