@@ -39,7 +39,7 @@ pub fn say(report: &Report) -> Advice {
         share => {
             let share = words::percent(share);
             let because = format!(
-                "every wait was recorded; in {share} of the time, it is unknown what threads did \
+                "every wait was recorded; in {share} of their time, it is unknown what threads did \
                  off the GIL, because looks seldom catch calls of a few milliseconds"
             );
             (Sure::Medium, because)

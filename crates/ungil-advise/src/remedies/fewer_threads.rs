@@ -48,7 +48,8 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         kind: Kind::FewerThreads,
         cause: None,
         text: format!(
-            "{} {name} together hold {} of the GIL; {enough} would do the same work{}{becomes}",
+            "together, {} {name} hold the GIL for {} of the time; {enough} would do the same \
+             work{}{becomes}",
             words::count(places.len() as u64, "thread"),
             words::percent(held_share),
             scene.of_which(ward.report),

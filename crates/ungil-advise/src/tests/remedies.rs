@@ -93,7 +93,7 @@ fn of_many_threads_that_fill_the_gil_few_would_do() {
     let told = story.end(at_ns);
     let advice = told.of(Kind::FewerThreads).unwrap();
     assert_eq!(advice.subject.thread_group.as_deref(), Some("worker-*"));
-    assert!(advice.text.starts_with("5 threads worker-* hold"), "{}", advice.text);
+    assert!(advice.text.starts_with("together, 5 threads worker-* hold"), "{}", advice.text);
     assert!(advice.action.code.as_deref().unwrap().contains("max_workers=1"), "{}", advice.text);
 }
 
